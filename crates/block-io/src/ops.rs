@@ -1,0 +1,133 @@
+//! Operations that the core asks of the shell, and their outcomes.
+
+use crate::{Buf, IoError, Slice};
+use units::{Bytes, DiskSlot};
+
+/// Names one operation in flight. Its issuer chooses it and knows it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// One operation on the flash device.
+#[derive(Debug)]
+pub struct FlashOp {
+    /// Comes back with the completion.
+    pub token: Token,
+    /// What to do.
+    pub verb: FlashVerb,
+}
+
+/// What to do on the flash device. Offsets and lengths are multiples of 4 KiB.
+#[derive(Debug)]
+pub enum FlashVerb {
+    /// Fill the first `length` bytes of `buf` from `offset`.
+    Read {
+        /// Where on the device, in bytes.
+        offset: Bytes,
+        /// How much.
+        length: Bytes,
+        /// Comes back with the completion, on failure too.
+        buf: Buf,
+    },
+    /// Write `data` at `offset`. With `durable` the completion means that these bytes survive
+    /// a power cut (as `RWF_DSYNC`); without it they may be lost or torn until a later flush.
+    Write {
+        /// Where on the device, in bytes.
+        offset: Bytes,
+        /// What to write.
+        data: Slice,
+        /// Whether completion implies durability of these bytes.
+        durable: bool,
+    },
+    /// Make every write that completed before this was submitted durable.
+    Flush,
+}
+
+/// The outcome of a [`FlashOp`].
+#[derive(Debug)]
+pub struct FlashDone {
+    /// The operation's token.
+    pub token: Token,
+    /// The buffer of a read; none for writes and flushes.
+    pub buf: Option<Buf>,
+    /// Whole success or failure: a short transfer is a failure.
+    pub result: Result<(), IoError>,
+}
+
+/// One operation on a disk's origin.
+#[derive(Debug)]
+pub struct OriginOp {
+    /// Comes back with the completion.
+    pub token: Token,
+    /// Whose origin.
+    pub disk: DiskSlot,
+    /// What to do.
+    pub verb: OriginVerb,
+}
+
+/// What to do on an origin. Offsets and lengths are in bytes, within the origin's size, at
+/// its alignment (512 bytes at the finest).
+#[derive(Debug)]
+pub enum OriginVerb {
+    /// Fill the first `length` bytes of `buf` from `offset`.
+    Read {
+        /// Where on the origin, in bytes.
+        offset: Bytes,
+        /// How much.
+        length: Bytes,
+        /// Comes back with the completion, on failure too.
+        buf: Buf,
+    },
+    /// Write the payload at `offset`; with `fua` it is durable at completion.
+    Write {
+        /// Where on the origin, in bytes.
+        offset: Bytes,
+        /// What to write.
+        data: Slice,
+        /// Whether completion implies durability of these bytes.
+        fua: bool,
+    },
+    /// Make every write that completed before this was submitted durable.
+    Flush,
+    /// The guest no longer needs these bytes; what they read afterwards is the origin's choice.
+    Discard {
+        /// Where on the origin, in bytes.
+        offset: Bytes,
+        /// How much.
+        length: Bytes,
+    },
+    /// Afterwards these bytes read as zero.
+    WriteZeroes {
+        /// Where on the origin, in bytes.
+        offset: Bytes,
+        /// How much.
+        length: Bytes,
+        /// Whether the origin may deallocate the range.
+        may_unmap: bool,
+        /// Whether completion implies durability.
+        fua: bool,
+    },
+}
+
+/// The outcome of an [`OriginOp`].
+#[derive(Debug)]
+pub struct OriginDone {
+    /// The operation's token.
+    pub token: Token,
+    /// The buffer of a read; none for the others.
+    pub buf: Option<Buf>,
+    /// Whole success or failure: a short transfer is a failure.
+    pub result: Result<(), IoError>,
+}
+
+/// What an origin is and can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OriginGeometry {
+    /// Size in bytes, a multiple of 512.
+    pub size: Bytes,
+    /// Smallest unit of address and length, in bytes: 512 or 4096.
+    pub sector: Bytes,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// Whether [`OriginVerb::Discard`] does anything.
+    pub can_discard: bool,
+}

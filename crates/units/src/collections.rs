@@ -1,0 +1,11 @@
+//! Hash maps whose order depends on nothing but their content's history.
+
+use foldhash::fast::FixedState;
+
+/// A hash map with a fixed seed: the same run twice is the same run.
+///
+/// For keys that a guest or a peer cannot choose freely, or tables that are bounded anyway.
+pub type Map<K, V> = hashbrown::HashMap<K, V, FixedState>;
+
+/// A hash set with a fixed seed.
+pub type Set<K> = hashbrown::HashSet<K, FixedState>;
