@@ -11,12 +11,14 @@
 mod bytes;
 mod collections;
 mod disk;
+mod flash;
 mod prng;
 mod time;
 
 pub use bytes::{Bytes, ParseBytesError};
 pub use collections::{Map, Set};
 pub use disk::{BlockIndex, DiskId, DiskSlot, ParseDiskIdError};
+pub use flash::FlashSlot;
 pub use prng::Prng;
 pub use time::{Duration, Instant, ParseDurationError};
 

@@ -1,0 +1,39 @@
+//! Where on flash.
+
+use std::fmt;
+
+/// A place for one block on a cache's flash, numbered from 1: slot 0 belongs to the
+/// superblock and never holds a block, so it can stand for "nowhere".
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlashSlot(u32);
+
+impl FlashSlot {
+    /// The slot with this number.
+    ///
+    /// # Panics
+    /// If the number is zero.
+    pub const fn new(number: u32) -> Self {
+        assert!(number != 0, "flash slot 0 never holds a block");
+        Self(number)
+    }
+
+    /// The slot with this number, or `None` for zero.
+    pub const fn checked_new(number: u32) -> Option<Self> {
+        if number == 0 {
+            None
+        } else {
+            Some(Self(number))
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Debug for FlashSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s{}", self.0)
+    }
+}
