@@ -1,0 +1,104 @@
+//! Shared storage behind one trait: the slower volume that a disk's bytes really live on.
+//!
+//! An [`Origin`] takes operations and hands each back once, in any order. It exists in real
+//! forms (`file`: a file or block device; `nbd`: an NBD server), in memory with a seeded crash
+//! model, and as a faulty wrapper around any of them. One conformance body runs on all.
+//!
+//! Opening has two steps, because reaching an origin may take seconds and the thread of a
+//! shard must not wait while other disks are served:
+//!
+//! ```text
+//!   any thread:    open(&spec, read_only) ──► Opened (Send; connected, size known)
+//!   shard thread:  opened.start(&ring, &pool) ──► Box<dyn Origin>
+//! ```
+
+pub mod nbd;
+mod open;
+mod spec;
+
+pub use open::{OpenError, Opened, open};
+pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
+
+use block_io::{OriginDone, OriginGeometry, OriginOp};
+use ring::SourceId;
+use smallvec::SmallVec;
+use units::Instant;
+
+/// The sources on a shard's ring that belong to one origin.
+pub type Sources = SmallVec<[SourceId; 4]>;
+
+/// The slow volume of one disk.
+///
+/// # Contract
+/// - Every submitted operation is handed back exactly once by [`Origin::poll`] with its token,
+///   whatever happened to it; the buffer of a read comes back with it, on failure too.
+/// - Operations may be carried out and handed back in any order. A caller that needs one to
+///   follow another waits for the first one's completion. Overlapping writes are never in
+///   flight together: the core sees to that, and the replay after a reconnect leans on it.
+/// - A successful completion means the whole range. After a failed write, discard or
+///   write-zeroes each sector of the range holds its old or its new bytes, and the operation
+///   may even still happen if the failure was `Disconnected` or `TimedOut`.
+/// - Success of a flush means that every write that had completed before it was submitted is
+///   durable; success with `fua` means the same for that write.
+/// - An operation takes as long as the origin takes. A form that can lose its far side keeps
+///   operations until a deadline of its own and then ends them with an error: none is held
+///   for ever.
+/// - Dropping an origin abandons what is in flight: the operations may still happen.
+pub trait Origin {
+    /// Size, sector and abilities. They never change while the origin is open; an origin whose
+    /// size turns out to have changed fails every operation from then on.
+    fn geometry(&self) -> OriginGeometry;
+
+    /// Takes an operation. Never blocks, and never fails here: a range out of bounds or not
+    /// aligned to the geometry's sector comes back from [`Origin::poll`] as
+    /// `IoError::Invalid`, a write to a read-only origin as `IoError::NotPermitted`.
+    /// Discarding is allowed to do nothing.
+    fn submit(&mut self, op: OriginOp, now: Instant);
+
+    /// Appends the operations that have ended to `done`. Never blocks; called after one of the
+    /// origin's sources became ready, after its deadline passed, or at any other time.
+    fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>);
+
+    /// When [`Origin::poll`] has to be called although no source became ready (a reconnect is
+    /// due, a request's time is up); `None` if it need not be. Asked after each poll and
+    /// submit.
+    fn next_deadline(&self) -> Option<Instant>;
+
+    /// The sources on the shard's ring whose readiness means that [`Origin::poll`] has work.
+    /// They may change with every poll (a reconnect opens a new socket); asked after each.
+    fn sources(&self) -> Sources;
+
+    /// A value that changes when somebody else wrote to the origin while we did not, or `None`
+    /// if this form cannot tell. Compared between a detach and the next attach; it may block
+    /// for the time of an `fstat`, so it is not asked on the data path.
+    fn fingerprint(&self) -> Option<u128>;
+
+    /// Whether the far side can be reached now, as far as is known. For status only.
+    fn connected(&self) -> bool {
+        true
+    }
+}
+
+impl<O: Origin + ?Sized> Origin for Box<O> {
+    fn geometry(&self) -> OriginGeometry {
+        (**self).geometry()
+    }
+    fn submit(&mut self, op: OriginOp, now: Instant) {
+        (**self).submit(op, now);
+    }
+    fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
+        (**self).poll(now, done);
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        (**self).next_deadline()
+    }
+    fn sources(&self) -> Sources {
+        (**self).sources()
+    }
+    fn fingerprint(&self) -> Option<u128> {
+        (**self).fingerprint()
+    }
+    fn connected(&self) -> bool {
+        (**self).connected()
+    }
+}

@@ -1,0 +1,93 @@
+//! Opening an origin, in two steps: reach it, then put it on a shard's ring.
+
+use crate::{Origin, OriginSpec, file, nbd};
+use block_io::{BufPool, OriginGeometry};
+use ring::Ring;
+use std::io;
+use units::Bytes;
+
+/// Why an origin cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file, device or server cannot be reached at all; it may be later.
+    #[error("cannot reach origin {origin}")]
+    Unreachable {
+        /// The origin as its specification prints.
+        origin: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process has it open for writing; ours would be a second writer.
+    #[error("origin {origin} is in use by another process")]
+    InUse {
+        /// The origin as its specification prints.
+        origin: String,
+    },
+    /// The server answered, and refuses or breaks the protocol.
+    #[error("origin {origin} refused: {reason}")]
+    Refused {
+        /// The origin as its specification prints.
+        origin: String,
+        /// The server's words, or what was wrong with them.
+        reason: String,
+    },
+    /// It has a size that no disk can have.
+    #[error("origin {origin} is {size} long, which is not a positive multiple of {sector}")]
+    Size {
+        /// The origin as its specification prints.
+        origin: String,
+        /// Its size.
+        size: Bytes,
+        /// The unit it has to be a multiple of.
+        sector: Bytes,
+    },
+    /// It is open for reading only and the disk is to be written.
+    #[error("origin {origin} is read-only, the disk is not")]
+    ReadOnly {
+        /// The origin as its specification prints.
+        origin: String,
+    },
+}
+
+/// An origin that was reached: its geometry is known, it can move to its shard's thread.
+#[derive(Debug)]
+pub struct Opened(Form);
+
+#[derive(Debug)]
+enum Form {
+    File(file::OpenedFile),
+    Nbd(nbd::Dialled),
+}
+
+/// Reaches an origin. Blocks for as long as the origin takes, up to the specification's own
+/// time limits; to be called from a thread that may wait.
+///
+/// With `read_only` nothing will be written, and several may have it open.
+///
+/// # Errors
+/// [`OpenError`]; every variant names the origin.
+pub fn open(spec: &OriginSpec, read_only: bool) -> Result<Opened, OpenError> {
+    let form = match spec {
+        OriginSpec::File(spec) => Form::File(file::open(spec, read_only)?),
+        OriginSpec::Nbd(spec) => Form::Nbd(nbd::dial(spec, read_only)?),
+    };
+    Ok(Opened(form))
+}
+
+impl Opened {
+    /// Size, sector and abilities.
+    pub fn geometry(&self) -> OriginGeometry {
+        match &self.0 {
+            Form::File(file) => file.geometry(),
+            Form::Nbd(dialled) => dialled.geometry(),
+        }
+    }
+
+    /// Puts the origin on a shard's ring. Does not block.
+    pub fn start(self, ring: &Ring, pool: &BufPool) -> Box<dyn Origin> {
+        match self.0 {
+            Form::File(opened) => Box::new(file::FileOrigin::new(opened, ring, pool)),
+            Form::Nbd(dialled) => Box::new(nbd::NbdOrigin::new(dialled, ring, pool)),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What names an origin. The program's configuration maps onto these.
+
+use std::fmt;
+use std::path::PathBuf;
+use units::Duration;
+
+/// Which origin, and how to reach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OriginSpec {
+    /// A file or a block device on this host (a mounted share, an iSCSI or RBD kernel device).
+    File(FileSpec),
+    /// An export of an NBD server.
+    Nbd(NbdSpec),
+}
+
+impl fmt::Display for OriginSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(file) => write!(f, "file:{}", file.path.display()),
+            Self::Nbd(nbd) => write!(f, "{}", nbd),
+        }
+    }
+}
+
+/// A file or block device as an origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSpec {
+    /// The file or block device.
+    pub path: PathBuf,
+    /// Whether to go around the host's page cache where the file system allows it. Hearth
+    /// keeps what is worth keeping on flash; a second copy in RAM only costs memory.
+    pub direct: bool,
+}
+
+/// An export of an NBD server as an origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NbdSpec {
+    /// Where the server listens.
+    pub address: NbdAddress,
+    /// The export's name; empty for the server's default export.
+    pub export: String,
+    /// How many connections to open, if the server says that several are coherent
+    /// (`NBD_FLAG_CAN_MULTI_CONN`); else one is.
+    pub connections: u8,
+    /// How long connecting and negotiating may take.
+    pub connect_timeout: Duration,
+    /// The longest pause between two attempts to reconnect; the first pause is short and each
+    /// doubles.
+    pub reconnect_pause_max: Duration,
+    /// How long a request may wait for its answer, reconnects included, before it ends with
+    /// an error.
+    pub request_timeout: Duration,
+}
+
+/// Where an NBD server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NbdAddress {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// A host name or address, and a port.
+    Tcp {
+        /// Name or address.
+        host: String,
+        /// Port; NBD's own is 10809.
+        port: u16,
+    },
+}
+
+impl fmt::Display for NbdSpec {
+    /// As an NBD URI.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.address {
+            NbdAddress::Unix(path) => {
+                write!(f, "nbd+unix:///{}?socket={}", self.export, path.display())
+            }
+            NbdAddress::Tcp { host, port } => write!(f, "nbd://{host}:{port}/{}", self.export),
+        }
+    }
+}
