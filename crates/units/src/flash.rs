@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// A place for one block on a cache's flash, numbered from 1: slot 0 belongs to the
-/// superblock and never holds a block, so it can stand for "nowhere".
+/// A place for one block on a cache's flash: a page of its segments. Slot 0 is the first page of
+/// the first segment, which holds a header
+/// and never a block, so zero can stand for "nowhere".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlashSlot(u32);
 
@@ -24,6 +25,23 @@ impl FlashSlot {
         } else {
             Some(Self(number))
         }
+    }
+
+    /// The number as a table index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The slot `pages` further.
+    ///
+    /// # Panics
+    /// If that lies beyond the last 32-bit slot.
+    pub const fn advance(self, pages: u32) -> Self {
+        Self(
+            self.0
+                .checked_add(pages)
+                .expect("slots are 32-bit page numbers"),
+        )
     }
 
     /// The number.

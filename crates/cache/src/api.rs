@@ -1,0 +1,242 @@
+//! What goes into a cache and what comes out of it.
+
+use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token};
+use units::{Bytes, DiskId, DiskSlot, Duration};
+
+/// Names a guest's request. Its issuer chooses it and knows it again in the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Names a control command. Its issuer chooses it and knows it again in the outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ControlId(pub u64);
+
+/// What a write does to the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WritePolicy {
+    /// Writes go to the origin and drop the block from the cache.
+    Around,
+    /// Writes go to the origin; the copy of a block that is cached is replaced. Acknowledged
+    /// when the origin has it.
+    #[default]
+    Through,
+}
+
+/// A guest's request.
+#[derive(Debug)]
+pub struct Request {
+    /// Comes back in the reply.
+    pub id: RequestId,
+    /// Which disk: a slot that [`Command::Attach`] gave.
+    pub disk: DiskSlot,
+    /// What to do.
+    pub verb: Verb,
+}
+
+/// What a guest asks. Offsets and lengths are in bytes and multiples of 512.
+#[derive(Debug)]
+pub enum Verb {
+    /// Read bytes.
+    Read {
+        /// Where on the disk.
+        offset: Bytes,
+        /// How much; not zero.
+        length: Bytes,
+    },
+    /// Write bytes; with `fua` they are durable when the reply comes.
+    Write {
+        /// Where on the disk.
+        offset: Bytes,
+        /// The bytes; not empty.
+        data: Slice,
+        /// Whether the reply implies durability.
+        fua: bool,
+    },
+    /// Make every write that was answered before this request durable.
+    Flush,
+    /// The guest no longer needs these bytes.
+    Discard {
+        /// Where on the disk.
+        offset: Bytes,
+        /// How much; not zero.
+        length: Bytes,
+    },
+    /// Afterwards these bytes read as zero.
+    WriteZeroes {
+        /// Where on the disk.
+        offset: Bytes,
+        /// How much; not zero.
+        length: Bytes,
+        /// Whether the origin may deallocate the range.
+        may_unmap: bool,
+        /// Whether the reply implies durability.
+        fua: bool,
+    },
+    /// Bring these bytes into the cache; answered when they are there or could not be read.
+    Prefetch {
+        /// Where on the disk.
+        offset: Bytes,
+        /// How much; not zero.
+        length: Bytes,
+    },
+}
+
+/// What the operator asks.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Serve a disk. Its blocks that are on flash are served at once if they are surely its
+    /// own: same identity, same size, and a fingerprint that has not changed since a detach.
+    Attach {
+        /// Who it is, for as long as it lives.
+        disk: DiskId,
+        /// What people call it; kept on flash for messages, at most 63 bytes of it.
+        name: String,
+        /// Size of the origin.
+        size: Bytes,
+        /// What writes do.
+        policy: WritePolicy,
+        /// Refuse writes.
+        read_only: bool,
+        /// A value that changes whenever the origin's bytes may have been changed by somebody
+        /// else, if the origin has one.
+        fingerprint: Option<u128>,
+    },
+    /// Stop serving a disk; its blocks stay on flash. The caller has seen all its requests
+    /// answered.
+    Detach {
+        /// Which.
+        disk: DiskSlot,
+        /// The origin's fingerprint now that nobody writes it any more.
+        fingerprint: Option<u128>,
+    },
+    /// Forget every block of a disk; it stays attached.
+    Drop {
+        /// Which.
+        disk: DiskSlot,
+    },
+    /// Change what writes do from now on.
+    SetPolicy {
+        /// Which.
+        disk: DiskSlot,
+        /// To what.
+        policy: WritePolicy,
+    },
+    /// Bring the flash into the state that restarts warmest. Disks are detached first.
+    Stop,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlOutcome {
+    /// The disk is served under this slot.
+    Attached {
+        /// Its slot in requests.
+        disk: DiskSlot,
+        /// Blocks of it that were found on flash and are served.
+        warm_blocks: u64,
+        /// Why blocks on flash were dropped, if they were.
+        dropped: Option<DropReason>,
+    },
+    /// Done.
+    Done,
+}
+
+/// Why an attached disk's blocks on flash were not trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// The origin's size is not what it was.
+    SizeChanged,
+    /// The origin was changed by somebody else while it was detached.
+    OriginChanged,
+}
+
+/// Why a command was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// The disk is attached already.
+    #[error("the disk is attached already")]
+    AlreadyAttached,
+    /// No such disk is attached.
+    #[error("no such disk is attached")]
+    NotAttached,
+    /// It is larger than [`flash_format::DISK_BYTES_MAX`] or not a multiple of 512 bytes.
+    #[error("the disk's size is not a multiple of 512 bytes or above 256TiB")]
+    UnsupportedSize,
+    /// Every slot of the disk table is held by an attached disk.
+    #[error("1024 disks are attached to this cache: attach to another cache")]
+    TooManyDisks,
+    /// Requests of the disk are still in flight.
+    #[error("requests of the disk are still in flight")]
+    Busy,
+}
+
+/// What the cache asks of its shell.
+#[derive(Debug)]
+pub enum Effect {
+    /// Carry this out on the flash device.
+    Flash(FlashOp),
+    /// Carry this out on a disk's origin.
+    Origin(OriginOp),
+    /// Answer a guest. The payload is empty unless the request was a read; its slices
+    /// concatenate to exactly the bytes asked for.
+    Reply {
+        /// Which request.
+        request: RequestId,
+        /// Its outcome.
+        result: Result<Payload, IoError>,
+    },
+    /// Record durably, outside the flash, that this incarnation of the cache must never be
+    /// trusted again; then call [`crate::Cache::retired`]. Writes wait for it.
+    Retire {
+        /// Comes back with the answer.
+        token: Token,
+        /// The incarnation that must not be trusted any more.
+        incarnation: u64,
+    },
+    /// A command has ended.
+    ControlDone {
+        /// Which command.
+        id: ControlId,
+        /// Its outcome.
+        result: Result<ControlOutcome, ControlError>,
+    },
+}
+
+/// How a cache behaves. All have defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long an incomplete chunk waits for more blocks before it is written.
+    pub write_delay: Duration,
+    /// How long a rewritten block must rest before its copy is trusted after a crash again.
+    pub trust_delay: Duration,
+    /// How long a flash read may take before the origin is asked instead, and a flash write
+    /// of the journal before the flash is given up.
+    pub flash_timeout: Duration,
+    /// Bytes of blocks that may wait in memory to be written to flash; above it misses are
+    /// not admitted.
+    pub write_buffer: Bytes,
+    /// The reclaim policy.
+    pub reclaim: Reclaim,
+}
+
+/// Which reclaim policy runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reclaim {
+    /// Oldest segment first; referenced blocks are written again.
+    #[default]
+    Clock,
+    /// Oldest segment first; nothing is kept.
+    Fifo,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            write_delay: Duration::from_secs(1),
+            trust_delay: Duration::from_secs(10),
+            flash_timeout: Duration::from_secs(2),
+            write_buffer: Bytes::mib(64),
+            reclaim: Reclaim::default(),
+        }
+    }
+}

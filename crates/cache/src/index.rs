@@ -1,0 +1,390 @@
+//! Where each cached block lies on flash: an exact hash index of 7.6 bytes a block.
+//!
+//! A wrong hit is corruption, so the index never trusts a fingerprint. The key (disk and block,
+//! 46 bits) is mixed by a bijection and split by division: the quotient is stored, the
+//! remainder of the division is the bucket number and need not be. What is stored therefore
+//! names the key completely, and the key can be read back from any entry.
+//!
+//! ```text
+//! key = disk 10 bits | block 36 bits          hash = mix(key), a bijection on 46 bits
+//! home bucket   = hash mod B                  quotient = hash div B
+//! second bucket = (f(quotient) - home) mod B  (the same formula leads back)
+//!
+//! bucket, 64 bytes, one cache line:  9 entries of 7 bytes, 1 byte unused
+//! entry, 56 bits:  quotient + 1 | second? | referenced | flash slot     all zero = empty
+//! ```
+//!
+//! An entry lies in the emptier of its two buckets when it arrives. When both are full, others
+//! are moved to their other bucket along the shortest path to a free place. With nine places a
+//! bucket that works beyond 99 % load; the table is sized so that a full cache stands at 94 %
+//! ([`LOAD_PERCENT_MAX`]). When no short path exists, [`Full`] says so and nothing is changed:
+//! the caller leaves that block uncached. The seed keeps a guest from choosing such blocks.
+//!
+//! Invariants: a key has at most one entry; an entry is in one of its two buckets; slot 0 is
+//! never stored. [`Index::self_check`] verifies them.
+//!
+//! Pure and safe: no clock, no dice, no unsafe. Recovery inserts in batches
+//! ([`Index::insert_batch`]) so that memory latencies overlap.
+
+mod bucket;
+mod displace;
+mod geometry;
+#[cfg(test)]
+mod tests;
+
+use bucket::{Bucket, Entry, WAYS};
+use displace::Displacement;
+use geometry::{Address, Geometry};
+use units::{BlockIndex, DiskSlot, FlashSlot};
+use zerocopy::FromZeros;
+
+/// The share of its places that a full cache takes, in percent. Far enough below the threshold
+/// of two choices and nine places (above 99 %) that an insertion rarely moves more than one
+/// entry.
+pub const LOAD_PERCENT_MAX: u64 = 94;
+
+/// Fewest buckets: keeps the odds of a full pair negligible in the tiny caches of tests.
+const BUCKETS_MIN: u64 = 4;
+
+/// Keys whose buckets [`Index::insert_batch`] touches before it inserts the first of them: about
+/// as many cache misses as a core keeps in flight, twice over.
+const BATCH_KEYS: usize = 16;
+
+/// No place was found for a new block; nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the index has no place for this block")]
+pub struct Full;
+
+/// What [`Index::sweep`] does with an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// Leave it.
+    Keep,
+    /// Remove it.
+    Remove,
+}
+
+/// One cached block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// Whose block.
+    pub disk: DiskSlot,
+    /// Which block.
+    pub block: BlockIndex,
+    /// Where it lies.
+    pub slot: FlashSlot,
+}
+
+/// The index of one cache. See the module's header.
+pub struct Index {
+    buckets: Box<[Bucket]>,
+    geometry: Geometry,
+    displacement: Displacement,
+    len: usize,
+    /// Buckets below this one have been seen by the sweep under way; 0 if none is.
+    swept: usize,
+}
+
+impl Index {
+    /// An empty index for blocks in flash slots `1..=slots`. The seed is the cache's secret: it
+    /// decides which blocks share buckets.
+    ///
+    /// # Panics
+    /// If memory for it cannot be had (`slots` x 7.6 bytes).
+    pub fn new(slots: u32, seed: u64) -> Self {
+        let places_percent = u64::from(slots) * 100;
+        let buckets = places_percent
+            .div_ceil(WAYS as u64 * LOAD_PERCENT_MAX)
+            .max(BUCKETS_MIN);
+        let geometry = Geometry::new(buckets, slots, seed);
+        let count = usize::try_from(buckets).expect("a bucket count fits in memory");
+        Self {
+            buckets: <[Bucket]>::new_box_zeroed_with_elems(count).expect("memory for the index"),
+            geometry,
+            displacement: Displacement::default(),
+            len: 0,
+            swept: 0,
+        }
+    }
+
+    /// Blocks in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if no block is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Places in it. A full cache takes [`LOAD_PERCENT_MAX`] percent of them.
+    pub fn capacity(&self) -> usize {
+        self.buckets.len() * WAYS
+    }
+
+    /// Memory that it holds, in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.buckets) + self.displacement.bytes()
+    }
+
+    /// Where a block lies, if it is cached.
+    pub fn get(&self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+        let address = self.geometry.address(disk, block);
+        self.find(&address)
+            .map(|(_, _, entry)| self.geometry.slot(entry))
+    }
+
+    /// Where a block lies, if it is cached; marks it as referenced.
+    pub fn get_and_touch(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+        let address = self.geometry.address(disk, block);
+        let (bucket, way, entry) = self.find(&address)?;
+        let touched = self.geometry.with_referenced(entry, true);
+        // A block that is hit often stays marked: writing only on the change keeps its cache
+        // line clean.
+        if touched != entry {
+            self.buckets[bucket].store(way, touched);
+        }
+        Some(self.geometry.slot(entry))
+    }
+
+    /// Marks a block as referenced, if it is cached. True if it is.
+    pub fn touch(&mut self, disk: DiskSlot, block: BlockIndex) -> bool {
+        self.get_and_touch(disk, block).is_some()
+    }
+
+    /// Whether a block was referenced since this was last asked; false if it is not cached.
+    pub fn take_referenced(&mut self, disk: DiskSlot, block: BlockIndex) -> bool {
+        let address = self.geometry.address(disk, block);
+        let Some((bucket, way, entry)) = self.find(&address) else {
+            return false;
+        };
+        let referenced = self.geometry.is_referenced(entry);
+        if referenced {
+            let cleared = self.geometry.with_referenced(entry, false);
+            self.buckets[bucket].store(way, cleared);
+        }
+        referenced
+    }
+
+    /// Says where a block lies. Returns where it lay before, if it was cached; it then stays
+    /// marked as referenced if it was. A new block is not marked.
+    ///
+    /// # Errors
+    /// [`Full`] if the block is new and no place was found for it; nothing is changed.
+    ///
+    /// # Panics
+    /// If the slot is above the count that the index was made for.
+    pub fn insert(
+        &mut self,
+        disk: DiskSlot,
+        block: BlockIndex,
+        slot: FlashSlot,
+    ) -> Result<Option<FlashSlot>, Full> {
+        let address = self.geometry.address(disk, block);
+        self.insert_at(&address, slot)
+    }
+
+    /// [`Index::insert`] for many blocks in their order; `each` gets each one's position in
+    /// `blocks` and its result. Faster than one by one when the index is larger than the
+    /// processor's caches.
+    ///
+    /// # Panics
+    /// If a slot is above the count that the index was made for.
+    pub fn insert_batch(
+        &mut self,
+        blocks: &[Located],
+        mut each: impl FnMut(usize, Result<Option<FlashSlot>, Full>),
+    ) {
+        let mut addresses = [Address::default(); BATCH_KEYS];
+        for (batch_number, batch) in blocks.chunks(BATCH_KEYS).enumerate() {
+            // Loads that depend on nothing but the key: the processor overlaps their misses.
+            let mut touched = 0_u8;
+            for (address, located) in addresses.iter_mut().zip(batch) {
+                *address = self.geometry.address(located.disk, located.block);
+                touched ^= self.buckets[address.home].first_byte();
+                touched ^= self.buckets[address.second].first_byte();
+            }
+            std::hint::black_box(touched);
+            for (i, (address, located)) in addresses.iter().zip(batch).enumerate() {
+                let result = self.insert_at(address, located.slot);
+                each(batch_number * BATCH_KEYS + i, result);
+            }
+        }
+    }
+
+    /// Forgets a block. Returns where it lay, if it was cached.
+    pub fn remove(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+        let address = self.geometry.address(disk, block);
+        let (bucket, way, entry) = self.find(&address)?;
+        self.clear(bucket, way);
+        Some(self.geometry.slot(entry))
+    }
+
+    /// Forgets a block if it lies in this slot. True if it did.
+    pub fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> bool {
+        let address = self.geometry.address(disk, block);
+        match self.find(&address) {
+            Some((bucket, way, entry)) if self.geometry.slot(entry) == slot => {
+                self.clear(bucket, way);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Moves a block to another slot if it lies in `from`. True if it did. Never fails for lack
+    /// of room; the referenced mark stays.
+    ///
+    /// # Panics
+    /// If `to` is above the count that the index was made for.
+    pub fn relocate(
+        &mut self,
+        disk: DiskSlot,
+        block: BlockIndex,
+        from: FlashSlot,
+        to: FlashSlot,
+    ) -> bool {
+        let address = self.geometry.address(disk, block);
+        match self.find(&address) {
+            Some((bucket, way, entry)) if self.geometry.slot(entry) == from => {
+                let moved = self.geometry.with_slot(entry, to);
+                self.buckets[bucket].store(way, moved);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Visits the entries of the next `buckets` buckets and removes those that `each` says.
+    /// True when the sweep has come to the end; the next call then begins another.
+    ///
+    /// Every entry that is in the index from the first call of a sweep to its last is visited at
+    /// least once, whatever is inserted and moved in between. One sweep runs at a time.
+    pub fn sweep(&mut self, buckets: usize, mut each: impl FnMut(Located) -> Sweep) -> bool {
+        let end = self.swept.saturating_add(buckets).min(self.buckets.len());
+        for number in self.swept..end {
+            for way in 0..WAYS {
+                let entry = self.buckets[number].load(way);
+                if !entry.is_empty() && each(self.located(number, entry)) == Sweep::Remove {
+                    self.clear(number, way);
+                }
+            }
+        }
+        let done = end == self.buckets.len();
+        self.swept = if done { 0 } else { end };
+        done
+    }
+
+    /// Makes the next [`Index::sweep`] begin at the first bucket.
+    pub fn restart_sweep(&mut self) {
+        self.swept = 0;
+    }
+
+    /// Buckets that a whole sweep visits.
+    pub fn bucket_count(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// Every cached block, in the order of the buckets.
+    pub fn iter(&self) -> impl Iterator<Item = Located> + '_ {
+        self.buckets.iter().enumerate().flat_map(move |(number, bucket)| {
+            (0..WAYS)
+                .map(|way| bucket.load(way))
+                .filter(|entry| !entry.is_empty())
+                .map(move |entry| self.located(number, entry))
+        })
+    }
+
+    /// Verifies the invariants of the module's header; takes as long as a few lookups for each
+    /// entry.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn self_check(&self) {
+        let mut count = 0;
+        for (number, bucket) in self.buckets.iter().enumerate() {
+            for way in 0..WAYS {
+                let entry = bucket.load(way);
+                if entry.is_empty() {
+                    continue;
+                }
+                count += 1;
+                let located = self.located(number, entry);
+                let address = self.geometry.address(located.disk, located.block);
+                assert!(
+                    number == address.home || number == address.second,
+                    "an entry lies in one of its two buckets"
+                );
+                assert_eq!(
+                    self.find(&address).map(|(at, way, _)| (at, way)),
+                    Some((number, way)),
+                    "a key has one entry, and it is found"
+                );
+            }
+        }
+        assert_eq!(count, self.len, "the count of entries is kept");
+    }
+
+    fn find(&self, address: &Address) -> Option<(usize, usize, Entry)> {
+        for (bucket, tag) in [
+            (address.home, address.home_tag),
+            (address.second, address.second_tag),
+        ] {
+            if let Some(way) = self.buckets[bucket].find(tag, self.geometry.tag_shift()) {
+                return Some((bucket, way, self.buckets[bucket].load(way)));
+            }
+        }
+        None
+    }
+
+    fn insert_at(&mut self, address: &Address, slot: FlashSlot) -> Result<Option<FlashSlot>, Full> {
+        if let Some((bucket, way, entry)) = self.find(address) {
+            let moved = self.geometry.with_slot(entry, slot);
+            self.buckets[bucket].store(way, moved);
+            return Ok(Some(self.geometry.slot(entry)));
+        }
+        let home_free = self.buckets[address.home].free_count();
+        let second_free = self.buckets[address.second].free_count();
+        let (bucket, tag) = if home_free == 0 && second_free == 0 {
+            let freed = self
+                .displacement
+                .free_a_place(&mut self.buckets, &self.geometry, address, self.swept)
+                .ok_or(Full)?;
+            if freed == address.home {
+                (address.home, address.home_tag)
+            } else {
+                (address.second, address.second_tag)
+            }
+        } else if home_free >= second_free {
+            (address.home, address.home_tag)
+        } else {
+            (address.second, address.second_tag)
+        };
+        let way = self.buckets[bucket]
+            .first_free()
+            .expect("the bucket was chosen because it has a free place");
+        self.buckets[bucket].store(way, self.geometry.entry(tag, slot));
+        self.len += 1;
+        Ok(None)
+    }
+
+    fn clear(&mut self, bucket: usize, way: usize) {
+        self.buckets[bucket].store(way, Entry::EMPTY);
+        self.len -= 1;
+    }
+
+    fn located(&self, bucket: usize, entry: Entry) -> Located {
+        let (disk, block) = self.geometry.key(bucket, entry);
+        Located {
+            disk,
+            block,
+            slot: self.geometry.slot(entry),
+        }
+    }
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Index({} of {})", self.len, self.capacity())
+    }
+}

@@ -1,0 +1,327 @@
+//! The checkpoint: the disk table and the segment table as they were at one place in the
+//! journal. Two areas take turns; each page carries the checkpoint's number.
+//!
+//! Pages may be written while changes go on: replaying the journal from the checkpoint's
+//! start over a page that already holds some of the changes gives the same end.
+
+use crate::page::{self, BODY_BYTES, HEADER_BYTES, Magic, PageBytes};
+use crate::{Damage, Geometry, PAGE_BYTES, SegmentIndex};
+use units::{Bytes, DiskId, DiskSlot};
+use zerocopy::little_endian::{U16, U32, U64, U128};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of a disk's name that are kept.
+pub const NAME_BYTES_MAX: usize = 63;
+
+/// What the disk table says of a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskEntry {
+    /// Who it is.
+    pub id: DiskId,
+    /// What people called it; at most [`NAME_BYTES_MAX`] bytes.
+    pub name: String,
+    /// The origin's size when it was last attached.
+    pub size: Bytes,
+    /// The origin's fingerprint when the disk was last detached cleanly; none while it is
+    /// attached.
+    pub fingerprint: Option<u128>,
+}
+
+/// What a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentState {
+    /// Nothing in it counts.
+    Free,
+    /// It belongs to a disk and may hold trusted blocks.
+    Used,
+}
+
+/// What the segment table says of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentEntry {
+    /// Free or used.
+    pub state: SegmentState,
+    /// Whose it is, or was.
+    pub disk: DiskSlot,
+    /// How it is told from earlier uses of the same place; rises with every opening in the
+    /// whole cache, so it also orders segments by age.
+    pub generation: u64,
+    /// A bit for each page, bit `p % 8` of byte `p / 8`: whether the block there equals the
+    /// origin's.
+    pub trusted: Vec<u8>,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawDisk {
+    id: U128,
+    fingerprint: U128,
+    size: U64,
+    used: u8,
+    has_fingerprint: u8,
+    name_length: u8,
+    name: [u8; NAME_BYTES_MAX],
+    zero: [u8; 22],
+}
+
+const _: () = assert!(size_of::<RawDisk>() == 128);
+
+/// Disk table entries in a page.
+pub const DISKS_PER_PAGE: usize = BODY_BYTES / size_of::<RawDisk>();
+/// Pages of the disk table.
+pub(crate) const DISK_PAGES: usize = DiskSlot::COUNT.div_ceil(DISKS_PER_PAGE);
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawSegment {
+    generation: U64,
+    disk: U16,
+    used: u8,
+    zero: [u8; 5],
+}
+
+/// Bytes of a segment table entry: fixed part and a bit for each page.
+pub(crate) const fn segment_entry_bytes(segment_pages: u32) -> usize {
+    size_of::<RawSegment>() + (segment_pages as usize).div_ceil(8)
+}
+
+/// One page of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckpointPage {
+    /// Entries of the disk table, from slot `page * DISKS_PER_PAGE`.
+    Disks(Vec<Option<DiskEntry>>),
+    /// Entries of the segment table, in order.
+    Segments(Vec<SegmentEntry>),
+}
+
+impl CheckpointPage {
+    /// Which disks have their entries in page `page`, or none if it is of the segment table.
+    pub fn disks_of(page: u64) -> Option<std::ops::Range<usize>> {
+        let first = usize::try_from(page).ok()?.checked_mul(DISKS_PER_PAGE)?;
+        (first < DiskSlot::COUNT).then(|| first..(first + DISKS_PER_PAGE).min(DiskSlot::COUNT))
+    }
+
+    /// Which segments have their entries in page `page`; none if it is of the disk table.
+    pub fn segments_of(geometry: &Geometry, page: u64) -> std::ops::Range<u32> {
+        let Some(table_page) = page.checked_sub(DISK_PAGES as u64) else {
+            return 0..0;
+        };
+        let count = u64::from(geometry.segment_count());
+        let per_page = u64::from(geometry.segments_per_page());
+        let clip = |n: u64| u32::try_from(n.min(count)).expect("segment numbers are 32 bits");
+        clip(table_page * per_page)..clip((table_page + 1) * per_page)
+    }
+
+    /// The page with number `page` of checkpoint `number`.
+    ///
+    /// # Panics
+    /// If there are more entries than fit, or a bitmap of another length than the segment's.
+    pub fn encode(&self, geometry: &Geometry, uuid: u128, number: u64, page: u64) -> PageBytes {
+        let mut bytes = [0; PAGE_BYTES];
+        let body = &mut bytes[HEADER_BYTES..];
+        let count = match self {
+            Self::Disks(disks) => {
+                assert!(disks.len() <= DISKS_PER_PAGE, "the disks fit in a page");
+                for (disk, raw) in disks
+                    .iter()
+                    .zip(body.chunks_exact_mut(size_of::<RawDisk>()))
+                {
+                    if let Some(disk) = disk {
+                        raw.copy_from_slice(encode_disk(disk).as_bytes());
+                    }
+                }
+                disks.len()
+            }
+            Self::Segments(segments) => {
+                assert!(
+                    segments.len() <= geometry.segments_per_page() as usize,
+                    "the segments fit in a page"
+                );
+                let size = segment_entry_bytes(geometry.segment_pages());
+                for (segment, raw) in segments.iter().zip(body.chunks_exact_mut(size)) {
+                    let (fixed, bits) = raw.split_at_mut(size_of::<RawSegment>());
+                    fixed.copy_from_slice(encode_segment(segment).as_bytes());
+                    bits.copy_from_slice(&segment.trusted);
+                }
+                segments.len()
+            }
+        };
+        let mut header = page::header(Magic::CHECKPOINT, uuid, number);
+        header.place =
+            U32::new(u32::try_from(page).expect("checkpoint pages are counted in 32 bits"));
+        header.count = U32::new(u32::try_from(count).expect("a page holds few entries"));
+        page::seal(&mut bytes, header);
+        bytes
+    }
+
+    /// What page `page` of checkpoint `number` says.
+    ///
+    /// # Errors
+    /// How it is damaged.
+    pub fn decode(
+        bytes: &PageBytes,
+        geometry: &Geometry,
+        uuid: u128,
+        number: u64,
+        page: u64,
+    ) -> Result<Self, Damage> {
+        let header = page::open(bytes, Magic::CHECKPOINT)?;
+        if header.uuid.get() != uuid
+            || header.sequence.get() != number
+            || u64::from(header.place.get()) != page
+        {
+            return Err(Damage::Misplaced);
+        }
+        let body = &bytes[HEADER_BYTES..];
+        let count = header.count.get() as usize;
+        if let Some(disks) = Self::disks_of(page) {
+            if count != disks.len() {
+                return Err(Damage::Impossible);
+            }
+            let raw = body.chunks_exact(size_of::<RawDisk>()).take(count);
+            return Ok(Self::Disks(raw.map(decode_disk).collect::<Result<_, _>>()?));
+        }
+        if count != Self::segments_of(geometry, page).len() {
+            return Err(Damage::Impossible);
+        }
+        let raw = body
+            .chunks_exact(segment_entry_bytes(geometry.segment_pages()))
+            .take(count);
+        Ok(Self::Segments(
+            raw.map(decode_segment).collect::<Result<_, _>>()?,
+        ))
+    }
+}
+
+fn encode_disk(disk: &DiskEntry) -> RawDisk {
+    let length = disk.name.floor_char_boundary(NAME_BYTES_MAX);
+    let mut name = [0; NAME_BYTES_MAX];
+    name[..length].copy_from_slice(&disk.name.as_bytes()[..length]);
+    RawDisk {
+        id: U128::new(disk.id.to_u128()),
+        fingerprint: U128::new(disk.fingerprint.unwrap_or(0)),
+        size: U64::new(disk.size.get()),
+        used: 1,
+        has_fingerprint: u8::from(disk.fingerprint.is_some()),
+        name_length: u8::try_from(length).expect("at most 63"),
+        name,
+        zero: [0; 22],
+    }
+}
+
+fn decode_disk(bytes: &[u8]) -> Result<Option<DiskEntry>, Damage> {
+    let raw = RawDisk::read_from_bytes(bytes).map_err(|_| Damage::Impossible)?;
+    if raw.used == 0 {
+        return Ok(None);
+    }
+    let name = raw
+        .name
+        .get(..usize::from(raw.name_length))
+        .ok_or(Damage::Impossible)?;
+    Ok(Some(DiskEntry {
+        id: DiskId::from_u128(raw.id.get()),
+        name: String::from_utf8_lossy(name).into_owned(),
+        size: Bytes::new(raw.size.get()),
+        fingerprint: (raw.has_fingerprint != 0).then_some(raw.fingerprint.get()),
+    }))
+}
+
+fn encode_segment(segment: &SegmentEntry) -> RawSegment {
+    RawSegment {
+        generation: U64::new(segment.generation),
+        disk: U16::new(segment.disk.get()),
+        used: u8::from(segment.state == SegmentState::Used),
+        zero: [0; 5],
+    }
+}
+
+fn decode_segment(bytes: &[u8]) -> Result<SegmentEntry, Damage> {
+    let (raw, bits) = RawSegment::read_from_prefix(bytes).map_err(|_| Damage::Impossible)?;
+    let disk = raw.disk.get();
+    if usize::from(disk) >= DiskSlot::COUNT || raw.used > 1 {
+        return Err(Damage::Impossible);
+    }
+    Ok(SegmentEntry {
+        state: if raw.used == 1 {
+            SegmentState::Used
+        } else {
+            SegmentState::Free
+        },
+        disk: DiskSlot::new(disk),
+        generation: raw.generation.get(),
+        trusted: bits.to_vec(),
+    })
+}
+
+impl SegmentEntry {
+    /// A free segment that was never used.
+    pub fn unused(geometry: &Geometry) -> Self {
+        Self {
+            state: SegmentState::Free,
+            disk: DiskSlot::new(0),
+            generation: 0,
+            trusted: vec![0; (geometry.segment_pages() as usize).div_ceil(8)],
+        }
+    }
+
+    /// The entries of a cache that was never used.
+    pub fn all_unused(geometry: &Geometry) -> Vec<Self> {
+        vec![Self::unused(geometry); SegmentIndex::new(geometry.segment_count()).index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_come_back_and_know_their_place() {
+        let geometry = Geometry::new(Bytes::mib(64), Bytes::mib(1)).unwrap();
+        let mut disks = vec![None; DISKS_PER_PAGE];
+        disks[3] = Some(DiskEntry {
+            id: DiskId::from_u128(5),
+            name: "é".repeat(31) + "a",
+            size: Bytes::gib(1),
+            fingerprint: Some(9),
+        });
+        let page = CheckpointPage::Disks(disks);
+        let bytes = page.encode(&geometry, 1, 7, 0);
+        assert_eq!(CheckpointPage::decode(&bytes, &geometry, 1, 7, 0), Ok(page));
+        assert_eq!(
+            CheckpointPage::decode(&bytes, &geometry, 1, 8, 0),
+            Err(Damage::Misplaced)
+        );
+        assert_eq!(
+            CheckpointPage::decode(&bytes, &geometry, 1, 7, 1),
+            Err(Damage::Misplaced)
+        );
+
+        let first = DISK_PAGES as u64;
+        let count = CheckpointPage::segments_of(&geometry, first).len();
+        let mut segments = vec![SegmentEntry::unused(&geometry); count];
+        segments[1] = SegmentEntry {
+            state: SegmentState::Used,
+            disk: DiskSlot::new(3),
+            generation: 12,
+            trusted: vec![0xa5; geometry.segment_pages() as usize / 8],
+        };
+        let page = CheckpointPage::Segments(segments);
+        let bytes = page.encode(&geometry, 1, 7, first);
+        assert_eq!(
+            CheckpointPage::decode(&bytes, &geometry, 1, 7, first),
+            Ok(page)
+        );
+    }
+
+    #[test]
+    fn every_segment_and_disk_has_one_page() {
+        let geometry = Geometry::new(Bytes::gib(10), Bytes::mib(4)).unwrap();
+        let (mut disks, mut segments) = (0, 0);
+        for page in 0..geometry.checkpoint_pages() {
+            disks += CheckpointPage::disks_of(page).map_or(0, |range| range.len());
+            segments += CheckpointPage::segments_of(&geometry, page).len();
+        }
+        assert_eq!(disks, DiskSlot::COUNT);
+        assert_eq!(segments, geometry.segment_count() as usize);
+    }
+}

@@ -1,0 +1,282 @@
+//! Where everything is on a flash device of a given size.
+
+use crate::FormatError;
+use crate::checkpoint::{DISK_PAGES, segment_entry_bytes};
+use crate::page::{BODY_BYTES, PAGE_BYTES};
+use crate::segment::DESCRIPTORS_PER_PAGE;
+use std::fmt;
+use units::{BLOCK_BYTES, BlockIndex, Bytes, FlashSlot};
+
+/// Smallest segment.
+pub const SEGMENT_BYTES_MIN: Bytes = Bytes::kib(64);
+/// Largest segment: its entry in the segment table fits in a page.
+pub const SEGMENT_BYTES_MAX: Bytes = Bytes::mib(16);
+/// A segment unless the operator says otherwise: large against an erase block's stripe, small
+/// against a VM's share.
+pub const SEGMENT_BYTES_DEFAULT: Bytes = Bytes::mib(4);
+/// Largest disk: block numbers have [`BlockIndex::BITS`] bits.
+pub const DISK_BYTES_MAX: Bytes = Bytes::new(BLOCK_BYTES << BlockIndex::BITS);
+
+/// Fewest segments with which reclaim can work: one open for each of the two streams of a
+/// disk, some free, some to choose victims from.
+const SEGMENTS_MIN: u64 = 8;
+/// Most segments: slots are 32-bit page numbers.
+const SLOTS_MAX: u64 = 1 << 32;
+/// Where the journal starts: behind both superblocks.
+const JOURNAL_OFFSET: u64 = 128 << 10;
+/// Fewest pages of journal.
+const JOURNAL_PAGES_MIN: u64 = 64;
+
+/// A segment's number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentIndex(u32);
+
+impl SegmentIndex {
+    /// The segment with this number.
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The number as a table index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for SegmentIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seg{}", self.0)
+    }
+}
+
+/// The layout of one cache: a function of the device's size and the segment size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    capacity: Bytes,
+    segment_bytes: u64,
+    segment_count: u32,
+    journal_pages: u64,
+    segment_table_pages: u64,
+}
+
+impl Geometry {
+    /// The layout for a device of `capacity` bytes.
+    ///
+    /// # Errors
+    /// [`FormatError::SegmentSize`] and [`FormatError::TooSmall`].
+    pub fn new(capacity: Bytes, segment_bytes: Bytes) -> Result<Self, FormatError> {
+        if !segment_bytes.get().is_power_of_two()
+            || segment_bytes < SEGMENT_BYTES_MIN
+            || segment_bytes > SEGMENT_BYTES_MAX
+        {
+            return Err(FormatError::SegmentSize(segment_bytes));
+        }
+        let size = segment_bytes.get();
+        let slots_limit = SLOTS_MAX / (size / BLOCK_BYTES);
+        let mut count = (capacity.get() / size).min(slots_limit);
+        // The tables shrink with the number of segments, so a few steps down always fit.
+        while count >= SEGMENTS_MIN {
+            let geometry = Self::with_segments(capacity, size, count);
+            if geometry.end() <= capacity.get() {
+                return Ok(geometry);
+            }
+            let excess = geometry.end() - capacity.get();
+            count = count.saturating_sub(excess.div_ceil(size).max(1));
+        }
+        let needed = Self::with_segments(capacity, size, SEGMENTS_MIN).end();
+        Err(FormatError::TooSmall {
+            needed: Bytes::new(needed),
+            present: capacity,
+        })
+    }
+
+    fn with_segments(capacity: Bytes, segment_bytes: u64, count: u64) -> Self {
+        let per_page = (BODY_BYTES / segment_entry_bytes(pages_of(segment_bytes))) as u64;
+        let segment_table_pages = count.div_ceil(per_page);
+        Self {
+            capacity,
+            segment_bytes,
+            segment_count: u32::try_from(count)
+                .expect("at most 2^28 segments of at least 16 pages"),
+            // As large as a checkpoint, so that checkpoints at most double what the journal writes.
+            journal_pages: (segment_table_pages + DISK_PAGES as u64).max(JOURNAL_PAGES_MIN),
+            segment_table_pages,
+        }
+    }
+
+    /// Size of the device when it was formatted.
+    pub const fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    /// Bytes in a segment.
+    pub const fn segment_bytes(&self) -> Bytes {
+        Bytes::new(self.segment_bytes)
+    }
+
+    /// Pages in a segment, headers and footer included.
+    pub const fn segment_pages(&self) -> u32 {
+        pages_of(self.segment_bytes)
+    }
+
+    /// Number of segments.
+    pub const fn segment_count(&self) -> u32 {
+        self.segment_count
+    }
+
+    /// Pages at a segment's end that its footer takes.
+    pub const fn footer_pages(&self) -> u32 {
+        self.segment_pages().div_ceil(256)
+    }
+
+    /// Most blocks that a segment can hold: what its footer can describe.
+    pub const fn segment_blocks_max(&self) -> u32 {
+        let described = self.footer_pages() * DESCRIPTORS_PER_PAGE as u32;
+        let room = self.segment_pages() - self.footer_pages() - 1;
+        if described < room { described } else { room }
+    }
+
+    /// Slots in all segments, whatever they hold.
+    pub const fn slots(&self) -> u64 {
+        self.segment_count as u64 * self.segment_pages() as u64
+    }
+
+    /// Pages of the journal's ring.
+    pub const fn journal_pages(&self) -> u64 {
+        self.journal_pages
+    }
+
+    /// Where the journal page with this sequence number goes.
+    pub const fn journal_page_offset(&self, sequence: u64) -> Bytes {
+        Bytes::new(JOURNAL_OFFSET + sequence % self.journal_pages * PAGE_BYTES as u64)
+    }
+
+    /// Pages of a checkpoint: the disk table and the segment table.
+    pub const fn checkpoint_pages(&self) -> u64 {
+        DISK_PAGES as u64 + self.segment_table_pages
+    }
+
+    /// Where page `page` of checkpoint area `area` (0 or 1) is.
+    pub const fn checkpoint_page_offset(&self, area: u8, page: u64) -> Bytes {
+        let base = JOURNAL_OFFSET + self.journal_pages * PAGE_BYTES as u64;
+        Bytes::new(base + (area as u64 * self.checkpoint_pages() + page) * PAGE_BYTES as u64)
+    }
+
+    /// Segments whose entries share a page of the segment table.
+    pub const fn segments_per_page(&self) -> u32 {
+        (BODY_BYTES / segment_entry_bytes(self.segment_pages())) as u32
+    }
+
+    /// Where a segment starts.
+    pub fn segment_offset(&self, segment: SegmentIndex) -> Bytes {
+        assert!(
+            segment.get() < self.segment_count,
+            "a segment of this cache"
+        );
+        Bytes::new(self.segments_offset() + u64::from(segment.get()) * self.segment_bytes)
+    }
+
+    /// Where a slot's page is.
+    pub fn slot_offset(&self, slot: FlashSlot) -> Bytes {
+        let offset = self.segments_offset() + u64::from(slot.get()) * BLOCK_BYTES;
+        assert!(u64::from(slot.get()) < self.slots(), "a slot of this cache");
+        Bytes::new(offset)
+    }
+
+    /// The slot of a page of a segment that holds a block.
+    ///
+    /// # Panics
+    /// For the first page of segment 0: every segment starts with a chunk header.
+    pub const fn slot(&self, segment: SegmentIndex, page: u32) -> FlashSlot {
+        FlashSlot::new(segment.get() * self.segment_pages() + page)
+    }
+
+    /// The segment in which a slot lies.
+    pub const fn segment_of(&self, slot: FlashSlot) -> SegmentIndex {
+        SegmentIndex::new(slot.get() / self.segment_pages())
+    }
+
+    /// A slot's page within its segment.
+    pub const fn page_of(&self, slot: FlashSlot) -> u32 {
+        slot.get() % self.segment_pages()
+    }
+
+    fn segments_offset(&self) -> u64 {
+        // On a boundary of its own size, so that a segment never shares an erase block needlessly.
+        let tables_end = self
+            .checkpoint_page_offset(1, self.checkpoint_pages())
+            .get();
+        tables_end.next_multiple_of(self.segment_bytes.min(1 << 20))
+    }
+
+    fn end(&self) -> u64 {
+        self.segments_offset() + u64::from(self.segment_count) * self.segment_bytes
+    }
+}
+
+const fn pages_of(segment_bytes: u64) -> u32 {
+    (segment_bytes / BLOCK_BYTES) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas_follow_each_other_and_fit() {
+        for (capacity, segment) in [
+            (Bytes::mib(2), SEGMENT_BYTES_MIN),
+            (Bytes::gib(10), SEGMENT_BYTES_DEFAULT),
+            (Bytes::gib(1024), SEGMENT_BYTES_DEFAULT),
+            (Bytes::gib(100), SEGMENT_BYTES_MAX),
+        ] {
+            let g = Geometry::new(capacity, segment).unwrap();
+            assert!(g.journal_page_offset(g.journal_pages() - 1) < g.checkpoint_page_offset(0, 0));
+            assert_eq!(
+                g.checkpoint_page_offset(0, g.checkpoint_pages()),
+                g.checkpoint_page_offset(1, 0)
+            );
+            assert!(
+                g.checkpoint_page_offset(1, g.checkpoint_pages())
+                    <= g.segment_offset(SegmentIndex::new(0))
+            );
+            let last = SegmentIndex::new(g.segment_count() - 1);
+            assert!(g.segment_offset(last) + g.segment_bytes() <= capacity);
+            // No room for one segment more is wasted.
+            assert!(
+                g.segment_offset(last) + g.segment_bytes() + g.segment_bytes() + g.segment_bytes()
+                    > capacity
+            );
+            assert!(g.segment_blocks_max() * 100 > g.segment_pages() * 85);
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_too_small_says_what_it_needs() {
+        let Err(FormatError::TooSmall { needed, .. }) =
+            Geometry::new(Bytes::mib(1), SEGMENT_BYTES_DEFAULT)
+        else {
+            panic!("1 MiB is too small");
+        };
+        assert!(Geometry::new(needed, SEGMENT_BYTES_DEFAULT).is_ok());
+    }
+
+    #[test]
+    fn slots_and_segments_agree() {
+        let g = Geometry::new(Bytes::mib(64), Bytes::mib(1)).unwrap();
+        let slot = g.slot(SegmentIndex::new(3), 17);
+        assert_eq!(
+            (g.segment_of(slot), g.page_of(slot)),
+            (SegmentIndex::new(3), 17)
+        );
+        assert_eq!(
+            g.slot_offset(slot),
+            g.segment_offset(SegmentIndex::new(3)) + Bytes::new(17 * 4096)
+        );
+    }
+}

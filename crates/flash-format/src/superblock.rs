@@ -1,0 +1,235 @@
+//! The superblock: what the cache is, and where its latest complete checkpoint is.
+//!
+//! Two slots take turns, so that a torn write leaves the other. A superblock is written when
+//! the cache is opened, after each checkpoint, and at a clean stop.
+
+use crate::page::{self, HEADER_BYTES, Magic, PageBytes};
+use crate::{Damage, FormatError, Geometry, PAGE_BYTES};
+use units::Bytes;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The format that this program writes and reads.
+///
+/// 1: the first.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Where the two slots are.
+pub const SUPERBLOCK_OFFSETS: [Bytes; 2] = [Bytes::ZERO, Bytes::kib(64)];
+
+/// What a superblock says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Which cache; new with each format.
+    pub uuid: u128,
+    /// Orders superblocks: the higher of two whole ones counts.
+    pub sequence: u64,
+    /// The layout.
+    pub geometry: Geometry,
+    /// Rises when everything on the flash has been given up; the host remembers the least
+    /// one that it may still trust.
+    pub incarnation: u64,
+    /// Number of the latest complete checkpoint; its pages carry it.
+    pub checkpoint: u64,
+    /// In which area (0 or 1) that checkpoint is.
+    pub checkpoint_area: u8,
+    /// Sequence of the first journal page to replay on top of that checkpoint.
+    pub replay_from: u64,
+    /// After a clean stop: the sequence that the next journal page would have had. Nothing
+    /// was written since.
+    pub clean_end: Option<u64>,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Body {
+    version: U32,
+    block_bytes: U32,
+    capacity: U64,
+    segment_bytes: U64,
+    segment_count: U64,
+    incarnation: U64,
+    checkpoint: U64,
+    replay_from: U64,
+    clean_end: U64,
+    checkpoint_area: u8,
+    clean: u8,
+}
+
+const BODY: std::ops::Range<usize> = HEADER_BYTES..HEADER_BYTES + size_of::<Body>();
+
+impl Superblock {
+    /// Which of [`SUPERBLOCK_OFFSETS`] it goes to.
+    pub fn offset(&self) -> Bytes {
+        SUPERBLOCK_OFFSETS[usize::from(self.sequence % 2 == 1)]
+    }
+
+    /// Its page.
+    pub fn encode(&self) -> PageBytes {
+        let mut bytes = [0; PAGE_BYTES];
+        let body = Body {
+            version: U32::new(FORMAT_VERSION),
+            block_bytes: U32::new(PAGE_BYTES as u32),
+            capacity: U64::new(self.geometry.capacity().get()),
+            segment_bytes: U64::new(self.geometry.segment_bytes().get()),
+            segment_count: U64::new(u64::from(self.geometry.segment_count())),
+            incarnation: U64::new(self.incarnation),
+            checkpoint: U64::new(self.checkpoint),
+            replay_from: U64::new(self.replay_from),
+            clean_end: U64::new(self.clean_end.unwrap_or(0)),
+            checkpoint_area: self.checkpoint_area,
+            clean: u8::from(self.clean_end.is_some()),
+        };
+        bytes[BODY].copy_from_slice(body.as_bytes());
+        page::seal(
+            &mut bytes,
+            page::header(Magic::SUPERBLOCK, self.uuid, self.sequence),
+        );
+        bytes
+    }
+
+    /// The superblock that counts of the two slots' pages, on a device of `present` bytes.
+    ///
+    /// # Errors
+    /// Every [`FormatError`] but the two about making a cache.
+    pub fn choose(slots: [&PageBytes; 2], present: Bytes) -> Result<Self, FormatError> {
+        let mut best: Option<Self> = None;
+        let mut error = FormatError::NotACache;
+        for slot in slots {
+            match Self::decode(slot) {
+                Ok(found)
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| found.sequence > best.sequence) =>
+                {
+                    best = Some(found)
+                }
+                Ok(_) => {}
+                Err(found) => {
+                    if error == FormatError::NotACache {
+                        error = found;
+                    }
+                }
+            }
+        }
+        let best = best.ok_or(error)?;
+        if best.geometry.capacity() > present {
+            return Err(FormatError::DeviceShrunk {
+                formatted: best.geometry.capacity(),
+                present,
+            });
+        }
+        Ok(best)
+    }
+
+    fn decode(bytes: &PageBytes) -> Result<Self, FormatError> {
+        let header = page::open(bytes, Magic::SUPERBLOCK).map_err(|damage| match damage {
+            Damage::Absent | Damage::Misplaced => FormatError::NotACache,
+            Damage::Checksum | Damage::Impossible => FormatError::TornSuperblocks,
+        })?;
+        let body = Body::read_from_bytes(&bytes[BODY]).expect("the body has its own size");
+        if body.version.get() != FORMAT_VERSION {
+            return Err(FormatError::OtherVersion {
+                found: body.version.get(),
+                spoken: FORMAT_VERSION,
+            });
+        }
+        let impossible = |what| FormatError::ImpossibleLayout { what };
+        if body.block_bytes.get() as usize != PAGE_BYTES {
+            return Err(impossible("block size"));
+        }
+        let geometry = Geometry::new(
+            Bytes::new(body.capacity.get()),
+            Bytes::new(body.segment_bytes.get()),
+        )
+        .map_err(|_| impossible("segment size"))?;
+        if u64::from(geometry.segment_count()) != body.segment_count.get() {
+            return Err(impossible("number of segments"));
+        }
+        if body.checkpoint_area > 1 || body.clean > 1 {
+            return Err(impossible("checkpoint area or clean mark"));
+        }
+        Ok(Self {
+            uuid: header.uuid.get(),
+            sequence: header.sequence.get(),
+            geometry,
+            incarnation: body.incarnation.get(),
+            checkpoint: body.checkpoint.get(),
+            checkpoint_area: body.checkpoint_area,
+            replay_from: body.replay_from.get(),
+            clean_end: (body.clean == 1).then_some(body.clean_end.get()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(sequence: u64) -> Superblock {
+        Superblock {
+            uuid: 77,
+            sequence,
+            geometry: Geometry::new(Bytes::mib(64), Bytes::mib(1)).unwrap(),
+            incarnation: 3,
+            checkpoint: 9,
+            checkpoint_area: 1,
+            replay_from: 1234,
+            clean_end: (sequence % 2 == 0).then_some(1240),
+        }
+    }
+
+    #[test]
+    fn the_newer_of_two_whole_ones_counts() {
+        let (old, new) = (sample(4), sample(5));
+        let present = Bytes::mib(64);
+        assert_eq!(
+            Superblock::choose([&old.encode(), &new.encode()], present),
+            Ok(new.clone())
+        );
+        assert_eq!(
+            Superblock::choose([&new.encode(), &old.encode()], present),
+            Ok(new)
+        );
+        assert_ne!(sample(4).offset(), sample(5).offset());
+    }
+
+    #[test]
+    fn a_torn_one_leaves_the_other() {
+        let old = sample(4);
+        let mut torn = sample(5).encode();
+        torn[100] ^= 1;
+        let present = Bytes::mib(64);
+        assert_eq!(Superblock::choose([&old.encode(), &torn], present), Ok(old));
+        assert_eq!(
+            Superblock::choose([&torn, &torn], present),
+            Err(FormatError::TornSuperblocks)
+        );
+    }
+
+    #[test]
+    fn foreign_and_shrunk_devices_are_named() {
+        let empty = [0; PAGE_BYTES];
+        let present = Bytes::mib(64);
+        assert_eq!(
+            Superblock::choose([&empty, &empty], present),
+            Err(FormatError::NotACache)
+        );
+        let page = sample(4).encode();
+        assert!(matches!(
+            Superblock::choose([&page, &empty], Bytes::mib(32)),
+            Err(FormatError::DeviceShrunk { .. })
+        ));
+        let mut other = page;
+        other[HEADER_BYTES] = 9;
+        let header = page::open(&page, Magic::SUPERBLOCK).unwrap();
+        page::seal(&mut other, header);
+        assert_eq!(
+            Superblock::choose([&other, &empty], present),
+            Err(FormatError::OtherVersion {
+                found: 9,
+                spoken: FORMAT_VERSION
+            })
+        );
+    }
+}
