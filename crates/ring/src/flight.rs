@@ -1,0 +1,307 @@
+//! The slab of operations in flight: owner of everything that the kernel may touch.
+//!
+//! An entry is made by [`Flights::board`] and ended by [`Flights::land`] with the kernel's
+//! completion; its index is the `user_data` of both. All pointers given to the kernel point
+//! into heap memory that the entry owns (pages of a [`Buf`], bytes behind a [`Slice`], a boxed
+//! [`Message`]), so that the slab itself may grow and move.
+
+#![allow(
+    unsafe_code,
+    reason = "building submissions means handing raw pointers to the kernel"
+)]
+
+use crate::limits::{SEND_SLICES_MAX, SPARE_MESSAGES_MAX};
+use crate::op::{Completion, Op};
+use block_io::{Buf, Slice};
+use io_uring::{opcode, squeue, types};
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+
+/// A `sendmsg` argument that stays where it is until its completion.
+struct Message {
+    header: libc::msghdr,
+    vectors: Vec<libc::iovec>,
+    slices: Vec<Slice>,
+}
+
+impl Message {
+    fn new() -> Box<Self> {
+        Box::new(Self {
+            // SAFETY: msghdr is plain integers and pointers, for which all zeroes is a value.
+            header: unsafe { mem::zeroed() },
+            vectors: Vec::new(),
+            slices: Vec::new(),
+        })
+    }
+
+    fn load(&mut self, slices: Vec<Slice>) {
+        assert!(
+            slices.len() <= SEND_SLICES_MAX,
+            "a send fits one iovec array"
+        );
+        self.vectors.clear();
+        self.vectors.extend(slices.iter().map(|slice| libc::iovec {
+            iov_base: slice.as_ptr().cast_mut().cast(),
+            iov_len: slice.len(),
+        }));
+        self.slices = slices;
+        self.header.msg_iov = self.vectors.as_mut_ptr();
+        self.header.msg_iovlen = self.vectors.len();
+    }
+}
+
+/// What an operation holds on to. The fields not read again are there to be dropped late.
+enum Cargo {
+    Fill {
+        _fd: Rc<OwnedFd>,
+        buf: Buf,
+    },
+    Write {
+        _fd: Rc<OwnedFd>,
+        _data: Slice,
+    },
+    Send {
+        _fd: Rc<OwnedFd>,
+        message: Box<Message>,
+    },
+    Bare {
+        _fd: Rc<OwnedFd>,
+    },
+}
+
+struct Flight {
+    source: u32,
+    token: u64,
+    cargo: Cargo,
+}
+
+enum Seat {
+    Taken(Flight),
+    /// The next free seat, or `NONE`.
+    Free(u32),
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Operations in flight by index.
+pub(crate) struct Flights {
+    seats: Vec<Seat>,
+    free: u32,
+    taken: usize,
+    spare: Vec<Box<Message>>,
+}
+
+impl Flights {
+    pub(crate) fn new() -> Self {
+        Self {
+            seats: Vec::new(),
+            free: NONE,
+            taken: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Operations that have boarded and not landed.
+    pub(crate) fn len(&self) -> usize {
+        self.taken
+    }
+
+    /// Takes an operation in and returns its submission, which is valid until it lands.
+    ///
+    /// # Panics
+    /// If its lengths exceed its buffer, its slices the kernel's limit, or 4 GiB are asked for.
+    pub(crate) fn board(&mut self, source: u32, token: u64, op: Op) -> squeue::Entry {
+        let (entry, cargo) = self.load(op);
+        let flight = Flight {
+            source,
+            token,
+            cargo,
+        };
+        self.taken += 1;
+        let index = if self.free == NONE {
+            let index = u32::try_from(self.seats.len()).expect("fewer than 2^32 operations");
+            self.seats.push(Seat::Taken(flight));
+            index
+        } else {
+            let index = self.free;
+            let seat = &mut self.seats[index as usize];
+            let Seat::Free(next) = *seat else {
+                unreachable!("the free list holds free seats")
+            };
+            self.free = next;
+            *seat = Seat::Taken(flight);
+            index
+        };
+        entry.user_data(u64::from(index))
+    }
+
+    /// Ends the operation with that `user_data`: its source and what to tell it.
+    ///
+    /// # Panics
+    /// If there is none: the kernel completed an operation twice.
+    pub(crate) fn land(&mut self, user_data: u64, result: i32) -> (u32, Completion) {
+        let index = u32::try_from(user_data).expect("user data is a seat's index");
+        let seat = &mut self.seats[index as usize];
+        let Seat::Taken(flight) = mem::replace(seat, Seat::Free(self.free)) else {
+            unreachable!("an operation completes once")
+        };
+        self.free = index;
+        self.taken -= 1;
+        let mut completion = Completion {
+            token: flight.token,
+            result: match usize::try_from(result) {
+                Ok(count) => Ok(count),
+                Err(_) => Err(io::Error::from_raw_os_error(result.wrapping_neg())),
+            },
+            buf: None,
+            slices: Vec::new(),
+        };
+        match flight.cargo {
+            Cargo::Fill { buf, .. } => completion.buf = Some(buf),
+            Cargo::Send { mut message, .. } => {
+                completion.slices = mem::take(&mut message.slices);
+                if self.spare.len() < SPARE_MESSAGES_MAX {
+                    self.spare.push(message);
+                }
+            }
+            Cargo::Write { .. } | Cargo::Bare { .. } => {}
+        }
+        (flight.source, completion)
+    }
+
+    /// The `user_data` of every operation of a source, or of all sources.
+    pub(crate) fn of(&self, source: Option<u32>) -> Vec<u64> {
+        (0..)
+            .zip(&self.seats)
+            .filter_map(|(index, seat)| match seat {
+                Seat::Taken(flight) if source.is_none_or(|one| one == flight.source) => Some(index),
+                Seat::Taken(_) | Seat::Free(_) => None,
+            })
+            .collect()
+    }
+
+    /// Gives up every operation's memory for good, because the kernel may still write into it.
+    pub(crate) fn leak(&mut self) {
+        mem::forget(mem::take(&mut self.seats));
+        self.free = NONE;
+        self.taken = 0;
+    }
+
+    fn load(&mut self, op: Op) -> (squeue::Entry, Cargo) {
+        match op {
+            Op::Read {
+                file,
+                offset,
+                buf,
+                length,
+            } => load_read(file, offset, buf, length),
+            Op::Write {
+                file,
+                offset,
+                data,
+                dsync,
+            } => load_write(file, offset, data, dsync),
+            Op::Recv {
+                socket,
+                buf,
+                start,
+                end,
+            } => load_recv(socket, buf, start, end),
+            Op::Send { socket, slices } => {
+                let mut message = self.spare.pop().unwrap_or_else(Message::new);
+                message.load(slices);
+                let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+                let entry = opcode::SendMsg::new(fd(&socket), &raw const message.header)
+                    .flags(flags.cast_unsigned())
+                    .build();
+                let cargo = Cargo::Send {
+                    _fd: socket,
+                    message,
+                };
+                (entry, cargo)
+            }
+            Op::Fsync { file, datasync } => {
+                let mut flags = types::FsyncFlags::empty();
+                if datasync {
+                    flags |= types::FsyncFlags::DATASYNC;
+                }
+                let entry = opcode::Fsync::new(fd(&file)).flags(flags).build();
+                (entry, Cargo::Bare { _fd: file })
+            }
+            Op::Fallocate {
+                file,
+                mode,
+                offset,
+                length,
+            } => {
+                let entry = opcode::Fallocate::new(fd(&file), length)
+                    .offset(offset)
+                    .mode(mode)
+                    .build();
+                (entry, Cargo::Bare { _fd: file })
+            }
+            Op::PollIn { fd } => load_poll(fd, libc::POLLIN),
+            Op::PollOut { fd } => load_poll(fd, libc::POLLOUT),
+        }
+    }
+}
+
+fn fd(owned: &OwnedFd) -> types::Fd {
+    types::Fd(owned.as_raw_fd())
+}
+
+fn length_u32(length: usize) -> u32 {
+    u32::try_from(length).expect("one operation moves less than 4 GiB")
+}
+
+fn load_read(
+    file: Rc<OwnedFd>,
+    offset: u64,
+    mut buf: Buf,
+    length: usize,
+) -> (squeue::Entry, Cargo) {
+    let target = &mut buf[..length];
+    let entry = opcode::Read::new(fd(&file), target.as_mut_ptr(), length_u32(length))
+        .offset(offset)
+        .build();
+    (entry, Cargo::Fill { _fd: file, buf })
+}
+
+fn load_write(file: Rc<OwnedFd>, offset: u64, data: Slice, dsync: bool) -> (squeue::Entry, Cargo) {
+    let flags = if dsync { libc::RWF_DSYNC } else { 0 };
+    let entry = opcode::Write::new(fd(&file), data.as_ptr(), length_u32(data.len()))
+        .offset(offset)
+        .rw_flags(flags)
+        .build();
+    (
+        entry,
+        Cargo::Write {
+            _fd: file,
+            _data: data,
+        },
+    )
+}
+
+fn load_recv(
+    socket: Rc<OwnedFd>,
+    mut buf: Buf,
+    start: usize,
+    end: usize,
+) -> (squeue::Entry, Cargo) {
+    let target = &mut buf[start..end];
+    assert!(
+        !target.is_empty(),
+        "a receive into nothing looks like the end of the stream"
+    );
+    let length = length_u32(target.len());
+    let entry = opcode::Recv::new(fd(&socket), target.as_mut_ptr(), length).build();
+    (entry, Cargo::Fill { _fd: socket, buf })
+}
+
+fn load_poll(watched: Rc<OwnedFd>, events: libc::c_short) -> (squeue::Entry, Cargo) {
+    let mask = u32::from(events.cast_unsigned());
+    let entry = opcode::PollAdd::new(fd(&watched), mask).build();
+    (entry, Cargo::Bare { _fd: watched })
+}

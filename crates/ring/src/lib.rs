@@ -1,0 +1,33 @@
+//! `io_uring` with a safe face: a shard's one door to files, sockets and other threads.
+//!
+//! A [`Ring`] belongs to one thread. Every component that does I/O holds a [`Source`], a
+//! mailbox on the ring: it submits [`Op`]s with tokens of its choice and pops [`Completion`]s.
+//! The thread's loop calls [`Ring::submit_and_wait`] once a turn, which is one system call for
+//! everything queued, and asks [`Ring::take_ready`] whose mailboxes have something in them.
+//!
+//! ```text
+//!  component ── Source::submit(token, Op) ──► slab (owns fd, Buf, Slices) ──► SQ ─┐
+//!                                                                                 │ one
+//!  component ◄─ Source::pop() ◄── mailbox of the source ◄── slab gives back ◄─ CQ ◄┘ enter
+//!  other threads ── Sender::send ── eventfd ──► Mailbox (a source like any other)
+//! ```
+//!
+//! Invariants:
+//! - Whatever the kernel may read or write (buffers, message headers, descriptors) is owned
+//!   by the slab from submission until its completion has been reaped; nobody else can reach
+//!   it meanwhile. Dropping a source or the ring never shortens that.
+//! - Every operation submitted is completed exactly once, with success, failure or `ECANCELED`,
+//!   unless its source was dropped.
+//! - Results are the kernel's: a short transfer is reported as such and judged by the caller.
+
+mod flight;
+mod limits;
+mod mailbox;
+mod op;
+mod ring;
+mod setup;
+
+pub use limits::SEND_SLICES_MAX;
+pub use mailbox::{Mailbox, SendError, Sender, mailbox};
+pub use op::{Completion, Op};
+pub use ring::{Ring, Source, SourceId};

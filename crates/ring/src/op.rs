@@ -1,0 +1,95 @@
+//! What can be asked of the kernel, and what comes back.
+
+use block_io::{Buf, Slice};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+/// One operation. Offsets and lengths are in bytes.
+#[derive(Debug)]
+pub enum Op {
+    /// Reads from `file` at `offset` into the first `length` bytes of `buf`.
+    Read {
+        /// What to read from.
+        file: Rc<OwnedFd>,
+        /// Where in the file.
+        offset: u64,
+        /// Comes back with the completion, on failure too.
+        buf: Buf,
+        /// How much, at most the buffer's length.
+        length: usize,
+    },
+    /// Writes `data` to `file` at `offset`; with `dsync` it is durable at completion
+    /// (`RWF_DSYNC`).
+    Write {
+        /// What to write to.
+        file: Rc<OwnedFd>,
+        /// Where in the file.
+        offset: u64,
+        /// What to write.
+        data: Slice,
+        /// Whether completion implies durability.
+        dsync: bool,
+    },
+    /// `fsync`, or `fdatasync` with `datasync`.
+    Fsync {
+        /// What to sync.
+        file: Rc<OwnedFd>,
+        /// Whether metadata that reading does not need may be left behind.
+        datasync: bool,
+    },
+    /// `fallocate` with the kernel's mode bits.
+    Fallocate {
+        /// What to change.
+        file: Rc<OwnedFd>,
+        /// `FALLOC_FL_*` bits.
+        mode: i32,
+        /// Where in the file.
+        offset: u64,
+        /// How much.
+        length: u64,
+    },
+    /// Receives at least one byte, or none at the end of the stream, into `buf[start..end]`.
+    Recv {
+        /// What to receive from.
+        socket: Rc<OwnedFd>,
+        /// Comes back with the completion, on failure too.
+        buf: Buf,
+        /// First byte that may be filled.
+        start: usize,
+        /// One past the last byte that may be filled.
+        end: usize,
+    },
+    /// Sends the slices one after the other (`sendmsg`, `MSG_NOSIGNAL`). The kernel is asked to
+    /// send all (`MSG_WAITALL`) but may send less. At most [`crate::SEND_SLICES_MAX`] slices.
+    Send {
+        /// What to send to.
+        socket: Rc<OwnedFd>,
+        /// What to send; comes back with the completion.
+        slices: Vec<Slice>,
+    },
+    /// Completes when `fd` can be read or is hung up; the result is the mask of `poll` events.
+    PollIn {
+        /// What to watch.
+        fd: Rc<OwnedFd>,
+    },
+    /// Completes when `fd` can be written or is hung up, which is how a connect in progress
+    /// ends; the result is the mask of `poll` events.
+    PollOut {
+        /// What to watch.
+        fd: Rc<OwnedFd>,
+    },
+}
+
+/// The outcome of an operation.
+#[derive(Debug)]
+pub struct Completion {
+    /// The operation's token.
+    pub token: u64,
+    /// Bytes moved, a poll mask, or zero; a short transfer is not an error here.
+    pub result: io::Result<usize>,
+    /// The buffer of a read or a receive.
+    pub buf: Option<Buf>,
+    /// The slices of a send, for sending what is left and for reuse of the vector.
+    pub slices: Vec<Slice>,
+}

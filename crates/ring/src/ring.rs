@@ -1,0 +1,359 @@
+//! The ring, its sources, and the loop's one system call.
+
+#![allow(
+    unsafe_code,
+    reason = "queueing a submission and entering the kernel are the crate's two raw operations"
+)]
+
+use crate::flight::Flights;
+use crate::limits::DRAIN_TIME_MAX;
+use crate::op::{Completion, Op};
+use crate::setup;
+use io_uring::{IoUring, opcode, squeue, types};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::rc::Rc;
+use units::{Duration, Instant};
+
+/// `user_data` of cancel requests, whose own completions tell nothing.
+const CANCEL: u64 = u64::MAX;
+
+/// `IORING_ENTER_GETEVENTS`: process completions that wait for us. Fixed by the kernel's ABI.
+const ENTER_GETEVENTS: u32 = 1;
+
+/// One thread's `io_uring`. Cloning shares it.
+#[derive(Clone)]
+pub struct Ring {
+    inner: Rc<RefCell<Inner>>,
+}
+
+/// Names a source on its ring. Reused after its source was dropped, so a loop must take a
+/// report of readiness as a hint: polling a component that has nothing is harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(u32);
+
+impl SourceId {
+    /// A small number, dense among living sources: fit for indexing a table.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A component's mailbox on the ring. Dropping it cancels its operations; their buffers stay
+/// with the ring until the kernel is done.
+pub struct Source {
+    inner: Rc<RefCell<Inner>>,
+    id: SourceId,
+}
+
+#[derive(Default)]
+struct Desk {
+    letters: VecDeque<Completion>,
+    in_flight: usize,
+    /// Listed in `Inner::ready` already.
+    reported: bool,
+    open: bool,
+}
+
+struct Inner {
+    uring: IoUring,
+    flights: Flights,
+    /// Submissions that found the queue full, oldest first.
+    backlog: VecDeque<squeue::Entry>,
+    desks: Vec<Desk>,
+    free_desks: Vec<u32>,
+    ready: Vec<SourceId>,
+    enters: u64,
+}
+
+impl Ring {
+    /// A ring that takes at least `entries` submissions in one system call; more are queued
+    /// and go in several.
+    ///
+    /// # Errors
+    /// If the kernel has no `io_uring`, forbids it, or is older than Linux 5.11.
+    pub fn new(entries: u32) -> io::Result<Self> {
+        let inner = Inner {
+            uring: setup::create(entries)?,
+            flights: Flights::new(),
+            backlog: VecDeque::new(),
+            desks: Vec::new(),
+            free_desks: Vec::new(),
+            ready: Vec::new(),
+            enters: 0,
+        };
+        Ok(Self {
+            inner: Rc::new(RefCell::new(inner)),
+        })
+    }
+
+    /// A new mailbox.
+    ///
+    /// # Panics
+    /// If 2^32 sources are alive.
+    pub fn source(&self) -> Source {
+        let id = self.inner.borrow_mut().open_desk();
+        Source {
+            inner: Rc::clone(&self.inner),
+            id,
+        }
+    }
+
+    /// Submits everything queued and waits until at least one operation completes or `timeout`
+    /// has passed; without a timeout, as long as it takes. Does not wait while completions
+    /// sorted earlier were not taken by [`Ring::take_ready`]. A signal ends the wait early.
+    ///
+    /// # Errors
+    /// If the kernel refuses the call, which a sound ring never sees.
+    pub fn submit_and_wait(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.inner.borrow_mut().turn(timeout)
+    }
+
+    /// Moves to `ready` the sources that got completions since the last call. Each is reported
+    /// once, so its owner should pop until there is nothing left.
+    pub fn take_ready(&self, ready: &mut Vec<SourceId>) {
+        self.inner.borrow_mut().take_ready(ready);
+    }
+
+    /// Operations submitted and not completed, of all sources.
+    pub fn in_flight(&self) -> usize {
+        self.inner.borrow().flights.len()
+    }
+
+    /// System calls made so far.
+    pub fn enters(&self) -> u64 {
+        self.inner.borrow().enters
+    }
+
+    /// Time on the system's monotonic clock.
+    pub fn now(&self) -> Instant {
+        now()
+    }
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ring({} in flight)", self.in_flight())
+    }
+}
+
+impl Source {
+    /// This source's name in [`Ring::take_ready`].
+    pub fn id(&self) -> SourceId {
+        self.id
+    }
+
+    /// Queues an operation; the ring's next turn hands it to the kernel.
+    ///
+    /// # Panics
+    /// If its lengths exceed its buffer or the kernel's limits: a bug of the caller.
+    pub fn submit(&self, token: u64, op: Op) {
+        self.inner.borrow_mut().submit(self.id.0, token, op);
+    }
+
+    /// The oldest completion not popped yet.
+    pub fn pop(&self) -> Option<Completion> {
+        self.inner.borrow_mut().desks[self.id.index()]
+            .letters
+            .pop_front()
+    }
+
+    /// Operations submitted and not completed.
+    pub fn in_flight(&self) -> usize {
+        self.inner.borrow().desks[self.id.index()].in_flight
+    }
+
+    /// Asks the kernel to give up every operation in flight. Each still completes, most with
+    /// `ECANCELED`, some as if nothing had happened.
+    pub fn cancel_all(&self) {
+        self.inner.borrow_mut().cancel(Some(self.id.0));
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.inner.borrow_mut().close_desk(self.id);
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({}, {} in flight)", self.id.0, self.in_flight())
+    }
+}
+
+impl Inner {
+    fn open_desk(&mut self) -> SourceId {
+        let index = self.free_desks.pop().unwrap_or_else(|| {
+            self.desks.push(Desk::default());
+            u32::try_from(self.desks.len() - 1).expect("fewer than 2^32 sources")
+        });
+        let desk = &mut self.desks[index as usize];
+        assert!(!desk.open, "a desk has one owner");
+        assert!(desk.in_flight == 0, "a free desk has nothing in flight");
+        desk.open = true;
+        SourceId(index)
+    }
+
+    fn close_desk(&mut self, id: SourceId) {
+        let desk = &mut self.desks[id.index()];
+        desk.open = false;
+        desk.letters.clear();
+        if desk.in_flight > 0 {
+            self.cancel(Some(id.0));
+        } else {
+            self.free_desk(id);
+        }
+    }
+
+    fn free_desk(&mut self, id: SourceId) {
+        let desk = &mut self.desks[id.index()];
+        if desk.reported {
+            desk.reported = false;
+            self.ready.retain(|one| *one != id);
+        }
+        self.free_desks.push(id.0);
+    }
+
+    fn take_ready(&mut self, ready: &mut Vec<SourceId>) {
+        for id in &self.ready {
+            self.desks[id.index()].reported = false;
+        }
+        ready.append(&mut self.ready);
+    }
+
+    fn submit(&mut self, source: u32, token: u64, op: Op) {
+        let entry = self.flights.board(source, token, op);
+        self.desks[source as usize].in_flight += 1;
+        self.queue(entry);
+    }
+
+    fn cancel(&mut self, source: Option<u32>) {
+        for user_data in self.flights.of(source) {
+            let entry = opcode::AsyncCancel::new(user_data).build();
+            self.queue(entry.user_data(CANCEL));
+        }
+    }
+
+    /// Puts a submission in the kernel's queue, or behind it when even handing the queue over
+    /// makes no room.
+    fn queue(&mut self, entry: squeue::Entry) {
+        if self.backlog.is_empty() {
+            if self.push(&entry) {
+                return;
+            }
+            // A refusal (completions are waiting to be reaped) leaves the queue as it was; the
+            // next turn reaps and tries again.
+            let _refused = self.enter(0, None);
+            if self.push(&entry) {
+                return;
+            }
+        }
+        self.backlog.push_back(entry);
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) -> bool {
+        let mut queue = self.uring.submission();
+        // SAFETY: the entry's pointers and descriptor belong to its `Flights` seat, which lives
+        // until its completion is reaped; cancel entries carry neither.
+        unsafe { queue.push(entry) }.is_ok()
+    }
+
+    fn turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        loop {
+            while let Some(entry) = self.backlog.pop_front() {
+                if !self.push(&entry) {
+                    self.backlog.push_front(entry);
+                    break;
+                }
+            }
+            let more = !self.backlog.is_empty();
+            let wait = u32::from(!more && self.ready.is_empty());
+            self.enter(wait, timeout)?;
+            self.reap();
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One `io_uring_enter` that submits what is queued and waits for `wait` completions.
+    fn enter(&mut self, wait: u32, timeout: Option<Duration>) -> io::Result<()> {
+        self.enters += 1;
+        let result = match timeout {
+            Some(timeout) if wait > 0 => {
+                let timespec = types::Timespec::from(timeout.to_std());
+                let arguments = types::SubmitArgs::new().timespec(&timespec);
+                self.uring
+                    .submitter()
+                    .submit_with_args(wait as usize, &arguments)
+            }
+            _ => {
+                let submit = self.uring.submission().len();
+                let submit = u32::try_from(submit).expect("the queue has a u32 length");
+                let submitter = self.uring.submitter();
+                // SAFETY: no argument is passed, and what the submissions point to is owned by
+                // `Flights`, as `push` has it.
+                unsafe { submitter.enter::<libc::sigset_t>(submit, wait, ENTER_GETEVENTS, None) }
+            }
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                // Time is up, a signal came, or completions must be reaped first (the caller
+                // does that next): all of them an ordinary end of a turn.
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Sorts completions to their sources.
+    fn reap(&mut self) {
+        for entry in self.uring.completion() {
+            if entry.user_data() == CANCEL {
+                continue;
+            }
+            let (source, completion) = self.flights.land(entry.user_data(), entry.result());
+            let desk = &mut self.desks[source as usize];
+            desk.in_flight -= 1;
+            if desk.open {
+                desk.letters.push_back(completion);
+                if !desk.reported {
+                    desk.reported = true;
+                    self.ready.push(SourceId(source));
+                }
+            } else if desk.in_flight == 0 {
+                // Closed desks drop their letters and are reported to nobody.
+                desk.reported = false;
+                self.ready.retain(|one| one.0 != source);
+                self.free_desks.push(source);
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// Ends every operation before the memory under it goes away, or leaks that memory.
+    fn drop(&mut self) {
+        let deadline = now() + DRAIN_TIME_MAX;
+        self.cancel(None);
+        self.ready.clear();
+        while self.flights.len() > 0 {
+            let left = deadline - now();
+            if left == Duration::ZERO || self.turn(Some(left)).is_err() {
+                self.flights.leak();
+            }
+            self.ready.clear();
+        }
+    }
+}
+
+fn now() -> Instant {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).expect("the monotonic clock counts up from zero");
+    let nanos = u64::try_from(time.tv_nsec).expect("a fraction of a second is not negative");
+    Instant::from_nanos(seconds * 1_000_000_000 + nanos)
+}
