@@ -1,0 +1,330 @@
+//! The command line: one definition from which parsing, help, man pages, completions and the
+//! book's page are made.
+
+use crate::config::{
+    ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, WritePolicy,
+};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use units::{Bytes, DiskId, Duration};
+
+/// How every command ends, in the words of the help text.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage or configuration
+  3  the daemon cannot be reached
+  4  refused in the present state
+  5  a check found damage
+  6  there is no such disk or cache";
+
+/// Keeps the disks of virtual machines warm on the flash of their host.
+#[derive(Debug, Parser)]
+#[command(name = "hearth", version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// The daemon's admin socket
+    #[arg(long, global = true, value_name = "PATH", env = "HEARTH_SOCKET")]
+    #[arg(default_value = ADMIN_SOCKET_DEFAULT, value_hint = ValueHint::FilePath)]
+    pub socket: PathBuf,
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the disks of a configuration
+    Serve(Serve),
+    /// Show the daemon and its caches
+    Status,
+    /// List, attach and steer disks
+    #[command(subcommand, arg_required_else_help = true)]
+    Disk(Disk),
+    /// Make and examine caches on flash, offline
+    #[command(subcommand, arg_required_else_help = true)]
+    Cache(Cache),
+    /// Watch the disks live
+    Top(Top),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// The directory to write them to; made if missing
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+    },
+    /// Write the generated files of the source tree: book pages and the API's document
+    #[command(hide = true)]
+    Generate {
+        /// The root of the source tree
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        root: PathBuf,
+    },
+}
+
+/// Serve the disks of a configuration.
+///
+/// Runs in the foreground until SIGTERM or SIGINT, which stop it cleanly: clients get their
+/// answers, the flash is left in the state that restarts warmest. A second signal ends it at
+/// once; the next start then recovers. SIGHUP is logged and ignored: disks are attached and
+/// detached with `hearth disk`, other settings need a restart.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = CONFIG_DEFAULT, value_hint = ValueHint::FilePath)]
+    pub config: PathBuf,
+    /// Check the configuration and what it needs from this machine, change nothing, and end
+    #[arg(long)]
+    pub check_config: bool,
+    /// What is logged, instead of the configuration's `daemon.log`: a level or a filter
+    #[arg(long, value_name = "FILTER", env = "HEARTH_LOG")]
+    pub log: Option<String>,
+    /// How log lines are written, instead of the configuration's `daemon.log_format`
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+/// List, attach and steer disks.
+#[derive(Debug, Subcommand)]
+pub enum Disk {
+    /// List the disks
+    List,
+    /// Show one disk in full
+    Show {
+        /// The disk's name
+        name: Name,
+    },
+    /// Attach a disk while the daemon runs; it is attached again after a restart
+    Attach(Attach),
+    /// Detach a disk: its VM loses it; its blocks stay on flash until they are reclaimed
+    Detach {
+        /// The disk's name
+        name: Name,
+        /// Detach although clients are connected
+        #[arg(long)]
+        force: bool,
+    },
+    /// Forget the cached blocks of a disk; it stays attached and its origin is untouched
+    Drop {
+        /// The disk's name
+        name: Name,
+    },
+    /// Change the settings of a disk
+    Set {
+        /// The disk's name
+        name: Name,
+        /// What writes do from now on
+        #[arg(long, value_name = "POLICY", required = true)]
+        write_policy: WritePolicy,
+    },
+    /// Make every write that was answered durable on the origin
+    Flush {
+        /// The disk's name
+        name: Name,
+    },
+}
+
+/// Attach a disk while the daemon runs.
+///
+/// The disk is remembered in the state directory and attached again after a restart, until
+/// it is detached. A disk of the configuration file that is detached comes back with the next
+/// restart.
+#[derive(Debug, Args)]
+pub struct Attach {
+    /// The disk's name, which is its NBD export name
+    pub name: Name,
+    /// Where its bytes live: a path, nbd://host:port/export or nbd+unix:///export?socket=/path
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
+    pub origin: OriginArg,
+    /// Whose disk it is; its own name if not given
+    #[arg(long, value_name = "NAME")]
+    pub vm: Option<Name>,
+    /// Which cache keeps it warm; needed if there are several
+    #[arg(long, value_name = "NAME")]
+    pub cache: Option<Name>,
+    /// What writes do
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    pub write_policy: WritePolicy,
+    /// Refuse writes
+    #[arg(long)]
+    pub read_only: bool,
+    /// The size that the origin must have
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Its identity instead of one made of name and origin: 32 hexadecimal digits
+    #[arg(long, value_name = "ID")]
+    pub id: Option<DiskId>,
+    /// Connections to an NBD origin
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub connections: Option<u8>,
+}
+
+/// An origin on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OriginArg {
+    /// A file or block device.
+    File(PathBuf),
+    /// An NBD export.
+    Nbd(String),
+}
+
+fn parse_origin(text: &str) -> Result<OriginArg, String> {
+    if text.starts_with("nbd") && text.contains("://") {
+        let uri: NbdUri = text.parse().map_err(|error| format!("{error}"))?;
+        return Ok(OriginArg::Nbd(uri.to_string()));
+    }
+    let path = PathBuf::from(text.strip_prefix("file:").unwrap_or(text));
+    // The daemon has another working directory, so the path is made absolute here.
+    match std::path::absolute(&path) {
+        Ok(path) => Ok(OriginArg::File(path)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Make and examine caches on flash, offline.
+#[derive(Debug, Subcommand)]
+pub enum Cache {
+    /// Make an empty cache on a file or block device; what was there is lost
+    Format(Format),
+    /// Examine a cache that no daemon is using; nothing is changed
+    Check(Check),
+}
+
+/// Make an empty cache on a file or block device.
+#[derive(Debug, Args)]
+pub struct Format {
+    /// The flash: a block device, or a file, which is made if missing
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub path: PathBuf,
+    /// The size; needed for a new file. A block device is used whole unless told otherwise
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Format although there is a cache, or something else, on it already
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Examine a cache that no daemon is using.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The flash: a file or block device
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub path: PathBuf,
+    /// Read every block and verify its checksum too
+    #[arg(long)]
+    pub read_data: bool,
+}
+
+/// Watch the disks live.
+///
+/// Keys: q quits, < and > choose the column to sort by, r reverses, p pauses.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub interval: Duration,
+    /// The column to sort by
+    #[arg(long, value_name = "COLUMN", default_value_t = SortBy::Iops)]
+    pub sort: SortBy,
+    /// Print one interval as text and end; so does --json, as JSON
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// Columns of `hearth top` to sort by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SortBy {
+    /// The disk's name
+    Disk,
+    /// Requests a second
+    Iops,
+    /// Bytes read and written a second
+    Bytes,
+    /// Share of read blocks that came from flash
+    Hit,
+    /// 99th percentile of the guest's latency
+    P99,
+    /// Bytes written to flash a second
+    Flash,
+    /// Bytes read from the origin a second
+    Origin,
+}
+
+impl std::fmt::Display for SortBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Disk => "disk",
+            Self::Iops => "iops",
+            Self::Bytes => "bytes",
+            Self::Hit => "hit",
+            Self::P99 => "p99",
+            Self::Flash => "flash",
+            Self::Origin => "origin",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn an_origin_is_a_path_or_an_nbd_address() {
+        assert_eq!(
+            parse_origin("/o"),
+            Ok(OriginArg::File("/o".into()))
+        );
+        assert_eq!(
+            parse_origin("file:/o"),
+            Ok(OriginArg::File("/o".into()))
+        );
+        assert_eq!(
+            parse_origin("nbd://H/e"),
+            Ok(OriginArg::Nbd("nbd://h:10809/e".to_owned()))
+        );
+        assert!(parse_origin("nbd://").is_err());
+    }
+
+    fn walk(command: &clap::Command, path: &str) {
+        let path = format!("{path} {}", command.get_name());
+        assert!(command.get_about().is_some(), "{path} says what it does");
+        for argument in command.get_arguments() {
+            assert!(
+                argument.get_help().is_some() || ["help", "version"].contains(&argument.get_id().as_str()),
+                "{path} {} says what it is",
+                argument.get_id()
+            );
+        }
+        for inner in command.get_subcommands() {
+            walk(inner, &path);
+        }
+    }
+
+    #[test]
+    fn every_command_and_argument_has_its_help() {
+        walk(&Cli::command(), "");
+    }
+}

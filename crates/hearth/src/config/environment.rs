@@ -1,0 +1,178 @@
+//! What a configuration needs from the machine, looked at without changing anything.
+
+use super::check::cache_of;
+use super::model::{Config, DiskConfig};
+use super::{Fault, Switch};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use units::{Bytes, SECTOR_BYTES};
+
+/// All that this machine lacks for a configuration: paths that are missing or cannot be
+/// used, sizes that do not fit, files that two disks would write. Opens files for reading
+/// only and connects to nothing.
+pub fn environment(config: &Config) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let daemon = &config.daemon;
+    directory(&daemon.state_dir, "daemon.state_dir", &mut faults);
+    parent(&daemon.admin_socket, "daemon.admin_socket", &mut faults);
+    if let Switch::On(socket) = &config.nbd.unix_socket.0 {
+        parent(&socket.0, "nbd.unix_socket", &mut faults);
+    }
+    for (key, group) in [
+        ("daemon.admin_group", &daemon.admin_group),
+        ("nbd.unix_socket_group", &config.nbd.unix_socket_group),
+    ] {
+        if let Some(group) = group
+            && let Err(message) = crate::system::group_id(group)
+        {
+            faults.push(Fault::new(key, message.to_string()));
+        }
+    }
+    tls_files(config, &mut faults);
+    for (at, cache) in config.caches.iter().enumerate() {
+        let key = format!("cache[{at}].path");
+        match block_storage(&cache.path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => faults.push(Fault::new(
+                key,
+                format!(
+                    "{} does not exist; create it with: hearth cache format {} --size SIZE",
+                    cache.path.display(),
+                    cache.path.display()
+                ),
+            )),
+            Err(error) => faults.push(Fault::new(key, error.to_string())),
+        }
+    }
+    origins(config, &mut faults);
+    faults
+}
+
+fn tls_files(config: &Config, faults: &mut Vec<Fault>) {
+    let tls = &config.nbd.tls;
+    for (key, path) in [
+        ("nbd.tls.certificate", &tls.certificate),
+        ("nbd.tls.key", &tls.key),
+        ("nbd.tls.client_authority", &tls.client_authority),
+        ("nbd.tls.psk_file", &tls.psk_file),
+    ] {
+        if let Some(path) = path
+            && let Err(error) = File::open(path)
+        {
+            faults.push(Fault::new(
+                key,
+                format!("cannot read {}: {error}", path.display()),
+            ));
+        }
+    }
+}
+
+fn origins(config: &Config, faults: &mut Vec<Fault>) {
+    let mut written: Vec<((u64, u64), usize)> = Vec::new();
+    let flash: Vec<(u64, u64)> = config
+        .caches
+        .iter()
+        .filter_map(|cache| std::fs::metadata(&cache.path).ok())
+        .map(|metadata| identity(&metadata))
+        .collect();
+    for (at, disk) in config.disks.iter().enumerate() {
+        let Some(file) = &disk.origin.file else {
+            continue;
+        };
+        let key = format!("disk[{at}].origin.file");
+        let (metadata, size) = match block_storage(file) {
+            Ok(found) => found,
+            Err(error) => {
+                faults.push(Fault::new(key, format!("{}: {error}", file.display())));
+                continue;
+            }
+        };
+        if flash.contains(&identity(&metadata)) {
+            faults.push(Fault::new(
+                key.clone(),
+                "is the flash of a cache; a disk's bytes would be overwritten",
+            ));
+        }
+        if let Some((_, first)) = written.iter().find(|(id, _)| *id == identity(&metadata))
+            && !disk.read_only
+        {
+            faults.push(Fault::new(
+                key.clone(),
+                format!("disk[{first}] writes the same file; a disk has one writer"),
+            ));
+        }
+        if !disk.read_only {
+            written.push((identity(&metadata), at));
+        }
+        faults.extend(size_fault(disk, size).map(|message| Fault::new(key, message)));
+        debug_assert!(cache_of(config, disk).is_ok());
+    }
+}
+
+fn size_fault(disk: &DiskConfig, found: Bytes) -> Option<String> {
+    if found.is_zero() || !found.is_multiple_of(SECTOR_BYTES) {
+        return Some(format!(
+            "is {found} long, which is not a positive multiple of 512B"
+        ));
+    }
+    match disk.size {
+        Some(expected) if expected.0 != found => Some(format!(
+            "is {found} long, the configuration says {}; correct size or remove it",
+            expected.0
+        )),
+        _ => None,
+    }
+}
+
+/// A regular file or block device, and its size.
+fn block_storage(path: &Path) -> io::Result<(Metadata, Bytes)> {
+    let metadata = std::fs::metadata(path)?;
+    if metadata.is_file() {
+        let size = Bytes::new(metadata.len());
+        File::open(path)?;
+        return Ok((metadata, size));
+    }
+    if metadata.file_type().is_block_device() {
+        let size = crate::system::block_device_size(&File::open(path)?)?;
+        return Ok((metadata, size));
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "neither a regular file nor a block device",
+    ))
+}
+
+/// Which file this is, whatever path led to it; for a block device, which device.
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    if metadata.file_type().is_block_device() {
+        (u64::MAX, metadata.rdev())
+    } else {
+        (metadata.dev(), metadata.ino())
+    }
+}
+
+fn parent(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+    if let Some(parent) = path.parent() {
+        directory(parent, key, faults);
+    }
+}
+
+fn directory(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => faults.push(Fault::new(
+            key,
+            format!("{} is not a directory", path.display()),
+        )),
+        Err(error) => faults.push(Fault::new(
+            key,
+            format!(
+                "{}: {error}; create it with: mkdir -p {}",
+                path.display(),
+                path.display()
+            ),
+        )),
+    }
+}

@@ -1,0 +1,333 @@
+//! From text to typed values: unknown keys, wrong types and wrong units are found here.
+
+use super::model::{CacheConfig, Config, DiskConfig, OriginConfig};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// One thing that is wrong with a configuration, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The key it is about, such as `disk[2].origin.nbd`; empty for the whole file.
+    pub key: String,
+    /// Its line in the file, from 1, where known.
+    pub line: Option<usize>,
+    /// What is wrong and what to write instead.
+    pub message: String,
+}
+
+impl Fault {
+    /// A fault of this key.
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            line: None,
+            message: message.into(),
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It was read and is wrong.
+    #[error("{}", FaultList { path, faults })]
+    Faulty {
+        /// Which file.
+        path: PathBuf,
+        /// All that is wrong with it, by line.
+        faults: Vec<Fault>,
+    },
+}
+
+struct FaultList<'a> {
+    path: &'a Path,
+    faults: &'a [Fault],
+}
+
+impl fmt::Display for FaultList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, fault) in self.faults.iter().enumerate() {
+            let newline = if at == 0 { "" } else { "\n" };
+            write!(f, "{newline}{}", self.path.display())?;
+            if let Some(line) = fault.line {
+                write!(f, ":{line}")?;
+            }
+            if !fault.key.is_empty() {
+                write!(f, ": {}", fault.key)?;
+            }
+            write!(f, ": {}", fault.message)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a configuration file and checks all that can be checked without touching anything
+/// else.
+///
+/// # Errors
+/// If the file cannot be read, or anything in it is wrong: then all of it is reported.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    parse(&text).map_err(|faults| ConfigError::Faulty {
+        path: path.to_owned(),
+        faults,
+    })
+}
+
+/// Reads a configuration text, see [`load`].
+///
+/// # Errors
+/// All faults, by line.
+pub fn parse(text: &str) -> Result<Config, Vec<Fault>> {
+    let table = DeTable::parse(text).map_err(|error| vec![fault_of(&error, text)])?;
+    let mut walk = Walk {
+        text,
+        lines: BTreeMap::new(),
+        faults: Vec::new(),
+    };
+    walk.table(table.get_ref(), &schema(), "");
+    let Walk {
+        lines, mut faults, ..
+    } = walk;
+    if faults.is_empty() {
+        match toml::from_str::<Config>(text) {
+            Ok(config) => {
+                faults = super::faults(&config);
+                if faults.is_empty() {
+                    return Ok(config);
+                }
+            }
+            Err(error) => faults.push(fault_of(&error, text)),
+        }
+    }
+    for fault in &mut faults {
+        if fault.line.is_none() {
+            fault.line = line_of_key(&lines, &fault.key);
+        }
+    }
+    faults.sort_by_key(|fault| fault.line);
+    Err(faults)
+}
+
+/// The line of a key, or of the nearest table around it.
+fn line_of_key(lines: &BTreeMap<String, usize>, key: &str) -> Option<usize> {
+    let mut key = key;
+    loop {
+        if let Some(line) = lines.get(key) {
+            return Some(*line);
+        }
+        key = key.rsplit_once('.').map(|(outer, _)| outer)?;
+    }
+}
+
+fn fault_of(error: &toml::de::Error, text: &str) -> Fault {
+    Fault {
+        key: String::new(),
+        line: error.span().map(|span| line_at(text, &span)),
+        message: error.message().replace('\n', "; "),
+    }
+}
+
+fn line_at(text: &str, span: &Range<usize>) -> usize {
+    text.get(..span.start)
+        .map_or(1, |before| before.split('\n').count())
+}
+
+/// Every key that may appear, as nested objects: the serialized form of a configuration with
+/// one cache and one disk in it. Unset keys are there as nulls.
+pub(super) fn schema() -> Value {
+    let name = || "x".parse().expect("x is a name");
+    let config = Config {
+        caches: vec![CacheConfig::new(name(), PathBuf::new())],
+        disks: vec![DiskConfig {
+            name: name(),
+            vm: None,
+            cache: None,
+            origin: OriginConfig::default(),
+            write_policy: super::WritePolicy::default(),
+            read_only: false,
+            size: None,
+            id: None,
+        }],
+        ..Config::default()
+    };
+    serde_json::to_value(config).expect("a configuration is plain data")
+}
+
+/// Notes the line of every key and reports the keys that the schema does not have.
+struct Walk<'a> {
+    text: &'a str,
+    lines: BTreeMap<String, usize>,
+    faults: Vec<Fault>,
+}
+
+impl Walk<'_> {
+    fn table(&mut self, table: &DeTable<'_>, schema: &Value, path: &str) {
+        let Some(known) = schema.as_object() else {
+            return;
+        };
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            let full = if path.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{path}.{name}")
+            };
+            let line = line_at(self.text, &key.span());
+            self.lines.insert(full.clone(), line);
+            match known.get(name) {
+                Some(inner) => self.value(value, inner, &full),
+                None => self.faults.push(Fault {
+                    line: Some(line),
+                    message: unknown(name, known.keys().map(String::as_str)),
+                    key: full,
+                }),
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, schema: &Value, path: &str) {
+        match value.get_ref() {
+            DeValue::Table(table) => self.table(table, schema, path),
+            DeValue::Array(items) => {
+                let Some(inner) = schema.get(0) else { return };
+                for (at, item) in items.iter().enumerate() {
+                    let full = format!("{path}[{at}]");
+                    let line = line_at(self.text, &item.span());
+                    self.lines.insert(full.clone(), line);
+                    self.value(item, inner, &full);
+                }
+            }
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_) => {}
+        }
+    }
+}
+
+/// A guess is offered when it is at least this like what was written (Jaro-Winkler, 0 to 1).
+const LIKENESS_MIN: f64 = 0.75;
+
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let nearest = known
+        .clone()
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((_, candidate)) => format!("unknown key; did you mean '{candidate}'?"),
+        None => format!(
+            "unknown key; known here: {}",
+            known.collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only_fault(text: &str) -> Fault {
+        let mut faults = parse(text).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        faults.remove(0)
+    }
+
+    #[test]
+    fn an_empty_file_is_the_defaults() {
+        assert_eq!(parse("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn an_unknown_key_names_its_line_and_the_nearest_known_key() {
+        let fault = only_fault("[daemon]\nlog = 'info'\nstate_dri = '/x'\n");
+        assert_eq!(fault.line, Some(3));
+        assert_eq!(fault.key, "daemon.state_dri");
+        assert_eq!(fault.message, "unknown key; did you mean 'state_dir'?");
+    }
+
+    #[test]
+    fn an_unknown_key_unlike_any_other_lists_what_is_known() {
+        let fault = only_fault("[nbd.tls]\nzzz = 1\n");
+        assert_eq!(
+            fault.message,
+            "unknown key; known here: certificate, client_authority, key, mode, psk_file"
+        );
+    }
+
+    #[test]
+    fn every_unknown_key_is_reported_at_once() {
+        let text =
+            "[deamon]\n[[cache]]\nname = 'a'\npaht = '/x'\n[[disk]]\norigin = { fil = '/y' }\n";
+        let faults = parse(text).unwrap_err();
+        let found: Vec<_> = faults.iter().map(|f| (f.line, f.key.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                (Some(1), "deamon"),
+                (Some(4), "cache[0].paht"),
+                (Some(6), "disk[0].origin.fil")
+            ]
+        );
+    }
+
+    #[test]
+    fn a_size_without_a_known_unit_names_its_line() {
+        let fault = only_fault("[nbd]\n\nbytes_in_flight_max = '64MB'\n");
+        assert_eq!(fault.line, Some(3));
+        assert!(fault.message.contains("'64MB' is not a size"), "{fault:?}");
+        let fault = only_fault("[daemon]\nstop_timeout = '30'\n");
+        assert!(fault.message.contains("'30' is not a time"), "{fault:?}");
+    }
+
+    #[test]
+    fn a_number_where_a_unit_belongs_is_refused() {
+        let fault = only_fault("[daemon]\nstop_timeout = 30\n");
+        assert_eq!(fault.line, Some(2));
+        assert!(fault.message.contains("expected a string"), "{fault:?}");
+    }
+
+    #[test]
+    fn a_missing_key_names_its_table() {
+        let fault = only_fault("\n[[cache]]\nname = 'a'\n");
+        assert_eq!(fault.line, Some(2));
+        assert!(fault.message.contains("missing field `path`"), "{fault:?}");
+    }
+
+    #[test]
+    fn a_broken_file_names_the_line_that_breaks_it() {
+        assert_eq!(only_fault("[daemon]\nlog = \n").line, Some(2));
+    }
+
+    #[test]
+    fn faults_print_with_file_line_and_key() {
+        let error = ConfigError::Faulty {
+            path: "/etc/hearth/hearth.toml".into(),
+            faults: parse("[nbd]\ntcp = 'off'\nx = 1\n").unwrap_err(),
+        };
+        let text = error.to_string();
+        assert!(
+            text.starts_with("/etc/hearth/hearth.toml:2: nbd.tcp: unknown key; did you mean 'tcp_address'?\n/etc/hearth/hearth.toml:3: nbd.x: unknown key; known here: "),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! What the operator writes down: one TOML file, read once at start.
+//!
+//! ```text
+//!   text ──load──► Config ──faults──► Config that makes sense ──environment──► may be served
+//!        unknown keys,        duplicates, references,          paths, sizes, sockets,
+//!        types, units         contradictions                   flash superblocks
+//! ```
+//!
+//! Every stage reports all it finds, each with its line, so that a file is repaired in one go.
+//! `packaging/reference.toml` holds every key with unit, meaning and default.
+
+mod check;
+mod environment;
+mod identity;
+mod load;
+mod model;
+mod reference;
+mod text;
+mod uri;
+mod words;
+
+pub use check::faults;
+pub use environment::environment;
+pub use identity::{canonical_origin, disk_id};
+pub use load::{ConfigError, Fault, load, parse};
+pub use model::{
+    CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, SocketPath, TlsConfig,
+};
+pub use reference::{Entry, Section, reference_sections};
+pub use text::{Mode, Switch, Text};
+pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
+pub use words::{
+    LogFormat, LogTarget, NAME_BYTES_MAX, Name, ParseNameError, ReclaimPolicy, TlsMode, WritePolicy,
+};
+
+/// Where the admin API listens unless configured otherwise, and where the CLI looks for it.
+pub const ADMIN_SOCKET_DEFAULT: &str = "/run/hearth/admin.sock";
+
+/// Where the configuration is looked for unless `--config` says otherwise.
+pub const CONFIG_DEFAULT: &str = "/etc/hearth/hearth.toml";
+
+/// Every key with its unit, meaning and default.
+pub const REFERENCE: &str = include_str!("../../../../packaging/reference.toml");

@@ -1,0 +1,262 @@
+//! The configuration as typed values, with every default in one place each.
+//!
+//! `packaging/reference.toml` shows the same defaults with their units and meanings; a test
+//! keeps the two equal.
+
+use super::text::{Mode, Switch, Text};
+use super::words::{LogFormat, LogTarget, Name, ReclaimPolicy, TlsMode, WritePolicy};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use units::{Bytes, DiskId, Duration};
+
+/// A whole configuration file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The process itself.
+    pub daemon: DaemonConfig,
+    /// The NBD server.
+    pub nbd: NbdConfig,
+    /// The caches, one flash file or device each.
+    #[serde(rename = "cache")]
+    pub caches: Vec<CacheConfig>,
+    /// The disks.
+    #[serde(rename = "disk")]
+    pub disks: Vec<DiskConfig>,
+}
+
+/// `[daemon]`: the process itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DaemonConfig {
+    /// Where the admin API listens.
+    pub admin_socket: PathBuf,
+    /// The group that may use it besides its owner.
+    pub admin_group: Option<String>,
+    /// What must survive outside the flash.
+    pub state_dir: PathBuf,
+    /// Where Prometheus may ask, besides the admin socket.
+    pub metrics_address: Text<Switch<SocketAddr>>,
+    /// What is logged.
+    pub log: String,
+    /// How it is written.
+    pub log_format: LogFormat,
+    /// Where it goes.
+    pub log_target: LogTarget,
+    /// How long a clean stop may take.
+    pub stop_timeout: Text<Duration>,
+}
+
+impl Default for DaemonConfig {
+    fn default() -> Self {
+        Self {
+            admin_socket: PathBuf::from(super::ADMIN_SOCKET_DEFAULT),
+            admin_group: None,
+            state_dir: PathBuf::from("/var/lib/hearth"),
+            metrics_address: Text(Switch::On(SocketAddr::from(([127, 0, 0, 1], 9809)))),
+            log: "info".to_owned(),
+            log_format: LogFormat::Text,
+            log_target: LogTarget::Auto,
+            stop_timeout: Text(Duration::from_secs(30)),
+        }
+    }
+}
+
+/// `[nbd]`: the NBD server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NbdConfig {
+    /// A unix socket to listen on.
+    pub unix_socket: Text<Switch<SocketPath>>,
+    /// Its permission bits.
+    pub unix_socket_mode: Text<Mode>,
+    /// The group that owns it.
+    pub unix_socket_group: Option<String>,
+    /// A TCP address to listen on.
+    pub tcp_address: Text<Switch<SocketAddr>>,
+    /// How long a client may take to negotiate.
+    pub handshake_timeout: Text<Duration>,
+    /// Connections of all disks together.
+    pub connections_max: u32,
+    /// Connections of one disk.
+    pub connections_per_disk_max: u32,
+    /// Requests of one connection that are in work at a time.
+    pub requests_in_flight_max: u32,
+    /// Bytes of one connection's requests that are in work at a time.
+    pub bytes_in_flight_max: Text<Bytes>,
+    /// Encryption.
+    pub tls: TlsConfig,
+}
+
+impl Default for NbdConfig {
+    fn default() -> Self {
+        Self {
+            unix_socket: Text(Switch::On(SocketPath(PathBuf::from(
+                "/run/hearth/nbd.sock",
+            )))),
+            unix_socket_mode: Text(Mode::new(0o660)),
+            unix_socket_group: None,
+            tcp_address: Text(Switch::Off),
+            handshake_timeout: Text(Duration::from_secs(10)),
+            connections_max: 1024,
+            connections_per_disk_max: 16,
+            requests_in_flight_max: 256,
+            bytes_in_flight_max: Text(Bytes::mib(64)),
+            tls: TlsConfig::default(),
+        }
+    }
+}
+
+/// A path that [`Switch`] can parse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketPath(pub PathBuf);
+
+impl std::fmt::Display for SocketPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+impl std::str::FromStr for SocketPath {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(PathBuf::from(text)))
+    }
+}
+
+/// `[nbd.tls]`: encryption of NBD connections.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsConfig {
+    /// Whether clients may or must encrypt.
+    pub mode: TlsMode,
+    /// The server's certificate chain.
+    pub certificate: Option<PathBuf>,
+    /// Its private key.
+    pub key: Option<PathBuf>,
+    /// Who signs the certificates that clients must show.
+    pub client_authority: Option<PathBuf>,
+    /// Pre-shared keys of clients.
+    pub psk_file: Option<PathBuf>,
+}
+
+/// `[[cache]]`: a flash file or device and the thread that serves it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheConfig {
+    /// What disks and the CLI call it.
+    pub name: Name,
+    /// The flash file or block device.
+    pub path: PathBuf,
+    /// What reclaim keeps of the oldest segment.
+    #[serde(default)]
+    pub reclaim: ReclaimPolicy,
+    /// How long an incomplete chunk waits for more blocks.
+    #[serde(default = "defaults::write_delay")]
+    pub write_delay: Text<Duration>,
+    /// How long a rewritten block rests before its copy is trusted after a crash.
+    #[serde(default = "defaults::trust_delay")]
+    pub trust_delay: Text<Duration>,
+    /// How slow the flash may be.
+    #[serde(default = "defaults::flash_timeout")]
+    pub flash_timeout: Text<Duration>,
+    /// Blocks that wait in memory to be written to flash.
+    #[serde(default = "defaults::write_buffer")]
+    pub write_buffer: Text<Bytes>,
+}
+
+impl CacheConfig {
+    /// A cache with every default.
+    pub fn new(name: Name, path: PathBuf) -> Self {
+        Self {
+            name,
+            path,
+            reclaim: ReclaimPolicy::default(),
+            write_delay: defaults::write_delay(),
+            trust_delay: defaults::trust_delay(),
+            flash_timeout: defaults::flash_timeout(),
+            write_buffer: defaults::write_buffer(),
+        }
+    }
+}
+
+/// `[[disk]]`: a disk that a VM attaches to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskConfig {
+    /// What it is called everywhere; its NBD export name.
+    pub name: Name,
+    /// Whose disk it is.
+    #[serde(default)]
+    pub vm: Option<Name>,
+    /// Which cache keeps it warm.
+    #[serde(default)]
+    pub cache: Option<Name>,
+    /// Where its bytes really live.
+    pub origin: OriginConfig,
+    /// What writes do.
+    #[serde(default)]
+    pub write_policy: WritePolicy,
+    /// Whether writes are refused.
+    #[serde(default)]
+    pub read_only: bool,
+    /// The size that the origin must have.
+    #[serde(default)]
+    pub size: Option<Text<Bytes>>,
+    /// Its identity for as long as it lives.
+    #[serde(default)]
+    pub id: Option<Text<DiskId>>,
+}
+
+/// `origin = { .. }` of a disk: either a file or an NBD export.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OriginConfig {
+    /// A file or block device.
+    pub file: Option<PathBuf>,
+    /// Whether the file is read and written around the host's page cache.
+    pub direct: bool,
+    /// An NBD export, as an NBD URI.
+    pub nbd: Option<String>,
+    /// Connections to it.
+    pub connections: u8,
+    /// How long connecting may take.
+    pub connect_timeout: Text<Duration>,
+    /// The longest pause between two attempts to reconnect.
+    pub reconnect_pause_max: Text<Duration>,
+    /// How long a request may wait, reconnects included.
+    pub request_timeout: Text<Duration>,
+}
+
+impl Default for OriginConfig {
+    fn default() -> Self {
+        Self {
+            file: None,
+            direct: true,
+            nbd: None,
+            connections: 4,
+            connect_timeout: Text(Duration::from_secs(10)),
+            reconnect_pause_max: Text(Duration::from_secs(5)),
+            request_timeout: Text(Duration::from_secs(60)),
+        }
+    }
+}
+
+mod defaults {
+    use super::{Bytes, Duration, Text};
+
+    pub(super) fn write_delay() -> Text<Duration> {
+        Text(Duration::from_secs(1))
+    }
+    pub(super) fn trust_delay() -> Text<Duration> {
+        Text(Duration::from_secs(10))
+    }
+    pub(super) fn flash_timeout() -> Text<Duration> {
+        Text(Duration::from_secs(2))
+    }
+    pub(super) fn write_buffer() -> Text<Bytes> {
+        Text(Bytes::mib(64))
+    }
+}

@@ -1,0 +1,61 @@
+//! Small questions to the system.
+
+use rustix::fs::SeekFrom;
+use std::fs::File;
+use std::io;
+use units::Bytes;
+
+/// Why a group cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupError {
+    /// The list of groups cannot be read.
+    #[error("cannot read /etc/group")]
+    Unreadable(#[source] io::Error),
+    /// It does not hold the group.
+    #[error("there is no group '{0}' in /etc/group")]
+    Unknown(String),
+}
+
+/// The number of a group, by name or already a number.
+///
+/// Reads `/etc/group` itself: the C library's look-up is not safe to call from Rust without
+/// `unsafe`, and a service's own group is a local one. Groups of a directory service are
+/// given by number.
+///
+/// # Errors
+/// If the file cannot be read or does not hold the name.
+pub fn group_id(name: &str) -> Result<u32, GroupError> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let text = std::fs::read_to_string("/etc/group").map_err(GroupError::Unreadable)?;
+    text.lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .find(|fields| fields.first() == Some(&name))
+        .and_then(|fields| fields.get(2)?.parse().ok())
+        .ok_or_else(|| GroupError::Unknown(name.to_owned()))
+}
+
+/// The size of a block device: where its end is.
+///
+/// # Errors
+/// If the device does not say.
+pub fn block_device_size(device: &File) -> io::Result<Bytes> {
+    let size = rustix::fs::seek(device, SeekFrom::End(0))?;
+    Ok(Bytes::new(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_found_by_name_or_number() {
+        assert_eq!(group_id("root").unwrap(), 0);
+        assert_eq!(group_id("4711").unwrap(), 4711);
+        assert!(matches!(
+            group_id("no such group"),
+            Err(GroupError::Unknown(_))
+        ));
+    }
+}
