@@ -1,0 +1,45 @@
+# Two commands are enough: `make demo` shows the product, `make test` runs every check and test.
+# Both install the Debian packages they need, if any is missing, and both can be run again and again.
+
+.PHONY: help demo test bench setup setup-developer deny book fuzz clean-scratch
+
+help:
+	@echo 'make demo    a VM boots from a cached disk, cold then warm, with real figures (about two minutes)'
+	@echo 'make test    every check and every test; what .ci/run runs'
+	@echo 'make bench   read hits beside raw flash and other NBD servers (about 20 minutes, a quiet machine)'
+	@echo 'make setup   only install what the above need'
+	@echo 'make book    the book as HTML in target/book (needs mdbook; make setup-developer installs it)'
+
+demo:
+	@scripts/setup.sh demo
+	@scripts/demo/run
+
+test:
+	@scripts/setup.sh all
+	@cargo xtask ci
+
+bench:
+	@scripts/setup.sh demo
+	@benches/run
+
+setup:
+	@scripts/setup.sh all
+
+# cargo-deny and mdbook too, which take some minutes to build.
+setup-developer:
+	@scripts/setup.sh all
+	@scripts/setup.sh developer
+
+# With the advisory database, which needs the network.
+deny:
+	cargo deny check
+
+book:
+	mdbook build book
+
+# A longer run than the one in `make test`; needs a nightly toolchain and cargo-fuzz.
+fuzz:
+	@fuzz/run
+
+clean-scratch:
+	rm -rf scratch

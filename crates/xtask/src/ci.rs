@@ -1,0 +1,188 @@
+//! `cargo xtask ci`: what must pass before a change is kept.
+//!
+//! The steps run in the order that fails soonest; the tests come last, so that the run closes with
+//! the test runner's own summary. A tool that this machine has not is skipped by its name, except
+//! that the end-to-end tests themselves fail for a missing tool when `CI=true` (see `tests/`).
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+
+/// How much of it to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The checks and all tests.
+    Everything,
+    /// The checks only.
+    ChecksOnly,
+}
+
+struct Step {
+    name: &'static str,
+    /// Asked with `--version` to see whether the tool is there.
+    tool: &'static [&'static str],
+    command: &'static [&'static str],
+    environment: &'static [(&'static str, &'static str)],
+}
+
+const TIDY: Step = Step {
+    name: "tidy",
+    tool: &["cargo"],
+    command: &["cargo", "xtask", "tidy"],
+    environment: &[],
+};
+
+const CHECKS: &[Step] = &[
+    Step {
+        name: "format",
+        tool: &["cargo", "fmt"],
+        command: &["cargo", "fmt", "--all", "--check"],
+        environment: &[],
+    },
+    TIDY,
+    // The advisory database lives on the network; the other three checks need only the lock file.
+    Step {
+        name: "dependencies (licences, bans, sources)",
+        tool: &["cargo", "deny"],
+        command: &[
+            "cargo",
+            "deny",
+            "--offline",
+            "check",
+            "bans",
+            "licenses",
+            "sources",
+        ],
+        environment: &[],
+    },
+    Step {
+        name: "clippy",
+        tool: &["cargo", "clippy"],
+        command: &[
+            "cargo",
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ],
+        environment: &[],
+    },
+    Step {
+        name: "documentation",
+        tool: &["rustdoc"],
+        command: &["cargo", "doc", "--workspace", "--no-deps", "--locked"],
+        environment: &[("RUSTDOCFLAGS", "-D warnings")],
+    },
+];
+
+const TESTS: &[Step] = &[
+    // The end-to-end tests run the program itself, which a test build alone does not make.
+    Step {
+        name: "programs",
+        tool: &["cargo"],
+        command: &["cargo", "build", "--workspace", "--bins", "--locked"],
+        environment: &[],
+    },
+    Step {
+        name: "examples in the documentation",
+        tool: &["cargo"],
+        command: &[
+            "cargo",
+            "test",
+            "--workspace",
+            "--doc",
+            "--locked",
+            "--quiet",
+        ],
+        environment: &[],
+    },
+];
+
+const NEXTEST: Step = Step {
+    name: "tests",
+    tool: &["cargo", "nextest"],
+    command: &[
+        "cargo",
+        "nextest",
+        "run",
+        "--workspace",
+        "--locked",
+        "--profile",
+        "ci",
+    ],
+    environment: &[],
+};
+
+/// Runs the steps of `scope` and stops at the first that fails.
+///
+/// # Errors
+///
+/// When a step fails, or when there is no test runner.
+pub(crate) fn run(root: &Path, scope: Scope) -> anyhow::Result<()> {
+    let mut skipped = Vec::new();
+    let tests: &[Step] = if scope == Scope::Everything {
+        TESTS
+    } else {
+        &[]
+    };
+    for step in CHECKS.iter().chain(tests) {
+        if is_present(step.tool) {
+            run_step(root, step)?;
+        } else {
+            skipped.push(format!(
+                "{} ({} is not installed)",
+                step.name,
+                step.tool.join(" ")
+            ));
+        }
+    }
+    for line in &skipped {
+        println!("skipped: {line}");
+    }
+    if scope == Scope::Everything {
+        if !is_present(NEXTEST.tool) {
+            bail!("cargo nextest is not installed; `make setup` installs it");
+        }
+        run_step(root, &NEXTEST)?;
+    }
+    Ok(())
+}
+
+fn is_present(tool: &[&str]) -> bool {
+    let Some((program, arguments)) = tool.split_first() else {
+        return false;
+    };
+    let asked = Command::new(program)
+        .args(arguments)
+        .arg("--version")
+        .output();
+    asked.is_ok_and(|output| output.status.success())
+}
+
+fn run_step(root: &Path, step: &Step) -> anyhow::Result<()> {
+    let (program, arguments) = step.command.split_first().context("a step has a command")?;
+    println!("== {}: {}", step.name, step.command.join(" "));
+    let began = Instant::now();
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(step.environment.iter().copied())
+        .current_dir(root)
+        .status()
+        .with_context(|| format!("running {program}"))?;
+    if !status.success() {
+        bail!("{} failed ({status})", step.name);
+    }
+    if step.name != NEXTEST.name {
+        println!(
+            "== {}: fine, {:.0} s",
+            step.name,
+            began.elapsed().as_secs_f64()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! The workspace's own checks, run as `cargo xtask <command>`.
+//!
+//! - `tidy`: what no compiler checks: which crate may depend on which, file lengths, words that must
+//!   not stay in the tree. `tidy --record` rewrites the table of long files after one was split.
+//! - `ci`: everything that must pass before a change is kept, in the order that fails soonest.
+//!
+//! Nothing here is part of the product, and nothing here needs the network.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "a command line tool speaks on stdout")]
+
+mod ci;
+mod layers;
+mod lengths;
+mod tidy;
+mod tree;
+mod words;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+const USAGE: &str = "usage: cargo xtask tidy [--record] | ci [--no-tests]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let root = tree::workspace_root()?;
+    match words.as_slice() {
+        ["tidy"] => tidy::run(&root),
+        ["tidy", "--record"] => lengths::record(&root),
+        ["ci"] => ci::run(&root, ci::Scope::Everything),
+        ["ci", "--no-tests"] => ci::run(&root, ci::Scope::ChecksOnly),
+        _ => bail!("{USAGE}"),
+    }
+}

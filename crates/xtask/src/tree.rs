@@ -1,0 +1,69 @@
+//! Finds the workspace and lists the files that belong to it: those that git tracks or would track.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+
+/// The folder that holds the workspace's `Cargo.toml`.
+pub(crate) fn workspace_root() -> anyhow::Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = here
+        .ancestors()
+        .nth(2)
+        .context("xtask lies two folders below the root")?;
+    ensure!(
+        root.join("Cargo.toml").is_file(),
+        "no Cargo.toml in {}",
+        root.display()
+    );
+    Ok(root.to_path_buf())
+}
+
+/// Every file of the tree, relative to `root`, sorted. What `.gitignore` names is left out.
+///
+/// # Errors
+///
+/// When git cannot list the files: a tree without git has no list of what belongs to it.
+pub(crate) fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let output = Command::new("git")
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .current_dir(root)
+        .output()
+        .context("running git ls-files")?;
+    if !output.status.success() {
+        bail!(
+            "git ls-files: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    let mut files: Vec<PathBuf> = output
+        .stdout
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned()))
+        // A file that is deleted but not yet committed is still in git's list.
+        .filter(|path| root.join(path).is_file())
+        .collect();
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// The text of a file, or `None` if it is not text.
+pub(crate) fn text(root: &Path, file: &Path) -> anyhow::Result<Option<String>> {
+    let bytes =
+        std::fs::read(root.join(file)).with_context(|| format!("reading {}", file.display()))?;
+    Ok(String::from_utf8(bytes).ok())
+}
+
+/// Whether the file is Rust source.
+pub(crate) fn is_rust(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "rs")
+}

@@ -1,0 +1,129 @@
+//! Words and shapes that must not stay in the tree: promises to finish later, leftovers of
+//! debugging, paths of somebody's machine, source files that do not say what they are for.
+
+use std::path::{Path, PathBuf};
+
+use crate::tidy::Findings;
+use crate::tree;
+
+/// What may stand nowhere, with what to do instead. Cut in two so that this file passes itself.
+const BANNED: &[(&str, &str)] = &[
+    (concat!("TO", "DO"), "finish it, or file an issue"),
+    (concat!("FIX", "ME"), "fix it, or file an issue"),
+    (concat!("XX", "X:"), "say what is meant"),
+    (concat!("to", "do!("), "finish it"),
+    (
+        concat!("unimpl", "emented!("),
+        "finish it, or make it an error",
+    ),
+    (concat!("db", "g!("), "use tracing"),
+    (concat!("/wo", "rk/"), "a path of one machine"),
+    (concat!("/ro", "ot/"), "a path of one machine"),
+    (concat!("/ho", "me/"), "a path of one machine"),
+];
+
+/// Files whose words are not ours.
+const FOREIGN: &[&str] = &["Cargo.lock", "LICENSE", "fuzz/corpus/", "fixtures/"];
+
+/// Looks at every text file of the tree.
+pub(crate) fn check(root: &Path, files: &[PathBuf], findings: &mut Findings) -> anyhow::Result<()> {
+    for file in files {
+        let name = file.display().to_string();
+        if FOREIGN.iter().any(|foreign| name.starts_with(foreign)) {
+            continue;
+        }
+        let Some(text) = tree::text(root, file)? else {
+            continue;
+        };
+        check_words(&name, &text, findings);
+        if tree::is_rust(file) && !opens_with_purpose(&text) {
+            findings.add(name, "does not open with what it is for (//! ...)");
+        }
+    }
+    Ok(())
+}
+
+fn check_words(name: &str, text: &str, findings: &mut Findings) {
+    for (number, line) in text.lines().enumerate() {
+        for (word, instead) in BANNED {
+            if line.contains(word) {
+                findings.add(
+                    format!("{name}:{}", number + 1),
+                    format!("{word}: {instead}"),
+                );
+            }
+        }
+    }
+}
+
+fn opens_with_purpose(text: &str) -> bool {
+    // Inner attributes and a script's first line may stand before the header.
+    text.lines()
+        .find(|line| !line.is_empty() && !line.starts_with("#!") && !line.starts_with("// "))
+        .is_none_or(|line| line.starts_with("//!"))
+}
+
+/// Every page that the book's summary names exists, and every page is named.
+pub(crate) fn check_book(root: &Path, files: &[PathBuf], findings: &mut Findings) {
+    let Ok(summary) = std::fs::read_to_string(root.join("book/src/SUMMARY.md")) else {
+        return;
+    };
+    let named: Vec<&str> = summary
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .collect();
+    for page in &named {
+        if !root
+            .join("book/src")
+            .join(page.trim_start_matches("./"))
+            .is_file()
+        {
+            findings.add(
+                "book/src/SUMMARY.md",
+                format!("names {page}, which is not there"),
+            );
+        }
+    }
+    for file in files {
+        let Ok(page) = file.strip_prefix("book/src") else {
+            continue;
+        };
+        let is_page = page.extension().is_some_and(|extension| extension == "md");
+        let page = page.display().to_string();
+        if is_page
+            && page != "SUMMARY.md"
+            && !named
+                .iter()
+                .any(|name| name.trim_start_matches("./") == page)
+        {
+            findings.add(
+                format!("book/src/{page}"),
+                "is not in SUMMARY.md, so no reader finds it",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_banned_word_is_found_with_its_line() {
+        let mut findings = Findings::default();
+        check_words("a.rs", concat!("fine\n// TO", "DO later\n"), &mut findings);
+        assert_eq!(
+            findings.lines(),
+            [concat!("a.rs:2: TO", "DO: finish it, or file an issue")]
+        );
+    }
+
+    #[test]
+    fn a_source_file_must_open_with_a_module_comment() {
+        assert!(opens_with_purpose(
+            "#![forbid(unsafe_code)]\n\n//! What it is for.\n"
+        ));
+        assert!(!opens_with_purpose("use std::fmt;\n"));
+    }
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Installs what the tests and the demo need beside a Rust toolchain, on Debian 12. Run it as often as
+# you like: what is there is left alone. `scripts/setup.sh demo` leaves out what only the tests need.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+what=${1:-all}
+
+# program -> Debian package
+declare -A package_of=(
+    [cc]=gcc [ld]=binutils [pkg-config]=pkg-config [make]=make [git]=git
+    [qemu-system-x86_64]=qemu-system-x86 [qemu-img]=qemu-utils [qemu-io]=qemu-utils [qemu-nbd]=qemu-utils
+    [nbdkit]=nbdkit [nbdsh]=python3-libnbd [nbdcopy]=libnbd-bin [nbdinfo]=libnbd-bin [fio]=fio
+    [mke2fs]=e2fsprogs [e2fsck]=e2fsprogs [debugfs]=e2fsprogs [busybox]=busybox-static [cpio]=cpio
+    [xz]=xz-utils [curl]=curl [openssl]=openssl [certtool]=gnutls-bin [psktool]=gnutls-bin
+)
+PATH=$PATH:/usr/sbin:/sbin
+missing=()
+for program in "${!package_of[@]}"; do
+    command -v "$program" >/dev/null || missing+=("${package_of[$program]}")
+done
+[ -e /usr/include/openssl/ssl.h ] || missing+=(libssl-dev)
+[ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
+# The guest's /sbin tools come from a busybox that needs no libraries.
+if ! dpkg-query -W -f '${Status}' busybox-static 2>/dev/null | grep -q 'ok installed'; then
+    missing+=(busybox-static)
+fi
+
+install_packages() {
+    local sudo=()
+    [ "$(id -u)" = 0 ] || sudo=(sudo)
+    local apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends
+        -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=300)
+    echo "setup: installing $*"
+    "${sudo[@]}" apt-get -qq update || echo "setup: apt-get update failed; trying with the lists that are here"
+    if "${apt[@]}" install "$@" >/tmp/hearth-setup.$$ 2>&1; then
+        rm -f /tmp/hearth-setup.$$
+        return 0
+    fi
+    # Debian's QEMU packages must all be of one version. Where a newer qemu-utils came from elsewhere
+    # (backports, say), take the whole set at the version that qemu-system-x86 has here.
+    local version
+    version=$(apt-cache madison qemu-system-x86 | awk '{ print $3; exit }')
+    if [ -n "$version" ] && printf '%s\n' "$@" | grep -q '^qemu-'; then
+        echo "setup: once more, all QEMU packages at $version"
+        local with_qemu=()
+        local name
+        for name in "$@"; do
+            case $name in qemu-*) ;; *) with_qemu+=("$name") ;; esac
+        done
+        with_qemu+=("qemu-system-x86=$version" "qemu-utils=$version" "qemu-system-common=$version" "qemu-system-data=$version")
+        "${apt[@]}" install --allow-downgrades "${with_qemu[@]}" >/tmp/hearth-setup.$$ 2>&1 && { rm -f /tmp/hearth-setup.$$; return 0; }
+        # qemu-system-data may be of the source's version without a binary rebuild's suffix.
+        with_qemu=("${with_qemu[@]/qemu-system-data=$version/qemu-system-data=${version%+b*}}")
+        "${apt[@]}" install --allow-downgrades "${with_qemu[@]}" >/tmp/hearth-setup.$$ 2>&1 && { rm -f /tmp/hearth-setup.$$; return 0; }
+    fi
+    cat /tmp/hearth-setup.$$ >&2
+    rm -f /tmp/hearth-setup.$$
+    return 1
+}
+
+if [ ${#missing[@]} -gt 0 ]; then
+    command -v apt-get >/dev/null || { echo "setup: no apt-get here; install yourself: ${missing[*]}" >&2; exit 1; }
+    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+    install_packages "${missing[@]}"
+fi
+
+command -v cargo >/dev/null || { echo "setup: no cargo in PATH; install Rust 1.95 or newer first (https://rustup.rs)" >&2; exit 1; }
+if [ "$what" = all ] && ! cargo nextest --version >/dev/null 2>&1; then
+    echo "setup: installing cargo-nextest (some minutes, once)"
+    cargo install --locked --quiet cargo-nextest
+fi
+if [ "$what" = developer ]; then
+    cargo deny --version >/dev/null 2>&1 || cargo install --locked --quiet cargo-deny
+    command -v mdbook >/dev/null || cargo install --locked --quiet mdbook
+fi
