@@ -1,0 +1,148 @@
+//! The program that a guest under test runs instead of a workload of its own.
+//!
+//! Usage: `guest-probe STEP+STEP+...`, a step being `name,key=value,...`. One line on stdout a step,
+//! beginning with `PROBE`, is what the host's test or demo reads from the serial console:
+//!
+//! ```text
+//! fill,dir=D,files=N,kib=K             make N files (on the host, while an image is built)
+//! read,dir=D                           read every file front to back, check every byte
+//! random,dir=D,reads=N                 N reads of 4 KiB past the page cache, checked
+//! write,dir=D,from=A,files=N,kib=K     write files, each synced before the next is begun
+//! verify,dir=D,through=N               files 1..=N are there and right (0: any that are there)
+//! device,path=P,operations=N,mib=M     mixed 4 KiB reads and writes of a raw disk, checked
+//! forever                              say so and wait, so that the host can cut the power
+//! ```
+//!
+//! Everything written can be recognised later without a record of it: see [`pattern`]. A difference
+//! is printed (`PROBE bad ...`) and counted, never a panic: a guest that stops is no witness.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    reason = "the serial console is this program's one output"
+)]
+
+mod device;
+mod files;
+mod pages;
+mod pattern;
+mod step;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use step::Step;
+
+fn main() -> ExitCode {
+    let Some(script) = std::env::args().nth(1) else {
+        eprintln!("usage: guest-probe STEP+STEP+...");
+        return ExitCode::FAILURE;
+    };
+    say(&format!("start uptime_ms={}", uptime_ms()));
+    let mut verdict = Verdict::Pass;
+    for text in script.split('+') {
+        match run(text) {
+            Ok(Verdict::Pass) => {}
+            Ok(Verdict::Fail) => verdict = Verdict::Fail,
+            Err(error) => {
+                say(&format!("error step={text} {error}"));
+                verdict = Verdict::Fail;
+            }
+        }
+    }
+    let word = if verdict == Verdict::Pass {
+        "PASS"
+    } else {
+        "FAIL"
+    };
+    say(&format!("end uptime_ms={} result={word}", uptime_ms()));
+    if verdict == Verdict::Pass {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Whether everything that a step looked at was as it should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// All as expected.
+    Pass,
+    /// At least one difference, already printed.
+    Fail,
+}
+
+impl Verdict {
+    /// Passes if nothing was bad.
+    pub(crate) fn from_bad(bad: u64) -> Self {
+        if bad == 0 { Self::Pass } else { Self::Fail }
+    }
+}
+
+fn run(text: &str) -> Result<Verdict, ProbeError> {
+    let step = Step::parse(text)?;
+    match step.name() {
+        "fill" => files::fill(&step),
+        "read" => files::read(&step),
+        "random" => files::random(&step),
+        "write" => files::write(&step),
+        "verify" => files::verify(&step),
+        "device" => device::exercise(&step),
+        "forever" => {
+            say(&format!("waiting uptime_ms={}", uptime_ms()));
+            loop {
+                std::thread::park();
+            }
+        }
+        _ => Err(ProbeError::Usage(format!(
+            "no step is called {}",
+            step.name()
+        ))),
+    }
+}
+
+/// Why a step could not be carried out at all.
+#[derive(Debug)]
+pub(crate) enum ProbeError {
+    /// The step is not written as it must be.
+    Usage(String),
+    /// The guest's kernel refused; what was being done, and its answer.
+    Io(String, std::io::Error),
+}
+
+impl std::fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Usage(text) => f.write_str(text),
+            Self::Io(what, error) => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+/// Says what was being done when an I/O call failed.
+pub(crate) trait Doing<T> {
+    /// Attaches `what` to the error.
+    fn doing(self, what: impl std::fmt::Display) -> Result<T, ProbeError>;
+}
+
+impl<T> Doing<T> for std::io::Result<T> {
+    fn doing(self, what: impl std::fmt::Display) -> Result<T, ProbeError> {
+        self.map_err(|error| ProbeError::Io(what.to_string(), error))
+    }
+}
+
+/// Prints one line for the host.
+pub(crate) fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // A console that is gone is no reason to stop: the disk is what is under test.
+    let _ = writeln!(out, "PROBE {line}").and_then(|()| out.flush());
+}
+
+/// Milliseconds since the guest's kernel started; 0 where that cannot be read.
+fn uptime_ms() -> u64 {
+    let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let mut parts = text.split([' ', '.']);
+    let seconds: u64 = parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
+    let hundredths: u64 = parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
+    seconds * 1000 + hundredths * 10
+}
