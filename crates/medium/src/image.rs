@@ -1,0 +1,354 @@
+//! The bytes of a medium, twice: as a reader sees them now, and as a power cut leaves them.
+//!
+//! Invariants:
+//! - outside the sectors of `unflushed` both images are equal;
+//! - `unflushed` is in the order of completion, and a sector that a durable write replaced
+//!   is struck from every older entry, so that a crash cannot bring the older bytes back;
+//! - a sector is atomic: a crash leaves one whole version of it.
+
+use crate::limits::UNFLUSHED_WRITES_MAX;
+use std::collections::VecDeque;
+use std::fmt;
+use units::{Bytes, Prng, SECTOR_BYTES};
+
+const SECTOR: usize = 512;
+const _: () = assert!(SECTOR as u64 == SECTOR_BYTES);
+
+/// A point in the order of completed writes: everything before it is covered by a flush that
+/// was submitted at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WriteMark(u64);
+
+struct Unflushed {
+    number: u64,
+    sector: usize,
+    data: Vec<u8>,
+    /// One flag a sector: still this write's to decide.
+    live: Vec<bool>,
+}
+
+/// A volatile and a durable image of one medium.
+pub struct Image {
+    volatile: Vec<u8>,
+    durable: Vec<u8>,
+    unflushed: VecDeque<Unflushed>,
+    next: u64,
+    dice: Prng,
+}
+
+/// How a crash treats one write.
+#[derive(Clone, Copy)]
+enum Fate {
+    Kept,
+    Lost,
+    /// Each sector by itself.
+    Torn,
+    /// The first so many sectors.
+    Prefix(usize),
+}
+
+impl Image {
+    /// An image of zeroes.
+    ///
+    /// # Panics
+    /// If the capacity is not a multiple of 512 bytes.
+    pub fn new(capacity: Bytes, dice: Prng) -> Self {
+        assert!(
+            capacity.is_multiple_of(SECTOR_BYTES),
+            "a medium has whole sectors"
+        );
+        Self {
+            volatile: vec![0; capacity.to_usize()],
+            durable: vec![0; capacity.to_usize()],
+            unflushed: VecDeque::new(),
+            next: 0,
+            dice,
+        }
+    }
+
+    /// Size in bytes.
+    pub fn capacity(&self) -> Bytes {
+        Bytes::new(self.volatile.len() as u64)
+    }
+
+    /// Fills `into` with what a reader sees at `offset`.
+    ///
+    /// # Panics
+    /// If the range is not within the image.
+    pub fn read(&self, offset: Bytes, into: &mut [u8]) {
+        let start = offset.to_usize();
+        into.copy_from_slice(&self.volatile[start..start + into.len()]);
+    }
+
+    /// Completes a write that a power cut may still undo.
+    ///
+    /// # Panics
+    /// If the range is not within the image or not of whole sectors.
+    pub fn write(&mut self, offset: Bytes, data: &[u8]) {
+        let sector = self.put(offset, data);
+        self.unflushed.push_back(Unflushed {
+            number: self.next,
+            sector,
+            data: data.to_vec(),
+            live: vec![true; data.len() / SECTOR],
+        });
+        self.next += 1;
+        if self.unflushed.len() > UNFLUSHED_WRITES_MAX {
+            let oldest = self.unflushed.pop_front().expect("more than none");
+            settle(&mut self.durable, &oldest);
+        }
+    }
+
+    /// Completes a write that survives a power cut.
+    ///
+    /// # Panics
+    /// If the range is not within the image or not of whole sectors.
+    pub fn write_durable(&mut self, offset: Bytes, data: &[u8]) {
+        let sector = self.put(offset, data);
+        self.make_durable(sector, data.len() / SECTOR);
+    }
+
+    /// The mark of a flush that is submitted now.
+    pub fn mark(&self) -> WriteMark {
+        WriteMark(self.next)
+    }
+
+    /// Completes a flush that was submitted at `mark`.
+    pub fn flush(&mut self, mark: WriteMark) {
+        while let Some(oldest) = self.unflushed.front() {
+            if oldest.number >= mark.0 {
+                break;
+            }
+            settle(&mut self.durable, oldest);
+            self.unflushed.pop_front();
+        }
+    }
+
+    /// Cuts the power: every unflushed write, and every write of `in_flight` (offset and
+    /// bytes, not completed), is kept, lost or torn. Afterwards both images are equal.
+    ///
+    /// # Panics
+    /// If a write in flight is not within the image or not of whole sectors.
+    pub fn crash(&mut self, in_flight: &[(Bytes, &[u8])]) {
+        for (offset, data) in in_flight {
+            self.write(*offset, data);
+        }
+        let lost = std::mem::take(&mut self.unflushed);
+        let mood = self.dice.below(8);
+        for entry in &lost {
+            let fate = match mood {
+                0 => Fate::Lost,
+                1 => Fate::Kept,
+                _ => self.fate(entry.live.len()),
+            };
+            for (i, live) in entry.live.iter().enumerate() {
+                let kept = match fate {
+                    Fate::Kept => true,
+                    Fate::Lost => false,
+                    Fate::Torn => self.dice.one_in(2),
+                    Fate::Prefix(sectors) => i < sectors,
+                };
+                if *live && kept {
+                    let at = (entry.sector + i) * SECTOR;
+                    self.durable[at..at + SECTOR]
+                        .copy_from_slice(&entry.data[i * SECTOR..(i + 1) * SECTOR]);
+                }
+            }
+        }
+        for entry in &lost {
+            let range = entry.sector * SECTOR..entry.sector * SECTOR + entry.data.len();
+            self.volatile[range.clone()].copy_from_slice(&self.durable[range]);
+        }
+    }
+
+    /// Flips some bits of the sector at `offset` in both images: the medium rots.
+    ///
+    /// # Panics
+    /// If the sector is not within the image.
+    pub fn rot(&mut self, offset: Bytes) {
+        let start = offset.to_usize() / SECTOR * SECTOR;
+        let at = start + usize::try_from(self.dice.below(SECTOR_BYTES)).expect("within a sector");
+        let mask = u8::try_from(self.dice.below(255) + 1).expect("1 to 255");
+        self.volatile[at] ^= mask;
+        self.durable[at] ^= mask;
+        for entry in &mut self.unflushed {
+            let first = entry.sector * SECTOR;
+            if at >= first && at < first + entry.data.len() {
+                entry.data[at - first] ^= mask;
+            }
+        }
+    }
+
+    /// Replaces all bytes, durably: a medium prepared by hand.
+    ///
+    /// # Panics
+    /// If `bytes` is not as long as the image.
+    pub fn load(&mut self, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.volatile.len(), "an image keeps its size");
+        self.volatile.copy_from_slice(bytes);
+        self.durable.copy_from_slice(bytes);
+        self.unflushed.clear();
+    }
+
+    /// What a reader sees.
+    pub fn bytes(&self) -> &[u8] {
+        &self.volatile
+    }
+
+    fn put(&mut self, offset: Bytes, data: &[u8]) -> usize {
+        let start = offset.to_usize();
+        assert!(
+            start.is_multiple_of(SECTOR) && data.len().is_multiple_of(SECTOR),
+            "a medium is written in whole sectors"
+        );
+        self.volatile[start..start + data.len()].copy_from_slice(data);
+        start / SECTOR
+    }
+
+    fn make_durable(&mut self, sector: usize, count: usize) {
+        let range = sector * SECTOR..(sector + count) * SECTOR;
+        self.durable[range.clone()].copy_from_slice(&self.volatile[range]);
+        for entry in &mut self.unflushed {
+            let from = sector.max(entry.sector);
+            let to = (sector + count).min(entry.sector + entry.live.len());
+            for at in from..to {
+                entry.live[at - entry.sector] = false;
+            }
+        }
+    }
+
+    fn fate(&mut self, sectors: usize) -> Fate {
+        match self.dice.below(4) {
+            0 => Fate::Kept,
+            1 => Fate::Lost,
+            2 => Fate::Torn,
+            _ => {
+                let most = u64::try_from(sectors).expect("a length fits");
+                Fate::Prefix(usize::try_from(self.dice.below(most + 1)).expect("at most sectors"))
+            }
+        }
+    }
+}
+
+/// Writes the live sectors of a write through to the durable image.
+fn settle(durable: &mut [u8], entry: &Unflushed) {
+    for (i, live) in entry.live.iter().enumerate() {
+        if *live {
+            let at = (entry.sector + i) * SECTOR;
+            durable[at..at + SECTOR].copy_from_slice(&entry.data[i * SECTOR..(i + 1) * SECTOR]);
+        }
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("capacity", &self.capacity())
+            .field("unflushed", &self.unflushed.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(seed: u64) -> Image {
+        Image::new(Bytes::kib(64), Prng::new(seed))
+    }
+
+    fn sector(image: &Image, number: usize) -> u8 {
+        let bytes = &image.bytes()[number * SECTOR..(number + 1) * SECTOR];
+        assert!(
+            bytes.iter().all(|b| *b == bytes[0]),
+            "a sector is never torn"
+        );
+        bytes[0]
+    }
+
+    #[test]
+    fn flushed_and_durable_writes_survive_every_crash() {
+        for seed in 0..200 {
+            let mut image = image(seed);
+            image.write(Bytes::ZERO, &[1; 4096]);
+            let mark = image.mark();
+            image.write(Bytes::kib(8), &[3; 4096]);
+            image.flush(mark);
+            image.write_durable(Bytes::kib(4), &[2; 4096]);
+            image.crash(&[]);
+            for number in 0..8 {
+                assert_eq!(sector(&image, number), 1);
+                assert_eq!(sector(&image, number + 8), 2);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unflushed_write_is_kept_lost_and_torn_by_some_seed() {
+        let mut outcomes = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let mut image = image(seed);
+            image.write(Bytes::ZERO, &[1; 4096]);
+            image.crash(&[(Bytes::kib(4), &[2; 4096])]);
+            outcomes.insert((0..16).map(|n| sector(&image, n)).collect::<Vec<_>>());
+        }
+        let first = |v: u8| outcomes.iter().any(|o| o[..8].iter().all(|s| *s == v));
+        assert!(first(0));
+        assert!(first(1));
+        assert!(
+            outcomes
+                .iter()
+                .any(|o| o[..8].contains(&0) && o[..8].contains(&1))
+        );
+        assert!(
+            outcomes
+                .iter()
+                .any(|o| o[8..].contains(&0) && o[8..].contains(&2))
+        );
+    }
+
+    #[test]
+    fn a_later_write_may_survive_an_earlier_one_that_does_not() {
+        let reordered = (0..200).any(|seed| {
+            let mut image = image(seed);
+            image.write(Bytes::ZERO, &[1; 512]);
+            image.write(Bytes::kib(4), &[2; 512]);
+            image.crash(&[]);
+            sector(&image, 0) == 0 && sector(&image, 8) == 2
+        });
+        assert!(reordered);
+    }
+
+    #[test]
+    fn an_older_unflushed_write_never_replaces_a_durable_one() {
+        for seed in 0..200 {
+            let mut image = image(seed);
+            image.write(Bytes::ZERO, &[1; 4096]);
+            image.write_durable(Bytes::new(512), &[2; 512]);
+            image.crash(&[]);
+            assert_eq!(sector(&image, 1), 2);
+        }
+    }
+
+    #[test]
+    fn a_write_after_the_flush_was_submitted_is_not_covered_by_it() {
+        let lost = (0..50).any(|seed| {
+            let mut image = image(seed);
+            let mark = image.mark();
+            image.write(Bytes::ZERO, &[1; 512]);
+            image.flush(mark);
+            image.crash(&[]);
+            sector(&image, 0) == 0
+        });
+        assert!(lost);
+    }
+
+    #[test]
+    fn the_write_cache_is_bounded() {
+        let mut image = image(1);
+        for _ in 0..UNFLUSHED_WRITES_MAX + 10 {
+            image.write(Bytes::ZERO, &[1; 512]);
+        }
+        assert_eq!(image.unflushed.len(), UNFLUSHED_WRITES_MAX);
+    }
+}
