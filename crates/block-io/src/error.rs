@@ -1,5 +1,7 @@
 //! How an operation on a disk can fail, split by what the caller does next.
 
+use std::io;
+
 /// Why a flash, origin or guest operation failed.
 ///
 /// Few kinds on purpose: each is a different thing to do next, and each maps to one NBD or
@@ -27,4 +29,30 @@ pub enum IoError {
     /// We or the far side are shutting down. `ESHUTDOWN`.
     #[error("shutting down")]
     ShuttingDown,
+}
+
+impl IoError {
+    /// The kind of an error of the operating system. What is not known to be something else
+    /// is [`IoError::Failed`].
+    pub fn of(error: &io::Error) -> Self {
+        #[allow(
+            clippy::wildcard_enum_match_arm,
+            reason = "the standard library adds kinds"
+        )]
+        match error.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Self::NoSpace,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::NotPermitted
+            }
+            io::ErrorKind::InvalidInput => Self::Invalid,
+            io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected => Self::Disconnected,
+            io::ErrorKind::TimedOut => Self::TimedOut,
+            _ => Self::Failed,
+        }
+    }
 }
