@@ -14,6 +14,10 @@
 //! Who drives it: the shard's loop, or the simulated world. Nothing here reads a clock; time
 //! comes in with every call.
 
+pub mod faulty;
+pub mod memory;
+pub mod uring;
+
 use block_io::{FlashDone, FlashOp};
 use ring::SourceId;
 use units::{Bytes, Instant};

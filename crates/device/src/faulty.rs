@@ -1,0 +1,93 @@
+//! A device that fails by a plan: errors, stalls, misdirected and rotten data, lost writes.
+
+use crate::Device;
+use crate::memory::{narrow, widen};
+use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb, PAGE_BYTES};
+use medium::{Faults, Injector};
+use ring::SourceId;
+use units::{Bytes, Instant};
+
+/// Wraps a device and does to its operations what a [`Faults`] plan says.
+#[derive(Debug)]
+pub struct Faulty<D> {
+    inner: D,
+    injector: Injector,
+    done: Vec<FlashDone>,
+}
+
+impl<D: Device> Faulty<D> {
+    /// Wraps `inner`; keep a clone of `faults` to steer it.
+    pub fn new(inner: D, faults: Faults) -> Self {
+        let injector = Injector::new(faults, inner.capacity(), Bytes::new(PAGE_BYTES as u64));
+        Self {
+            inner,
+            injector,
+            done: Vec::new(),
+        }
+    }
+}
+
+impl<D: Device> Device for Faulty<D> {
+    fn capacity(&self) -> Bytes {
+        self.inner.capacity()
+    }
+
+    fn submit(&mut self, op: FlashOp, now: Instant) {
+        if let Some(verb) = self.injector.inject(op.token, widen(op.verb), now) {
+            let verb = flash_verb(verb);
+            let token = op.token;
+            self.inner.submit(FlashOp { token, verb }, now);
+        }
+    }
+
+    fn poll(&mut self, now: Instant, done: &mut Vec<FlashDone>) {
+        while let Some((token, verb)) = self.injector.due(now) {
+            let verb = flash_verb(verb);
+            self.inner.submit(FlashOp { token, verb }, now);
+        }
+        done.extend(self.injector.take_answered().map(narrow));
+        self.inner.poll(now, &mut self.done);
+        for one in self.done.drain(..) {
+            let one = OriginDone {
+                token: one.token,
+                buf: one.buf,
+                result: one.result,
+            };
+            done.push(narrow(self.injector.returned(one)));
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let inner = self.inner.next_deadline();
+        let own = self.injector.next_deadline();
+        inner.into_iter().chain(own).min()
+    }
+
+    fn source(&self) -> Option<SourceId> {
+        self.inner.source()
+    }
+}
+
+/// Back to the words of flash; the injector makes no verb of another kind than it was given.
+fn flash_verb(verb: OriginVerb) -> FlashVerb {
+    match verb {
+        OriginVerb::Read {
+            offset,
+            length,
+            buf,
+        } => FlashVerb::Read {
+            offset,
+            length,
+            buf,
+        },
+        OriginVerb::Write { offset, data, fua } => FlashVerb::Write {
+            offset,
+            data,
+            durable: fua,
+        },
+        OriginVerb::Flush => FlashVerb::Flush,
+        OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. } => {
+            unreachable!("flash is never asked to discard or to zero")
+        }
+    }
+}

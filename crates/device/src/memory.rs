@@ -1,0 +1,85 @@
+//! Flash in memory, with a power switch: the crash model of the simulated world.
+//!
+//! The medium outlives the device, as flash outlives a boot:
+//!
+//! ```text
+//!   let flash = Medium::new(MediumOptions::new(Bytes::mib(64), seed));
+//!   let device = MemoryDevice::open(&flash);   … use it …
+//!   flash.crash();                             the device above hears nothing more
+//!   let device = MemoryDevice::open(&flash);   what survived
+//! ```
+
+use crate::Device;
+use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb};
+use medium::{Medium, Session};
+use units::{Bytes, Instant};
+
+/// A session of a [`Medium`] as a flash device.
+#[derive(Debug)]
+pub struct MemoryDevice {
+    session: Session,
+    done: Vec<OriginDone>,
+}
+
+impl MemoryDevice {
+    /// Opens the medium; an older device on it ends as if its process had died.
+    pub fn open(medium: &Medium) -> Self {
+        Self {
+            session: medium.open(),
+            done: Vec::new(),
+        }
+    }
+}
+
+impl Device for MemoryDevice {
+    fn capacity(&self) -> Bytes {
+        self.session.medium().options().capacity
+    }
+
+    fn submit(&mut self, op: FlashOp, now: Instant) {
+        self.session.submit(op.token, widen(op.verb), now);
+    }
+
+    fn poll(&mut self, now: Instant, done: &mut Vec<FlashDone>) {
+        self.session.poll(now, &mut self.done);
+        done.extend(self.done.drain(..).map(narrow));
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.session.next_deadline()
+    }
+}
+
+/// A flash operation in the words of a medium, which knows more verbs.
+pub(crate) fn widen(verb: FlashVerb) -> OriginVerb {
+    match verb {
+        FlashVerb::Read {
+            offset,
+            length,
+            buf,
+        } => OriginVerb::Read {
+            offset,
+            length,
+            buf,
+        },
+        FlashVerb::Write {
+            offset,
+            data,
+            durable,
+        } => OriginVerb::Write {
+            offset,
+            data,
+            fua: durable,
+        },
+        FlashVerb::Flush => OriginVerb::Flush,
+    }
+}
+
+/// A medium's outcome in the words of flash.
+pub(crate) fn narrow(done: OriginDone) -> FlashDone {
+    FlashDone {
+        token: done.token,
+        buf: done.buf,
+        result: done.result,
+    }
+}

@@ -1,0 +1,334 @@
+//! Flash as a file or a block device, through the shard's `io_uring`.
+//!
+//! `O_DIRECT` where the file system has it, so that what we keep on flash is not kept in RAM
+//! a second time and a completed write has left the host's memory. Where it has not (tmpfs,
+//! some network mounts) the page cache is used, and durability rests on flushes alone, which
+//! the contract allows.
+//!
+//! One daemon at a time: a file is locked with `flock`, a block device is opened with
+//! `O_EXCL`, which also refuses one that is mounted.
+
+use crate::Device;
+use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, PAGE_BYTES, Slice, Token};
+use ring::{Completion, Op, Ring, Source, SourceId};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+use slab::Slab;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use units::{Bytes, Instant};
+
+/// Why a flash device cannot be opened or made.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It is not there or may not be opened.
+    #[error("cannot open flash {}", path.display())]
+    Unavailable {
+        /// The file or device.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process uses it.
+    #[error("flash {} is in use by another process", path.display())]
+    InUse {
+        /// The file or device.
+        path: PathBuf,
+    },
+    /// It is neither a file nor a block device.
+    #[error("flash {} is neither a file nor a block device", path.display())]
+    NotStorage {
+        /// What it is called.
+        path: PathBuf,
+    },
+    /// A new flash file cannot have the size asked for.
+    #[error("cannot give flash {} a size of {size}", path.display())]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// The size asked for.
+        size: Bytes,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A flash file or block device that is open and locked. It can move between threads and
+/// becomes a [`UringDevice`] on its shard's.
+#[derive(Debug)]
+pub struct FlashFile {
+    fd: OwnedFd,
+    capacity: Bytes,
+    direct: bool,
+    memory_align: usize,
+}
+
+impl FlashFile {
+    /// Opens and locks flash for reading and writing.
+    ///
+    /// # Errors
+    /// [`OpenError::Unavailable`], [`OpenError::InUse`] or [`OpenError::NotStorage`].
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let (fd, direct) = open_locked(path, flags)?;
+        let capacity = rustix::fs::seek(&fd, rustix::fs::SeekFrom::End(0))
+            .map_err(|errno| unavailable(path, errno))?;
+        let whole_pages = capacity / PAGE_BYTES as u64 * PAGE_BYTES as u64;
+        Ok(Self {
+            memory_align: memory_align(&fd),
+            fd,
+            capacity: Bytes::new(whole_pages),
+            direct,
+        })
+    }
+
+    /// Makes a flash file of this size, or gives one that exists this size, with its blocks
+    /// allocated so that writing to it later does not find the file system full. Bytes that
+    /// were there stay.
+    ///
+    /// # Errors
+    /// Those of [`FlashFile::open`], and [`OpenError::NoRoom`].
+    pub fn create(path: &Path, size: Bytes) -> Result<Self, OpenError> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE;
+        let (fd, _) = open_locked(path, flags)?;
+        let no_room = |errno: Errno| OpenError::NoRoom {
+            path: path.to_owned(),
+            size,
+            source: errno.into(),
+        };
+        rustix::fs::ftruncate(&fd, size.get()).map_err(no_room)?;
+        match rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, size.get()) {
+            // A file system that cannot reserve blocks: the cache copes with a full one.
+            Ok(()) | Err(Errno::OPNOTSUPP) => {}
+            Err(errno) => return Err(no_room(errno)),
+        }
+        rustix::fs::fsync(&fd).map_err(no_room)?;
+        drop(fd);
+        Self::open(path)
+    }
+
+    /// Size in bytes, a multiple of 4 KiB.
+    pub fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    /// Whether it goes around the host's page cache.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+}
+
+/// Opens with `O_DIRECT` or, where the file system refuses that, without.
+fn open_locked(path: &Path, flags: OFlags) -> Result<(OwnedFd, bool), OpenError> {
+    let failed = |errno| match errno {
+        Errno::BUSY => OpenError::InUse {
+            path: path.to_owned(),
+        },
+        errno => unavailable(path, errno),
+    };
+    let kind = match rustix::fs::stat(path) {
+        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+        Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => FileType::RegularFile,
+        Err(errno) => return Err(failed(errno)),
+    };
+    let flags = match kind {
+        FileType::BlockDevice => (flags - OFlags::CREATE) | OFlags::EXCL,
+        FileType::RegularFile => flags,
+        _ => {
+            return Err(OpenError::NotStorage {
+                path: path.to_owned(),
+            });
+        }
+    };
+    let mode = Mode::RUSR | Mode::WUSR;
+    let (fd, direct) = match rustix::fs::open(path, flags | OFlags::DIRECT, mode) {
+        Ok(fd) => (fd, true),
+        Err(Errno::INVAL) => (rustix::fs::open(path, flags, mode).map_err(failed)?, false),
+        Err(errno) => return Err(failed(errno)),
+    };
+    match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok((fd, direct)),
+        Err(Errno::WOULDBLOCK) => Err(OpenError::InUse {
+            path: path.to_owned(),
+        }),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+fn unavailable(path: &Path, errno: Errno) -> OpenError {
+    OpenError::Unavailable {
+        path: path.to_owned(),
+        source: errno.into(),
+    }
+}
+
+/// The alignment in memory that direct I/O asks for, or a page if the kernel does not say.
+fn memory_align(fd: &OwnedFd) -> usize {
+    let asked = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    match asked {
+        Ok(stat) if stat.stx_dio_mem_align > 0 => stat.stx_dio_mem_align as usize,
+        Ok(_) | Err(_) => PAGE_BYTES,
+    }
+}
+
+struct Flight {
+    token: Token,
+    /// Bytes that have to be moved for success.
+    length: usize,
+}
+
+/// Flash through `io_uring`.
+pub struct UringDevice {
+    file: Rc<OwnedFd>,
+    capacity: Bytes,
+    memory_align: usize,
+    source: Source,
+    pool: BufPool,
+    flights: Slab<Flight>,
+    refused: Vec<FlashDone>,
+}
+
+impl UringDevice {
+    /// Puts an open flash file on a shard's ring.
+    pub fn new(file: FlashFile, ring: &Ring, pool: &BufPool) -> Self {
+        Self {
+            file: Rc::new(file.fd),
+            capacity: file.capacity,
+            memory_align: file.memory_align,
+            source: ring.source(),
+            pool: pool.clone(),
+            flights: Slab::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    fn fits(&self, offset: Bytes, length: Bytes) -> bool {
+        let page = PAGE_BYTES as u64;
+        let end = offset.checked_add(length);
+        offset.is_multiple_of(page)
+            && length.is_multiple_of(page)
+            && !length.is_zero()
+            && end.is_some_and(|end| end <= self.capacity)
+    }
+
+    fn go(&mut self, token: Token, length: usize, op: Op) {
+        let key = self.flights.insert(Flight { token, length });
+        self.source.submit(key as u64, op);
+    }
+
+    /// The same bytes where direct I/O can take them from.
+    fn aligned(&self, data: Slice) -> Slice {
+        if data.as_ptr().addr().is_multiple_of(self.memory_align) {
+            data
+        } else {
+            self.pool.copy_of(&data)
+        }
+    }
+
+    fn land(&mut self, completion: Completion) -> FlashDone {
+        let key = usize::try_from(completion.token).expect("a slab's key");
+        let flight = self.flights.remove(key);
+        let result = match completion.result {
+            Ok(moved) if moved == flight.length => Ok(()),
+            // The file ends early: somebody truncated it under us.
+            Ok(_) => Err(IoError::Failed),
+            Err(error) => Err(IoError::of(&error)),
+        };
+        FlashDone {
+            token: flight.token,
+            buf: completion.buf,
+            result,
+        }
+    }
+}
+
+impl Device for UringDevice {
+    fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    fn submit(&mut self, op: FlashOp, _now: Instant) {
+        let token = op.token;
+        let file = Rc::clone(&self.file);
+        match op.verb {
+            FlashVerb::Read {
+                offset,
+                length,
+                buf,
+            } => {
+                if !self.fits(offset, length) || length.get() > buf.len() as u64 {
+                    self.refuse(token, Some(buf));
+                    return;
+                }
+                let (offset, length) = (offset.get(), length.to_usize());
+                let op = Op::Read {
+                    file,
+                    offset,
+                    buf,
+                    length,
+                };
+                self.go(token, length, op);
+            }
+            FlashVerb::Write {
+                offset,
+                data,
+                durable,
+            } => {
+                let length = data.len();
+                if !self.fits(offset, Bytes::new(length as u64)) {
+                    self.refuse(token, None);
+                    return;
+                }
+                let op = Op::Write {
+                    file,
+                    offset: offset.get(),
+                    data: self.aligned(data),
+                    dsync: durable,
+                };
+                self.go(token, length, op);
+            }
+            FlashVerb::Flush => {
+                let op = Op::Fsync {
+                    file,
+                    datasync: true,
+                };
+                self.go(token, 0, op);
+            }
+        }
+    }
+
+    fn poll(&mut self, _now: Instant, done: &mut Vec<FlashDone>) {
+        done.append(&mut self.refused);
+        while let Some(completion) = self.source.pop() {
+            let one = self.land(completion);
+            done.push(one);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        (!self.refused.is_empty()).then_some(Instant::ZERO)
+    }
+
+    fn source(&self) -> Option<SourceId> {
+        Some(self.source.id())
+    }
+}
+
+impl UringDevice {
+    fn refuse(&mut self, token: Token, buf: Option<block_io::Buf>) {
+        let result = Err(IoError::Invalid);
+        self.refused.push(FlashDone { token, buf, result });
+    }
+}
+
+impl fmt::Debug for UringDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UringDevice")
+            .field("capacity", &self.capacity)
+            .field("in_flight", &self.flights.len())
+            .finish_non_exhaustive()
+    }
+}
