@@ -1,4 +1,7 @@
 //! Reading big-endian fields off the front of a slice, without ever reading past its end.
+//!
+//! After a field that is not all there nothing more can be read: what is left of it must not
+//! be taken for the field behind it.
 
 /// What is left to read.
 pub(crate) struct Cursor<'a>(&'a [u8]);
@@ -21,7 +24,8 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(count)?;
+        let all = std::mem::take(&mut self.0);
+        let (head, rest) = all.split_at_checked(count)?;
         self.0 = rest;
         Some(head)
     }
@@ -37,8 +41,30 @@ impl<'a> Cursor<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk()?;
+        let all = std::mem::take(&mut self.0);
+        let (head, rest) = all.split_first_chunk()?;
         self.0 = rest;
         Some(*head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_cut_short_ends_the_reading() {
+        let mut fields = Cursor::new(&[0, 1, 2, 3, 4, 5]);
+        assert_eq!(fields.u16(), Some(1));
+        assert_eq!(fields.u64(), None);
+        assert_eq!(fields.u32(), None);
+    }
+
+    #[test]
+    fn a_text_longer_than_its_bytes_is_none() {
+        assert_eq!(Cursor::new(b"\0\0\0\x02ab").text(), Some("ab"));
+        assert_eq!(Cursor::new(b"\0\0\0\x03ab").text(), None);
+        assert_eq!(Cursor::new(b"\xff\xff\xff\xffab").text(), None);
+        assert_eq!(Cursor::new(b"\0\0\0\x02\xff\xff").text(), None);
     }
 }

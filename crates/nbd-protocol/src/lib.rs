@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client;
 mod cursor;
 mod errno;
 mod export;

@@ -323,3 +323,6 @@ enum Room {
     Payload(Errno),
     Any(Errno),
 }
+
+#[cfg(test)]
+mod tests;
