@@ -108,6 +108,55 @@ pub enum OriginVerb {
     },
 }
 
+impl OriginVerb {
+    /// Whether an origin of this geometry can be asked this: whole sectors, within its size,
+    /// not empty, a buffer that is long enough, and nothing written where that is refused.
+    ///
+    /// # Errors
+    /// [`IoError::Invalid`] or, for a write to what is read-only, [`IoError::NotPermitted`].
+    pub fn check(&self, geometry: &OriginGeometry) -> Result<(), IoError> {
+        let (offset, length, writes) = match self {
+            Self::Read {
+                offset,
+                length,
+                buf,
+            } => {
+                if length.get() > buf.len() as u64 {
+                    return Err(IoError::Invalid);
+                }
+                (*offset, *length, false)
+            }
+            Self::Write { offset, data, .. } => (*offset, Bytes::new(data.len() as u64), true),
+            Self::Discard { offset, length } | Self::WriteZeroes { offset, length, .. } => {
+                (*offset, *length, true)
+            }
+            Self::Flush => return Ok(()),
+        };
+        let sector = geometry.sector.get();
+        let whole = offset.is_multiple_of(sector) && length.is_multiple_of(sector);
+        let within = offset
+            .checked_add(length)
+            .is_some_and(|end| end <= geometry.size);
+        if !whole || !within || length.is_zero() {
+            return Err(IoError::Invalid);
+        }
+        if writes && geometry.read_only {
+            return Err(IoError::NotPermitted);
+        }
+        Ok(())
+    }
+
+    /// The buffer of a read, for an operation that ends before it began.
+    pub fn into_buf(self) -> Option<Buf> {
+        match self {
+            Self::Read { buf, .. } => Some(buf),
+            Self::Write { .. } | Self::Flush | Self::Discard { .. } | Self::WriteZeroes { .. } => {
+                None
+            }
+        }
+    }
+}
+
 /// The outcome of an [`OriginOp`].
 #[derive(Debug)]
 pub struct OriginDone {

@@ -137,13 +137,7 @@ impl Injector {
     }
 
     fn answer(&mut self, token: Token, verb: OriginVerb, result: Result<(), IoError>) {
-        let buf = match verb {
-            OriginVerb::Read { buf, .. } => Some(buf),
-            OriginVerb::Write { .. }
-            | OriginVerb::Flush
-            | OriginVerb::Discard { .. }
-            | OriginVerb::WriteZeroes { .. } => None,
-        };
+        let buf = verb.into_buf();
         self.answered.push(OriginDone { token, buf, result });
     }
 

@@ -7,7 +7,7 @@
 
 use crate::Image;
 use crate::image::WriteMark;
-use block_io::{IoError, OriginDone, OriginVerb, Token};
+use block_io::{IoError, OriginDone, OriginGeometry, OriginVerb, Token};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,6 +41,16 @@ impl MediumOptions {
             latency_most: Duration::ZERO,
             read_only: false,
             seed,
+        }
+    }
+
+    /// The same in the words of an origin.
+    pub const fn geometry(&self) -> OriginGeometry {
+        OriginGeometry {
+            size: self.capacity,
+            sector: self.sector,
+            read_only: self.read_only,
+            can_discard: !self.read_only,
         }
     }
 }
@@ -182,39 +192,6 @@ impl State {
         }
     }
 
-    fn check(&self, verb: &OriginVerb) -> Result<(), IoError> {
-        let (offset, length, writes) = match verb {
-            OriginVerb::Read {
-                offset,
-                length,
-                buf,
-            } => {
-                if length.get() > buf.len() as u64 {
-                    return Err(IoError::Invalid);
-                }
-                (*offset, *length, false)
-            }
-            OriginVerb::Write { offset, data, .. } => {
-                (*offset, Bytes::new(data.len() as u64), true)
-            }
-            OriginVerb::Discard { offset, length }
-            | OriginVerb::WriteZeroes { offset, length, .. } => (*offset, *length, true),
-            OriginVerb::Flush => return Ok(()),
-        };
-        let sector = self.options.sector.get();
-        let end = offset.checked_add(length).ok_or(IoError::Invalid)?;
-        if !offset.is_multiple_of(sector)
-            || !length.is_multiple_of(sector)
-            || end > self.options.capacity
-        {
-            return Err(IoError::Invalid);
-        }
-        if writes && self.options.read_only {
-            return Err(IoError::NotPermitted);
-        }
-        Ok(())
-    }
-
     fn complete(&mut self, pending: Pending) -> OriginDone {
         let Pending {
             token,
@@ -278,10 +255,11 @@ impl Session {
         let due = now + options.latency_least + Duration::from_nanos(extra);
         let number = state.submitted;
         state.submitted += 1;
+        let geometry = options.geometry();
         let pending = Pending {
             token,
             mark: state.image.mark(),
-            valid: state.check(&verb),
+            valid: verb.check(&geometry),
             verb,
         };
         state.pending.insert((due, number), pending);
@@ -431,14 +409,20 @@ mod tests {
         let medium = Medium::new(MediumOptions::new(Bytes::kib(8), 1));
         let pool = BufPool::new();
         let mut session = medium.open();
-        let reads = [(8192, 512), (0, 100), (100, 512), (u64::MAX - 511, 512)];
+        let reads = [
+            (8192, 512),
+            (0, 100),
+            (100, 512),
+            (0, 0),
+            (u64::MAX - 1023, 512),
+        ];
         for (offset, length) in reads {
             let verb = OriginVerb::Read {
                 offset: Bytes::new(offset),
                 length: Bytes::new(length),
                 buf: pool.take(4096),
             };
-            session.submit(Token(offset), verb, Instant::ZERO);
+            session.submit(Token(offset + length), verb, Instant::ZERO);
         }
         let mut done = Vec::new();
         session.poll(Instant::ZERO, &mut done);
