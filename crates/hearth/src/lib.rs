@@ -2,5 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod api;
+pub mod cli;
 pub mod config;
 pub mod system;
+pub mod top;

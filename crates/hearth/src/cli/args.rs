@@ -1,9 +1,7 @@
 //! The command line: one definition from which parsing, help, man pages, completions and the
 //! book's page are made.
 
-use crate::config::{
-    ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, WritePolicy,
-};
+use crate::config::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, WritePolicy};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use units::{Bytes, DiskId, Duration};
@@ -22,7 +20,11 @@ Exit codes:
 /// Keeps the disks of virtual machines warm on the flash of their host.
 #[derive(Debug, Parser)]
 #[command(name = "hearth", version, propagate_version = true, after_help = EXIT_CODES)]
-#[command(max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub struct Cli {
     /// What every command takes.
     #[command(flatten)]
@@ -150,7 +152,7 @@ pub enum Disk {
 pub struct Attach {
     /// The disk's name, which is its NBD export name
     pub name: Name,
-    /// Where its bytes live: a path, nbd://host:port/export or nbd+unix:///export?socket=/path
+    /// Where its bytes live: a path, `nbd://host:port/export` or `nbd+unix:///export?socket=/path`
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
     pub origin: OriginArg,
     /// Whose disk it is; its own name if not given
@@ -293,14 +295,8 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_path_or_an_nbd_address() {
-        assert_eq!(
-            parse_origin("/o"),
-            Ok(OriginArg::File("/o".into()))
-        );
-        assert_eq!(
-            parse_origin("file:/o"),
-            Ok(OriginArg::File("/o".into()))
-        );
+        assert_eq!(parse_origin("/o"), Ok(OriginArg::File("/o".into())));
+        assert_eq!(parse_origin("file:/o"), Ok(OriginArg::File("/o".into())));
         assert_eq!(
             parse_origin("nbd://H/e"),
             Ok(OriginArg::Nbd("nbd://h:10809/e".to_owned()))
@@ -313,7 +309,8 @@ mod tests {
         assert!(command.get_about().is_some(), "{path} says what it does");
         for argument in command.get_arguments() {
             assert!(
-                argument.get_help().is_some() || ["help", "version"].contains(&argument.get_id().as_str()),
+                argument.get_help().is_some()
+                    || ["help", "version"].contains(&argument.get_id().as_str()),
                 "{path} {} says what it is",
                 argument.get_id()
             );

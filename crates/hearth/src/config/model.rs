@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use units::{Bytes, DiskId, Duration};
+use utoipa::ToSchema;
 
 /// A whole configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -182,17 +183,20 @@ impl CacheConfig {
     }
 }
 
-/// `[[disk]]`: a disk that a VM attaches to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A disk that a VM attaches to: a `[[disk]]` section, or a request to attach one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskConfig {
     /// What it is called everywhere; its NBD export name.
+    #[schema(value_type = String, example = "web-1")]
     pub name: Name,
     /// Whose disk it is.
     #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub vm: Option<Name>,
     /// Which cache keeps it warm.
     #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub cache: Option<Name>,
     /// Where its bytes really live.
     pub origin: OriginConfig,
@@ -204,17 +208,21 @@ pub struct DiskConfig {
     pub read_only: bool,
     /// The size that the origin must have.
     #[serde(default)]
+    #[schema(value_type = Option<String>, example = "20GiB")]
     pub size: Option<Text<Bytes>>,
     /// Its identity for as long as it lives.
     #[serde(default)]
+    #[schema(value_type = Option<String>, example = "00112233445566778899aabbccddeeff")]
     pub id: Option<Text<DiskId>>,
 }
 
-/// `origin = { .. }` of a disk: either a file or an NBD export.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Where a disk's bytes live: either a file or an NBD export. Times are texts with a unit,
+/// such as `10s`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OriginConfig {
     /// A file or block device.
+    #[schema(value_type = Option<String>)]
     pub file: Option<PathBuf>,
     /// Whether the file is read and written around the host's page cache.
     pub direct: bool,
@@ -223,10 +231,13 @@ pub struct OriginConfig {
     /// Connections to it.
     pub connections: u8,
     /// How long connecting may take.
+    #[schema(value_type = String, example = "10s")]
     pub connect_timeout: Text<Duration>,
     /// The longest pause between two attempts to reconnect.
+    #[schema(value_type = String, example = "10s")]
     pub reconnect_pause_max: Text<Duration>,
     /// How long a request may wait, reconnects included.
+    #[schema(value_type = String, example = "10s")]
     pub request_timeout: Text<Duration>,
 }
 

@@ -1,0 +1,6 @@
+//! The admin API: HTTP and JSON over a unix socket.
+
+pub mod problem;
+#[cfg(test)]
+pub(crate) mod samples;
+pub mod types;

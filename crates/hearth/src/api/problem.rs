@@ -1,0 +1,132 @@
+//! What goes wrong on the admin API, and how it is told.
+
+use super::types::Problem;
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// The kinds of problems. Each is a different thing for a caller to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The request makes no sense: correct it.
+    Invalid,
+    /// There is no such disk.
+    NoSuchDisk,
+    /// There is no such cache.
+    NoSuchCache,
+    /// There is no such resource.
+    NoSuchPath,
+    /// A disk of this name or identity is attached.
+    AlreadyAttached,
+    /// Something is using the disk.
+    Busy,
+    /// The disk waits for its origin.
+    NotReady,
+    /// The origin cannot be opened, or is not what it should be.
+    Origin,
+    /// The daemon is about to end.
+    Stopping,
+    /// An operation failed.
+    Failed,
+}
+
+impl ProblemKind {
+    /// Every kind.
+    pub const ALL: [Self; 10] = [
+        Self::Invalid,
+        Self::NoSuchDisk,
+        Self::NoSuchCache,
+        Self::NoSuchPath,
+        Self::AlreadyAttached,
+        Self::Busy,
+        Self::NotReady,
+        Self::Origin,
+        Self::Stopping,
+        Self::Failed,
+    ];
+
+    /// Code, title and HTTP status.
+    pub const fn facts(self) -> (&'static str, &'static str, StatusCode) {
+        match self {
+            Self::Invalid => (
+                "invalid",
+                "The request makes no sense",
+                StatusCode::BAD_REQUEST,
+            ),
+            Self::NoSuchDisk => (
+                "no-such-disk",
+                "There is no such disk",
+                StatusCode::NOT_FOUND,
+            ),
+            Self::NoSuchCache => (
+                "no-such-cache",
+                "There is no such cache",
+                StatusCode::NOT_FOUND,
+            ),
+            Self::NoSuchPath => (
+                "no-such-path",
+                "There is nothing at this path",
+                StatusCode::NOT_FOUND,
+            ),
+            Self::AlreadyAttached => (
+                "already-attached",
+                "The disk is attached already",
+                StatusCode::CONFLICT,
+            ),
+            Self::Busy => ("busy", "The disk is in use", StatusCode::CONFLICT),
+            Self::NotReady => (
+                "not-ready",
+                "The disk waits for its origin",
+                StatusCode::CONFLICT,
+            ),
+            Self::Origin => (
+                "origin",
+                "The origin cannot be used",
+                StatusCode::BAD_GATEWAY,
+            ),
+            Self::Stopping => (
+                "stopping",
+                "The daemon is stopping",
+                StatusCode::SERVICE_UNAVAILABLE,
+            ),
+            Self::Failed => (
+                "failed",
+                "The operation failed",
+                StatusCode::INTERNAL_SERVER_ERROR,
+            ),
+        }
+    }
+
+    /// The URN that names the kind.
+    pub fn urn(self) -> String {
+        format!("urn:hearth:problem:{}", self.facts().0)
+    }
+}
+
+impl Problem {
+    /// A problem of this kind.
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        let (_, title, status) = kind.facts();
+        Self {
+            kind: kind.urn(),
+            title: title.to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            remedy: None,
+        }
+    }
+
+    /// The same, with what to do about it.
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let kind = [(header::CONTENT_TYPE, "application/problem+json")];
+        (status, kind, Json(self)).into_response()
+    }
+}

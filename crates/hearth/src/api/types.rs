@@ -1,0 +1,370 @@
+//! What travels over the admin API, as types: the `OpenAPI` document is made of these, the
+//! server sends them and the CLI reads them.
+//!
+//! Units are the last word of a name; counters count from the start of the daemon (a cache's)
+//! or from the attachment (a disk's) and never go down.
+
+use crate::config::{Name, ReclaimPolicy, WritePolicy};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The daemon and its caches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Status {
+    /// The daemon's version.
+    pub version: String,
+    /// Its process id.
+    pub pid: u32,
+    /// How long it has run.
+    pub uptime_seconds: f64,
+    /// Disks that are attached.
+    pub disks: u64,
+    /// NBD connections that are open, negotiations included.
+    pub nbd_connections: u64,
+    /// Where VMs attach.
+    pub listeners: Vec<Listener>,
+    /// The caches.
+    pub caches: Vec<CacheStatus>,
+}
+
+/// A place where VMs attach.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Listener {
+    /// The address, as an NBD URI without an export.
+    #[schema(example = "nbd+unix:///?socket=/run/hearth/nbd.sock")]
+    pub address: String,
+    /// Whether plain clients are refused.
+    pub tls_required: bool,
+}
+
+/// How a cache does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheState {
+    /// It serves from flash.
+    Serving,
+    /// Its flash cannot be used: every request goes to the origin.
+    Bypassed,
+}
+
+/// A cache: a flash file or device and what is on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CacheStatus {
+    /// Its name.
+    #[schema(value_type = String)]
+    pub name: Name,
+    /// Its flash file or device.
+    pub path: String,
+    /// How it does.
+    pub state: CacheState,
+    /// Why it is bypassed, and what to do about it.
+    pub reason: Option<String>,
+    /// What reclaim keeps.
+    pub reclaim: ReclaimPolicy,
+    /// Size of the flash.
+    pub flash_bytes: u64,
+    /// Blocks of 4096 bytes that it holds now.
+    pub cached_blocks: u64,
+    /// Blocks that its index has places for.
+    pub index_blocks_max: u64,
+    /// Main memory of index, tables and waiting blocks.
+    pub memory_bytes: u64,
+    /// How long recovery took at the start.
+    pub recovery_seconds: f64,
+    /// Blocks that recovery found.
+    pub recovered_blocks: u64,
+    /// Segments by state.
+    pub segments: SegmentCounts,
+    /// Bytes written to flash by cause.
+    pub flash_written_bytes: FlashWrittenBytes,
+    /// Bytes read from flash for guests.
+    pub flash_read_bytes: u64,
+    /// Bytes read from flash by reclaim.
+    pub reclaim_read_bytes: u64,
+    /// Segments that were reclaimed.
+    pub segments_reclaimed: u64,
+    /// Blocks that reclaim wrote again.
+    pub kept_blocks: u64,
+    /// Blocks that reclaim dropped.
+    pub evicted_blocks: u64,
+    /// Blocks that were fetched and not kept, by reason.
+    pub refused_blocks: RefusedBlocks,
+    /// Blocks read from flash whose checksum was wrong; they came from the origin instead.
+    pub checksum_errors: u64,
+    /// Flash operations that failed.
+    pub flash_errors: u64,
+    /// Flash operations that took too long.
+    pub flash_timeouts: u64,
+    /// Time of flash reads and writes.
+    pub flash_latency: FlashLatency,
+    /// Other counters, for those who look inside.
+    pub inside: CacheInside,
+}
+
+/// Segments by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SegmentCounts {
+    /// Nothing in them is needed.
+    pub free: u64,
+    /// Being filled.
+    pub open: u64,
+    /// Full.
+    pub closed: u64,
+}
+
+/// Bytes written to flash, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FlashWrittenBytes {
+    /// Blocks that were read from the origin.
+    pub fill: u64,
+    /// Blocks that a guest rewrote.
+    pub update: u64,
+    /// Blocks that reclaim kept.
+    pub reclaim: u64,
+    /// What describes blocks.
+    pub descriptors: u64,
+    /// Journal pages.
+    pub journal: u64,
+    /// Checkpoints and superblocks.
+    pub checkpoint: u64,
+}
+
+impl FlashWrittenBytes {
+    /// Every cause with its name, in one order for tables and metrics.
+    pub fn causes(&self) -> [(&'static str, u64); 6] {
+        [
+            ("fill", self.fill),
+            ("update", self.update),
+            ("reclaim", self.reclaim),
+            ("descriptors", self.descriptors),
+            ("journal", self.journal),
+            ("checkpoint", self.checkpoint),
+        ]
+    }
+
+    /// All causes together.
+    pub fn total(&self) -> u64 {
+        self.causes().iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// Blocks that were fetched from the origin and not kept, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RefusedBlocks {
+    /// No segment was free: reclaim is behind.
+    pub no_segment: u64,
+    /// Too much waited to be written to flash.
+    pub write_buffer: u64,
+    /// The index had no place.
+    pub index_full: u64,
+}
+
+impl RefusedBlocks {
+    /// Every reason with its name.
+    pub fn reasons(&self) -> [(&'static str, u64); 3] {
+        [
+            ("no_segment", self.no_segment),
+            ("write_buffer", self.write_buffer),
+            ("index_full", self.index_full),
+        ]
+    }
+}
+
+/// Counters of the cache's inner works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CacheInside {
+    /// Journal commits.
+    pub journal_commits: u64,
+    /// Guest writes that waited for a journal commit.
+    pub writes_waited: u64,
+    /// Complete checkpoints.
+    pub checkpoints: u64,
+    /// Writes that found another write to the same block in flight.
+    pub contended_writes: u64,
+    /// Reads that shared a fetch that was under way.
+    pub shared_fills: u64,
+    /// Fetches whose blocks were written meanwhile.
+    pub killed_fills: u64,
+    /// Rewritten blocks that are trusted again.
+    pub retrusted_blocks: u64,
+}
+
+/// Time of flash operations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FlashLatency {
+    /// Reads.
+    pub read: Latency,
+    /// Writes and flushes.
+    pub write: Latency,
+}
+
+/// The disks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Disks {
+    /// Each disk, by name.
+    pub disks: Vec<DiskStatus>,
+}
+
+/// Who attached a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskSource {
+    /// The configuration file.
+    Config,
+    /// The admin API; remembered in the state directory.
+    Runtime,
+}
+
+/// Whether a disk can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskState {
+    /// VMs can attach to it.
+    Attached,
+    /// Its origin could not be opened; it is tried again.
+    Waiting,
+}
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DiskStatus {
+    /// Its name.
+    #[schema(value_type = String)]
+    pub name: Name,
+    /// Its identity.
+    #[schema(example = "00112233445566778899aabbccddeeff")]
+    pub id: String,
+    /// Whose disk it is.
+    #[schema(value_type = String)]
+    pub vm: Name,
+    /// The cache that keeps it warm.
+    #[schema(value_type = String)]
+    pub cache: Name,
+    /// Where its bytes live.
+    #[schema(example = "nbd://storage:10809/web-1")]
+    pub origin: String,
+    /// Who attached it.
+    pub source: DiskSource,
+    /// Whether it can be used.
+    pub state: DiskState,
+    /// Why it cannot.
+    pub reason: Option<String>,
+    /// Its size; unknown while it waits.
+    pub size_bytes: Option<u64>,
+    /// What writes do.
+    pub write_policy: WritePolicy,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// NBD connections to it.
+    pub connections: u64,
+    /// Whether its origin can be reached, as far as is known.
+    pub origin_connected: bool,
+    /// Blocks of 4096 bytes that were on flash when it was attached.
+    pub warm_blocks: u64,
+    /// Why blocks on flash were not used when it was attached.
+    pub dropped: Option<String>,
+    /// Blocks on flash now.
+    pub cached_blocks: u64,
+    /// Counters.
+    pub counters: DiskCounters,
+    /// Time of its requests and of what they needed.
+    pub latency: DiskLatency,
+}
+
+/// Counters of a disk since it was attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskCounters {
+    /// Read requests.
+    pub read_requests: u64,
+    /// Write requests.
+    pub write_requests: u64,
+    /// Flush requests.
+    pub flush_requests: u64,
+    /// Discard and write-zeroes requests.
+    pub erase_requests: u64,
+    /// Requests that ended with an error.
+    pub failed_requests: u64,
+    /// Bytes that guests read.
+    pub read_bytes: u64,
+    /// Bytes that guests wrote.
+    pub written_bytes: u64,
+    /// Blocks, or parts of one, that were read and were in the cache.
+    pub read_block_hits: u64,
+    /// Blocks, or parts of one, that were read and were not.
+    pub read_block_misses: u64,
+    /// Bytes written to flash for this disk: fills and updates.
+    pub flash_written_bytes: u64,
+    /// Bytes read from the origin.
+    pub origin_read_bytes: u64,
+    /// Bytes written to the origin.
+    pub origin_written_bytes: u64,
+    /// Origin operations that failed.
+    pub origin_errors: u64,
+}
+
+/// Time of a disk's requests and of what they needed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DiskLatency {
+    /// Guests' reads, from parsed request to queued answer.
+    pub guest_read: Latency,
+    /// Guests' writes, discards and write-zeroes.
+    pub guest_write: Latency,
+    /// Guests' flushes.
+    pub guest_flush: Latency,
+    /// Reads of the origin.
+    pub origin_read: Latency,
+    /// Writes, discards and flushes of the origin.
+    pub origin_write: Latency,
+}
+
+/// A latency histogram.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Latency {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub sum_seconds: f64,
+    /// Half were at most this long.
+    pub p50_seconds: f64,
+    /// 99 in 100 were at most this long.
+    pub p99_seconds: f64,
+    /// The longest.
+    pub max_seconds: f64,
+    /// How many fell into each bucket; empty buckets are left out.
+    pub buckets: Vec<LatencyBucket>,
+}
+
+/// A bucket of a latency histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LatencyBucket {
+    /// The longest time that falls into it.
+    pub to_seconds: f64,
+    /// How many fell into it and into no shorter one.
+    pub count: u64,
+}
+
+/// What to change of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiskChange {
+    /// What writes do from now on.
+    pub write_policy: WritePolicy,
+}
+
+/// What went wrong, and what to do about it (a problem object of RFC 9457).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// What kind of problem, as a URN that ends with its code.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:hearth:problem:no-such-disk")]
+    pub kind: String,
+    /// The kind in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened, with names.
+    pub detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}

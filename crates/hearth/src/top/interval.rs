@@ -1,0 +1,318 @@
+//! The difference of two looks at the counters.
+
+use crate::api::types::{CacheStatus, DiskCounters, DiskStatus, Disks, Latency, Status};
+use crate::cli::args::SortBy;
+use crate::cli::quantity::approximate;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// All counters at one moment.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The daemon and its caches. Its uptime is the time of the look.
+    pub status: Status,
+    /// The disks.
+    pub disks: Disks,
+}
+
+/// What happened between two looks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// How long it was.
+    pub seconds: f64,
+    /// What each cache did.
+    pub caches: Vec<CacheRow>,
+    /// What each disk did.
+    pub disks: Vec<DiskRow>,
+}
+
+/// What a cache did, by second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CacheRow {
+    /// Its name.
+    pub cache: String,
+    /// Whether requests go around it.
+    pub bypassed: bool,
+    /// Blocks on flash now.
+    pub cached_blocks: u64,
+    /// Segments that are free now.
+    pub segments_free: u64,
+    /// Bytes written to flash.
+    pub flash_written_bytes_per_second: f64,
+    /// Bytes read from flash.
+    pub flash_read_bytes_per_second: f64,
+    /// Half of the flash reads took at most this long.
+    pub flash_read_p50_seconds: f64,
+    /// 99 in 100 flash reads took at most this long.
+    pub flash_read_p99_seconds: f64,
+}
+
+/// What a disk did, by second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DiskRow {
+    /// Its name.
+    pub disk: String,
+    /// Whose it is.
+    pub vm: String,
+    /// Read requests.
+    pub reads_per_second: f64,
+    /// Write requests.
+    pub writes_per_second: f64,
+    /// Bytes that guests read.
+    pub read_bytes_per_second: f64,
+    /// Bytes that guests wrote.
+    pub written_bytes_per_second: f64,
+    /// Blocks read that were on flash.
+    pub hit_blocks: u64,
+    /// Blocks read that were not.
+    pub miss_blocks: u64,
+    /// Half of the guest's reads and writes took at most this long.
+    pub p50_seconds: f64,
+    /// 99 in 100 of the guest's reads and writes took at most this long.
+    pub p99_seconds: f64,
+    /// Bytes written to flash for this disk.
+    pub flash_written_bytes_per_second: f64,
+    /// Bytes read from the origin.
+    pub origin_read_bytes_per_second: f64,
+    /// Bytes written to the origin.
+    pub origin_written_bytes_per_second: f64,
+}
+
+impl DiskRow {
+    /// Read and write requests.
+    pub fn iops(&self) -> f64 {
+        self.reads_per_second + self.writes_per_second
+    }
+
+    /// Bytes read and written.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.read_bytes_per_second + self.written_bytes_per_second
+    }
+
+    /// The part of the blocks read that was on flash; less than zero if none was read.
+    fn hit_ratio(&self) -> f64 {
+        let blocks = self.hit_blocks + self.miss_blocks;
+        if blocks == 0 {
+            return -1.0;
+        }
+        approximate(self.hit_blocks) / approximate(blocks)
+    }
+}
+
+impl Interval {
+    /// What happened between `before` and `now`. A disk or cache that is new, or whose
+    /// counters began again, counts from zero.
+    pub fn between(before: &Look, now: &Look) -> Self {
+        let seconds = now.status.uptime_seconds - before.status.uptime_seconds;
+        // A daemon that was restarted between the looks has an uptime of its own.
+        let seconds = if seconds > 0.0 {
+            seconds
+        } else {
+            now.status.uptime_seconds.max(0.001)
+        };
+        let caches: BTreeMap<_, _> = before.status.caches.iter().map(|c| (&c.name, c)).collect();
+        let disks: BTreeMap<_, _> = before
+            .disks
+            .disks
+            .iter()
+            .map(|d| ((&d.name, &d.id), d))
+            .collect();
+        Self {
+            seconds,
+            caches: now
+                .status
+                .caches
+                .iter()
+                .map(|cache| cache_row(caches.get(&cache.name).copied(), cache, seconds))
+                .collect(),
+            disks: now
+                .disks
+                .disks
+                .iter()
+                .map(|disk| disk_row(disks.get(&(&disk.name, &disk.id)).copied(), disk, seconds))
+                .collect(),
+        }
+    }
+
+    /// Sorts the disks by a column, largest first (names: smallest first); `reverse` turns
+    /// it round. Equal rows stay in the order of their names.
+    pub fn sort(&mut self, by: SortBy, reverse: bool) {
+        self.disks.sort_by(|a, b| a.disk.cmp(&b.disk));
+        let key = |row: &DiskRow| match by {
+            SortBy::Disk => 0.0,
+            SortBy::Iops => row.iops(),
+            SortBy::Bytes => row.bytes_per_second(),
+            SortBy::Hit => row.hit_ratio(),
+            SortBy::P99 => row.p99_seconds,
+            SortBy::Flash => row.flash_written_bytes_per_second,
+            SortBy::Origin => row.origin_read_bytes_per_second,
+        };
+        self.disks.sort_by(|a, b| key(b).total_cmp(&key(a)));
+        if reverse {
+            self.disks.reverse();
+        }
+    }
+}
+
+fn cache_row(before: Option<&CacheStatus>, now: &CacheStatus, seconds: f64) -> CacheRow {
+    let rate = |of: fn(&CacheStatus) -> u64| {
+        approximate(of(now).saturating_sub(before.map_or(0, of))) / seconds
+    };
+    let read = |cache: &CacheStatus| cache.flash_latency.read.clone();
+    let times = Times::between(&[(before.map(read), read(now))]);
+    CacheRow {
+        cache: now.name.to_string(),
+        bypassed: now.state == crate::api::types::CacheState::Bypassed,
+        cached_blocks: now.cached_blocks,
+        segments_free: now.segments.free,
+        flash_written_bytes_per_second: rate(|c| c.flash_written_bytes.total()),
+        flash_read_bytes_per_second: rate(|c| c.flash_read_bytes + c.reclaim_read_bytes),
+        flash_read_p50_seconds: times.quantile(50),
+        flash_read_p99_seconds: times.quantile(99),
+    }
+}
+
+fn disk_row(before: Option<&DiskStatus>, now: &DiskStatus, seconds: f64) -> DiskRow {
+    let change = |of: fn(&DiskCounters) -> u64| {
+        of(&now.counters).saturating_sub(before.map_or(0, |disk| of(&disk.counters)))
+    };
+    let rate = |of: fn(&DiskCounters) -> u64| approximate(change(of)) / seconds;
+    let times = Times::between(&[
+        (
+            before.map(|disk| disk.latency.guest_read.clone()),
+            now.latency.guest_read.clone(),
+        ),
+        (
+            before.map(|disk| disk.latency.guest_write.clone()),
+            now.latency.guest_write.clone(),
+        ),
+    ]);
+    DiskRow {
+        disk: now.name.to_string(),
+        vm: now.vm.to_string(),
+        reads_per_second: rate(|c| c.read_requests),
+        writes_per_second: rate(|c| c.write_requests),
+        read_bytes_per_second: rate(|c| c.read_bytes),
+        written_bytes_per_second: rate(|c| c.written_bytes),
+        hit_blocks: change(|c| c.read_block_hits),
+        miss_blocks: change(|c| c.read_block_misses),
+        p50_seconds: times.quantile(50),
+        p99_seconds: times.quantile(99),
+        flash_written_bytes_per_second: rate(|c| c.flash_written_bytes),
+        origin_read_bytes_per_second: rate(|c| c.origin_read_bytes),
+        origin_written_bytes_per_second: rate(|c| c.origin_written_bytes),
+    }
+}
+
+/// How many operations took how long, by the upper end of their bucket in nanoseconds.
+struct Times(BTreeMap<u64, u64>);
+
+impl Times {
+    fn between(histograms: &[(Option<Latency>, Latency)]) -> Self {
+        let mut counts = BTreeMap::new();
+        for (before, now) in histograms {
+            let before: BTreeMap<u64, u64> = before
+                .iter()
+                .flat_map(|latency| &latency.buckets)
+                .map(|bucket| (nanos(bucket.to_seconds), bucket.count))
+                .collect();
+            for bucket in &now.buckets {
+                let to = nanos(bucket.to_seconds);
+                let earlier = before.get(&to).copied().unwrap_or(0);
+                *counts.entry(to).or_insert(0) += bucket.count.saturating_sub(earlier);
+            }
+        }
+        Self(counts)
+    }
+
+    /// The upper end of the bucket in which the given percentile lies, in seconds; zero if
+    /// nothing happened.
+    fn quantile(&self, percent: u64) -> f64 {
+        let total: u64 = self.0.values().sum();
+        let wanted = (total * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        for (to, count) in &self.0 {
+            seen += count;
+            if seen >= wanted {
+                return approximate(*to) / 1e9;
+            }
+        }
+        0.0
+    }
+}
+
+fn nanos(seconds: f64) -> u64 {
+    std::time::Duration::try_from_secs_f64(seconds)
+        .ok()
+        .and_then(|span| u64::try_from(span.as_nanos()).ok())
+        .unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::api::samples;
+
+    pub(crate) fn two_looks() -> (Look, Look) {
+        let before = Look {
+            status: samples::status(),
+            disks: samples::disks(),
+        };
+        let mut now = before.clone();
+        now.status.uptime_seconds += 2.0;
+        now.status.caches[0].flash_written_bytes.fill += 4096 * 10;
+        let disk = &mut now.disks.disks[0];
+        disk.counters.read_requests += 200;
+        disk.counters.write_requests += 20;
+        disk.counters.read_bytes += 200 * 4096;
+        disk.counters.read_block_hits += 150;
+        disk.counters.read_block_misses += 50;
+        disk.latency.guest_read.buckets[0].count += 197;
+        disk.latency.guest_read.buckets[1].count += 3;
+        (before, now)
+    }
+
+    #[test]
+    fn rates_are_differences_by_second() {
+        let (before, now) = two_looks();
+        let interval = Interval::between(&before, &now);
+        let row = &interval.disks[0];
+        assert_eq!(row.iops(), 110.0);
+        assert_eq!(row.read_bytes_per_second, 409_600.0);
+        assert_eq!((row.hit_blocks, row.miss_blocks), (150, 50));
+        assert_eq!(interval.caches[0].flash_written_bytes_per_second, 20_480.0);
+    }
+
+    #[test]
+    fn percentiles_are_of_the_interval_alone() {
+        let (before, now) = two_looks();
+        let row = &Interval::between(&before, &now).disks[0];
+        let buckets = &now.disks.disks[0].latency.guest_read.buckets;
+        assert_eq!(row.p50_seconds, buckets[0].to_seconds);
+        assert_eq!(row.p99_seconds, buckets[1].to_seconds);
+        let idle = &Interval::between(&now, &now).disks[0];
+        assert_eq!(idle.p99_seconds, 0.0);
+    }
+
+    #[test]
+    fn a_restarted_daemon_counts_from_zero() {
+        let (before, mut now) = two_looks();
+        now.status.uptime_seconds = 1.0;
+        now.disks.disks[0].counters = DiskCounters::default();
+        let interval = Interval::between(&before, &now);
+        assert_eq!(interval.seconds, 1.0);
+        assert_eq!(interval.disks[0].iops(), 0.0);
+    }
+
+    #[test]
+    fn rows_sort_by_a_column_and_then_by_name() {
+        let (before, now) = two_looks();
+        let mut interval = Interval::between(&before, &now);
+        interval.sort(SortBy::Iops, false);
+        assert_eq!(interval.disks[0].disk, "web-1");
+        interval.sort(SortBy::Iops, true);
+        assert_eq!(interval.disks[0].disk, "db");
+        interval.sort(SortBy::Disk, false);
+        assert_eq!(interval.disks[0].disk, "db");
+    }
+}

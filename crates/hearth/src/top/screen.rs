@@ -1,0 +1,231 @@
+//! An interval as a table: on a terminal, or as text.
+
+use super::interval::{CacheRow, DiskRow, Interval};
+use crate::cli::args::SortBy;
+use crate::cli::quantity::{bytes, count, percent, seconds};
+use crate::cli::table::{Side, Table};
+use clap::ValueEnum;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Cell, Paragraph, Row, Table as Grid};
+
+/// What the viewer chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) sort: SortBy,
+    pub(super) reverse: bool,
+    pub(super) paused: bool,
+}
+
+impl View {
+    /// The sorting column next to the present one, wrapping around.
+    pub(super) fn move_sort(&mut self, forward: bool) {
+        let columns = SortBy::value_variants();
+        let at = columns.iter().position(|c| *c == self.sort).unwrap_or(0);
+        let step = if forward { 1 } else { columns.len() - 1 };
+        self.sort = columns[(at + step) % columns.len()];
+    }
+}
+
+/// The columns: heading, width, side, and what sorts by it.
+const COLUMNS: [(&str, u16, Side, Option<SortBy>); 11] = [
+    ("disk", 16, Side::Left, Some(SortBy::Disk)),
+    ("vm", 12, Side::Left, None),
+    ("read/s", 8, Side::Right, Some(SortBy::Iops)),
+    ("write/s", 8, Side::Right, None),
+    ("in B/s", 9, Side::Right, Some(SortBy::Bytes)),
+    ("out B/s", 9, Side::Right, None),
+    ("hit", 6, Side::Right, Some(SortBy::Hit)),
+    ("p50", 7, Side::Right, None),
+    ("p99", 7, Side::Right, Some(SortBy::P99)),
+    ("flash w/s", 9, Side::Right, Some(SortBy::Flash)),
+    ("origin r/s", 10, Side::Right, Some(SortBy::Origin)),
+];
+
+fn cells(row: &DiskRow) -> [String; 11] {
+    [
+        row.disk.clone(),
+        row.vm.clone(),
+        count(row.reads_per_second),
+        count(row.writes_per_second),
+        rate(row.read_bytes_per_second),
+        rate(row.written_bytes_per_second),
+        percent(row.hit_blocks, row.hit_blocks + row.miss_blocks),
+        seconds(row.p50_seconds),
+        seconds(row.p99_seconds),
+        rate(row.flash_written_bytes_per_second),
+        rate(row.origin_read_bytes_per_second),
+    ]
+}
+
+fn rate(per_second: f64) -> String {
+    let whole = std::time::Duration::try_from_secs_f64(per_second.max(0.0));
+    bytes(whole.map_or(u64::MAX, |whole| whole.as_secs()))
+}
+
+fn cache_line(row: &CacheRow) -> String {
+    let state = if row.bypassed { " BYPASSED" } else { "" };
+    format!(
+        "cache {}{state}: {} cached, {} segments free, flash {}/s written, {}/s read, read p50 {} p99 {}",
+        row.cache,
+        bytes(row.cached_blocks.saturating_mul(units::BLOCK_BYTES)),
+        row.segments_free,
+        rate(row.flash_written_bytes_per_second),
+        rate(row.flash_read_bytes_per_second),
+        seconds(row.flash_read_p50_seconds),
+        seconds(row.flash_read_p99_seconds),
+    )
+}
+
+/// The interval as text.
+pub(super) fn text(interval: &Interval) -> String {
+    let mut out = String::new();
+    for row in &interval.caches {
+        out.push_str(&cache_line(row));
+        out.push('\n');
+    }
+    let mut table = Table::new(&COLUMNS.map(|(name, _, side, _)| (name, side)));
+    for row in &interval.disks {
+        table.row(cells(row).to_vec());
+    }
+    out.push_str(&table.to_string());
+    out
+}
+
+/// The interval on a terminal.
+pub(super) fn draw(frame: &mut Frame<'_>, interval: &Interval, view: View) {
+    let heads = u16::try_from(interval.caches.len()).unwrap_or(u16::MAX);
+    let [top, middle, bottom] = Layout::vertical([
+        Constraint::Length(heads.min(8)),
+        Constraint::Min(2),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    let lines: Vec<Line<'_>> = interval
+        .caches
+        .iter()
+        .map(|row| Line::from(cache_line(row)))
+        .collect();
+    frame.render_widget(Paragraph::new(lines), top);
+
+    let heading = COLUMNS.map(|(name, width, side, sort)| {
+        let mark = match (sort == Some(view.sort), view.reverse) {
+            (false, _) => "",
+            (true, false) => "v",
+            (true, true) => "^",
+        };
+        Cell::from(aligned(&format!("{name}{mark}"), width, side))
+    });
+    let rows = interval.disks.iter().map(|row| {
+        let cells = cells(row);
+        Row::new(
+            cells
+                .iter()
+                .zip(COLUMNS)
+                .map(|(cell, (_, width, side, _))| Cell::from(aligned(cell, width, side)))
+                .collect::<Vec<_>>(),
+        )
+    });
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let grid = Grid::new(
+        rows,
+        COLUMNS.map(|(_, width, _, _)| Constraint::Length(width)),
+    )
+    .header(Row::new(heading).style(bold));
+    frame.render_widget(grid, middle);
+    let paused = if view.paused { "  PAUSED" } else { "" };
+    let keys = format!(
+        "q quit  < > sort by {}  r reverse  p pause{paused}",
+        view.sort
+    );
+    frame.render_widget(Paragraph::new(keys), bottom);
+}
+
+fn aligned(text: &str, width: u16, side: Side) -> String {
+    let width = usize::from(width);
+    let fitting: String = text.chars().take(width).collect();
+    match side {
+        Side::Left => format!("{fitting:<width$}"),
+        Side::Right => format!("{fitting:>width$}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::interval::tests::two_looks;
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn interval() -> Interval {
+        let (before, now) = two_looks();
+        let mut interval = Interval::between(&before, &now);
+        interval.sort(SortBy::Iops, false);
+        interval
+    }
+
+    #[test]
+    fn text_shows_a_line_to_a_disk() {
+        let text = text(&interval());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(lines[0].starts_with("cache main: 3.81GiB cached"), "{text}");
+        assert!(lines[1].starts_with("DISK   VM"), "{text}");
+        let cells: Vec<&str> = lines[2].split_whitespace().collect();
+        assert_eq!(
+            cells,
+            [
+                "web-1", "web-1", "100", "10", "400KiB", "0B", "75.0%", "80.0us", "2.00ms", "0B",
+                "0B"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_screen_marks_the_column_that_sorts() {
+        let mut terminal = Terminal::new(TestBackend::new(120, 6)).unwrap();
+        let view = View {
+            sort: SortBy::P99,
+            reverse: false,
+            paused: true,
+        };
+        terminal
+            .draw(|frame| draw(frame, &interval(), view))
+            .unwrap();
+        let screen = terminal.backend().to_string();
+        assert!(screen.contains("p99v"), "{screen}");
+        assert!(screen.contains("web-1"), "{screen}");
+        assert!(screen.contains("sort by p99"), "{screen}");
+        assert!(screen.contains("PAUSED"), "{screen}");
+    }
+
+    #[test]
+    fn a_tiny_terminal_is_no_trouble() {
+        for (width, height) in [(1, 1), (5, 2), (20, 3)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            let view = View {
+                sort: SortBy::Iops,
+                reverse: true,
+                paused: false,
+            };
+            terminal
+                .draw(|frame| draw(frame, &interval(), view))
+                .unwrap();
+        }
+    }
+
+    #[test]
+    fn the_sorting_column_wraps_around() {
+        let mut view = View {
+            sort: SortBy::Disk,
+            reverse: false,
+            paused: false,
+        };
+        view.move_sort(false);
+        assert_eq!(view.sort, SortBy::Origin);
+        view.move_sort(true);
+        assert_eq!(view.sort, SortBy::Disk);
+    }
+}
