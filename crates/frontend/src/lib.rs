@@ -1,0 +1,17 @@
+//! What a VM attaches to. So far: an NBD server.
+//!
+//! ```text
+//!  client ── unix, TCP ──► nbd::Server          on tokio: accept, limits, handshake, TLS
+//!                              │ nbd::Negotiated (a plain socket, after NBD_OPT_GO)
+//!                              ▼
+//!                          nbd::Connection      on the shard's thread and ring: the hot path
+//!                              │ Incoming          ▲ reply()
+//!                              ▼                   │
+//!                          whatever the shard serves a disk with
+//! ```
+//!
+//! This crate knows nothing of caches: it turns bytes into requests that are within the
+//! export's terms and results into bytes.
+
+pub mod limits;
+pub mod nbd;

@@ -1,0 +1,70 @@
+//! Limits of the front end, each with its reason.
+
+use units::{Bytes, Duration};
+
+/// Bytes received at once: a few hundred requests without payload, or fifteen small writes.
+/// Each connection owns one such buffer for as long as it lives.
+pub(crate) const INBOX_BYTES: usize = 64 << 10;
+
+/// A payload of which at least this much is still to come is received straight into its own
+/// aligned buffer; less is copied out of the inbox, which costs less than one more receive.
+pub(crate) const DIRECT_BYTES_MIN: usize = 32 << 10;
+
+/// Size of the buffer in which reply headers are gathered: a page holds a turn's worth.
+pub(crate) const HEADERS_BYTES: usize = 4 << 10;
+
+/// Slices of replies that may wait for the socket before no more requests are read: as many
+/// as one send takes.
+pub(crate) const UNSENT_SLICES_MAX: usize = ring::SEND_SLICES_MAX;
+
+/// Bytes read from the socket at once during the handshake, which also bounds what can arrive
+/// behind it.
+pub(crate) const HANDSHAKE_READ_BYTES: usize = 8 << 10;
+
+/// Buffer of each direction between a TLS session and the shard.
+pub(crate) const PIPE_BYTES: usize = 64 << 10;
+
+/// Pause after the system could not accept a connection (no descriptors, no memory): trying
+/// again at once would spin.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What one connection may have in flight. At a limit its socket is not read: the client
+/// waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// Requests taken and not answered.
+    pub requests: usize,
+    /// Bytes of payload of these requests and of unsent replies. The request that crosses the
+    /// limit is still taken, so a connection holds at most this and one largest payload.
+    pub bytes: Bytes,
+}
+
+impl Default for ConnectionLimits {
+    /// Deeper than any client queues (QEMU 16, nbdcopy 64, fio as asked), and payload for eight
+    /// 4 MiB requests.
+    fn default() -> Self {
+        Self {
+            requests: 512,
+            bytes: Bytes::mib(32),
+        }
+    }
+}
+
+/// What all clients together may ask of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Connections, those in their handshake included. Further ones wait in the backlog of
+    /// their listener.
+    pub connections: usize,
+    /// Time from accepting a connection to the end of its handshake, TLS included.
+    pub handshake: Duration,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            handshake: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Requests taken from a client and not answered yet.
+
+use nbd_protocol::Cookie;
+use units::Bytes;
+
+/// Names a request in flight on its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestKey(u32);
+
+impl RequestKey {
+    /// The key as a number, for packing it into a wider id.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The key of a number that [`RequestKey::get`] gave.
+    pub const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+/// How a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// With this much data from there.
+    Data { offset: Bytes, length: u32 },
+    /// With success or failure.
+    Word,
+    /// With success or failure, but a flush comes first.
+    WordAfterFlush,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) cookie: Cookie,
+    pub(super) answer: Answer,
+    /// Payload, either way, that counts against the connection's limit.
+    pub(super) bytes: u64,
+}
+
+/// A table of requests in flight. Keys are reused.
+#[derive(Default)]
+pub(super) struct Slots {
+    table: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    bytes: u64,
+}
+
+impl Slots {
+    pub(super) fn len(&self) -> usize {
+        self.table.len() - self.free.len()
+    }
+
+    /// Payload of all of them.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn insert(&mut self, slot: Slot) -> RequestKey {
+        self.bytes += slot.bytes;
+        if let Some(index) = self.free.pop() {
+            self.table[index as usize] = Some(slot);
+            return RequestKey(index);
+        }
+        let index = u32::try_from(self.table.len()).expect("requests are limited");
+        self.table.push(Some(slot));
+        RequestKey(index)
+    }
+
+    /// The request, which stays in flight.
+    ///
+    /// # Panics
+    /// If it is not in flight: it was answered twice.
+    pub(super) fn get_mut(&mut self, key: RequestKey) -> &mut Slot {
+        self.table[key.0 as usize]
+            .as_mut()
+            .expect("a request in flight")
+    }
+
+    /// Ends the request.
+    ///
+    /// # Panics
+    /// If it is not in flight: it was answered twice.
+    pub(super) fn remove(&mut self, key: RequestKey) -> Slot {
+        let slot = self.table[key.0 as usize]
+            .take()
+            .expect("a request is answered once");
+        self.free.push(key.0);
+        self.bytes -= slot.bytes;
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(bytes: u64) -> Slot {
+        Slot {
+            cookie: Cookie(bytes),
+            answer: Answer::Word,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn keys_are_reused_and_bytes_add_up() {
+        let mut slots = Slots::default();
+        let first = slots.insert(slot(10));
+        let second = slots.insert(slot(20));
+        assert_eq!((slots.len(), slots.bytes()), (2, 30));
+        assert_eq!(slots.remove(first).cookie, Cookie(10));
+        assert_eq!((slots.len(), slots.bytes()), (1, 20));
+        assert_eq!(slots.insert(slot(5)), first);
+        assert_eq!(slots.remove(second).bytes, 20);
+    }
+
+    #[test]
+    #[should_panic(expected = "answered once")]
+    fn a_second_answer_is_a_bug() {
+        let mut slots = Slots::default();
+        let key = slots.insert(slot(1));
+        slots.remove(key);
+        slots.remove(key);
+    }
+}
