@@ -12,6 +12,10 @@
 //!   shard thread:  opened.start(&ring, &pool) ──► Box<dyn Origin>
 //! ```
 
+pub mod faulty;
+pub mod file;
+mod limits;
+pub mod memory;
 pub mod nbd;
 mod open;
 mod spec;

@@ -17,7 +17,7 @@ impl fmt::Display for OriginSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(file) => write!(f, "file:{}", file.path.display()),
-            Self::Nbd(nbd) => write!(f, "{}", nbd),
+            Self::Nbd(nbd) => write!(f, "{nbd}"),
         }
     }
 }

@@ -1,0 +1,351 @@
+//! A file or block device as an origin, through the shard's `io_uring`.
+//!
+//! ```text
+//!  read, write ──────────────► one kernel operation; a short one is a failure
+//!  flush ────────────────────► fdatasync
+//!  discard ──────────────────► punch a hole; unsupported: nothing, and said so
+//!  write zeroes ─► punch or zero the range ─► (fua) fdatasync
+//!                      └ unsupported ─► write zeroes, a piece at a time
+//! ```
+
+mod open;
+
+pub use open::{OpenedFile, open};
+
+use crate::limits::ZERO_PIECE_BYTES;
+use crate::{Origin, Sources};
+use block_io::{BufPool, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Slice, Token};
+use ring::{Completion, Op, Ring, Source};
+use rustix::fs::FallocateFlags;
+use slab::Slab;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use units::{Bytes, Instant};
+use xxhash_rust::xxh3::Xxh3;
+
+/// What a completion means.
+enum Flight {
+    /// The operation is over; this many bytes have to have been moved.
+    Last { token: Token, length: usize },
+    /// A discard is over.
+    Discard { token: Token },
+    /// A step of a write-zeroes is.
+    Zero(Zero),
+}
+
+struct Zero {
+    token: Token,
+    offset: Bytes,
+    length: Bytes,
+    fua: bool,
+    step: Step,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    /// Deallocate the range.
+    Punch,
+    /// Zero it and keep it allocated.
+    ZeroRange,
+    /// Write zeroes: `written` bytes are done and `piece` more are in flight.
+    Write { written: u64, piece: usize },
+    /// Make it durable.
+    Sync,
+}
+
+/// A file or block device as an origin.
+pub struct FileOrigin {
+    file: Rc<OwnedFd>,
+    geometry: OriginGeometry,
+    memory_align: usize,
+    regular: bool,
+    source: Source,
+    pool: BufPool,
+    flights: Slab<Flight>,
+    /// Ended before they reached the kernel.
+    ended: Vec<OriginDone>,
+    can_punch: bool,
+    can_zero_range: bool,
+    /// A piece of zeroes, made when first needed.
+    zeroes: Option<Slice>,
+}
+
+impl FileOrigin {
+    /// Puts an open file on a shard's ring.
+    pub fn new(opened: OpenedFile, ring: &Ring, pool: &BufPool) -> Self {
+        Self {
+            file: Rc::new(opened.fd),
+            geometry: opened.geometry,
+            memory_align: opened.memory_align,
+            regular: opened.regular,
+            source: ring.source(),
+            pool: pool.clone(),
+            flights: Slab::new(),
+            ended: Vec::new(),
+            can_punch: true,
+            can_zero_range: true,
+            zeroes: None,
+        }
+    }
+
+    fn go(&mut self, flight: Flight, op: Op) {
+        let key = self.flights.insert(flight);
+        self.source.submit(key as u64, op);
+    }
+
+    fn end(&mut self, token: Token, result: Result<(), IoError>) {
+        let buf = None;
+        self.ended.push(OriginDone { token, buf, result });
+    }
+
+    fn write(&mut self, token: Token, offset: Bytes, data: Slice, fua: bool) {
+        let length = data.len();
+        let data = if data.as_ptr().addr().is_multiple_of(self.memory_align) {
+            data
+        } else {
+            self.pool.copy_of(&data)
+        };
+        let op = Op::Write {
+            file: Rc::clone(&self.file),
+            offset: offset.get(),
+            data,
+            dsync: fua,
+        };
+        self.go(Flight::Last { token, length }, op);
+    }
+
+    fn discard(&mut self, token: Token, offset: Bytes, length: Bytes) {
+        if self.can_punch {
+            let op = self.fallocate(punch(), offset, length);
+            self.go(Flight::Discard { token }, op);
+        } else {
+            self.end(token, Ok(()));
+        }
+    }
+
+    fn fallocate(&self, mode: FallocateFlags, offset: Bytes, length: Bytes) -> Op {
+        Op::Fallocate {
+            file: Rc::clone(&self.file),
+            mode: mode.bits().cast_signed(),
+            offset: offset.get(),
+            length: length.get(),
+        }
+    }
+
+    fn sync(&self) -> Op {
+        Op::Fsync {
+            file: Rc::clone(&self.file),
+            datasync: true,
+        }
+    }
+
+    /// Begins or continues a write-zeroes with the step it is at.
+    fn zero(&mut self, mut zero: Zero) {
+        let op = match zero.step {
+            Step::Punch => self.fallocate(punch(), zero.offset, zero.length),
+            Step::ZeroRange => {
+                let mode = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+                self.fallocate(mode, zero.offset, zero.length)
+            }
+            Step::Write { written, .. } => {
+                let left = Bytes::new(zero.length.get() - written).to_usize();
+                let piece = left.min(ZERO_PIECE_BYTES);
+                zero.step = Step::Write { written, piece };
+                Op::Write {
+                    file: Rc::clone(&self.file),
+                    offset: zero.offset.get() + written,
+                    data: self.zeroes().slice(0..piece),
+                    dsync: zero.fua,
+                }
+            }
+            Step::Sync => self.sync(),
+        };
+        self.go(Flight::Zero(zero), op);
+    }
+
+    /// The cheapest step that has not been found to be unsupported.
+    fn first_step(&self, may_unmap: bool) -> Step {
+        if may_unmap && self.can_punch {
+            Step::Punch
+        } else if self.can_zero_range {
+            Step::ZeroRange
+        } else {
+            Step::Write {
+                written: 0,
+                piece: 0,
+            }
+        }
+    }
+
+    fn zeroed(&mut self, mut zero: Zero, result: io::Result<usize>) {
+        let result = match (zero.step, result) {
+            (Step::Punch, Err(error)) if is_unsupported(&error) => {
+                self.can_punch = false;
+                zero.step = self.first_step(false);
+                return self.zero(zero);
+            }
+            (Step::ZeroRange, Err(error)) if is_unsupported(&error) => {
+                self.can_zero_range = false;
+                zero.step = self.first_step(false);
+                return self.zero(zero);
+            }
+            (_, Err(error)) => Err(IoError::of(&error)),
+            (Step::Punch | Step::ZeroRange, Ok(_)) if zero.fua => {
+                zero.step = Step::Sync;
+                return self.zero(zero);
+            }
+            (Step::Punch | Step::ZeroRange | Step::Sync, Ok(_)) => Ok(()),
+            (Step::Write { written, piece }, Ok(moved)) if moved == piece => {
+                let written = written + piece as u64;
+                if written < zero.length.get() {
+                    zero.step = Step::Write { written, piece: 0 };
+                    return self.zero(zero);
+                }
+                Ok(())
+            }
+            (Step::Write { .. }, Ok(_)) => Err(IoError::Failed),
+        };
+        self.end(zero.token, result);
+    }
+
+    fn zeroes(&mut self) -> &Slice {
+        let pool = &self.pool;
+        self.zeroes
+            .get_or_insert_with(|| pool.take_zeroed(ZERO_PIECE_BYTES).freeze())
+    }
+
+    fn land(&mut self, completion: Completion) {
+        let key = usize::try_from(completion.token).expect("a slab's key");
+        match self.flights.remove(key) {
+            Flight::Last { token, length } => {
+                let result = match completion.result {
+                    Ok(moved) if moved == length => Ok(()),
+                    // The file ends early: it was truncated, and is not the disk we attached.
+                    Ok(_) => Err(IoError::Failed),
+                    Err(error) => Err(IoError::of(&error)),
+                };
+                let buf = completion.buf;
+                self.ended.push(OriginDone { token, buf, result });
+            }
+            Flight::Discard { token } => match completion.result {
+                Err(error) if is_unsupported(&error) => {
+                    self.can_punch = false;
+                    self.end(token, Ok(()));
+                }
+                Err(error) => self.end(token, Err(IoError::of(&error))),
+                Ok(_) => self.end(token, Ok(())),
+            },
+            Flight::Zero(zero) => self.zeroed(zero, completion.result),
+        }
+    }
+}
+
+impl Origin for FileOrigin {
+    fn geometry(&self) -> OriginGeometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, op: OriginOp, _now: Instant) {
+        let token = op.token;
+        if let Err(error) = op.verb.check(&self.geometry) {
+            self.ended.push(OriginDone {
+                token,
+                buf: op.verb.into_buf(),
+                result: Err(error),
+            });
+            return;
+        }
+        match op.verb {
+            OriginVerb::Read {
+                offset,
+                length,
+                buf,
+            } => {
+                let length = length.to_usize();
+                let op = Op::Read {
+                    file: Rc::clone(&self.file),
+                    offset: offset.get(),
+                    buf,
+                    length,
+                };
+                self.go(Flight::Last { token, length }, op);
+            }
+            OriginVerb::Write { offset, data, fua } => self.write(token, offset, data, fua),
+            OriginVerb::Flush => {
+                let op = self.sync();
+                self.go(Flight::Last { token, length: 0 }, op);
+            }
+            OriginVerb::Discard { offset, length } => self.discard(token, offset, length),
+            OriginVerb::WriteZeroes {
+                offset,
+                length,
+                may_unmap,
+                fua,
+            } => self.zero(Zero {
+                token,
+                offset,
+                length,
+                fua,
+                step: self.first_step(may_unmap),
+            }),
+        }
+    }
+
+    fn poll(&mut self, _now: Instant, done: &mut Vec<OriginDone>) {
+        while let Some(completion) = self.source.pop() {
+            self.land(completion);
+        }
+        done.append(&mut self.ended);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        (!self.ended.is_empty()).then_some(Instant::ZERO)
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::from_slice(&[self.source.id()])
+    }
+
+    /// Inode, size, and the times of the last change: any write by anybody moves them. Two
+    /// writes within one tick of the file system's clock (4 ms, or none on kernels that give
+    /// each a time of its own once somebody looked) share a fingerprint. A block device
+    /// keeps no such times, so it has none.
+    fn fingerprint(&self) -> Option<u128> {
+        if !self.regular {
+            return None;
+        }
+        let stat = rustix::fs::fstat(&self.file).ok()?;
+        let fields = [
+            i128::from(stat.st_ino),
+            i128::from(stat.st_size),
+            i128::from(stat.st_mtime),
+            i128::from(stat.st_mtime_nsec),
+            i128::from(stat.st_ctime),
+            i128::from(stat.st_ctime_nsec),
+        ];
+        let mut hash = Xxh3::new();
+        for field in fields {
+            hash.update(&field.to_le_bytes());
+        }
+        Some(hash.digest128())
+    }
+}
+
+const fn punch() -> FallocateFlags {
+    FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE)
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported
+}
+
+impl fmt::Debug for FileOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileOrigin")
+            .field("geometry", &self.geometry)
+            .field("in_flight", &self.flights.len())
+            .finish_non_exhaustive()
+    }
+}

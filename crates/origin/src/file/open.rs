@@ -1,0 +1,141 @@
+//! Opening a file or block device as an origin, and choosing how to do I/O on it.
+//!
+//! Direct I/O is used only when it takes single 512-byte sectors. Where it wants more (a
+//! device with 4 KiB logical blocks), a guest's 512-byte write would need either a
+//! read-modify-write, which can undo a neighbour's write, or a second, buffered descriptor,
+//! whose dirty page can be written back over a direct write to the same page. So such a file
+//! is used through the page cache altogether: more memory, never a wrong byte.
+
+use crate::OpenError;
+use crate::limits::SECTOR;
+use crate::spec::{FileSpec, OriginSpec};
+use block_io::{BufPool, OriginGeometry, PAGE_BYTES};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::OwnedFd;
+use units::Bytes;
+
+/// A file or block device that is open and locked: [`crate::file::FileOrigin`] in the making.
+#[derive(Debug)]
+pub struct OpenedFile {
+    pub(super) fd: OwnedFd,
+    pub(super) geometry: OriginGeometry,
+    /// Alignment in memory that its I/O asks for; 1 without direct I/O.
+    pub(super) memory_align: usize,
+    pub(super) regular: bool,
+}
+
+impl OpenedFile {
+    /// Size, sector and abilities.
+    pub fn geometry(&self) -> OriginGeometry {
+        self.geometry
+    }
+
+    /// Whether it goes around the host's page cache.
+    pub fn is_direct(&self) -> bool {
+        self.memory_align > 1
+    }
+}
+
+/// Opens and locks a file or block device. Writers exclude everybody (`flock`, and `O_EXCL` on
+/// a block device); readers share.
+///
+/// # Errors
+/// [`OpenError`], each variant naming the origin.
+pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
+    let named = OriginSpec::File(spec.clone());
+    let failed = |errno: Errno| match errno {
+        Errno::BUSY | Errno::WOULDBLOCK => OpenError::InUse {
+            origin: named.to_string(),
+        },
+        Errno::ROFS => OpenError::ReadOnly {
+            origin: named.to_string(),
+        },
+        errno => unreachable_because(&named, errno.into()),
+    };
+    let stat = rustix::fs::stat(&spec.path).map_err(failed)?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let mut flags = OFlags::CLOEXEC;
+    flags |= if read_only {
+        OFlags::RDONLY
+    } else {
+        OFlags::RDWR
+    };
+    match kind {
+        FileType::RegularFile => {}
+        FileType::BlockDevice if read_only => {}
+        FileType::BlockDevice => flags |= OFlags::EXCL,
+        _ => {
+            let error = io::Error::other("it is neither a file nor a block device");
+            return Err(unreachable_because(&named, error));
+        }
+    }
+    let (fd, memory_align) = open_best(spec, flags).map_err(failed)?;
+    let lock = if read_only {
+        FlockOperation::NonBlockingLockShared
+    } else {
+        FlockOperation::NonBlockingLockExclusive
+    };
+    rustix::fs::flock(&fd, lock).map_err(failed)?;
+    let size = Bytes::new(rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(failed)?);
+    let sector = Bytes::new(SECTOR);
+    if size.is_zero() || !size.is_multiple_of(SECTOR) {
+        return Err(OpenError::Size {
+            origin: named.to_string(),
+            size,
+            sector,
+        });
+    }
+    Ok(OpenedFile {
+        fd,
+        geometry: OriginGeometry {
+            size,
+            sector,
+            read_only,
+            can_discard: !read_only,
+        },
+        memory_align,
+        regular: kind == FileType::RegularFile,
+    })
+}
+
+fn unreachable_because(origin: &OriginSpec, source: io::Error) -> OpenError {
+    OpenError::Unreachable {
+        origin: origin.to_string(),
+        source,
+    }
+}
+
+/// With direct I/O if it is wanted and takes single sectors; and its alignment in memory.
+fn open_best(spec: &FileSpec, flags: OFlags) -> Result<(OwnedFd, usize), Errno> {
+    if spec.direct {
+        match rustix::fs::open(&spec.path, flags | OFlags::DIRECT, Mode::empty()) {
+            Ok(fd) => {
+                if let Some(memory_align) = sector_alignment(&fd) {
+                    return Ok((fd, memory_align));
+                }
+            }
+            Err(Errno::INVAL) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    let fd = rustix::fs::open(&spec.path, flags, Mode::empty())?;
+    Ok((fd, 1))
+}
+
+/// The alignment in memory for direct I/O on single sectors; `None` if it wants larger ones.
+fn sector_alignment(fd: &OwnedFd) -> Option<usize> {
+    let told = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    if let Ok(stat) = told
+        && stat.stx_dio_offset_align > 0
+    {
+        let fine = u64::from(stat.stx_dio_offset_align) <= SECTOR;
+        return fine.then_some((stat.stx_dio_mem_align as usize).max(2));
+    }
+    // A kernel or file system that does not say: try.
+    let mut page = BufPool::new().take(PAGE_BYTES);
+    let sector = Bytes::new(SECTOR).to_usize();
+    let tried = rustix::io::pread(fd, &mut page[..sector], SECTOR);
+    tried.is_ok().then_some(PAGE_BYTES)
+}
