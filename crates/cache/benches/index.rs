@@ -5,7 +5,9 @@
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a bench reads the clock and prints"
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a bench reads the clock, prints, and counts below 2^32"
 )]
 
 use cache::index::{Index, Located};

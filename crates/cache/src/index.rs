@@ -48,7 +48,7 @@ const BUCKETS_MIN: u64 = 4;
 
 /// Keys whose buckets [`Index::insert_batch`] touches before it inserts the first of them: about
 /// as many cache misses as a core keeps in flight, twice over.
-const BATCH_KEYS: usize = 16;
+const BATCH_KEYS: usize = 32;
 
 /// No place was found for a new block; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -287,12 +287,15 @@ impl Index {
 
     /// Every cached block, in the order of the buckets.
     pub fn iter(&self) -> impl Iterator<Item = Located> + '_ {
-        self.buckets.iter().enumerate().flat_map(move |(number, bucket)| {
-            (0..WAYS)
-                .map(|way| bucket.load(way))
-                .filter(|entry| !entry.is_empty())
-                .map(move |entry| self.located(number, entry))
-        })
+        self.buckets
+            .iter()
+            .enumerate()
+            .flat_map(move |(number, bucket)| {
+                (0..WAYS)
+                    .map(|way| bucket.load(way))
+                    .filter(|entry| !entry.is_empty())
+                    .map(move |entry| self.located(number, entry))
+            })
     }
 
     /// Verifies the invariants of the module's header; takes as long as a few lookups for each
@@ -325,44 +328,48 @@ impl Index {
         assert_eq!(count, self.len, "the count of entries is kept");
     }
 
+    /// The bucket and place of a key, and what is there.
+    ///
+    /// Looks into both buckets without asking which one first: the guess would be wrong half the
+    /// time, and a wrong guess keeps the processor from overlapping the misses of one lookup
+    /// with the next one's.
+    #[inline]
     fn find(&self, address: &Address) -> Option<(usize, usize, Entry)> {
-        for (bucket, tag) in [
-            (address.home, address.home_tag),
-            (address.second, address.second_tag),
-        ] {
-            if let Some(way) = self.buckets[bucket].find(tag, self.geometry.tag_shift()) {
-                return Some((bucket, way, self.buckets[bucket].load(way)));
-            }
+        let shift = self.geometry.tag_shift();
+        let at_home = self.buckets[address.home].matches(address.home_tag, shift);
+        let at_second = self.buckets[address.second].matches(address.second_tag, shift);
+        let matches = at_home | at_second;
+        if matches == 0 {
+            return None;
         }
-        None
+        let bucket = std::hint::select_unpredictable(at_home != 0, address.home, address.second);
+        let way = matches.trailing_zeros() as usize;
+        Some((bucket, way, self.buckets[bucket].load(way)))
     }
 
+    #[inline]
     fn insert_at(&mut self, address: &Address, slot: FlashSlot) -> Result<Option<FlashSlot>, Full> {
         if let Some((bucket, way, entry)) = self.find(address) {
             let moved = self.geometry.with_slot(entry, slot);
             self.buckets[bucket].store(way, moved);
             return Ok(Some(self.geometry.slot(entry)));
         }
-        let home_free = self.buckets[address.home].free_count();
-        let second_free = self.buckets[address.second].free_count();
-        let (bucket, tag) = if home_free == 0 && second_free == 0 {
-            let freed = self
-                .displacement
+        let mut home_free = self.buckets[address.home].free();
+        let mut second_free = self.buckets[address.second].free();
+        if home_free | second_free == 0 {
+            self.displacement
                 .free_a_place(&mut self.buckets, &self.geometry, address, self.swept)
                 .ok_or(Full)?;
-            if freed == address.home {
-                (address.home, address.home_tag)
-            } else {
-                (address.second, address.second_tag)
-            }
-        } else if home_free >= second_free {
-            (address.home, address.home_tag)
-        } else {
-            (address.second, address.second_tag)
-        };
-        let way = self.buckets[bucket]
-            .first_free()
-            .expect("the bucket was chosen because it has a free place");
+            home_free = self.buckets[address.home].free();
+            second_free = self.buckets[address.second].free();
+        }
+        let (bucket, tag, free) = std::hint::select_unpredictable(
+            home_free.count_ones() >= second_free.count_ones(),
+            (address.home, address.home_tag, home_free),
+            (address.second, address.second_tag, second_free),
+        );
+        assert_ne!(free, 0, "one of the two buckets has a free place");
+        let way = free.trailing_zeros() as usize;
         self.buckets[bucket].store(way, self.geometry.entry(tag, slot));
         self.len += 1;
         Ok(None)

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+pub mod index;
 
 pub use api::{
     Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, Reclaim, Request,

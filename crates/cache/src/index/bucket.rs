@@ -66,32 +66,18 @@ impl Bucket {
             .copy_from_slice(&entry.bits().to_le_bytes()[..ENTRY_BYTES]);
     }
 
-    /// The place whose entry has these bits from `shift` upwards; `tag` is not zero.
+    /// The places whose entries have these bits from `shift` upwards, as a mask; `tag` is not
+    /// zero.
     #[inline]
-    pub(super) fn find(&self, tag: u64, shift: u32) -> Option<usize> {
-        let mut found = 0_u32;
-        // No early exit: nine independent comparisons cost less than one wrong guess of a branch.
-        for way in 0..WAYS {
-            found |= u32::from(self.bits(way) >> shift == tag) << way;
-        }
-        (found != 0).then_some(found.trailing_zeros() as usize)
+    pub(super) fn matches(&self, tag: u64, shift: u32) -> u32 {
+        (0..WAYS).fold(0, |mask, way| {
+            mask | u32::from(self.bits(way) >> shift == tag) << way
+        })
     }
 
-    /// Empty places.
+    /// The empty places, as a mask.
     #[inline]
-    pub(super) fn free_count(&self) -> u32 {
-        self.free_mask().count_ones()
-    }
-
-    /// The first empty place.
-    #[inline]
-    pub(super) fn first_free(&self) -> Option<usize> {
-        let free = self.free_mask();
-        (free != 0).then_some(free.trailing_zeros() as usize)
-    }
-
-    #[inline]
-    fn free_mask(&self) -> u32 {
+    pub(super) fn free(&self) -> u32 {
         (0..WAYS).fold(0, |mask, way| mask | u32::from(self.bits(way) == 0) << way)
     }
 

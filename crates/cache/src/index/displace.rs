@@ -60,7 +60,7 @@ impl Displacement {
                     parent: next,
                     way,
                 });
-                if buckets[to].first_free().is_some() {
+                if buckets[to].free() != 0 {
                     return Some(self.shift_along_path(buckets, geometry));
                 }
             }
@@ -90,10 +90,9 @@ impl Displacement {
             let entry = buckets[from].load(step.way);
             let (to, moved) = geometry.elsewhere(from, entry);
             assert_eq!(to, step.bucket, "the path leads where its entries can go");
-            let free = buckets[to]
-                .first_free()
-                .expect("the move before this one freed a place");
-            buckets[to].store(free, moved);
+            let free = buckets[to].free();
+            assert_ne!(free, 0, "the move before this one freed a place");
+            buckets[to].store(free.trailing_zeros() as usize, moved);
             buckets[from].store(step.way, super::Entry::EMPTY);
             position = step.parent;
         }
