@@ -5,5 +5,6 @@
 pub mod api;
 pub mod cli;
 pub mod config;
+pub mod metrics;
 pub mod system;
 pub mod top;

@@ -1,0 +1,188 @@
+//! From a snapshot to the text that Prometheus reads.
+
+use super::families::{FAMILIES, Family, Kind, Series};
+use crate::api::types::{Disks, Latency, Status};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+
+/// The media type of [`render`]'s text: `OpenMetrics`.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper ends of the histograms' buckets in seconds, 1-2-5 steps from a flash hit in a hot
+/// loop to the longest that an origin may take by default.
+pub(super) const BUCKET_SECONDS: [f64; 22] = [
+    10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.2,
+    0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
+];
+
+/// All metrics of a snapshot.
+///
+/// # Panics
+/// Never: writing to a string does not fail.
+pub fn render(status: Status, disks: Disks) -> String {
+    let mut registry = Registry::with_prefix("hearth");
+    registry.register_collector(Box::new(Snapshot { status, disks }));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)
+        .expect("writing to a string does not fail");
+    text
+}
+
+/// What a scrape shows.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) status: Status,
+    pub(super) disks: Disks,
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for family in FAMILIES {
+            self.family(family, &mut encoder)?;
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    fn family(&self, family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut series = Vec::new();
+        (family.read)(self, &mut series);
+        if series.is_empty() {
+            return Ok(());
+        }
+        let unit = family.unit.map(|unit| Unit::Other(unit.to_owned()));
+        let kind = match family.kind {
+            Kind::Counter => MetricType::Counter,
+            Kind::Gauge => MetricType::Gauge,
+            Kind::Histogram => MetricType::Histogram,
+        };
+        let mut metric =
+            encoder.encode_descriptor(family.name, family.help, unit.as_ref(), kind)?;
+        for Series { labels, value } in &series {
+            if labels.is_empty() {
+                value.encode(family.kind, &mut metric)?;
+            } else {
+                value.encode(family.kind, &mut metric.encode_family(labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The value of one series.
+#[derive(Debug)]
+pub(super) enum Value<'a> {
+    /// A count.
+    Whole(u64),
+    /// A measurement.
+    Real(f64),
+    /// A histogram.
+    Latency(&'a Latency),
+}
+
+impl Value<'_> {
+    fn encode(&self, kind: Kind, metric: &mut MetricEncoder<'_>) -> fmt::Result {
+        match (self, kind) {
+            (Self::Whole(count), Kind::Counter) => {
+                metric.encode_counter::<NoLabels, _, f64>(count, None)
+            }
+            (Self::Whole(count), _) => {
+                metric.encode_gauge(&i64::try_from(*count).unwrap_or(i64::MAX))
+            }
+            (Self::Real(value), _) => metric.encode_gauge(value),
+            (Self::Latency(latency), _) => metric.encode_histogram::<NoLabels>(
+                latency.sum_seconds,
+                latency.count,
+                &buckets(latency),
+                None,
+            ),
+        }
+    }
+}
+
+type NoLabels = Vec<(String, String)>;
+
+/// The histogram in Prometheus' buckets. A bucket of ours that reaches over an end of theirs
+/// counts as the longer time.
+fn buckets(latency: &Latency) -> Vec<(f64, u64)> {
+    let ends = BUCKET_SECONDS.into_iter().chain([f64::INFINITY]);
+    let mut buckets: Vec<(f64, u64)> = ends.map(|end| (end, 0)).collect();
+    for bucket in &latency.buckets {
+        // A relative millionth forgives that both ends were rounded to floating point.
+        let at = buckets
+            .iter()
+            .position(|(end, _)| bucket.to_seconds <= end * (1.0 + 1e-6));
+        buckets[at.unwrap_or(BUCKET_SECONDS.len())].1 += bucket.count;
+    }
+    buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::samples;
+
+    fn lines() -> String {
+        render(samples::status(), samples::disks())
+    }
+
+    #[test]
+    fn names_end_in_their_unit_and_counters_in_total() {
+        let text = lines();
+        for line in [
+            "hearth_flash_written_bytes_total{cache=\"main\",cause=\"fill\"} 5368709120",
+            "hearth_disk_requests_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\"} 12000",
+            "hearth_disk_read_block_hits_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\"} 22000",
+            "hearth_disk_read_blocks_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\"} 24000",
+            "hearth_cache_segments{cache=\"main\",state=\"free\"} 40",
+            "hearth_cache_bypassed{cache=\"main\"} 0",
+            "hearth_disk_attached{disk=\"db\",vm=\"database\",cache=\"main\"} 0",
+            "hearth_build_info{version=\"0.1.0\"} 1",
+            "# UNIT hearth_uptime_seconds seconds",
+            "hearth_uptime_seconds 93784.5",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn histograms_count_every_operation_once() {
+        let text = lines();
+        let find = |line: &str| assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        let labels = "disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\"";
+        find(&format!(
+            "hearth_guest_request_seconds_count{{{labels}}} 12000"
+        ));
+        find(&format!(
+            "hearth_guest_request_seconds_bucket{{le=\"0.0001\",{labels}}} 11998"
+        ));
+        find(&format!(
+            "hearth_guest_request_seconds_bucket{{le=\"0.002\",{labels}}} 12000"
+        ));
+        find(&format!(
+            "hearth_guest_request_seconds_bucket{{le=\"+Inf\",{labels}}} 12000"
+        ));
+    }
+
+    #[test]
+    fn no_metric_is_a_ratio() {
+        for family in FAMILIES {
+            assert!(!family.name.contains("ratio"), "{}", family.name);
+            assert!(!family.name.contains("percent"), "{}", family.name);
+        }
+    }
+
+    #[test]
+    fn every_family_appears_once_under_its_name() {
+        let text = lines();
+        for family in FAMILIES {
+            let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
+            assert_eq!(text.matches(&heading).count(), 1, "{heading}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,576 @@
+//! Every metric: name, unit, kind, meaning, labels, and where its values come from.
+
+use super::encode::{Snapshot, Value};
+use crate::api::types::{CacheState, CacheStatus, DiskCounters, DiskState, DiskStatus};
+
+/// What kind of metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows; begins again with the daemon or the attachment.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts by size.
+    Histogram,
+}
+
+/// A metric.
+#[derive(Debug)]
+pub struct Family {
+    /// Its name without prefix, unit and `_total`.
+    pub name: &'static str,
+    /// Its unit, if it has one: the name's last word.
+    pub unit: Option<&'static str>,
+    /// Its kind.
+    pub kind: Kind,
+    /// What it means.
+    pub help: &'static str,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    pub(super) read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
+}
+
+impl Family {
+    /// The name as it is exported.
+    pub fn full_name(&self) -> String {
+        let mut name = format!("hearth_{}", self.name);
+        if let Some(unit) = self.unit {
+            name.push('_');
+            name.push_str(unit);
+        }
+        if self.kind == Kind::Counter {
+            name.push_str("_total");
+        }
+        name
+    }
+}
+
+/// One series of a metric.
+#[derive(Debug)]
+pub(super) struct Series<'a> {
+    pub(super) labels: Vec<(&'static str, &'a str)>,
+    pub(super) value: Value<'a>,
+}
+
+const CACHE: &[&str] = &["cache"];
+const DISK: &[&str] = &["disk", "vm", "cache"];
+const DISK_OP: &[&str] = &["disk", "vm", "cache", "op"];
+
+fn caches<'a>(
+    snapshot: &'a Snapshot,
+    out: &mut Vec<Series<'a>>,
+    extra: Option<(&'static str, &'a str)>,
+    value: impl Fn(&'a CacheStatus) -> Value<'a>,
+) {
+    for cache in &snapshot.status.caches {
+        let mut labels = vec![("cache", cache.name.as_str())];
+        labels.extend(extra);
+        out.push(Series {
+            labels,
+            value: value(cache),
+        });
+    }
+}
+
+fn disks<'a>(
+    snapshot: &'a Snapshot,
+    out: &mut Vec<Series<'a>>,
+    extra: Option<(&'static str, &'a str)>,
+    value: impl Fn(&'a DiskStatus) -> Value<'a>,
+) {
+    for disk in &snapshot.disks.disks {
+        let mut labels = vec![
+            ("disk", disk.name.as_str()),
+            ("vm", disk.vm.as_str()),
+            ("cache", disk.cache.as_str()),
+        ];
+        labels.extend(extra);
+        out.push(Series {
+            labels,
+            value: value(disk),
+        });
+    }
+}
+
+const fn counter(
+    name: &'static str,
+    unit: Option<&'static str>,
+    help: &'static str,
+    labels: &'static [&'static str],
+    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
+) -> Family {
+    Family {
+        name,
+        unit,
+        kind: Kind::Counter,
+        help,
+        labels,
+        read,
+    }
+}
+
+const fn gauge(
+    name: &'static str,
+    unit: Option<&'static str>,
+    help: &'static str,
+    labels: &'static [&'static str],
+    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
+) -> Family {
+    Family {
+        name,
+        unit,
+        kind: Kind::Gauge,
+        help,
+        labels,
+        read,
+    }
+}
+
+const fn histogram(
+    name: &'static str,
+    help: &'static str,
+    labels: &'static [&'static str],
+    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
+) -> Family {
+    Family {
+        name,
+        unit: Some("seconds"),
+        kind: Kind::Histogram,
+        help,
+        labels,
+        read,
+    }
+}
+
+/// A counter of each cache that is a field of [`CacheStatus`].
+macro_rules! cache_counter {
+    ($name:literal, $unit:expr, $help:literal, $($field:ident).+) => {
+        counter($name, $unit, $help, CACHE, |snapshot, out| {
+            caches(snapshot, out, None, |cache| Value::Whole(cache.$($field).+));
+        })
+    };
+}
+
+/// A gauge of each cache that is a field of [`CacheStatus`].
+macro_rules! cache_gauge {
+    ($name:literal, $unit:expr, $help:literal, $($field:ident).+) => {
+        gauge($name, $unit, $help, CACHE, |snapshot, out| {
+            caches(snapshot, out, None, |cache| Value::Whole(cache.$($field).+));
+        })
+    };
+}
+
+/// A counter of each disk that is a field of [`DiskCounters`].
+macro_rules! disk_counter {
+    ($name:literal, $unit:expr, $help:literal, $field:ident) => {
+        counter($name, $unit, $help, DISK, |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(disk.counters.$field)
+            });
+        })
+    };
+}
+
+/// Every metric, in the order in which they are shown.
+pub const FAMILIES: &[Family] = &[
+    gauge(
+        "build_info",
+        None,
+        "The version that runs; always 1",
+        &["version"],
+        |snapshot, out| {
+            out.push(Series {
+                labels: vec![("version", &snapshot.status.version)],
+                value: Value::Whole(1),
+            });
+        },
+    ),
+    gauge(
+        "uptime",
+        Some("seconds"),
+        "How long the daemon has run",
+        &[],
+        |snapshot, out| {
+            out.push(Series {
+                labels: Vec::new(),
+                value: Value::Real(snapshot.status.uptime_seconds),
+            });
+        },
+    ),
+    gauge(
+        "nbd_connections",
+        None,
+        "NBD connections that are open, negotiations included",
+        &[],
+        |snapshot, out| {
+            out.push(Series {
+                labels: Vec::new(),
+                value: Value::Whole(snapshot.status.nbd_connections),
+            });
+        },
+    ),
+    gauge(
+        "cache_bypassed",
+        None,
+        "1 if the flash cannot be used and requests go to the origin",
+        CACHE,
+        |snapshot, out| {
+            caches(snapshot, out, None, |cache| {
+                Value::Whole(u64::from(cache.state == CacheState::Bypassed))
+            });
+        },
+    ),
+    cache_gauge!(
+        "cache_flash_size",
+        Some("bytes"),
+        "Size of the flash",
+        flash_bytes
+    ),
+    cache_gauge!(
+        "cache_cached_blocks",
+        None,
+        "Blocks of 4096 bytes on flash",
+        cached_blocks
+    ),
+    cache_gauge!(
+        "cache_index_places",
+        None,
+        "Blocks that the index has places for",
+        index_blocks_max
+    ),
+    cache_gauge!(
+        "cache_memory",
+        Some("bytes"),
+        "Main memory of index, tables and waiting blocks",
+        memory_bytes
+    ),
+    gauge(
+        "cache_segments",
+        None,
+        "Segments by state: free, open, closed",
+        &["cache", "state"],
+        |snapshot, out| {
+            caches(snapshot, out, Some(("state", "free")), |cache| {
+                Value::Whole(cache.segments.free)
+            });
+            caches(snapshot, out, Some(("state", "open")), |cache| {
+                Value::Whole(cache.segments.open)
+            });
+            caches(snapshot, out, Some(("state", "closed")), |cache| {
+                Value::Whole(cache.segments.closed)
+            });
+        },
+    ),
+    gauge(
+        "cache_recovery",
+        Some("seconds"),
+        "How long recovery took at the start",
+        CACHE,
+        |snapshot, out| {
+            caches(snapshot, out, None, |cache| {
+                Value::Real(cache.recovery_seconds)
+            });
+        },
+    ),
+    cache_gauge!(
+        "cache_recovered_blocks",
+        None,
+        "Blocks that recovery found",
+        recovered_blocks
+    ),
+    counter(
+        "flash_written",
+        Some("bytes"),
+        "Bytes written to flash by cause: fill, update, reclaim, descriptors, journal, checkpoint",
+        &["cache", "cause"],
+        |snapshot, out| {
+            for cache in &snapshot.status.caches {
+                for (cause, bytes) in cache.flash_written_bytes.causes() {
+                    out.push(Series {
+                        labels: vec![("cache", cache.name.as_str()), ("cause", cause)],
+                        value: Value::Whole(bytes),
+                    });
+                }
+            }
+        },
+    ),
+    counter(
+        "flash_read",
+        Some("bytes"),
+        "Bytes read from flash by cause: guest, reclaim",
+        &["cache", "cause"],
+        |snapshot, out| {
+            caches(snapshot, out, Some(("cause", "guest")), |cache| {
+                Value::Whole(cache.flash_read_bytes)
+            });
+            caches(snapshot, out, Some(("cause", "reclaim")), |cache| {
+                Value::Whole(cache.reclaim_read_bytes)
+            });
+        },
+    ),
+    histogram(
+        "flash_request",
+        "Time of flash operations by op: read, write (flushes included)",
+        &["cache", "op"],
+        |snapshot, out| {
+            caches(snapshot, out, Some(("op", "read")), |cache| {
+                Value::Latency(&cache.flash_latency.read)
+            });
+            caches(snapshot, out, Some(("op", "write")), |cache| {
+                Value::Latency(&cache.flash_latency.write)
+            });
+        },
+    ),
+    cache_counter!(
+        "flash_errors",
+        None,
+        "Flash operations that failed",
+        flash_errors
+    ),
+    cache_counter!(
+        "flash_timeouts",
+        None,
+        "Flash operations that took too long",
+        flash_timeouts
+    ),
+    cache_counter!(
+        "flash_checksum_errors",
+        None,
+        "Blocks read from flash whose checksum was wrong; they came from the origin",
+        checksum_errors
+    ),
+    cache_counter!(
+        "cache_reclaimed_segments",
+        None,
+        "Segments that were reclaimed",
+        segments_reclaimed
+    ),
+    cache_counter!(
+        "cache_kept_blocks",
+        None,
+        "Blocks that reclaim wrote again",
+        kept_blocks
+    ),
+    cache_counter!(
+        "cache_evicted_blocks",
+        None,
+        "Blocks that reclaim dropped",
+        evicted_blocks
+    ),
+    counter(
+        "cache_refused_blocks",
+        None,
+        "Blocks that were fetched and not kept, by reason: no_segment, write_buffer, index_full",
+        &["cache", "reason"],
+        |snapshot, out| {
+            for cache in &snapshot.status.caches {
+                for (reason, blocks) in cache.refused_blocks.reasons() {
+                    out.push(Series {
+                        labels: vec![("cache", cache.name.as_str()), ("reason", reason)],
+                        value: Value::Whole(blocks),
+                    });
+                }
+            }
+        },
+    ),
+    cache_counter!(
+        "cache_journal_commits",
+        None,
+        "Journal commits",
+        inside.journal_commits
+    ),
+    cache_counter!(
+        "cache_waited_writes",
+        None,
+        "Guest writes that waited for a journal commit",
+        inside.writes_waited
+    ),
+    cache_counter!(
+        "cache_contended_writes",
+        None,
+        "Writes that found another write to the same block in flight",
+        inside.contended_writes
+    ),
+    cache_counter!(
+        "cache_checkpoints",
+        None,
+        "Complete checkpoints",
+        inside.checkpoints
+    ),
+    cache_counter!(
+        "cache_shared_fills",
+        None,
+        "Reads that shared a fetch that was under way",
+        inside.shared_fills
+    ),
+    cache_counter!(
+        "cache_killed_fills",
+        None,
+        "Fetches whose blocks were written meanwhile and therefore not kept",
+        inside.killed_fills
+    ),
+    cache_counter!(
+        "cache_retrusted_blocks",
+        None,
+        "Rewritten blocks that came to rest and are trusted again after a crash",
+        inside.retrusted_blocks
+    ),
+    gauge(
+        "disk_attached",
+        None,
+        "1 if VMs can attach, 0 while the origin cannot be opened",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(u64::from(disk.state == DiskState::Attached))
+            });
+        },
+    ),
+    gauge(
+        "disk_size",
+        Some("bytes"),
+        "Size of the disk",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(disk.size_bytes.unwrap_or(0))
+            });
+        },
+    ),
+    gauge(
+        "disk_connections",
+        None,
+        "NBD connections to the disk",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| Value::Whole(disk.connections));
+        },
+    ),
+    gauge(
+        "disk_cached_blocks",
+        None,
+        "Blocks of 4096 bytes of the disk on flash",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| Value::Whole(disk.cached_blocks));
+        },
+    ),
+    counter(
+        "disk_requests",
+        None,
+        "Guests' requests by op: read, write, flush, erase (discard and write-zeroes)",
+        DISK_OP,
+        |snapshot, out| {
+            let ops: [(&str, fn(&DiskCounters) -> u64); 4] = [
+                ("read", |counters| counters.read_requests),
+                ("write", |counters| counters.write_requests),
+                ("flush", |counters| counters.flush_requests),
+                ("erase", |counters| counters.erase_requests),
+            ];
+            for (op, of) in ops {
+                disks(snapshot, out, Some(("op", op)), |disk| {
+                    Value::Whole(of(&disk.counters))
+                });
+            }
+        },
+    ),
+    disk_counter!(
+        "disk_failed_requests",
+        None,
+        "Guests' requests that ended with an error",
+        failed_requests
+    ),
+    disk_counter!(
+        "disk_read",
+        Some("bytes"),
+        "Bytes that guests read",
+        read_bytes
+    ),
+    disk_counter!(
+        "disk_written",
+        Some("bytes"),
+        "Bytes that guests wrote",
+        written_bytes
+    ),
+    counter(
+        "disk_read_blocks",
+        None,
+        "Blocks, or parts of one, that guests read",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(disk.counters.read_block_hits + disk.counters.read_block_misses)
+            });
+        },
+    ),
+    disk_counter!(
+        "disk_read_block_hits",
+        None,
+        "Blocks, or parts of one, that guests read and that were in the cache",
+        read_block_hits
+    ),
+    disk_counter!(
+        "disk_flash_written",
+        Some("bytes"),
+        "Bytes of the disk's blocks written to flash by fills and updates",
+        flash_written_bytes
+    ),
+    histogram(
+        "guest_request",
+        "Time of guests' requests by op: read, write (discards and write-zeroes included), flush",
+        DISK_OP,
+        |snapshot, out| {
+            disks(snapshot, out, Some(("op", "read")), |disk| {
+                Value::Latency(&disk.latency.guest_read)
+            });
+            disks(snapshot, out, Some(("op", "write")), |disk| {
+                Value::Latency(&disk.latency.guest_write)
+            });
+            disks(snapshot, out, Some(("op", "flush")), |disk| {
+                Value::Latency(&disk.latency.guest_flush)
+            });
+        },
+    ),
+    gauge(
+        "origin_connected",
+        None,
+        "1 if the origin can be reached, as far as is known",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(u64::from(disk.origin_connected))
+            });
+        },
+    ),
+    disk_counter!(
+        "origin_read",
+        Some("bytes"),
+        "Bytes read from the origin",
+        origin_read_bytes
+    ),
+    disk_counter!(
+        "origin_written",
+        Some("bytes"),
+        "Bytes written to the origin",
+        origin_written_bytes
+    ),
+    disk_counter!(
+        "origin_errors",
+        None,
+        "Origin operations that failed",
+        origin_errors
+    ),
+    histogram(
+        "origin_request",
+        "Time of origin operations by op: read, write (flushes, discards and write-zeroes included)",
+        DISK_OP,
+        |snapshot, out| {
+            disks(snapshot, out, Some(("op", "read")), |disk| {
+                Value::Latency(&disk.latency.origin_read)
+            });
+            disks(snapshot, out, Some(("op", "write")), |disk| {
+                Value::Latency(&disk.latency.origin_write)
+            });
+        },
+    ),
+];

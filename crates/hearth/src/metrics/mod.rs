@@ -1,0 +1,12 @@
+//! Prometheus metrics: the API's answers under other names.
+//!
+//! Rules: base units (seconds, bytes, blocks of 4096 bytes), the unit last, counters end in
+//! `_total`, and a ratio is never exported: hits and lookups are, so that they can be summed
+//! over disks and hosts before they are divided. A disk or cache has the same labels on each
+//! of its series.
+
+mod encode;
+mod families;
+
+pub use encode::{CONTENT_TYPE, render};
+pub use families::{FAMILIES, Family, Kind};
