@@ -1,0 +1,13 @@
+//! What a cache keeps and what it lets go. One algorithm a file.
+//!
+//! A policy sees ids and sizes, never bytes, files or clocks; the cache asks it at the moments
+//! that its trait names and does what it says. Each family of decisions is a module with a
+//! trait, its algorithms and the registry of their names:
+//!
+//! | module | decides |
+//! |---|---|
+//! | [`replacement`] | which segment is reclaimed, and which of its blocks are kept |
+
+#![forbid(unsafe_code)]
+
+pub mod replacement;
