@@ -1,2 +1,44 @@
-//! What the end-to-end tests share: see the modules.
+//! What the end-to-end tests share: a folder for each, programs that end with it, and words for what
+//! they do. The tests themselves are in `tests/`, one behaviour a file.
+//!
+//! ```text
+//!   scenario ── Lab (a folder, kept if the test fails)
+//!                 ├── Origin   nbdkit over an image; its log counts what reached the origin
+//!                 ├── Hearth   the program under test, by its command line only
+//!                 ├── clients  fio, nbdsh, qemu-io, nbdcopy ...
+//!                 └── Guest    a Linux VM under QEMU, heard through its serial console
+//! ```
+//!
+//! Rules: every started process is a [`Process`] and is killed by its id when the test ends. Nothing
+//! sleeps to wait; [`wait_until`] polls with a deadline. A tool that is not installed skips the test
+//! with the tool's name, and fails it when `CI=true`.
+
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    reason = "a failed test tells where its folder and logs are"
+)]
+
+mod fio;
+mod flash;
+mod guest;
+mod hearth;
+mod image;
+mod lab;
+mod limits;
+mod origin;
+mod process;
+mod stack;
+mod tools;
+
+pub use fio::Fio;
+pub use flash::Flash;
+pub use guest::{Guest, GuestKit};
+pub use hearth::{DiskSettings, Hearth, HearthSettings, program as hearth_program};
+pub use image::Image;
+pub use lab::{Lab, scenario};
+pub use limits::{LONG, SHORT};
+pub use origin::{Origin, OriginSettings, Request, RequestKind};
+pub use process::{Process, wait_until};
+pub use stack::{Stack, StackSettings};
+pub use tools::{Output, nbdsh, run, run_expecting_failure};

@@ -1,0 +1,167 @@
+//! A Linux guest under QEMU, heard through its serial console. `scripts/guest/build` makes what it
+//! boots; `guest-probe` (in `crates/`) says what its steps mean.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+
+use crate::{Lab, Process, limits, tools, wait_until};
+
+/// How the probe begins its last line.
+const LAST_LINE: &str = "PROBE end ";
+
+/// Kernel, initrd and disk image.
+pub struct GuestKit {
+    folder: PathBuf,
+}
+
+impl GuestKit {
+    /// Builds the kit if it is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// When the build fails, for want of the kernel package for example.
+    pub fn build() -> anyhow::Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .context("the tests lie in the tree")?;
+        tools::run(Command::new(root.join("scripts/guest/build")).current_dir(root))?;
+        let folder = std::env::var_os("HEARTH_GUEST_DIR")
+            .map_or_else(|| root.join("scratch/guest"), PathBuf::from);
+        Ok(Self { folder })
+    }
+
+    /// A copy of the disk image for one test.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be copied.
+    pub fn disk(&self, lab: &Lab) -> anyhow::Result<crate::Image> {
+        let path = lab.path("guest.raw");
+        tools::run(
+            Command::new("cp")
+                .arg("--sparse=always")
+                .arg(self.folder.join("root.raw"))
+                .arg(&path),
+        )?;
+        crate::Image::existing(&path)
+    }
+}
+
+/// A running guest.
+pub struct Guest {
+    process: Process,
+    console: PathBuf,
+}
+
+impl Guest {
+    /// Boots from the export that `socket` and `export` name and does `steps` of guest-probe.
+    ///
+    /// # Errors
+    ///
+    /// When QEMU cannot be started.
+    pub fn boot(
+        lab: &Lab,
+        kit: &GuestKit,
+        socket: &Path,
+        export: &str,
+        name: &str,
+        steps: &str,
+    ) -> anyhow::Result<Self> {
+        let console = lab.path(&format!("{name}-console.log"));
+        let mut command = Command::new("qemu-system-x86_64");
+        command
+            .args(["-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "256"])
+            .args(["-nodefaults", "-display", "none", "-no-reboot"])
+            .arg("-kernel")
+            .arg(kit.folder.join("vmlinuz"))
+            .arg("-initrd")
+            .arg(kit.folder.join("initrd.gz"))
+            .arg("-append")
+            .arg(format!("console=ttyS0 quiet panic=-1 random.trust_cpu=on probe={steps}"))
+            .arg("-serial")
+            .arg(format!("file:{}", console.display()))
+            .arg("-blockdev")
+            .arg(format!(
+                "driver=nbd,node-name=disk,server.type=unix,server.path={},export={export},reconnect-delay=30",
+                socket.display()
+            ))
+            .args(["-device", "virtio-blk-pci,drive=disk"]);
+        let process = Process::start(lab, &format!("{name}-qemu"), &mut command)?;
+        Ok(Self { process, console })
+    }
+
+    /// What it has said so far.
+    pub fn console(&self) -> String {
+        // Not there before QEMU opened it; not UTF-8 if a line is cut.
+        let bytes = std::fs::read(&self.console).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits for a line with `words` in it.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come in time, or the guest ends first.
+    pub fn wait_for(&mut self, words: &str) -> anyhow::Result<()> {
+        wait_until(&format!("the guest to say '{words}'"), limits::LONG, || {
+            // Looked at first: the last words of a guest that ended still count.
+            let running = self.process.is_running();
+            let said = self.console().contains(words);
+            ensure!(
+                said || running,
+                "the guest ended without saying '{words}':\n{}",
+                self.console()
+            );
+            Ok(said)
+        })
+    }
+
+    /// How many files the guest has named as durable.
+    pub fn files_synced(&self) -> u64 {
+        let console = self.console();
+        let numbers = console.lines().filter_map(|line| {
+            line.trim_end()
+                .strip_prefix("PROBE synced file=")?
+                .parse()
+                .ok()
+        });
+        numbers.max().unwrap_or(0)
+    }
+
+    /// Cuts its power.
+    ///
+    /// # Errors
+    ///
+    /// When it had ended already.
+    pub fn kill(self) -> anyhow::Result<()> {
+        self.process.kill()
+    }
+
+    /// Waits until it has powered off and gives what it said.
+    ///
+    /// # Errors
+    ///
+    /// When it does not, or when it found anything wrong.
+    pub fn finish(self) -> anyhow::Result<String> {
+        self.finish_within(limits::LONG)
+    }
+
+    fn finish_within(self, deadline: Duration) -> anyhow::Result<String> {
+        let Self { process, console } = self;
+        process.wait(deadline)?;
+        let said = String::from_utf8_lossy(&std::fs::read(&console)?).into_owned();
+        let last = said
+            .lines()
+            .find(|line| line.starts_with(LAST_LINE))
+            .unwrap_or_default()
+            .to_owned();
+        ensure!(
+            last.contains("result=PASS"),
+            "the guest did not pass:\n{said}"
+        );
+        Ok(said)
+    }
+}

@@ -1,0 +1,257 @@
+//! The program under test, started and asked through its command line only.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use anyhow::{Context, ensure};
+
+use crate::{Flash, Lab, Output, Process, limits, tools, wait_until};
+
+/// The program: `$HEARTH_BIN`, or the one built beside this test.
+///
+/// # Errors
+///
+/// When it is not built.
+pub fn program() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os("HEARTH_BIN") {
+        return Ok(PathBuf::from(path));
+    }
+    let own = std::env::current_exe().context("the test's own path")?;
+    let built = own
+        .ancestors()
+        .nth(2)
+        .context("a test lies in target/PROFILE/deps")?
+        .join("hearth");
+    ensure!(
+        built.is_file(),
+        "{} is not built; run `cargo build -p hearth` first",
+        built.display()
+    );
+    Ok(built)
+}
+
+/// What the configuration says, beside paths inside the lab.
+#[derive(Clone, Default)]
+pub struct HearthSettings {
+    flash: Option<PathBuf>,
+    cache_keys: String,
+    nbd_keys: String,
+    disks: String,
+}
+
+impl HearthSettings {
+    /// One cache on `flash`.
+    pub fn new(flash: &Flash) -> Self {
+        Self {
+            flash: Some(flash.path().to_path_buf()),
+            ..Self::default()
+        }
+    }
+
+    /// A line of the `[[cache]]` section.
+    #[must_use]
+    pub fn cache_key(mut self, line: &str) -> Self {
+        self.cache_keys.push_str(line);
+        self.cache_keys.push('\n');
+        self
+    }
+
+    /// A line of the `[nbd]` section, or of a section below it.
+    #[must_use]
+    pub fn nbd_key(mut self, line: &str) -> Self {
+        self.nbd_keys.push_str(line);
+        self.nbd_keys.push('\n');
+        self
+    }
+
+    /// One more disk.
+    #[must_use]
+    pub fn disk(mut self, disk: &DiskSettings) -> Self {
+        self.disks.push_str(&disk.text);
+        self
+    }
+
+    fn text(&self, lab: &Lab) -> String {
+        let at = |name: &str| lab.path(name).display().to_string();
+        let mut text = format!(
+            "[daemon]\nadmin_socket = '{}'\nstate_dir = '{}'\nmetrics_address = 'off'\nlog = 'info'\n\
+             log_target = 'stderr'\n\n[nbd]\nunix_socket = '{}'\n{}",
+            at("admin.sock"),
+            at("state"),
+            at("nbd.sock"),
+            self.nbd_keys,
+        );
+        if let Some(flash) = &self.flash {
+            let _ = write!(
+                text,
+                "\n[[cache]]\nname = 'flash'\npath = '{}'\n{}",
+                flash.display(),
+                self.cache_keys
+            );
+        }
+        text + &self.disks
+    }
+}
+
+/// A `[[disk]]` section.
+pub struct DiskSettings {
+    text: String,
+}
+
+impl DiskSettings {
+    /// A disk whose origin is an NBD server.
+    pub fn on_nbd(name: &str, uri: &str) -> Self {
+        let origin =
+            format!("nbd = '{uri}', reconnect_pause_max = '200ms', request_timeout = '60s'");
+        Self::new(name, &origin)
+    }
+
+    /// A disk whose origin is a file.
+    pub fn on_file(name: &str, path: &Path) -> Self {
+        Self::new(name, &format!("file = '{}'", path.display()))
+    }
+
+    fn new(name: &str, origin: &str) -> Self {
+        Self {
+            text: format!("\n[[disk]]\nname = '{name}'\norigin = {{ {origin} }}\n"),
+        }
+    }
+
+    /// One more line of the section.
+    #[must_use]
+    pub fn key(mut self, line: &str) -> Self {
+        self.text.push_str(line);
+        self.text.push('\n');
+        self
+    }
+}
+
+/// A running daemon.
+pub struct Hearth {
+    process: Process,
+    admin_socket: PathBuf,
+    nbd_socket: PathBuf,
+}
+
+impl Hearth {
+    /// Writes the configuration and starts the daemon; returns when it serves.
+    ///
+    /// # Errors
+    ///
+    /// When it ends, or does not listen in time.
+    pub fn start(lab: &Lab, settings: &HearthSettings) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(lab.path("state")).context("a state folder")?;
+        let config = lab.write("hearth.toml", &settings.text(lab))?;
+        // Sockets of one that was killed must not be taken for the new one's.
+        for name in ["admin.sock", "nbd.sock"] {
+            let _ = std::fs::remove_file(lab.path(name));
+        }
+        let process = Process::start(
+            lab,
+            "hearth",
+            Command::new(program()?)
+                .arg("serve")
+                .arg("--config")
+                .arg(config),
+        )?;
+        let mut hearth = Self {
+            process,
+            admin_socket: lab.path("admin.sock"),
+            nbd_socket: lab.path("nbd.sock"),
+        };
+        wait_until("hearth to serve", limits::SHORT, || {
+            ensure!(hearth.process.is_running(), "hearth ended while starting");
+            let listens = std::os::unix::net::UnixStream::connect(&hearth.nbd_socket).is_ok();
+            Ok(listens && hearth.command(&["status"]).is_ok())
+        })?;
+        Ok(hearth)
+    }
+
+    /// The address of a disk for NBD clients.
+    pub fn uri(&self, disk: &str) -> String {
+        format!("nbd+unix:///{disk}?socket={}", self.nbd_socket.display())
+    }
+
+    /// The NBD server's socket.
+    pub fn nbd_socket(&self) -> &Path {
+        &self.nbd_socket
+    }
+
+    /// Runs a command of the CLI against this daemon.
+    ///
+    /// # Errors
+    ///
+    /// When it fails.
+    pub fn command(&self, words: &[&str]) -> anyhow::Result<Output> {
+        tools::run(
+            Command::new(program()?)
+                .arg("--socket")
+                .arg(&self.admin_socket)
+                .args(words),
+        )
+    }
+
+    /// Runs a command that must be refused.
+    ///
+    /// # Errors
+    ///
+    /// When it succeeds.
+    pub fn refused_command(&self, words: &[&str]) -> anyhow::Result<Output> {
+        tools::run_expecting_failure(
+            Command::new(program()?)
+                .arg("--socket")
+                .arg(&self.admin_socket)
+                .args(words),
+        )
+    }
+
+    /// What a command answers as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When it fails, or answers something else.
+    pub fn json(&self, words: &[&str]) -> anyhow::Result<serde_json::Value> {
+        let output = self.command(&[words, &["--json"]].concat())?;
+        serde_json::from_str(&output.stdout).with_context(|| output.stdout.clone())
+    }
+
+    /// What it has logged so far, earlier runs in the same lab included.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn log(&self) -> anyhow::Result<String> {
+        std::fs::read_to_string(self.process.log()).context("hearth's log")
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Cuts it off as a power cut would.
+    ///
+    /// # Errors
+    ///
+    /// When it had ended already.
+    pub fn kill(self) -> anyhow::Result<()> {
+        self.process.kill()
+    }
+
+    /// Stops it as an administrator would.
+    ///
+    /// # Errors
+    ///
+    /// When it does not stop in time, or not with success.
+    pub fn stop(self) -> anyhow::Result<ExitStatus> {
+        let status = self.process.terminate()?;
+        ensure!(status.success(), "hearth stopped with {status}");
+        Ok(status)
+    }
+}

@@ -1,0 +1,188 @@
+//! The usual set-up: an image behind an origin, a flash file, and Hearth between them and one disk.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::{
+    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, tools,
+};
+
+/// What differs from the usual.
+pub struct StackSettings {
+    /// Size of the image, and so of the disk.
+    pub image_mib: u64,
+    /// Size of the flash file.
+    pub flash_mib: u64,
+    /// `around` or `through`.
+    pub write_policy: &'static str,
+    /// How the origin behaves.
+    pub origin: OriginSettings,
+    /// More lines of the `[[cache]]` section.
+    pub cache_keys: &'static str,
+}
+
+impl Default for StackSettings {
+    fn default() -> Self {
+        Self {
+            image_mib: 64,
+            flash_mib: 256,
+            write_policy: "through",
+            origin: OriginSettings::default(),
+            cache_keys: "",
+        }
+    }
+}
+
+/// An origin, a flash file and a daemon, with one disk called [`Stack::DISK`].
+pub struct Stack {
+    /// The disk's bytes at the origin.
+    pub image: Image,
+    /// The server of the origin.
+    pub origin: Origin,
+    /// The flash file.
+    pub flash: Flash,
+    /// The daemon; `None` between a stop and the next start.
+    hearth: Option<Hearth>,
+    settings: HearthSettings,
+}
+
+impl Stack {
+    /// What the disk is called.
+    pub const DISK: &'static str = "disk";
+
+    /// Makes an image, formats the flash, starts the origin and Hearth.
+    ///
+    /// # Errors
+    ///
+    /// When any of them fails.
+    pub fn start(lab: &Lab, settings: &StackSettings) -> anyhow::Result<Self> {
+        let image = Image::new(lab, "origin.raw", settings.image_mib)?;
+        Self::start_on(lab, image, settings)
+    }
+
+    /// The same over an image that is there already.
+    ///
+    /// # Errors
+    ///
+    /// When any of them fails.
+    pub fn start_on(lab: &Lab, image: Image, settings: &StackSettings) -> anyhow::Result<Self> {
+        let origin = Origin::start(lab, &image, settings.origin.clone())?;
+        let flash = Flash::format(lab, "flash.img", settings.flash_mib)?;
+        let disk = DiskSettings::on_nbd(Self::DISK, &origin.uri())
+            .key(&format!("write_policy = '{}'", settings.write_policy));
+        let hearth_settings = HearthSettings::new(&flash)
+            .cache_key(settings.cache_keys)
+            .disk(&disk);
+        let hearth = Hearth::start(lab, &hearth_settings)?;
+        Ok(Self {
+            image,
+            origin,
+            flash,
+            hearth: Some(hearth),
+            settings: hearth_settings,
+        })
+    }
+
+    /// The running daemon.
+    ///
+    /// # Panics
+    ///
+    /// When it was stopped or killed and not started again: a fault of the test.
+    pub fn hearth(&mut self) -> &mut Hearth {
+        self.hearth
+            .as_mut()
+            .expect("the test started hearth again before it used it")
+    }
+
+    /// The disk's address.
+    ///
+    /// # Panics
+    ///
+    /// As [`Stack::hearth`].
+    pub fn uri(&mut self) -> String {
+        self.hearth().uri(Self::DISK)
+    }
+
+    /// The NBD server's socket.
+    ///
+    /// # Panics
+    ///
+    /// As [`Stack::hearth`].
+    pub fn socket(&mut self) -> PathBuf {
+        self.hearth().nbd_socket().to_path_buf()
+    }
+
+    /// Kills the daemon without warning.
+    ///
+    /// # Errors
+    ///
+    /// When it was not running.
+    pub fn kill_hearth(&mut self) -> anyhow::Result<()> {
+        self.hearth.take().context("hearth runs")?.kill()
+    }
+
+    /// Stops the daemon cleanly.
+    ///
+    /// # Errors
+    ///
+    /// When it does not stop as it should.
+    pub fn stop_hearth(&mut self) -> anyhow::Result<()> {
+        self.hearth
+            .take()
+            .context("hearth runs")?
+            .stop()
+            .map(|_| ())
+    }
+
+    /// Starts the daemon again, with the same configuration.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up.
+    pub fn start_hearth(&mut self, lab: &Lab) -> anyhow::Result<()> {
+        ensure!(self.hearth.is_none(), "hearth runs");
+        self.hearth = Some(Hearth::start(lab, &self.settings)?);
+        Ok(())
+    }
+
+    /// Reads the whole disk through Hearth, in order, and gives the bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the copy fails.
+    pub fn read_disk(&mut self, lab: &Lab) -> anyhow::Result<Vec<u8>> {
+        let copy = lab.path("copy.raw");
+        let _ = std::fs::remove_file(&copy);
+        let uri = self.uri();
+        // One connection, so that requests and connections of a test are its own.
+        tools::run(
+            Command::new("nbdcopy")
+                .args(["--connections=1", "--destination-is-zero"])
+                .arg(uri)
+                .arg(&copy),
+        )?;
+        std::fs::read(&copy).context("the copy")
+    }
+
+    /// Checks that the disk through Hearth is, byte for byte, the origin's image.
+    ///
+    /// # Errors
+    ///
+    /// At the first block that differs.
+    pub fn check_disk_equals_origin(&mut self, lab: &Lab) -> anyhow::Result<()> {
+        let seen = self.read_disk(lab)?;
+        let real = std::fs::read(self.image.path()).context("the image")?;
+        ensure!(
+            seen.len() == real.len(),
+            "{} bytes through hearth, {} at the origin",
+            seen.len(),
+            real.len()
+        );
+        for (block, (seen, real)) in seen.chunks(4096).zip(real.chunks(4096)).enumerate() {
+            ensure!(seen == real, "block {block} differs from the origin's");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! Bytes of the flash change under the daemon, and under a stopped one: every wrong block is noticed
+//! by its checksum and fetched from the origin instead.
+
+use anyhow::ensure;
+use e2e::{Stack, StackSettings, scenario};
+
+/// Changed places: one in each 64 KiB behind the first MiB.
+fn rot(stack: &Stack) -> anyhow::Result<()> {
+    for offset in ((1 << 20)..stack.flash.bytes()?).step_by(64 << 10) {
+        stack.flash.rot(offset + 1234, 64)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn rotten_blocks_are_fetched_from_the_origin() {
+    scenario(&["nbdcopy", "nbdkit"], |lab| {
+        let mut stack = Stack::start(lab, &StackSettings::default())?;
+        stack.read_disk(lab)?;
+        rot(&stack)?;
+        let before = stack.origin.requests()?.len();
+        stack.check_disk_equals_origin(lab)?;
+        ensure!(
+            !stack.origin.reads_since(before)?.is_empty(),
+            "no block was rotten, so nothing was tested"
+        );
+        ensure!(stack.hearth().is_running(), "hearth ended");
+        Ok(())
+    });
+}
+
+#[test]
+fn rot_while_the_daemon_is_away_is_noticed_too() {
+    scenario(&["nbdcopy", "nbdkit"], |lab| {
+        let mut stack = Stack::start(lab, &StackSettings::default())?;
+        stack.read_disk(lab)?;
+        stack.stop_hearth()?;
+        rot(&stack)?;
+        stack.start_hearth(lab)?;
+        stack.check_disk_equals_origin(lab)
+    });
+}

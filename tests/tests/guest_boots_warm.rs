@@ -1,0 +1,103 @@
+//! A Linux guest boots from a Hearth disk, reads, writes its file system, is cut off, and boots again
+//! from warm flash: what it had synced is there, and the origin is not asked again for what the guest
+//! had read.
+
+use std::process::Command;
+
+use anyhow::ensure;
+use e2e::{Guest, GuestKit, Lab, OriginSettings, Request, Stack, StackSettings, run, scenario};
+
+const TOOLS: &[&str] = &[
+    "qemu-system-x86_64",
+    "nbdkit",
+    "e2fsck",
+    "mke2fs",
+    "cpio",
+    "busybox",
+    "dpkg-deb",
+    "nbdcopy",
+];
+
+fn stack(lab: &Lab, kit: &GuestKit) -> anyhow::Result<Stack> {
+    let origin = OriginSettings {
+        delay: Some("1ms"),
+        ..OriginSettings::default()
+    };
+    let settings = StackSettings {
+        origin,
+        flash_mib: 512,
+        cache_keys: "write_delay = '100ms'\n",
+        ..StackSettings::default()
+    };
+    Stack::start_on(lab, kit.disk(lab)?, &settings)
+}
+
+fn file_system_is_sound(stack: &Stack) -> anyhow::Result<()> {
+    // Read past Hearth: with these write policies the origin's bytes are usable without it. The
+    // journal is replayed first, as the next mount would do.
+    run(Command::new("e2fsck")
+        .args(["-f", "-y"])
+        .arg(stack.image.path()))
+    .map(|_| ())
+}
+
+#[test]
+fn a_guest_boots_again_from_warm_flash() {
+    scenario(TOOLS, |lab| {
+        let kit = GuestKit::build()?;
+        let mut stack = stack(lab, &kit)?;
+        let steps = "read,dir=/srv/files+write,dir=/var/probe,from=1,files=8,kib=256";
+        Guest::boot(lab, &kit, &stack.socket(), Stack::DISK, "cold", steps)?.finish()?;
+        let cold = Request::blocks(&stack.origin.reads_since(0)?);
+        ensure!(
+            cold.len() > 40 << 8,
+            "the guest read {} blocks only",
+            cold.len()
+        );
+        stack.stop_hearth()?;
+
+        let before = stack.origin.requests()?.len();
+        stack.start_hearth(lab)?;
+        let steps = "read,dir=/srv/files+verify,dir=/var/probe,through=8";
+        Guest::boot(lab, &kit, &stack.socket(), Stack::DISK, "warm", steps)?.finish()?;
+        let warm = Request::blocks(&stack.origin.reads_since(before)?);
+        let again: Vec<_> = warm.intersection(&cold).collect();
+        ensure!(
+            again.is_empty(),
+            "{} blocks were read from the origin again: {again:?}",
+            again.len()
+        );
+        stack.stop_hearth()?;
+        file_system_is_sound(&stack)
+    });
+}
+
+#[test]
+fn a_guest_that_is_cut_off_with_its_host_keeps_what_it_synced() {
+    scenario(TOOLS, |lab| {
+        let kit = GuestKit::build()?;
+        let mut stack = stack(lab, &kit)?;
+        let steps = "read,dir=/srv/files+write,dir=/var/probe,from=1,files=400,kib=64+forever";
+        let mut guest = Guest::boot(lab, &kit, &stack.socket(), Stack::DISK, "first", steps)?;
+        guest.wait_for("PROBE synced file=20")?;
+        let synced = guest.files_synced();
+        // The power goes: the guest and the daemon at once, in the middle of writes.
+        guest.kill()?;
+        stack.kill_hearth()?;
+        let cold = Request::blocks(&stack.origin.reads_since(0)?);
+
+        let before = stack.origin.requests()?.len();
+        stack.start_hearth(lab)?;
+        let steps = format!("read,dir=/srv/files+verify,dir=/var/probe,through={synced}");
+        Guest::boot(lab, &kit, &stack.socket(), Stack::DISK, "second", &steps)?.finish()?;
+        let warm = Request::blocks(&stack.origin.reads_since(before)?);
+        let again = warm.intersection(&cold).count();
+        ensure!(
+            again * 100 <= cold.len(),
+            "{again} of {} blocks were read from the origin again",
+            cold.len()
+        );
+        stack.stop_hearth()?;
+        file_system_is_sound(&stack)
+    });
+}
