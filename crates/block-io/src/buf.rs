@@ -103,6 +103,11 @@ impl Slice {
             len: range.end - range.start,
         }
     }
+
+    /// Bytes of memory that this view keeps from being reused: its whole buffer.
+    pub fn pinned_bytes(&self) -> usize {
+        self.buf.len()
+    }
 }
 
 impl std::ops::Deref for Slice {
