@@ -163,9 +163,17 @@ impl Hearth {
         wait_until("hearth to serve", limits::SHORT, || {
             ensure!(hearth.process.is_running(), "hearth ended while starting");
             let listens = std::os::unix::net::UnixStream::connect(&hearth.nbd_socket).is_ok();
-            Ok(listens && hearth.command(&["status"]).is_ok())
+            Ok(listens && hearth.disks_are_attached())
         })?;
         Ok(hearth)
+    }
+
+    fn disks_are_attached(&self) -> bool {
+        let Ok(answer) = self.json(&["disk", "list"]) else {
+            return false;
+        };
+        let disks = answer["disks"].as_array();
+        disks.is_some_and(|disks| disks.iter().all(|disk| disk["state"] == "attached"))
     }
 
     /// The address of a disk for NBD clients.

@@ -139,18 +139,24 @@ impl Origin {
         Ok(text.lines().filter_map(parse_request).collect())
     }
 
+    /// The requests of one kind from number `from` on.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn since(&self, from: usize, kind: RequestKind) -> anyhow::Result<Vec<Request>> {
+        let mut requests = self.requests()?.split_off(from);
+        requests.retain(|request| request.kind == kind);
+        Ok(requests)
+    }
+
     /// The reads among the requests from number `from` on.
     ///
     /// # Errors
     ///
     /// When the log cannot be read.
     pub fn reads_since(&self, from: usize) -> anyhow::Result<Vec<Request>> {
-        let requests = self.requests()?;
-        Ok(requests
-            .into_iter()
-            .skip(from)
-            .filter(|request| request.kind == RequestKind::Read)
-            .collect())
+        self.since(from, RequestKind::Read)
     }
 }
 
