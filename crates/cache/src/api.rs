@@ -165,8 +165,8 @@ pub enum ControlError {
     /// Every slot of the disk table is held by an attached disk.
     #[error("1024 disks are attached to this cache: attach to another cache")]
     TooManyDisks,
-    /// Requests of the disk are still in flight.
-    #[error("requests of the disk are still in flight")]
+    /// Requests of the disk, or another command about it, are still in flight.
+    #[error("requests of the disk, or another command about it, are still in flight")]
     Busy,
 }
 
@@ -216,17 +216,7 @@ pub struct Config {
     /// not admitted.
     pub write_buffer: Bytes,
     /// The reclaim policy.
-    pub reclaim: Reclaim,
-}
-
-/// Which reclaim policy runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reclaim {
-    /// Oldest segment first; referenced blocks are written again.
-    #[default]
-    Clock,
-    /// Oldest segment first; nothing is kept.
-    Fifo,
+    pub reclaim: policy::replacement::Kind,
 }
 
 impl Default for Config {
@@ -236,7 +226,7 @@ impl Default for Config {
             trust_delay: Duration::from_secs(10),
             flash_timeout: Duration::from_secs(2),
             write_buffer: Bytes::mib(64),
-            reclaim: Reclaim::default(),
+            reclaim: policy::replacement::Kind::default(),
         }
     }
 }

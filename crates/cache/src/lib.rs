@@ -1,10 +1,66 @@
 //! The cache state machine of a shard: request or completion in, effects out.
+//!
+//! [`Cache`] serves guests' requests for disks whose *origin* is slow and far, from *flash* that
+//! is fast and near. It is pure: its driver tells it what happened and when, and carries out the
+//! [`Effect`]s that it gives. The same code runs in the daemon, in the simulator and in the
+//! deterministic world.
+//!
+//! ```text
+//!            request, flash_done, origin_done, control, tick
+//!                                │
+//!  ┌─────────────────────────────▼──────────────────────────────┐
+//!  │ reads.rs   runs of blocks: flash, memory, shared fill      │
+//!  │ writes.rs  distrust durably, then the origin, then the copy│
+//!  │ jobs.rs    attach, detach, drop, stop                      │
+//!  ├────────────────────────────────────────────────────────────┤
+//!  │ index      where each block is, exactly                    │
+//!  │ table      segments, trusted slots      rest  rewritten    │
+//!  │ append     chunks, streams, footers     reclaim            │
+//!  │ journal    group commit                 checkpoint         │
+//!  └─────────────────────────────┬──────────────────────────────┘
+//!                                ▼
+//!              Effect: Flash, Origin, Reply, Retire, ControlDone
+//! ```
+//!
+//! [`Recovery`] makes a [`Cache`] of what is on flash, in the same way: effects out, completions
+//! in. [`format()`] makes an empty one.
+//!
+//! What makes it safe to lose: in both write policies the origin has every byte that was
+//! acknowledged. What makes it safe to keep: a block on flash is *trusted* after a crash only
+//! if the segment table says so, and it says so only while the block surely equals the
+//! origin's. The book tells it at length (`format.md`).
+
 #![forbid(unsafe_code)]
 
 mod api;
+mod append;
+mod cache;
+mod checkpoint;
+mod fills;
+mod flash;
+mod format;
 pub mod index;
+mod jobs;
+mod journal;
+mod limits;
+mod ports;
+mod reads;
+mod reclaim;
+mod recovery;
+mod rest;
+mod retirement;
+mod stats;
+mod status;
+mod streams;
+mod table;
+mod writes;
 
 pub use api::{
-    Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, Reclaim, Request,
+    Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, Request,
     RequestId, Verb, WritePolicy,
 };
+pub use cache::Cache;
+pub use format::{FormatOptions, format};
+pub use recovery::{ColdReason, OpenError, Recovered, Recovery};
+pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
+pub use status::{Mode, SegmentCounts, Status};

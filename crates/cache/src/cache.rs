@@ -1,0 +1,386 @@
+//! The cache of a shard: events in, effects out.
+
+use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, Verb, WritePolicy};
+use crate::fills::Fills;
+use crate::flash::Flash;
+use crate::jobs::Job;
+use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
+use crate::ports::{Ports, Purpose, Wake};
+use crate::reads::Read;
+use crate::retirement::Retirement;
+use crate::stats::{DiskStats, Stats};
+use crate::status::Status;
+use crate::writes::{Change, Writes};
+use block_io::{BufPool, FlashDone, IoError, OriginDone, OriginVerb, Payload, Token};
+use slab::Slab;
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, SECTOR_BYTES};
+
+/// An attached disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    pub(crate) size: Bytes,
+    pub(crate) policy: WritePolicy,
+    pub(crate) read_only: bool,
+    /// Requests that are not answered yet.
+    pub(crate) in_flight: u32,
+}
+
+/// The cache of a shard.
+///
+/// Its driver hands in requests, completions and the time, and carries out what
+/// [`Cache::take_effects`] gives. Nothing happens in between: no clock, no I/O, no threads.
+pub struct Cache {
+    pub(crate) config: Config,
+    pub(crate) ports: Ports,
+    pub(crate) flash: Option<Box<Flash>>,
+    pub(crate) bypass_reason: Option<String>,
+    pub(crate) retirement: Retirement,
+    pub(crate) disks: Vec<Option<Disk>>,
+    /// Who is attached where; with a flash its disk table says the same.
+    pub(crate) bypassed_ids: Map<DiskSlot, DiskId>,
+    pub(crate) disk_stats: Vec<DiskStats>,
+    pub(crate) reads: Slab<Read>,
+    pub(crate) writes: Writes,
+    pub(crate) fills: Fills,
+    pub(crate) jobs: Vec<Job>,
+}
+
+impl Cache {
+    /// A cache without flash: every request goes to its origin. For a host whose flash cannot
+    /// be used, so that its VMs go on.
+    pub fn bypassed(config: Config, pool: BufPool, reason: String, now: Instant) -> Self {
+        Self::new(config, Ports::new(pool, now), None, Some(reason))
+    }
+
+    pub(crate) fn new(
+        config: Config,
+        ports: Ports,
+        flash: Option<Box<Flash>>,
+        bypass_reason: Option<String>,
+    ) -> Self {
+        Self {
+            config,
+            ports,
+            flash,
+            bypass_reason,
+            retirement: Retirement::None,
+            disks: vec![None; DiskSlot::COUNT],
+            bypassed_ids: Map::default(),
+            disk_stats: vec![DiskStats::default(); DiskSlot::COUNT],
+            reads: Slab::new(),
+            writes: Writes::default(),
+            fills: Fills::default(),
+            jobs: Vec::new(),
+        }
+    }
+
+    /// Lets a recovered cache begin its first checkpoint.
+    pub(crate) fn open(&mut self, now: Instant) {
+        self.ports.now = now;
+        self.pump();
+    }
+
+    /// A guest asks. Exactly one [`Effect::Reply`] with the same id follows.
+    pub fn request(&mut self, request: Request, now: Instant) {
+        self.ports.now = now;
+        let Request { id, disk, verb } = request;
+        match self.check(disk, &verb) {
+            Ok(()) => {
+                self.disks[disk.index()]
+                    .as_mut()
+                    .expect("it was checked")
+                    .in_flight += 1;
+                self.start(id, disk, verb);
+            }
+            Err(error) => self.ports.effects.push(Effect::Reply {
+                request: id,
+                result: Err(error),
+            }),
+        }
+        self.pump();
+    }
+
+    fn check(&self, disk: DiskSlot, verb: &Verb) -> Result<(), IoError> {
+        let disk = self.disks[disk.index()]
+            .as_ref()
+            .ok_or(IoError::ShuttingDown)?;
+        let (offset, length, writes) = match verb {
+            Verb::Flush => return Ok(()),
+            Verb::Read { offset, length } => {
+                if *length > REQUEST_BYTES_MAX {
+                    return Err(IoError::Invalid);
+                }
+                (*offset, *length, false)
+            }
+            Verb::Prefetch { offset, length } => (*offset, *length, false),
+            Verb::Write { offset, data, .. } => (*offset, Bytes::new(data.len() as u64), true),
+            Verb::Discard { offset, length } | Verb::WriteZeroes { offset, length, .. } => {
+                (*offset, *length, true)
+            }
+        };
+        if writes && disk.read_only {
+            return Err(IoError::NotPermitted);
+        }
+        let aligned = offset.is_multiple_of(SECTOR_BYTES) && length.is_multiple_of(SECTOR_BYTES);
+        let inside = offset
+            .checked_add(length)
+            .is_some_and(|end| end <= disk.size);
+        if aligned && inside && !length.is_zero() {
+            Ok(())
+        } else {
+            Err(IoError::Invalid)
+        }
+    }
+
+    fn start(&mut self, id: RequestId, disk: DiskSlot, verb: Verb) {
+        let stats = self.disk_stats(disk);
+        match verb {
+            Verb::Read { offset, length } => {
+                stats.read_requests += 1;
+                stats.read_bytes += length.get();
+                self.read(id, disk, offset, length, false);
+            }
+            Verb::Prefetch { offset, length } => self.read(id, disk, offset, length, true),
+            Verb::Write { offset, data, fua } => {
+                stats.write_requests += 1;
+                stats.written_bytes += data.len() as u64;
+                let length = Bytes::new(data.len() as u64);
+                self.write(id, disk, offset, length, Change::Data { bytes: data, fua });
+            }
+            Verb::Flush => {
+                stats.flush_requests += 1;
+                self.ports.origin(
+                    Purpose::OriginFlush { request: id, disk },
+                    disk,
+                    OriginVerb::Flush,
+                );
+            }
+            Verb::Discard { offset, length } => {
+                stats.erase_requests += 1;
+                self.write(id, disk, offset, length, Change::Discard);
+            }
+            Verb::WriteZeroes {
+                offset,
+                length,
+                may_unmap,
+                fua,
+            } => {
+                stats.erase_requests += 1;
+                self.write(id, disk, offset, length, Change::Zeroes { may_unmap, fua });
+            }
+        }
+    }
+
+    /// A flash operation has ended.
+    ///
+    /// # Panics
+    /// If it was not issued by this cache, or has ended before.
+    pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
+        self.ports.now = now;
+        let io = self.ports.complete(done.token);
+        let ok = done.result.is_ok();
+        if let Purpose::Hit(hit) = io.purpose {
+            self.hit_done(&hit, done.buf, done.result);
+        } else if let Some(flash) = self.flash.as_mut() {
+            let ports = &mut self.ports;
+            let buf = done.buf.filter(|_| ok);
+            match io.purpose {
+                Purpose::Chunk(id) => flash.chunk_done(ports, id, ok),
+                Purpose::Footer(segment) => flash.footer_done(ports, segment, ok),
+                Purpose::Journal if ok => flash.journal_done(ports),
+                Purpose::Journal => ports
+                    .wakes
+                    .push(Wake::FlashFailed("the journal could not be written")),
+                Purpose::CheckpointPages => flash.checkpoint_pages_done(ports, ok),
+                Purpose::Superblock => flash.superblock_done(ports, ok),
+                Purpose::ReclaimFooter => flash.reclaim_footer_done(ports, buf.as_deref()),
+                Purpose::ReclaimRun { first, count } => {
+                    flash.reclaim_run_done(ports, first, count, buf.as_ref())
+                }
+                Purpose::FlashFlush if ok => {}
+                Purpose::FlashFlush => flash.failed(ports),
+                Purpose::Hit(_)
+                | Purpose::Fill(_)
+                | Purpose::Direct { .. }
+                | Purpose::OriginWrite(_)
+                | Purpose::OriginFlush { .. } => {
+                    panic!("an origin operation ended as a flash operation")
+                }
+            }
+        }
+        self.pump();
+    }
+
+    /// An origin operation has ended.
+    ///
+    /// # Panics
+    /// If it was not issued by this cache, or has ended before.
+    pub fn origin_done(&mut self, done: OriginDone, now: Instant) {
+        self.ports.now = now;
+        let io = self.ports.complete(done.token);
+        match io.purpose {
+            Purpose::Fill(fill) => self.fill_done(fill, done.buf, done.result),
+            Purpose::Direct {
+                read,
+                part,
+                disk,
+                skip,
+                length,
+            } => {
+                let bytes = match (done.result, done.buf) {
+                    (Ok(()), Some(buf)) => Ok(buf.freeze().slice(skip..skip + length)),
+                    (Err(error), _) => Err(error),
+                    (Ok(()), None) => Err(IoError::Failed),
+                };
+                self.direct_done(read, part, disk, bytes);
+            }
+            Purpose::OriginWrite(write) => self.origin_write_done(write, done.result),
+            Purpose::OriginFlush { request, disk } => {
+                self.disk_stats(disk).origin_errors += u64::from(done.result.is_err());
+                self.reply(disk, request, done.result.map(|()| Payload::new()));
+            }
+            other => panic!("a flash operation ended as an origin operation: {other:?}"),
+        }
+        self.pump();
+    }
+
+    /// The answer to [`Effect::Retire`]: whether it is recorded durably.
+    pub fn retired(&mut self, _token: Token, recorded: bool, now: Instant) {
+        self.ports.now = now;
+        self.retirement_recorded(recorded);
+        self.pump();
+    }
+
+    /// The operator asks. Exactly one [`Effect::ControlDone`] with the same id follows.
+    pub fn control(&mut self, id: ControlId, command: Command, now: Instant) {
+        self.ports.now = now;
+        self.start_command(id, command);
+        self.pump();
+    }
+
+    /// Time has passed: does what [`Cache::next_deadline`] announced.
+    pub fn tick(&mut self, now: Instant) {
+        self.ports.now = now;
+        if self.ports.next_tick().is_none_or(|due| now < due) {
+            return;
+        }
+        self.ports.clear_tick();
+        if let Some(flash) = self.flash.as_mut() {
+            flash.tick(&mut self.ports);
+        }
+        self.watch_flash();
+        self.pump();
+    }
+
+    /// When [`Cache::tick`] should be called next; none if nothing waits for time.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.ports
+            .next_tick()
+            .map(|due| due.min(self.ports.now + TICK_MAX))
+    }
+
+    /// Moves what is to be done to the end of `into`, in order.
+    pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
+        into.append(&mut self.ports.effects);
+    }
+
+    fn pump(&mut self) {
+        loop {
+            if let Some(flash) = self.flash.as_mut() {
+                flash.pump(&mut self.ports);
+            }
+            let progress = self.step_jobs();
+            if self.ports.wakes.is_empty() && !progress {
+                return;
+            }
+            for wake in std::mem::take(&mut self.ports.wakes) {
+                match wake {
+                    Wake::Write(write) => self.send_to_origin(write),
+                    Wake::FlashFailed(reason) => self.fail_flash(reason),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn reply(
+        &mut self,
+        disk: DiskSlot,
+        request: RequestId,
+        result: Result<Payload, IoError>,
+    ) {
+        let disk = self.disks[disk.index()]
+            .as_mut()
+            .expect("a disk with requests stays attached");
+        disk.in_flight = disk
+            .in_flight
+            .checked_sub(1)
+            .expect("each request was counted");
+        self.ports.effects.push(Effect::Reply { request, result });
+    }
+
+    pub(crate) fn disk_size(&self, disk: DiskSlot) -> u64 {
+        self.disks[disk.index()]
+            .as_ref()
+            .map_or(0, |disk| disk.size.get())
+    }
+
+    /// Where the whole blocks of a disk end: a last part of a block is never cached.
+    pub(crate) fn cached_end(&self, disk: DiskSlot) -> u64 {
+        self.disk_size(disk) / BLOCK_BYTES * BLOCK_BYTES
+    }
+
+    pub(crate) fn policy(&self, disk: DiskSlot) -> WritePolicy {
+        self.disks[disk.index()]
+            .as_ref()
+            .map_or(WritePolicy::Around, |disk| disk.policy)
+    }
+
+    pub(crate) fn disk_stats(&mut self, disk: DiskSlot) -> &mut DiskStats {
+        &mut self.disk_stats[disk.index()]
+    }
+
+    /// Counters since the cache was opened.
+    pub fn stats(&self) -> &Stats {
+        &self.ports.stats
+    }
+
+    /// Counters of a disk since it was attached; none if it is not.
+    pub fn stats_of(&self, disk: DiskSlot) -> Option<DiskStats> {
+        self.disks[disk.index()].as_ref()?;
+        let cached = self
+            .flash
+            .as_ref()
+            .map_or(0, |flash| flash.cached_blocks[disk.index()]);
+        Some(DiskStats {
+            cached_blocks: cached,
+            ..self.disk_stats[disk.index()]
+        })
+    }
+
+    /// The write policy of an attached disk.
+    pub fn policy_of(&self, disk: DiskSlot) -> Option<WritePolicy> {
+        Some(self.disks[disk.index()].as_ref()?.policy)
+    }
+
+    /// Requests of a disk that are not answered yet.
+    pub fn in_flight(&self, disk: DiskSlot) -> u32 {
+        self.disks[disk.index()]
+            .as_ref()
+            .map_or(0, |disk| disk.in_flight)
+    }
+
+    /// What the cache is like now.
+    pub fn status(&self) -> Status {
+        Status::of(self)
+    }
+
+    /// Asserts the invariants that can be seen from inside; walks the whole index.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn self_check(&self) {
+        let Some(flash) = &self.flash else { return };
+        flash.index.self_check();
+        flash.self_check();
+    }
+}

@@ -1,0 +1,196 @@
+//! Checkpoints: the disk and segment tables written out, so that the journal can start anew.
+//!
+//! Pages are encoded and written step by step while the cache goes on. That is right because
+//! the journal is replayed from the checkpoint's start: entries that a page already contains
+//! change nothing when they are applied again. A page may even contain the effect of an entry
+//! that is not durable yet, since only entries that are true at once are put into the table
+//! when they are queued (trusting, opening); those that undo something are put there when they
+//! are durable.
+//!
+//! The superblock completes the checkpoint. Until then the previous one counts.
+
+use crate::flash::Flash;
+use crate::limits::CHECKPOINT_STEP_PAGES;
+use crate::ports::{Ports, Purpose, Wake};
+use flash_format::{CheckpointPage, PAGE_BYTES, SegmentIndex, Superblock};
+
+struct Running {
+    number: u64,
+    area: u8,
+    replay_from: u64,
+    next_page: u64,
+    clean: bool,
+    /// A write is on its way.
+    busy: bool,
+}
+
+/// The latest checkpoint, and the one being written.
+pub(crate) struct Checkpoint {
+    complete: u64,
+    area: u8,
+    superblock_sequence: u64,
+    wanted: bool,
+    wanted_clean: bool,
+    running: Option<Running>,
+}
+
+impl Checkpoint {
+    /// After recovery: checkpoint `complete` is in `area`.
+    pub(crate) fn new(complete: u64, area: u8, superblock_sequence: u64) -> Self {
+        Self {
+            complete,
+            area,
+            superblock_sequence,
+            wanted: false,
+            wanted_clean: false,
+            running: None,
+        }
+    }
+
+    /// Asks for a checkpoint of the tables as they are now. Returns its number.
+    pub(crate) fn want(&mut self) -> u64 {
+        self.wanted = true;
+        self.complete + 1 + u64::from(self.running.is_some())
+    }
+
+    /// Asks for the last checkpoint before a clean stop.
+    pub(crate) fn want_clean(&mut self) -> u64 {
+        self.wanted_clean = true;
+        self.want()
+    }
+
+    /// Number of the latest complete checkpoint.
+    pub(crate) fn complete(&self) -> u64 {
+        self.complete
+    }
+}
+
+impl Flash {
+    pub(crate) fn pump_checkpoint(&mut self, ports: &mut Ports) {
+        let wanted = self.checkpoint.wanted || self.journal.wants_checkpoint();
+        if self.checkpoint.running.is_none() && wanted {
+            self.checkpoint.wanted = false;
+            self.checkpoint.running = Some(Running {
+                number: self.checkpoint.complete + 1,
+                area: 1 - self.checkpoint.area,
+                replay_from: self.journal.checkpoint_start(),
+                next_page: 0,
+                clean: std::mem::take(&mut self.checkpoint.wanted_clean),
+                busy: false,
+            });
+        }
+        if self
+            .checkpoint
+            .running
+            .as_ref()
+            .is_some_and(|running| !running.busy)
+        {
+            self.write_checkpoint_step(ports);
+        }
+    }
+
+    fn write_checkpoint_step(&mut self, ports: &mut Ports) {
+        let total = self.geometry.checkpoint_pages();
+        let running = self
+            .checkpoint
+            .running
+            .as_mut()
+            .expect("a checkpoint is running");
+        running.busy = true;
+        let (first, number, area) = (running.next_page, running.number, running.area);
+        ports.wake_at(ports.now + self.config.flash_timeout);
+        if first == total {
+            self.write_superblock(ports);
+            return;
+        }
+        let count = (total - first).min(CHECKPOINT_STEP_PAGES);
+        running.next_page = first + count;
+        let bytes = usize::try_from(count).expect("at most 64") * PAGE_BYTES;
+        let mut buf = ports.pool.take(bytes);
+        for (page, to) in (first..).zip(buf[..bytes].chunks_exact_mut(PAGE_BYTES)) {
+            let encoded =
+                self.checkpoint_page(page)
+                    .encode(&self.geometry, self.uuid, number, page);
+            to.copy_from_slice(&encoded);
+        }
+        ports.stats.flash_written.checkpoint += bytes as u64;
+        let offset = self.geometry.checkpoint_page_offset(area, first);
+        ports.flash_write(
+            Purpose::CheckpointPages,
+            offset,
+            buf.freeze().slice(0..bytes),
+            true,
+        );
+    }
+
+    fn checkpoint_page(&self, page: u64) -> CheckpointPage {
+        match CheckpointPage::disks_of(page) {
+            Some(slots) => CheckpointPage::Disks(self.disks[slots].to_vec()),
+            None => {
+                let segments = CheckpointPage::segments_of(&self.geometry, page);
+                CheckpointPage::Segments(
+                    segments
+                        .map(|n| self.table.entry(SegmentIndex::new(n)))
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    fn write_superblock(&mut self, ports: &mut Ports) {
+        let running = self
+            .checkpoint
+            .running
+            .as_ref()
+            .expect("a checkpoint is running");
+        // With entries queued the stop would not be clean: then it is an ordinary checkpoint.
+        let clean = running.clean && self.journal.is_idle();
+        let superblock = Superblock {
+            uuid: self.uuid,
+            sequence: self.checkpoint.superblock_sequence + 1,
+            geometry: self.geometry,
+            incarnation: self.incarnation,
+            checkpoint: running.number,
+            checkpoint_area: running.area,
+            replay_from: running.replay_from,
+            clean_end: clean.then(|| self.journal.next_sequence()),
+        };
+        self.checkpoint.superblock_sequence = superblock.sequence;
+        ports.stats.flash_written.checkpoint += PAGE_BYTES as u64;
+        let page = ports.pool.copy_of(&superblock.encode());
+        ports.flash_write(Purpose::Superblock, superblock.offset(), page, true);
+    }
+
+    /// Pages of the running checkpoint are durable, or have failed to be.
+    pub(crate) fn checkpoint_pages_done(&mut self, ports: &mut Ports, written: bool) {
+        if !written {
+            self.checkpoint_failed(ports);
+        } else if let Some(running) = &mut self.checkpoint.running {
+            running.busy = false;
+        }
+    }
+
+    /// The superblock of the running checkpoint is durable, or has failed to be.
+    pub(crate) fn superblock_done(&mut self, ports: &mut Ports, written: bool) {
+        if !written {
+            self.checkpoint_failed(ports);
+            return;
+        }
+        let running = self
+            .checkpoint
+            .running
+            .take()
+            .expect("a checkpoint was running");
+        self.checkpoint.complete = running.number;
+        self.checkpoint.area = running.area;
+        self.journal.truncate(running.replay_from);
+        ports.stats.checkpoints += 1;
+    }
+
+    fn checkpoint_failed(&mut self, ports: &mut Ports) {
+        ports.stats.flash_errors += 1;
+        ports
+            .wakes
+            .push(Wake::FlashFailed("a checkpoint could not be written"));
+    }
+}

@@ -1,0 +1,284 @@
+//! Everything about the blocks on flash: where they are, how they get there and leave again.
+//!
+//! ```text
+//!            append               chunk written         journal commit
+//!  fill ───► open chunk ────────► slots on flash ─────► slots trusted
+//!  rewrite      │ (RAM)               │ rest untrusted, trust_delay later ─┘
+//!  survivor ◄── reclaim ◄─ closed segment ◄─ footer ◄─ segment full
+//! ```
+//!
+//! Invariants, checked by [`Flash::self_check`]:
+//!
+//! - A slot that may be trusted on flash is in the index, or a write in flight is waiting for
+//!   it to be distrusted, or its segment is about to be freed. So whoever changes a block at
+//!   the origin knows every copy that a recovery could find.
+//! - A block has one entry in the index, and at most one trusted slot outside of a reclaim.
+//! - A segment's `live` is the number of index entries that point into it.
+
+use crate::api::Config;
+use crate::append::Chunk;
+use crate::checkpoint::Checkpoint;
+use crate::index::Index;
+use crate::journal::{Journal, Queued, Ticket};
+use crate::limits::FLASH_FAILURES_MAX;
+use crate::ports::{Hit, Ports, Purpose, Wake};
+use crate::reclaim::Reclaiming;
+use crate::rest::Resting;
+use crate::streams::Streams;
+use crate::table::Table;
+use crate::writes::WriteId;
+use block_io::Slice;
+use flash_format::{DiskEntry, Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
+use policy::replacement::Replacement;
+use slab::Slab;
+use std::collections::VecDeque;
+use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Set};
+
+/// Where a block is.
+pub(crate) enum Location {
+    /// On flash, in this slot.
+    Flash(FlashSlot),
+    /// On its way to flash: here are its bytes.
+    Memory(Slice),
+    /// Not in the cache.
+    Nowhere,
+}
+
+/// The flash side of a cache.
+pub(crate) struct Flash {
+    pub(crate) config: Config,
+    pub(crate) geometry: Geometry,
+    pub(crate) uuid: u128,
+    pub(crate) incarnation: u64,
+    pub(crate) index: Index,
+    /// crc32c of the block in each slot.
+    pub(crate) checksums: Vec<u32>,
+    pub(crate) table: Table,
+    pub(crate) journal: Journal,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) disks: Vec<Option<DiskEntry>>,
+    pub(crate) cached_blocks: Vec<u64>,
+    pub(crate) streams: Streams,
+    pub(crate) chunks: Slab<Chunk>,
+    /// Bytes of blocks in chunks that are open or on their way.
+    pub(crate) buffered_bytes: usize,
+    pub(crate) resting: Resting,
+    pub(crate) replacement: Box<dyn Replacement<SegmentIndex>>,
+    pub(crate) reclaiming: Option<Reclaiming>,
+    /// Disks to which nothing is admitted: they are being dropped or detached.
+    pub(crate) closed_to: Set<DiskSlot>,
+    /// Nothing is admitted any more: the cache is stopping.
+    pub(crate) stopping: bool,
+    /// Writes that wait until what they distrust is durable, in order of their tickets.
+    pub(crate) waiting_writes: VecDeque<(Ticket, WriteId)>,
+    /// Blocks whose slots are being distrusted because they are bad; forgotten when that is
+    /// durable.
+    pub(crate) bad: VecDeque<(Ticket, DiskSlot, BlockIndex, FlashSlot)>,
+    /// Flash operations that failed since the last one that succeeded.
+    pub(crate) failures: u32,
+}
+
+impl Flash {
+    /// Where a block is; marks it as referenced.
+    pub(crate) fn locate(&mut self, ports: &Ports, disk: DiskSlot, block: BlockIndex) -> Location {
+        let Some(slot) = self.index.get_and_touch(disk, block) else {
+            return Location::Nowhere;
+        };
+        if self.table.of_slot(slot).writes > 0 {
+            if let Some(bytes) = self.in_memory(ports, slot) {
+                return Location::Memory(bytes);
+            }
+        } else if self.streams.holds(self.geometry.segment_of(slot)) {
+            if let Some(bytes) = self.in_open_chunk(ports, slot) {
+                return Location::Memory(bytes);
+            }
+        }
+        Location::Flash(slot)
+    }
+
+    /// Reads a run of slots for a guest.
+    pub(crate) fn read_hit(&mut self, ports: &mut Ports, hit: Hit) {
+        self.table.of_slot(hit.slot).readers += 1;
+        ports.wake_at(ports.now + self.config.flash_timeout);
+        let length = hit.count as usize * PAGE_BYTES;
+        ports.stats.flash_read_bytes += length as u64;
+        let offset = self.geometry.slot_offset(hit.slot);
+        ports.flash_read(Purpose::Hit(hit), offset, length);
+    }
+
+    /// A read for a guest has come back: whether each of its blocks is what was written.
+    pub(crate) fn verify_hit(&mut self, ports: &mut Ports, hit: &Hit, bytes: &[u8]) -> bool {
+        let mut whole = true;
+        for (i, page) in (0..hit.count).zip(bytes.chunks_exact(PAGE_BYTES)) {
+            let slot = hit.slot.advance(i);
+            if checksum(page) != self.checksums[slot.index()] {
+                whole = false;
+                ports.stats.checksum_mismatches += 1;
+                self.condemn(ports, hit.disk, hit.first.advance(u64::from(i)), slot);
+            }
+        }
+        whole
+    }
+
+    /// A guest's read from this slot has ended.
+    pub(crate) fn unpin(&mut self, slot: FlashSlot) {
+        let segment = self.geometry.segment_of(slot);
+        let readers = &mut self.table.get_mut(segment).readers;
+        *readers = readers.checked_sub(1).expect("each read was counted");
+        self.table.free_if_drained(segment);
+    }
+
+    /// Gives up a slot whose content is wrong. If it is trusted, the block stays in the index
+    /// until that is durably undone, so that a write to it still knows.
+    fn condemn(&mut self, ports: &mut Ports, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) {
+        if self.index.get(disk, block) != Some(slot) || self.bad.iter().any(|bad| bad.3 == slot) {
+            return;
+        }
+        if self.table.is_trusted(slot) {
+            let ticket = self.distrust(ports, slot, 1);
+            self.bad.push_back((ticket, disk, block, slot));
+        } else {
+            self.forget(disk, block);
+        }
+    }
+
+    /// Removes a block from the index. Returns the slot that it was in.
+    pub(crate) fn forget(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+        let slot = self.index.remove(disk, block)?;
+        self.uncount(disk, slot);
+        Some(slot)
+    }
+
+    pub(crate) fn forget_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> bool {
+        let removed = self.index.remove_if(disk, block, slot);
+        if removed {
+            self.uncount(disk, slot);
+        }
+        removed
+    }
+
+    pub(crate) fn uncount(&mut self, disk: DiskSlot, slot: FlashSlot) {
+        let live = &mut self.table.of_slot(slot).live;
+        *live = live.checked_sub(1).expect("each entry was counted");
+        self.cached_blocks[disk.index()] -= 1;
+    }
+
+    /// Queues the entry that trusts these slots.
+    pub(crate) fn trust(&mut self, ports: &mut Ports, first: FlashSlot, count: u32) {
+        self.table.set_trusted(first, count);
+        self.queue(ports, JournalEntry::Trust { first, count }, first);
+    }
+
+    /// Queues the entry that distrusts these slots; urgent if somebody will wait for it.
+    pub(crate) fn distrust(&mut self, ports: &mut Ports, first: FlashSlot, count: u32) -> Ticket {
+        self.queue(ports, JournalEntry::Distrust { first, count }, first)
+    }
+
+    fn queue(&mut self, ports: &mut Ports, entry: JournalEntry, slot: FlashSlot) -> Ticket {
+        let generation = self.table.of_slot(slot).generation;
+        ports.wake_at(ports.now + self.config.write_delay);
+        self.journal.push(entry, generation, ports.now)
+    }
+
+    /// Starts what can be started: a commit, a checkpoint, a reclaim.
+    pub(crate) fn pump(&mut self, ports: &mut Ports) {
+        self.pump_reclaim(ports);
+        self.pump_checkpoint(ports);
+        self.pump_journal(ports);
+    }
+
+    fn pump_journal(&mut self, ports: &mut Ports) {
+        let Some(batch) = self.journal.start_batch(ports.now, self.config.write_delay) else {
+            return;
+        };
+        let bytes = batch.pages.len() * PAGE_BYTES;
+        let mut buf = ports.pool.take(bytes);
+        for (page, to) in batch.pages.iter().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
+            to.copy_from_slice(&page.encode(self.uuid));
+        }
+        ports.stats.flash_written.journal += bytes as u64;
+        ports.wake_at(ports.now + self.config.flash_timeout);
+        let offset = self.geometry.journal_page_offset(batch.first_sequence);
+        ports.flash_write(Purpose::Journal, offset, buf.freeze().slice(0..bytes), true);
+    }
+
+    /// A batch of the journal is durable: what waited for it goes on.
+    pub(crate) fn journal_done(&mut self, ports: &mut Ports) {
+        ports.stats.journal_commits += 1;
+        for Queued { entry, generation } in self.journal.batch_durable() {
+            if let JournalEntry::Distrust { first, count } = entry {
+                // The slot may have been freed and used again since: then the bit is another block's.
+                if self.table.of_slot(first).generation == generation {
+                    self.table.clear_trusted(first, count);
+                }
+            }
+        }
+        let durable = self.journal.durable();
+        while let Some((_, disk, block, slot)) = self.bad.pop_front_if(|bad| bad.0 <= durable) {
+            self.forget_if(disk, block, slot);
+        }
+        while let Some((_, write)) = self
+            .waiting_writes
+            .pop_front_if(|waiting| waiting.0 <= durable)
+        {
+            ports.wakes.push(Wake::Write(write));
+        }
+    }
+
+    /// Counts a failed flash operation.
+    pub(crate) fn failed(&mut self, ports: &mut Ports) {
+        ports.stats.flash_errors += 1;
+        self.failures += 1;
+        if self.failures >= FLASH_FAILURES_MAX {
+            ports
+                .wakes
+                .push(Wake::FlashFailed("too many flash operations failed"));
+        }
+    }
+
+    /// What waits for time.
+    pub(crate) fn tick(&mut self, ports: &mut Ports) {
+        self.tick_streams(ports);
+        self.tick_resting(ports);
+        if let Some(due) = self.journal.due(self.config.write_delay) {
+            ports.wake_at(due.max(ports.now));
+        }
+    }
+
+    /// Bytes of memory, all in.
+    pub(crate) fn memory_bytes(&self) -> Bytes {
+        let bytes = self.index.bytes()
+            + self.checksums.capacity() * size_of::<u32>()
+            + self.table.bytes()
+            + self.resting.bytes()
+            + self.disks.capacity() * size_of::<Option<DiskEntry>>();
+        Bytes::new(bytes as u64)
+    }
+
+    /// Asserts the invariants; walks the whole index.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub(crate) fn self_check(&self) {
+        let mut live = vec![0_u32; self.geometry.segment_count() as usize];
+        let mut cached = vec![0_u64; DiskSlot::COUNT];
+        for entry in self.index.iter() {
+            let segment = self.geometry.segment_of(entry.slot);
+            live[segment.index()] += 1;
+            cached[entry.disk.index()] += 1;
+            assert_eq!(
+                self.table.get(segment).disk,
+                entry.disk,
+                "a block lies in a segment of its disk"
+            );
+        }
+        for (index, segment) in self.table.iter() {
+            assert_eq!(
+                segment.live,
+                live[index.index()],
+                "live entries of {index:?}"
+            );
+        }
+        assert_eq!(cached, self.cached_blocks, "cached blocks by disk");
+    }
+}

@@ -1,0 +1,454 @@
+//! What the operator asks, step by step: attach, detach, drop, stop. Each job looks whether it
+//! can go on whenever something has happened.
+
+use crate::api::{
+    Command, ControlError, ControlId, ControlOutcome, DropReason, Effect, WritePolicy,
+};
+use crate::cache::{Cache, Disk};
+use crate::flash::Flash;
+use crate::journal::Ticket;
+use crate::ports::Ports;
+use crate::table::Phase;
+use flash_format::{DISK_BYTES_MAX, DiskEntry, SegmentIndex};
+use units::{Bytes, DiskId, DiskSlot, SECTOR_BYTES};
+
+/// A disk that is about to be attached.
+#[derive(Clone, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) slot: DiskSlot,
+    id: DiskId,
+    name: String,
+    disk: Disk,
+    dropped: Option<DropReason>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Attach(Newcomer),
+    Detach {
+        disk: DiskSlot,
+        fingerprint: Option<u128>,
+    },
+    Drop {
+        disk: DiskSlot,
+    },
+    Stop,
+}
+
+impl Kind {
+    /// The disk that the job is about; none for all.
+    fn disk(&self) -> Option<DiskSlot> {
+        match self {
+            Self::Attach(newcomer) => Some(newcomer.slot),
+            Self::Detach { disk, .. } | Self::Drop { disk } => Some(*disk),
+            Self::Stop => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Start,
+    /// Streams are closed; their chunks and footers are on their way.
+    Written,
+    /// The entries of this ticket are on their way.
+    Committed(Ticket, Vec<SegmentIndex>),
+    /// This checkpoint is on its way.
+    Checkpoint(u64),
+    Done,
+}
+
+#[derive(Debug)]
+pub(crate) struct Job {
+    id: ControlId,
+    kind: Kind,
+    step: Step,
+}
+
+impl Cache {
+    pub(crate) fn start_command(&mut self, id: ControlId, command: Command) {
+        let kind = match command {
+            Command::Attach {
+                disk,
+                name,
+                size,
+                policy,
+                read_only,
+                fingerprint,
+            } => self
+                .prepare_attach(
+                    disk,
+                    name,
+                    Disk {
+                        size,
+                        policy,
+                        read_only,
+                        in_flight: 0,
+                    },
+                    fingerprint,
+                )
+                .map(Kind::Attach),
+            Command::Detach { disk, fingerprint } => self
+                .idle_disk(disk)
+                .map(|()| Kind::Detach { disk, fingerprint }),
+            Command::Drop { disk } => self.attached(disk).map(|_| Kind::Drop { disk }),
+            Command::SetPolicy { disk, policy } => {
+                let result = self.set_policy(disk, policy).map(|()| ControlOutcome::Done);
+                self.ports.effects.push(Effect::ControlDone { id, result });
+                return;
+            }
+            Command::Stop => Ok(Kind::Stop),
+        };
+        let kind = kind.and_then(|kind| {
+            if self.has_job_for(&kind) {
+                Err(ControlError::Busy)
+            } else {
+                Ok(kind)
+            }
+        });
+        match kind {
+            Ok(kind) => self.jobs.push(Job {
+                id,
+                kind,
+                step: Step::Start,
+            }),
+            Err(error) => self.ports.effects.push(Effect::ControlDone {
+                id,
+                result: Err(error),
+            }),
+        }
+        if self.flash.is_none() {
+            self.end_jobs_without_flash();
+        }
+    }
+
+    fn attached(&self, disk: DiskSlot) -> Result<&Disk, ControlError> {
+        self.disks[disk.index()]
+            .as_ref()
+            .ok_or(ControlError::NotAttached)
+    }
+
+    fn idle_disk(&self, disk: DiskSlot) -> Result<(), ControlError> {
+        if self.attached(disk)?.in_flight > 0 {
+            Err(ControlError::Busy)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn set_policy(&mut self, disk: DiskSlot, policy: WritePolicy) -> Result<(), ControlError> {
+        let disk = self.disks[disk.index()]
+            .as_mut()
+            .ok_or(ControlError::NotAttached)?;
+        disk.policy = policy;
+        Ok(())
+    }
+
+    fn prepare_attach(
+        &self,
+        id: DiskId,
+        name: String,
+        disk: Disk,
+        fingerprint: Option<u128>,
+    ) -> Result<Newcomer, ControlError> {
+        if !disk.size.is_multiple_of(SECTOR_BYTES) || disk.size > DISK_BYTES_MAX {
+            return Err(ControlError::UnsupportedSize);
+        }
+        let mut dropped = None;
+        let slot = match &self.flash {
+            None => self.bypassed_slot(id)?,
+            Some(flash) => match flash.slot_of(id) {
+                Some(slot) if self.taken(slot) => return Err(ControlError::AlreadyAttached),
+                Some(slot) => {
+                    dropped = flash.why_drop(slot, disk.size, fingerprint);
+                    slot
+                }
+                None => flash
+                    .vacant_slot(|slot| self.taken(slot))
+                    .ok_or(ControlError::TooManyDisks)?,
+            },
+        };
+        Ok(Newcomer {
+            slot,
+            id,
+            name,
+            disk,
+            dropped,
+        })
+    }
+
+    fn bypassed_slot(&self, id: DiskId) -> Result<DiskSlot, ControlError> {
+        if self.bypassed_ids.values().any(|other| *other == id) {
+            return Err(ControlError::AlreadyAttached);
+        }
+        slots()
+            .find(|slot| !self.taken(*slot))
+            .ok_or(ControlError::TooManyDisks)
+    }
+
+    /// Whether another job about the same disk is under way.
+    fn has_job_for(&self, kind: &Kind) -> bool {
+        kind.disk()
+            .is_some_and(|disk| self.jobs.iter().any(|job| job.kind.disk() == Some(disk)))
+    }
+
+    /// Whether a slot is attached or about to be.
+    fn taken(&self, slot: DiskSlot) -> bool {
+        let coming =
+            |job: &Job| matches!(&job.kind, Kind::Attach(newcomer) if newcomer.slot == slot);
+        self.disks[slot.index()].is_some() || self.jobs.iter().any(coming)
+    }
+
+    /// Lets every job go as far as it can. True if one ended.
+    pub(crate) fn step_jobs(&mut self) -> bool {
+        if self.jobs.is_empty() {
+            return false;
+        }
+        let Some(mut flash) = self.flash.take() else {
+            return false;
+        };
+        let mut jobs = std::mem::take(&mut self.jobs);
+        for job in &mut jobs {
+            loop {
+                let before = std::mem::discriminant(&job.step);
+                job.step(&mut flash, &mut self.ports);
+                if std::mem::discriminant(&job.step) == before {
+                    break;
+                }
+            }
+        }
+        self.flash = Some(flash);
+        let (done, waiting) = jobs
+            .into_iter()
+            .partition(|job| matches!(job.step, Step::Done));
+        self.jobs = waiting;
+        let done: Vec<Job> = done;
+        let ended = !done.is_empty();
+        for job in done {
+            self.end_job(job);
+        }
+        ended
+    }
+
+    /// Without a flash there is nothing to wait for.
+    pub(crate) fn end_jobs_without_flash(&mut self) {
+        for job in std::mem::take(&mut self.jobs) {
+            self.end_job(job);
+        }
+    }
+
+    fn end_job(&mut self, job: Job) {
+        let outcome = match job.kind {
+            Kind::Attach(newcomer) => self.end_attach(newcomer),
+            Kind::Detach { disk, .. } => {
+                self.disks[disk.index()] = None;
+                self.bypassed_ids.remove(&disk);
+                ControlOutcome::Done
+            }
+            Kind::Drop { .. } | Kind::Stop => ControlOutcome::Done,
+        };
+        self.ports.effects.push(Effect::ControlDone {
+            id: job.id,
+            result: Ok(outcome),
+        });
+    }
+
+    fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
+        let warm_blocks = match &self.flash {
+            Some(flash) => flash.cached_blocks[newcomer.slot.index()],
+            None => 0,
+        };
+        self.bypassed_ids.insert(newcomer.slot, newcomer.id);
+        self.disks[newcomer.slot.index()] = Some(newcomer.disk);
+        self.disk_stats[newcomer.slot.index()] = crate::stats::DiskStats::default();
+        ControlOutcome::Attached {
+            disk: newcomer.slot,
+            warm_blocks,
+            dropped: newcomer.dropped,
+        }
+    }
+}
+
+impl Job {
+    fn step(&mut self, flash: &mut Flash, ports: &mut Ports) {
+        self.step = match std::mem::replace(&mut self.step, Step::Done) {
+            Step::Start => self.start(flash, ports),
+            Step::Written if flash.writes_of(self.disk()) || flash.reclaims(self.disk()) => {
+                Step::Written
+            }
+            Step::Written => self.commit(flash, ports),
+            Step::Committed(ticket, segments) if flash.journal.durable() < ticket => {
+                Step::Committed(ticket, segments)
+            }
+            Step::Committed(_, segments) => self.committed(flash, &segments),
+            Step::Checkpoint(number) if flash.checkpoint.complete() < number => {
+                Step::Checkpoint(number)
+            }
+            Step::Checkpoint(_) | Step::Done => Step::Done,
+        };
+    }
+
+    fn disk(&self) -> Option<DiskSlot> {
+        self.kind.disk()
+    }
+
+    fn start(&self, flash: &mut Flash, ports: &mut Ports) -> Step {
+        match &self.kind {
+            Kind::Attach(newcomer) if newcomer.dropped.is_none() => flash.enter(newcomer),
+            Kind::Attach(_) | Kind::Detach { .. } | Kind::Drop { .. } => {
+                flash.close_streams(ports, self.disk());
+                if let Some(disk) = self.disk() {
+                    flash.closed_to.insert(disk);
+                }
+                Step::Written
+            }
+            Kind::Stop => {
+                flash.close_streams(ports, None);
+                flash.stopping = true;
+                Step::Written
+            }
+        }
+    }
+
+    /// Everything is on flash: queues what the job changes.
+    fn commit(&self, flash: &mut Flash, ports: &mut Ports) -> Step {
+        let mut segments = Vec::new();
+        match &self.kind {
+            Kind::Attach(_) | Kind::Drop { .. } => {
+                segments = flash.free_segments_of(ports, self.disk())
+            }
+            Kind::Detach { .. } | Kind::Stop => flash.trust_resting(ports, self.disk()),
+        }
+        flash.journal.hurry();
+        Step::Committed(flash.journal.last(), segments)
+    }
+
+    /// What the job changed is durable.
+    fn committed(&self, flash: &mut Flash, segments: &[SegmentIndex]) -> Step {
+        if let Some(disk) = self.disk() {
+            flash.closed_to.remove(&disk);
+        }
+        match &self.kind {
+            Kind::Attach(newcomer) => {
+                flash.release_segments(newcomer.slot, segments);
+                flash.enter(newcomer)
+            }
+            Kind::Drop { disk } => {
+                flash.release_segments(*disk, segments);
+                Step::Done
+            }
+            Kind::Detach { disk, fingerprint } => {
+                if let Some(entry) = &mut flash.disks[disk.index()] {
+                    entry.fingerprint = *fingerprint;
+                }
+                Step::Checkpoint(flash.checkpoint.want())
+            }
+            Kind::Stop if flash.journal.is_idle() => {
+                Step::Checkpoint(flash.checkpoint.want_clean())
+            }
+            // Something was queued meanwhile: once more.
+            Kind::Stop => {
+                flash.journal.hurry();
+                Step::Committed(flash.journal.last(), Vec::new())
+            }
+        }
+    }
+}
+
+impl Flash {
+    fn slot_of(&self, id: DiskId) -> Option<DiskSlot> {
+        slots().find(|slot| {
+            self.disks[slot.index()]
+                .as_ref()
+                .is_some_and(|entry| entry.id == id)
+        })
+    }
+
+    /// A slot that no disk has, or else one whose disk is not attached and has nothing here.
+    fn vacant_slot(&self, taken: impl Fn(DiskSlot) -> bool) -> Option<DiskSlot> {
+        let empty = |slot: &DiskSlot| {
+            !self
+                .table
+                .iter()
+                .any(|(_, segment)| segment.disk == *slot && segment.phase != Phase::Free)
+        };
+        slots()
+            .find(|slot| self.disks[slot.index()].is_none() && !taken(*slot))
+            .or_else(|| slots().find(|slot| !taken(*slot) && empty(slot)))
+    }
+
+    fn why_drop(
+        &self,
+        slot: DiskSlot,
+        size: Bytes,
+        fingerprint: Option<u128>,
+    ) -> Option<DropReason> {
+        let entry = self.disks[slot.index()].as_ref()?;
+        if entry.size != size {
+            return Some(DropReason::SizeChanged);
+        }
+        match (entry.fingerprint, fingerprint) {
+            (Some(then), Some(now)) if then != now => Some(DropReason::OriginChanged),
+            _ => None,
+        }
+    }
+
+    /// Enters a disk into the table; it is served when that is durable.
+    fn enter(&mut self, newcomer: &Newcomer) -> Step {
+        self.disks[newcomer.slot.index()] = Some(DiskEntry {
+            id: newcomer.id,
+            name: newcomer.name.clone(),
+            size: newcomer.disk.size,
+            fingerprint: None,
+        });
+        Step::Checkpoint(self.checkpoint.want())
+    }
+
+    fn close_streams(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) {
+        for key in self.streams.keys() {
+            if disk.is_none_or(|disk| disk == key.disk) {
+                self.close_stream(ports, key);
+            }
+        }
+    }
+
+    fn writes_of(&self, disk: Option<DiskSlot>) -> bool {
+        let of = |slot| disk.is_none_or(|disk| disk == slot);
+        self.table
+            .iter()
+            .any(|(_, segment)| of(segment.disk) && segment.writes > 0)
+    }
+
+    fn reclaims(&self, disk: Option<DiskSlot>) -> bool {
+        let of = |slot| disk.is_none_or(|disk| disk == slot);
+        self.reclaiming
+            .as_ref()
+            .is_some_and(|reclaiming| of(reclaiming.disk()))
+    }
+
+    /// Queues the entries that free every segment of a disk.
+    fn free_segments_of(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) -> Vec<SegmentIndex> {
+        let of = |slot| disk == Some(slot);
+        let closed = self
+            .table
+            .iter()
+            .filter(|(_, segment)| of(segment.disk) && segment.phase == Phase::Closed);
+        let segments: Vec<SegmentIndex> = closed.map(|(index, _)| index).collect();
+        for segment in &segments {
+            self.table.set_phase(*segment, Phase::Reclaiming);
+            self.push_free(ports, *segment);
+        }
+        segments
+    }
+
+    fn release_segments(&mut self, disk: DiskSlot, segments: &[SegmentIndex]) {
+        self.forget_disk(disk);
+        for segment in segments {
+            self.table.release(*segment);
+        }
+    }
+}
+
+fn slots() -> impl Iterator<Item = DiskSlot> {
+    (0..).take(DiskSlot::COUNT).map(DiskSlot::new)
+}

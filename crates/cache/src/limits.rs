@@ -1,0 +1,49 @@
+//! Bounds of the cache, each with its reason.
+
+use units::{Bytes, Duration};
+
+/// Blocks that one flash or origin read covers at most: 1 MiB keeps large requests large and
+/// a single buffer modest.
+pub(crate) const RUN_BLOCKS_MAX: u64 = 256;
+
+/// Blocks of a discard or write-zeroes that are handled in one step, so that a request for
+/// gigabytes never holds up another disk: 65,536 index probes take a few milliseconds.
+pub(crate) const ERASE_BLOCKS_MAX: u64 = 65_536;
+
+/// Flash operations that may fail one after the other before the flash is given up: a medium
+/// that fails this often only costs time.
+pub(crate) const FLASH_FAILURES_MAX: u32 = 8;
+
+/// Journal entries that make a commit worth its page at once.
+pub(crate) const JOURNAL_EAGER_ENTRIES: usize = flash_format::JOURNAL_ENTRIES_PER_PAGE;
+
+/// Pages of one journal write: 256 KiB.
+pub(crate) const JOURNAL_BATCH_PAGES_MAX: u64 = 64;
+
+/// Pages of one checkpoint write: 256 KiB.
+pub(crate) const CHECKPOINT_STEP_PAGES: u64 = 64;
+
+/// Rewritten blocks that may rest untrusted, as a share of all slots: one in 256, so that a
+/// crash costs well under 1 % of the blocks for them.
+pub(crate) const RESTING_SHARE: u64 = 256;
+/// But at least so many.
+pub(crate) const RESTING_MIN: usize = 1024;
+
+/// Segments that only survivors of reclaim may take, so that reclaim can always finish.
+pub(crate) const SEGMENTS_RESERVED: usize = 2;
+/// Reclaim starts when fewer segments than this are free ...
+pub(crate) const SEGMENTS_FREE_MIN: usize = 4;
+/// ... or fewer than one in so many, up to [`SEGMENTS_FREE_MAX`].
+pub(crate) const SEGMENTS_FREE_SHARE: usize = 64;
+/// Free segments beyond which keeping more would only waste flash.
+pub(crate) const SEGMENTS_FREE_MAX: usize = 16;
+
+/// How often operations in flight are looked at for their deadlines, as a part of the
+/// deadline.
+pub(crate) const WATCH_PARTS: u64 = 4;
+
+/// Longest pause between two looks at what waits for time.
+pub(crate) const TICK_MAX: Duration = Duration::from_secs(60);
+
+/// Largest guest request: what NBD clients send at most.
+pub(crate) const REQUEST_BYTES_MAX: Bytes = Bytes::mib(32);

@@ -1,0 +1,175 @@
+//! The way out: effects, operations in flight, buffers, and the time of the current event.
+
+use crate::RequestId;
+use crate::api::Effect;
+use crate::fills::FillId;
+use crate::reads::ReadId;
+use crate::stats::Stats;
+use crate::writes::WriteId;
+use block_io::{BufPool, FlashOp, FlashVerb, OriginOp, OriginVerb, Slice, Token};
+use flash_format::SegmentIndex;
+use slab::Slab;
+use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Instant};
+
+/// An operation in flight: when it was issued, and what its completion means.
+#[derive(Debug)]
+pub(crate) struct Io {
+    pub(crate) issued: Instant,
+    pub(crate) purpose: Purpose,
+}
+
+/// What the completion of an operation means.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// A run of blocks for a guest, from flash.
+    Hit(Hit),
+    /// A run of blocks for guests, from the origin, to be admitted.
+    Fill(FillId),
+    /// Part of a guest's read, from the origin, not to be admitted.
+    Direct {
+        read: ReadId,
+        part: usize,
+        disk: DiskSlot,
+        skip: usize,
+        length: usize,
+    },
+    /// A guest's write at the origin.
+    OriginWrite(WriteId),
+    /// A guest's flush at the origin.
+    OriginFlush { request: RequestId, disk: DiskSlot },
+    /// A chunk of blocks on its way to flash.
+    Chunk(usize),
+    /// The footer of a segment that closes.
+    Footer(SegmentIndex),
+    /// A flush of the flash that nobody waits for.
+    FlashFlush,
+    /// A batch of the journal.
+    Journal,
+    /// Pages of the running checkpoint.
+    CheckpointPages,
+    /// The superblock that completes it.
+    Superblock,
+    /// The footer of the segment being reclaimed.
+    ReclaimFooter,
+    /// Survivors of it: descriptors `first..first + count` of those to be kept.
+    ReclaimRun { first: usize, count: usize },
+}
+
+/// A read from flash for a guest.
+#[derive(Clone, Debug)]
+pub(crate) struct Hit {
+    pub(crate) read: ReadId,
+    pub(crate) part: usize,
+    pub(crate) disk: DiskSlot,
+    pub(crate) first: BlockIndex,
+    pub(crate) slot: FlashSlot,
+    pub(crate) count: u32,
+    /// Of the run's bytes, where the part begins, and its length.
+    pub(crate) skip: usize,
+    pub(crate) length: usize,
+    /// It took too long, and the origin was asked instead.
+    pub(crate) abandoned: bool,
+}
+
+/// What the flash side tells the request side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// Everything that this write had to distrust is distrusted durably.
+    Write(WriteId),
+    /// The flash cannot be relied on any more.
+    FlashFailed(&'static str),
+}
+
+/// The way out of the state machine.
+pub(crate) struct Ports {
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) ios: Slab<Io>,
+    pub(crate) pool: BufPool,
+    pub(crate) now: Instant,
+    pub(crate) stats: Stats,
+    pub(crate) wakes: Vec<Wake>,
+    next_tick: Option<Instant>,
+}
+
+impl Ports {
+    pub(crate) fn new(pool: BufPool, now: Instant) -> Self {
+        Self {
+            effects: Vec::new(),
+            ios: Slab::new(),
+            pool,
+            now,
+            stats: Stats::default(),
+            wakes: Vec::new(),
+            next_tick: None,
+        }
+    }
+
+    pub(crate) fn flash_read(&mut self, purpose: Purpose, offset: Bytes, length: usize) {
+        let buf = self.pool.take(length);
+        let verb = FlashVerb::Read {
+            offset,
+            length: Bytes::new(length as u64),
+            buf,
+        };
+        self.flash(purpose, verb);
+    }
+
+    pub(crate) fn flash_write(
+        &mut self,
+        purpose: Purpose,
+        offset: Bytes,
+        data: Slice,
+        durable: bool,
+    ) {
+        self.flash(
+            purpose,
+            FlashVerb::Write {
+                offset,
+                data,
+                durable,
+            },
+        );
+    }
+
+    pub(crate) fn flash(&mut self, purpose: Purpose, verb: FlashVerb) {
+        let token = self.issue(purpose);
+        self.effects.push(Effect::Flash(FlashOp { token, verb }));
+    }
+
+    pub(crate) fn origin(&mut self, purpose: Purpose, disk: DiskSlot, verb: OriginVerb) {
+        let token = self.issue(purpose);
+        self.effects
+            .push(Effect::Origin(OriginOp { token, disk, verb }));
+    }
+
+    fn issue(&mut self, purpose: Purpose) -> Token {
+        Token(self.ios.insert(Io {
+            issued: self.now,
+            purpose,
+        }) as u64)
+    }
+
+    /// Takes back an operation that has completed.
+    ///
+    /// # Panics
+    /// If the shell completes an operation twice or one that was never issued.
+    pub(crate) fn complete(&mut self, token: Token) -> Io {
+        let key = usize::try_from(token.0).expect("a token that this cache gave out");
+        self.ios
+            .try_remove(key)
+            .expect("each operation completes once")
+    }
+
+    /// Asks to be looked at again at `at`, or earlier.
+    pub(crate) fn wake_at(&mut self, at: Instant) {
+        self.next_tick = Some(self.next_tick.map_or(at, |next| next.min(at)));
+    }
+
+    pub(crate) fn next_tick(&self) -> Option<Instant> {
+        self.next_tick
+    }
+
+    pub(crate) fn clear_tick(&mut self) {
+        self.next_tick = None;
+    }
+}

@@ -1,0 +1,409 @@
+//! A guest's read: runs of blocks from flash, from memory, and from the origin.
+//!
+//! ```text
+//!  request ─► runs ─┬─ on flash ──► read, verify ──┬─► part
+//!                   │                  wrong, late └─► origin ─► part
+//!                   ├─ in memory ─────────────────────► part
+//!                   ├─ being fetched ─► join the fill ─► part
+//!                   └─ nowhere ─► fill ─► part, and admit
+//! ```
+//!
+//! The reply goes out when every part is there, or with the first error.
+
+use crate::RequestId;
+use crate::cache::Cache;
+use crate::fills::{Fill, Waiter};
+use crate::flash::Location;
+use crate::limits::RUN_BLOCKS_MAX;
+use crate::ports::{Hit, Purpose};
+use crate::streams::Source;
+use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
+use smallvec::SmallVec;
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
+
+pub(crate) type ReadId = usize;
+
+/// A read or prefetch under way.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) request: RequestId,
+    pub(crate) disk: DiskSlot,
+    offset: u64,
+    end: u64,
+    /// Only to bring blocks into the cache: no bytes are answered.
+    prefetch: bool,
+    parts: SmallVec<[Part; 1]>,
+    left: usize,
+    error: Option<IoError>,
+}
+
+/// A piece of the answer.
+#[derive(Debug)]
+struct Part {
+    offset: u64,
+    bytes: Option<Slice>,
+}
+
+impl Cache {
+    pub(crate) fn read(
+        &mut self,
+        request: RequestId,
+        disk: DiskSlot,
+        offset: Bytes,
+        length: Bytes,
+        prefetch: bool,
+    ) {
+        let (offset, end) = (offset.get(), (offset + length).get());
+        let read = Read {
+            request,
+            disk,
+            offset,
+            end,
+            prefetch,
+            parts: SmallVec::new(),
+            left: 0,
+            error: None,
+        };
+        // Held until every part is issued, so that none completes the read early.
+        let id = self.reads.insert(Read { left: 1, ..read });
+        let cached_end = if self.flash.is_some() {
+            self.cached_end(disk)
+        } else {
+            0
+        };
+        let mut at = offset;
+        while at < end.min(cached_end) {
+            at = self.read_run(id, disk, at, end.min(cached_end));
+        }
+        if at < end && !prefetch {
+            self.read_direct(id, disk, at, end);
+        }
+        self.part_done(id);
+    }
+
+    /// Handles the run of blocks that starts at byte `at`; returns where it ends.
+    fn read_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
+        let block = BlockIndex::containing(Bytes::new(at));
+        let flash = self
+            .flash
+            .as_mut()
+            .expect("with a cached end there is a flash");
+        match flash.locate(&self.ports, disk, block) {
+            Location::Memory(bytes) => {
+                self.disk_stats(disk).read_block_hits += 1;
+                let stop = block.next().start().get().min(end);
+                let from = index(at % BLOCK_BYTES);
+                let part = self.new_part(id, at);
+                self.set_part(id, part, bytes.slice(from..from + index(stop - at)));
+                self.part_done(id);
+                stop
+            }
+            Location::Flash(slot) => self.read_hit_run(id, disk, at, end, slot),
+            Location::Nowhere => self.read_miss_run(id, disk, at, end),
+        }
+    }
+
+    fn read_hit_run(
+        &mut self,
+        id: ReadId,
+        disk: DiskSlot,
+        at: u64,
+        end: u64,
+        slot: units::FlashSlot,
+    ) -> u64 {
+        let first = BlockIndex::containing(Bytes::new(at));
+        let blocks = blocks_to(first, end).min(RUN_BLOCKS_MAX);
+        let flash = self.flash.as_mut().expect("the block was located on it");
+        let segment = flash.geometry.segment_of(slot);
+        let mut count = 1;
+        while u64::from(count) < blocks {
+            let next = slot.advance(count);
+            let block = first.advance(u64::from(count));
+            if flash.index.get(disk, block) != Some(next)
+                || flash.geometry.segment_of(next) != segment
+                || !flash.is_written(next)
+            {
+                break;
+            }
+            flash.index.touch(disk, block);
+            count += 1;
+        }
+        let stop = first.advance(u64::from(count)).start().get().min(end);
+        self.disk_stats(disk).read_block_hits += u64::from(count);
+        if self.reads[id].prefetch {
+            return stop;
+        }
+        let part = self.new_part(id, at);
+        let hit = Hit {
+            read: id,
+            part,
+            disk,
+            first,
+            slot,
+            count,
+            skip: index(at % BLOCK_BYTES),
+            length: index(stop - at),
+            abandoned: false,
+        };
+        self.flash
+            .as_mut()
+            .expect("as above")
+            .read_hit(&mut self.ports, hit);
+        stop
+    }
+
+    fn read_miss_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
+        let first = BlockIndex::containing(Bytes::new(at));
+        let (fill, fill_first, count) = match self.fills.covering(disk, first) {
+            Some(found) => {
+                self.ports.stats.shared_fills += 1;
+                found
+            }
+            None => self.start_fill(disk, first, end),
+        };
+        let stop = fill_first.advance(count).start().get().min(end);
+        self.disk_stats(disk).read_block_misses += blocks_to(first, stop);
+        let part = self.new_part(id, at);
+        let skip = index(at - fill_first.start().get());
+        self.fills.join(
+            fill,
+            Waiter {
+                read: id,
+                part,
+                skip,
+                length: index(stop - at),
+            },
+        );
+        stop
+    }
+
+    /// Fetches the run of blocks from `first` that nobody has or fetches.
+    fn start_fill(
+        &mut self,
+        disk: DiskSlot,
+        first: BlockIndex,
+        end: u64,
+    ) -> (usize, BlockIndex, u64) {
+        let blocks = blocks_to(first, end).min(RUN_BLOCKS_MAX);
+        let mut limit = first.advance(blocks);
+        if let Some(covered) = self.fills.next_covered(disk, first, limit) {
+            limit = covered;
+        }
+        let mut count = 1;
+        let flash = self.flash.as_ref().expect("a fill is for the flash");
+        while first.advance(count) < limit && flash.index.get(disk, first.advance(count)).is_none()
+        {
+            count += 1;
+        }
+        // Blocks that are being written come from the origin too, but are not admitted.
+        let killed = self.writes.overlaps(disk, first, count);
+        let fill = self.fills.insert(Fill {
+            disk,
+            first,
+            count,
+            killed,
+            waiters: Vec::new(),
+        });
+        let length = count * BLOCK_BYTES;
+        self.disk_stats(disk).origin_read_bytes += length;
+        let buf = self.ports.pool.take(index(length));
+        let verb = OriginVerb::Read {
+            offset: first.start(),
+            length: Bytes::new(length),
+            buf,
+        };
+        self.ports.origin(Purpose::Fill(fill), disk, verb);
+        (fill, first, count)
+    }
+
+    /// A fill has come, or has failed to.
+    pub(crate) fn fill_done(&mut self, fill: usize, buf: Option<Buf>, result: Result<(), IoError>) {
+        let fill = self.fills.remove(fill);
+        let bytes = match (result, buf) {
+            (Ok(()), Some(buf)) => Ok(buf.freeze()),
+            (Err(error), _) => Err(error),
+            (Ok(()), None) => Err(IoError::Failed),
+        };
+        match bytes {
+            Ok(bytes) => {
+                self.admit(&fill, &bytes);
+                for waiter in &fill.waiters {
+                    self.set_part(
+                        waiter.read,
+                        waiter.part,
+                        bytes.slice(waiter.skip..waiter.skip + waiter.length),
+                    );
+                    self.part_done(waiter.read);
+                }
+            }
+            Err(error) => {
+                self.disk_stats(fill.disk).origin_errors += 1;
+                for waiter in &fill.waiters {
+                    self.part_failed(waiter.read, error);
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, fill: &Fill, bytes: &Slice) {
+        if fill.killed {
+            self.ports.stats.killed_fills += 1;
+            return;
+        }
+        let Some(flash) = self.flash.as_mut() else {
+            return;
+        };
+        for (i, page) in (0..fill.count).zip(bytes.chunks_exact(PAGE_BYTES)) {
+            flash.admit(
+                &mut self.ports,
+                fill.disk,
+                fill.first.advance(i),
+                Source::Fill,
+                page,
+            );
+        }
+    }
+
+    /// Reads part of a request from the origin, past the cache.
+    fn read_direct(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) {
+        let part = self.new_part(id, at);
+        self.fetch_part(id, part, disk, at, end - at);
+    }
+
+    fn fetch_part(&mut self, read: ReadId, part: usize, disk: DiskSlot, at: u64, length: u64) {
+        // Whole blocks where the disk has them, so that the origin can read past its own caches.
+        let size = self.disk_size(disk);
+        let start = at / BLOCK_BYTES * BLOCK_BYTES;
+        let stop = (at + length).next_multiple_of(BLOCK_BYTES).min(size);
+        self.disk_stats(disk).origin_read_bytes += stop - start;
+        let buf = self.ports.pool.take(index(stop - start));
+        let verb = OriginVerb::Read {
+            offset: Bytes::new(start),
+            length: Bytes::new(stop - start),
+            buf,
+        };
+        let purpose = Purpose::Direct {
+            read,
+            part,
+            disk,
+            skip: index(at - start),
+            length: index(length),
+        };
+        self.ports.origin(purpose, disk, verb);
+    }
+
+    /// A part from the origin has come, or has failed to.
+    pub(crate) fn direct_done(
+        &mut self,
+        read: ReadId,
+        part: usize,
+        disk: DiskSlot,
+        bytes: Result<Slice, IoError>,
+    ) {
+        match bytes {
+            Ok(bytes) => {
+                self.set_part(read, part, bytes);
+                self.part_done(read);
+            }
+            Err(error) => {
+                self.disk_stats(disk).origin_errors += 1;
+                self.part_failed(read, error);
+            }
+        }
+    }
+
+    /// A run from flash has come, or has failed to. What is not surely right comes from the origin.
+    pub(crate) fn hit_done(&mut self, hit: &Hit, buf: Option<Buf>, result: Result<(), IoError>) {
+        let mut whole = false;
+        if let Some(flash) = self.flash.as_mut() {
+            flash.unpin(hit.slot);
+            match (&result, &buf) {
+                (Ok(()), Some(buf)) => {
+                    flash.failures = 0;
+                    whole = flash.verify_hit(
+                        &mut self.ports,
+                        hit,
+                        &buf[..hit.count as usize * PAGE_BYTES],
+                    );
+                }
+                _ => flash.failed(&mut self.ports),
+            }
+        }
+        if hit.abandoned {
+            return;
+        }
+        match buf {
+            Some(buf) if whole => {
+                let bytes = buf.freeze().slice(hit.skip..hit.skip + hit.length);
+                self.set_part(hit.read, hit.part, bytes);
+                self.part_done(hit.read);
+            }
+            _ => self.refetch(hit),
+        }
+    }
+
+    /// Asks the origin for what the flash could not give.
+    pub(crate) fn refetch(&mut self, hit: &Hit) {
+        let at = hit.first.start().get() + hit.skip as u64;
+        self.fetch_part(hit.read, hit.part, hit.disk, at, hit.length as u64);
+    }
+
+    fn new_part(&mut self, id: ReadId, offset: u64) -> usize {
+        let read = &mut self.reads[id];
+        read.parts.push(Part {
+            offset,
+            bytes: None,
+        });
+        read.left += 1;
+        read.parts.len() - 1
+    }
+
+    fn set_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
+        self.reads[id].parts[part].bytes = Some(bytes);
+    }
+
+    fn part_failed(&mut self, id: ReadId, error: IoError) {
+        self.reads[id].error.get_or_insert(error);
+        self.part_done(id);
+    }
+
+    fn part_done(&mut self, id: ReadId) {
+        let read = &mut self.reads[id];
+        read.left -= 1;
+        if read.left > 0 {
+            return;
+        }
+        let read = self.reads.remove(id);
+        let (disk, request) = (read.disk, read.request);
+        let result = match read.error {
+            Some(error) => Err(error),
+            None if read.prefetch => Ok(Payload::new()),
+            None => Ok(read.payload()),
+        };
+        self.reply(disk, request, result);
+    }
+}
+
+impl Read {
+    fn payload(self) -> Payload {
+        let mut at = self.offset;
+        let mut payload = Payload::new();
+        for part in self.parts {
+            let bytes = part.bytes.expect("a part that is done has its bytes");
+            assert_eq!(part.offset, at, "parts follow each other");
+            at += bytes.len() as u64;
+            payload.push(bytes);
+        }
+        assert_eq!(at, self.end, "the parts are all that was asked for");
+        payload
+    }
+}
+
+/// Blocks from `first` that begin before byte `end`.
+fn blocks_to(first: BlockIndex, end: u64) -> u64 {
+    end.div_ceil(BLOCK_BYTES) - first.get()
+}
+
+fn index(bytes: u64) -> usize {
+    Bytes::new(bytes).to_usize()
+}

@@ -1,0 +1,338 @@
+//! Making a cache of what is on flash: after a clean stop, a kill, or a power cut.
+//!
+//! ```text
+//!  superblocks ─► journal and checkpoint ─► replay ─► footers, or chunk by chunk ─► index
+//!                                                                                     │
+//!  ready ◄───────── checkpoint of what was found, completed by a superblock ◄─────────┘
+//! ```
+//!
+//! Only slots that the table trusts come into the index, each under the descriptor that says
+//! what it holds, so an unreadable piece costs warmth and nothing else. Where it cannot be known
+//! what may be trusted (a page of the journal is missing, the host says that the cache was given
+//! up), nothing is: the cache opens cold and says why.
+//!
+//! The first thing that the opened cache does is a checkpoint. It leaves behind whatever the
+//! last life left in the journal's ring, and no request is served before it is complete.
+
+mod segments;
+mod tables;
+
+use crate::api::{Config, Effect};
+use crate::cache::Cache;
+use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Token};
+use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
+use segments::Segments;
+use slab::Slab;
+use std::collections::VecDeque;
+use tables::Tables;
+use units::{Bytes, Instant};
+
+/// Reads in flight at a time: enough to keep any device busy.
+const READS_MAX: usize = 64;
+
+/// Why a flash could not be opened as a cache.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// It holds no cache that can be used.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// It cannot be read or written.
+    #[error("the flash device failed while the cache was being opened")]
+    Io(#[source] IoError),
+}
+
+/// Why a cache came up with nothing in it although something was on flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColdReason {
+    /// The host recorded that this incarnation was given up while guests went on.
+    #[error("the flash was given up after a failure while its VMs went on; what is on it is stale")]
+    Retired,
+    /// A page of the journal that must be there is missing or damaged.
+    #[error("the journal is damaged, so it cannot be known which blocks are still right")]
+    JournalDamaged,
+}
+
+/// A cache that is ready, and what was found.
+pub struct Recovered {
+    /// The cache.
+    pub cache: Cache,
+    /// Blocks that came back.
+    pub blocks: u64,
+    /// Slots that were trusted but whose descriptors were lost or contradicted each other.
+    pub blocks_lost: u64,
+    /// Why nothing came back, if that is so.
+    pub cold: Option<ColdReason>,
+    /// Whether the last life ended with a clean stop.
+    pub clean: bool,
+}
+
+impl std::fmt::Debug for Recovered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Recovered({} blocks, {} lost, cold: {:?})",
+            self.blocks, self.blocks_lost, self.cold
+        )
+    }
+}
+
+/// What a read is for.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Superblock(usize),
+    Journal { first: u64 },
+    Checkpoint { first: u64 },
+    Footer { segment: u32 },
+    ChunkHeader { segment: u32, page: u32 },
+}
+
+struct Plan {
+    what: What,
+    offset: Bytes,
+    pages: usize,
+}
+
+enum Stage {
+    Superblocks([Option<Box<PageBytes>>; 2]),
+    Tables(Box<Tables>),
+    Segments(Box<Segments>),
+    /// The cache is there and writes its first checkpoint.
+    Opening {
+        recovered: Box<Recovered>,
+        checkpoint: u64,
+    },
+    Failed(OpenError),
+    Taken,
+}
+
+/// The state machine that opens a cache. Driven like [`Cache`]: effects out, completions in.
+pub struct Recovery {
+    config: Config,
+    capacity: Bytes,
+    required: Option<u64>,
+    pool: BufPool,
+    now: Instant,
+    planned: VecDeque<Plan>,
+    reads: Slab<What>,
+    effects: Vec<Effect>,
+    stage: Stage,
+}
+
+impl Recovery {
+    /// Begins to open the cache on a device of `capacity` bytes. `incarnation_required` is the
+    /// least incarnation that the host still trusts, if it has recorded one for this cache.
+    pub fn new(
+        config: Config,
+        capacity: Bytes,
+        incarnation_required: Option<u64>,
+        pool: BufPool,
+        now: Instant,
+    ) -> Self {
+        let mut recovery = Self {
+            config,
+            capacity,
+            required: incarnation_required,
+            pool,
+            now,
+            planned: VecDeque::new(),
+            reads: Slab::new(),
+            effects: Vec::new(),
+            stage: Stage::Superblocks([None, None]),
+        };
+        for (slot, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {
+            recovery.plan(What::Superblock(slot), offset, 1);
+        }
+        recovery.issue_planned();
+        recovery
+    }
+
+    /// Moves what is to be done to the end of `into`, in order.
+    pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
+        into.append(&mut self.effects);
+        if let Stage::Opening { recovered, .. } = &mut self.stage {
+            recovered.cache.take_effects(into);
+        }
+    }
+
+    /// A flash operation has ended.
+    ///
+    /// # Panics
+    /// If it was not issued by this recovery, or has ended before.
+    pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
+        self.now = now;
+        if let Stage::Opening { recovered, .. } = &mut self.stage {
+            recovered.cache.flash_done(done, now);
+            return;
+        }
+        let key = usize::try_from(done.token.0).expect("a token that this recovery gave out");
+        let what = self.reads.remove(key);
+        let bytes = match (&done.result, &done.buf) {
+            (Ok(()), Some(buf)) => Some(&buf[..]),
+            _ => None,
+        };
+        self.read_done(what, bytes, done.result.err());
+        self.issue_planned();
+        if self.reads.is_empty() && self.planned.is_empty() {
+            self.next_stage();
+            self.issue_planned();
+        }
+    }
+
+    /// The cache, when it is ready, or why it cannot be; once.
+    pub fn finished(&mut self) -> Option<Result<Recovered, OpenError>> {
+        match &self.stage {
+            Stage::Failed(error) => {
+                let error = error.clone();
+                self.stage = Stage::Taken;
+                Some(Err(error))
+            }
+            Stage::Opening {
+                recovered,
+                checkpoint,
+            } => {
+                let ready = match &recovered.cache.flash {
+                    Some(flash) => flash.checkpoint.complete() >= *checkpoint,
+                    None => return self.fail_opening(),
+                };
+                if !ready {
+                    return None;
+                }
+                let Stage::Opening { recovered, .. } =
+                    std::mem::replace(&mut self.stage, Stage::Taken)
+                else {
+                    return None;
+                };
+                Some(Ok(*recovered))
+            }
+            Stage::Superblocks(_) | Stage::Tables(_) | Stage::Segments(_) | Stage::Taken => None,
+        }
+    }
+
+    fn fail_opening(&mut self) -> Option<Result<Recovered, OpenError>> {
+        self.stage = Stage::Taken;
+        Some(Err(OpenError::Io(IoError::Failed)))
+    }
+
+    /// How far the reading has come: parts done and parts in all, of the present stage.
+    pub fn progress(&self) -> (u64, u64) {
+        match &self.stage {
+            Stage::Segments(segments) => segments.progress(),
+            _ => (0, 0),
+        }
+    }
+
+    fn plan(&mut self, what: What, offset: Bytes, pages: usize) {
+        self.planned.push_back(Plan {
+            what,
+            offset,
+            pages,
+        });
+    }
+
+    fn issue_planned(&mut self) {
+        while self.reads.len() < READS_MAX {
+            let Some(plan) = self.planned.pop_front() else {
+                return;
+            };
+            let token = Token(self.reads.insert(plan.what) as u64);
+            let bytes = plan.pages * PAGE_BYTES;
+            let buf = self.pool.take(bytes);
+            let verb = FlashVerb::Read {
+                offset: plan.offset,
+                length: Bytes::new(bytes as u64),
+                buf,
+            };
+            self.effects.push(Effect::Flash(FlashOp { token, verb }));
+        }
+    }
+
+    fn read_done(&mut self, what: What, bytes: Option<&[u8]>, error: Option<IoError>) {
+        match (&mut self.stage, what) {
+            (Stage::Superblocks(slots), What::Superblock(slot)) => match (bytes, error) {
+                (Some(bytes), _) => slots[slot] = Some(Box::new(page(bytes))),
+                (None, error) => {
+                    self.stage = Stage::Failed(OpenError::Io(error.unwrap_or(IoError::Failed)))
+                }
+            },
+            (Stage::Tables(tables), What::Journal { first }) => tables.journal_read(first, bytes),
+            (Stage::Tables(tables), What::Checkpoint { first }) => {
+                tables.checkpoint_read(first, bytes)
+            }
+            (Stage::Segments(segments), What::Footer { segment }) => {
+                if let Some((page, offset)) = segments.footer_read(segment, bytes) {
+                    self.plan(What::ChunkHeader { segment, page }, offset, 1);
+                }
+            }
+            (Stage::Segments(segments), What::ChunkHeader { segment, page }) => {
+                if let Some((page, offset)) = segments.chunk_header_read(segment, page, bytes) {
+                    self.plan(What::ChunkHeader { segment, page }, offset, 1);
+                }
+            }
+            // A superblock failed already; what else was read does not matter.
+            _ => {}
+        }
+    }
+
+    fn next_stage(&mut self) {
+        match std::mem::replace(&mut self.stage, Stage::Taken) {
+            Stage::Superblocks([Some(a), Some(b)]) => {
+                match Superblock::choose([&a, &b], self.capacity) {
+                    Ok(superblock) => self.read_tables(superblock),
+                    Err(error) => self.stage = Stage::Failed(error.into()),
+                }
+            }
+            Stage::Tables(tables) => self.read_segments(*tables),
+            Stage::Segments(segments) => self.open(*segments),
+            other => self.stage = other,
+        }
+    }
+
+    fn read_tables(&mut self, superblock: Superblock) {
+        let geometry = superblock.geometry;
+        // Each step ends at a multiple of 64 pages, so that it never crosses the ring's end.
+        for first in (0..geometry.journal_pages()).step_by(64) {
+            let pages = (geometry.journal_pages() - first).min(64);
+            self.plan(
+                What::Journal { first },
+                geometry.journal_page_offset(first),
+                count(pages),
+            );
+        }
+        for first in (0..geometry.checkpoint_pages()).step_by(64) {
+            let pages = (geometry.checkpoint_pages() - first).min(64);
+            let offset = geometry.checkpoint_page_offset(superblock.checkpoint_area, first);
+            self.plan(What::Checkpoint { first }, offset, count(pages));
+        }
+        self.stage = Stage::Tables(Box::new(Tables::new(superblock)));
+    }
+
+    fn read_segments(&mut self, tables: Tables) {
+        let replayed = tables.replay(self.required);
+        let segments = Segments::new(replayed);
+        for (segment, offset, pages) in segments.footers() {
+            self.plan(What::Footer { segment }, offset, pages);
+        }
+        let nothing = self.planned.is_empty();
+        self.stage = Stage::Segments(Box::new(segments));
+        if nothing {
+            self.next_stage();
+        }
+    }
+
+    fn open(&mut self, segments: Segments) {
+        let (recovered, checkpoint) =
+            segments.into_cache(self.config.clone(), self.pool.clone(), self.now);
+        self.stage = Stage::Opening {
+            recovered: Box::new(recovered),
+            checkpoint,
+        };
+    }
+}
+
+fn count(pages: u64) -> usize {
+    usize::try_from(pages).expect("at most 64")
+}
+
+fn page(bytes: &[u8]) -> PageBytes {
+    bytes[..PAGE_BYTES].try_into().expect("a page has its size")
+}

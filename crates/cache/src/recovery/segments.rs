@@ -1,0 +1,315 @@
+//! The index: descriptors of every used segment, for the slots that are trusted.
+
+use super::tables::Replayed;
+use super::{ColdReason, Recovered};
+use crate::api::Config;
+use crate::cache::Cache;
+use crate::checkpoint::Checkpoint;
+use crate::flash::Flash;
+use crate::index::{Index, Located};
+use crate::journal::Journal;
+use crate::ports::Ports;
+use crate::rest::Resting;
+use crate::streams::Streams;
+use crate::table::Table;
+use block_io::BufPool;
+use flash_format::{
+    ChunkHeader, Descriptor, FooterPage, Geometry, PAGE_BYTES, SegmentIndex, Superblock,
+};
+use slab::Slab;
+use std::collections::VecDeque;
+use units::{Bytes, DiskSlot, Instant, Set};
+
+/// What has been read so far.
+pub(super) struct Segments {
+    superblock: Superblock,
+    geometry: Geometry,
+    disks: Vec<Option<flash_format::DiskEntry>>,
+    table: Table,
+    index: Index,
+    checksums: Vec<u32>,
+    cached_blocks: Vec<u64>,
+    journal_next: u64,
+    cold: Option<ColdReason>,
+    lost: u64,
+    done: u64,
+    total: u64,
+    /// Blocks that two trusted slots claim: neither is believed.
+    contradicted: Vec<Located>,
+}
+
+impl Segments {
+    pub(super) fn new(replayed: Replayed) -> Self {
+        let geometry = replayed.superblock.geometry;
+        let slots = u32::try_from(geometry.slots() - 1).unwrap_or(u32::MAX);
+        let table = Table::recovered(geometry, &replayed.segments);
+        let total = table.closed_count() as u64;
+        let uuid = replayed.superblock.uuid;
+        // The uuid is random: nobody outside can choose blocks that collide.
+        let seed = u64::try_from(uuid & u128::from(u64::MAX)).expect("the low half fits");
+        Self {
+            superblock: replayed.superblock,
+            geometry,
+            disks: replayed.disks,
+            table,
+            index: Index::new(slots, seed),
+            checksums: vec![
+                0;
+                usize::try_from(geometry.slots()).expect("slots are 32-bit numbers")
+            ],
+            cached_blocks: vec![0; DiskSlot::COUNT],
+            journal_next: replayed.journal_next,
+            cold: replayed.cold,
+            lost: 0,
+            done: 0,
+            total,
+            contradicted: Vec::new(),
+        }
+    }
+
+    pub(super) fn progress(&self) -> (u64, u64) {
+        (self.done, self.total)
+    }
+
+    /// The footers to be read: segment, offset, pages.
+    pub(super) fn footers(&self) -> Vec<(u32, Bytes, usize)> {
+        let pages = self.geometry.footer_pages();
+        let first = self.geometry.segment_pages() - pages;
+        let footer = |segment| {
+            (
+                SegmentIndex::get(segment),
+                self.page_offset(segment, first),
+                pages as usize,
+            )
+        };
+        self.table.closed().map(footer).collect()
+    }
+
+    fn page_offset(&self, segment: SegmentIndex, page: u32) -> Bytes {
+        self.geometry.segment_offset(segment) + Bytes::new(u64::from(page) * PAGE_BYTES as u64)
+    }
+
+    /// A footer has come. Without a whole one the segment was open at the end, or its footer is
+    /// lost: returns where the walk from chunk to chunk begins.
+    pub(super) fn footer_read(
+        &mut self,
+        segment: u32,
+        bytes: Option<&[u8]>,
+    ) -> Option<(u32, Bytes)> {
+        let segment = SegmentIndex::new(segment);
+        match bytes.and_then(|bytes| self.decode_footer(segment, bytes)) {
+            Some(descriptors) => {
+                self.enter(segment, &descriptors);
+                self.segment_done();
+                None
+            }
+            None => Some((0, self.page_offset(segment, 0))),
+        }
+    }
+
+    fn decode_footer(&self, segment: SegmentIndex, bytes: &[u8]) -> Option<Vec<Descriptor>> {
+        let expected = self.table.get(segment);
+        let mut descriptors = Vec::new();
+        let mut total = 0;
+        for (part, page) in (0..self.geometry.footer_pages()).zip(bytes.as_chunks::<PAGE_BYTES>().0)
+        {
+            let uuid = self.superblock.uuid;
+            let footer = FooterPage::decode(
+                page,
+                &self.geometry,
+                uuid,
+                segment,
+                expected.generation,
+                part,
+            )
+            .ok()?;
+            if footer.disk != expected.disk {
+                return None;
+            }
+            total = footer.total;
+            descriptors.extend(footer.blocks);
+        }
+        (descriptors.len() == total as usize).then_some(descriptors)
+    }
+
+    /// A page that may be a chunk header has come. Returns where the next one would be.
+    pub(super) fn chunk_header_read(
+        &mut self,
+        segment: u32,
+        page: u32,
+        bytes: Option<&[u8]>,
+    ) -> Option<(u32, Bytes)> {
+        let segment = SegmentIndex::new(segment);
+        let expected = *self.table.get(segment);
+        let header = bytes
+            .and_then(|bytes| bytes.first_chunk::<PAGE_BYTES>())
+            .and_then(|bytes| {
+                ChunkHeader::decode(
+                    bytes,
+                    &self.geometry,
+                    self.superblock.uuid,
+                    segment,
+                    expected.generation,
+                    page,
+                )
+                .ok()
+            });
+        let Some(header) = header.filter(|header| header.disk == expected.disk) else {
+            self.segment_done();
+            return None;
+        };
+        self.enter(segment, &header.blocks);
+        let next = page + 1 + u32::try_from(header.blocks.len()).expect("a chunk has few blocks");
+        if next + 1 >= self.geometry.segment_pages() - self.geometry.footer_pages() {
+            self.segment_done();
+            return None;
+        }
+        Some((next, self.page_offset(segment, next)))
+    }
+
+    fn segment_done(&mut self) {
+        self.done += 1;
+    }
+
+    /// Enters the trusted ones of a segment's blocks into the index.
+    fn enter(&mut self, segment: SegmentIndex, descriptors: &[Descriptor]) {
+        let disk = self.table.get(segment).disk;
+        let mut found = Vec::with_capacity(descriptors.len());
+        for descriptor in descriptors {
+            let slot = self.geometry.slot(segment, descriptor.page);
+            if self.table.is_trusted(slot) {
+                self.checksums[slot.index()] = descriptor.checksum;
+                found.push(Located {
+                    disk,
+                    block: descriptor.block,
+                    slot,
+                });
+            }
+        }
+        let (table, cached, contradicted) = (
+            &mut self.table,
+            &mut self.cached_blocks,
+            &mut self.contradicted,
+        );
+        let geometry = self.geometry;
+        self.index.insert_batch(&found, |i, result| {
+            let new = found[i];
+            match result {
+                Ok(None) => {
+                    table.get_mut(segment).live += 1;
+                    cached[disk.index()] += 1;
+                }
+                Ok(Some(old)) => {
+                    // The index now has the new one in the old one's stead.
+                    table.get_mut(geometry.segment_of(old)).live -= 1;
+                    table.get_mut(segment).live += 1;
+                    table.clear_trusted(old, 1);
+                    contradicted.push(new);
+                }
+                Err(_) => table.clear_trusted(new.slot, 1),
+            }
+        });
+    }
+
+    /// The cache of what was found, about to write its first checkpoint, and that one's number.
+    pub(super) fn into_cache(
+        mut self,
+        config: Config,
+        pool: BufPool,
+        now: Instant,
+    ) -> (Recovered, u64) {
+        self.drop_contradicted();
+        self.drop_undescribed();
+        self.free_empty();
+        let blocks = self.index.len() as u64;
+        let checkpoint_number = self.superblock.checkpoint + 1;
+        // Generations of a life that left no trace in the journal are never used again.
+        self.table.start_generations(checkpoint_number);
+        let mut checkpoint = Checkpoint::new(
+            self.superblock.checkpoint,
+            self.superblock.checkpoint_area,
+            self.superblock.sequence,
+        );
+        let first = checkpoint.want();
+        let flash = Flash {
+            journal: Journal::new(&self.geometry, self.journal_next, self.journal_next),
+            checkpoint,
+            resting: Resting::new(&self.geometry),
+            geometry: self.geometry,
+            uuid: self.superblock.uuid,
+            incarnation: self.superblock.incarnation,
+            index: self.index,
+            checksums: self.checksums,
+            table: self.table,
+            disks: self.disks,
+            cached_blocks: self.cached_blocks,
+            streams: Streams::default(),
+            chunks: Slab::new(),
+            buffered_bytes: 0,
+            replacement: config.reclaim.build(),
+            reclaiming: None,
+            closed_to: Set::default(),
+            stopping: false,
+            waiting_writes: VecDeque::new(),
+            bad: VecDeque::new(),
+            failures: 0,
+            config: config.clone(),
+        };
+        let mut cache = Cache::new(config, Ports::new(pool, now), Some(Box::new(flash)), None);
+        cache.open(now);
+        let clean = self.superblock.clean_end.is_some() && self.cold.is_none();
+        (
+            Recovered {
+                cache,
+                blocks,
+                blocks_lost: self.lost,
+                cold: self.cold,
+                clean,
+            },
+            first,
+        )
+    }
+
+    fn drop_contradicted(&mut self) {
+        for located in std::mem::take(&mut self.contradicted) {
+            if let Some(slot) = self.index.remove(located.disk, located.block) {
+                self.table.of_slot(slot).live -= 1;
+                self.cached_blocks[located.disk.index()] -= 1;
+                self.table.clear_trusted(slot, 1);
+                self.lost += 2;
+            }
+        }
+    }
+
+    /// Slots that are trusted but of which no descriptor was found hold nothing that counts.
+    fn drop_undescribed(&mut self) {
+        let mut undescribed = Set::default();
+        let segments: Vec<SegmentIndex> = self.table.closed().collect();
+        for segment in segments {
+            let trusted = self.table.trusted_count(segment);
+            let described = self.table.get(segment).live;
+            if trusted != described {
+                self.lost += u64::from(trusted - described);
+                self.table.clear_segment(segment);
+                undescribed.insert(segment);
+            }
+        }
+        if undescribed.is_empty() {
+            return;
+        }
+        for entry in self.index.iter() {
+            if undescribed.contains(&self.geometry.segment_of(entry.slot)) {
+                self.table.set_trusted(entry.slot, 1);
+            }
+        }
+    }
+
+    /// Segments in which nothing counts are free.
+    fn free_empty(&mut self) {
+        let empty = |segment: &SegmentIndex| self.table.get(*segment).live == 0;
+        let segments: Vec<SegmentIndex> = self.table.closed().filter(empty).collect();
+        for segment in segments {
+            self.table.release(segment);
+        }
+    }
+}

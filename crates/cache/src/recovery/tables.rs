@@ -1,0 +1,169 @@
+//! The disk and segment tables: the latest checkpoint with the journal replayed on top.
+
+use super::ColdReason;
+use flash_format::{
+    CheckpointPage, DiskEntry, JournalEntry, JournalPage, PAGE_BYTES, SegmentEntry, SegmentIndex,
+    SegmentState, Superblock,
+};
+use std::collections::BTreeMap;
+use units::{DiskSlot, FlashSlot};
+
+/// What has been read so far.
+pub(super) struct Tables {
+    superblock: Superblock,
+    journal: BTreeMap<u64, JournalPage>,
+    disks: Vec<Option<DiskEntry>>,
+    segments: Vec<SegmentEntry>,
+}
+
+/// The tables as they were at the end of the last life.
+pub(super) struct Replayed {
+    pub(super) superblock: Superblock,
+    pub(super) disks: Vec<Option<DiskEntry>>,
+    pub(super) segments: Vec<SegmentEntry>,
+    /// The first sequence number that no page of the ring has.
+    pub(super) journal_next: u64,
+    pub(super) cold: Option<ColdReason>,
+}
+
+impl Tables {
+    pub(super) fn new(superblock: Superblock) -> Self {
+        Self {
+            journal: BTreeMap::new(),
+            disks: vec![None; DiskSlot::COUNT],
+            // Whatever cannot be read holds nothing that counts.
+            segments: SegmentEntry::all_unused(&superblock.geometry),
+            superblock,
+        }
+    }
+
+    /// Pages of the ring from `first`; none if they cannot be read.
+    pub(super) fn journal_read(&mut self, first: u64, bytes: Option<&[u8]>) {
+        let ring = self.superblock.geometry.journal_pages();
+        let pages = bytes.map_or(&[][..], |bytes| bytes.as_chunks::<PAGE_BYTES>().0);
+        for (place, bytes) in (first..ring).zip(pages) {
+            if let Ok(page) = JournalPage::decode(bytes, self.superblock.uuid)
+                && page.sequence % ring == place
+            {
+                self.journal.insert(page.sequence, page);
+            }
+        }
+    }
+
+    /// Pages of the checkpoint from `first`; none if they cannot be read.
+    pub(super) fn checkpoint_read(&mut self, first: u64, bytes: Option<&[u8]>) {
+        let geometry = self.superblock.geometry;
+        let pages = bytes.map_or(&[][..], |bytes| bytes.as_chunks::<PAGE_BYTES>().0);
+        for (number, bytes) in (first..geometry.checkpoint_pages()).zip(pages) {
+            let (uuid, checkpoint) = (self.superblock.uuid, self.superblock.checkpoint);
+            match CheckpointPage::decode(bytes, &geometry, uuid, checkpoint, number) {
+                Ok(CheckpointPage::Disks(disks)) => {
+                    if let Some(slots) = CheckpointPage::disks_of(number) {
+                        self.disks[slots].clone_from_slice(&disks);
+                    }
+                }
+                Ok(CheckpointPage::Segments(segments)) => {
+                    let range = CheckpointPage::segments_of(&geometry, number);
+                    self.segments[range.start as usize..range.end as usize]
+                        .clone_from_slice(&segments);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Replays the journal. Nothing is trusted if the host requires a later incarnation, or if a
+    /// page that was acknowledged is missing.
+    pub(super) fn replay(mut self, required: Option<u64>) -> Replayed {
+        let start = self.superblock.replay_from;
+        let end = (start..)
+            .find(|sequence| !self.journal.contains_key(sequence))
+            .expect("the ring is finite");
+        let last_seen = self.journal.keys().next_back().copied().unwrap_or(0);
+        let journal_next = end.max(last_seen + 1);
+        let cold = if required.is_some_and(|required| self.superblock.incarnation < required) {
+            Some(ColdReason::Retired)
+        } else if self.lost_a_page(end) {
+            Some(ColdReason::JournalDamaged)
+        } else {
+            None
+        };
+        let entries: Vec<JournalEntry> = self
+            .journal
+            .range(start..end)
+            .flat_map(|(_, page)| page.entries.clone())
+            .collect();
+        for entry in entries {
+            self.apply(entry);
+        }
+        if cold.is_some() {
+            for segment in &mut self.segments {
+                segment.state = SegmentState::Free;
+                segment.trusted.fill(0);
+            }
+        }
+        if let Some(required) = required {
+            self.superblock.incarnation = self.superblock.incarnation.max(required);
+        }
+        Replayed {
+            superblock: self.superblock,
+            disks: self.disks,
+            segments: self.segments,
+            journal_next,
+            cold,
+        }
+    }
+
+    /// Whether a page at or behind `end` was acknowledged. One batch is written at a time, so a
+    /// page of a batch that began after the gap shows that the gap's batch had been durable.
+    fn lost_a_page(&self, end: u64) -> bool {
+        let later_batch = self.journal.range(end..).any(|(_, page)| page.batch > end);
+        later_batch
+            || self
+                .superblock
+                .clean_end
+                .is_some_and(|clean_end| clean_end != end)
+    }
+
+    fn apply(&mut self, entry: JournalEntry) {
+        match entry {
+            JournalEntry::Open {
+                segment,
+                disk,
+                generation,
+            } => {
+                if let Some(entry) = self.segments.get_mut(segment.index()) {
+                    *entry = SegmentEntry {
+                        state: SegmentState::Used,
+                        disk,
+                        generation,
+                        trusted: vec![0; entry.trusted.len()],
+                    };
+                }
+            }
+            JournalEntry::Free { segment, .. } => {
+                if let Some(entry) = self.segments.get_mut(segment.index()) {
+                    entry.state = SegmentState::Free;
+                    entry.trusted.fill(0);
+                }
+            }
+            JournalEntry::Trust { first, count } => self.set(first, count, true),
+            JournalEntry::Distrust { first, count } => self.set(first, count, false),
+        }
+    }
+
+    fn set(&mut self, first: FlashSlot, count: u32, trusted: bool) {
+        let pages = self.superblock.geometry.segment_pages();
+        let end = u64::from(first.get()) + u64::from(count);
+        for slot in u64::from(first.get())..end.min(self.superblock.geometry.slots()) {
+            let number = u32::try_from(slot).expect("slots are 32-bit numbers");
+            let (segment, page) = (SegmentIndex::new(number / pages), number % pages);
+            let byte = &mut self.segments[segment.index()].trusted[page as usize / 8];
+            if trusted {
+                *byte |= 1 << (page % 8);
+            } else {
+                *byte &= !(1 << (page % 8));
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Rewritten blocks at rest.
+//!
+//! A block that a guest rewrites is likely to be rewritten again. Its new copy is therefore not
+//! trusted at once: as long as it is not, further writes need no journal commit. When it has
+//! rested for `trust_delay`, it is trusted, and survives a crash again. How many may rest is
+//! bounded, so that a crash costs little: beyond it the longest-resting is trusted early.
+
+use crate::flash::Flash;
+use crate::limits::{RESTING_MIN, RESTING_SHARE};
+use crate::ports::Ports;
+use flash_format::Geometry;
+use std::collections::VecDeque;
+use units::{BlockIndex, DiskSlot, FlashSlot, Instant};
+
+#[derive(Clone, Copy)]
+struct Rest {
+    due: Instant,
+    disk: DiskSlot,
+    block: BlockIndex,
+    slot: FlashSlot,
+}
+
+/// Blocks at rest, longest first. Some have been rewritten since and no longer count.
+pub(crate) struct Resting {
+    queue: VecDeque<Rest>,
+    limit: usize,
+}
+
+impl Resting {
+    pub(crate) fn new(geometry: &Geometry) -> Self {
+        let share =
+            usize::try_from(geometry.slots() / RESTING_SHARE).expect("slots are 32-bit numbers");
+        Self {
+            queue: VecDeque::new(),
+            limit: share.max(RESTING_MIN),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.queue.capacity() * size_of::<Rest>()
+    }
+}
+
+impl Flash {
+    /// Lays a rewritten block to rest.
+    pub(crate) fn rest(
+        &mut self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        block: BlockIndex,
+        slot: FlashSlot,
+    ) {
+        let due = ports.now + self.config.trust_delay;
+        ports.wake_at(due);
+        self.resting.queue.push_back(Rest {
+            due,
+            disk,
+            block,
+            slot,
+        });
+        if self.resting.queue.len() > self.resting.limit {
+            self.wake_longest_resting(ports);
+        }
+    }
+
+    fn wake_longest_resting(&mut self, ports: &mut Ports) {
+        let Some(rest) = self.resting.queue.pop_front() else {
+            return;
+        };
+        if self.index.get(rest.disk, rest.block) != Some(rest.slot)
+            || self.table.is_trusted(rest.slot)
+        {
+            return;
+        }
+        if self.is_written(rest.slot) {
+            ports.stats.retrusted_blocks += 1;
+            self.trust(ports, rest.slot, 1);
+        } else {
+            // Still in memory: it must be on flash before it may be trusted there.
+            let due = ports.now + self.config.write_delay;
+            ports.wake_at(due);
+            self.resting.queue.push_back(Rest { due, ..rest });
+        }
+    }
+
+    /// Whether a slot's bytes are on flash and not only in memory.
+    pub(crate) fn is_written(&self, slot: FlashSlot) -> bool {
+        let segment = self.geometry.segment_of(slot);
+        self.table.get(segment).writes == 0 && !self.streams.holds(segment)
+    }
+
+    /// Trusts the blocks that have rested long enough.
+    pub(crate) fn tick_resting(&mut self, ports: &mut Ports) {
+        while self
+            .resting
+            .queue
+            .front()
+            .is_some_and(|rest| rest.due <= ports.now)
+        {
+            self.wake_longest_resting(ports);
+        }
+        if let Some(next) = self.resting.queue.front() {
+            ports.wake_at(next.due);
+        }
+    }
+
+    /// Trusts every block at rest whose disk is `disk` (or any, for none). All chunks have
+    /// been written.
+    pub(crate) fn trust_resting(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) {
+        for _ in 0..self.resting.queue.len() {
+            let Some(rest) = self.resting.queue.front().copied() else {
+                return;
+            };
+            if disk.is_none_or(|disk| disk == rest.disk) {
+                self.wake_longest_resting(ports);
+            } else {
+                self.resting.queue.rotate_left(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Giving the flash up for good while guests go on.
+//!
+//! When the flash fails, older copies on it might come back after a restart. So before the
+//! origin is written again, the host is asked to record, somewhere else, that this incarnation
+//! of the cache must never be trusted. Reads go on meanwhile; writes wait for the record.
+
+use crate::api::Effect;
+use crate::cache::Cache;
+use crate::ports::Purpose;
+use block_io::Token;
+
+/// How far giving up has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retirement {
+    /// The flash is in use, or never was: nothing has to be recorded.
+    None,
+    /// The host has been asked to record it.
+    Asked { incarnation: u64 },
+    /// The host could not: the next write asks again.
+    Refused { incarnation: u64 },
+    /// It is recorded.
+    Done,
+}
+
+impl Retirement {
+    /// Whether the origin must not be written now.
+    pub(crate) fn blocks_writes(self) -> bool {
+        matches!(self, Self::Asked { .. } | Self::Refused { .. })
+    }
+}
+
+/// The token of the one question that can be open.
+const TOKEN: Token = Token(0);
+
+impl Cache {
+    /// Gives the flash up: everything goes to the origin from now on.
+    pub(crate) fn fail_flash(&mut self, reason: &'static str) {
+        let Some(flash) = self.flash.take() else {
+            return;
+        };
+        self.bypass_reason = Some(reason.to_owned());
+        self.ask_to_retire(flash.incarnation);
+        self.end_jobs_without_flash();
+        // What was being read from flash comes from the origin at the next look.
+        self.ports.wake_at(self.ports.now);
+    }
+
+    fn ask_to_retire(&mut self, incarnation: u64) {
+        self.retirement = Retirement::Asked { incarnation };
+        self.ports.effects.push(Effect::Retire {
+            token: TOKEN,
+            incarnation,
+        });
+    }
+
+    /// A write came while the host could not record the retirement: asks once more.
+    pub(crate) fn retire_again(&mut self) {
+        if let Retirement::Refused { incarnation } = self.retirement {
+            self.ask_to_retire(incarnation);
+        }
+    }
+
+    pub(crate) fn retirement_recorded(&mut self, recorded: bool) {
+        let Retirement::Asked { incarnation } = self.retirement else {
+            return;
+        };
+        self.retirement = if recorded {
+            Retirement::Done
+        } else {
+            Retirement::Refused { incarnation }
+        };
+        for write in self.writes.waiting() {
+            if recorded {
+                self.send_to_origin(write);
+            } else {
+                self.fail_write(write);
+            }
+        }
+    }
+
+    /// Asks the origin for what the flash has not given in time, and gives the flash up if
+    /// something that writes wait for takes too long.
+    pub(crate) fn watch_flash(&mut self) {
+        let timeout = self.config.flash_timeout;
+        let now = self.ports.now;
+        let mut late = Vec::new();
+        let mut stuck = false;
+        let mut pending = false;
+        for (_, io) in &mut self.ports.ios {
+            let overdue = self.flash.is_none() || now.since(io.issued) >= timeout;
+            match &mut io.purpose {
+                Purpose::Hit(hit) if !hit.abandoned => {
+                    if overdue {
+                        hit.abandoned = true;
+                        late.push(hit.clone());
+                    } else {
+                        pending = true;
+                    }
+                }
+                Purpose::Journal | Purpose::CheckpointPages | Purpose::Superblock => {
+                    stuck |= overdue;
+                    pending = true;
+                }
+                _ => {}
+            }
+        }
+        for hit in late {
+            self.ports.stats.flash_timeouts += 1;
+            self.refetch(&hit);
+            if let Some(flash) = self.flash.as_mut() {
+                flash.failed(&mut self.ports);
+            }
+        }
+        if stuck && self.flash.is_some() {
+            self.fail_flash("the flash took too long to make the journal durable");
+        } else if pending {
+            let part = timeout.as_nanos() / crate::limits::WATCH_PARTS;
+            self.ports
+                .wake_at(now + units::Duration::from_nanos(part.max(1)));
+        }
+    }
+}

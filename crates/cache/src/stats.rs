@@ -1,0 +1,104 @@
+//! What the cache counts. Plain numbers; the program turns them into metrics.
+
+/// Counters of a cache since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Bytes written to flash, by cause.
+    pub flash_written: FlashWritten,
+    /// Bytes read from flash for guests.
+    pub flash_read_bytes: u64,
+    /// Bytes read from flash by reclaim.
+    pub reclaim_read_bytes: u64,
+    /// Blocks read from flash whose checksum was wrong; each was fetched from the origin.
+    pub checksum_mismatches: u64,
+    /// Flash operations that failed.
+    pub flash_errors: u64,
+    /// Flash reads that took too long; the origin was asked instead.
+    pub flash_timeouts: u64,
+    /// Segments reclaimed.
+    pub segments_reclaimed: u64,
+    /// Blocks that reclaim wrote again.
+    pub blocks_kept: u64,
+    /// Blocks that reclaim dropped.
+    pub blocks_evicted: u64,
+    /// Blocks that were read from the origin but not admitted, by reason.
+    pub not_admitted: NotAdmitted,
+    /// Journal commits.
+    pub journal_commits: u64,
+    /// Guest writes that waited for a journal commit first.
+    pub writes_waited: u64,
+    /// Complete checkpoints.
+    pub checkpoints: u64,
+    /// Writes that found another write to the same block in flight.
+    pub contended_writes: u64,
+    /// Reads that found the block being fetched already and shared the fetch.
+    pub shared_fills: u64,
+    /// Fetches whose blocks were written meanwhile and therefore not admitted.
+    pub killed_fills: u64,
+    /// Rewritten blocks that came to rest and are trusted again.
+    pub retrusted_blocks: u64,
+}
+
+/// Bytes written to flash, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlashWritten {
+    /// Blocks that were read from the origin.
+    pub fill: u64,
+    /// Blocks that a guest rewrote.
+    pub update: u64,
+    /// Blocks that reclaim kept.
+    pub reclaim: u64,
+    /// Descriptors: chunk headers and footers.
+    pub descriptors: u64,
+    /// Journal pages.
+    pub journal: u64,
+    /// Checkpoints and superblocks.
+    pub checkpoint: u64,
+}
+
+impl FlashWritten {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.fill + self.update + self.reclaim + self.descriptors + self.journal + self.checkpoint
+    }
+}
+
+/// Blocks that were not admitted, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NotAdmitted {
+    /// No segment was free: reclaim is behind.
+    pub no_segment: u64,
+    /// Too much waits to be written to flash.
+    pub write_buffer: u64,
+    /// The index had no place.
+    pub index_full: u64,
+}
+
+/// Counters of a disk since it was attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskStats {
+    /// Read requests.
+    pub read_requests: u64,
+    /// Write requests.
+    pub write_requests: u64,
+    /// Flush requests.
+    pub flush_requests: u64,
+    /// Discard and write-zeroes requests.
+    pub erase_requests: u64,
+    /// Bytes that guests read.
+    pub read_bytes: u64,
+    /// Bytes that guests wrote.
+    pub written_bytes: u64,
+    /// Blocks (or parts) read that were in the cache.
+    pub read_block_hits: u64,
+    /// Blocks (or parts) read that were not.
+    pub read_block_misses: u64,
+    /// Bytes read from the origin.
+    pub origin_read_bytes: u64,
+    /// Bytes written to the origin.
+    pub origin_written_bytes: u64,
+    /// Origin operations that failed.
+    pub origin_errors: u64,
+    /// Blocks of the disk in the cache now.
+    pub cached_blocks: u64,
+}

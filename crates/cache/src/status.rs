@@ -1,0 +1,111 @@
+//! What a cache is like at a moment, for people and metrics.
+
+use crate::cache::Cache;
+use crate::retirement::Retirement;
+use crate::table::Phase;
+use units::Bytes;
+
+/// Whether the flash is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The flash is in use.
+    Active,
+    /// The flash is being given up; writes wait until that is recorded.
+    Retiring {
+        /// Why.
+        reason: String,
+    },
+    /// There is no flash: everything goes to the origins.
+    Bypassed {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a cache is like at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Whether the flash is in use.
+    pub mode: Mode,
+    /// Which cache; zero without a flash.
+    pub uuid: u128,
+    /// Its incarnation; zero without a flash.
+    pub incarnation: u64,
+    /// Bytes of flash.
+    pub capacity: Bytes,
+    /// Bytes in a segment.
+    pub segment_bytes: Bytes,
+    /// Blocks that the segments can hold.
+    pub blocks_max: u64,
+    /// Blocks in the cache.
+    pub cached_blocks: u64,
+    /// Segments by what they are.
+    pub segments: SegmentCounts,
+    /// Memory for all that is remembered of blocks on flash.
+    pub memory: Bytes,
+    /// Bytes that wait in memory to be written to flash.
+    pub buffered: Bytes,
+}
+
+/// Segments by what they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentCounts {
+    /// Nothing in it counts.
+    pub free: u64,
+    /// Blocks are being appended, or its last are on their way.
+    pub open: u64,
+    /// Full.
+    pub closed: u64,
+    /// Being reclaimed or dropped.
+    pub reclaiming: u64,
+}
+
+impl Status {
+    pub(crate) fn of(cache: &Cache) -> Self {
+        let reason = cache.bypass_reason.clone().unwrap_or_default();
+        let mode = match (&cache.flash, cache.retirement) {
+            (Some(_), _) => Mode::Active,
+            (None, Retirement::None | Retirement::Done) => Mode::Bypassed { reason },
+            (None, Retirement::Asked { .. } | Retirement::Refused { .. }) => {
+                Mode::Retiring { reason }
+            }
+        };
+        let Some(flash) = &cache.flash else {
+            return Self {
+                mode,
+                uuid: 0,
+                incarnation: 0,
+                capacity: Bytes::ZERO,
+                segment_bytes: Bytes::ZERO,
+                blocks_max: 0,
+                cached_blocks: 0,
+                segments: SegmentCounts::default(),
+                memory: Bytes::ZERO,
+                buffered: Bytes::ZERO,
+            };
+        };
+        let mut segments = SegmentCounts::default();
+        for (_, segment) in flash.table.iter() {
+            *match segment.phase {
+                Phase::Free => &mut segments.free,
+                Phase::Open | Phase::Closing => &mut segments.open,
+                Phase::Closed => &mut segments.closed,
+                Phase::Reclaiming | Phase::Draining => &mut segments.reclaiming,
+            } += 1;
+        }
+        let geometry = &flash.geometry;
+        Self {
+            mode,
+            uuid: flash.uuid,
+            incarnation: flash.incarnation,
+            capacity: geometry.capacity(),
+            segment_bytes: geometry.segment_bytes(),
+            blocks_max: u64::from(geometry.segment_count())
+                * u64::from(geometry.segment_blocks_max()),
+            cached_blocks: flash.index.len() as u64,
+            segments,
+            memory: flash.memory_bytes(),
+            buffered: Bytes::new(flash.buffered_bytes as u64),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! A guest's write, discard or write-zeroes: the origin first, the cache after.
+//!
+//! ```text
+//!  request ─► out of the index ─► distrust durably ─► origin ─► answer ─► new copy (through)
+//!             kill fills          only if a copy      │
+//!                                 may be trusted      └─ error: answer; nothing is cached
+//! ```
+//!
+//! From the moment a write arrives until it is answered its blocks are not in the index, so
+//! reads in between come from the origin and are not admitted. Before the origin is written
+//! no copy of the block may be trusted on flash, durably: otherwise a crash could bring back
+//! the older bytes.
+//!
+//! Two writes to one block in flight together leave the origin with either's bytes, so neither
+//! puts a copy into the cache.
+
+use crate::RequestId;
+use crate::WritePolicy;
+use crate::cache::Cache;
+use crate::flash::Flash;
+use crate::journal::Ticket;
+use crate::limits::ERASE_BLOCKS_MAX;
+use crate::ports::{Ports, Purpose};
+use crate::streams::Source;
+use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
+use slab::Slab;
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
+
+pub(crate) type WriteId = usize;
+
+/// What is written.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Data { bytes: Slice, fua: bool },
+    Discard,
+    Zeroes { may_unmap: bool, fua: bool },
+}
+
+/// A write under way.
+#[derive(Debug)]
+pub(crate) struct Write {
+    pub(crate) request: RequestId,
+    pub(crate) disk: DiskSlot,
+    offset: u64,
+    /// End of the piece that is under way.
+    piece_end: u64,
+    end: u64,
+    change: Change,
+    first: BlockIndex,
+    blocks: u64,
+    /// Another write overlapped it.
+    contended: bool,
+    /// Waits for its blocks to be distrusted, or for the flash to be given up.
+    waiting: bool,
+    /// Whole blocks that were in the cache: their copies are replaced.
+    cached: Vec<BlockIndex>,
+}
+
+/// All writes of a cache, and which belong to which disk.
+#[derive(Default)]
+pub(crate) struct Writes {
+    writes: Slab<Write>,
+    by_disk: Vec<Vec<WriteId>>,
+}
+
+impl Writes {
+    fn insert(&mut self, write: Write) -> WriteId {
+        let disk = write.disk.index();
+        let id = self.writes.insert(write);
+        if self.by_disk.len() <= disk {
+            self.by_disk.resize_with(disk + 1, Vec::new);
+        }
+        self.by_disk[disk].push(id);
+        id
+    }
+
+    fn remove(&mut self, id: WriteId) -> Write {
+        let write = self.writes.remove(id);
+        self.by_disk[write.disk.index()].retain(|other| *other != id);
+        write
+    }
+
+    fn of_disk(&self, disk: DiskSlot) -> &[WriteId] {
+        self.by_disk.get(disk.index()).map_or(&[], Vec::as_slice)
+    }
+
+    fn overlapping(
+        &self,
+        disk: DiskSlot,
+        first: BlockIndex,
+        count: u64,
+    ) -> impl Iterator<Item = WriteId> {
+        let (start, end) = (first.get(), first.get() + count);
+        self.of_disk(disk).iter().copied().filter(move |id| {
+            let write = &self.writes[*id];
+            write.first.get() < end && start < write.first.get() + write.blocks
+        })
+    }
+
+    /// Whether one of these blocks is being written.
+    pub(crate) fn overlaps(&self, disk: DiskSlot, first: BlockIndex, count: u64) -> bool {
+        self.overlapping(disk, first, count).next().is_some()
+    }
+
+    /// Writes that have not gone to the origin yet.
+    pub(crate) fn waiting(&self) -> Vec<WriteId> {
+        self.writes
+            .iter()
+            .filter(|(_, write)| write.waiting)
+            .map(|(id, _)| id)
+            .collect()
+    }
+}
+
+impl Cache {
+    pub(crate) fn write(
+        &mut self,
+        request: RequestId,
+        disk: DiskSlot,
+        offset: Bytes,
+        length: Bytes,
+        change: Change,
+    ) {
+        let id = self.writes.insert(Write {
+            request,
+            disk,
+            offset: offset.get(),
+            piece_end: offset.get(),
+            end: (offset + length).get(),
+            change,
+            first: BlockIndex::new(0),
+            blocks: 0,
+            contended: false,
+            waiting: false,
+            cached: Vec::new(),
+        });
+        self.start_piece(id);
+    }
+
+    /// Starts the next piece: all of a write of data, a bounded part of an erasure.
+    fn start_piece(&mut self, id: WriteId) {
+        let write = &mut self.writes.writes[id];
+        let (disk, at) = (write.disk, write.piece_end);
+        write.offset = at;
+        let piece_limit = (at / BLOCK_BYTES + ERASE_BLOCKS_MAX) * BLOCK_BYTES;
+        write.piece_end = match write.change {
+            Change::Data { .. } => write.end,
+            Change::Discard | Change::Zeroes { .. } => write.end.min(piece_limit),
+        };
+        let first = BlockIndex::containing(Bytes::new(at));
+        let blocks = write.piece_end.div_ceil(BLOCK_BYTES) - first.get();
+        // Not yet counted among the others: a write does not contend with itself.
+        write.blocks = 0;
+        let others: Vec<WriteId> = self.writes.overlapping(disk, first, blocks).collect();
+        let mut wait = false;
+        for other in &others {
+            self.writes.writes[*other].contended = true;
+            wait |= self.writes.writes[*other].waiting;
+        }
+        self.ports.stats.contended_writes += u64::from(!others.is_empty());
+        let write = &mut self.writes.writes[id];
+        write.first = first;
+        write.blocks = blocks;
+        write.contended = !others.is_empty();
+        write.cached.clear();
+        self.fills.kill(disk, first, blocks);
+        if self.retirement.blocks_writes() {
+            self.writes.writes[id].waiting = true;
+            self.retire_again();
+            return;
+        }
+        let wait_for = self.distrust_blocks(id, wait);
+        match wait_for {
+            Some(ticket) => self.wait_until_durable(id, ticket),
+            None => self.send_to_origin(id),
+        }
+    }
+
+    /// Takes the write's blocks out of the index. Returns what has to be durable before the
+    /// origin may be written.
+    fn distrust_blocks(&mut self, id: WriteId, overtakes_a_waiting_write: bool) -> Option<Ticket> {
+        let cached_end = self.cached_end(self.writes.writes[id].disk);
+        let flash = self.flash.as_mut()?;
+        let write = &mut self.writes.writes[id];
+        let update = matches!(write.change, Change::Data { .. });
+        // What an overlapping write waits for, this one has to wait for too.
+        let mut ticket = overtakes_a_waiting_write.then(|| flash.journal.last());
+        for i in 0..write.blocks {
+            let block = write.first.advance(i);
+            let whole = block.start().get() >= write.offset
+                && block.next().start().get() <= write.piece_end;
+            if block.next().start().get() > cached_end {
+                break;
+            }
+            let Some(found) = flash.take_for_write(&mut self.ports, write.disk, block) else {
+                continue;
+            };
+            ticket = ticket.max(found);
+            if whole && update {
+                write.cached.push(block);
+            }
+        }
+        ticket.filter(|ticket| *ticket > flash.journal.durable())
+    }
+
+    fn wait_until_durable(&mut self, id: WriteId, ticket: Ticket) {
+        self.ports.stats.writes_waited += 1;
+        self.writes.writes[id].waiting = true;
+        let flash = self.flash.as_mut().expect("there is a flash to wait for");
+        let at = flash
+            .waiting_writes
+            .partition_point(|waiting| waiting.0 <= ticket);
+        flash.waiting_writes.insert(at, (ticket, id));
+        flash.journal.hurry();
+    }
+
+    /// Nothing older can come back any more: on to the origin.
+    pub(crate) fn send_to_origin(&mut self, id: WriteId) {
+        let write = &mut self.writes.writes[id];
+        write.waiting = false;
+        let offset = Bytes::new(write.offset);
+        let length = Bytes::new(write.piece_end - write.offset);
+        let disk = write.disk;
+        let verb = match &write.change {
+            Change::Data { bytes, fua } => OriginVerb::Write {
+                offset,
+                data: bytes.clone(),
+                fua: *fua,
+            },
+            Change::Discard => OriginVerb::Discard { offset, length },
+            Change::Zeroes { may_unmap, fua } => OriginVerb::WriteZeroes {
+                offset,
+                length,
+                may_unmap: *may_unmap,
+                fua: *fua,
+            },
+        };
+        if matches!(verb, OriginVerb::Write { .. }) {
+            self.disk_stats(disk).origin_written_bytes += length.get();
+        }
+        self.ports.origin(Purpose::OriginWrite(id), disk, verb);
+    }
+
+    /// The origin has the write, or has failed it.
+    pub(crate) fn origin_write_done(&mut self, id: WriteId, result: Result<(), IoError>) {
+        let write = &self.writes.writes[id];
+        if result.is_ok() && write.piece_end < write.end {
+            self.start_piece(id);
+            return;
+        }
+        let write = self.writes.remove(id);
+        match result {
+            Ok(()) => self.update_copies(&write),
+            Err(_) => self.disk_stats(write.disk).origin_errors += 1,
+        }
+        self.reply(write.disk, write.request, result.map(|()| Payload::new()));
+    }
+
+    /// The write cannot be made safe: the guest gets an error and the origin stays as it was.
+    pub(crate) fn fail_write(&mut self, id: WriteId) {
+        let write = self.writes.remove(id);
+        self.reply(write.disk, write.request, Err(IoError::Failed));
+    }
+
+    fn update_copies(&mut self, write: &Write) {
+        if write.contended || self.policy(write.disk) != WritePolicy::Through {
+            return;
+        }
+        let (Change::Data { bytes, .. }, Some(flash)) = (&write.change, self.flash.as_mut()) else {
+            return;
+        };
+        for block in &write.cached {
+            let at = Bytes::new(block.start().get() - write.offset).to_usize();
+            flash.admit(
+                &mut self.ports,
+                write.disk,
+                *block,
+                Source::Update,
+                &bytes[at..at + PAGE_BYTES],
+            );
+        }
+    }
+}
+
+impl Flash {
+    /// Takes a block that is about to be written out of the index. None if it was not cached;
+    /// otherwise what must be durable first, if anything.
+    fn take_for_write(
+        &mut self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        block: BlockIndex,
+    ) -> Option<Option<Ticket>> {
+        let slot = self.forget(disk, block)?;
+        if self.table.is_trusted(slot) {
+            return Some(Some(self.distrust(ports, slot, 1)));
+        }
+        Some(None)
+    }
+
+    /// Appends a block and enters it into the index, if there is room.
+    pub(crate) fn admit(
+        &mut self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        block: BlockIndex,
+        source: Source,
+        bytes: &[u8],
+    ) {
+        let Some(slot) = self.append(ports, disk, block, source, bytes) else {
+            return;
+        };
+        match self.index.insert(disk, block, slot) {
+            Ok(previous) => {
+                assert!(
+                    previous.is_none(),
+                    "a block that is admitted was not in the cache"
+                );
+                self.table.of_slot(slot).live += 1;
+                self.cached_blocks[disk.index()] += 1;
+                if source == Source::Update {
+                    self.rest(ports, disk, block, slot);
+                }
+            }
+            Err(_) => ports.stats.not_admitted.index_full += 1,
+        }
+    }
+}
