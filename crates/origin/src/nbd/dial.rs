@@ -1,0 +1,212 @@
+//! Reaching a server: connect, then the handshake, with one time limit on both.
+//!
+//! This blocks and so never runs on a shard's thread: the first time it runs where the disk is
+//! being attached, later on a short-lived thread of its own that hands the connections over.
+
+use super::limits;
+use crate::{NbdAddress, NbdSpec};
+use nbd_protocol::client::{Handshake, HandshakeError, Step, Wishes};
+use nbd_protocol::{Terms, TransmissionFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect,
+    socket_with,
+};
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+/// A connection that is through with its handshake.
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub(super) socket: OwnedFd,
+    pub(super) terms: Terms,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DialError {
+    /// Nobody answers, or not in time.
+    #[error("{0}")]
+    Unreachable(io::Error),
+    /// Somebody answers and refuses.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<io::Error> for DialError {
+    fn from(error: io::Error) -> Self {
+        Self::Unreachable(error)
+    }
+}
+
+impl From<Errno> for DialError {
+    fn from(error: Errno) -> Self {
+        Self::Unreachable(error.into())
+    }
+}
+
+impl From<HandshakeError> for DialError {
+    fn from(error: HandshakeError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+/// Makes all connections: one, and more if the server says that they are coherent. If it lets
+/// in fewer than are wished for, those have to do.
+///
+/// # Errors
+/// If there is not even one.
+pub(super) fn connect_all(spec: &NbdSpec) -> Result<Vec<Connected>, DialError> {
+    let first = connect_one(spec)?;
+    let several = first
+        .terms
+        .export
+        .flags
+        .has(TransmissionFlags::CAN_MULTI_CONN);
+    let count = if several {
+        usize::from(spec.connections).clamp(1, limits::LINKS_MAX)
+    } else {
+        1
+    };
+    let terms = first.terms;
+    let mut all = vec![first];
+    while all.len() < count {
+        match connect_one(spec) {
+            // One that sees another disk, or another way of serving it, must not be mixed in.
+            Ok(next) if next.terms == terms => all.push(next),
+            Ok(_) | Err(_) => break,
+        }
+    }
+    Ok(all)
+}
+
+fn connect_one(spec: &NbdSpec) -> Result<Connected, DialError> {
+    let deadline = Instant::now() + spec.connect_timeout.to_std();
+    let socket = match &spec.address {
+        NbdAddress::Unix(path) => connect_unix(path, deadline)?,
+        NbdAddress::Tcp { host, port } => connect_tcp(host, *port, deadline)?,
+    };
+    if matches!(spec.address, NbdAddress::Tcp { .. }) {
+        watch_tcp(&socket, spec)?;
+    }
+    let terms = negotiate(&socket, &spec.export, deadline)?;
+    sockopt::set_socket_timeout(&socket, Timeout::Recv, None)?;
+    sockopt::set_socket_timeout(&socket, Timeout::Send, None)?;
+    Ok(Connected { socket, terms })
+}
+
+fn time_left(deadline: Instant) -> io::Result<std::time::Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    Ok(left)
+}
+
+/// A blocking connect to a unix socket waits without limit while the server's queue is full,
+/// so this one does not block and tries again.
+fn connect_unix(path: &Path, deadline: Instant) -> Result<OwnedFd, DialError> {
+    let address = SocketAddrUnix::new(path)?;
+    loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        match connect(&socket, &address) {
+            Ok(()) => {
+                rustix::io::ioctl_fionbio(&socket, false)?;
+                return Ok(socket);
+            }
+            Err(Errno::AGAIN) => {
+                time_left(deadline)?;
+                thread::sleep(limits::QUEUE_FULL_PAUSE.to_std());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn connect_tcp(host: &str, port: u16, deadline: Instant) -> Result<OwnedFd, DialError> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, time_left(deadline)?) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream.into());
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last.into())
+}
+
+/// Lets the kernel find out that the far side is gone without a word.
+fn watch_tcp(socket: &OwnedFd, spec: &NbdSpec) -> Result<(), DialError> {
+    let millis = spec.request_timeout.as_nanos() / 1_000_000;
+    let millis = u32::try_from(millis).unwrap_or(u32::MAX).max(1);
+    sockopt::set_tcp_user_timeout(socket, millis)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, limits::KEEPALIVE_IDLE.to_std())?;
+    sockopt::set_tcp_keepintvl(socket, limits::KEEPALIVE_PAUSE.to_std())?;
+    sockopt::set_tcp_keepcnt(socket, limits::KEEPALIVE_COUNT)?;
+    Ok(())
+}
+
+fn negotiate(socket: &OwnedFd, export: &str, deadline: Instant) -> Result<Terms, DialError> {
+    let mut handshake = Handshake::new(Wishes {
+        export: export.to_owned(),
+        tls: false,
+    });
+    let mut buf = [0; 4096];
+    loop {
+        let step = handshake.step();
+        send_all(socket, &handshake.take_output(), deadline)?;
+        match step {
+            Step::NeedBytes => {
+                let count = receive(socket, &mut buf, deadline)?;
+                handshake.receive(&buf[..count]);
+            }
+            Step::Ready(terms) if handshake.into_leftover().is_empty() => return Ok(terms),
+            Step::Ready(_) => {
+                let reason = "the server answers before it is asked".to_owned();
+                return Err(DialError::Refused(reason));
+            }
+            Step::Failed(error) => return Err(error.into()),
+            Step::StartTls => {
+                let reason = "the server starts TLS unasked".to_owned();
+                return Err(DialError::Refused(reason));
+            }
+        }
+    }
+}
+
+fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> Result<(), DialError> {
+    while !bytes.is_empty() {
+        sockopt::set_socket_timeout(socket, Timeout::Send, Some(time_left(deadline)?))?;
+        match rustix::net::send(socket, bytes, SendFlags::NOSIGNAL) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// At least one byte; the end of the stream is an error.
+fn receive(socket: &OwnedFd, buf: &mut [u8], deadline: Instant) -> Result<usize, DialError> {
+    loop {
+        sockopt::set_socket_timeout(socket, Timeout::Recv, Some(time_left(deadline)?))?;
+        match rustix::net::recv(socket, &mut *buf, RecvFlags::empty()) {
+            Ok((_, 0)) => {
+                let reason = "the server closed the connection during the handshake";
+                return Err(DialError::Refused(reason.to_owned()));
+            }
+            Ok((_, count)) => return Ok(count),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,648 @@
+//! What the origin has been asked and not yet answered, and the requests that it becomes.
+//!
+//! No I/O here: [`Work`] says what to send, is told what came back, and knows nothing of
+//! connections beyond how many requests fit.
+//!
+//! ```text
+//!  submit ─► waiting ─► issue ─► pieces in flight ─► answered ─► (fua: flush) ─► done
+//!               ▲                     │ connection lost
+//!               └───── restart ◄──────┘
+//!               └── expire: time is up ──► done with an error; its changes become ghosts
+//! ```
+//!
+//! # Why repeating is safe
+//! After a loss every operation that was not answered is sent again from its beginning. The
+//! first attempt may have been carried out, in part or whole. That changes nothing, because
+//! writing the same bytes twice is writing them once, and because the core never has two
+//! overlapping changes in flight: nothing newer can be overtaken by the repetition.
+//! What could still overtake is the *first attempt itself*, if the old server were alive and
+//! slow. Therefore a connection is given up only when its stream has ended, never because of
+//! a slow answer, and all connections are drained before new ones are made: a server's end of
+//! stream comes after its last write. A far side that is cut off by the network and lives on
+//! is beyond what NBD can fence; the book says so.
+//!
+//! # Ghosts
+//! A change that ran out of time may still happen. Its range is a ghost until the server
+//! answers or the stream ends, and no newer change of that range is sent before.
+
+use super::limits;
+use super::unstable::{Change, Unstable};
+use block_io::{Buf, BufPool, IoError, OriginDone, OriginOp, OriginVerb, Slice, Token};
+use nbd_protocol::{CommandFlags, Terms, TransmissionFlags, wire};
+use std::collections::{BTreeMap, VecDeque};
+use units::{Duration, Instant};
+
+/// Names an operation for as long as the origin is open; ascending in the order of submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct OpId(u64);
+
+/// A part of an operation that is one request on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) op: OpId,
+    /// Where in the operation, in bytes.
+    pub(super) at: u64,
+    /// How much; nothing for a flush.
+    pub(super) length: u32,
+    pub(super) kind: PieceKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PieceKind {
+    Read,
+    Change,
+    /// With the mark of [`Unstable::flush_sent`].
+    Flush(u64),
+}
+
+/// A request that is to be sent.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) piece: Piece,
+    pub(super) command: u16,
+    pub(super) flags: CommandFlags,
+    pub(super) offset: u64,
+    pub(super) payload: Option<Slice>,
+}
+
+/// Whom an operation belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Core(Token),
+    /// Repeats a change that the server may have forgotten.
+    Repeat,
+    /// A flush of our own, to bound what a reconnect repeats.
+    Checkpoint,
+}
+
+#[derive(Debug)]
+enum Verb {
+    Read(Buf),
+    Change { change: Change, fua: bool },
+    Flush,
+}
+
+#[derive(Debug)]
+struct Op {
+    owner: Owner,
+    verb: Verb,
+    offset: u64,
+    length: u64,
+    /// Bytes of it that have become pieces.
+    issued: u64,
+    /// Pieces in flight.
+    flying: u32,
+    /// All pieces are done and the flush that stands for `FUA` is due or under way.
+    syncing: bool,
+    flush_issued: bool,
+    failed: Option<IoError>,
+    /// None for our own.
+    deadline: Option<Instant>,
+}
+
+/// A change that was given up and may still happen.
+#[derive(Debug)]
+struct Ghost {
+    offset: u64,
+    end: u64,
+    flying: u32,
+}
+
+/// What the server can do, as far as it decides what to send.
+#[derive(Clone, Copy, Debug)]
+struct Abilities {
+    flags: TransmissionFlags,
+    /// Largest payload, a multiple of the server's smallest block.
+    piece_bytes: u32,
+    /// Largest range without payload, likewise.
+    range_bytes: u32,
+}
+
+impl Abilities {
+    fn of(terms: &Terms) -> Self {
+        let unit = terms.export.blocks.minimum;
+        let whole = |bytes: u32| bytes - bytes % unit;
+        Self {
+            flags: terms.export.flags,
+            piece_bytes: whole(terms.export.blocks.maximum.min(limits::PIECE_BYTES_MAX)),
+            range_bytes: whole(limits::RANGE_BYTES_MAX),
+        }
+    }
+
+    const fn flush(&self) -> bool {
+        self.flags.has(TransmissionFlags::SEND_FLUSH)
+    }
+
+    const fn fua(&self) -> bool {
+        self.flags.has(TransmissionFlags::SEND_FUA)
+    }
+
+    const fn trim(&self) -> bool {
+        self.flags.has(TransmissionFlags::SEND_TRIM)
+    }
+}
+
+/// Everything that was asked and is not answered.
+#[derive(Debug)]
+pub(super) struct Work {
+    able: Abilities,
+    time: Duration,
+    pool: BufPool,
+    ops: BTreeMap<OpId, Op>,
+    /// Operations with something left to send, in the order in which to look at them.
+    waiting: VecDeque<OpId>,
+    ghosts: BTreeMap<OpId, Ghost>,
+    unstable: Unstable,
+    /// Repetitions that have to succeed before anything else is sent.
+    repeating: usize,
+    checkpoint: bool,
+    restart_wanted: bool,
+    next_id: u64,
+    /// No deadline is earlier; it may have been met already.
+    earliest: Option<Instant>,
+    zeroes: Option<Slice>,
+}
+
+impl Work {
+    pub(super) fn new(terms: &Terms, time: Duration, pool: BufPool) -> Self {
+        Self {
+            able: Abilities::of(terms),
+            time,
+            pool,
+            ops: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            ghosts: BTreeMap::new(),
+            unstable: Unstable::default(),
+            repeating: 0,
+            checkpoint: false,
+            restart_wanted: false,
+            next_id: 0,
+            earliest: None,
+            zeroes: None,
+        }
+    }
+
+    /// Takes an operation that fits the geometry.
+    pub(super) fn submit(&mut self, op: OriginOp, now: Instant, done: &mut Vec<OriginDone>) {
+        let token = op.token;
+        let (offset, length, verb) = match op.verb {
+            OriginVerb::Read {
+                offset,
+                length,
+                buf,
+            } => (offset.get(), length.get(), Verb::Read(buf)),
+            OriginVerb::Write { offset, data, fua } => {
+                let length = data.len() as u64;
+                let change = Change::Write(data);
+                (offset.get(), length, Verb::Change { change, fua })
+            }
+            OriginVerb::WriteZeroes {
+                offset,
+                length,
+                may_unmap,
+                fua,
+            } => {
+                let change = Change::Zeroes { may_unmap };
+                (offset.get(), length.get(), Verb::Change { change, fua })
+            }
+            OriginVerb::Discard { offset, length } => {
+                let (change, fua) = (Change::Discard, false);
+                (offset.get(), length.get(), Verb::Change { change, fua })
+            }
+            OriginVerb::Flush => (0, 0, Verb::Flush),
+        };
+        if self.able.has_nothing_for(&verb) {
+            done.push(OriginDone {
+                token,
+                buf: None,
+                result: Ok(()),
+            });
+            return;
+        }
+        let deadline = now + self.time;
+        self.earliest.get_or_insert(deadline);
+        let owner = Owner::Core(token);
+        let id = self.add(owner, verb, offset, length, Some(deadline));
+        self.waiting.push_back(id);
+    }
+
+    fn add(
+        &mut self,
+        owner: Owner,
+        verb: Verb,
+        offset: u64,
+        length: u64,
+        deadline: Option<Instant>,
+    ) -> OpId {
+        let id = OpId(self.next_id);
+        self.next_id += 1;
+        let op = Op {
+            owner,
+            verb,
+            offset,
+            length,
+            issued: 0,
+            flying: 0,
+            syncing: false,
+            flush_issued: false,
+            failed: None,
+            deadline,
+        };
+        self.ops.insert(id, op);
+        id
+    }
+
+    /// Hands out up to `room` requests to be sent now.
+    pub(super) fn issue(&mut self, mut room: usize, send: &mut impl FnMut(Request)) {
+        if self.able.flush() && self.unstable.wants_flush() && !self.checkpoint {
+            self.checkpoint = true;
+            let id = self.add(Owner::Checkpoint, Verb::Flush, 0, 0, None);
+            self.waiting.push_front(id);
+        }
+        let mut index = 0;
+        while room > 0 && index < self.waiting.len() {
+            let id = self.waiting[index];
+            match self.next_piece(id) {
+                Some(request) => {
+                    send(request);
+                    room -= 1;
+                    if !self.has_more(id) {
+                        self.waiting.remove(index);
+                    }
+                }
+                None => index += 1,
+            }
+        }
+    }
+
+    fn has_more(&self, id: OpId) -> bool {
+        self.ops.get(&id).is_some_and(|op| {
+            if op.syncing || matches!(op.verb, Verb::Flush) {
+                !op.flush_issued
+            } else {
+                op.issued < op.length
+            }
+        })
+    }
+
+    /// The next request of an operation, unless it has to wait.
+    fn next_piece(&mut self, id: OpId) -> Option<Request> {
+        let op = self.ops.get(&id)?;
+        if self.repeating > 0 && op.owner != Owner::Repeat {
+            return None;
+        }
+        if op.syncing || matches!(op.verb, Verb::Flush) {
+            return Some(self.flush_piece(id));
+        }
+        if op.failed.is_some() || op.flying >= limits::PIECES_PER_OPERATION_MAX {
+            return None;
+        }
+        let offset = op.offset + op.issued;
+        let left = op.length - op.issued;
+        let (kind, command, flags, most, written) = match &op.verb {
+            Verb::Flush => return None,
+            Verb::Read(_) => (
+                PieceKind::Read,
+                wire::command::READ,
+                CommandFlags::NONE,
+                self.able.piece_bytes,
+                None,
+            ),
+            Verb::Change { change, fua } => {
+                let held = op.owner != Owner::Repeat && self.unstable.is_full();
+                if held || self.is_haunted(op.offset, op.offset + op.length) {
+                    return None;
+                }
+                let (command, flags, most, written) = self.able.change(change, *fua);
+                (PieceKind::Change, command, flags, most, written)
+            }
+        };
+        let length = u32::try_from(left).unwrap_or(u32::MAX).min(most);
+        let payload = match (written, &op.verb) {
+            (Some(Payload::Own), Verb::Change { change, .. }) => change.payload(op.issued, length),
+            (Some(Payload::Zeroes), _) => Some(self.zeroes(length)),
+            _ => None,
+        };
+        let op = self.ops.get_mut(&id)?;
+        let piece = Piece {
+            op: id,
+            at: op.issued,
+            length,
+            kind,
+        };
+        op.issued += u64::from(length);
+        op.flying += 1;
+        Some(Request {
+            piece,
+            command,
+            flags,
+            offset,
+            payload,
+        })
+    }
+
+    fn flush_piece(&mut self, id: OpId) -> Request {
+        let mark = self.unstable.flush_sent();
+        let op = self.ops.get_mut(&id).expect("the operation was found");
+        op.flush_issued = true;
+        op.flying += 1;
+        Request {
+            piece: Piece {
+                op: id,
+                at: 0,
+                length: 0,
+                kind: PieceKind::Flush(mark),
+            },
+            command: wire::command::FLUSH,
+            flags: CommandFlags::NONE,
+            offset: 0,
+            payload: None,
+        }
+    }
+
+    fn zeroes(&mut self, length: u32) -> Slice {
+        let zeroes = self
+            .zeroes
+            .get_or_insert_with(|| self.pool.take_zeroed(limits::ZERO_BYTES as usize).freeze());
+        zeroes.slice(0..length as usize)
+    }
+
+    fn is_haunted(&self, offset: u64, end: u64) -> bool {
+        let mut ghosts = self.ghosts.values();
+        ghosts.any(|ghost| ghost.offset < end && offset < ghost.end)
+    }
+
+    /// Puts bytes of a read in their place; `at` counts from the start of the piece.
+    pub(super) fn place(&mut self, piece: &Piece, at: u32, bytes: &[u8]) {
+        if let Some(target) = self.target(piece, at, bytes.len()) {
+            target.copy_from_slice(bytes);
+        }
+    }
+
+    /// Likewise for `length` zeroes.
+    pub(super) fn place_zeroes(&mut self, piece: &Piece, at: u32, length: u32) {
+        if let Some(target) = self.target(piece, at, length as usize) {
+            target.fill(0);
+        }
+    }
+
+    /// None if the operation was given up in the meantime.
+    fn target(&mut self, piece: &Piece, at: u32, length: usize) -> Option<&mut [u8]> {
+        let op = self.ops.get_mut(&piece.op)?;
+        let Verb::Read(buf) = &mut op.verb else {
+            return None;
+        };
+        let start = usize::try_from(piece.at + u64::from(at)).ok()?;
+        buf.get_mut(start..start.checked_add(length)?)
+    }
+
+    /// Takes the answer to a piece.
+    pub(super) fn answered(
+        &mut self,
+        piece: &Piece,
+        result: Result<(), IoError>,
+        now: Instant,
+        done: &mut Vec<OriginDone>,
+    ) {
+        if let PieceKind::Flush(mark) = piece.kind {
+            match result {
+                Ok(()) => self.unstable.flushed(mark),
+                // A server whose flush failed may have dropped what it could not write, and
+                // its next flush would not know. Repeating the changes makes that one true.
+                Err(_) => self.restart_wanted |= !self.unstable.is_empty(),
+            }
+        }
+        let Some(op) = self.ops.get_mut(&piece.op) else {
+            self.ghost_answered(piece.op);
+            return;
+        };
+        op.flying -= 1;
+        if let Some(deadline) = &mut op.deadline {
+            *deadline = now + self.time;
+        }
+        if let Err(error) = result {
+            op.failed.get_or_insert(error);
+        }
+        if op.flying > 0 {
+            return;
+        }
+        if op.failed.is_some() {
+            self.waiting.retain(|id| *id != piece.op);
+            self.finish(piece.op, done);
+        } else if !self.has_more(piece.op) {
+            self.last_piece(piece.op, done);
+        }
+    }
+
+    /// All pieces have succeeded: done, or a flush is still due.
+    fn last_piece(&mut self, id: OpId, done: &mut Vec<OriginDone>) {
+        let emulate = self.able.flush() && !self.able.fua();
+        let op = self.ops.get_mut(&id).expect("the operation was found");
+        let fua = matches!(op.verb, Verb::Change { fua: true, .. });
+        if fua && emulate && !op.syncing {
+            op.syncing = true;
+            self.waiting.push_back(id);
+        } else {
+            self.finish(id, done);
+        }
+    }
+
+    fn finish(&mut self, id: OpId, done: &mut Vec<OriginDone>) {
+        let Some(op) = self.ops.remove(&id) else {
+            return;
+        };
+        let result = op.failed.map_or(Ok(()), Err);
+        match op.owner {
+            Owner::Repeat => {
+                self.repeating -= 1;
+                self.restart_wanted |= result.is_err();
+            }
+            Owner::Checkpoint => {
+                self.checkpoint = false;
+            }
+            Owner::Core(token) => {
+                let (buf, change) = match op.verb {
+                    Verb::Read(buf) => (Some(buf), None),
+                    Verb::Change { change, fua } => (None, Some((change, fua))),
+                    Verb::Flush => (None, None),
+                };
+                if let (Some((change, fua)), Ok(())) = (change, result) {
+                    self.note(op.offset, op.length, change, fua);
+                }
+                done.push(OriginDone { token, buf, result });
+            }
+        }
+    }
+
+    /// Remembers a change that was acknowledged, unless it is durable.
+    fn note(&mut self, offset: u64, length: u64, change: Change, fua: bool) {
+        let end = offset + length;
+        if fua || !self.able.flush() {
+            self.unstable.carve(offset, end);
+        } else {
+            let change = change.compact(&self.pool);
+            self.unstable.record(offset, end, change);
+        }
+    }
+
+    fn ghost_answered(&mut self, id: OpId) {
+        if let Some(ghost) = self.ghosts.get_mut(&id) {
+            ghost.flying -= 1;
+            if ghost.flying == 0 {
+                self.ghosts.remove(&id);
+            }
+        }
+    }
+
+    /// Ends operations whose time is up.
+    pub(super) fn expire(&mut self, now: Instant, error: IoError, done: &mut Vec<OriginDone>) {
+        if self.earliest.is_none_or(|earliest| now < earliest) {
+            return;
+        }
+        let over = |op: &Op| op.deadline.is_some_and(|deadline| deadline <= now);
+        let late = self.ops.iter().filter(|(_, op)| over(op));
+        let late: Vec<OpId> = late.map(|(id, _)| *id).collect();
+        for id in late {
+            self.give_up(id, error, done);
+        }
+        self.earliest = self.ops.values().filter_map(|op| op.deadline).min();
+    }
+
+    /// Ends everything that the core has asked, with an error.
+    pub(super) fn fail_all(&mut self, error: IoError, done: &mut Vec<OriginDone>) {
+        let all: Vec<OpId> = self.ops.keys().copied().collect();
+        for id in all {
+            self.give_up(id, error, done);
+        }
+        self.earliest = None;
+    }
+
+    fn give_up(&mut self, id: OpId, error: IoError, done: &mut Vec<OriginDone>) {
+        let Some(op) = self.ops.get_mut(&id) else {
+            return;
+        };
+        op.failed = Some(error);
+        if matches!(op.verb, Verb::Change { .. }) && op.flying > 0 {
+            let ghost = Ghost {
+                offset: op.offset,
+                end: op.offset + op.length,
+                flying: op.flying,
+            };
+            self.ghosts.insert(id, ghost);
+        }
+        self.waiting.retain(|waiting| *waiting != id);
+        self.finish(id, done);
+    }
+
+    /// When [`Work::expire`] has something to do at the earliest.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.earliest
+    }
+
+    /// Whether the connections should be drained and made anew, so that everything unstable
+    /// is repeated.
+    pub(super) fn wants_restart(&self) -> bool {
+        self.restart_wanted
+    }
+
+    /// Goes back to before anything was sent: every connection is gone, and new ones have
+    /// these terms.
+    pub(super) fn restart(&mut self, terms: &Terms, done: &mut Vec<OriginDone>) {
+        self.able = Abilities::of(terms);
+        self.ghosts.clear();
+        self.restart_wanted = false;
+        self.checkpoint = false;
+        self.ops.retain(|_, op| matches!(op.owner, Owner::Core(_)));
+        for op in self.ops.values_mut() {
+            op.issued = 0;
+            op.flying = 0;
+            op.syncing = false;
+            op.flush_issued = false;
+            op.failed = None;
+        }
+        let repeats: Vec<(u64, u64, Change)> = self
+            .unstable
+            .iter()
+            .filter(|(_, _, change)| self.able.trim() || !matches!(change, Change::Discard))
+            .map(|(start, end, change)| (start, end - start, change.clone()))
+            .collect();
+        self.waiting.clear();
+        let able = self.able;
+        let moot = self
+            .ops
+            .iter()
+            .filter(|(_, op)| able.has_nothing_for(&op.verb));
+        let moot: Vec<OpId> = moot.map(|(id, _)| *id).collect();
+        for id in moot {
+            self.finish(id, done);
+        }
+        let core: Vec<OpId> = self.ops.keys().copied().collect();
+        self.repeating = repeats.len();
+        for (offset, length, change) in repeats {
+            let verb = Verb::Change { change, fua: false };
+            let id = self.add(Owner::Repeat, verb, offset, length, None);
+            self.waiting.push_back(id);
+        }
+        self.waiting.extend(core);
+    }
+}
+
+enum Payload {
+    Own,
+    Zeroes,
+}
+
+impl Abilities {
+    /// Whether an operation succeeds by doing nothing. A server without flush has nothing
+    /// volatile, or no word for it; and a discard is a hint.
+    fn has_nothing_for(&self, verb: &Verb) -> bool {
+        match verb {
+            Verb::Flush => !self.flush(),
+            Verb::Change { change, .. } => matches!(change, Change::Discard) && !self.trim(),
+            Verb::Read(_) => false,
+        }
+    }
+
+    /// How a change is sent: command, flags, most bytes at a time, and what follows.
+    fn change(&self, change: &Change, fua: bool) -> (u16, CommandFlags, u32, Option<Payload>) {
+        let flags = CommandFlags::NONE.with_if(fua && self.fua(), CommandFlags::FUA);
+        match change {
+            Change::Write(_) => {
+                let write = wire::command::WRITE;
+                (write, flags, self.piece_bytes, Some(Payload::Own))
+            }
+            Change::Discard => (wire::command::TRIM, flags, self.range_bytes, None),
+            Change::Zeroes { may_unmap }
+                if self.flags.has(TransmissionFlags::SEND_WRITE_ZEROES) =>
+            {
+                let flags = flags.with_if(!may_unmap, CommandFlags::NO_HOLE);
+                (wire::command::WRITE_ZEROES, flags, self.range_bytes, None)
+            }
+            Change::Zeroes { .. } => {
+                let most = self.piece_bytes.min(limits::ZERO_BYTES);
+                let write = wire::command::WRITE;
+                (write, flags, most, Some(Payload::Zeroes))
+            }
+        }
+    }
+}
+
+impl Change {
+    fn payload(&self, at: u64, length: u32) -> Option<Slice> {
+        let Self::Write(data) = self else {
+            return None;
+        };
+        let start = usize::try_from(at).ok()?;
+        Some(data.slice(start..start + length as usize))
+    }
+
+    /// The same without keeping a large buffer for a small part of it.
+    fn compact(self, pool: &BufPool) -> Self {
+        match self {
+            Self::Write(data) if data.pinned_bytes() > 2 * data.len().max(block_io::PAGE_BYTES) => {
+                Self::Write(pool.copy_of(&data))
+            }
+            other => other,
+        }
+    }
+}
