@@ -24,6 +24,12 @@ pub(crate) const HANDSHAKE_READ_BYTES: usize = 8 << 10;
 /// Buffer of each direction between a TLS session and the shard.
 pub(crate) const PIPE_BYTES: usize = 64 << 10;
 
+/// How long a TLS session may take over its goodbye; the disk's side is closed by then.
+pub(crate) const GOODBYE: Duration = Duration::from_secs(5);
+
+/// Longest PSK, in bytes: what OpenSSL takes.
+pub(crate) const PSK_BYTES_MAX: usize = 256;
+
 /// Pause after the system could not accept a connection (no descriptors, no memory): trying
 /// again at once would spin.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -56,6 +62,9 @@ pub struct ServerLimits {
     /// Connections, those in their handshake included. Further ones wait in the backlog of
     /// their listener.
     pub connections: usize,
+    /// Connections of one export, which is one disk: QEMU opens one, nbdcopy and multi-queue
+    /// clients a few.
+    pub connections_per_export: usize,
     /// Time from accepting a connection to the end of its handshake, TLS included.
     pub handshake: Duration,
 }
@@ -64,6 +73,7 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections: 1024,
+            connections_per_export: 16,
             handshake: Duration::from_secs(10),
         }
     }

@@ -1,9 +1,8 @@
 //! What a finished handshake hands over to a shard.
 
+pub use super::census::Admission;
 use nbd_protocol::{BlockSizes, Export, Terms, TransmissionFlags};
-use std::fmt;
 use std::os::fd::OwnedFd;
-use tokio::sync::OwnedSemaphorePermit;
 use units::Bytes;
 
 /// A client that has chosen its export and is about to send requests.
@@ -19,31 +18,6 @@ pub struct Negotiated {
     pub terms: Terms,
     /// The client's place among the connections that the server allows.
     pub admission: Admission,
-}
-
-/// A place among the connections that a server allows; dropping it frees the place.
-#[derive(Default)]
-pub struct Admission {
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Admission {
-    /// A place that is counted nowhere.
-    pub fn uncounted() -> Self {
-        Self::default()
-    }
-
-    pub(super) fn counted(permit: OwnedSemaphorePermit) -> Self {
-        Self {
-            _permit: Some(permit),
-        }
-    }
-}
-
-impl fmt::Debug for Admission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Admission")
-    }
 }
 
 /// What we advertise of a disk. Every connection of one disk ends in the same shard, hence

@@ -1,0 +1,233 @@
+//! Accepting clients, bringing them through the handshake, and handing them over.
+//!
+//! ```text
+//!  place free? ─► accept ─► task: handshake (deadline) ──► Exports::connect(Negotiated)
+//!       ▲                     └ STARTTLS ─► TLS ─► handshake ─► socketpair ─┘ + pipe task
+//!       └── Admission dropped: failed handshake, or the shard's connection has ended
+//! ```
+//!
+//! No export is touched before a client has come through: the handshake asks [`Exports`] for
+//! names and sizes only.
+
+use super::census::{Admission, Census};
+use super::listener::{Accepted, Listener, into_fd};
+use super::negotiated::Negotiated;
+use super::pipe;
+use super::session::{Desk, Ended, SessionError};
+use super::tls::{Stream, Tls, TlsOffer};
+use crate::limits::{ACCEPT_PAUSE, ServerLimits};
+use nbd_protocol::server::{Found, Handshake, Refusal, TlsPolicy};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+/// Who asks for an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Address or process, for people.
+    pub peer: String,
+    /// Whether the session is encrypted and, if the set-up demands it, the client
+    /// authenticated.
+    pub secured: bool,
+}
+
+/// One export of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// For people; may be empty.
+    pub description: String,
+}
+
+/// The exports that a server serves. Called from the runtime's threads, briefly and without
+/// blocking; answers come from memory.
+pub trait Exports: Send + Sync + 'static {
+    /// The exports that this client may see.
+    fn list(&self, client: &Client) -> Vec<Listed>;
+
+    /// The export of that name; the empty name asks for the default one.
+    ///
+    /// # Errors
+    /// If there is none, or not for this client or not now.
+    fn find(&self, name: &str, client: &Client) -> Result<Found, Refusal>;
+
+    /// Takes over a client that has chosen an export. Dropping it closes the connection, which
+    /// is right if the export has gone since it was found.
+    fn connect(&self, client: Negotiated);
+}
+
+/// An NBD server. Cloning shares it: one server has any number of listeners, and its limits
+/// hold for all of them together.
+#[derive(Clone)]
+pub struct Server {
+    exports: Arc<dyn Exports>,
+    limits: ServerLimits,
+    places: Arc<Semaphore>,
+    census: Census,
+}
+
+impl Server {
+    /// A server of these exports.
+    pub fn new(exports: Arc<dyn Exports>, limits: ServerLimits) -> Self {
+        Self {
+            exports,
+            limits,
+            places: Arc::new(Semaphore::new(limits.connections)),
+            census: Census::default(),
+        }
+    }
+
+    /// Serves a listener's clients until `stop` becomes true or its sender is gone. Handshakes
+    /// under way end then; connections that were handed over, and the pipes under encrypted
+    /// ones, live on until their shard closes them.
+    pub async fn serve(&self, listener: Listener, tls: TlsOffer, mut stop: watch::Receiver<bool>) {
+        tracing::info!(
+            address = listener.address(),
+            ?tls,
+            "listening for NBD clients"
+        );
+        let mut handshakes = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                // The sender's end means the same as its word.
+                _ = stop.wait_for(|stop| *stop) => break,
+                Some(_) = handshakes.join_next() => continue,
+                accepted = self.accept(&listener) => accepted,
+            };
+            match accepted {
+                Ok((accepted, place)) => {
+                    let server = self.clone();
+                    let tls = tls.clone();
+                    handshakes.spawn(async move { server.greet(accepted, place, &tls).await });
+                }
+                Err(error) => {
+                    tracing::warn!(address = listener.address(), %error, "cannot accept");
+                    tokio::time::sleep(ACCEPT_PAUSE.to_std()).await;
+                }
+            }
+        }
+        handshakes.shutdown().await;
+        tracing::info!(address = listener.address(), "no longer listening");
+    }
+
+    /// Waits for a free place first: clients beyond the limit wait in the kernel's backlog.
+    async fn accept(&self, listener: &Listener) -> io::Result<(Accepted, OwnedSemaphorePermit)> {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.expect("places are never closed");
+        Ok((listener.accept().await?, place))
+    }
+
+    async fn greet(&self, accepted: Accepted, place: OwnedSemaphorePermit, tls: &TlsOffer) {
+        let peer = accepted.peer();
+        let deadline = Instant::now() + self.limits.handshake.to_std();
+        let session = self.session(accepted, place, tls, peer.clone());
+        let ended = match timeout_at(deadline, session).await {
+            Ok(ended) => ended,
+            Err(_elapsed) => Err(SessionError::TooSlow),
+        };
+        match ended {
+            Ok(()) => {}
+            // Probes and `nbdinfo --list` end like this.
+            Err(SessionError::Gone | SessionError::Closed(_)) => {
+                tracing::debug!(peer, "NBD client left during the handshake");
+            }
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::info!(peer, error, "NBD client failed the handshake");
+            }
+        }
+    }
+
+    async fn session(
+        &self,
+        mut accepted: Accepted,
+        place: OwnedSemaphorePermit,
+        tls: &TlsOffer,
+        peer: String,
+    ) -> Result<(), SessionError> {
+        let policy = match tls {
+            TlsOffer::Off => TlsPolicy::Off,
+            TlsOffer::Allow(_) => TlsPolicy::Allow,
+            TlsOffer::Require(_) => TlsPolicy::Require,
+        };
+        let mut desk = Desk {
+            exports: &*self.exports,
+            census: &self.census,
+            limits: &self.limits,
+            client: Client {
+                peer,
+                secured: false,
+            },
+        };
+        accepted.tune()?;
+        let handshake = Handshake::new(policy);
+        let ended = match &mut accepted {
+            Accepted::Unix(stream) => desk.negotiate(stream, handshake).await?,
+            Accepted::Tcp(stream, _) => desk.negotiate(stream, handshake).await?,
+        };
+        let mut handshake = match ended {
+            Ended::Agreed { .. } => {
+                self.hand_over(&desk.client, ended, place, into_fd(accepted)?);
+                return Ok(());
+            }
+            Ended::WantsTls(handshake) => handshake,
+        };
+        let (TlsOffer::Allow(tls) | TlsOffer::Require(tls)) = tls else {
+            unreachable!("TLS starts only where it was offered");
+        };
+        let mut secured = secure(tls, accepted).await.map_err(SessionError::Tls)?;
+        handshake.secured();
+        desk.client.secured = true;
+        let ended = desk.negotiate(&mut *secured, handshake).await?;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let ours = UnixStream::from_std(ours)?;
+        let peer = desk.client.peer.clone();
+        self.hand_over(&desk.client, ended, place, theirs.into());
+        tokio::spawn(async move {
+            if let Err(error) = pipe::carry(secured, ours).await {
+                tracing::info!(peer, %error, "encrypted NBD session lost");
+            }
+        });
+        Ok(())
+    }
+
+    fn hand_over(
+        &self,
+        client: &Client,
+        ended: Ended,
+        place: OwnedSemaphorePermit,
+        socket: OwnedFd,
+    ) {
+        let Ended::Agreed {
+            agreed,
+            seat,
+            leftover,
+        } = ended
+        else {
+            unreachable!("TLS starts once in a session");
+        };
+        let Client { peer, secured } = client;
+        tracing::info!(peer, export = agreed.name, secured, "NBD client attached");
+        self.exports.connect(Negotiated {
+            socket,
+            leftover,
+            export: agreed.name,
+            terms: agreed.terms,
+            admission: Admission::counted(place, seat),
+        });
+    }
+}
+
+async fn secure(tls: &Tls, accepted: Accepted) -> io::Result<Pin<Box<dyn Stream>>> {
+    match accepted {
+        Accepted::Unix(stream) => tls.accept(stream).await,
+        Accepted::Tcp(stream, _) => tls.accept(stream).await,
+    }
+}
