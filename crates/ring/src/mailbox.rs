@@ -52,8 +52,22 @@ pub struct Sender<T> {
 }
 
 /// The receiver is gone; the message comes back.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct SendError<T>(pub T);
+
+impl<T> fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SendError")
+    }
+}
+
+impl<T> fmt::Display for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the mailbox is gone")
+    }
+}
+
+impl<T> std::error::Error for SendError<T> {}
 
 impl<T> Sender<T> {
     /// Puts a message in the mailbox and wakes its thread.
