@@ -174,7 +174,7 @@ impl Flash {
         chunk.buf[..PAGE_BYTES].copy_from_slice(&header.encode(self.uuid));
         let length = (1 + chunk.entries.len()) * PAGE_BYTES;
         let bytes = chunk.buf.freeze().slice(0..length);
-        self.count_written(ports, &chunk.entries);
+        count_written(ports, &chunk.entries);
         self.table.get_mut(segment).writes += 1;
         let offset = self.geometry.segment_offset(segment)
             + Bytes::new(u64::from(chunk.page) * PAGE_BYTES as u64);
@@ -187,18 +187,6 @@ impl Flash {
         };
         let id = self.chunks.insert(chunk);
         ports.flash_write(Purpose::Chunk(id), offset, bytes, false);
-    }
-
-    fn count_written(&self, ports: &mut Ports, entries: &[Entry]) {
-        let written = &mut ports.stats.flash_written;
-        written.descriptors += PAGE_BYTES as u64;
-        for entry in entries {
-            *match entry.source {
-                Source::Fill => &mut written.fill,
-                Source::Update => &mut written.update,
-                Source::Survivor => &mut written.reclaim,
-            } += PAGE_BYTES as u64;
-        }
     }
 
     /// Ends a stream's open segment: last chunk, then the footer.
@@ -312,7 +300,7 @@ impl Flash {
         let inside = |chunk: &Chunk| {
             chunk.segment == segment
                 && page > chunk.page
-                && page <= chunk.page + chunk.entries.len() as u32
+                && ((page - chunk.page) as usize) <= chunk.entries.len()
         };
         let found = self
             .chunks
@@ -364,5 +352,17 @@ impl Flash {
                 ports.wake_at(due.min(ports.now + TICK_MAX));
             }
         }
+    }
+}
+
+fn count_written(ports: &mut Ports, entries: &[Entry]) {
+    let written = &mut ports.stats.flash_written;
+    written.descriptors += PAGE_BYTES as u64;
+    for entry in entries {
+        *match entry.source {
+            Source::Fill => &mut written.fill,
+            Source::Update => &mut written.update,
+            Source::Survivor => &mut written.reclaim,
+        } += PAGE_BYTES as u64;
     }
 }

@@ -81,6 +81,9 @@ impl Cache {
     }
 
     /// A guest asks. Exactly one [`Effect::Reply`] with the same id follows.
+    ///
+    /// # Panics
+    /// Never on anything that a guest can ask: what is wrong is answered with an error.
     pub fn request(&mut self, request: Request, now: Instant) {
         self.ports.now = now;
         let Request { id, disk, verb } = request;
@@ -195,7 +198,7 @@ impl Cache {
                 Purpose::Superblock => flash.superblock_done(ports, ok),
                 Purpose::ReclaimFooter => flash.reclaim_footer_done(ports, buf.as_deref()),
                 Purpose::ReclaimRun { first, count } => {
-                    flash.reclaim_run_done(ports, first, count, buf.as_ref())
+                    flash.reclaim_run_done(ports, first, count, buf.as_ref());
                 }
                 Purpose::FlashFlush if ok => {}
                 Purpose::FlashFlush => flash.failed(ports),

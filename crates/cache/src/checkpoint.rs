@@ -124,16 +124,15 @@ impl Flash {
     }
 
     fn checkpoint_page(&self, page: u64) -> CheckpointPage {
-        match CheckpointPage::disks_of(page) {
-            Some(slots) => CheckpointPage::Disks(self.disks[slots].to_vec()),
-            None => {
-                let segments = CheckpointPage::segments_of(&self.geometry, page);
-                CheckpointPage::Segments(
-                    segments
-                        .map(|n| self.table.entry(SegmentIndex::new(n)))
-                        .collect(),
-                )
-            }
+        if let Some(slots) = CheckpointPage::disks_of(page) {
+            CheckpointPage::Disks(self.disks[slots].to_vec())
+        } else {
+            let segments = CheckpointPage::segments_of(&self.geometry, page);
+            CheckpointPage::Segments(
+                segments
+                    .map(|n| self.table.entry(SegmentIndex::new(n)))
+                    .collect(),
+            )
         }
     }
 
@@ -164,7 +163,7 @@ impl Flash {
     /// Pages of the running checkpoint are durable, or have failed to be.
     pub(crate) fn checkpoint_pages_done(&mut self, ports: &mut Ports, written: bool) {
         if !written {
-            self.checkpoint_failed(ports);
+            checkpoint_failed(ports);
         } else if let Some(running) = &mut self.checkpoint.running {
             running.busy = false;
         }
@@ -173,7 +172,7 @@ impl Flash {
     /// The superblock of the running checkpoint is durable, or has failed to be.
     pub(crate) fn superblock_done(&mut self, ports: &mut Ports, written: bool) {
         if !written {
-            self.checkpoint_failed(ports);
+            checkpoint_failed(ports);
             return;
         }
         let running = self
@@ -186,11 +185,11 @@ impl Flash {
         self.journal.truncate(running.replay_from);
         ports.stats.checkpoints += 1;
     }
+}
 
-    fn checkpoint_failed(&mut self, ports: &mut Ports) {
-        ports.stats.flash_errors += 1;
-        ports
-            .wakes
-            .push(Wake::FlashFailed("a checkpoint could not be written"));
-    }
+fn checkpoint_failed(ports: &mut Ports) {
+    ports.stats.flash_errors += 1;
+    ports
+        .wakes
+        .push(Wake::FlashFailed("a checkpoint could not be written"));
 }

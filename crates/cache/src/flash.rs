@@ -88,10 +88,10 @@ impl Flash {
             if let Some(bytes) = self.in_memory(ports, slot) {
                 return Location::Memory(bytes);
             }
-        } else if self.streams.holds(self.geometry.segment_of(slot)) {
-            if let Some(bytes) = self.in_open_chunk(ports, slot) {
-                return Location::Memory(bytes);
-            }
+        } else if self.streams.holds(self.geometry.segment_of(slot))
+            && let Some(bytes) = self.in_open_chunk(ports, slot)
+        {
+            return Location::Memory(bytes);
         }
         Location::Flash(slot)
     }

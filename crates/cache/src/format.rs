@@ -50,12 +50,11 @@ pub fn format(options: &FormatOptions) -> Result<Vec<(Bytes, Vec<u8>)>, FormatEr
     let [_, other] = flash_format::SUPERBLOCK_OFFSETS;
     let mut writes = vec![zeroes(superblock.offset()), zeroes(other)];
     for page in 0..geometry.checkpoint_pages() {
-        let content = match CheckpointPage::disks_of(page) {
-            Some(slots) => CheckpointPage::Disks(vec![None; slots.len()]),
-            None => {
-                let count = CheckpointPage::segments_of(&geometry, page).len();
-                CheckpointPage::Segments(vec![SegmentEntry::unused(&geometry); count])
-            }
+        let content = if let Some(slots) = CheckpointPage::disks_of(page) {
+            CheckpointPage::Disks(vec![None; slots.len()])
+        } else {
+            let count = CheckpointPage::segments_of(&geometry, page).len();
+            CheckpointPage::Segments(vec![SegmentEntry::unused(&geometry); count])
         };
         let bytes = content.encode(&geometry, options.uuid, 1, page);
         writes.push((geometry.checkpoint_page_offset(0, page), bytes.to_vec()));

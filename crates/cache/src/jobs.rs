@@ -315,7 +315,7 @@ impl Job {
         let mut segments = Vec::new();
         match &self.kind {
             Kind::Attach(_) | Kind::Drop { .. } => {
-                segments = flash.free_segments_of(ports, self.disk())
+                segments = flash.free_segments_of(ports, self.disk());
             }
             Kind::Detach { .. } | Kind::Stop => flash.trust_resting(ports, self.disk()),
         }

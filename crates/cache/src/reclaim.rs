@@ -383,15 +383,27 @@ impl Flash {
 fn runs_of(kept: &[Descriptor]) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (position, descriptor) in kept.iter().enumerate() {
+        let follows = position > 0 && kept[position - 1].page + 1 == descriptor.page;
         match runs.last_mut() {
-            Some((first, count))
-                if kept[*first].page + *count as u32 == descriptor.page
-                    && (*count as u64) < RUN_BLOCKS_MAX =>
-            {
-                *count += 1
-            }
+            Some((_, count)) if follows && (*count as u64) < RUN_BLOCKS_MAX => *count += 1,
             _ => runs.push((position, 1)),
         }
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_pages_are_read_together() {
+        let pages = [1, 2, 3, 7, 9, 10].map(|page| Descriptor {
+            block: BlockIndex::new(0),
+            checksum: 0,
+            page,
+        });
+        assert_eq!(runs_of(&pages), [(0, 3), (3, 1), (4, 2)]);
+        assert_eq!(runs_of(&[]), []);
+    }
 }

@@ -190,10 +190,11 @@ impl Recovery {
                 recovered,
                 checkpoint,
             } => {
-                let ready = match &recovered.cache.flash {
-                    Some(flash) => flash.checkpoint.complete() >= *checkpoint,
-                    None => return self.fail_opening(),
+                let Some(flash) = &recovered.cache.flash else {
+                    self.stage = Stage::Taken;
+                    return Some(Err(OpenError::Io(IoError::Failed)));
                 };
+                let ready = flash.checkpoint.complete() >= *checkpoint;
                 if !ready {
                     return None;
                 }
@@ -206,11 +207,6 @@ impl Recovery {
             }
             Stage::Superblocks(_) | Stage::Tables(_) | Stage::Segments(_) | Stage::Taken => None,
         }
-    }
-
-    fn fail_opening(&mut self) -> Option<Result<Recovered, OpenError>> {
-        self.stage = Stage::Taken;
-        Some(Err(OpenError::Io(IoError::Failed)))
     }
 
     /// How far the reading has come: parts done and parts in all, of the present stage.
@@ -251,12 +247,12 @@ impl Recovery {
             (Stage::Superblocks(slots), What::Superblock(slot)) => match (bytes, error) {
                 (Some(bytes), _) => slots[slot] = Some(Box::new(page(bytes))),
                 (None, error) => {
-                    self.stage = Stage::Failed(OpenError::Io(error.unwrap_or(IoError::Failed)))
+                    self.stage = Stage::Failed(OpenError::Io(error.unwrap_or(IoError::Failed)));
                 }
             },
             (Stage::Tables(tables), What::Journal { first }) => tables.journal_read(first, bytes),
             (Stage::Tables(tables), What::Checkpoint { first }) => {
-                tables.checkpoint_read(first, bytes)
+                tables.checkpoint_read(first, bytes);
             }
             (Stage::Segments(segments), What::Footer { segment }) => {
                 if let Some((page, offset)) = segments.footer_read(segment, bytes) {

@@ -192,10 +192,11 @@ impl Cache {
             if block.next().start().get() > cached_end {
                 break;
             }
-            let Some(found) = flash.take_for_write(&mut self.ports, write.disk, block) else {
-                continue;
-            };
-            ticket = ticket.max(found);
+            match flash.take_for_write(&mut self.ports, write.disk, block) {
+                Taken::NotCached => continue,
+                Taken::Untrusted => {}
+                Taken::Trusted(found) => ticket = ticket.max(Some(found)),
+            }
             if whole && update {
                 write.cached.push(block);
             }
@@ -282,20 +283,26 @@ impl Cache {
     }
 }
 
+/// How a block was cached that is about to be written.
+enum Taken {
+    NotCached,
+    /// No recovery would find its copy.
+    Untrusted,
+    /// The copy may be trusted until this is durable.
+    Trusted(Ticket),
+}
+
 impl Flash {
-    /// Takes a block that is about to be written out of the index. None if it was not cached;
-    /// otherwise what must be durable first, if anything.
-    fn take_for_write(
-        &mut self,
-        ports: &mut Ports,
-        disk: DiskSlot,
-        block: BlockIndex,
-    ) -> Option<Option<Ticket>> {
-        let slot = self.forget(disk, block)?;
+    /// Takes a block that is about to be written out of the index.
+    fn take_for_write(&mut self, ports: &mut Ports, disk: DiskSlot, block: BlockIndex) -> Taken {
+        let Some(slot) = self.forget(disk, block) else {
+            return Taken::NotCached;
+        };
         if self.table.is_trusted(slot) {
-            return Some(Some(self.distrust(ports, slot, 1)));
+            Taken::Trusted(self.distrust(ports, slot, 1))
+        } else {
+            Taken::Untrusted
         }
-        Some(None)
     }
 
     /// Appends a block and enters it into the index, if there is room.

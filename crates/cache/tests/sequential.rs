@@ -2,6 +2,8 @@
 //! all the time, with kills in between: every read is compared with a plain array. The world
 //! does this with concurrency and faults; this is the short form that a debugger can follow.
 
+#![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
+
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, OriginDone, OriginOp, OriginVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
@@ -228,10 +230,10 @@ impl Bench {
         let mut expected = None;
         match &verb {
             Verb::Read { offset, length } => {
-                expected = Some(self.model[at(*offset, length.to_usize())].to_vec())
+                expected = Some(self.model[at(*offset, length.to_usize())].to_vec());
             }
             Verb::Write { offset, data, .. } => {
-                self.model[at(*offset, data.len())].copy_from_slice(data)
+                self.model[at(*offset, data.len())].copy_from_slice(data);
             }
             Verb::Discard { offset, length } | Verb::WriteZeroes { offset, length, .. } => {
                 self.model[at(*offset, length.to_usize())].fill(0);

@@ -102,6 +102,9 @@ impl CheckpointPage {
     }
 
     /// Which segments have their entries in page `page`; none if it is of the disk table.
+    ///
+    /// # Panics
+    /// Never: a geometry has fewer than 2^32 segments.
     pub fn segments_of(geometry: &Geometry, page: u64) -> std::ops::Range<u32> {
         let Some(table_page) = page.checked_sub(DISK_PAGES as u64) else {
             return 0..0;

@@ -136,7 +136,7 @@ impl Geometry {
 
     /// Most blocks that a segment can hold: what its footer can describe.
     pub const fn segment_blocks_max(&self) -> u32 {
-        let described = self.footer_pages() * DESCRIPTORS_PER_PAGE as u32;
+        let described = self.footer_pages() * narrow(DESCRIPTORS_PER_PAGE as u64);
         let room = self.segment_pages() - self.footer_pages() - 1;
         if described < room { described } else { room }
     }
@@ -169,10 +169,13 @@ impl Geometry {
 
     /// Segments whose entries share a page of the segment table.
     pub const fn segments_per_page(&self) -> u32 {
-        (BODY_BYTES / segment_entry_bytes(self.segment_pages())) as u32
+        narrow((BODY_BYTES / segment_entry_bytes(self.segment_pages())) as u64)
     }
 
     /// Where a segment starts.
+    ///
+    /// # Panics
+    /// If the cache has no such segment.
     pub fn segment_offset(&self, segment: SegmentIndex) -> Bytes {
         assert!(
             segment.get() < self.segment_count,
@@ -182,6 +185,9 @@ impl Geometry {
     }
 
     /// Where a slot's page is.
+    ///
+    /// # Panics
+    /// If the cache has no such slot.
     pub fn slot_offset(&self, slot: FlashSlot) -> Bytes {
         let offset = self.segments_offset() + u64::from(slot.get()) * BLOCK_BYTES;
         assert!(u64::from(slot.get()) < self.slots(), "a slot of this cache");
@@ -220,7 +226,19 @@ impl Geometry {
 }
 
 const fn pages_of(segment_bytes: u64) -> u32 {
-    (segment_bytes / BLOCK_BYTES) as u32
+    narrow(segment_bytes / BLOCK_BYTES)
+}
+
+/// A count of pages or entries, all of which are far below 2^32.
+const fn narrow(count: u64) -> u32 {
+    assert!(count <= 1 << 16, "few pages or entries");
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "it was checked; try_from is not const"
+    )]
+    {
+        count as u32
+    }
 }
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_full_page_comes_back() {
-        let entries = (0..JOURNAL_ENTRIES_PER_PAGE as u32)
+        let entries = (0..252_u32)
             .map(|i| match i % 4 {
                 0 => JournalEntry::Open {
                     segment: SegmentIndex::new(i),
@@ -208,6 +208,7 @@ mod tests {
                 },
             })
             .collect();
+        assert_eq!(JOURNAL_ENTRIES_PER_PAGE, 252);
         let page = JournalPage {
             sequence: 10,
             batch: 9,

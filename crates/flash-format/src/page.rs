@@ -73,6 +73,9 @@ pub enum Damage {
 }
 
 /// crc32c (Castagnoli; CRC-32/ISCSI) of a block or page.
+///
+/// # Panics
+/// Never: the checksum has 32 bits.
 pub fn checksum(bytes: &[u8]) -> u32 {
     u32::try_from(crc_fast::checksum(
         crc_fast::CrcAlgorithm::Crc32Iscsi,

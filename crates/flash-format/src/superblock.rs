@@ -56,6 +56,9 @@ struct Body {
     clean: u8,
 }
 
+const BLOCK_BYTES: u32 = 4096;
+const _: () = assert!(BLOCK_BYTES as usize == PAGE_BYTES);
+
 const BODY: std::ops::Range<usize> = HEADER_BYTES..HEADER_BYTES + size_of::<Body>();
 
 impl Superblock {
@@ -69,7 +72,7 @@ impl Superblock {
         let mut bytes = [0; PAGE_BYTES];
         let body = Body {
             version: U32::new(FORMAT_VERSION),
-            block_bytes: U32::new(PAGE_BYTES as u32),
+            block_bytes: U32::new(BLOCK_BYTES),
             capacity: U64::new(self.geometry.capacity().get()),
             segment_bytes: U64::new(self.geometry.segment_bytes().get()),
             segment_count: U64::new(u64::from(self.geometry.segment_count())),
@@ -102,7 +105,7 @@ impl Superblock {
                         .as_ref()
                         .is_none_or(|best| found.sequence > best.sequence) =>
                 {
-                    best = Some(found)
+                    best = Some(found);
                 }
                 Ok(_) => {}
                 Err(found) => {
@@ -135,7 +138,7 @@ impl Superblock {
             });
         }
         let impossible = |what| FormatError::ImpossibleLayout { what };
-        if body.block_bytes.get() as usize != PAGE_BYTES {
+        if body.block_bytes.get() != BLOCK_BYTES {
             return Err(impossible("block size"));
         }
         let geometry = Geometry::new(
@@ -175,7 +178,7 @@ mod tests {
             checkpoint: 9,
             checkpoint_area: 1,
             replay_from: 1234,
-            clean_end: (sequence % 2 == 0).then_some(1240),
+            clean_end: sequence.is_multiple_of(2).then_some(1240),
         }
     }
 

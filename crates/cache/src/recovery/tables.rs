@@ -76,9 +76,10 @@ impl Tables {
     /// page that was acknowledged is missing.
     pub(super) fn replay(mut self, required: Option<u64>) -> Replayed {
         let start = self.superblock.replay_from;
-        let end = (start..)
-            .find(|sequence| !self.journal.contains_key(sequence))
-            .expect("the ring is finite");
+        let mut end = start;
+        while self.journal.contains_key(&end) {
+            end += 1;
+        }
         let last_seen = self.journal.keys().next_back().copied().unwrap_or(0);
         let journal_next = end.max(last_seen + 1);
         let cold = if required.is_some_and(|required| self.superblock.incarnation < required) {
