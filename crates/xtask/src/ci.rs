@@ -42,7 +42,7 @@ const CHECKS: &[Step] = &[
         environment: &[],
     },
     TIDY,
-    // The advisory database lives on the network; the other three checks need only the lock file.
+    // The advisory database is asked by `make deny`: what it says changes without a change here.
     Step {
         name: "dependencies (licences, bans, sources)",
         tool: &["cargo", "deny"],

@@ -151,6 +151,7 @@ const TABLE: &[Crate] = &[
             "policy",
             "flash-format",
             "cache",
+            "medium",
             "device",
             "origin",
             "nbd-protocol",

@@ -67,3 +67,11 @@ pub(crate) fn text(root: &Path, file: &Path) -> anyhow::Result<Option<String>> {
 pub(crate) fn is_rust(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "rs")
 }
+
+/// Whether the file holds nothing but tests.
+pub(crate) fn is_tests(file: &Path) -> bool {
+    let in_folder = file
+        .parent()
+        .is_some_and(|folder| folder.ends_with("tests"));
+    in_folder || file.file_name().is_some_and(|name| name == "tests.rs")
+}

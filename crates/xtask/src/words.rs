@@ -36,7 +36,7 @@ pub(crate) fn check(root: &Path, files: &[PathBuf], findings: &mut Findings) -> 
             continue;
         };
         check_words(&name, &text, findings);
-        if tree::is_rust(file) && !opens_with_purpose(&text) {
+        if tree::is_rust(file) && !is_module_of_tests(file) && !opens_with_purpose(&text) {
             findings.add(name, "does not open with what it is for (//! ...)");
         }
     }
@@ -54,6 +54,11 @@ fn check_words(name: &str, text: &str, findings: &mut Findings) {
             }
         }
     }
+}
+
+/// `tests.rs` beside a module: the module says what it is for.
+fn is_module_of_tests(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name == "tests.rs")
 }
 
 fn opens_with_purpose(text: &str) -> bool {
