@@ -51,13 +51,18 @@ impl Flash {
             ports.stats.not_admitted.no_segment += 1;
             return None;
         }
-        let limit = self.descriptors_limit();
+        let limit = self.geometry.segment_blocks_max() as usize;
+        let count = self.write_count(disk);
         let geometry = self.geometry;
         let open = self.streams.get_mut(key).expect("the stream is open");
         let chunk = open.chunk.as_mut().expect("the chunk is open");
         let at = (1 + chunk.entries.len()) * PAGE_BYTES;
         chunk.buf[at..at + PAGE_BYTES].copy_from_slice(bytes);
-        chunk.entries.push(Entry { block, source });
+        chunk.entries.push(Entry {
+            block,
+            source,
+            count,
+        });
         let page = open.next_page;
         let crc = checksum(bytes);
         open.descriptors.push(Descriptor {
@@ -79,10 +84,6 @@ impl Flash {
             self.seal_chunk(ports, key);
         }
         Some(slot)
-    }
-
-    fn descriptors_limit(&self) -> usize {
-        self.geometry.segment_blocks_max() as usize
     }
 
     /// Makes sure that the stream has an open chunk with room for a block.
@@ -247,14 +248,19 @@ impl Flash {
         self.write_ended(ports, chunk.segment);
     }
 
-    /// Trusts the blocks of a chunk that came from the origin and are still in the index; the
-    /// others have to rest first, or wait for their reclaim to end.
+    /// Trusts the blocks of a chunk that came from the origin and are still in the index. Those
+    /// whose bytes the origin may still lose rest first; rewritten ones rest already, and
+    /// survivors wait for their reclaim to end.
     fn trust_fills(&mut self, ports: &mut Ports, chunk: &Chunk) {
         let mut run: Option<(FlashSlot, u32)> = None;
         for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
             let slot = self.geometry.slot(chunk.segment, page);
-            let fresh = entry.source == Source::Fill
+            let mut fresh = entry.source == Source::Fill
                 && self.index.get(chunk.disk, entry.block) == Some(slot);
+            if fresh && !self.durability[chunk.disk.index()].covers(entry.count) {
+                self.rest(ports, chunk.disk, entry.block, slot, entry.count);
+                fresh = false;
+            }
             run = match run {
                 Some((first, count)) if fresh => Some((first, count + 1)),
                 None if fresh => Some((slot, 1)),

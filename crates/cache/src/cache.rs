@@ -1,6 +1,7 @@
 //! The cache of a shard: events in, effects out.
 
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, Verb, WritePolicy};
+use crate::durability::WriteCount;
 use crate::fills::Fills;
 use crate::flash::Flash;
 use crate::jobs::Job;
@@ -152,11 +153,14 @@ impl Cache {
             }
             Verb::Flush => {
                 stats.flush_requests += 1;
-                self.ports.origin(
-                    Purpose::OriginFlush { request: id, disk },
+                let flash = self.flash.as_ref();
+                let count = flash.map_or_else(WriteCount::default, |flash| flash.write_count(disk));
+                let purpose = Purpose::OriginFlush {
+                    request: id,
                     disk,
-                    OriginVerb::Flush,
-                );
+                    count,
+                };
+                self.ports.origin(purpose, disk, OriginVerb::Flush);
             }
             Verb::Discard { offset, length } => {
                 stats.erase_requests += 1;
@@ -206,7 +210,8 @@ impl Cache {
                 | Purpose::Fill(_)
                 | Purpose::Direct { .. }
                 | Purpose::OriginWrite(_)
-                | Purpose::OriginFlush { .. } => {
+                | Purpose::OriginFlush { .. }
+                | Purpose::OwnFlush { .. } => {
                     panic!("an origin operation ended as a flash operation")
                 }
             }
@@ -238,7 +243,19 @@ impl Cache {
                 self.direct_done(read, part, disk, bytes);
             }
             Purpose::OriginWrite(write) => self.origin_write_done(write, done.result),
-            Purpose::OriginFlush { request, disk } => {
+            Purpose::OwnFlush { disk, count } => {
+                if let Some(flash) = self.flash.as_mut() {
+                    flash.own_flush_done(disk, count, done.result.is_ok());
+                }
+            }
+            Purpose::OriginFlush {
+                request,
+                disk,
+                count,
+            } => {
+                if let (Some(flash), Ok(())) = (self.flash.as_mut(), done.result) {
+                    flash.flushed(disk, count);
+                }
                 self.disk_stats(disk).origin_errors += u64::from(done.result.is_err());
                 self.reply(disk, request, done.result.map(|()| Payload::new()));
             }

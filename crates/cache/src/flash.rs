@@ -18,6 +18,7 @@
 use crate::api::Config;
 use crate::append::Chunk;
 use crate::checkpoint::Checkpoint;
+use crate::durability::Durability;
 use crate::index::Index;
 use crate::journal::{Journal, Queued, Ticket};
 use crate::limits::FLASH_FAILURES_MAX;
@@ -58,6 +59,8 @@ pub(crate) struct Flash {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) disks: Vec<Option<DiskEntry>>,
     pub(crate) cached_blocks: Vec<u64>,
+    /// By disk: what its origin may still lose.
+    pub(crate) durability: Vec<Durability>,
     pub(crate) streams: Streams,
     pub(crate) chunks: Slab<Chunk>,
     /// Bytes of blocks in chunks that are open or on their way.

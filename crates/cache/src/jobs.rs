@@ -5,6 +5,7 @@ use crate::api::{
     Command, ControlError, ControlId, ControlOutcome, DropReason, Effect, WritePolicy,
 };
 use crate::cache::{Cache, Disk};
+use crate::durability::Durability;
 use crate::flash::Flash;
 use crate::journal::Ticket;
 use crate::ports::Ports;
@@ -247,10 +248,16 @@ impl Cache {
             }
             Kind::Drop { .. } | Kind::Stop => ControlOutcome::Done,
         };
-        self.ports.effects.push(Effect::ControlDone {
+        let effect = Effect::ControlDone {
             id: job.id,
             result: Ok(outcome),
-        });
+        };
+        self.ports.effects.push(effect);
+        // Only now can the shell reach the origin of a disk that was attached.
+        if let (ControlOutcome::Attached { disk, .. }, Some(flash)) = (outcome, self.flash.as_mut())
+        {
+            flash.flush_origin(&mut self.ports, disk);
+        }
     }
 
     fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
@@ -258,6 +265,9 @@ impl Cache {
             Some(flash) => flash.cached_blocks[newcomer.slot.index()],
             None => 0,
         };
+        if let Some(flash) = self.flash.as_mut() {
+            flash.durability[newcomer.slot.index()] = Durability::attached(newcomer.disk.read_only);
+        }
         self.bypassed_ids.insert(newcomer.slot, newcomer.id);
         self.disks[newcomer.slot.index()] = Some(newcomer.disk);
         self.disk_stats[newcomer.slot.index()] = crate::stats::DiskStats::default();
@@ -273,9 +283,7 @@ impl Job {
     fn step(&mut self, flash: &mut Flash, ports: &mut Ports) {
         self.step = match std::mem::replace(&mut self.step, Step::Done) {
             Step::Start => self.start(flash, ports),
-            Step::Written if flash.writes_of(self.disk()) || flash.reclaims(self.disk()) => {
-                Step::Written
-            }
+            Step::Written if flash.is_busy_with(self.disk()) => Step::Written,
             Step::Written => self.commit(flash, ports),
             Step::Committed(ticket, segments) if flash.journal.durable() < ticket => {
                 Step::Committed(ticket, segments)
@@ -299,6 +307,9 @@ impl Job {
                 flash.close_streams(ports, self.disk());
                 if let Some(disk) = self.disk() {
                     flash.closed_to.insert(disk);
+                    if matches!(self.kind, Kind::Detach { .. }) {
+                        flash.flush_origin(ports, disk);
+                    }
                 }
                 Step::Written
             }
@@ -417,6 +428,12 @@ impl Flash {
         self.table
             .iter()
             .any(|(_, segment)| of(segment.disk) && segment.writes > 0)
+    }
+
+    /// Whether writes to flash, a flush of the origin or a reclaim are under way for a disk.
+    fn is_busy_with(&self, disk: Option<DiskSlot>) -> bool {
+        let flushing = disk.is_some_and(|disk| self.durability[disk.index()].is_flushing());
+        flushing || self.writes_of(disk) || self.reclaims(disk)
     }
 
     fn reclaims(&self, disk: Option<DiskSlot>) -> bool {

@@ -16,6 +16,7 @@
 //!  │ index      where each block is, exactly                    │
 //!  │ table      segments, trusted slots      rest  rewritten    │
 //!  │ append     chunks, streams, footers     reclaim            │
+//!  │ durability what the origin may still lose                  │
 //!  │ journal    group commit                 checkpoint         │
 //!  └─────────────────────────────┬──────────────────────────────┘
 //!                                ▼
@@ -36,6 +37,7 @@ mod api;
 mod append;
 mod cache;
 mod checkpoint;
+mod durability;
 mod fills;
 mod flash;
 mod format;

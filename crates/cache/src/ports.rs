@@ -2,6 +2,7 @@
 
 use crate::RequestId;
 use crate::api::Effect;
+use crate::durability::WriteCount;
 use crate::fills::FillId;
 use crate::reads::ReadId;
 use crate::stats::Stats;
@@ -36,7 +37,13 @@ pub(crate) enum Purpose {
     /// A guest's write at the origin.
     OriginWrite(WriteId),
     /// A guest's flush at the origin.
-    OriginFlush { request: RequestId, disk: DiskSlot },
+    OriginFlush {
+        request: RequestId,
+        disk: DiskSlot,
+        count: WriteCount,
+    },
+    /// A flush of an origin that the cache itself wants.
+    OwnFlush { disk: DiskSlot, count: WriteCount },
     /// A chunk of blocks on its way to flash.
     Chunk(usize),
     /// The footer of a segment that closes.

@@ -349,7 +349,13 @@ impl Flash {
         self.table.of_slot(moved.from).live -= 1;
         self.table.of_slot(moved.to).live += 1;
         ports.stats.blocks_kept += 1;
-        self.trust(ports, moved.to, 1);
+        if self.table.is_trusted(moved.from) {
+            self.trust(ports, moved.to, 1);
+        } else {
+            // What kept the old copy from being trusted holds for the new one.
+            let count = self.write_count(disk);
+            self.rest(ports, disk, moved.block, moved.to, count);
+        }
     }
 
     /// Forgets whatever the index has in a segment, by walking all of it: for segments whose

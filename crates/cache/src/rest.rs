@@ -1,10 +1,17 @@
-//! Rewritten blocks at rest.
+//! Blocks at rest: in the cache, but not yet to be trusted after a crash.
 //!
 //! A block that a guest rewrites is likely to be rewritten again. Its new copy is therefore not
 //! trusted at once: as long as it is not, further writes need no journal commit. When it has
-//! rested for `trust_delay`, it is trusted, and survives a crash again. How many may rest is
-//! bounded, so that a crash costs little: beyond it the longest-resting is trusted early.
+//! rested for `trust_delay`, it is trusted, and survives a crash again.
+//!
+//! A copy of bytes that the origin may still lose rests too, until the origin has been flushed
+//! (see `durability.rs`). If the guest has not done so by then, the cache does.
+//!
+//! How many may rest is bounded, so that a crash costs little: beyond the bound the
+//! longest-resting is trusted early, and if it cannot be, it is never trusted at all, which
+//! costs its warmth after a crash and nothing else.
 
+use crate::durability::WriteCount;
 use crate::flash::Flash;
 use crate::limits::{RESTING_MIN, RESTING_SHARE};
 use crate::ports::Ports;
@@ -18,6 +25,7 @@ struct Rest {
     disk: DiskSlot,
     block: BlockIndex,
     slot: FlashSlot,
+    count: WriteCount,
 }
 
 /// Blocks at rest, longest first. Some have been rewritten since and no longer count.
@@ -42,13 +50,14 @@ impl Resting {
 }
 
 impl Flash {
-    /// Lays a rewritten block to rest.
+    /// Lays a block to rest whose bytes were taken when `count` writes had ended.
     pub(crate) fn rest(
         &mut self,
         ports: &mut Ports,
         disk: DiskSlot,
         block: BlockIndex,
         slot: FlashSlot,
+        count: WriteCount,
     ) {
         let due = ports.now + self.config.trust_delay;
         ports.wake_at(due);
@@ -57,26 +66,42 @@ impl Flash {
             disk,
             block,
             slot,
+            count,
         });
-        if self.resting.queue.len() > self.resting.limit {
-            self.wake_longest_resting(ports);
+        if self.resting.queue.len() > self.resting.limit
+            && let Some(rest) = self.resting.queue.pop_front()
+            && !self.end_rest(ports, rest)
+        {
+            ports.stats.never_trusted += 1;
         }
     }
 
+    /// Trusts a block at rest if it still counts. False if it cannot be trusted yet.
+    fn end_rest(&mut self, ports: &mut Ports, rest: Rest) -> bool {
+        if self.index.get(rest.disk, rest.block) != Some(rest.slot)
+            || self.table.is_trusted(rest.slot)
+        {
+            return true;
+        }
+        if !self.durability[rest.disk.index()].covers(rest.count) {
+            self.flush_origin(ports, rest.disk);
+            return false;
+        }
+        // In memory only: it must be on flash before it may be trusted there.
+        if !self.is_written(rest.slot) {
+            return false;
+        }
+        ports.stats.retrusted_blocks += 1;
+        self.trust(ports, rest.slot, 1);
+        true
+    }
+
+    /// Ends the rest of the longest-resting, or lets it rest a little longer.
     fn wake_longest_resting(&mut self, ports: &mut Ports) {
         let Some(rest) = self.resting.queue.pop_front() else {
             return;
         };
-        if self.index.get(rest.disk, rest.block) != Some(rest.slot)
-            || self.table.is_trusted(rest.slot)
-        {
-            return;
-        }
-        if self.is_written(rest.slot) {
-            ports.stats.retrusted_blocks += 1;
-            self.trust(ports, rest.slot, 1);
-        } else {
-            // Still in memory: it must be on flash before it may be trusted there.
+        if !self.end_rest(ports, rest) {
             let due = ports.now + self.config.write_delay;
             ports.wake_at(due);
             self.resting.queue.push_back(Rest { due, ..rest });
@@ -91,6 +116,7 @@ impl Flash {
 
     /// Trusts the blocks that have rested long enough.
     pub(crate) fn tick_resting(&mut self, ports: &mut Ports) {
+        // Those that go on resting are due later: each is looked at once.
         while self
             .resting
             .queue
@@ -104,8 +130,8 @@ impl Flash {
         }
     }
 
-    /// Trusts every block at rest whose disk is `disk` (or any, for none). All chunks have
-    /// been written.
+    /// Trusts every block at rest whose disk is `disk` (or any, for none) and whose bytes the
+    /// origin cannot lose. All chunks have been written.
     pub(crate) fn trust_resting(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) {
         for _ in 0..self.resting.queue.len() {
             let Some(rest) = self.resting.queue.front().copied() else {

@@ -35,6 +35,9 @@ pub struct Stats {
     pub shared_fills: u64,
     /// Fetches whose blocks were written meanwhile and therefore not admitted.
     pub killed_fills: u64,
+    /// Blocks at rest that could not be trusted before there were too many: they will be cold
+    /// after a crash.
+    pub never_trusted: u64,
     /// Rewritten blocks that came to rest and are trusted again.
     pub retrusted_blocks: u64,
 }

@@ -1,6 +1,7 @@
 //! Open segments: two streams for each disk, so that blocks that have proved themselves do not
 //! share segments with blocks that have not.
 
+use crate::durability::WriteCount;
 use block_io::Buf;
 use flash_format::{Descriptor, SegmentIndex};
 use units::{BlockIndex, DiskSlot, Instant, Map, Set};
@@ -29,6 +30,8 @@ pub(crate) struct StreamKey {
 pub(crate) struct Entry {
     pub(crate) block: BlockIndex,
     pub(crate) source: Source,
+    /// What had been written to the origin when these bytes were taken.
+    pub(crate) count: WriteCount,
 }
 
 /// Blocks that wait to be written behind one header.

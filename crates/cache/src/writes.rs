@@ -245,6 +245,9 @@ impl Cache {
     /// The origin has the write, or has failed it.
     pub(crate) fn origin_write_done(&mut self, id: WriteId, result: Result<(), IoError>) {
         let write = &self.writes.writes[id];
+        if let Some(flash) = self.flash.as_mut() {
+            flash.write_ended_at_origin(write.disk);
+        }
         if result.is_ok() && write.piece_end < write.end {
             self.start_piece(id);
             return;
@@ -326,7 +329,8 @@ impl Flash {
                 self.table.of_slot(slot).live += 1;
                 self.cached_blocks[disk.index()] += 1;
                 if source == Source::Update {
-                    self.rest(ports, disk, block, slot);
+                    let count = self.write_count(disk);
+                    self.rest(ports, disk, block, slot, count);
                 }
             }
             Err(_) => ports.stats.not_admitted.index_full += 1,

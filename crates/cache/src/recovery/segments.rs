@@ -5,6 +5,7 @@ use super::{ColdReason, Recovered};
 use crate::api::Config;
 use crate::cache::Cache;
 use crate::checkpoint::Checkpoint;
+use crate::durability::Durability;
 use crate::flash::Flash;
 use crate::index::{Index, Located};
 use crate::journal::Journal;
@@ -243,6 +244,7 @@ impl Segments {
             table: self.table,
             disks: self.disks,
             cached_blocks: self.cached_blocks,
+            durability: vec![Durability::default(); DiskSlot::COUNT],
             streams: Streams::default(),
             chunks: Slab::new(),
             buffered_bytes: 0,

@@ -1,0 +1,88 @@
+//! What the origin may still lose.
+//!
+//! A write that the origin has acknowledged but not flushed can vanish if the origin's host loses
+//! power, and the guest may not complain: it has not flushed. But if a copy of it were trusted on
+//! flash, the cache would go on serving bytes that the origin no longer has. So a copy is trusted
+//! only after a flush of the origin that began when the copy's bytes were already there.
+//!
+//! Each disk counts its writes. A copy is tagged with the count at the time when it was taken;
+//! it may be trusted when a flush that began at that count or later has succeeded. Guests flush
+//! often enough; where one does not, the cache sends a flush of its own.
+
+use crate::flash::Flash;
+use crate::ports::{Ports, Purpose};
+use block_io::OriginVerb;
+use units::DiskSlot;
+
+/// How many writes of a disk had ended when something happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WriteCount(u64);
+
+/// How far a disk's writes are durable at its origin.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Durability {
+    ended: WriteCount,
+    flushed: WriteCount,
+    /// A flush of our own is on its way.
+    flushing: bool,
+}
+
+impl Durability {
+    /// A disk that has just been attached. What its last life wrote may not be flushed, unless
+    /// it cannot have written.
+    pub(crate) fn attached(read_only: bool) -> Self {
+        Self {
+            ended: WriteCount(u64::from(!read_only)),
+            ..Self::default()
+        }
+    }
+
+    /// Whether whatever the origin held at `count` is durable there.
+    pub(crate) fn covers(&self, count: WriteCount) -> bool {
+        self.flushed >= count
+    }
+
+    pub(crate) fn is_flushing(&self) -> bool {
+        self.flushing
+    }
+}
+
+impl Flash {
+    /// How many writes of a disk have ended.
+    pub(crate) fn write_count(&self, disk: DiskSlot) -> WriteCount {
+        self.durability[disk.index()].ended
+    }
+
+    /// A write of this disk has ended, well or badly.
+    pub(crate) fn write_ended_at_origin(&mut self, disk: DiskSlot) {
+        self.durability[disk.index()].ended.0 += 1;
+    }
+
+    /// A flush that began at `count` has succeeded.
+    pub(crate) fn flushed(&mut self, disk: DiskSlot, count: WriteCount) {
+        let durability = &mut self.durability[disk.index()];
+        durability.flushed = durability.flushed.max(count);
+    }
+
+    /// Flushes a disk's origin if anything of it may not be durable.
+    pub(crate) fn flush_origin(&mut self, ports: &mut Ports, disk: DiskSlot) {
+        let durability = &mut self.durability[disk.index()];
+        if durability.flushing || durability.covers(durability.ended) {
+            return;
+        }
+        durability.flushing = true;
+        let purpose = Purpose::OwnFlush {
+            disk,
+            count: durability.ended,
+        };
+        ports.origin(purpose, disk, OriginVerb::Flush);
+    }
+
+    /// A flush of our own has ended.
+    pub(crate) fn own_flush_done(&mut self, disk: DiskSlot, count: WriteCount, ok: bool) {
+        self.durability[disk.index()].flushing = false;
+        if ok {
+            self.flushed(disk, count);
+        }
+    }
+}
