@@ -150,7 +150,7 @@ fn a_bad_range_ends_as_invalid_and_touches_nothing() {
 
 #[test]
 fn a_read_only_origin_refuses_to_change() {
-    for form in Form::ALL {
+    for form in Form::all() {
         let mut rig = Rig::read_only(form);
         rig.write(0, 9, 512, false);
         assert_eq!(rig.one().result, Err(IoError::NotPermitted));

@@ -646,3 +646,6 @@ impl Change {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

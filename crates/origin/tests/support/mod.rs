@@ -1,10 +1,15 @@
 //! Every form of origin behind one handle that makes time pass.
 
-use block_io::{BufPool, OriginDone, OriginOp, OriginVerb, Token};
+#![allow(dead_code, reason = "each test file uses what it needs")]
+
+pub(crate) mod nbdkit;
+
+use block_io::{BufPool, IoError, OriginDone, OriginOp, OriginVerb, Token};
 use medium::{Faults, Medium, MediumOptions};
+use nbdkit::Nbdkit;
 use origin::faulty::Faulty;
 use origin::memory::MemoryOrigin;
-use origin::{FileSpec, Origin, OriginSpec};
+use origin::{FileSpec, NbdSpec, Origin, OriginSpec};
 use ring::Ring;
 use std::collections::BTreeMap;
 use units::{Bytes, DiskSlot, Duration, Instant};
@@ -18,10 +23,18 @@ pub(crate) enum Form {
     Faulty,
     Direct,
     Buffered,
+    Nbd,
 }
 
 impl Form {
-    pub(crate) const ALL: [Self; 4] = [Self::Memory, Self::Faulty, Self::Direct, Self::Buffered];
+    /// Those that can be had here.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut forms = vec![Self::Memory, Self::Faulty, Self::Direct, Self::Buffered];
+        if Nbdkit::is_here() {
+            forms.push(Self::Nbd);
+        }
+        forms
+    }
 }
 
 /// An origin, and what makes time pass for it.
@@ -31,11 +44,14 @@ pub(crate) struct Rig {
     ring: Option<Ring>,
     now: Instant,
     tokens: u64,
+    /// Ended while nobody was looking.
+    early: BTreeMap<Token, OriginDone>,
     _folder: Option<tempfile::TempDir>,
+    server: Option<Nbdkit>,
 }
 
 pub(crate) fn on_every_form(body: fn(&mut Rig)) {
-    for form in Form::ALL {
+    for form in Form::all() {
         body(&mut Rig::new(form, false));
     }
 }
@@ -47,7 +63,9 @@ pub(crate) fn memory_rig(origin: impl Origin + 'static) -> Rig {
         ring: None,
         now: Instant::ZERO,
         tokens: 0,
+        early: BTreeMap::new(),
         _folder: None,
+        server: None,
     }
 }
 
@@ -74,6 +92,31 @@ impl Rig {
             )),
             Form::Direct => Self::file(true, read_only),
             Form::Buffered => Self::file(false, read_only),
+            Form::Nbd => {
+                let server = Nbdkit::start(&["memory", &SIZE.get().to_string()]);
+                let mut rig = Self::nbd_as(server.spec(), read_only);
+                rig.server = Some(server);
+                rig
+            }
+        }
+    }
+
+    pub(crate) fn nbd(spec: NbdSpec) -> Self {
+        Self::nbd_as(spec, false)
+    }
+
+    fn nbd_as(spec: NbdSpec, read_only: bool) -> Self {
+        let (ring, pool) = (Ring::new(64).unwrap(), BufPool::new());
+        let opened = origin::open(&OriginSpec::Nbd(spec), read_only).unwrap();
+        Self {
+            origin: opened.start(&ring, &pool),
+            now: ring.now(),
+            ring: Some(ring),
+            _folder: None,
+            server: None,
+            pool,
+            tokens: 0,
+            early: BTreeMap::new(),
         }
     }
 
@@ -90,9 +133,11 @@ impl Rig {
             origin: origin::open(&spec, read_only).unwrap().start(&ring, &pool),
             ring: Some(ring),
             _folder: Some(folder),
+            server: None,
             pool,
             now: Instant::ZERO,
             tokens: 0,
+            early: BTreeMap::new(),
         }
     }
 
@@ -122,9 +167,9 @@ impl Rig {
         })
     }
 
-    /// Runs until `count` operations have ended.
-    pub(crate) fn finish(&mut self, count: usize) -> BTreeMap<Token, OriginDone> {
-        let mut all = BTreeMap::new();
+    /// Runs until at least `count` operations have ended.
+    pub(crate) fn finish_some(&mut self, count: usize) -> BTreeMap<Token, OriginDone> {
+        let mut all = std::mem::take(&mut self.early);
         let mut done = Vec::new();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
         while all.len() < count {
@@ -138,6 +183,33 @@ impl Rig {
                 self.wait();
             }
         }
+        all
+    }
+
+    /// Runs, nothing being asked, until a condition holds.
+    pub(crate) fn run_until(&mut self, condition: impl Fn(&Self) -> bool) {
+        let mut done = Vec::new();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !condition(self) {
+            assert!(std::time::Instant::now() < deadline, "it never comes");
+            self.wait();
+            self.origin.poll(self.now, &mut done);
+            self.early
+                .extend(done.drain(..).map(|one| (one.token, one)));
+        }
+    }
+
+    /// Tries until it works.
+    pub(crate) fn until_ok(&mut self, mut body: impl FnMut(&mut Self) -> Result<(), IoError>) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while body(self).is_err() {
+            assert!(std::time::Instant::now() < deadline, "it never works");
+        }
+    }
+
+    /// Runs until `count` operations have ended, and no more than that.
+    pub(crate) fn finish(&mut self, count: usize) -> BTreeMap<Token, OriginDone> {
+        let all = self.finish_some(count);
         assert_eq!(all.len(), count, "nothing ends that was not asked for");
         all
     }

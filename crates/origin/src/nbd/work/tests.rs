@@ -1,0 +1,339 @@
+//! What is sent when, without a server.
+
+use super::*;
+use block_io::OriginVerb;
+use nbd_protocol::{BlockSizes, Export};
+use units::{Bytes, DiskSlot};
+
+const TIME: Duration = Duration::from_secs(10);
+const START: Instant = Instant::from_nanos(1_000_000_000);
+
+fn terms(flags: TransmissionFlags) -> Terms {
+    Terms {
+        export: Export {
+            size: Bytes::gib(1),
+            flags,
+            blocks: BlockSizes::OURS,
+        },
+        structured: true,
+        base_allocation: false,
+    }
+}
+
+fn able() -> TransmissionFlags {
+    TransmissionFlags::KNOWN.without(TransmissionFlags::READ_ONLY)
+}
+
+/// Work, and the far side played by hand.
+struct Bench {
+    work: Work,
+    pool: BufPool,
+    sent: VecDeque<Request>,
+    done: Vec<OriginDone>,
+    now: Instant,
+}
+
+impl Bench {
+    fn new(flags: TransmissionFlags) -> Self {
+        let pool = BufPool::new();
+        Self {
+            work: Work::new(&terms(flags), TIME, pool.clone()),
+            pool,
+            sent: VecDeque::new(),
+            done: Vec::new(),
+            now: START,
+        }
+    }
+
+    fn submit(&mut self, token: u64, verb: OriginVerb) {
+        let op = OriginOp {
+            token: Token(token),
+            disk: DiskSlot::new(0),
+            verb,
+        };
+        self.work.submit(op, self.now, &mut self.done);
+        self.issue();
+    }
+
+    fn issue(&mut self) {
+        let sent = &mut self.sent;
+        self.work.issue(64, &mut |request| sent.push_back(request));
+    }
+
+    fn write(&mut self, token: u64, offset: u64, length: usize, fua: bool) {
+        let data = self.pool.copy_of(&vec![7; length]);
+        let offset = Bytes::new(offset);
+        self.submit(token, OriginVerb::Write { offset, data, fua });
+    }
+
+    /// Answers the oldest request; what was it?
+    fn answer(&mut self, result: Result<(), IoError>) -> (u16, u64, u32) {
+        let request = self.sent.pop_front().expect("something was sent");
+        let piece = request.piece;
+        self.work.answered(&piece, result, self.now, &mut self.done);
+        self.issue();
+        (request.command, request.offset, piece.length)
+    }
+
+    fn results(&mut self) -> Vec<(u64, Result<(), IoError>)> {
+        let done = self.done.drain(..);
+        done.map(|done| (done.token.0, done.result)).collect()
+    }
+
+    fn reconnect(&mut self, flags: TransmissionFlags) {
+        self.sent.clear();
+        self.work.restart(&terms(flags), &mut self.done);
+        self.issue();
+    }
+
+    fn sent(&self) -> Vec<(u16, u64)> {
+        let sent = self.sent.iter();
+        sent.map(|request| (request.command, request.offset))
+            .collect()
+    }
+}
+
+const READ: u16 = wire::command::READ;
+const WRITE: u16 = wire::command::WRITE;
+const FLUSH: u16 = wire::command::FLUSH;
+const ZERO: u16 = wire::command::WRITE_ZEROES;
+
+#[test]
+fn a_large_operation_is_cut_and_ends_once() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 10 << 20, false);
+    assert_eq!(bench.sent.len(), 8, "no more pieces at a time");
+    for n in 0..10 {
+        assert!(bench.results().is_empty());
+        assert_eq!(bench.answer(Ok(())), (WRITE, n << 20, 1 << 20));
+    }
+    assert_eq!(bench.results(), [(1, Ok(()))]);
+}
+
+#[test]
+fn a_piece_that_fails_fails_the_operation_when_the_others_are_back() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 10 << 20, false);
+    bench.answer(Err(IoError::NoSpace));
+    assert_eq!(bench.sent.len(), 7, "nothing more of it is sent");
+    for _ in 0..7 {
+        assert!(bench.results().is_empty());
+        bench.answer(Ok(()));
+    }
+    assert_eq!(bench.results(), [(1, Err(IoError::NoSpace))]);
+    assert!(bench.sent.is_empty());
+}
+
+#[test]
+fn fua_without_fua_is_a_write_and_then_a_flush() {
+    let mut bench = Bench::new(able().without(TransmissionFlags::SEND_FUA));
+    bench.write(1, 0, 2 << 20, true);
+    assert_eq!(bench.sent(), [(WRITE, 0), (WRITE, 1 << 20)]);
+    bench.answer(Ok(()));
+    assert_eq!(
+        bench.sent(),
+        [(WRITE, 1 << 20)],
+        "no flush overtakes a write"
+    );
+    bench.answer(Ok(()));
+    assert_eq!(bench.sent(), [(FLUSH, 0)]);
+    assert!(bench.results().is_empty());
+    bench.answer(Ok(()));
+    assert_eq!(bench.results(), [(1, Ok(()))]);
+}
+
+#[test]
+fn zeroes_are_written_where_the_server_cannot_zero() {
+    let mut bench = Bench::new(able().without(TransmissionFlags::SEND_WRITE_ZEROES));
+    let length = Bytes::new((512 << 10) + 512);
+    bench.submit(
+        1,
+        OriginVerb::WriteZeroes {
+            offset: Bytes::ZERO,
+            length,
+            may_unmap: true,
+            fua: false,
+        },
+    );
+    let payloads = bench.sent.iter().map(|request| {
+        let payload = request.payload.as_ref().expect("zeroes follow");
+        assert!(payload.iter().all(|byte| *byte == 0));
+        payload.len()
+    });
+    assert_eq!(payloads.collect::<Vec<_>>(), [256 << 10, 256 << 10, 512]);
+}
+
+#[test]
+fn allocation_is_the_callers_choice() {
+    for (may_unmap, flags) in [(true, CommandFlags::NONE), (false, CommandFlags::NO_HOLE)] {
+        let mut bench = Bench::new(able());
+        let verb = OriginVerb::WriteZeroes {
+            offset: Bytes::ZERO,
+            length: Bytes::kib(4),
+            may_unmap,
+            fua: false,
+        };
+        bench.submit(1, verb);
+        assert_eq!(bench.sent(), [(ZERO, 0)]);
+        assert_eq!(bench.sent[0].flags, flags);
+    }
+}
+
+#[test]
+fn what_was_not_answered_is_sent_again_after_what_may_be_forgotten() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 4096, 4096, false);
+    bench.answer(Ok(()));
+    bench.write(2, 0, 512, false);
+    bench.submit(3, OriginVerb::Flush);
+    assert_eq!(bench.results(), [(1, Ok(()))]);
+    bench.reconnect(able());
+    assert_eq!(bench.sent(), [(WRITE, 4096)], "first what may be forgotten");
+    bench.answer(Ok(()));
+    assert_eq!(bench.sent(), [(WRITE, 0), (FLUSH, 0)]);
+    bench.answer(Ok(()));
+    bench.answer(Ok(()));
+    assert_eq!(bench.results(), [(2, Ok(())), (3, Ok(()))]);
+    // The flush was sent after 1 was repeated, and 2 had not been acknowledged then.
+    bench.reconnect(able());
+    assert_eq!(bench.sent(), [(WRITE, 0)]);
+}
+
+#[test]
+fn a_repetition_that_fails_asks_for_another_try() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 4096, false);
+    bench.answer(Ok(()));
+    bench.reconnect(able());
+    bench.answer(Err(IoError::Failed));
+    assert!(bench.work.wants_restart());
+    bench.reconnect(able());
+    assert!(!bench.work.wants_restart());
+    assert_eq!(bench.sent(), [(WRITE, 0)]);
+}
+
+#[test]
+fn a_failed_flush_is_told_and_its_changes_are_repeated() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 4096, false);
+    bench.answer(Ok(()));
+    bench.submit(2, OriginVerb::Flush);
+    bench.answer(Err(IoError::Failed));
+    assert_eq!(bench.results(), [(1, Ok(())), (2, Err(IoError::Failed))]);
+    assert!(bench.work.wants_restart());
+    bench.reconnect(able());
+    assert_eq!(bench.sent(), [(WRITE, 0)]);
+}
+
+#[test]
+fn a_late_write_keeps_newer_ones_of_its_range_waiting() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 4096, false);
+    bench.now = START + TIME;
+    let mut done = Vec::new();
+    bench.work.expire(bench.now, IoError::TimedOut, &mut done);
+    assert_eq!(done[0].result, Err(IoError::TimedOut));
+    bench.write(2, 2048, 4096, false);
+    bench.write(3, 4096, 4096, false);
+    assert_eq!(bench.sent(), [(WRITE, 0), (WRITE, 4096)]);
+    bench.answer(Ok(()));
+    assert_eq!(bench.sent(), [(WRITE, 4096), (WRITE, 2048)]);
+    assert!(bench.results().is_empty());
+}
+
+#[test]
+fn a_read_that_ran_out_of_time_gives_its_buffer_back_and_ignores_its_answer() {
+    let mut bench = Bench::new(able());
+    let verb = |bench: &Bench| OriginVerb::Read {
+        offset: Bytes::ZERO,
+        length: Bytes::kib(4),
+        buf: bench.pool.take(4096),
+    };
+    let read = verb(&bench);
+    bench.submit(1, read);
+    assert_eq!(bench.work.next_deadline(), Some(START + TIME));
+    bench.now = START + TIME;
+    let mut done = Vec::new();
+    bench
+        .work
+        .expire(bench.now, IoError::Disconnected, &mut done);
+    assert!(done[0].buf.is_some());
+    let piece = bench.sent[0].piece;
+    bench.work.place(&piece, 0, &[1; 4096]);
+    assert_eq!(bench.answer(Ok(())), (READ, 0, 4096));
+    assert!(bench.results().is_empty());
+    assert_eq!(bench.work.next_deadline(), None);
+}
+
+#[test]
+fn progress_buys_time() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 4 << 20, false);
+    for _ in 0..3 {
+        bench.now = bench.now + Duration::from_secs(9);
+        bench.answer(Ok(()));
+        let (now, error) = (bench.now, IoError::TimedOut);
+        bench.work.expire(now, error, &mut bench.done);
+        assert!(bench.done.is_empty());
+    }
+    bench.now = bench.now + TIME;
+    let (now, error) = (bench.now, IoError::TimedOut);
+    bench.work.expire(now, error, &mut bench.done);
+    assert_eq!(bench.results(), [(1, Err(IoError::TimedOut))]);
+}
+
+#[test]
+fn much_that_is_not_flushed_makes_us_flush_and_then_wait() {
+    let mut bench = Bench::new(able());
+    for n in 0..32 {
+        bench.write(n, n << 20, 1 << 20, false);
+        bench.answer(Ok(()));
+    }
+    assert_eq!(bench.sent(), [(FLUSH, 0)]);
+    let flush = bench.sent.pop_front().expect("just seen");
+    for n in 32..64 {
+        bench.write(n, n << 20, 1 << 20, false);
+        bench.answer(Ok(()));
+    }
+    bench.write(64, 64 << 20, 4096, false);
+    assert!(bench.sent.is_empty(), "memory has a bound");
+    bench.submit(65, OriginVerb::Flush);
+    assert_eq!(bench.sent(), [(FLUSH, 0)], "flushes go on");
+    bench.sent.clear();
+    bench
+        .work
+        .answered(&flush.piece, Ok(()), START, &mut bench.done);
+    bench.issue();
+    assert_eq!(bench.sent(), [(FLUSH, 0), (WRITE, 64 << 20)]);
+}
+
+#[test]
+fn a_server_without_flush_has_nothing_to_forget() {
+    let mut bench = Bench::new(TransmissionFlags::HAS_FLAGS);
+    bench.write(1, 0, 4096, true);
+    bench.answer(Ok(()));
+    bench.submit(2, OriginVerb::Flush);
+    let verb = OriginVerb::Discard {
+        offset: Bytes::ZERO,
+        length: Bytes::kib(4),
+    };
+    bench.submit(3, verb);
+    assert!(bench.sent.is_empty());
+    assert_eq!(bench.results(), [(1, Ok(())), (2, Ok(())), (3, Ok(()))]);
+    bench.reconnect(TransmissionFlags::HAS_FLAGS);
+    assert!(bench.sent.is_empty());
+}
+
+#[test]
+fn what_a_new_server_cannot_do_is_not_asked_of_it() {
+    let mut bench = Bench::new(able());
+    bench.submit(1, OriginVerb::Flush);
+    let verb = OriginVerb::Discard {
+        offset: Bytes::ZERO,
+        length: Bytes::kib(4),
+    };
+    bench.submit(2, verb);
+    bench.reconnect(TransmissionFlags::HAS_FLAGS);
+    assert!(bench.sent.is_empty());
+    assert_eq!(bench.results(), [(1, Ok(())), (2, Ok(()))]);
+}

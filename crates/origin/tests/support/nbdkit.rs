@@ -1,0 +1,135 @@
+//! A real NBD server, nbdkit, for as long as a test wants it.
+
+use origin::{NbdAddress, NbdSpec};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long a server may take to listen.
+const START_TIME_MAX: Duration = Duration::from_secs(20);
+
+pub(crate) struct Nbdkit {
+    folder: TempDir,
+    arguments: Vec<String>,
+    server: Option<Child>,
+}
+
+impl Nbdkit {
+    /// Whether nbdkit is installed; if not, says so.
+    pub(crate) fn is_here() -> bool {
+        let found = Command::new("nbdkit")
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok();
+        if !found {
+            eprintln!("skipped: nbdkit is not installed");
+        }
+        found
+    }
+
+    /// A server with these arguments, listening. `{folder}` in an argument is the server's
+    /// folder.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
+        let mut server = Self::prepare();
+        server.arguments = arguments;
+        server.start_again();
+        server
+    }
+
+    /// A folder and nothing in it.
+    pub(crate) fn prepare() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            arguments: Vec::new(),
+            server: None,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.path("socket")
+    }
+
+    pub(crate) fn set_arguments(&mut self, arguments: &[&str]) {
+        self.arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
+    }
+
+    pub(crate) fn start_again(&mut self) {
+        assert!(self.server.is_none(), "one server at a time");
+        let socket = self.socket();
+        let _ = std::fs::remove_file(&socket);
+        let folder = self.folder.path().display().to_string();
+        let arguments = self
+            .arguments
+            .iter()
+            .map(|a| a.replace("{folder}", &folder));
+        let server = Command::new("nbdkit")
+            .args(["--foreground", "--exit-with-parent", "--unix"])
+            .arg(&socket)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.server = Some(server);
+        Self::until(|| UnixStream::connect(&socket).is_ok());
+    }
+
+    /// Takes charge of a server that was started otherwise.
+    pub(crate) fn adopt(&mut self, server: Child) {
+        self.server = Some(server);
+    }
+
+    /// Waits for a condition, for as long as a server may take to listen.
+    pub(crate) fn until(mut condition: impl FnMut() -> bool) {
+        let deadline = Instant::now() + START_TIME_MAX;
+        while !condition() {
+            assert!(Instant::now() < deadline, "nbdkit does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// `kill -9`, and gone for sure.
+    pub(crate) fn kill(&mut self) {
+        let mut server = self.server.take().expect("a server is running");
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+
+    /// Sends a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let server = self.server.as_ref().expect("a server is running");
+        let status = Command::new("kill")
+            .args(["-s", name, &server.id().to_string()])
+            .status();
+        assert!(status.unwrap().success());
+    }
+
+    /// How to reach it, with time limits for tests.
+    pub(crate) fn spec(&self) -> NbdSpec {
+        NbdSpec {
+            address: NbdAddress::Unix(self.socket()),
+            export: String::new(),
+            connections: 4,
+            connect_timeout: units::Duration::from_secs(10),
+            reconnect_pause_max: units::Duration::from_millis(200),
+            request_timeout: units::Duration::from_secs(60),
+        }
+    }
+}
+
+impl Drop for Nbdkit {
+    fn drop(&mut self) {
+        if self.server.is_some() {
+            self.kill();
+        }
+    }
+}
