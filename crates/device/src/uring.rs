@@ -9,7 +9,7 @@
 //! `O_EXCL`, which also refuses one that is mounted.
 
 use crate::Device;
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, PAGE_BYTES, Slice, Token};
+use block_io::{Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, PAGE_BYTES, Slice, Token};
 use ring::{Completion, Op, Ring, Source, SourceId};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -113,6 +113,16 @@ impl FlashFile {
     /// Size in bytes, a multiple of 4 KiB.
     pub fn capacity(&self) -> Bytes {
         self.capacity
+    }
+
+    /// Fills `buf` from `offset`, waiting for it: for a look before it is put on a ring.
+    /// False if the flash ends before that.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn read(&self, offset: Bytes, buf: &mut Buf) -> io::Result<bool> {
+        let read = rustix::io::pread(&self.fd, &mut buf[..], offset.get())?;
+        Ok(read == buf.len())
     }
 
     /// Whether it goes around the host's page cache.
@@ -318,7 +328,7 @@ impl Device for UringDevice {
 }
 
 impl UringDevice {
-    fn refuse(&mut self, token: Token, buf: Option<block_io::Buf>) {
+    fn refuse(&mut self, token: Token, buf: Option<Buf>) {
         let result = Err(IoError::Invalid);
         self.refused.push(FlashDone { token, buf, result });
     }

@@ -1,0 +1,239 @@
+//! How other threads talk to a shard.
+//!
+//! Every call returns at once; the answer comes by a callback on the shard's thread, which
+//! should do no more than pass it on. A callback that is dropped instead of being called means
+//! that the shard's thread has ended.
+
+use crate::retirement::RecordError;
+use crate::spec::DiskSpec;
+use crate::status::ShardStatus;
+use block_io::{IoError, OriginGeometry, Token};
+use cache::{ControlError, DropReason, WritePolicy};
+use device::uring::OpenError;
+use frontend::nbd::Negotiated;
+use origin::Opened;
+use ring::Sender;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use units::{Bytes, DiskId};
+
+/// What is called with the outcome of a command.
+pub type Reply<T> = Box<dyn FnOnce(Result<T, ShardError>) + Send>;
+
+/// Why a shard could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The system has no thread or ring for it.
+    #[error("cannot start the shard's thread and ring")]
+    System(#[from] io::Error),
+    /// Its name cannot be a file's.
+    #[error("'{0}' is no name for a cache: use letters, digits, '-', '_' and '.'")]
+    Name(String),
+    /// What has to be remembered of the cache cannot be; without it stale flash could come
+    /// back one day.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Another process uses the flash; serving without it would only hide that.
+    #[error(transparent)]
+    InUse(OpenError),
+}
+
+/// Why a command was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShardError {
+    /// The shard serves no such disk.
+    #[error("no such disk is attached")]
+    NoSuchDisk,
+    /// The disk is attached, or is being so.
+    #[error("the disk is attached already")]
+    AlreadyAttached,
+    /// The disk is being detached.
+    #[error("the disk is being detached")]
+    Detaching,
+    /// The origin is not as large as the disk was said to be.
+    #[error("the origin has {found}, the disk is configured with {expected}")]
+    Size {
+        /// What the specification says.
+        expected: Bytes,
+        /// What the origin has.
+        found: Bytes,
+    },
+    /// The disk has as many clients as it may have.
+    #[error("the disk has {0} connections, as many as it may have")]
+    TooManyConnections(usize),
+    /// The cache refused.
+    #[error(transparent)]
+    Cache(#[from] ControlError),
+    /// The operation failed.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The shard is stopping.
+    #[error("the shard is stopping")]
+    Stopping,
+    /// The shard's thread has ended.
+    #[error("the shard has ended")]
+    Ended,
+}
+
+/// A disk that was attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// What its origin is like: what is advertised to clients.
+    pub geometry: OriginGeometry,
+    /// Blocks of it that were on flash and are served.
+    pub warm_blocks: u64,
+    /// Why blocks on flash are not used, if they are not.
+    pub dropped: Option<DropReason>,
+}
+
+pub(crate) enum Message {
+    Attach {
+        spec: DiskSpec,
+        opened: Opened,
+        reply: Reply<Attached>,
+    },
+    Detach {
+        disk: DiskId,
+        reply: Reply<()>,
+    },
+    Drop {
+        disk: DiskId,
+        reply: Reply<()>,
+    },
+    SetPolicy {
+        disk: DiskId,
+        policy: WritePolicy,
+        reply: Reply<()>,
+    },
+    Flush {
+        disk: DiskId,
+        reply: Reply<()>,
+    },
+    Status {
+        reply: Reply<ShardStatus>,
+    },
+    Connect {
+        disk: DiskId,
+        client: Box<Negotiated>,
+        reply: Reply<()>,
+    },
+    Stop {
+        reply: Reply<()>,
+    },
+    /// From a thread of our own: a retirement is recorded, or cannot be.
+    Retired {
+        token: Token,
+        recorded: bool,
+    },
+}
+
+/// A shard, for other threads. When the last handle is gone the shard stops cleanly.
+#[derive(Clone)]
+pub struct ShardHandle {
+    line: Arc<Line>,
+}
+
+/// The shard has a sender of its own, so its mailbox cannot tell that the handles are gone.
+struct Line(Sender<Message>);
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let reply: Reply<()> = Box::new(|_| {});
+        // A shard that has ended needs no word.
+        let _ended = self.0.send(Message::Stop { reply });
+    }
+}
+
+impl ShardHandle {
+    pub(crate) fn new(sender: Sender<Message>) -> Self {
+        let line = Arc::new(Line(sender));
+        Self { line }
+    }
+
+    /// Attaches a disk whose origin was opened by [`origin::open`], which may block and is
+    /// therefore the caller's part. An origin that cannot be reached concerns nobody else.
+    pub fn attach(&self, spec: DiskSpec, opened: Opened, reply: Reply<Attached>) {
+        self.send(Message::Attach {
+            spec,
+            opened,
+            reply,
+        });
+    }
+
+    /// Takes no more requests for a disk, answers those in flight, closes its clients'
+    /// connections and forgets it; its blocks stay on flash for the next time.
+    pub fn detach(&self, disk: DiskId, reply: Reply<()>) {
+        self.send(Message::Detach { disk, reply });
+    }
+
+    /// Forgets every block of a disk; it stays attached.
+    pub fn drop_cache(&self, disk: DiskId, reply: Reply<()>) {
+        self.send(Message::Drop { disk, reply });
+    }
+
+    /// Changes what writes to a disk do from now on.
+    pub fn set_policy(&self, disk: DiskId, policy: WritePolicy, reply: Reply<()>) {
+        self.send(Message::SetPolicy {
+            disk,
+            policy,
+            reply,
+        });
+    }
+
+    /// Makes every write that guests were answered durable at the disk's origin.
+    pub fn flush(&self, disk: DiskId, reply: Reply<()>) {
+        self.send(Message::Flush { disk, reply });
+    }
+
+    /// What the shard is like now. Answered after the flash has been opened.
+    pub fn status(&self, reply: Reply<ShardStatus>) {
+        self.send(Message::Status { reply });
+    }
+
+    /// Hands over a client that has negotiated this disk. On failure its socket is closed.
+    pub fn connect(&self, disk: DiskId, client: Negotiated, reply: Reply<()>) {
+        let client = Box::new(client);
+        self.send(Message::Connect {
+            disk,
+            client,
+            reply,
+        });
+    }
+
+    /// Detaches every disk, brings the flash into the state that restarts warmest, and ends
+    /// the thread. Other commands are refused from now on. Waits for requests in flight, so
+    /// for as long as the slowest origin takes.
+    pub fn stop(&self, reply: Reply<()>) {
+        self.send(Message::Stop { reply });
+    }
+
+    fn send(&self, message: Message) {
+        if let Err(refused) = self.line.0.send(message) {
+            refused.0.refuse(ShardError::Ended);
+        }
+    }
+}
+
+impl Message {
+    /// Answers a command with an error.
+    pub(crate) fn refuse(self, error: ShardError) {
+        match self {
+            Self::Attach { reply, .. } => reply(Err(error)),
+            Self::Status { reply } => reply(Err(error)),
+            Self::Detach { reply, .. }
+            | Self::Drop { reply, .. }
+            | Self::SetPolicy { reply, .. }
+            | Self::Flush { reply, .. }
+            | Self::Connect { reply, .. }
+            | Self::Stop { reply } => reply(Err(error)),
+            Self::Retired { .. } => {}
+        }
+    }
+}
+
+impl fmt::Debug for ShardHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShardHandle")
+    }
+}

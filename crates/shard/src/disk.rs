@@ -1,0 +1,104 @@
+//! A disk that a shard serves.
+//!
+//! ```text
+//!  attach ─► (cache attaches) ─► Serving ─ detach, stop ─► Draining ─► (cache detaches) ─► gone
+//! ```
+//! A draining disk takes no more requests. Once its clients are gone and neither the cache nor
+//! its origin has anything of it in flight, the cache is told to detach it.
+
+use crate::control::Reply;
+use crate::latency::Timed;
+use crate::spec::DiskSpec;
+use crate::status::{DiskPhase, DiskStatus, GuestLatency};
+use block_io::OriginGeometry;
+use cache::{Cache, DropReason};
+use origin::Origin;
+use units::{DiskSlot, Duration};
+
+/// The origin of a disk, through the ring and timed.
+pub(crate) type DiskOrigin = Timed<Box<dyn Origin>>;
+
+/// What a guest's request counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestKind {
+    Read,
+    Write,
+    Flush,
+    /// A hint; nobody waits for it.
+    Prefetch,
+}
+
+/// Where a disk is in its life.
+pub(crate) enum Phase {
+    Serving,
+    /// Who wants to know when it is gone.
+    Draining(Vec<Reply<()>>),
+    /// The cache is detaching it.
+    Leaving(Vec<Reply<()>>),
+}
+
+pub(crate) struct Disk {
+    pub(crate) spec: DiskSpec,
+    pub(crate) geometry: OriginGeometry,
+    pub(crate) origin: DiskOrigin,
+    pub(crate) phase: Phase,
+    pub(crate) connections: usize,
+    pub(crate) warm_blocks: u64,
+    pub(crate) dropped: Option<DropReason>,
+    failed_requests: u64,
+    latency: GuestLatency,
+}
+
+impl Disk {
+    pub(crate) fn new(spec: DiskSpec, origin: Box<dyn Origin>) -> Self {
+        Self {
+            spec,
+            geometry: origin.geometry(),
+            origin: Timed::new(origin),
+            phase: Phase::Serving,
+            connections: 0,
+            warm_blocks: 0,
+            dropped: None,
+            failed_requests: 0,
+            latency: GuestLatency::default(),
+        }
+    }
+
+    pub(crate) fn is_serving(&self) -> bool {
+        matches!(self.phase, Phase::Serving)
+    }
+
+    /// Counts an answered request.
+    pub(crate) fn answered(&mut self, kind: RequestKind, time: Duration, failed: bool) {
+        self.failed_requests += u64::from(failed);
+        match kind {
+            RequestKind::Read => self.latency.read.record(time),
+            RequestKind::Write => self.latency.write.record(time),
+            RequestKind::Flush => self.latency.flush.record(time),
+            RequestKind::Prefetch => {}
+        }
+    }
+
+    pub(crate) fn status(&self, slot: DiskSlot, cache: &Cache) -> DiskStatus {
+        DiskStatus {
+            id: self.spec.id,
+            name: self.spec.name.clone(),
+            size: self.geometry.size,
+            policy: cache.policy_of(slot).unwrap_or(self.spec.policy),
+            read_only: self.geometry.read_only || self.spec.read_only,
+            phase: match self.phase {
+                Phase::Serving => DiskPhase::Serving,
+                Phase::Draining(_) | Phase::Leaving(_) => DiskPhase::Detaching,
+            },
+            connections: self.connections,
+            in_flight: cache.in_flight(slot),
+            origin_connected: self.origin.connected(),
+            warm_blocks: self.warm_blocks,
+            dropped: self.dropped,
+            stats: cache.stats_of(slot).unwrap_or_default(),
+            failed_requests: self.failed_requests,
+            guest_latency: self.latency.clone(),
+            origin_latency: self.origin.latency().clone(),
+        }
+    }
+}

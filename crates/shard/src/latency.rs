@@ -1,0 +1,357 @@
+//! How long things take: histograms with logarithmic buckets, and wrappers that time the
+//! operations of a device or an origin.
+//!
+//! A bucket is an eighth of a power of two wide, so a reported time is at most 12.5 % above
+//! the real one. Times are those of the loop's turns: an operation begins at the turn that
+//! submits it and ends at the turn that sees its completion.
+
+use crate::limits::TIMED_OPERATIONS_MAX;
+use block_io::Token;
+use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginGeometry, OriginOp, OriginVerb};
+use device::Device;
+use origin::{Origin, Sources};
+use ring::SourceId;
+use std::fmt;
+use units::{Bytes, Duration, Instant};
+
+/// Buckets within a power of two, as bits.
+const FRACTION_BITS: u32 = 3;
+const FRACTION: usize = 1 << FRACTION_BITS;
+/// Buckets: 2^40 ns are 18 minutes, longer ones share the last.
+const BUCKETS: usize = (40 - FRACTION_BITS as usize + 1) * FRACTION;
+
+/// A latency histogram.
+#[derive(Clone)]
+pub struct Histogram {
+    counts: Box<[u64; BUCKETS]>,
+    count: u64,
+    sum: u128,
+    longest: Duration,
+}
+
+/// One bucket that has something in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The longest time that falls into it.
+    pub to: Duration,
+    /// How many fell into it and into no shorter one.
+    pub count: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            counts: Box::new([0; BUCKETS]),
+            count: 0,
+            sum: 0,
+            longest: Duration::ZERO,
+        }
+    }
+}
+
+impl Histogram {
+    /// Counts one.
+    pub fn record(&mut self, time: Duration) {
+        self.counts[bucket(time.as_nanos())] += 1;
+        self.count += 1;
+        self.sum += u128::from(time.as_nanos());
+        self.longest = self.longest.max(time);
+    }
+
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their times added up, in nanoseconds.
+    pub fn sum_nanos(&self) -> u128 {
+        self.sum
+    }
+
+    /// The longest.
+    pub fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    /// A time that this many in a thousand did not exceed, to the precision of a bucket; zero
+    /// if nothing was counted.
+    ///
+    /// # Panics
+    /// If `thousandths` is above 1000.
+    pub fn quantile(&self, thousandths: u64) -> Duration {
+        assert!(thousandths <= 1000, "a share is at most the whole");
+        let rank = u128::from(self.count) * u128::from(thousandths);
+        let mut below = 0_u128;
+        for bucket in self.buckets() {
+            below += u128::from(bucket.count) * 1000;
+            if below >= rank {
+                return bucket.to.min(self.longest);
+            }
+        }
+        self.longest
+    }
+
+    /// The buckets that are not empty, shortest first.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        let filled = self.counts.iter().enumerate().filter(|(_, n)| **n > 0);
+        filled.map(|(index, count)| Bucket {
+            to: Duration::from_nanos(upper(index)),
+            count: *count,
+        })
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} up to {}", self.count, self.longest)
+    }
+}
+
+/// The bucket of a time: below 8 ns one each, then eight for each power of two.
+fn bucket(nanos: u64) -> usize {
+    let nanos_usize = usize::try_from(nanos).unwrap_or(usize::MAX);
+    if nanos_usize < FRACTION {
+        return nanos_usize;
+    }
+    let power = nanos.ilog2();
+    let fraction = (nanos_usize >> (power - FRACTION_BITS)) & (FRACTION - 1);
+    let index = (power - FRACTION_BITS + 1) as usize * FRACTION + fraction;
+    index.min(BUCKETS - 1)
+}
+
+/// The longest time of a bucket, in nanoseconds.
+fn upper(index: usize) -> u64 {
+    let (power, fraction) = (index / FRACTION, index % FRACTION);
+    let next = if power == 0 {
+        fraction as u64 + 1
+    } else {
+        ((FRACTION + fraction + 1) as u64) << (power - 1)
+    };
+    next - 1
+}
+
+/// Reads and everything else, apart.
+#[derive(Clone, Debug, Default)]
+pub struct ReadWrite {
+    /// Reads.
+    pub read: Histogram,
+    /// Writes, discards, write-zeroes and flushes.
+    pub write: Histogram,
+}
+
+impl ReadWrite {
+    fn record(&mut self, start: Start, now: Instant) {
+        let histogram = if start.is_read {
+            &mut self.read
+        } else {
+            &mut self.write
+        };
+        histogram.record(now - start.at);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Start {
+    at: Instant,
+    is_read: bool,
+}
+
+/// When each operation in flight began, by its token.
+#[derive(Default)]
+struct Starts(Vec<Option<Start>>);
+
+impl Starts {
+    fn begin(&mut self, token: Token, is_read: bool, at: Instant) {
+        let index = usize::try_from(token.0).unwrap_or(usize::MAX);
+        if index >= TIMED_OPERATIONS_MAX {
+            return;
+        }
+        if index >= self.0.len() {
+            self.0.resize(index + 1, None);
+        }
+        self.0[index] = Some(Start { at, is_read });
+    }
+
+    fn end(&mut self, token: Token) -> Option<Start> {
+        let index = usize::try_from(token.0).ok()?;
+        self.0.get_mut(index)?.take()
+    }
+}
+
+/// A device or an origin whose operations are timed and counted.
+pub(crate) struct Timed<T> {
+    inner: T,
+    starts: Starts,
+    in_flight: usize,
+    latency: ReadWrite,
+}
+
+impl<T> Timed<T> {
+    /// Wraps `inner`.
+    pub(crate) fn new(inner: T) -> Self {
+        Self {
+            inner,
+            starts: Starts::default(),
+            in_flight: 0,
+            latency: ReadWrite::default(),
+        }
+    }
+
+    /// How long its operations have taken.
+    pub(crate) fn latency(&self) -> &ReadWrite {
+        &self.latency
+    }
+
+    /// Operations submitted and not handed back.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn begin(&mut self, token: Token, is_read: bool, now: Instant) {
+        self.starts.begin(token, is_read, now);
+        self.in_flight += 1;
+    }
+
+    fn end(&mut self, token: Token, now: Instant) {
+        self.in_flight -= 1;
+        if let Some(start) = self.starts.end(token) {
+            self.latency.record(start, now);
+        }
+    }
+}
+
+impl<D: Device> Device for Timed<D> {
+    fn capacity(&self) -> Bytes {
+        self.inner.capacity()
+    }
+
+    fn submit(&mut self, op: FlashOp, now: Instant) {
+        let is_read = matches!(op.verb, FlashVerb::Read { .. });
+        self.begin(op.token, is_read, now);
+        self.inner.submit(op, now);
+    }
+
+    fn poll(&mut self, now: Instant, done: &mut Vec<FlashDone>) {
+        let first = done.len();
+        self.inner.poll(now, done);
+        for one in &done[first..] {
+            self.end(one.token, now);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.inner.next_deadline()
+    }
+
+    fn source(&self) -> Option<SourceId> {
+        self.inner.source()
+    }
+}
+
+impl<O: Origin> Origin for Timed<O> {
+    fn geometry(&self) -> OriginGeometry {
+        self.inner.geometry()
+    }
+
+    fn submit(&mut self, op: OriginOp, now: Instant) {
+        let is_read = matches!(op.verb, OriginVerb::Read { .. });
+        self.begin(op.token, is_read, now);
+        self.inner.submit(op, now);
+    }
+
+    fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
+        let first = done.len();
+        self.inner.poll(now, done);
+        for one in &done[first..] {
+            self.end(one.token, now);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.inner.next_deadline()
+    }
+
+    fn sources(&self) -> Sources {
+        self.inner.sources()
+    }
+
+    fn fingerprint(&self) -> Option<u128> {
+        self.inner.fingerprint()
+    }
+
+    fn connected(&self) -> bool {
+        self.inner.connected()
+    }
+}
+
+impl<T> fmt::Debug for Timed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timed")
+            .field("in_flight", &self.in_flight)
+            .field("latency", &self.latency)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use medium::{Medium, MediumOptions};
+
+    #[test]
+    fn every_time_lies_in_its_bucket_and_buckets_are_narrow() {
+        let mut last = 0;
+        for power in 0..40 {
+            for step in 0..16_u64 {
+                let nanos = (1_u64 << power) + (step << power) / 16;
+                let index = bucket(nanos);
+                assert!(index >= last);
+                last = index;
+                assert!(nanos <= upper(index), "{nanos}");
+                assert!(index == 0 || nanos > upper(index - 1), "{nanos}");
+                assert!(upper(index) <= nanos + nanos / 8 + 1, "{nanos}");
+            }
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_are_within_a_bucket_of_the_truth() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.quantile(500), Duration::ZERO);
+        for micros in 1..=1000 {
+            histogram.record(Duration::from_micros(micros));
+        }
+        let half = histogram.quantile(500).as_nanos();
+        assert!((500_000..=563_000).contains(&half), "{half}");
+        assert_eq!(histogram.quantile(1000), Duration::from_micros(1000));
+        assert_eq!(histogram.sum_nanos(), 500_500 * 1000);
+        let buckets: u64 = histogram.buckets().map(|b| b.count).sum();
+        assert_eq!(buckets, 1000);
+    }
+
+    #[test]
+    fn a_timed_device_counts_reads_and_writes_apart() {
+        let options = MediumOptions {
+            latency_least: Duration::from_micros(50),
+            latency_most: Duration::from_micros(50),
+            ..MediumOptions::new(Bytes::kib(64), 1)
+        };
+        let medium = Medium::new(options);
+        let mut device = Timed::new(device::memory::MemoryDevice::open(&medium));
+        for token in [0, 7] {
+            let op = FlashOp {
+                token: Token(token),
+                verb: FlashVerb::Flush,
+            };
+            device.submit(op, Instant::ZERO);
+        }
+        assert_eq!(device.in_flight(), 2);
+        let mut done = Vec::new();
+        device.poll(Instant::from_nanos(80_000), &mut done);
+        assert_eq!(device.in_flight(), 0);
+        assert_eq!(device.latency().read.count(), 0);
+        assert_eq!(device.latency().write.count(), 2);
+        assert_eq!(device.latency().write.longest(), Duration::from_micros(80));
+    }
+}

@@ -1,0 +1,38 @@
+//! One thread with one cache, its disks and their clients: the loop around the pure core.
+//!
+//! ```text
+//!   control threads ── ShardHandle ──► mailbox ┐
+//!   clients ◄─► frontend::nbd::Connection ─────┤      ┌────────────┐
+//!   flash   ◄─► Timed<device::Device> ─────────┼─────►│ the turn   │◄──► cache::Cache
+//!   origins ◄─► Timed<origin::Origin> ─────────┘ ring └────────────┘  requests, completions in
+//!                                                                     effects out
+//! ```
+//!
+//! A shard never waits for anything but its ring. What may block (reaching an origin, writing
+//! the state directory while the flash fails) happens on other threads and comes back as a
+//! message. A shard with nothing to do sleeps until the earliest deadline of what it drives,
+//! or for ever: no polling.
+//!
+//! When the flash cannot be used, at the start or later, the shard goes on without it: every
+//! request goes to its origin, the reason is in its status and in the log, and what is on the
+//! flash will not be believed again (`retirement.rs` says how that is remembered).
+
+mod clients;
+mod control;
+mod deadlines;
+mod disk;
+mod jobs;
+mod latency;
+mod limits;
+mod open;
+mod retirement;
+mod run;
+mod spec;
+mod status;
+
+pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError};
+pub use latency::{Bucket, Histogram, ReadWrite};
+pub use retirement::RecordError;
+pub use run::Shard;
+pub use spec::{DiskSpec, ShardConfig};
+pub use status::{DiskPhase, DiskStatus, GuestLatency, Opening, ShardStatus};

@@ -1,0 +1,24 @@
+//! Limits of a shard, each with its reason.
+
+use units::Duration;
+
+/// Submissions that the ring takes in one system call: a deep queue of several VMs. More are
+/// queued and go in several calls.
+pub(crate) const RING_ENTRIES: u32 = 1024;
+
+/// How long a client may take to receive its last answers after its disk began to detach. A
+/// client that does not read must not hold up a detach or a stop.
+pub(crate) const FAREWELL_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long recording a retirement may take before the writes that wait for it fail: the
+/// state directory may lie on the very disk that is failing.
+pub(crate) const RETIRE_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Operations whose time is measured. Their tokens are small numbers that are used again, so
+/// this many in flight is more than memory for their buffers allows; beyond it they go
+/// unmeasured.
+pub(crate) const TIMED_OPERATIONS_MAX: usize = 1 << 16;
+
+/// How long the flash may give no answer at all while it is being opened. A slow device still
+/// answers something in this time; one that does not would hold up every disk.
+pub(crate) const OPENING_SILENCE_MAX: Duration = Duration::from_secs(10);

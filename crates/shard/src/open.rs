@@ -1,0 +1,241 @@
+//! Opening a shard's flash: what is on it, may it be believed, and what if not.
+//!
+//! ```text
+//!  flash opens ─► superblock ─► identity recorded ─► recovery ─► cache
+//!      │              │                                │
+//!      └──────────────┴── cannot be used ──────────────┘
+//!                               ▼
+//!             retirement recorded ─► cache without flash
+//! ```
+//!
+//! Flash that cannot be used never keeps the disks from being served: promise two. But first
+//! it is recorded that the flash must not be believed when it comes back, since the origin
+//! moves on meanwhile: promise one. If even that is impossible, the shard does not start.
+
+use crate::control::SpawnError;
+use crate::latency::Timed;
+use crate::limits::OPENING_SILENCE_MAX;
+use crate::retirement::{Record, RecordFile};
+use crate::spec::ShardConfig;
+use crate::status::Opening;
+use block_io::BufPool;
+use cache::{Cache, Effect, Recovered, Recovery};
+use device::Device;
+use device::uring::{FlashFile, OpenError, UringDevice};
+use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
+use ring::Ring;
+use std::error::Error;
+use units::Instant;
+
+/// The flash of a shard, through the ring and timed.
+pub(crate) type Flash = Timed<Box<dyn Device>>;
+
+/// A shard's cache that is ready to serve.
+pub(crate) struct Ready {
+    pub(crate) cache: Cache,
+    /// None if the cache is without flash.
+    pub(crate) flash: Option<Flash>,
+    pub(crate) opening: Opening,
+    pub(crate) record: Record,
+}
+
+/// Flash that may be used as far as its superblock and the host's record tell; or why not.
+pub(crate) enum Found {
+    Usable { file: FlashFile, record: Record },
+    Unusable { reason: String, record: Record },
+}
+
+/// Why flash cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("cannot read the superblock")]
+    Read(#[source] std::io::Error),
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    #[error(transparent)]
+    Recovery(#[from] cache::OpenError),
+    #[error("the flash gave no answer for {OPENING_SILENCE_MAX} while the cache was being opened")]
+    Silent,
+    #[error("the ring failed")]
+    Ring(#[source] std::io::Error),
+}
+
+/// Looks at the flash and records what has to be remembered before it is used or not.
+///
+/// # Errors
+/// [`SpawnError::Record`] and [`SpawnError::InUse`].
+pub(crate) fn look(config: &ShardConfig, file: &RecordFile) -> Result<Found, SpawnError> {
+    let known = file.load()?.unwrap_or_default();
+    let found = match examine(config) {
+        Ok((flash, superblock)) => {
+            let never_used = superblock.sequence == 0;
+            let record = known.before_use(superblock.uuid, superblock.incarnation, never_used);
+            Found::Usable {
+                file: flash,
+                record,
+            }
+        }
+        Err(Unusable::Open(error @ OpenError::InUse { .. })) => {
+            return Err(SpawnError::InUse(error));
+        }
+        Err(error) => Found::Unusable {
+            reason: chain(&error),
+            record: known.without_flash(0),
+        },
+    };
+    let (Found::Usable { record, .. } | Found::Unusable { record, .. }) = &found;
+    if *record != known {
+        file.store(*record)?;
+    }
+    Ok(found)
+}
+
+fn examine(config: &ShardConfig) -> Result<(FlashFile, Superblock), Unusable> {
+    let file = FlashFile::open(&config.flash)?;
+    let mut page = BufPool::new().take(PAGE_BYTES);
+    let mut slots = [[0; PAGE_BYTES]; 2];
+    for (slot, offset) in slots.iter_mut().zip(SUPERBLOCK_OFFSETS) {
+        let whole = file.read(offset, &mut page).map_err(Unusable::Read)?;
+        if !whole {
+            return Err(FormatError::NotACache.into());
+        }
+        slot.copy_from_slice(&page[..PAGE_BYTES]);
+    }
+    let [a, b]: [&PageBytes; 2] = [&slots[0], &slots[1]];
+    let superblock = Superblock::choose([a, b], file.capacity())?;
+    Ok((file, superblock))
+}
+
+/// Makes a cache of what was found.
+///
+/// # Errors
+/// [`SpawnError::Record`].
+pub(crate) fn open(
+    found: Found,
+    config: &ShardConfig,
+    file: &RecordFile,
+    ring: &Ring,
+    pool: &BufPool,
+) -> Result<Ready, SpawnError> {
+    let began = ring.now();
+    let (reason, record) = match found {
+        Found::Unusable { reason, record } => (reason, record),
+        Found::Usable {
+            file: flash,
+            record,
+        } => {
+            let device = UringDevice::new(flash, ring, pool);
+            let mut flash: Flash = Timed::new(Box::new(device));
+            match recover(config, record, &mut flash, ring, pool) {
+                Ok(recovered) => {
+                    return Ok(recovered_cache(
+                        config, recovered, flash, record, ring, began,
+                    ));
+                }
+                Err(error) => {
+                    let retired = record.without_flash(0);
+                    file.store(retired)?;
+                    (chain(&error), retired)
+                }
+            }
+        }
+    };
+    tracing::error!(cache = config.name, flash = %config.flash.display(), reason,
+        "the flash cannot be used: every disk of this cache is served from its origin");
+    let opening = Opening {
+        time: ring.now() - began,
+        ..Opening::default()
+    };
+    Ok(Ready {
+        cache: Cache::bypassed(config.cache.clone(), pool.clone(), reason, ring.now()),
+        flash: None,
+        opening,
+        record,
+    })
+}
+
+fn recovered_cache(
+    config: &ShardConfig,
+    recovered: Recovered,
+    flash: Flash,
+    record: Record,
+    ring: &Ring,
+    began: Instant,
+) -> Ready {
+    let opening = Opening {
+        time: ring.now() - began,
+        blocks: recovered.blocks,
+        blocks_lost: recovered.blocks_lost,
+        cold: recovered.cold.map(|reason| reason.to_string()),
+        clean: recovered.clean,
+    };
+    let cache = &config.name;
+    match &opening.cold {
+        Some(reason) => tracing::warn!(cache, reason, "the cache starts empty"),
+        None => tracing::info!(cache, blocks = opening.blocks, lost = opening.blocks_lost,
+            clean = opening.clean, time = %opening.time, "the cache is ready"),
+    }
+    Ready {
+        cache: recovered.cache,
+        flash: Some(flash),
+        opening,
+        record,
+    }
+}
+
+/// Drives a recovery to its end.
+fn recover(
+    config: &ShardConfig,
+    record: Record,
+    flash: &mut Flash,
+    ring: &Ring,
+    pool: &BufPool,
+) -> Result<Recovered, Unusable> {
+    let (settings, pool) = (config.cache.clone(), pool.clone());
+    let least = Some(record.least);
+    let mut recovery = Recovery::new(settings, flash.capacity(), least, pool, ring.now());
+    let (mut effects, mut done, mut ready) = (Vec::new(), Vec::new(), Vec::new());
+    let mut heard = ring.now();
+    loop {
+        recovery.take_effects(&mut effects);
+        for effect in effects.drain(..) {
+            // A cache that is being opened has no disks, so it asks for nothing else.
+            if let Effect::Flash(op) = effect {
+                flash.submit(op, ring.now());
+            }
+        }
+        if let Some(finished) = recovery.finished() {
+            return Ok(finished?);
+        }
+        ring.submit_and_wait(Some(OPENING_SILENCE_MAX))
+            .map_err(Unusable::Ring)?;
+        // Who is ready does not matter here; the loop looks at everything when it begins.
+        ring.take_ready(&mut ready);
+        ready.clear();
+        let now = ring.now();
+        flash.poll(now, &mut done);
+        if !done.is_empty() {
+            heard = now;
+        }
+        for one in done.drain(..) {
+            recovery.flash_done(one, now);
+        }
+        if now - heard >= OPENING_SILENCE_MAX {
+            return Err(Unusable::Silent);
+        }
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

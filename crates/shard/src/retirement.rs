@@ -1,0 +1,213 @@
+//! What this host remembers of a cache outside of its flash, so that flash which comes back
+//! after the origin moved on is not believed.
+//!
+//! One small file for each cache, by the cache's name, in the state directory:
+//!
+//! ```text
+//!   hearth cache record 1
+//!   flash 0123456789abcdef0123456789abcdef     the flash that was used last; zeroes: none
+//!   least 3                                    the least incarnation that may be believed
+//!   check 9f86d081884c7d65                     over the lines above
+//! ```
+//!
+//! Rules:
+//! - The file is replaced whole (written beside, synced, renamed, folder synced): after a crash
+//!   there is the old record or the new one.
+//! - Before flash is used, its identity is recorded. Flash that is not the one used last may
+//!   be any age, so it starts empty: it has to have an incarnation above all that were seen.
+//! - Before the origin is written without the flash, the flash's incarnation is retired.
+//! - A record that is missing or damaged says nothing good about the flash: it starts empty.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
+
+const TITLE: &str = "hearth cache record 1";
+
+/// Why a record cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} the cache's record {}", path.display())]
+pub struct RecordError {
+    doing: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// What is remembered of a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The flash that was used last; zero for none.
+    pub(crate) flash: u128,
+    /// The least incarnation that may be believed.
+    pub(crate) least: u64,
+}
+
+impl Record {
+    /// The record with which flash of this identity and incarnation may be used. Flash that
+    /// was `never_used` has nothing on it that could be wrong.
+    pub(crate) fn before_use(self, flash: u128, incarnation: u64, never_used: bool) -> Self {
+        let least = if flash == self.flash {
+            self.least
+        } else if never_used {
+            self.least.max(incarnation)
+        } else {
+            self.least.max(incarnation).saturating_add(1)
+        };
+        Self { flash, least }
+    }
+
+    /// The record with which the origin may be written without the flash. `incarnation` is
+    /// what the flash has, as far as is known.
+    pub(crate) fn without_flash(self, incarnation: u64) -> Self {
+        Self {
+            flash: self.flash,
+            least: self.least.max(incarnation).saturating_add(1),
+        }
+    }
+
+    fn to_text(self) -> String {
+        let body = format!("{TITLE}\nflash {:032x}\nleast {}\n", self.flash, self.least);
+        let check = xxh3_64(body.as_bytes());
+        format!("{body}check {check:016x}\n")
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next()? != TITLE {
+            return None;
+        }
+        let flash = lines.next()?.strip_prefix("flash ")?;
+        let least = lines.next()?.strip_prefix("least ")?;
+        let record = Self {
+            flash: u128::from_str_radix(flash, 16).ok()?,
+            least: least.parse().ok()?,
+        };
+        (record.to_text() == text).then_some(record)
+    }
+}
+
+/// Where a cache's record is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordFile {
+    path: PathBuf,
+}
+
+impl RecordFile {
+    /// The record of the cache with this name, which has to be fit for a file name.
+    pub(crate) fn new(state_dir: &Path, cache: &str) -> Self {
+        Self {
+            path: state_dir.join(format!("{cache}.cache")),
+        }
+    }
+
+    /// The record, or `None` if there is none or it is damaged.
+    pub(crate) fn load(&self) -> Result<Option<Record>, RecordError> {
+        match std::fs::read(&self.path) {
+            Ok(bytes) => {
+                let record = std::str::from_utf8(&bytes).ok().and_then(Record::parse);
+                if record.is_none() {
+                    tracing::warn!(path = %self.path.display(),
+                        "the cache's record is damaged: the cache starts empty");
+                }
+                Ok(record)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(self.error("read", source)),
+        }
+    }
+
+    /// Replaces the record, durably.
+    pub(crate) fn store(&self, record: Record) -> Result<(), RecordError> {
+        self.replace(&record.to_text())
+            .map_err(|source| self.error("write", source))
+    }
+
+    fn replace(&self, text: &str) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        let beside = self.path.with_extension("cache.new");
+        let mut file = File::create(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, &self.path)?;
+        File::open(folder)?.sync_all()
+    }
+
+    fn error(&self, doing: &'static str, source: io::Error) -> RecordError {
+        RecordError {
+            doing,
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORD: Record = Record { flash: 7, least: 3 };
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = RecordFile::new(folder.path(), "main");
+        assert_eq!(file.load().unwrap(), None);
+        file.store(RECORD).unwrap();
+        assert_eq!(file.load().unwrap(), Some(RECORD));
+        let later = RECORD.without_flash(3);
+        file.store(later).unwrap();
+        assert_eq!(file.load().unwrap(), Some(Record { flash: 7, least: 4 }));
+    }
+
+    #[test]
+    fn a_damaged_record_is_none() {
+        let text = RECORD.to_text();
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            let damaged = String::from_utf8(bytes).unwrap();
+            assert_eq!(Record::parse(&damaged), None, "{damaged}");
+            assert_eq!(Record::parse(&text[..at]), None);
+        }
+        assert_eq!(Record::parse(&text), Some(RECORD));
+    }
+
+    #[test]
+    fn the_flash_used_last_is_believed_as_recorded() {
+        assert_eq!(RECORD.before_use(7, 3, false), RECORD);
+        assert_eq!(RECORD.before_use(7, 9, false), RECORD);
+    }
+
+    #[test]
+    fn other_flash_has_to_start_empty_and_so_has_the_first_when_it_returns() {
+        let other = RECORD.before_use(8, 5, false);
+        assert!(other.least > 5);
+        let back = other.before_use(7, 3, false);
+        assert!(back.least > 3);
+        assert!(back.least > other.least);
+    }
+
+    #[test]
+    fn new_flash_is_taken_as_it_is_and_the_old_one_is_not_believed_when_it_returns() {
+        assert_eq!(Record::default().before_use(8, 1, true).least, 1);
+        let new = Record { flash: 7, least: 1 }.before_use(8, 1, true);
+        assert!(new.before_use(7, 1, false).least > 1);
+        assert!(new.before_use(7, 6, false).least > 6);
+    }
+
+    #[test]
+    fn flash_that_was_away_while_the_origin_was_written_is_not_believed() {
+        let away = RECORD.without_flash(3);
+        assert!(away.before_use(7, 3, false).least > 3);
+        let unknown = Record::default().without_flash(0);
+        assert!(unknown.before_use(7, 3, false).least > 3);
+    }
+
+    #[test]
+    fn a_state_folder_that_is_missing_is_an_error_with_the_path() {
+        let file = RecordFile::new(Path::new("/nonexistent"), "main");
+        let error = file.store(RECORD).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/main.cache"));
+    }
+}

@@ -1,0 +1,415 @@
+//! The turn of a shard's loop.
+//!
+//! ```text
+//!   wait ─► who is ready, whose time has come ─► completions, requests, messages to the cache
+//!    ▲                                                            │
+//!    │          ┌──────── requests ◄── poll touched clients ◄──┐  ▼
+//!    └── done ──┴► effects: flash, origin, replies ────────────┴─ settle until nothing is left
+//! ```
+//!
+//! Invariants:
+//! - Nothing is left to do when the loop waits: every effect was carried out, every touched
+//!   client was polled, so all replies of a turn leave in one send a client.
+//! - The wait ends at the earliest deadline of the cache, the flash, any origin, any farewell
+//!   and a retirement that is being recorded.
+
+use crate::clients::{Asker, Client, translate};
+use crate::control::{Message, ShardHandle, SpawnError};
+use crate::deadlines::Deadlines;
+use crate::disk::Disk;
+use crate::jobs::Jobs;
+use crate::limits::RING_ENTRIES;
+use crate::open::{self, Flash};
+use crate::retirement::{Record, RecordFile};
+use crate::spec::ShardConfig;
+use crate::status::Opening;
+use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, Payload, Token};
+use cache::{Cache, Effect, Request, RequestId};
+use device::Device as _;
+use frontend::nbd::Incoming;
+use origin::Origin as _;
+use ring::{Mailbox, Ring, Sender, SourceId};
+use slab::Slab;
+use std::io;
+use std::sync::mpsc;
+use units::{DiskId, DiskSlot, Duration, Instant, Map};
+
+/// A shard: one cache, its disks, their clients, on a thread of its own.
+pub struct Shard {
+    pub(crate) config: ShardConfig,
+    pub(crate) ring: Ring,
+    pub(crate) pool: BufPool,
+    pub(crate) cache: Cache,
+    pub(crate) flash: Option<Flash>,
+    pub(crate) opening: Opening,
+    pub(crate) record: Record,
+    pub(crate) record_file: RecordFile,
+    pub(crate) mailbox: Mailbox<Message>,
+    /// For the shard's own helper threads; gone once it stops.
+    pub(crate) sender: Sender<Message>,
+    pub(crate) disks: Vec<Option<Box<Disk>>>,
+    /// Disks that are attached (with their slot) or about to be (without).
+    pub(crate) slots: Map<DiskId, Option<DiskSlot>>,
+    pub(crate) draining: Vec<DiskSlot>,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) clients: Slab<Client>,
+    pub(crate) jobs: Jobs,
+    pub(crate) now: Instant,
+    /// A retirement that is being recorded, and how long it may take.
+    pub(crate) retiring: Option<(Token, Instant)>,
+    owners: Vec<Owner>,
+    touched: Vec<usize>,
+    scratch: Scratch,
+}
+
+/// Whose a source on the ring is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Nobody,
+    Mailbox,
+    Flash,
+    Origin(DiskSlot),
+    Client(usize),
+}
+
+/// Vectors that are filled and emptied every turn.
+#[derive(Default)]
+struct Scratch {
+    ready: Vec<SourceId>,
+    effects: Vec<Effect>,
+    flash_done: Vec<FlashDone>,
+    origin_done: Vec<OriginDone>,
+    incoming: Vec<Incoming>,
+    messages: Vec<Message>,
+}
+
+impl Shard {
+    /// Starts a shard on a thread of its own. Returns when its flash was looked at; commands
+    /// are answered once it has been opened, which may take seconds.
+    ///
+    /// # Errors
+    /// [`SpawnError`]. Flash that cannot be used is none: the shard serves without it, and
+    /// says so in its status.
+    pub fn spawn(config: ShardConfig) -> Result<ShardHandle, SpawnError> {
+        if !is_file_name(&config.name) {
+            return Err(SpawnError::Name(config.name));
+        }
+        let (tell, told) = mpsc::channel();
+        std::thread::Builder::new()
+            .name(format!("shard-{}", config.name))
+            .spawn(move || run(config, &tell))?;
+        told.recv().unwrap_or_else(|_| {
+            Err(SpawnError::System(io::Error::other(
+                "the shard's thread ended while it started",
+            )))
+        })
+    }
+
+    fn serve(mut self) {
+        if let Some(flash) = &self.flash {
+            let source = flash.source();
+            self.own(source, Owner::Flash);
+        }
+        self.own(Some(self.mailbox.id()), Owner::Mailbox);
+        // Messages may have come while the flash was being opened.
+        self.read_mailbox();
+        loop {
+            self.settle();
+            if self.jobs.stopped {
+                // Everything is let go first, so that who hears of it can start anew at once.
+                let jobs = std::mem::take(&mut self.jobs);
+                drop(self);
+                return jobs.say_stopped();
+            }
+            let wait = self.time_to_wait();
+            if let Err(error) = self.ring.submit_and_wait(wait) {
+                tracing::error!(cache = self.config.name, %error, "the ring failed: the shard ends");
+                return;
+            }
+            self.now = self.ring.now();
+            self.hear();
+        }
+    }
+
+    /// Takes in what the ring has, and what is due.
+    fn hear(&mut self) {
+        let mut ready = std::mem::take(&mut self.scratch.ready);
+        self.ring.take_ready(&mut ready);
+        for id in ready.drain(..) {
+            match self.owners.get(id.index()).copied() {
+                None | Some(Owner::Nobody) => {}
+                Some(Owner::Mailbox) => self.read_mailbox(),
+                Some(Owner::Flash) => self.poll_flash(),
+                Some(Owner::Origin(slot)) => self.poll_origin(slot),
+                Some(Owner::Client(client)) => self.touch(client),
+            }
+        }
+        self.scratch.ready = ready;
+        self.do_what_is_due();
+    }
+
+    fn do_what_is_due(&mut self) {
+        let now = self.now;
+        let due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
+        if due(self.flash.as_ref().and_then(|flash| flash.next_deadline())) {
+            self.poll_flash();
+        }
+        // Taken out first: one that is still overdue after its poll must not be polled for ever.
+        let mut late = Vec::new();
+        while let Some(slot) = self.deadlines.due(now) {
+            self.deadlines.clear(slot);
+            late.push(slot);
+        }
+        for slot in late {
+            self.poll_origin(slot);
+        }
+        if due(self.cache.next_deadline()) {
+            self.cache.tick(now);
+        }
+        self.watch_retirement();
+    }
+
+    fn time_to_wait(&self) -> Option<Duration> {
+        let flash = self.flash.as_ref().and_then(|flash| flash.next_deadline());
+        let origins = self.deadlines.first().into_iter();
+        let farewells = self.next_farewell();
+        let retiring = self.retiring.map(|(_, deadline)| deadline);
+        let first = origins
+            .chain(flash)
+            .chain(self.cache.next_deadline())
+            .chain(farewells)
+            .chain(retiring)
+            .min()?;
+        Some(first - self.now)
+    }
+
+    pub(crate) fn own(&mut self, source: Option<SourceId>, owner: Owner) {
+        let Some(source) = source else { return };
+        if source.index() >= self.owners.len() {
+            self.owners.resize(source.index() + 1, Owner::Nobody);
+        }
+        self.owners[source.index()] = owner;
+    }
+
+    fn read_mailbox(&mut self) {
+        let mut messages = std::mem::take(&mut self.scratch.messages);
+        self.mailbox.drain(&mut messages);
+        for message in messages.drain(..) {
+            self.obey(message);
+        }
+        self.scratch.messages = messages;
+    }
+
+    fn poll_flash(&mut self) {
+        let Some(flash) = &mut self.flash else { return };
+        flash.poll(self.now, &mut self.scratch.flash_done);
+        for done in self.scratch.flash_done.drain(..) {
+            self.cache.flash_done(done, self.now);
+        }
+    }
+
+    pub(crate) fn poll_origin(&mut self, slot: DiskSlot) {
+        let Some(disk) = &mut self.disks[slot.index()] else {
+            return;
+        };
+        disk.origin.poll(self.now, &mut self.scratch.origin_done);
+        self.deadlines.set(slot, disk.origin.next_deadline());
+        for done in self.scratch.origin_done.drain(..) {
+            self.cache.origin_done(done, self.now);
+        }
+        let sources = disk.origin.sources();
+        for source in sources {
+            self.own(Some(source), Owner::Origin(slot));
+        }
+    }
+
+    /// Carries out everything that the cache asks, and everything that follows from it.
+    fn settle(&mut self) {
+        let mut effects = std::mem::take(&mut self.scratch.effects);
+        loop {
+            self.cache.take_effects(&mut effects);
+            if effects.is_empty() && self.touched.is_empty() && !self.watch_draining() {
+                break;
+            }
+            for effect in effects.drain(..) {
+                self.carry_out(effect);
+            }
+            // Clients last: what they send goes out together, and the answers to what they
+            // ask now may be there already.
+            let mut touched = std::mem::take(&mut self.touched);
+            for client in touched.drain(..) {
+                self.poll_client(client);
+            }
+            if self.touched.is_empty() {
+                self.touched = touched;
+            }
+        }
+        self.scratch.effects = effects;
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Flash(op) => self.to_flash(op),
+            Effect::Origin(op) => self.to_origin(op),
+            Effect::Reply { request, result } => self.reply(request, result),
+            Effect::Retire { token, incarnation } => self.retire(token, incarnation),
+            Effect::ControlDone { id, result } => self.control_done(id, result),
+        }
+    }
+
+    fn to_flash(&mut self, op: FlashOp) {
+        let flash = self.flash.as_mut();
+        flash
+            .expect("a cache without flash asks nothing of it")
+            .submit(op, self.now);
+    }
+
+    fn to_origin(&mut self, op: OriginOp) {
+        let Some(disk) = &mut self.disks[op.disk.index()] else {
+            // A disk leaves only when nothing of it is in flight, so nobody waits for this.
+            let done = OriginDone {
+                token: op.token,
+                buf: op.verb.into_buf(),
+                result: Err(IoError::ShuttingDown),
+            };
+            return self.cache.origin_done(done, self.now);
+        };
+        let slot = op.disk;
+        disk.origin.submit(op, self.now);
+        self.deadlines.set(slot, disk.origin.next_deadline());
+    }
+
+    fn reply(&mut self, request: RequestId, result: Result<Payload, IoError>) {
+        match Asker::of(request) {
+            Asker::Command(command) => self.jobs.flushed(command, result.map(drop)),
+            Asker::Client { client, key } => {
+                let asker = &mut self.clients[client];
+                let (start, kind) = asker.start_of(key);
+                let disk = asker.disk;
+                if let Some(disk) = &mut self.disks[disk.index()] {
+                    disk.answered(kind, self.now - start, result.is_err());
+                }
+                let more = asker.connection.reply(key, result);
+                self.touch(client);
+                if let Some(incoming) = more {
+                    self.request(client, incoming);
+                }
+            }
+        }
+    }
+
+    /// Lists a client to be polled when the cache has settled.
+    pub(crate) fn touch(&mut self, client: usize) {
+        let Some(known) = self.clients.get_mut(client) else {
+            return;
+        };
+        if !known.touched {
+            known.touched = true;
+            self.touched.push(client);
+        }
+    }
+
+    fn poll_client(&mut self, client: usize) {
+        let Some(known) = self.clients.get_mut(client) else {
+            return;
+        };
+        let mut incoming = std::mem::take(&mut self.scratch.incoming);
+        known.touched = false;
+        known.connection.poll(&mut incoming);
+        let finished = known.connection.is_finished();
+        for one in incoming.drain(..) {
+            self.request(client, one);
+        }
+        self.scratch.incoming = incoming;
+        if finished {
+            self.forget_client(client);
+        }
+    }
+
+    fn request(&mut self, client: usize, incoming: Incoming) {
+        let asker = &mut self.clients[client];
+        let (verb, kind) = translate(incoming.verb);
+        asker.begin(incoming.key, kind, self.now);
+        let id = Asker::Client {
+            client,
+            key: incoming.key,
+        };
+        let request = Request {
+            id: id.id(),
+            disk: asker.disk,
+            verb,
+        };
+        self.cache.request(request, self.now);
+    }
+
+    pub(crate) fn forget_client(&mut self, client: usize) {
+        let client = self.clients.remove(client);
+        self.own(Some(client.connection.id()), Owner::Nobody);
+        if let Some(disk) = &mut self.disks[client.disk.index()] {
+            disk.connections -= 1;
+        }
+    }
+}
+
+/// The life of a shard's thread.
+fn run(config: ShardConfig, tell: &mpsc::Sender<Result<ShardHandle, SpawnError>>) {
+    match start(config, tell) {
+        Ok(shard) => shard.serve(),
+        // The caller waits for this until the handle was sent; afterwards it can only be logged.
+        Err(error) => {
+            if let Err(mpsc::SendError(Err(error))) = tell.send(Err(error)) {
+                tracing::error!(%error, "a shard could not be started");
+            }
+        }
+    }
+}
+
+fn start(
+    config: ShardConfig,
+    tell: &mpsc::Sender<Result<ShardHandle, SpawnError>>,
+) -> Result<Shard, SpawnError> {
+    let (ring, pool) = (Ring::new(RING_ENTRIES)?, BufPool::new());
+    let (sender, mailbox) = ring::mailbox(&ring)?;
+    let record_file = RecordFile::new(&config.state_dir, &config.name);
+    let found = open::look(&config, &record_file)?;
+    let handle = ShardHandle::new(sender.clone());
+    if tell.send(Ok(handle)).is_err() {
+        return Err(io::Error::other("nobody waits for the shard").into());
+    }
+    let ready = open::open(found, &config, &record_file, &ring, &pool)?;
+    Ok(Shard {
+        now: ring.now(),
+        cache: ready.cache,
+        flash: ready.flash,
+        opening: ready.opening,
+        record: ready.record,
+        record_file,
+        config,
+        ring,
+        pool,
+        mailbox,
+        sender,
+        disks: std::iter::repeat_with(|| None)
+            .take(DiskSlot::COUNT)
+            .collect(),
+        slots: Map::default(),
+        draining: Vec::new(),
+        deadlines: Deadlines::default(),
+        clients: Slab::new(),
+        jobs: Jobs::default(),
+        retiring: None,
+        owners: Vec::new(),
+        touched: Vec::new(),
+        scratch: Scratch::default(),
+    })
+}
+
+/// The slot with this index.
+pub(crate) fn slot(index: usize) -> DiskSlot {
+    DiskSlot::new(u16::try_from(index).expect("slots are few"))
+}
+
+fn is_file_name(name: &str) -> bool {
+    let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.chars().all(fit)
+}

@@ -1,0 +1,38 @@
+//! What a shard and its disks are. The program's configuration maps onto these.
+
+use cache::WritePolicy;
+use frontend::limits::ConnectionLimits;
+use std::path::PathBuf;
+use units::{Bytes, DiskId};
+
+/// A shard: one cache and the thread that drives it.
+#[derive(Clone, Debug)]
+pub struct ShardConfig {
+    /// What the cache is called: fit for a file name, and the same at every start.
+    pub name: String,
+    /// Its flash: a file or a block device, formatted before.
+    pub flash: PathBuf,
+    /// Where the host remembers what must survive without the flash. Exists and is writable.
+    pub state_dir: PathBuf,
+    /// How the cache behaves.
+    pub cache: cache::Config,
+    /// What each client may have in flight.
+    pub connection: ConnectionLimits,
+    /// Clients that one disk may have at a time.
+    pub connections_per_disk_max: usize,
+}
+
+/// A disk that a shard serves.
+#[derive(Clone, Debug)]
+pub struct DiskSpec {
+    /// What people call it.
+    pub name: String,
+    /// Who it is, for as long as it lives.
+    pub id: DiskId,
+    /// The size that its origin has to have, if it is known.
+    pub size: Option<Bytes>,
+    /// What writes do.
+    pub policy: WritePolicy,
+    /// Refuse writes.
+    pub read_only: bool,
+}

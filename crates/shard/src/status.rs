@@ -1,0 +1,95 @@
+//! What a shard tells about itself: plain values, copied out of its thread.
+
+use crate::latency::{Histogram, ReadWrite};
+use cache::{DiskStats, DropReason, WritePolicy};
+use std::path::PathBuf;
+use units::{Bytes, DiskId, Duration};
+
+/// A shard at a moment.
+#[derive(Clone, Debug)]
+pub struct ShardStatus {
+    /// What it is called.
+    pub name: String,
+    /// Its flash.
+    pub flash: PathBuf,
+    /// Whether the flash is in use, and if not, why; what is in it.
+    pub cache: cache::Status,
+    /// Counters since the start.
+    pub stats: cache::Stats,
+    /// How opening the flash went.
+    pub opening: Opening,
+    /// How long flash operations have taken.
+    pub flash_latency: ReadWrite,
+    /// Its disks, by slot.
+    pub disks: Vec<DiskStatus>,
+}
+
+/// How opening the flash went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// How long it took.
+    pub time: Duration,
+    /// Blocks that came back.
+    pub blocks: u64,
+    /// Blocks that should have come back and were lost.
+    pub blocks_lost: u64,
+    /// Why nothing came back although something was there.
+    pub cold: Option<String>,
+    /// Whether the last life ended with a clean stop.
+    pub clean: bool,
+}
+
+/// Where a disk is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskPhase {
+    /// It takes requests.
+    Serving,
+    /// It takes no more requests; those in flight are waited for.
+    Detaching,
+}
+
+/// A disk at a moment.
+#[derive(Clone, Debug)]
+pub struct DiskStatus {
+    /// Who it is.
+    pub id: DiskId,
+    /// What people call it.
+    pub name: String,
+    /// Its size.
+    pub size: Bytes,
+    /// What writes do.
+    pub policy: WritePolicy,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// Where it is in its life.
+    pub phase: DiskPhase,
+    /// Clients.
+    pub connections: usize,
+    /// Requests that are not answered yet.
+    pub in_flight: u32,
+    /// Whether its origin can be reached, as far as is known.
+    pub origin_connected: bool,
+    /// Blocks that were on flash when it was attached.
+    pub warm_blocks: u64,
+    /// Why blocks on flash were not used when it was attached.
+    pub dropped: Option<DropReason>,
+    /// Counters since it was attached.
+    pub stats: DiskStats,
+    /// Requests that ended with an error.
+    pub failed_requests: u64,
+    /// How long its guests' requests have taken.
+    pub guest_latency: GuestLatency,
+    /// How long its origin's operations have taken.
+    pub origin_latency: ReadWrite,
+}
+
+/// How long guests' requests have taken, from parsed request to queued answer.
+#[derive(Clone, Debug, Default)]
+pub struct GuestLatency {
+    /// Reads.
+    pub read: Histogram,
+    /// Writes, discards and write-zeroes.
+    pub write: Histogram,
+    /// Flushes.
+    pub flush: Histogram,
+}
