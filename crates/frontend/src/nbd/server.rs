@@ -1,7 +1,7 @@
 //! Accepting clients, bringing them through the handshake, and handing them over.
 //!
 //! ```text
-//!  place free? ─► accept ─► task: handshake (deadline) ──► Exports::connect(Negotiated)
+//!  accept ─► place free? ─► task: handshake (deadline) ──► Exports::connect(Negotiated)
 //!       ▲                     └ STARTTLS ─► TLS ─► handshake ─► socketpair ─┘ + pipe task
 //!       └── Admission dropped: failed handshake, or the shard's connection has ended
 //! ```
@@ -93,34 +93,28 @@ impl Server {
             "listening for NBD clients"
         );
         let mut handshakes = JoinSet::new();
+        // The client that waits for a place; while there is one, further ones wait in the
+        // kernel's backlog.
+        let mut next: Option<Accepted> = None;
         loop {
-            let accepted = tokio::select! {
-                // The sender's end means the same as its word.
-                _ = stop.wait_for(|stop| *stop) => break,
+            let place = tokio::select! {
+                () = told(&mut stop) => break,
                 Some(_) = handshakes.join_next() => continue,
-                accepted = self.accept(&listener) => accepted,
+                accepted = listener.accept(), if next.is_none() => {
+                    next = or_pause(&listener, accepted).await;
+                    continue;
+                }
+                place = Arc::clone(&self.places).acquire_owned(), if next.is_some() => place,
             };
-            match accepted {
-                Ok((accepted, place)) => {
-                    let server = self.clone();
-                    let tls = tls.clone();
-                    handshakes.spawn(async move { server.greet(accepted, place, &tls).await });
-                }
-                Err(error) => {
-                    tracing::warn!(address = listener.address(), %error, "cannot accept");
-                    tokio::time::sleep(ACCEPT_PAUSE.to_std()).await;
-                }
+            // Places are never closed, so there always is one.
+            if let (Some(accepted), Ok(place)) = (next.take(), place) {
+                let server = self.clone();
+                let tls = tls.clone();
+                handshakes.spawn(async move { server.greet(accepted, place, &tls).await });
             }
         }
         handshakes.shutdown().await;
         tracing::info!(address = listener.address(), "no longer listening");
-    }
-
-    /// Waits for a free place first: clients beyond the limit wait in the kernel's backlog.
-    async fn accept(&self, listener: &Listener) -> io::Result<(Accepted, OwnedSemaphorePermit)> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.expect("places are never closed");
-        Ok((listener.accept().await?, place))
     }
 
     async fn greet(&self, accepted: Accepted, place: OwnedSemaphorePermit, tls: &TlsOffer) {
@@ -223,6 +217,23 @@ impl Server {
             admission: Admission::counted(place, seat),
         });
     }
+}
+
+/// A client, or a pause before the next attempt.
+async fn or_pause<T>(listener: &Listener, accepted: io::Result<T>) -> Option<T> {
+    match accepted {
+        Ok(accepted) => Some(accepted),
+        Err(error) => {
+            tracing::warn!(address = listener.address(), %error, "cannot accept");
+            tokio::time::sleep(ACCEPT_PAUSE.to_std()).await;
+            None
+        }
+    }
+}
+
+/// Waits for the word to stop, or the end of whoever could give it.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    let _either = stop.wait_for(|stop| *stop).await;
 }
 
 async fn secure(tls: &Tls, accepted: Accepted) -> io::Result<Pin<Box<dyn Stream>>> {
