@@ -9,6 +9,17 @@ use anyhow::{Context, ensure};
 
 use crate::{Lab, Process, limits, tools, wait_until};
 
+/// Programs that a guest needs on the host.
+pub const TOOLS: &[&str] = &[
+    "qemu-system-x86_64",
+    "nbdkit",
+    "mke2fs",
+    "e2fsck",
+    "cpio",
+    "busybox",
+    "dpkg-deb",
+];
+
 /// How the probe begins its last line.
 const LAST_LINE: &str = "PROBE end ";
 

@@ -33,7 +33,7 @@ mod tools;
 
 pub use fio::Fio;
 pub use flash::Flash;
-pub use guest::{Guest, GuestKit};
+pub use guest::{Guest, GuestKit, TOOLS as GUEST_TOOLS};
 pub use hearth::{DiskSettings, Hearth, HearthSettings, program as hearth_program};
 pub use image::Image;
 pub use lab::{Lab, scenario};

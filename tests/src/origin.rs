@@ -2,7 +2,7 @@
 //! knows that Hearth served something from flash without asking Hearth.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
@@ -122,6 +122,11 @@ impl Origin {
             .take()
             .context("the origin is not running")?
             .kill()
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
     }
 
     /// Its address for a client.

@@ -7,19 +7,9 @@ use std::process::Command;
 
 use anyhow::ensure;
 use e2e::{
-    Guest, GuestKit, Lab, OriginSettings, Request, RequestKind, Stack, StackSettings, run, scenario,
+    GUEST_TOOLS, Guest, GuestKit, Lab, OriginSettings, Request, RequestKind, Stack, StackSettings,
+    run, scenario,
 };
-
-const TOOLS: &[&str] = &[
-    "qemu-system-x86_64",
-    "nbdkit",
-    "e2fsck",
-    "mke2fs",
-    "cpio",
-    "busybox",
-    "dpkg-deb",
-    "nbdcopy",
-];
 
 fn stack(lab: &Lab, kit: &GuestKit) -> anyhow::Result<Stack> {
     let origin = OriginSettings {
@@ -53,7 +43,7 @@ fn file_system_is_sound(stack: &Stack) -> anyhow::Result<()> {
 
 #[test]
 fn a_guest_boots_again_from_warm_flash() {
-    scenario(TOOLS, |lab| {
+    scenario(GUEST_TOOLS, |lab| {
         let kit = GuestKit::build()?;
         let mut stack = stack(lab, &kit)?;
         let steps = "read,dir=/srv/files+write,dir=/var/probe,from=1,files=8,kib=256";
@@ -84,7 +74,7 @@ fn a_guest_boots_again_from_warm_flash() {
 
 #[test]
 fn a_guest_that_is_cut_off_with_its_host_keeps_what_it_synced() {
-    scenario(TOOLS, |lab| {
+    scenario(GUEST_TOOLS, |lab| {
         let kit = GuestKit::build()?;
         let mut stack = stack(lab, &kit)?;
         let steps = "read,dir=/srv/files+write,dir=/var/probe,from=1,files=400,kib=64+forever";
