@@ -200,7 +200,8 @@ impl Cache {
         self.disks[slot.index()].is_some() || self.jobs.iter().any(coming)
     }
 
-    /// Lets every job go as far as it can. True if one ended.
+    /// Lets every job go as far as it can. True if one went on or ended, so that the flash
+    /// should look at what it asked for.
     pub(crate) fn step_jobs(&mut self) -> bool {
         if self.jobs.is_empty() {
             return false;
@@ -208,27 +209,22 @@ impl Cache {
         let Some(mut flash) = self.flash.take() else {
             return false;
         };
-        let mut jobs = std::mem::take(&mut self.jobs);
-        for job in &mut jobs {
-            loop {
-                let before = std::mem::discriminant(&job.step);
-                job.step(&mut flash, &mut self.ports);
-                if std::mem::discriminant(&job.step) == before {
-                    break;
-                }
+        let mut progress = false;
+        for job in &mut self.jobs {
+            while job.step(&mut flash, &mut self.ports) {
+                progress = true;
             }
         }
         self.flash = Some(flash);
-        let (done, waiting) = jobs
+        let jobs = std::mem::take(&mut self.jobs);
+        let (done, waiting): (Vec<Job>, Vec<Job>) = jobs
             .into_iter()
             .partition(|job| matches!(job.step, Step::Done));
         self.jobs = waiting;
-        let done: Vec<Job> = done;
-        let ended = !done.is_empty();
         for job in done {
             self.end_job(job);
         }
-        ended
+        progress
     }
 
     /// Without a flash there is nothing to wait for.
@@ -280,22 +276,23 @@ impl Cache {
 }
 
 impl Job {
-    fn step(&mut self, flash: &mut Flash, ports: &mut Ports) {
-        self.step = match std::mem::replace(&mut self.step, Step::Done) {
+    /// Goes one step on, if it can. False if it has to wait or is done.
+    fn step(&mut self, flash: &mut Flash, ports: &mut Ports) -> bool {
+        let next = match &self.step {
             Step::Start => self.start(flash, ports),
-            Step::Written if flash.is_busy_with(self.disk()) => Step::Written,
+            Step::Written if flash.is_busy_with(self.disk()) => return false,
             Step::Written => self.commit(flash, ports),
-            Step::Committed(ticket, segments) if flash.journal.durable() < ticket => {
-                Step::Committed(ticket, segments)
-            }
-            Step::Committed(_, segments) => self.committed(flash, &segments),
-            Step::Checkpoint(number) if flash.checkpoint.complete() < number => {
-                Step::Checkpoint(number)
-            }
-            Step::Checkpoint(_) | Step::Done => Step::Done,
+            Step::Committed(ticket, _) if flash.journal.durable() < *ticket => return false,
+            Step::Committed(_, segments) => self.committed(flash, segments),
+            Step::Checkpoint(number) if flash.checkpoint.complete() < *number => return false,
+            Step::Checkpoint(_) => Step::Done,
+            Step::Done => return false,
         };
+        self.step = next;
+        true
     }
 
+    /// The disk that the job is about; none for all.
     fn disk(&self) -> Option<DiskSlot> {
         self.kind.disk()
     }
