@@ -175,7 +175,7 @@ impl Flash {
         chunk.buf[..PAGE_BYTES].copy_from_slice(&header.encode(self.uuid));
         let length = (1 + chunk.entries.len()) * PAGE_BYTES;
         let bytes = chunk.buf.freeze().slice(0..length);
-        count_written(ports, &chunk.entries);
+        count_written(ports, key.disk, &chunk.entries);
         self.table.get_mut(segment).writes += 1;
         let offset = self.geometry.segment_offset(segment)
             + Bytes::new(u64::from(chunk.page) * PAGE_BYTES as u64);
@@ -361,7 +361,9 @@ impl Flash {
     }
 }
 
-fn count_written(ports: &mut Ports, entries: &[Entry]) {
+fn count_written(ports: &mut Ports, disk: DiskSlot, entries: &[Entry]) {
+    let bytes = (entries.len() * PAGE_BYTES) as u64;
+    ports.written.push((disk, bytes));
     let written = &mut ports.stats.flash_written;
     written.descriptors += PAGE_BYTES as u64;
     for entry in entries {

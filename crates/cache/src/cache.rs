@@ -302,6 +302,9 @@ impl Cache {
     /// Moves what is to be done to the end of `into`, in order.
     pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
         into.append(&mut self.ports.effects);
+        for (disk, bytes) in self.ports.written.drain(..) {
+            self.disk_stats[disk.index()].flash_written_bytes += bytes;
+        }
     }
 
     fn pump(&mut self) {

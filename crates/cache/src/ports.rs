@@ -95,6 +95,8 @@ pub(crate) struct Ports {
     pub(crate) now: Instant,
     pub(crate) stats: Stats,
     pub(crate) wakes: Vec<Wake>,
+    /// Bytes of blocks that went to flash, by disk, until the cache counts them.
+    pub(crate) written: Vec<(DiskSlot, u64)>,
     next_tick: Option<Instant>,
 }
 
@@ -107,6 +109,7 @@ impl Ports {
             now,
             stats: Stats::default(),
             wakes: Vec::new(),
+            written: Vec::new(),
             next_tick: None,
         }
     }

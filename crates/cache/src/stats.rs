@@ -96,6 +96,8 @@ pub struct DiskStats {
     pub read_block_hits: u64,
     /// Blocks (or parts) read that were not.
     pub read_block_misses: u64,
+    /// Bytes of its blocks written to flash, for whatever cause.
+    pub flash_written_bytes: u64,
     /// Bytes read from the origin.
     pub origin_read_bytes: u64,
     /// Bytes written to the origin.
