@@ -155,8 +155,9 @@ fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, Damage> {
     let raw = Raw::read_from_bytes(bytes).map_err(|_| Damage::Impossible)?;
     let slot = || {
         u32::try_from(raw.high.get())
-            .map(FlashSlot::new)
-            .map_err(|_| Damage::Impossible)
+            .ok()
+            .and_then(FlashSlot::checked_new)
+            .ok_or(Damage::Impossible)
     };
     let segment = SegmentIndex::new(raw.low.get());
     match raw.kind {
