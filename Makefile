@@ -37,7 +37,7 @@ deny:
 book:
 	mdbook build book
 
-# A longer run than the one in `make test`; needs a nightly toolchain and cargo-fuzz.
+# A longer run than the one in `make test`; needs cargo-fuzz (`cargo install cargo-fuzz`).
 fuzz:
 	@fuzz/run
 

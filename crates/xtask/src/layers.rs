@@ -1,7 +1,7 @@
 //! Which crate may depend on which: the drawing of `ARCHITECTURE.md` as a table.
 //!
 //! ```text
-//!  proof     world   e2e                     xtask, guest-probe (on their own)
+//!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
 //!  program   hearth
 //!  shell     shard -> device origin frontend -> ring
 //!  pure      cache -> policy flash-format    medium    nbd-protocol -> block-io -> units
@@ -156,6 +156,11 @@ const TABLE: &[Crate] = &[
             "origin",
             "nbd-protocol",
         ],
+    ),
+    program(
+        "hostile",
+        "crates/hostile",
+        &["units", "flash-format", "nbd-protocol"],
     ),
     program("guest-probe", "crates/guest-probe", &[]),
     program("e2e", "tests", &[]),

@@ -1,0 +1,242 @@
+//! Writes the seeds of the fuzz corpus: well-formed inputs from which mutations start.
+//!
+//! `cargo run -p hostile --example seeds` from the root of the repository.
+
+#![allow(clippy::unwrap_used, reason = "a tool of ours that may stop anywhere")]
+
+use flash_format::{
+    CheckpointPage, ChunkHeader, Descriptor, FooterPage, Geometry, JournalEntry, JournalPage,
+    SEGMENT_BYTES_MIN, SegmentEntry, SegmentIndex, Superblock,
+};
+use nbd_protocol::server::{Found, Handshake, Step, TlsPolicy};
+use nbd_protocol::{
+    BlockSizes, CommandFlags, Cookie, Errno, Export, RequestHeader, TransmissionFlags, client,
+    reply,
+};
+use std::path::Path;
+use units::{BlockIndex, Bytes, DiskSlot};
+
+fn main() {
+    nbd_options();
+    nbd_requests();
+    nbd_client_handshake();
+    nbd_client_replies();
+    flash_page();
+}
+
+fn write(target: &str, name: &str, choice: u8, bytes: &[u8]) {
+    let folder = Path::new("fuzz/corpus").join(target);
+    std::fs::create_dir_all(&folder).unwrap();
+    let input = [&[choice], bytes].concat();
+    std::fs::write(folder.join(format!("seed-{name}")), input).unwrap();
+}
+
+fn option(number: u32, data: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(data.len()).unwrap();
+    let parts: [&[u8]; 4] = [
+        b"IHAVEOPT",
+        &number.to_be_bytes(),
+        &length.to_be_bytes(),
+        data,
+    ];
+    parts.concat()
+}
+
+const GO: &[u8] = b"\0\0\0\x03vm1\0\x03\0\x01\0\x02\0\x03";
+const CONTEXT: &[u8] = b"\0\0\0\x03vm1\0\0\0\x01\0\0\0\x0fbase:allocation";
+
+fn nbd_options() {
+    let flags = [0, 0, 0, 3];
+    let sessions: [(&str, u8, Vec<Vec<u8>>); 8] = [
+        ("go", 0, vec![option(7, GO)]),
+        (
+            "qemu",
+            0,
+            vec![option(8, b""), option(10, CONTEXT), option(7, GO)],
+        ),
+        (
+            "list",
+            0,
+            vec![option(3, b""), option(9, CONTEXT), option(2, b"")],
+        ),
+        (
+            "info",
+            1,
+            vec![option(8, b""), option(6, GO), option(2, b"")],
+        ),
+        ("export-name", 0, vec![option(1, b"vm1"), b"rest".to_vec()]),
+        (
+            "tls",
+            1,
+            vec![option(5, b""), option(8, b""), option(7, GO)],
+        ),
+        (
+            "tls-required",
+            2,
+            vec![option(7, GO), option(5, b""), option(7, GO)],
+        ),
+        (
+            "unknown",
+            0,
+            vec![option(99, b"data"), option(7, &[0; 9000])],
+        ),
+    ];
+    for (name, choice, options) in sessions {
+        let stream = [&flags[..], &options.concat()].concat();
+        write("nbd_options", name, choice, &stream);
+    }
+}
+
+fn nbd_requests() {
+    let request = |kind, flags, offset, length| {
+        let header = RequestHeader {
+            flags,
+            kind,
+            cookie: Cookie(u64::from(kind) + 1),
+            offset,
+            length,
+        };
+        header.encode().to_vec()
+    };
+    let none = CommandFlags::NONE;
+    let all = [
+        request(0, none, 4096, 4096),
+        request(0, CommandFlags::DF, 0, 32 << 20),
+        request(1, CommandFlags::FUA, 512, 512),
+        request(2, none, 0, 0),
+        request(3, none, 0, 0),
+        request(4, none, 1 << 20, 1 << 20),
+        request(5, none, 0, 1 << 16),
+        request(6, CommandFlags::NO_HOLE, (64 << 20) - 4096, 4096),
+        request(6, CommandFlags::FAST_ZERO, 0, 64 << 20),
+        request(7, CommandFlags::REQ_ONE, 0, 1 << 30),
+        request(1, none, u64::MAX - 511, 512),
+    ];
+    write("nbd_requests", "all", 0xfe, &all.concat());
+    write("nbd_requests", "read-only", 0x01, &all.concat());
+}
+
+/// What our server says to our client, with and without chunks.
+fn nbd_client_handshake() {
+    let mut client = client::Handshake::new(client::Wishes {
+        export: "vm1".to_owned(),
+        tls: false,
+    });
+    let mut server = Handshake::new(TlsPolicy::Off);
+    let mut said = Vec::new();
+    loop {
+        let output = server.take_output();
+        said.extend_from_slice(&output);
+        client.receive(&output);
+        if client.step() != client::Step::NeedBytes {
+            break;
+        }
+        server.receive(&client.take_output());
+        if matches!(server.step(), Step::FindExport { .. }) {
+            server.answer(Ok(Found {
+                export: Export {
+                    size: Bytes::gib(1),
+                    flags: TransmissionFlags::KNOWN,
+                    blocks: BlockSizes::OURS,
+                },
+                description: "a disk".to_owned(),
+            }));
+        }
+    }
+    write("nbd_client_handshake", "ours", 0, &said);
+    let tls = b"NBDMAGICIHAVEOPT\0\x03\0\x03\xe8\x89\x04\x55\x65\xa9\0\0\0\x05\0\0\0\x01\0\0\0\0";
+    write("nbd_client_handshake", "tls", 1, tls);
+    let mut old = b"NBDMAGICIHAVEOPT\0\0\0\0\0\0\x40\0\0\0\0\x05".to_vec();
+    old.extend_from_slice(&[0; 124]);
+    write("nbd_client_handshake", "first-newstyle", 0, &old);
+}
+
+fn nbd_client_replies() {
+    let mut simple = Vec::new();
+    simple.extend_from_slice(&reply::simple(Cookie(2), Ok(())));
+    simple.extend_from_slice(&[7; 16]);
+    simple.extend_from_slice(&reply::simple(Cookie(5), Ok(())));
+    simple.extend_from_slice(&reply::simple(Cookie(3), Err(Errno::Io)));
+    write("nbd_client_replies", "simple", 0, &simple);
+    let start = Bytes::mib(1);
+    let mut chunks = Vec::new();
+    chunks.extend_from_slice(&reply::data_header(Cookie(2), false, start, 8));
+    chunks.extend_from_slice(&[7; 8]);
+    chunks.extend_from_slice(&reply::none(Cookie(6)));
+    chunks.extend_from_slice(&reply::hole(Cookie(2), true, start + Bytes::new(8), 8));
+    chunks.extend_from_slice(&reply::hole(Cookie(4), false, start, 2048));
+    reply::error(&mut chunks, Cookie(4), Errno::NoSpc, "full");
+    write("nbd_client_replies", "chunks", 1, &chunks);
+}
+
+/// Pages as they are, without the magic number that the target puts in front.
+fn flash_page() {
+    let geometry = Geometry::new(Bytes::mib(64), SEGMENT_BYTES_MIN).unwrap();
+    let uuid = 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10;
+    let (segment, disk, generation) = (SegmentIndex::new(5), DiskSlot::new(3), 9);
+    let superblock = Superblock {
+        uuid,
+        sequence: 4,
+        geometry,
+        incarnation: 1,
+        checkpoint: 2,
+        checkpoint_area: 1,
+        replay_from: 3,
+        clean_end: Some(8),
+    };
+    let journal = JournalPage {
+        sequence: 6,
+        batch: 6,
+        entries: vec![
+            JournalEntry::Open {
+                segment,
+                disk,
+                generation,
+            },
+            JournalEntry::Free {
+                segment,
+                generation,
+            },
+        ],
+    };
+    let blocks: Vec<Descriptor> = (1..40)
+        .map(|page| Descriptor {
+            block: BlockIndex::new(u64::from(page) * 7),
+            checksum: page,
+            page,
+        })
+        .collect();
+    let blocks = blocks[..10].to_vec();
+    let chunk = ChunkHeader {
+        segment,
+        generation,
+        disk,
+        page: 0,
+        blocks: blocks.clone(),
+    };
+    let footer = FooterPage {
+        segment,
+        generation,
+        disk,
+        part: 0,
+        total: 10,
+        blocks,
+    };
+    let disks = CheckpointPage::Disks(vec![None; CheckpointPage::disks_of(0).unwrap().len()]);
+    let first = (0..1000)
+        .find(|page| !CheckpointPage::segments_of(&geometry, *page).is_empty())
+        .unwrap();
+    let count = CheckpointPage::segments_of(&geometry, first).len();
+    let segments = vec![SegmentEntry::unused(&geometry); count];
+    let segments = CheckpointPage::Segments(segments);
+    let keep = |name, choice, page: &[u8]| {
+        let end = page.iter().rposition(|byte| *byte != 0).unwrap_or(0) + 1;
+        write("flash_page", name, choice, &page[8..end]);
+    };
+    keep("superblock", 0, &superblock.encode());
+    keep("journal", 1, &journal.encode(uuid));
+    keep("disks", 2, &disks.encode(&geometry, uuid, 2, 0));
+    keep("segments", 2, &segments.encode(&geometry, uuid, 2, first));
+    keep("chunk", 3, &chunk.encode(uuid));
+    keep("footer", 4, &footer.encode(uuid));
+}

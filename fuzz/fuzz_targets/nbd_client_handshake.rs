@@ -1,0 +1,5 @@
+//! See `crates/hostile/src/nbd_client_handshake.rs`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::run("nbd_client_handshake", bytes));
