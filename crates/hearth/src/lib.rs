@@ -1,10 +1,22 @@
 //! The daemon and its command line, as a library so that tests can reach the parts.
+//!
+//! ```text
+//!   config   what the operator wrote
+//!   daemon   shards, exports and listeners, wired together
+//!   api      HTTP and JSON over the admin socket        metrics   the same for Prometheus
+//!   cli      what a user types                          top       the live view
+//!   offline  caches that no daemon is using: format, check
+//!   docs     book pages, manual pages, completions: made of the definitions above
+//! ```
 
 #![forbid(unsafe_code)]
 
 pub mod api;
 pub mod cli;
 pub mod config;
+pub mod daemon;
+pub mod docs;
 pub mod metrics;
-pub mod system;
+pub mod offline;
+mod system;
 pub mod top;

@@ -3,4 +3,5 @@
 pub mod problem;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod server;
 pub mod types;

@@ -116,6 +116,15 @@ impl Problem {
         }
     }
 
+    /// There is no disk of this name.
+    pub fn no_such_disk(name: &str) -> Self {
+        Self::new(
+            ProblemKind::NoSuchDisk,
+            format!("there is no disk '{name}'"),
+        )
+        .with_remedy("hearth disk list")
+    }
+
     /// The same, with what to do about it.
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());

@@ -55,14 +55,17 @@ fn cache() -> CacheStatus {
         reclaim: ReclaimPolicy::Clock,
         flash_bytes: 10 << 30,
         cached_blocks: 1_000_000,
-        index_blocks_max: 2_600_000,
+        blocks_max: 2_600_000,
         memory_bytes: 30 << 20,
+        waiting_bytes: 1 << 20,
         recovery_seconds: 0.41,
         recovered_blocks: 990_000,
+        recovery_lost_blocks: 3,
         segments: SegmentCounts {
             free: 40,
             open: 2,
             closed: 1200,
+            reclaiming: 1,
         },
         flash_written_bytes: FlashWrittenBytes {
             fill: 5 << 30,

@@ -19,7 +19,7 @@ pub struct Status {
     pub uptime_seconds: f64,
     /// Disks that are attached.
     pub disks: u64,
-    /// NBD connections that are open, negotiations included.
+    /// NBD connections to disks.
     pub nbd_connections: u64,
     /// Where VMs attach.
     pub listeners: Vec<Listener>,
@@ -41,10 +41,14 @@ pub struct Listener {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheState {
+    /// Its flash is being opened; disks are attached when that is done.
+    Opening,
     /// It serves from flash.
     Serving,
     /// Its flash cannot be used: every request goes to the origin.
     Bypassed,
+    /// Its thread does not answer.
+    Silent,
 }
 
 /// A cache: a flash file or device and what is on it.
@@ -57,7 +61,7 @@ pub struct CacheStatus {
     pub path: String,
     /// How it does.
     pub state: CacheState,
-    /// Why it is bypassed, and what to do about it.
+    /// Why it is bypassed, or began with nothing although something was on flash.
     pub reason: Option<String>,
     /// What reclaim keeps.
     pub reclaim: ReclaimPolicy,
@@ -65,14 +69,18 @@ pub struct CacheStatus {
     pub flash_bytes: u64,
     /// Blocks of 4096 bytes that it holds now.
     pub cached_blocks: u64,
-    /// Blocks that its index has places for.
-    pub index_blocks_max: u64,
-    /// Main memory of index, tables and waiting blocks.
+    /// Blocks that its segments can hold.
+    pub blocks_max: u64,
+    /// Main memory for all that is remembered of blocks on flash.
     pub memory_bytes: u64,
+    /// Bytes that wait in main memory to be written to flash.
+    pub waiting_bytes: u64,
     /// How long recovery took at the start.
     pub recovery_seconds: f64,
     /// Blocks that recovery found.
     pub recovered_blocks: u64,
+    /// Blocks that should have come back and were lost.
+    pub recovery_lost_blocks: u64,
     /// Segments by state.
     pub segments: SegmentCounts,
     /// Bytes written to flash by cause.
@@ -110,6 +118,8 @@ pub struct SegmentCounts {
     pub open: u64,
     /// Full.
     pub closed: u64,
+    /// Being reclaimed or dropped.
+    pub reclaiming: u64,
 }
 
 /// Bytes written to flash, by cause.
@@ -219,10 +229,14 @@ pub enum DiskSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskState {
-    /// VMs can attach to it.
-    Attached,
+    /// Its origin is being opened.
+    Attaching,
     /// Its origin could not be opened; it is tried again.
     Waiting,
+    /// VMs can attach to it.
+    Attached,
+    /// Its last requests are being answered.
+    Detaching,
 }
 
 /// A disk.

@@ -38,7 +38,13 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 pub struct Global {
     /// The daemon's admin socket
-    #[arg(long, global = true, value_name = "PATH", env = "HEARTH_SOCKET")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        env = "HEARTH_SOCKET",
+        hide_env_values = true
+    )]
     #[arg(default_value = ADMIN_SOCKET_DEFAULT, value_hint = ValueHint::FilePath)]
     pub socket: PathBuf,
     /// Print JSON instead of text
@@ -96,7 +102,12 @@ pub struct Serve {
     #[arg(long)]
     pub check_config: bool,
     /// What is logged, instead of the configuration's `daemon.log`: a level or a filter
-    #[arg(long, value_name = "FILTER", env = "HEARTH_LOG")]
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "HEARTH_LOG",
+        hide_env_values = true
+    )]
     pub log: Option<String>,
     /// How log lines are written, instead of the configuration's `daemon.log_format`
     #[arg(long, value_name = "FORMAT")]
@@ -218,6 +229,9 @@ pub struct Format {
     /// The size; needed for a new file. A block device is used whole unless told otherwise
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
+    /// Size of a segment: a power of two from 64KiB to 16MiB
+    #[arg(long, value_name = "SIZE", default_value_t = flash_format::SEGMENT_BYTES_DEFAULT)]
+    pub segment_size: Bytes,
     /// Format although there is a cache, or something else, on it already
     #[arg(long)]
     pub force: bool,

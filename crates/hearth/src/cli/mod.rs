@@ -1,9 +1,21 @@
-//! The command line.
+//! The command line: what a user types, and what a user sees.
+//!
+//! ```text
+//!   args ──► run ──► client ──admin socket──► daemon
+//!                └─► offline: cache format, cache check
+//!   answer ──► render (text) or as it came (--json) ──► standard output
+//!   error ───► message and remedy on standard error, exit code by kind
+//! ```
 
 pub mod args;
 pub mod client;
 pub mod exit;
-pub mod progress;
+mod offline;
+mod progress;
 pub mod quantity;
-pub mod render;
-pub mod table;
+mod render;
+mod run;
+mod table;
+
+pub use run::main;
+pub(crate) use table::{Side, Table};

@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(120);
 
 /// Waits for `work`; after [`PATIENCE`] a spinner tells what for. On anything but a terminal
 /// nothing is shown.
-pub async fn waiting<T>(message: String, work: impl Future<Output = T>) -> T {
+pub(super) async fn waiting<T>(message: String, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     if let Ok(done) = tokio::time::timeout(PATIENCE, &mut work).await {
         return done;
@@ -24,7 +24,7 @@ pub async fn waiting<T>(message: String, work: impl Future<Output = T>) -> T {
 }
 
 /// How far a long piece of work has come.
-pub struct Progress {
+pub(super) struct Progress {
     message: &'static str,
     since: Instant,
     bar: Option<ProgressBar>,
@@ -32,7 +32,7 @@ pub struct Progress {
 
 impl Progress {
     /// Work that begins now.
-    pub fn new(message: &'static str) -> Self {
+    pub(super) fn new(message: &'static str) -> Self {
         Self {
             message,
             since: Instant::now(),
@@ -41,7 +41,7 @@ impl Progress {
     }
 
     /// `done` of `total` bytes are done.
-    pub fn at(&mut self, done: u64, total: u64) {
+    pub(super) fn at(&mut self, done: u64, total: u64) {
         if self.since.elapsed() < PATIENCE {
             return;
         }

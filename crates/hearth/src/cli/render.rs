@@ -6,7 +6,7 @@ use crate::api::types::{CacheState, CacheStatus, DiskState, DiskStatus, Disks, L
 use std::fmt::{self, Write};
 
 /// `hearth status`.
-pub(crate) fn status(out: &mut impl Write, status: &Status) -> fmt::Result {
+pub(crate) fn status(out: &mut String, status: &Status) -> fmt::Result {
     writeln!(
         out,
         "hearth {} (pid {}), up {}: {} disks, {} NBD connections",
@@ -31,9 +31,11 @@ pub(crate) fn status(out: &mut impl Write, status: &Status) -> fmt::Result {
     Ok(())
 }
 
-fn cache_status(out: &mut impl Write, cache: &CacheStatus) -> fmt::Result {
+fn cache_status(out: &mut String, cache: &CacheStatus) -> fmt::Result {
     let state = match cache.state {
         CacheState::Serving => "serving",
+        CacheState::Opening => "opening its flash",
+        CacheState::Silent => "SILENT: its thread does not answer",
         CacheState::Bypassed => "BYPASSED: requests go to the origin",
     };
     writeln!(out, "cache {}: {state}", cache.name)?;
@@ -51,7 +53,7 @@ fn cache_status(out: &mut impl Write, cache: &CacheStatus) -> fmt::Result {
             format!(
                 "{} blocks of {} ({})",
                 cache.cached_blocks,
-                cache.index_blocks_max,
+                cache.blocks_max,
                 quantity::bytes(cache.cached_blocks.saturating_mul(units::BLOCK_BYTES))
             ),
         ),
@@ -141,7 +143,7 @@ fn latency(latency: &Latency) -> String {
 }
 
 /// `hearth disk list`.
-pub(crate) fn disks(out: &mut impl Write, disks: &Disks) -> fmt::Result {
+pub(crate) fn disks(out: &mut String, disks: &Disks) -> fmt::Result {
     let mut table = Table::new(&[
         ("disk", Side::Left),
         ("vm", Side::Left),
@@ -186,11 +188,13 @@ fn state(disk: &DiskStatus) -> &'static str {
         (DiskState::Attached, true) => "attached",
         (DiskState::Attached, false) => "origin lost",
         (DiskState::Waiting, _) => "waiting",
+        (DiskState::Attaching, _) => "attaching",
+        (DiskState::Detaching, _) => "detaching",
     }
 }
 
 /// `hearth disk show`.
-pub(crate) fn disk(out: &mut impl Write, disk: &DiskStatus) -> fmt::Result {
+pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
     let counters = &disk.counters;
     let times = &disk.latency;
     let blocks = counters.read_block_hits + counters.read_block_misses;

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 /// Which side a column's cells stand on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// Words.
     Left,
     /// Numbers.
@@ -13,14 +13,14 @@ pub enum Side {
 
 /// A table with a heading.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub(crate) struct Table {
     columns: Vec<(&'static str, Side)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// An empty table of these columns.
-    pub fn new(columns: &[(&'static str, Side)]) -> Self {
+    pub(crate) fn new(columns: &[(&'static str, Side)]) -> Self {
         Self {
             columns: columns.to_vec(),
             rows: Vec::new(),
@@ -31,7 +31,7 @@ impl Table {
     ///
     /// # Panics
     /// If it has not one cell to a column.
-    pub fn row(&mut self, cells: Vec<String>) {
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.columns.len(), "a cell to a column");
         self.rows.push(cells);
     }

@@ -6,14 +6,10 @@ use super::words::{Name, TlsMode};
 use super::{Fault, Switch, disk_id};
 use std::collections::BTreeMap;
 use std::path::Path;
-use units::{Bytes, Duration, SECTOR_BYTES};
+use units::{Duration, SECTOR_BYTES};
 
 /// Connections that an NBD origin may be asked for.
 const ORIGIN_CONNECTIONS_MAX: u8 = 16;
-/// The largest request that clients are told they may send; a smaller limit of bytes in flight
-/// could never let one through.
-pub(crate) const REQUEST_BYTES_MAX: Bytes = Bytes::mib(32);
-
 /// All contradictions of a configuration. Lines are not known here.
 pub fn faults(config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -64,13 +60,8 @@ fn nbd(nbd: &NbdConfig, faults: &mut Vec<Fault>) {
     if nbd.handshake_timeout.0 == Duration::ZERO {
         faults.push(Fault::new("nbd.handshake_timeout", "must not be zero"));
     }
-    if nbd.bytes_in_flight_max.0 < REQUEST_BYTES_MAX {
-        faults.push(Fault::new(
-            "nbd.bytes_in_flight_max",
-            format!(
-                "must be at least {REQUEST_BYTES_MAX}, the largest request that clients may send"
-            ),
-        ));
+    if nbd.bytes_in_flight_max.0.is_zero() {
+        faults.push(Fault::new("nbd.bytes_in_flight_max", "must not be zero"));
     }
 }
 
@@ -81,6 +72,7 @@ fn tls(nbd: &NbdConfig, faults: &mut Vec<Fault>) {
         key,
         client_authority,
         psk_file,
+        unix_socket: _,
     } = &nbd.tls;
     for (name, path) in [
         ("nbd.tls.certificate", certificate),
@@ -163,16 +155,8 @@ fn disks(config: &Config, faults: &mut Vec<Fault>) {
         if let Err(message) = cache_of(config, disk) {
             faults.push(Fault::new(format!("{key}.cache"), message));
         }
-        if let Some(size) = disk.size
-            && (size.0.is_zero() || !size.0.is_multiple_of(SECTOR_BYTES))
-        {
-            faults.push(Fault::new(
-                format!("{key}.size"),
-                format!("{} is not a positive multiple of 512B", size.0),
-            ));
-        }
-        faults.extend(origin(&disk.origin).into_iter().map(|fault| Fault {
-            key: format!("{key}.origin{}", fault.key),
+        faults.extend(disk_faults(disk).into_iter().map(|fault| Fault {
+            key: format!("{key}.{}", fault.key),
             ..fault
         }));
         if faults.len() == before
@@ -190,10 +174,7 @@ fn disks(config: &Config, faults: &mut Vec<Fault>) {
 ///
 /// # Errors
 /// What to write, if that is not exactly one cache.
-pub(crate) fn cache_of<'a>(
-    config: &'a Config,
-    disk: &DiskConfig,
-) -> Result<&'a CacheConfig, String> {
+fn cache_of<'a>(config: &'a Config, disk: &DiskConfig) -> Result<&'a CacheConfig, String> {
     match (&disk.cache, config.caches.as_slice()) {
         (Some(name), caches) => caches
             .iter()
@@ -211,8 +192,24 @@ pub(crate) fn cache_of<'a>(
     }
 }
 
+/// What is wrong with a disk on its own; keys are relative to it.
+pub fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if let Some(size) = disk.size
+        && (size.0.is_zero() || !size.0.is_multiple_of(SECTOR_BYTES))
+    {
+        let message = format!("{} is not a positive multiple of 512B", size.0);
+        faults.push(Fault::new("size", message));
+    }
+    faults.extend(origin(&disk.origin).into_iter().map(|fault| Fault {
+        key: format!("origin{}", fault.key),
+        ..fault
+    }));
+    faults
+}
+
 /// What is wrong with an origin; keys are relative to it.
-pub(crate) fn origin(origin: &OriginConfig) -> Vec<Fault> {
+fn origin(origin: &OriginConfig) -> Vec<Fault> {
     let mut faults = Vec::new();
     match (&origin.file, &origin.nbd) {
         (Some(file), None) => absolute(file, ".file", &mut faults),
@@ -325,7 +322,7 @@ mod tests {
     fn sizes_and_filters_make_sense() {
         expect("[daemon]\nlog = 'loud=,,='\n", 2, "daemon.log");
         expect(
-            "[nbd]\nbytes_in_flight_max = '1MiB'\n",
+            "[nbd]\nbytes_in_flight_max = '0'\n",
             2,
             "nbd.bytes_in_flight_max",
         );

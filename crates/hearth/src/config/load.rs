@@ -91,17 +91,29 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
     })
 }
 
+/// Gives faults that were found later the lines of their keys in the file.
+pub fn locate(path: &Path, mut faults: Vec<Fault>) -> Vec<Fault> {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return faults;
+    };
+    if let Ok(table) = DeTable::parse(&text) {
+        let mut walk = Walk::new(&text);
+        walk.table(table.get_ref(), &schema(), "");
+        for fault in &mut faults {
+            fault.line = line_of_key(&walk.lines, &fault.key);
+        }
+    }
+    faults.sort_by_key(|fault| fault.line);
+    faults
+}
+
 /// Reads a configuration text, see [`load`].
 ///
 /// # Errors
 /// All faults, by line.
 pub fn parse(text: &str) -> Result<Config, Vec<Fault>> {
     let table = DeTable::parse(text).map_err(|error| vec![fault_of(&error, text)])?;
-    let mut walk = Walk {
-        text,
-        lines: BTreeMap::new(),
-        faults: Vec::new(),
-    };
+    let mut walk = Walk::new(text);
     walk.table(table.get_ref(), &schema(), "");
     let Walk {
         lines, mut faults, ..
@@ -178,7 +190,15 @@ struct Walk<'a> {
     faults: Vec<Fault>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            lines: BTreeMap::new(),
+            faults: Vec::new(),
+        }
+    }
+
     fn table(&mut self, table: &DeTable<'_>, schema: &Value, path: &str) {
         let Some(known) = schema.as_object() else {
             return;
@@ -270,7 +290,7 @@ mod tests {
         let fault = only_fault("[nbd.tls]\nzzz = 1\n");
         assert_eq!(
             fault.message,
-            "unknown key; known here: certificate, client_authority, key, mode, psk_file"
+            "unknown key; known here: certificate, client_authority, key, mode, psk_file, unix_socket"
         );
     }
 

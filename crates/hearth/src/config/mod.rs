@@ -19,10 +19,10 @@ mod text;
 mod uri;
 mod words;
 
-pub use check::faults;
+pub use check::{disk_faults, faults};
 pub use environment::environment;
 pub use identity::{canonical_origin, disk_id};
-pub use load::{ConfigError, Fault, load, parse};
+pub use load::{ConfigError, Fault, load, locate, parse};
 pub use model::{
     CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, SocketPath, TlsConfig,
 };

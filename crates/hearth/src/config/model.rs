@@ -102,8 +102,8 @@ impl Default for NbdConfig {
             handshake_timeout: Text(Duration::from_secs(10)),
             connections_max: 1024,
             connections_per_disk_max: 16,
-            requests_in_flight_max: 256,
-            bytes_in_flight_max: Text(Bytes::mib(64)),
+            requests_in_flight_max: 512,
+            bytes_in_flight_max: Text(Bytes::mib(32)),
             tls: TlsConfig::default(),
         }
     }
@@ -141,6 +141,8 @@ pub struct TlsConfig {
     pub client_authority: Option<PathBuf>,
     /// Pre-shared keys of clients.
     pub psk_file: Option<PathBuf>,
+    /// Whether the mode holds for the unix socket too.
+    pub unix_socket: bool,
 }
 
 /// `[[cache]]`: a flash file or device and the thread that serves it.

@@ -200,7 +200,7 @@ pub const FAMILIES: &[Family] = &[
     gauge(
         "nbd_connections",
         None,
-        "NBD connections that are open, negotiations included",
+        "NBD connections to disks",
         &[],
         |snapshot, out| {
             out.push(Series {
@@ -233,21 +233,21 @@ pub const FAMILIES: &[Family] = &[
         cached_blocks
     ),
     cache_gauge!(
-        "cache_index_places",
+        "cache_blocks_max",
         None,
-        "Blocks that the index has places for",
-        index_blocks_max
+        "Blocks that the segments can hold",
+        blocks_max
     ),
     cache_gauge!(
         "cache_memory",
         Some("bytes"),
-        "Main memory of index, tables and waiting blocks",
+        "Main memory for all that is remembered of blocks on flash",
         memory_bytes
     ),
     gauge(
         "cache_segments",
         None,
-        "Segments by state: free, open, closed",
+        "Segments by state: free, open, closed, reclaiming",
         &["cache", "state"],
         |snapshot, out| {
             caches(snapshot, out, Some(("state", "free")), |cache| {
@@ -258,6 +258,9 @@ pub const FAMILIES: &[Family] = &[
             });
             caches(snapshot, out, Some(("state", "closed")), |cache| {
                 Value::Whole(cache.segments.closed)
+            });
+            caches(snapshot, out, Some(("state", "reclaiming")), |cache| {
+                Value::Whole(cache.segments.reclaiming)
             });
         },
     ),

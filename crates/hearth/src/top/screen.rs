@@ -3,7 +3,7 @@
 use super::interval::{CacheRow, DiskRow, Interval};
 use crate::cli::args::SortBy;
 use crate::cli::quantity::{bytes, count, percent, seconds};
-use crate::cli::table::{Side, Table};
+use crate::cli::{Side, Table};
 use clap::ValueEnum;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};

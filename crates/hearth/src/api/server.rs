@@ -1,0 +1,227 @@
+//! The daemon's side of the admin API: paths, and what each asks of the control.
+//!
+//! The `OpenAPI` document is generated from the same functions; see [`document`].
+
+use super::problem::ProblemKind;
+use super::types::{DiskChange, DiskStatus, Disks, Problem, Status};
+use crate::config::{DiskConfig, Name};
+use crate::daemon::Control;
+use crate::metrics;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use utoipa::{IntoParams, OpenApi};
+
+/// The largest request body: an attach request with long paths is below 16 KiB.
+const BODY_BYTES_MAX: usize = 64 << 10;
+
+type Shared = State<Arc<Control>>;
+
+/// The whole API, for the admin socket.
+pub fn router(control: Arc<Control>) -> Router {
+    let disk = get(show_disk).delete(detach_disk).patch(change_disk);
+    Router::new()
+        .route("/v1/status", get(show_status))
+        .route("/v1/disks", get(list_disks).post(attach_disk))
+        .route("/v1/disks/{name}", disk)
+        .route("/v1/disks/{name}/drop", post(drop_disk))
+        .route("/v1/disks/{name}/flush", post(flush_disk))
+        .route("/v1/openapi.json", get(show_document))
+        .route("/metrics", get(show_metrics))
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(nothing_here)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(control)
+}
+
+/// Only the metrics, for the address that Prometheus asks.
+pub fn metrics_router(control: Arc<Control>) -> Router {
+    Router::new()
+        .route("/metrics", get(show_metrics))
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(nothing_here)
+        .with_state(control)
+}
+
+/// The API's `OpenAPI` document.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Hearth admin API",
+        description = "Served on the daemon's unix socket. Errors are problem objects (RFC 9457) with a remedy.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    paths(
+        show_status,
+        list_disks,
+        attach_disk,
+        show_disk,
+        detach_disk,
+        change_disk,
+        drop_disk,
+        flush_disk,
+        show_metrics,
+        show_document
+    )
+)]
+struct Document;
+
+/// The `OpenAPI` document as JSON text.
+///
+/// # Panics
+/// Never: the document is plain data.
+pub fn document() -> String {
+    let mut text = Document::openapi()
+        .to_pretty_json()
+        .expect("the document is plain data");
+    text.push('\n');
+    text
+}
+
+/// The daemon, its listeners and its caches.
+#[utoipa::path(get, path = "/v1/status", responses((status = 200, body = Status)))]
+async fn show_status(State(control): Shared) -> Json<Status> {
+    Json(control.status().await)
+}
+
+/// Every disk.
+#[utoipa::path(get, path = "/v1/disks", responses((status = 200, body = Disks)))]
+async fn list_disks(State(control): Shared) -> Json<Disks> {
+    Json(control.disks().await)
+}
+
+/// Attaches a disk; it is remembered over restarts until it is detached.
+#[utoipa::path(post, path = "/v1/disks", request_body = DiskConfig, responses(
+    (status = 201, description = "Attached", body = DiskStatus),
+    (status = 400, description = "Makes no sense", body = Problem),
+    (status = 404, description = "No such cache", body = Problem),
+    (status = 409, description = "A disk of this name or identity is attached", body = Problem),
+    (status = 502, description = "The origin cannot be used", body = Problem),
+    (status = 503, description = "The daemon is stopping", body = Problem),
+))]
+async fn attach_disk(State(control): Shared, body: Bytes) -> Result<Response, Problem> {
+    let disk: DiskConfig = parse(&body)?;
+    let status = control.attach(disk).await?;
+    Ok((StatusCode::CREATED, Json(status)).into_response())
+}
+
+/// One disk.
+#[utoipa::path(get, path = "/v1/disks/{name}", params(("name" = String, Path)), responses(
+    (status = 200, body = DiskStatus),
+    (status = 404, description = "No such disk", body = Problem),
+))]
+async fn show_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<Json<DiskStatus>, Problem> {
+    Ok(Json(control.disk(&known(&name)?).await?))
+}
+
+/// How to detach.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields, default)]
+struct DetachQuery {
+    /// Detach although clients are connected; they are cut off.
+    force: bool,
+}
+
+/// Detaches a disk. Its blocks stay on flash until they are reclaimed.
+#[utoipa::path(delete, path = "/v1/disks/{name}", params(("name" = String, Path), DetachQuery), responses(
+    (status = 200, description = "Detached; the disk's last state", body = DiskStatus),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "Clients are connected", body = Problem),
+))]
+async fn detach_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Query(query): Query<DetachQuery>,
+) -> Result<Json<DiskStatus>, Problem> {
+    Ok(Json(control.detach(&known(&name)?, query.force).await?))
+}
+
+/// Changes a disk's settings, until the next restart for disks of the configuration file.
+#[utoipa::path(patch, path = "/v1/disks/{name}", params(("name" = String, Path)),
+    request_body = DiskChange, responses(
+    (status = 200, body = DiskStatus),
+    (status = 400, description = "Makes no sense", body = Problem),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "The disk waits for its origin", body = Problem),
+))]
+async fn change_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Result<Json<DiskStatus>, Problem> {
+    let name = known(&name)?;
+    let change: DiskChange = parse(&body)?;
+    Ok(Json(control.set_policy(&name, change.write_policy).await?))
+}
+
+/// Forgets a disk's cached blocks.
+#[utoipa::path(post, path = "/v1/disks/{name}/drop", params(("name" = String, Path)), responses(
+    (status = 200, body = DiskStatus),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "The disk waits for its origin", body = Problem),
+))]
+async fn drop_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<Json<DiskStatus>, Problem> {
+    Ok(Json(control.drop_blocks(&known(&name)?).await?))
+}
+
+/// Makes every write that was answered durable on the origin.
+#[utoipa::path(post, path = "/v1/disks/{name}/flush", params(("name" = String, Path)), responses(
+    (status = 200, body = DiskStatus),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "The disk waits for its origin", body = Problem),
+    (status = 500, description = "The origin failed", body = Problem),
+))]
+async fn flush_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<Json<DiskStatus>, Problem> {
+    Ok(Json(control.flush(&known(&name)?).await?))
+}
+
+/// Metrics in the `OpenMetrics` text format.
+#[utoipa::path(get, path = "/metrics", responses(
+    (status = 200, content_type = "application/openmetrics-text", body = String),
+))]
+async fn show_metrics(State(control): Shared) -> Response {
+    let text = metrics::render(control.status().await, control.disks().await);
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
+}
+
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, body = Object)))]
+async fn show_document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
+}
+
+async fn nothing_here(method: axum::http::Method, uri: axum::http::Uri) -> Problem {
+    Problem::new(
+        ProblemKind::NoSuchPath,
+        format!("there is no {method} {}", uri.path()),
+    )
+    .with_remedy("GET /v1/openapi.json lists what there is")
+}
+
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
+    serde_json::from_slice(body).map_err(|error| {
+        Problem::new(ProblemKind::Invalid, error.to_string())
+            .with_remedy("GET /v1/openapi.json shows what belongs into the body")
+    })
+}
+
+/// A text that is no name names no disk.
+fn known(name: &str) -> Result<Name, Problem> {
+    name.parse().map_err(|_| Problem::no_such_disk(name))
+}

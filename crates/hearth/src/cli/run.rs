@@ -1,0 +1,193 @@
+//! From a parsed command line to an exit code.
+
+use super::args::{Attach, Cache, Cli, Command, Disk, Global, OriginArg};
+use super::client::Client;
+use super::exit::{CliError, Exit, chain};
+use super::{offline, progress, render};
+use crate::api::types::{DiskChange, DiskStatus, Disks, Status};
+use crate::config::{DiskConfig, Name, OriginConfig, Text};
+use crate::{daemon, docs, top};
+use clap::Parser;
+use hyper::Method;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = dispatch(&cli).and_then(|text| print(&text));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !error.message.is_empty() {
+                // Standard error may be closed; there is nobody left to tell.
+                let _ = writeln!(io::stderr(), "{error}");
+            }
+            error.exit.into()
+        }
+    }
+}
+
+/// Does what was asked and returns what to print.
+fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
+    let global = &cli.global;
+    match &cli.command {
+        Command::Serve(serve) => daemon::serve(serve, global.json),
+        Command::Cache(Cache::Format(format)) => offline::format(format, global.json),
+        Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
+        Command::Completions { shell } => Ok(docs::completions(*shell)),
+        Command::Man { dir } => written(docs::man(dir)),
+        Command::Generate { root } => written(docs::generate(root)),
+        Command::Status | Command::Disk(_) | Command::Top(_) => {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| CliError::of(Exit::Failed, &error))?;
+            runtime.block_on(remote(global, &cli.command))
+        }
+    }
+}
+
+fn written(outcome: io::Result<()>) -> Result<Vec<u8>, CliError> {
+    outcome
+        .map(|()| Vec::new())
+        .map_err(|error| CliError::of(Exit::Failed, &error))
+}
+
+/// Writes to standard output. A reader that has gone away (`| head`) is no error.
+pub(super) fn print(text: &[u8]) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::new(
+            Exit::Failed,
+            format!("cannot write the answer: {}", chain(&error)),
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError> {
+    let client = Client::new(&global.socket);
+    match command {
+        Command::Top(top) => top::run(&client, top, global.json)
+            .await
+            .map(String::into_bytes),
+        Command::Disk(disk) => on_disk(&client, global, disk).await,
+        _ => {
+            let status: Status = client.get("/v1/status").await?;
+            show(global, &status, render::status)
+        }
+    }
+}
+
+async fn on_disk(client: &Client, global: &Global, command: &Disk) -> Result<Vec<u8>, CliError> {
+    let path = |name: &Name, rest: &str| format!("/v1/disks/{name}{rest}");
+    let (waiting_for, method, path, body) = match command {
+        Disk::List => {
+            let disks: Disks = client.get("/v1/disks").await?;
+            return show(global, &disks, render::disks);
+        }
+        Disk::Show { name } => {
+            let disk: DiskStatus = client.get(&path(name, "")).await?;
+            return show(global, &disk, render::disk);
+        }
+        Disk::Attach(attach) => {
+            let body = json(&disk_config(attach))?;
+            let message = format!("attaching {}", attach.name);
+            (message, Method::POST, "/v1/disks".to_owned(), Some(body))
+        }
+        Disk::Detach { name, force } => {
+            let query = if *force { "?force=true" } else { "" };
+            let message = format!("detaching {name}");
+            (message, Method::DELETE, path(name, query), None)
+        }
+        Disk::Drop { name } => {
+            let message = format!("dropping the blocks of {name}");
+            (message, Method::POST, path(name, "/drop"), None)
+        }
+        Disk::Set { name, write_policy } => {
+            let body = json(&DiskChange {
+                write_policy: *write_policy,
+            })?;
+            let message = format!("changing {name}");
+            (message, Method::PATCH, path(name, ""), Some(body))
+        }
+        Disk::Flush { name } => {
+            let message = format!("flushing {name}");
+            (message, Method::POST, path(name, "/flush"), None)
+        }
+    };
+    let sent = client.send::<_, DiskStatus>(method, &path, body.as_ref());
+    let disk = progress::waiting(waiting_for, sent).await?;
+    if global.json {
+        return show(global, &disk, render::disk);
+    }
+    Ok(format!("{}\n", done(command, &disk)).into_bytes())
+}
+
+/// What a command did, in a line.
+fn done(command: &Disk, disk: &DiskStatus) -> String {
+    let name = &disk.name;
+    match command {
+        Disk::Attach(_) => format!(
+            "{name} is attached: {} in cache {}, {} blocks of it warm",
+            disk.size_bytes
+                .map_or("unknown size".to_owned(), super::quantity::bytes),
+            disk.cache,
+            disk.warm_blocks
+        ),
+        Disk::Detach { .. } => format!("{name} is detached"),
+        Disk::Drop { .. } => format!("{name} has {} cached blocks", disk.cached_blocks),
+        Disk::Set { .. } => format!("{name}: writes go {}", disk.write_policy),
+        Disk::Flush { .. } => format!("{name} is flushed"),
+        Disk::List | Disk::Show { .. } => String::new(),
+    }
+}
+
+fn disk_config(attach: &Attach) -> DiskConfig {
+    let mut origin = OriginConfig::default();
+    match &attach.origin {
+        OriginArg::File(path) => origin.file = Some(path.clone()),
+        OriginArg::Nbd(uri) => origin.nbd = Some(uri.clone()),
+    }
+    if let Some(connections) = attach.connections {
+        origin.connections = connections;
+    }
+    DiskConfig {
+        name: attach.name.clone(),
+        vm: attach.vm.clone(),
+        cache: attach.cache.clone(),
+        origin,
+        write_policy: attach.write_policy,
+        read_only: attach.read_only,
+        size: attach.size.map(Text),
+        id: attach.id.map(Text),
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> Result<serde_json::Value, CliError> {
+    serde_json::to_value(value).map_err(|error| CliError::of(Exit::Failed, &error))
+}
+
+/// An answer as text, or as JSON.
+fn show<T: Serialize>(
+    global: &Global,
+    answer: &T,
+    text: fn(&mut String, &T) -> std::fmt::Result,
+) -> Result<Vec<u8>, CliError> {
+    if global.json {
+        return to_json(answer);
+    }
+    let mut out = String::new();
+    text(&mut out, answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
+    Ok(out.into_bytes())
+}
+
+/// An answer as JSON for people and programs.
+pub(super) fn to_json<T: Serialize>(answer: &T) -> Result<Vec<u8>, CliError> {
+    let mut text =
+        serde_json::to_vec_pretty(answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
+    text.push(b'\n');
+    Ok(text)
+}

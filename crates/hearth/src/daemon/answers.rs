@@ -1,0 +1,225 @@
+//! From the shards' words to those of the API.
+
+use super::registry::{Entry, Phase};
+use super::shards::{Pulse, Shard};
+use crate::api::types::{
+    CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskState, DiskStatus,
+    FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, RefusedBlocks, SegmentCounts,
+};
+use crate::config::{WritePolicy, canonical_origin};
+use cache::{DropReason, Mode};
+use shard::{Histogram, ShardStatus};
+use units::Duration;
+
+pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
+    let config = shard.config();
+    let bare = CacheStatus {
+        name: config.name.clone(),
+        path: config.path.display().to_string(),
+        state: CacheState::Opening,
+        reason: None,
+        reclaim: config.reclaim,
+        flash_bytes: 0,
+        cached_blocks: 0,
+        blocks_max: 0,
+        memory_bytes: 0,
+        waiting_bytes: 0,
+        recovery_seconds: 0.0,
+        recovered_blocks: 0,
+        recovery_lost_blocks: 0,
+        segments: SegmentCounts::default(),
+        flash_written_bytes: FlashWrittenBytes::default(),
+        flash_read_bytes: 0,
+        reclaim_read_bytes: 0,
+        segments_reclaimed: 0,
+        kept_blocks: 0,
+        evicted_blocks: 0,
+        refused_blocks: RefusedBlocks::default(),
+        checksum_errors: 0,
+        flash_errors: 0,
+        flash_timeouts: 0,
+        flash_latency: FlashLatency::default(),
+        inside: CacheInside::default(),
+    };
+    match pulse {
+        Pulse::Opening => bare,
+        Pulse::Silent => CacheStatus {
+            state: CacheState::Silent,
+            reason: Some("the cache's thread does not answer; restart the daemon".to_owned()),
+            ..bare
+        },
+        Pulse::Status(status) => filled(bare, status),
+    }
+}
+
+fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
+    let (state, reason) = match &status.cache.mode {
+        Mode::Active => (CacheState::Serving, status.opening.cold.clone()),
+        Mode::Retiring { reason } | Mode::Bypassed { reason } => {
+            (CacheState::Bypassed, Some(reason.clone()))
+        }
+    };
+    let (cache, stats) = (&status.cache, &status.stats);
+    CacheStatus {
+        state,
+        reason,
+        flash_bytes: cache.capacity.get(),
+        cached_blocks: cache.cached_blocks,
+        blocks_max: cache.blocks_max,
+        memory_bytes: cache.memory.get(),
+        waiting_bytes: cache.buffered.get(),
+        recovery_seconds: seconds(status.opening.time),
+        recovered_blocks: status.opening.blocks,
+        recovery_lost_blocks: status.opening.blocks_lost,
+        segments: SegmentCounts {
+            free: cache.segments.free,
+            open: cache.segments.open,
+            closed: cache.segments.closed,
+            reclaiming: cache.segments.reclaiming,
+        },
+        flash_written_bytes: FlashWrittenBytes {
+            fill: stats.flash_written.fill,
+            update: stats.flash_written.update,
+            reclaim: stats.flash_written.reclaim,
+            descriptors: stats.flash_written.descriptors,
+            journal: stats.flash_written.journal,
+            checkpoint: stats.flash_written.checkpoint,
+        },
+        flash_read_bytes: stats.flash_read_bytes,
+        reclaim_read_bytes: stats.reclaim_read_bytes,
+        segments_reclaimed: stats.segments_reclaimed,
+        kept_blocks: stats.blocks_kept,
+        evicted_blocks: stats.blocks_evicted,
+        refused_blocks: RefusedBlocks {
+            no_segment: stats.not_admitted.no_segment,
+            write_buffer: stats.not_admitted.write_buffer,
+            index_full: stats.not_admitted.index_full,
+        },
+        checksum_errors: stats.checksum_mismatches,
+        flash_errors: stats.flash_errors,
+        flash_timeouts: stats.flash_timeouts,
+        flash_latency: FlashLatency {
+            read: latency(&status.flash_latency.read),
+            write: latency(&status.flash_latency.write),
+        },
+        inside: CacheInside {
+            journal_commits: stats.journal_commits,
+            writes_waited: stats.writes_waited,
+            checkpoints: stats.checkpoints,
+            contended_writes: stats.contended_writes,
+            shared_fills: stats.shared_fills,
+            killed_fills: stats.killed_fills,
+            retrusted_blocks: stats.retrusted_blocks,
+        },
+        ..bare
+    }
+}
+
+pub(super) fn disk(entry: &Entry, served: Option<&shard::DiskStatus>) -> DiskStatus {
+    let (state, reason) = match &entry.phase {
+        Phase::Attaching => (DiskState::Attaching, None),
+        Phase::Waiting { reason } => (DiskState::Waiting, Some(reason.clone())),
+        Phase::Attached { .. } => (DiskState::Attached, None),
+        Phase::Detaching { .. } => (DiskState::Detaching, None),
+    };
+    let bare = DiskStatus {
+        name: entry.config.name.clone(),
+        id: entry.id.to_string(),
+        vm: entry.vm(),
+        cache: entry.cache.clone(),
+        origin: canonical_origin(&entry.config.origin),
+        source: entry.source,
+        state,
+        reason,
+        size_bytes: entry.config.size.map(|size| size.0.get()),
+        write_policy: entry.config.write_policy,
+        read_only: entry.config.read_only,
+        connections: 0,
+        origin_connected: false,
+        warm_blocks: 0,
+        dropped: None,
+        cached_blocks: 0,
+        counters: DiskCounters::default(),
+        latency: DiskLatency::default(),
+    };
+    match served {
+        Some(served) => served_disk(bare, served),
+        None => bare,
+    }
+}
+
+fn served_disk(bare: DiskStatus, served: &shard::DiskStatus) -> DiskStatus {
+    let stats = &served.stats;
+    DiskStatus {
+        size_bytes: Some(served.size.get()),
+        write_policy: match served.policy {
+            cache::WritePolicy::Around => WritePolicy::Around,
+            cache::WritePolicy::Through => WritePolicy::Through,
+        },
+        read_only: served.read_only,
+        connections: served.connections as u64,
+        origin_connected: served.origin_connected,
+        warm_blocks: served.warm_blocks,
+        dropped: served.dropped.map(|reason| dropped(reason).to_owned()),
+        cached_blocks: stats.cached_blocks,
+        counters: DiskCounters {
+            read_requests: stats.read_requests,
+            write_requests: stats.write_requests,
+            flush_requests: stats.flush_requests,
+            erase_requests: stats.erase_requests,
+            failed_requests: served.failed_requests,
+            read_bytes: stats.read_bytes,
+            written_bytes: stats.written_bytes,
+            read_block_hits: stats.read_block_hits,
+            read_block_misses: stats.read_block_misses,
+            flash_written_bytes: stats.flash_written_bytes,
+            origin_read_bytes: stats.origin_read_bytes,
+            origin_written_bytes: stats.origin_written_bytes,
+            origin_errors: stats.origin_errors,
+        },
+        latency: DiskLatency {
+            guest_read: latency(&served.guest_latency.read),
+            guest_write: latency(&served.guest_latency.write),
+            guest_flush: latency(&served.guest_latency.flush),
+            origin_read: latency(&served.origin_latency.read),
+            origin_write: latency(&served.origin_latency.write),
+        },
+        ..bare
+    }
+}
+
+fn dropped(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::SizeChanged => "the origin's size is not what it was",
+        DropReason::OriginChanged => "the origin was changed while the disk was detached",
+    }
+}
+
+fn latency(histogram: &Histogram) -> Latency {
+    Latency {
+        count: histogram.count(),
+        sum_seconds: nanoseconds(histogram.sum_nanos()),
+        p50_seconds: seconds(histogram.quantile(500)),
+        p99_seconds: seconds(histogram.quantile(990)),
+        max_seconds: seconds(histogram.longest()),
+        buckets: histogram
+            .buckets()
+            .map(|bucket| LatencyBucket {
+                to_seconds: seconds(bucket.to),
+                count: bucket.count,
+            })
+            .collect(),
+    }
+}
+
+fn seconds(time: Duration) -> f64 {
+    time.to_std().as_secs_f64()
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a sum of times is not needed to the nanosecond"
+)]
+fn nanoseconds(time: u128) -> f64 {
+    time as f64 / 1e9
+}

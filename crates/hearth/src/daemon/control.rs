@@ -1,0 +1,483 @@
+//! What an operator can do: attach, detach, drop, flush, set; and what there is to see.
+//!
+//! Which disks there are after a restart: those of the configuration file, always, and those
+//! that were attached at run time and not detached since. The latter are remembered in the
+//! state directory before an attachment is answered.
+
+use super::answers;
+use super::registry::{Entry, Phase, Registry, Taken};
+use super::settings;
+use super::shards::{Pulse, Shard, Shards};
+use super::state::StateDir;
+use crate::api::problem::ProblemKind;
+use crate::api::types::{DiskSource, DiskStatus, Disks, Listener, Problem, Status};
+use crate::cli::exit::chain;
+use crate::config::{self, DiskConfig, Name, WritePolicy};
+use shard::ShardError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use units::DiskId;
+
+/// How long a detach without force waits for clients that are about to leave.
+const GOODBYE_TIME_MAX: Duration = Duration::from_secs(2);
+/// How often it looks.
+const GOODBYE_LOOK: Duration = Duration::from_millis(50);
+/// The first pause before an origin that could not be opened is tried again; each doubles.
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(500);
+/// The longest such pause.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// The daemon as an operator sees it.
+pub struct Control {
+    started: Instant,
+    registry: Arc<Registry>,
+    shards: Arc<Shards>,
+    /// Held while the list of disks is written, so that a later list is not overwritten.
+    state: Mutex<StateDir>,
+    listeners: Mutex<Vec<Listener>>,
+    stopping: AtomicBool,
+}
+
+impl Control {
+    pub(super) fn new(registry: Arc<Registry>, shards: Arc<Shards>, state: StateDir) -> Self {
+        Self {
+            started: Instant::now(),
+            registry,
+            shards,
+            state: Mutex::new(state),
+            listeners: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// From now on nothing is attached or changed.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_listeners(&self, listeners: Vec<Listener>) {
+        *self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = listeners;
+    }
+
+    /// The daemon, its listeners and its caches.
+    pub async fn status(&self) -> Status {
+        let (mut caches, mut nbd_connections) = (Vec::new(), 0);
+        for shard in self.shards.all() {
+            let pulse = shard.pulse().await;
+            if let Pulse::Status(status) = &pulse {
+                nbd_connections += status
+                    .disks
+                    .iter()
+                    .map(|d| d.connections as u64)
+                    .sum::<u64>();
+            }
+            caches.push(answers::cache(shard, &pulse));
+        }
+        let listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_seconds: self.started.elapsed().as_secs_f64(),
+            disks: self.registry.len(),
+            nbd_connections,
+            listeners,
+            caches,
+        }
+    }
+
+    /// Every disk, by name.
+    pub async fn disks(&self) -> Disks {
+        let mut served = Vec::new();
+        for shard in self.shards.all() {
+            if let Pulse::Status(status) = shard.pulse().await {
+                served.extend(status.disks);
+            }
+        }
+        let find = |entry: &Entry| served.iter().find(|served| served.id == entry.id);
+        let entries = self.registry.all();
+        Disks {
+            disks: entries.iter().map(|e| answers::disk(e, find(e))).collect(),
+        }
+    }
+
+    /// One disk.
+    ///
+    /// # Errors
+    /// If there is none of this name.
+    pub async fn disk(&self, name: &Name) -> Result<DiskStatus, Problem> {
+        let entry = self.entry(name)?;
+        Ok(self.look(&entry).await)
+    }
+
+    async fn look(&self, entry: &Entry) -> DiskStatus {
+        let served = match self.shards.get(&entry.cache) {
+            Some(shard) => match shard.pulse().await {
+                Pulse::Status(status) => status.disks.into_iter().find(|d| d.id == entry.id),
+                Pulse::Opening | Pulse::Silent => None,
+            },
+            None => None,
+        };
+        answers::disk(entry, served.as_ref())
+    }
+
+    /// Attaches a disk and remembers it.
+    ///
+    /// # Errors
+    /// If the request makes no sense, the disk is attached already, or its origin cannot be
+    /// used: then nothing is remembered.
+    pub async fn attach(&self, disk: DiskConfig) -> Result<DiskStatus, Problem> {
+        let entry = self.reserve(disk, DiskSource::Runtime)?;
+        let name = &entry.config.name;
+        let phase = match self.open_and_attach(&entry).await {
+            Ok(phase) => phase,
+            Err(problem) => {
+                self.registry.remove(name, entry.id);
+                return Err(problem);
+            }
+        };
+        self.registry.set_phase(name, entry.id, phase);
+        if let Err(problem) = self.remember() {
+            // An attachment that would not survive a restart is none.
+            self.let_go(&entry).await?;
+            return Err(problem);
+        }
+        self.disk(name).await
+    }
+
+    /// Attaches a disk of the configuration or of the last run; if its origin cannot be
+    /// opened it waits and is tried again. Ends when it is attached, gone, or is told to wait.
+    ///
+    /// # Errors
+    /// If its name or identity is taken, or it names no cache.
+    pub(super) async fn attach_at_start(
+        self: Arc<Self>,
+        disk: DiskConfig,
+        source: DiskSource,
+    ) -> Result<(), Problem> {
+        let entry = self.reserve(disk, source)?;
+        if self.try_once(&entry).await.is_none() {
+            tokio::spawn(async move {
+                let mut pause = RETRY_PAUSE_MIN;
+                loop {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_PAUSE_MAX);
+                    if self.try_once(&entry).await.is_some() {
+                        return;
+                    }
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Tries to attach a disk. `None`: it has to be tried again.
+    async fn try_once(&self, entry: &Entry) -> Option<()> {
+        let name = &entry.config.name;
+        let begin = |entry: &mut Entry| {
+            let may = matches!(entry.phase, Phase::Attaching | Phase::Waiting { .. });
+            entry.phase = if may {
+                Phase::Attaching
+            } else {
+                entry.phase.clone()
+            };
+            may
+        };
+        if self.stopping.load(Ordering::Relaxed) || !self.registry.change(name, entry.id, begin) {
+            return Some(());
+        }
+        match self.open_and_attach(entry).await {
+            Ok(phase) => {
+                self.registry.set_phase(name, entry.id, phase);
+                Some(())
+            }
+            Err(problem) => {
+                tracing::warn!(disk = %name, reason = problem.detail, "disk waits for its origin");
+                let reason = problem.detail;
+                let waits = self
+                    .registry
+                    .set_phase(name, entry.id, Phase::Waiting { reason });
+                (!waits).then_some(())
+            }
+        }
+    }
+
+    fn reserve(&self, mut disk: DiskConfig, source: DiskSource) -> Result<Entry, Problem> {
+        self.refuse_when_stopping()?;
+        let faults = config::disk_faults(&disk);
+        if let Some(fault) = faults.first() {
+            let detail = format!("{}: {}", fault.key, fault.message);
+            return Err(Problem::new(ProblemKind::Invalid, detail));
+        }
+        let cache = self.cache_of(&disk)?;
+        disk.cache = Some(cache.clone());
+        let entry = Entry {
+            id: config::disk_id(&disk),
+            cache,
+            source,
+            phase: Phase::Attaching,
+            config: disk,
+        };
+        match self.registry.reserve(entry.clone()) {
+            Ok(()) => Ok(entry),
+            Err(Taken::Name) => Err(Problem::new(
+                ProblemKind::AlreadyAttached,
+                format!("there is a disk '{}' already", entry.config.name),
+            )
+            .with_remedy(format!("hearth disk detach {}", entry.config.name))),
+            Err(Taken::Id(other)) => Err(Problem::new(
+                ProblemKind::AlreadyAttached,
+                format!("the disk '{other}' has the id {} already", entry.id),
+            )),
+        }
+    }
+
+    fn cache_of(&self, disk: &DiskConfig) -> Result<Name, Problem> {
+        let mut names = self.shards.all().map(|shard| shard.config().name.clone());
+        match &disk.cache {
+            Some(name) if self.shards.get(name).is_some() => Ok(name.clone()),
+            Some(name) => Err(Problem::new(
+                ProblemKind::NoSuchCache,
+                format!("there is no cache '{name}'"),
+            )
+            .with_remedy("hearth status lists the caches")),
+            None => match (names.next(), names.next()) {
+                (Some(only), None) => Ok(only),
+                (None, _) => Err(Problem::new(
+                    ProblemKind::NoSuchCache,
+                    "the configuration has no cache",
+                )),
+                _ => Err(
+                    Problem::new(ProblemKind::Invalid, "there are several caches; name one")
+                        .with_remedy("--cache NAME, or the key cache"),
+                ),
+            },
+        }
+    }
+
+    async fn open_and_attach(&self, entry: &Entry) -> Result<Phase, Problem> {
+        let failed = |detail: String| Problem::new(ProblemKind::Origin, detail);
+        let spec = settings::origin(&entry.config.origin)
+            .ok_or_else(|| failed("the disk names no origin".to_owned()))?;
+        let read_only = entry.config.read_only;
+        let opening = tokio::task::spawn_blocking(move || origin::open(&spec, read_only));
+        let opened = match opening.await {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(error)) => return Err(failed(chain(&error))),
+            Err(error) => return Err(failed(chain(&error))),
+        };
+        let spec = settings::disk(&entry.config);
+        let attached = self
+            .shard(entry)?
+            .ask(|handle, reply| handle.attach(spec, opened, reply))
+            .await
+            .map_err(|error| problem(&entry.config.name, error))?;
+        Ok(Phase::Attached {
+            geometry: attached.geometry,
+        })
+    }
+
+    /// Detaches a disk; without `force` only if no client uses it. Returns its last state.
+    ///
+    /// # Errors
+    /// If there is no such disk, clients use it, or it is on its way already.
+    pub async fn detach(&self, name: &Name, force: bool) -> Result<DiskStatus, Problem> {
+        self.refuse_when_stopping()?;
+        let entry = self.entry(name)?;
+        let last = self.look(&entry).await;
+        match entry.phase {
+            Phase::Waiting { .. } => self.registry.remove(name, entry.id),
+            Phase::Attached { geometry } => {
+                let begin = |entry: &mut Entry| {
+                    let may = matches!(entry.phase, Phase::Attached { .. });
+                    entry.phase = Phase::Detaching { geometry };
+                    may
+                };
+                if !self.registry.change(name, entry.id, begin) {
+                    return Err(on_its_way(name));
+                }
+                if !force && !self.is_deserted(&entry).await {
+                    self.registry
+                        .set_phase(name, entry.id, Phase::Attached { geometry });
+                    return Err(Problem::new(
+                        ProblemKind::Busy,
+                        format!("clients are connected to '{name}'"),
+                    )
+                    .with_remedy(format!(
+                        "detach it from its VM, or cut it off: hearth disk detach {name} --force"
+                    )));
+                }
+                self.let_go(&entry).await?;
+            }
+            Phase::Attaching | Phase::Detaching { .. } => return Err(on_its_way(name)),
+        }
+        self.remember()?;
+        Ok(last)
+    }
+
+    /// Whether no client is connected to a disk, or none is within a moment.
+    async fn is_deserted(&self, entry: &Entry) -> bool {
+        let deadline = Instant::now() + GOODBYE_TIME_MAX;
+        while self.look(entry).await.connections > 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            tokio::time::sleep(GOODBYE_LOOK).await;
+        }
+        true
+    }
+
+    /// Takes a disk from its shard and forgets it.
+    async fn let_go(&self, entry: &Entry) -> Result<(), Problem> {
+        let name = &entry.config.name;
+        let id = entry.id;
+        let detached = self
+            .shard(entry)?
+            .ask(|handle, reply| handle.detach(id, reply))
+            .await;
+        match detached {
+            Ok(()) | Err(ShardError::NoSuchDisk) => {
+                self.registry.remove(name, id);
+                Ok(())
+            }
+            Err(error) => Err(problem(name, error)),
+        }
+    }
+
+    /// Forgets a disk's cached blocks.
+    ///
+    /// # Errors
+    /// If there is no such disk, or it is not attached.
+    pub async fn drop_blocks(&self, name: &Name) -> Result<DiskStatus, Problem> {
+        let (entry, id) = self.attached(name)?;
+        self.shard(&entry)?
+            .ask(|handle, reply| handle.drop_cache(id, reply))
+            .await
+            .map_err(|error| problem(name, error))?;
+        tracing::info!(disk = %name, "cached blocks dropped");
+        self.disk(name).await
+    }
+
+    /// Makes every write that was answered durable on the origin.
+    ///
+    /// # Errors
+    /// If there is no such disk, it is not attached, or the origin fails.
+    pub async fn flush(&self, name: &Name) -> Result<DiskStatus, Problem> {
+        let (entry, id) = self.attached(name)?;
+        self.shard(&entry)?
+            .ask(|handle, reply| handle.flush(id, reply))
+            .await
+            .map_err(|error| problem(name, error))?;
+        self.disk(name).await
+    }
+
+    /// Changes what writes do. Remembered for disks that were attached at run time; those of
+    /// the configuration file begin with the file's word again.
+    ///
+    /// # Errors
+    /// If there is no such disk, or it is not attached.
+    pub async fn set_policy(
+        &self,
+        name: &Name,
+        policy: WritePolicy,
+    ) -> Result<DiskStatus, Problem> {
+        let (entry, id) = self.attached(name)?;
+        let word = settings::write_policy(policy);
+        self.shard(&entry)?
+            .ask(|handle, reply| handle.set_policy(id, word, reply))
+            .await
+            .map_err(|error| problem(name, error))?;
+        self.registry.change(name, id, |entry| {
+            entry.config.write_policy = policy;
+            true
+        });
+        tracing::info!(disk = %name, %policy, "write policy changed");
+        self.remember()?;
+        self.disk(name).await
+    }
+
+    fn entry(&self, name: &Name) -> Result<Entry, Problem> {
+        self.registry
+            .get(name)
+            .ok_or_else(|| Problem::no_such_disk(name.as_str()))
+    }
+
+    fn attached(&self, name: &Name) -> Result<(Entry, DiskId), Problem> {
+        self.refuse_when_stopping()?;
+        let entry = self.entry(name)?;
+        match &entry.phase {
+            Phase::Attached { .. } => {
+                let id = entry.id;
+                Ok((entry, id))
+            }
+            Phase::Waiting { reason } => Err(Problem::new(
+                ProblemKind::NotReady,
+                format!("the disk '{name}' waits for its origin: {reason}"),
+            )
+            .with_remedy("restore the origin; it is tried again by itself")),
+            Phase::Attaching | Phase::Detaching { .. } => Err(on_its_way(name)),
+        }
+    }
+
+    fn shard(&self, entry: &Entry) -> Result<&Shard, Problem> {
+        self.shards.get(&entry.cache).ok_or_else(|| {
+            let detail = format!("there is no cache '{}'", entry.cache);
+            Problem::new(ProblemKind::NoSuchCache, detail)
+        })
+    }
+
+    fn refuse_when_stopping(&self) -> Result<(), Problem> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(Problem::new(
+                ProblemKind::Stopping,
+                "the daemon is stopping",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes down the disks that were attached at run time.
+    fn remember(&self) -> Result<(), Problem> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.registry.all().into_iter();
+        let runtime = entries.filter(|entry| {
+            entry.source == DiskSource::Runtime && !matches!(entry.phase, Phase::Attaching)
+        });
+        let disks = runtime.map(|entry| entry.config).collect();
+        state.set_disks(disks).map_err(|error| {
+            Problem::new(ProblemKind::Failed, chain(&error))
+                .with_remedy("make room or restore the state directory, then repeat the command")
+        })
+    }
+}
+
+fn on_its_way(name: &Name) -> Problem {
+    Problem::new(
+        ProblemKind::Busy,
+        format!("the disk '{name}' is being attached or detached"),
+    )
+    .with_remedy("repeat the command in a moment")
+}
+
+fn problem(name: &Name, error: ShardError) -> Problem {
+    let kind = match error {
+        ShardError::NoSuchDisk => ProblemKind::NoSuchDisk,
+        ShardError::AlreadyAttached => ProblemKind::AlreadyAttached,
+        ShardError::Detaching | ShardError::TooManyConnections(_) => ProblemKind::Busy,
+        ShardError::Size { .. } => ProblemKind::Origin,
+        ShardError::Stopping | ShardError::Ended => ProblemKind::Stopping,
+        ShardError::Cache(_) | ShardError::Io(_) => ProblemKind::Failed,
+    };
+    Problem::new(kind, format!("disk '{name}': {}", chain(&error)))
+}

@@ -1,0 +1,30 @@
+//! The daemon: shards, exports and listeners, wired together.
+//!
+//! ```text
+//!                 ┌──────────── Control ─────────────┐
+//!   admin API ───►│ attach, detach, drop, policy ... │──► ShardHandle ──► shard threads
+//!   retries  ────►│            Registry              │                        ▲
+//!                 └───────────────▲──────────────────┘                        │
+//!                                 │ names, sizes                              │ sockets
+//!   NBD clients ──► frontend::nbd::Server ──► Exports ────────────────────────┘
+//! ```
+//!
+//! A disk is in the registry from the moment somebody asks for it, and in its shard from the
+//! moment its origin is open. Everything here is control: no request of a guest passes.
+
+mod answers;
+mod control;
+mod exports;
+mod listen;
+mod log;
+mod registry;
+mod serve;
+mod service;
+mod settings;
+mod shards;
+mod socket;
+mod state;
+
+pub use control::Control;
+pub(crate) use serve::serve;
+pub use state::{StateDir, StateError};

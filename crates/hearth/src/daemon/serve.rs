@@ -1,0 +1,297 @@
+//! `hearth serve`: from a configuration to a running daemon, and to its clean end.
+//!
+//! ```text
+//!  configuration ─► state directory (lock) ─► shards ─► admin socket ─► disks ─► NBD sockets
+//!                                                                                   │ READY
+//!  end ◄─ admin socket ◄─ shards: detach, settle the flash ◄─ NBD sockets ◄─ SIGTERM, SIGINT
+//! ```
+//!
+//! NBD clients are accepted when every disk was tried once, or after a moment: a client that
+//! comes earlier finds no listener and tries again, one that finds a listener without its
+//! disk gives up.
+
+use super::control::Control;
+use super::exports::DiskExports;
+use super::listen::{self, ListenError, NbdListener};
+use super::registry::Registry;
+use super::service::{self, Inherited};
+use super::shards::{Pulse, Shard, Shards};
+use super::state::StateDir;
+use super::{log, settings};
+use crate::api::server;
+use crate::api::types::DiskSource;
+use crate::cli::args::Serve;
+use crate::cli::exit::{CliError, Exit};
+use crate::config::{self, Config, ConfigError, DiskConfig};
+use frontend::nbd::Server;
+use shard::ShardHandle;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// How long the NBD sockets wait for disks whose origins take their time.
+const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
+/// How long open admin requests may take after everything else has ended.
+const ADMIN_FAREWELL: Duration = Duration::from_secs(1);
+/// Threads for control, handshakes and TLS; guests' requests have their shards' own.
+const CONTROL_THREADS: usize = 2;
+
+/// Runs the daemon, or checks its configuration.
+pub(crate) fn serve(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
+    let config = config::load(&args.config).map_err(|error| CliError::of(Exit::Usage, &error))?;
+    if args.check_config {
+        return check(args, &config, json);
+    }
+    // Before any thread is started: it changes the environment.
+    let inherited = Inherited::take();
+    let daemon = &config.daemon;
+    let filter = args.log.as_deref().unwrap_or(&daemon.log);
+    let format = args.log_format.unwrap_or(daemon.log_format);
+    log::start(filter, format, daemon.log_target)
+        .map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(CONTROL_THREADS)
+        .thread_name("control")
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::of(Exit::Failed, &error))?;
+    let outcome = runtime.block_on(run(&config, inherited));
+    // A thread that still opens an origin is not waited for.
+    runtime.shutdown_background();
+    if let Err(error) = &outcome {
+        tracing::error!(reason = error.message, "ending");
+    }
+    outcome.map(|()| Vec::new())
+}
+
+fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError> {
+    let faults = config::environment(config);
+    if faults.is_empty() {
+        let path = args.config.display();
+        let (caches, disks) = (config.caches.len(), config.disks.len());
+        return if json {
+            let answer = serde_json::json!({ "sound": true, "caches": caches, "disks": disks });
+            Ok(format!("{answer}\n").into_bytes())
+        } else {
+            Ok(format!("{path} is sound: {caches} caches, {disks} disks\n").into_bytes())
+        };
+    }
+    let error = ConfigError::Faulty {
+        path: args.config.clone(),
+        faults: config::locate(&args.config, faults),
+    };
+    Err(CliError::of(Exit::Usage, &error))
+}
+
+async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> {
+    let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
+    let mut stop = Signals::new().map_err(|error| failed(&error))?;
+    let state = StateDir::open(&config.daemon.state_dir).map_err(|error| {
+        CliError::of(Exit::Refused, &error)
+            .with_remedy("each daemon needs a state directory of its own: daemon.state_dir")
+    })?;
+    let remembered = state.disks().map_err(|error| failed(&error))?;
+    let shards = Arc::new(start_shards(config, &state)?);
+    let registry = Arc::new(Registry::default());
+    let exports = Arc::new(DiskExports::new(Arc::clone(&registry), Arc::clone(&shards)));
+    let control = Arc::new(Control::new(registry, shards, state));
+
+    let (end_admin, admin_ends) = watch::channel(false);
+    let admin = serve_admin(config, &mut inherited, &control, admin_ends)
+        .await
+        .map_err(|error| failed(&error))?;
+    attach_disks(&control, config, remembered).await;
+
+    let server = Server::new(exports.clone(), settings::server(&config.nbd));
+    let (end_nbd, nbd_ends) = watch::channel(false);
+    let listeners = listen::nbd(config, &mut inherited)
+        .await
+        .map_err(|error| failed(&error))?;
+    if inherited.unclaimed() > 0 {
+        tracing::warn!(
+            count = inherited.unclaimed(),
+            "sockets of the service manager that the configuration does not name"
+        );
+    }
+    control.set_listeners(listeners.iter().map(|one| one.shown.clone()).collect());
+    let mut nbd = JoinSet::new();
+    for NbdListener {
+        listener, offer, ..
+    } in listeners
+    {
+        let (server, ends) = (server.clone(), nbd_ends.clone());
+        nbd.spawn(async move { server.serve(listener, offer, ends).await });
+    }
+    let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
+    service::ready("serving");
+
+    stop.wait().await;
+    service::stopping(config.daemon.stop_timeout.0);
+    tracing::info!("stopping");
+    watchdog.abort();
+    control.stop();
+    exports.stop();
+    let stopped = tokio::select! {
+        stopped = settle(&control, config, end_nbd, nbd) => stopped,
+        () = stop.wait() => Err(CliError::new(Exit::Failed, "told to stop twice: ended at once")),
+    };
+    // The admin socket goes last, so that `hearth status` shows a slow stop.
+    let _ = end_admin.send(true);
+    let _ = tokio::time::timeout(ADMIN_FAREWELL, admin.join_all()).await;
+    if stopped.is_ok() {
+        tracing::info!("stopped");
+    }
+    stopped
+}
+
+fn start_shards(config: &Config, state: &StateDir) -> Result<Shards, CliError> {
+    let mut shards = Shards::default();
+    for cache in &config.caches {
+        let settings = settings::shard(cache, &config.nbd, state.path());
+        let handle =
+            shard::Shard::spawn(settings).map_err(|error| CliError::of(Exit::Failed, &error))?;
+        shards.add(Shard::new(handle, cache.clone()));
+    }
+    Ok(shards)
+}
+
+async fn serve_admin(
+    config: &Config,
+    inherited: &mut Inherited,
+    control: &Arc<Control>,
+    ends: watch::Receiver<bool>,
+) -> Result<JoinSet<()>, ListenError> {
+    let mut tasks = JoinSet::new();
+    let until = |mut ends: watch::Receiver<bool>| async move {
+        // The sender's end means the same as its word.
+        let _ = ends.wait_for(|end| *end).await;
+    };
+    let listener = listen::admin(&config.daemon, inherited)?;
+    let serving = axum::serve(listener, server::router(Arc::clone(control)));
+    let serving = serving.with_graceful_shutdown(until(ends.clone()));
+    tasks.spawn(async move {
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "the admin API has ended");
+        }
+    });
+    if let Some(listener) = listen::metrics(&config.daemon).await? {
+        let serving = axum::serve(listener, server::metrics_router(Arc::clone(control)));
+        let serving = serving.with_graceful_shutdown(until(ends));
+        tasks.spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::error!(%error, "the metrics' address has ended");
+            }
+        });
+    }
+    Ok(tasks)
+}
+
+/// Attaches the disks of the configuration, then the remembered ones. Returns when each was
+/// tried once, or after [`ATTACH_PATIENCE`]; the rest goes on.
+async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<DiskConfig>) {
+    let configured = config.disks.iter().cloned();
+    let configured = configured.map(|disk| (disk, DiskSource::Config));
+    let remembered = remembered.into_iter().filter(|disk| {
+        let in_file = config.disks.iter().any(|other| other.name == disk.name);
+        if in_file {
+            tracing::info!(disk = %disk.name, "the configuration file has this disk now");
+        }
+        !in_file
+    });
+    let remembered = remembered.map(|disk| (disk, DiskSource::Runtime));
+    let mut attaching = JoinSet::new();
+    for (disk, source) in configured.chain(remembered) {
+        let control = Arc::clone(control);
+        attaching.spawn(async move {
+            let name = disk.name.clone();
+            if let Err(problem) = control.attach_at_start(disk, source).await {
+                tracing::error!(disk = %name, reason = problem.detail, "disk not attached");
+            }
+        });
+    }
+    let all = async { while attaching.join_next().await.is_some() {} };
+    if tokio::time::timeout(ATTACH_PATIENCE, all).await.is_err() {
+        tracing::warn!("some disks are not attached yet");
+    }
+    attaching.detach_all();
+}
+
+/// Ends the NBD sockets and then the shards, within the time that a stop may take.
+async fn settle(
+    control: &Control,
+    config: &Config,
+    end_nbd: watch::Sender<bool>,
+    nbd: JoinSet<()>,
+) -> Result<(), CliError> {
+    let settling = async {
+        let _ = end_nbd.send(true);
+        nbd.join_all().await;
+        for shard in control.shards().all() {
+            let name = &shard.config().name;
+            if let Err(error) = shard.ask(ShardHandle::stop).await {
+                tracing::warn!(cache = %name, %error, "the cache did not stop cleanly");
+            }
+        }
+    };
+    let limit = config.daemon.stop_timeout.0;
+    match tokio::time::timeout(limit.to_std(), settling).await {
+        Ok(()) => Ok(()),
+        Err(_) => Err(CliError::new(
+            Exit::Failed,
+            format!("not stopped within {limit}; the next start recovers the caches"),
+        )),
+    }
+}
+
+/// Tells systemd that every shard's thread is alive, as often as it wants to know.
+async fn watchdog(control: Arc<Control>) {
+    let Some(interval) = service::watchdog_interval() else {
+        return;
+    };
+    loop {
+        let mut healthy = true;
+        for shard in control.shards().all() {
+            healthy &= !matches!(shard.pulse().await, Pulse::Silent);
+        }
+        if healthy {
+            service::alive();
+        } else {
+            tracing::error!("a cache's thread does not answer");
+        }
+        tokio::time::sleep(interval).await;
+    }
+}
+
+/// The signals that this process listens to.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for a signal to stop. A hangup changes nothing: settings are read at start, and
+    /// disks are attached and detached by command.
+    async fn wait(&mut self) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => tracing::info!(
+                    "SIGHUP is ignored: use `hearth disk`, or restart for other settings"
+                ),
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! From the configuration's words to those of the crates below.
+
+use crate::config::{
+    CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, ReclaimPolicy,
+    TlsMode, WritePolicy, disk_id,
+};
+use frontend::limits::{ConnectionLimits, ServerLimits};
+use frontend::nbd::{Tls, TlsError, TlsOffer};
+use origin::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
+use policy::replacement::Kind;
+use shard::{DiskSpec, ShardConfig};
+use std::path::Path;
+
+pub(super) fn write_policy(policy: WritePolicy) -> cache::WritePolicy {
+    match policy {
+        WritePolicy::Around => cache::WritePolicy::Around,
+        WritePolicy::Through => cache::WritePolicy::Through,
+    }
+}
+
+pub(super) fn shard(cache: &CacheConfig, nbd: &NbdConfig, state_dir: &Path) -> ShardConfig {
+    ShardConfig {
+        name: cache.name.to_string(),
+        flash: cache.path.clone(),
+        state_dir: state_dir.to_owned(),
+        cache: cache::Config {
+            write_delay: cache.write_delay.0,
+            trust_delay: cache.trust_delay.0,
+            flash_timeout: cache.flash_timeout.0,
+            write_buffer: cache.write_buffer.0,
+            reclaim: match cache.reclaim {
+                ReclaimPolicy::Clock => Kind::Clock,
+                ReclaimPolicy::Fifo => Kind::Fifo,
+            },
+        },
+        connection: ConnectionLimits {
+            requests: count(nbd.requests_in_flight_max),
+            bytes: nbd.bytes_in_flight_max.0,
+        },
+        connections_per_disk_max: count(nbd.connections_per_disk_max),
+    }
+}
+
+pub(super) fn server(nbd: &NbdConfig) -> ServerLimits {
+    ServerLimits {
+        connections: count(nbd.connections_max),
+        connections_per_export: count(nbd.connections_per_disk_max),
+        handshake: nbd.handshake_timeout.0,
+    }
+}
+
+fn count(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+pub(super) fn disk(disk: &DiskConfig) -> DiskSpec {
+    DiskSpec {
+        name: disk.name.to_string(),
+        id: disk_id(disk),
+        size: disk.size.map(|size| size.0),
+        policy: write_policy(disk.write_policy),
+        read_only: disk.read_only,
+    }
+}
+
+/// The origin of a disk whose configuration was checked; `None` for one that names no origin.
+pub(super) fn origin(origin: &OriginConfig) -> Option<OriginSpec> {
+    if let Some(path) = &origin.file {
+        return Some(OriginSpec::File(FileSpec {
+            path: path.clone(),
+            direct: origin.direct,
+        }));
+    }
+    let uri: NbdUri = origin.nbd.as_ref()?.parse().ok()?;
+    Some(OriginSpec::Nbd(NbdSpec {
+        address: match uri.address {
+            NbdUriAddress::Unix(path) => NbdAddress::Unix(path),
+            NbdUriAddress::Tcp { host, port } => NbdAddress::Tcp { host, port },
+        },
+        export: uri.export,
+        connections: origin.connections,
+        connect_timeout: origin.connect_timeout.0,
+        reconnect_pause_max: origin.reconnect_pause_max.0,
+        request_timeout: origin.request_timeout.0,
+    }))
+}
+
+/// What the TCP listener, and the unix one if it is to, offers.
+pub(super) fn tls(nbd: &NbdConfig) -> Result<TlsOffer, TlsError> {
+    let config = &nbd.tls;
+    if config.mode == TlsMode::Off {
+        return Ok(TlsOffer::Off);
+    }
+    let tls = match (&config.certificate, &config.key, &config.psk_file) {
+        (Some(certificate), Some(key), _) => {
+            Tls::certificates(certificate, key, config.client_authority.as_deref())?
+        }
+        (_, _, Some(keys)) => Tls::keys(keys)?,
+        // The configuration's check asks for one of them.
+        (_, _, None) => return Ok(TlsOffer::Off),
+    };
+    Ok(if config.mode == TlsMode::Require {
+        TlsOffer::Require(tls)
+    } else {
+        TlsOffer::Allow(tls)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_crates_below() {
+        let cache = CacheConfig::new("c".parse().unwrap(), "/c".into());
+        let shard = shard(&cache, &NbdConfig::default(), Path::new("/s"));
+        assert_eq!(shard.cache, cache::Config::default());
+        assert_eq!(shard.connection, ConnectionLimits::default());
+        assert_eq!(server(&NbdConfig::default()), ServerLimits::default());
+        assert_eq!(
+            write_policy(WritePolicy::default()),
+            cache::WritePolicy::default()
+        );
+    }
+}

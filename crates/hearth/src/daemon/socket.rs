@@ -1,0 +1,145 @@
+//! Unix sockets with the right owner and mode from the first moment that anybody can see them.
+
+use crate::system::{GroupError, group_id};
+use rustix::fs::{Mode, chmod, chown};
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Why a unix socket cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Somebody listens there already.
+    #[error("another process listens on {}", path.display())]
+    InUse {
+        /// Which socket.
+        path: PathBuf,
+    },
+    /// What is there is no socket, and is left alone.
+    #[error("{} is there and is no socket", path.display())]
+    NotASocket {
+        /// Which path.
+        path: PathBuf,
+    },
+    /// The group that should own it.
+    #[error("cannot give {} to its group", path.display())]
+    Group {
+        /// Which socket.
+        path: PathBuf,
+        /// What is wrong with the group.
+        source: GroupError,
+    },
+    /// The system refused.
+    #[error("cannot listen on {}", path.display())]
+    Io {
+        /// Which socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Listens on a unix socket at `path`, replacing what a daemon that is gone left there.
+///
+/// The socket is bound under another name, given its group and mode, and then renamed, so
+/// that nobody can connect who may not.
+///
+/// # Errors
+/// If somebody listens there, something else is there, or the system refuses.
+pub fn listen(path: &Path, mode: u32, group: Option<&str>) -> Result<UnixListener, SocketError> {
+    let failed = |source: io::Error| SocketError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let group = group
+        .map(group_id)
+        .transpose()
+        .map_err(|source| SocketError::Group {
+            path: path.to_owned(),
+            source,
+        })?;
+    free(path)?;
+    let mut hidden = path.as_os_str().to_owned();
+    hidden.push(format!(".{}", std::process::id()));
+    let hidden = PathBuf::from(hidden);
+    match std::fs::remove_file(&hidden) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&hidden).map_err(failed)?;
+    let publish = || -> io::Result<()> {
+        chmod(&hidden, Mode::from_raw_mode(0o600))?;
+        if let Some(group) = group {
+            chown(&hidden, None, Some(rustix::fs::Gid::from_raw(group)))?;
+        }
+        chmod(&hidden, Mode::from_raw_mode(mode))?;
+        std::fs::rename(&hidden, path)
+    };
+    publish().map_err(|error| {
+        // The first error is the one to tell; a leftover is replaced by the next start.
+        let _ = std::fs::remove_file(&hidden);
+        failed(error)
+    })?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Whether nobody listens at `path`.
+///
+/// # Errors
+/// If somebody does, or what is there is no socket.
+pub fn free(path: &Path) -> Result<(), SocketError> {
+    use std::os::unix::fs::FileTypeExt;
+    let path = path.to_owned();
+    match std::fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(SocketError::Io { path, source }),
+        Ok(metadata) if !metadata.file_type().is_socket() => {
+            return Err(SocketError::NotASocket { path });
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(&path) {
+        Ok(_) => Err(SocketError::InUse { path }),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(SocketError::Io { path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_socket_has_its_mode_and_replaces_a_dead_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        drop(listen(&path, 0o600, None).unwrap());
+        let again = listen(&path, 0o660, Some("0")).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o660);
+        UnixStream::connect(&path).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        drop(again);
+    }
+
+    #[test]
+    fn a_socket_with_a_listener_and_a_file_are_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let _first = listen(&path, 0o600, None).unwrap();
+        assert!(matches!(
+            listen(&path, 0o600, None),
+            Err(SocketError::InUse { .. })
+        ));
+        let file = dir.path().join("f");
+        std::fs::write(&file, "precious").unwrap();
+        assert!(matches!(
+            listen(&file, 0o600, None),
+            Err(SocketError::NotASocket { .. })
+        ));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    }
+}

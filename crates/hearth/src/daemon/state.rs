@@ -1,0 +1,199 @@
+//! What must survive outside the flash: the state directory.
+//!
+//! ```text
+//!   state_dir/
+//!     lock                one daemon at a time
+//!     disks.json          disks that were attached at run time
+//!     ...                 what each shard records of its cache
+//! ```
+//!
+//! A file is replaced whole: written beside, synced, renamed over, directory synced. So after
+//! a crash it holds either the old or the new list.
+
+use crate::config::DiskConfig;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The version of `disks.json` that this program writes and reads.
+const DISKS_VERSION: u32 = 1;
+
+/// Why the state directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Another daemon uses it.
+    #[error("another hearth uses the state directory {}", dir.display())]
+    InUse {
+        /// Which directory.
+        dir: PathBuf,
+    },
+    /// A file of it cannot be read or written.
+    #[error("cannot use {}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The list of disks is not what this program writes.
+    #[error("{} is not a list of disks that this version reads", path.display())]
+    Disks {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+/// The state directory of this daemon, held until it is dropped.
+#[derive(Debug)]
+pub struct StateDir {
+    dir: PathBuf,
+    /// Held for its lock, which the system lets go when the process ends, however it ends.
+    _lock: File,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiskList {
+    version: u32,
+    disks: Vec<DiskConfig>,
+}
+
+impl StateDir {
+    /// Takes the directory for this daemon; makes it if it is missing.
+    ///
+    /// # Errors
+    /// If another daemon has it, or it cannot be used.
+    pub fn open(dir: &Path) -> Result<Self, StateError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| StateError::Io { path, source }
+        };
+        std::fs::create_dir_all(dir).map_err(failed(dir))?;
+        let path = dir.join("lock");
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(failed(&path))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self {
+                dir: dir.to_owned(),
+                _lock: lock,
+            }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(StateError::InUse {
+                dir: dir.to_owned(),
+            }),
+            Err(errno) => Err(failed(&path)(errno.into())),
+        }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The disks that were attached at run time and not detached since.
+    ///
+    /// # Errors
+    /// If the list is there and cannot be read.
+    pub fn disks(&self) -> Result<Vec<DiskConfig>, StateError> {
+        let path = self.dir.join("disks.json");
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(StateError::Io { path, source }),
+        };
+        match serde_json::from_str::<DiskList>(&text) {
+            Ok(list) if list.version == DISKS_VERSION => Ok(list.disks),
+            Ok(list) => Err(StateError::Disks {
+                path,
+                source: serde::de::Error::custom(format!("version {}", list.version)),
+            }),
+            Err(source) => Err(StateError::Disks { path, source }),
+        }
+    }
+
+    /// Replaces the list of disks, durably.
+    ///
+    /// # Errors
+    /// If it cannot be written; then the old list stands.
+    pub fn set_disks(&self, disks: Vec<DiskConfig>) -> Result<(), StateError> {
+        let path = self.dir.join("disks.json");
+        let list = DiskList {
+            version: DISKS_VERSION,
+            disks,
+        };
+        let write = || {
+            let beside = self.dir.join("disks.json.new");
+            let mut file = File::create(&beside)?;
+            serde_json::to_writer_pretty(&mut file, &list)?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            std::fs::rename(&beside, &path)?;
+            File::open(&self.dir)?.sync_all()
+        };
+        write().map_err(|source| StateError::Io {
+            path: path.clone(),
+            source,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    fn disk() -> DiskConfig {
+        let text = "[[cache]]\nname='c'\npath='/c'\n[[disk]]\nname='d'\nsize='1GiB'\n\
+                    origin={ nbd='nbd://h/e', request_timeout='5s' }\n";
+        parse(text).unwrap().disks.remove(0)
+    }
+
+    #[test]
+    fn a_state_directory_has_one_daemon() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("a/b");
+        let first = StateDir::open(&state).unwrap();
+        assert!(matches!(
+            StateDir::open(&state),
+            Err(StateError::InUse { .. })
+        ));
+        drop(first);
+        StateDir::open(&state).unwrap();
+    }
+
+    #[test]
+    fn the_list_of_disks_is_read_as_it_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        assert_eq!(state.disks().unwrap(), []);
+        state.set_disks(vec![disk()]).unwrap();
+        assert_eq!(state.disks().unwrap(), [disk()]);
+        state.set_disks(Vec::new()).unwrap();
+        assert_eq!(state.disks().unwrap(), []);
+    }
+
+    #[test]
+    fn a_list_of_another_version_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        for text in [
+            "",
+            "{",
+            "{\"version\":2,\"disks\":[]}",
+            "{\"version\":1,\"disks\":[],\"x\":1}",
+        ] {
+            std::fs::write(dir.path().join("disks.json"), text).unwrap();
+            assert!(
+                matches!(state.disks(), Err(StateError::Disks { .. })),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Examining a cache: superblocks, tables, journal, descriptors and, if asked, every block.
+
+use super::OfflineError;
+use super::tables::{Tables, page};
+use device::uring::FlashFile;
+use flash_format::{
+    ChunkHeader, Descriptor, FORMAT_VERSION, FooterPage, SUPERBLOCK_OFFSETS, SegmentEntry,
+    SegmentIndex, SegmentState, Superblock, checksum,
+};
+use serde::Serialize;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use units::{Bytes, DiskSlot};
+
+/// Faults that are listed one by one; more are only counted.
+const FAULTS_LISTED_MAX: usize = 100;
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckReport {
+    /// The flash.
+    pub path: String,
+    /// Whether nothing is wrong.
+    pub sound: bool,
+    /// What is on it, unless it is no cache that can be opened.
+    pub cache: Option<Checked>,
+    /// What is wrong.
+    pub faults: Vec<String>,
+    /// How much is wrong, listed or not.
+    pub fault_count: u64,
+    /// What is remarkable and not wrong, such as the torn end of a journal after a power cut.
+    pub notes: Vec<String>,
+}
+
+/// What is on a cache that can be opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Version of its format.
+    pub format_version: u32,
+    /// Which cache: 32 hexadecimal digits.
+    pub uuid: String,
+    /// How often everything on it was given up.
+    pub incarnation: u64,
+    /// Size of the flash when it was formatted.
+    pub flash_bytes: u64,
+    /// Size of a segment.
+    pub segment_bytes: u64,
+    /// Whether the last daemon stopped cleanly.
+    pub clean: bool,
+    /// Number of the latest checkpoint.
+    pub checkpoint: u64,
+    /// Journal pages on top of it.
+    pub journal_pages: u64,
+    /// Segments that are used.
+    pub segments_used: u64,
+    /// Segments in all.
+    pub segments: u64,
+    /// Blocks of 4096 bytes that would be served.
+    pub blocks: u64,
+    /// Trusted slots without a descriptor that says what they hold: lost.
+    pub blocks_lost: u64,
+    /// The disks that it knows.
+    pub disks: Vec<DiskReport>,
+    /// What reading every block found, if it was asked for.
+    pub data: Option<DataReport>,
+}
+
+/// A disk that a cache knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DiskReport {
+    /// What it is called.
+    pub name: String,
+    /// Its identity.
+    pub id: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Its blocks that would be served.
+    pub blocks: u64,
+}
+
+/// What reading every block found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DataReport {
+    /// Blocks whose checksum is right.
+    pub blocks_good: u64,
+    /// Blocks whose checksum is wrong; they would be fetched from the origin.
+    pub blocks_bad: u64,
+}
+
+/// What is wrong, and what is remarkable.
+#[derive(Default)]
+pub(super) struct Faults {
+    listed: Vec<String>,
+    count: u64,
+    notes: Vec<String>,
+}
+
+impl Faults {
+    pub(super) fn add(&mut self, fault: String) {
+        self.count += 1;
+        if self.listed.len() < FAULTS_LISTED_MAX {
+            self.listed.push(fault);
+        }
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        if self.notes.len() < FAULTS_LISTED_MAX {
+            self.notes.push(note);
+        }
+    }
+}
+
+/// Examines a cache that no daemon is using. With `read_data` every block is read and its
+/// checksum verified. `progress` is told bytes done and bytes in all.
+///
+/// # Errors
+/// If the flash is in use or cannot be read. Damage is in the report.
+pub fn check(
+    path: &Path,
+    read_data: bool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<CheckReport, OfflineError> {
+    let lock = FlashFile::open(path)?;
+    let failed = |source| OfflineError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    let mut faults = Faults::default();
+    let cache =
+        examine(&file, lock.capacity(), read_data, &mut faults, progress).map_err(failed)?;
+    drop(lock);
+    Ok(CheckReport {
+        path: path.display().to_string(),
+        sound: faults.count == 0,
+        cache,
+        faults: faults.listed,
+        fault_count: faults.count,
+        notes: faults.notes,
+    })
+}
+
+fn examine(
+    file: &File,
+    capacity: Bytes,
+    read_data: bool,
+    faults: &mut Faults,
+    progress: &mut dyn FnMut(u64, u64),
+) -> io::Result<Option<Checked>> {
+    let [first, second] = SUPERBLOCK_OFFSETS;
+    let (first, second) = (page(file, first)?, page(file, second)?);
+    let superblock = match Superblock::choose([&first, &second], capacity) {
+        Ok(superblock) => superblock,
+        Err(error) => {
+            faults.add(error.to_string());
+            return Ok(None);
+        }
+    };
+    let tables = Tables::read(file, &superblock, faults)?;
+    let mut walk = Walk {
+        file,
+        superblock: &superblock,
+        per_disk: vec![0; DiskSlot::COUNT],
+        lost: 0,
+        data: read_data.then(DataReport::default),
+    };
+    let geometry = &superblock.geometry;
+    let used = |(_, entry): &(usize, &SegmentEntry)| entry.state == SegmentState::Used;
+    let segments_used = tables.segments.iter().enumerate().filter(used).count() as u64;
+    let total = segments_used * geometry.segment_bytes().get();
+    let mut done = 0;
+    if tables.believed {
+        for (index, entry) in tables.segments.iter().enumerate().filter(used) {
+            let index = u32::try_from(index).map_err(io::Error::other)?;
+            walk.segment(SegmentIndex::new(index), entry, faults)?;
+            done += geometry.segment_bytes().get();
+            progress(done, total);
+        }
+    }
+    let disks = tables.disks.iter().zip(&walk.per_disk);
+    Ok(Some(Checked {
+        format_version: FORMAT_VERSION,
+        uuid: format!("{:032x}", superblock.uuid),
+        incarnation: superblock.incarnation,
+        flash_bytes: geometry.capacity().get(),
+        segment_bytes: geometry.segment_bytes().get(),
+        clean: superblock.clean_end.is_some(),
+        checkpoint: superblock.checkpoint,
+        journal_pages: tables.journal_pages,
+        segments_used,
+        segments: u64::from(geometry.segment_count()),
+        blocks: walk.per_disk.iter().sum(),
+        blocks_lost: walk.lost,
+        disks: disks
+            .filter_map(|(disk, blocks)| {
+                let disk = disk.as_ref()?;
+                Some(DiskReport {
+                    name: disk.name.clone(),
+                    id: disk.id.to_string(),
+                    size_bytes: disk.size.get(),
+                    blocks: *blocks,
+                })
+            })
+            .collect(),
+        data: walk.data,
+    }))
+}
+
+/// Goes through the used segments.
+struct Walk<'a> {
+    file: &'a File,
+    superblock: &'a Superblock,
+    per_disk: Vec<u64>,
+    lost: u64,
+    data: Option<DataReport>,
+}
+
+impl Walk<'_> {
+    fn segment(
+        &mut self,
+        segment: SegmentIndex,
+        entry: &SegmentEntry,
+        faults: &mut Faults,
+    ) -> io::Result<()> {
+        let trusted = |page: u32| {
+            let byte = entry.trusted.get(SegmentIndex::new(page / 8).index());
+            byte.is_some_and(|byte| byte & (1 << (page % 8)) != 0)
+        };
+        let pages = self.superblock.geometry.segment_pages();
+        let expected = (0..pages).filter(|page| trusted(*page)).count() as u64;
+        if expected == 0 {
+            return Ok(());
+        }
+        let descriptors = match self.footer(segment, entry)? {
+            Some(descriptors) => descriptors,
+            None => self.chunks(segment, entry)?,
+        };
+        let mut described = 0;
+        for descriptor in descriptors.iter().filter(|d| trusted(d.page)) {
+            described += 1;
+            self.verify(segment, entry, descriptor, faults)?;
+        }
+        self.per_disk[entry.disk.index()] += described;
+        if described < expected {
+            self.lost += expected - described;
+            faults.add(format!(
+                "segment {}: {} trusted blocks have no descriptor",
+                segment.get(),
+                expected - described
+            ));
+        }
+        Ok(())
+    }
+
+    fn verify(
+        &mut self,
+        segment: SegmentIndex,
+        entry: &SegmentEntry,
+        descriptor: &Descriptor,
+        faults: &mut Faults,
+    ) -> io::Result<()> {
+        let Some(data) = &mut self.data else {
+            return Ok(());
+        };
+        let offset = self.superblock.geometry.segment_offset(segment) + in_segment(descriptor.page);
+        if checksum(&page(self.file, offset)?) == descriptor.checksum {
+            data.blocks_good += 1;
+            return Ok(());
+        }
+        data.blocks_bad += 1;
+        faults.add(format!(
+            "block {} of disk slot {} at {}: checksum mismatch",
+            descriptor.block.get(),
+            entry.disk.get(),
+            offset.get()
+        ));
+        Ok(())
+    }
+
+    /// Every descriptor of a segment from its footer, if that is whole.
+    fn footer(
+        &self,
+        segment: SegmentIndex,
+        entry: &SegmentEntry,
+    ) -> io::Result<Option<Vec<Descriptor>>> {
+        let geometry = &self.superblock.geometry;
+        let first = geometry.segment_pages() - geometry.footer_pages();
+        let mut descriptors = Vec::new();
+        let mut total = 0;
+        for part in 0..geometry.footer_pages() {
+            let offset = geometry.segment_offset(segment) + in_segment(first + part);
+            let decoded = FooterPage::decode(
+                &page(self.file, offset)?,
+                geometry,
+                self.superblock.uuid,
+                segment,
+                entry.generation,
+                part,
+            );
+            match decoded {
+                Ok(footer) if footer.disk == entry.disk => {
+                    total = u64::from(footer.total);
+                    descriptors.extend(footer.blocks);
+                }
+                Ok(_) | Err(_) => return Ok(None),
+            }
+        }
+        Ok((descriptors.len() as u64 == total).then_some(descriptors))
+    }
+
+    /// The descriptors of a segment that was open at the end, chunk by chunk.
+    fn chunks(&self, segment: SegmentIndex, entry: &SegmentEntry) -> io::Result<Vec<Descriptor>> {
+        let geometry = &self.superblock.geometry;
+        let room = geometry.segment_pages() - geometry.footer_pages();
+        let mut descriptors = Vec::new();
+        let mut next = 0;
+        while next < room {
+            let offset = geometry.segment_offset(segment) + in_segment(next);
+            let decoded = ChunkHeader::decode(
+                &page(self.file, offset)?,
+                geometry,
+                self.superblock.uuid,
+                segment,
+                entry.generation,
+                next,
+            );
+            let Ok(header) = decoded else { break };
+            if header.disk != entry.disk {
+                break;
+            }
+            next += 1 + u32::try_from(header.blocks.len()).map_err(io::Error::other)?;
+            descriptors.extend(header.blocks);
+        }
+        Ok(descriptors)
+    }
+}
+
+/// Where a page of a segment begins within it.
+fn in_segment(page: u32) -> Bytes {
+    Bytes::new(u64::from(page) * units::BLOCK_BYTES)
+}

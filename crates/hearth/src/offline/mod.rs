@@ -1,0 +1,55 @@
+//! Caches on flash that no daemon is using: making them and examining them.
+//!
+//! The flash is locked as a daemon would lock it, so neither happens under one. Examining
+//! reads only, with code of its own rather than the cache's recovery, so that one checks the
+//! other.
+
+mod check;
+mod format;
+mod tables;
+
+pub use check::{CheckReport, Checked, DataReport, DiskReport, check};
+pub use format::{Formatted, format};
+
+use flash_format::FormatError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why flash cannot be formatted or examined.
+#[derive(Debug, thiserror::Error)]
+pub enum OfflineError {
+    /// It cannot be opened, or a daemon is using it.
+    #[error(transparent)]
+    Open(#[from] device::uring::OpenError),
+    /// It cannot be read or written.
+    #[error("cannot read or write {}", path.display())]
+    Io {
+        /// The flash.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A cache cannot be made like this.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// There is something on it.
+    #[error("{} holds {what}", path.display())]
+    NotEmpty {
+        /// The flash.
+        path: PathBuf,
+        /// What was found.
+        what: &'static str,
+    },
+    /// It does not exist, and no size was given to make it.
+    #[error("{} does not exist", path.display())]
+    Missing {
+        /// The flash.
+        path: PathBuf,
+    },
+    /// A block device has its size.
+    #[error("{} is a block device of another size", path.display())]
+    DeviceSize {
+        /// The flash.
+        path: PathBuf,
+    },
+}
