@@ -147,9 +147,12 @@ impl Shard {
         if let Some(expected) = spec.size
             && expected != found
         {
+            // Who hears of it may open the origin again at once, so it is let go first.
+            drop(opened);
             return reply(Err(ShardError::Size { expected, found }));
         }
         if self.slots.contains_key(&spec.id) {
+            drop(opened);
             return reply(Err(ShardError::AlreadyAttached));
         }
         let origin = opened.start(&self.ring, &self.pool);
@@ -182,6 +185,7 @@ impl Shard {
             Ok(ControlOutcome::Done) => unreachable!("attaching a disk gives it a slot"),
             Err(error) => {
                 self.slots.remove(&disk.spec.id);
+                drop(disk);
                 return reply(Err(error.into()));
             }
         };
@@ -358,7 +362,10 @@ impl Shard {
             self.own(Some(source), Owner::Nobody);
         }
         tracing::info!(disk = disk.spec.name, "disk detached");
-        if let Phase::Leaving(waiting) = disk.phase {
+        let Disk { origin, phase, .. } = *disk;
+        // Who hears of it may open the origin at once.
+        drop(origin);
+        if let Phase::Leaving(waiting) = phase {
             for reply in waiting {
                 reply(Ok(()));
             }
@@ -384,7 +391,9 @@ impl Shard {
 
     fn attached_slots(&self) -> impl Iterator<Item = DiskSlot> {
         let disks = self.disks.iter().enumerate();
-        disks.filter_map(|(index, disk)| disk.is_some().then(|| slot(index)))
+        disks
+            .filter(|(_, disk)| disk.is_some())
+            .map(|(index, _)| slot(index))
     }
 
     /// Records, on a thread of its own, that what is on the flash must not be believed again.

@@ -172,11 +172,11 @@ fn recovered_cache(
         clean: recovered.clean,
     };
     let cache = &config.name;
-    match &opening.cold {
-        Some(reason) => tracing::warn!(cache, reason, "the cache starts empty"),
-        None => tracing::info!(cache, blocks = opening.blocks, lost = opening.blocks_lost,
-            clean = opening.clean, time = %opening.time, "the cache is ready"),
+    if let Some(reason) = &opening.cold {
+        tracing::warn!(cache, reason, "the cache starts empty");
     }
+    tracing::info!(cache, blocks = opening.blocks, lost = opening.blocks_lost,
+        clean = opening.clean, time = %opening.time, "the cache is ready");
     Ready {
         cache: recovered.cache,
         flash: Some(flash),

@@ -151,7 +151,7 @@ impl Shard {
     fn do_what_is_due(&mut self) {
         let now = self.now;
         let due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
-        if due(self.flash.as_ref().and_then(|flash| flash.next_deadline())) {
+        if due(self.flash.as_ref().and_then(Flash::next_deadline)) {
             self.poll_flash();
         }
         // Taken out first: one that is still overdue after its poll must not be polled for ever.
@@ -170,7 +170,7 @@ impl Shard {
     }
 
     fn time_to_wait(&self) -> Option<Duration> {
-        let flash = self.flash.as_ref().and_then(|flash| flash.next_deadline());
+        let flash = self.flash.as_ref().and_then(Flash::next_deadline);
         let origins = self.deadlines.first().into_iter();
         let farewells = self.next_farewell();
         let retiring = self.retiring.map(|(_, deadline)| deadline);
@@ -249,22 +249,22 @@ impl Shard {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Flash(op) => self.to_flash(op),
-            Effect::Origin(op) => self.to_origin(op),
+            Effect::Flash(op) => self.pass_to_flash(op),
+            Effect::Origin(op) => self.pass_to_origin(op),
             Effect::Reply { request, result } => self.reply(request, result),
             Effect::Retire { token, incarnation } => self.retire(token, incarnation),
             Effect::ControlDone { id, result } => self.control_done(id, result),
         }
     }
 
-    fn to_flash(&mut self, op: FlashOp) {
+    fn pass_to_flash(&mut self, op: FlashOp) {
         let flash = self.flash.as_mut();
         flash
             .expect("a cache without flash asks nothing of it")
             .submit(op, self.now);
     }
 
-    fn to_origin(&mut self, op: OriginOp) {
+    fn pass_to_origin(&mut self, op: OriginOp) {
         let Some(disk) = &mut self.disks[op.disk.index()] else {
             // A disk leaves only when nothing of it is in flight, so nobody waits for this.
             let done = OriginDone {
