@@ -53,15 +53,15 @@ pub struct SegmentEntry {
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawDisk {
-    id: U128,
-    fingerprint: U128,
-    size: U64,
-    used: u8,
-    has_fingerprint: u8,
-    name_length: u8,
-    name: [u8; NAME_BYTES_MAX],
-    zero: [u8; 22],
+pub(crate) struct RawDisk {
+    pub(crate) id: U128,
+    pub(crate) fingerprint: U128,
+    pub(crate) size: U64,
+    pub(crate) used: u8,
+    pub(crate) has_fingerprint: u8,
+    pub(crate) name_length: u8,
+    pub(crate) name: [u8; NAME_BYTES_MAX],
+    pub(crate) zero: [u8; 22],
 }
 
 const _: () = assert!(size_of::<RawDisk>() == 128);
@@ -73,11 +73,11 @@ pub(crate) const DISK_PAGES: usize = DiskSlot::COUNT.div_ceil(DISKS_PER_PAGE);
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawSegment {
-    generation: U64,
-    disk: U16,
-    used: u8,
-    zero: [u8; 5],
+pub(crate) struct RawSegment {
+    pub(crate) generation: U64,
+    pub(crate) disk: U16,
+    pub(crate) used: u8,
+    pub(crate) zero: [u8; 5],
 }
 
 /// Bytes of a segment table entry: fixed part and a bit for each page.

@@ -59,14 +59,14 @@ pub struct JournalPage {
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
 #[repr(C)]
-struct Raw {
-    kind: u8,
-    zero: u8,
-    disk: U16,
+pub(crate) struct Raw {
+    pub(crate) kind: u8,
+    pub(crate) zero: u8,
+    pub(crate) disk: U16,
     /// Segment number, or count of slots.
-    low: U32,
+    pub(crate) low: U32,
     /// Generation, or first slot.
-    high: U64,
+    pub(crate) high: U64,
 }
 
 /// Entries that a page holds.

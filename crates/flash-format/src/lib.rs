@@ -23,6 +23,8 @@ mod checkpoint;
 mod error;
 mod geometry;
 mod journal;
+#[cfg(test)]
+mod layout;
 mod page;
 mod segment;
 mod superblock;

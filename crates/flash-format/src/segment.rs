@@ -31,11 +31,11 @@ pub struct Descriptor {
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
 #[repr(C)]
-struct Raw {
-    block: U64,
-    checksum: U32,
-    page: U16,
-    zero: U16,
+pub(crate) struct Raw {
+    pub(crate) block: U64,
+    pub(crate) checksum: U32,
+    pub(crate) page: U16,
+    pub(crate) zero: U16,
 }
 
 /// Descriptors that a page holds.

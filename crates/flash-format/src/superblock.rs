@@ -42,18 +42,18 @@ pub struct Superblock {
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct Body {
-    version: U32,
-    block_bytes: U32,
-    capacity: U64,
-    segment_bytes: U64,
-    segment_count: U64,
-    incarnation: U64,
-    checkpoint: U64,
-    replay_from: U64,
-    clean_end: U64,
-    checkpoint_area: u8,
-    clean: u8,
+pub(crate) struct Body {
+    pub(crate) version: U32,
+    pub(crate) block_bytes: U32,
+    pub(crate) capacity: U64,
+    pub(crate) segment_bytes: U64,
+    pub(crate) segment_count: U64,
+    pub(crate) incarnation: U64,
+    pub(crate) checkpoint: U64,
+    pub(crate) replay_from: U64,
+    pub(crate) clean_end: U64,
+    pub(crate) checkpoint_area: u8,
+    pub(crate) clean: u8,
 }
 
 const BLOCK_BYTES: u32 = 4096;
