@@ -95,7 +95,8 @@ fn checkpoint(page: &PageBytes, geometry: &Geometry) {
 fn segment(page: &PageBytes, geometry: &Geometry) {
     let (uuid, generation) = (uuid(page), sequence(page));
     let (place, part) = (word(page, PLACE), word(page, PART));
-    if place >= geometry.segment_count() {
+    // Where a page is, its reader knows: only what stands in it is foreign.
+    if place >= geometry.segment_count() || part >= geometry.segment_pages() {
         return;
     }
     let segment = SegmentIndex::new(place);
