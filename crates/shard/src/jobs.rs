@@ -455,6 +455,7 @@ impl Shard {
             cache: self.cache.status(),
             stats: self.cache.stats().clone(),
             opening: self.opening.clone(),
+            turns: self.turns,
             flash_latency: flash_latency.unwrap_or_default(),
             disks: disks.collect(),
         }

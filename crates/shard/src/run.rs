@@ -55,6 +55,7 @@ pub struct Shard {
     pub(crate) clients: Slab<Client>,
     pub(crate) jobs: Jobs,
     pub(crate) now: Instant,
+    pub(crate) turns: u64,
     /// A retirement that is being recorded, and how long it may take.
     pub(crate) retiring: Option<(Token, Instant)>,
     owners: Vec<Owner>,
@@ -127,6 +128,7 @@ impl Shard {
                 return;
             }
             self.now = self.ring.now();
+            self.turns += 1;
             self.hear();
         }
     }
@@ -379,6 +381,7 @@ fn start(
     let ready = open::open(found, &config, &record_file, &ring, &pool)?;
     Ok(Shard {
         now: ring.now(),
+        turns: 0,
         cache: ready.cache,
         flash: ready.flash,
         opening: ready.opening,

@@ -18,6 +18,8 @@ pub struct ShardStatus {
     pub stats: cache::Stats,
     /// How opening the flash went.
     pub opening: Opening,
+    /// Turns of its loop since the start: an idle shard makes none.
+    pub turns: u64,
     /// How long flash operations have taken.
     pub flash_latency: ReadWrite,
     /// Its disks, by slot.

@@ -258,9 +258,28 @@ fn a_stopped_shard_takes_no_commands_and_the_last_handle_stops_it() {
     drop(shard);
     // The shard stops by itself: its client sees the end of the stream, its flash is free.
     assert_eq!(guest.socket.read(&mut [0; 1]).unwrap(), 0);
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let deadline = std::time::Instant::now() + support::PATIENCE;
     while device::uring::FlashFile::open(&lab.flash_path()).is_err() {
         assert!(std::time::Instant::now() < deadline);
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn an_idle_shard_sleeps() {
+    let lab = Lab::new();
+    let shard = lab.spawn();
+    let (_, mut guest) = lab.attach(&shard);
+    verify(&mut guest, &lab.expected);
+    // Each status wakes the shard; nothing else does once what was read is on flash.
+    let mut last = status(&shard).turns;
+    let mut quiet = 0;
+    let deadline = std::time::Instant::now() + support::PATIENCE;
+    while quiet < 1000 {
+        assert!(std::time::Instant::now() < deadline, "it never rests");
+        let turns = status(&shard).turns;
+        quiet = if turns <= last + 2 { quiet + 1 } else { 0 };
+        last = turns;
+    }
+    stop(shard);
 }

@@ -15,7 +15,7 @@ use units::{Bytes, DiskId};
 
 pub(crate) const FLASH: Bytes = Bytes::mib(64);
 pub(crate) const DISK: Bytes = Bytes::mib(16);
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A folder with formatted flash, a state folder and an origin of random bytes.
 pub(crate) struct Lab {
@@ -80,6 +80,7 @@ impl Lab {
         Shard::spawn(self.config()).unwrap()
     }
 
+    #[allow(clippy::unused_self, reason = "it reads as the lab's disk")]
     pub(crate) fn spec(&self) -> DiskSpec {
         DiskSpec {
             name: "vm1".to_owned(),
