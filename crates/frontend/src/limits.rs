@@ -30,6 +30,17 @@ pub(crate) const GOODBYE: Duration = Duration::from_secs(5);
 /// Longest PSK, in bytes: what OpenSSL takes.
 pub(crate) const PSK_BYTES_MAX: usize = 256;
 
+/// Silence on a TCP connection before the kernel asks whether the client's host still lives, in
+/// whole seconds as the kernel wants it. A dead one is given up after a minute and a half, not
+/// after the two hours that are the system's default.
+pub(crate) const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+
+/// Time between such questions.
+pub(crate) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Questions without an answer before the client is given up.
+pub(crate) const KEEPALIVE_PROBES: u32 = 3;
+
 /// Pause after the system could not accept a connection (no descriptors, no memory): trying
 /// again at once would spin.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -5,7 +5,9 @@
 //! process that died is replaced in one step. A socket on which somebody listens is never
 //! taken away.
 
+use crate::limits::{KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES};
 use rustix::fs::{Gid, Mode, chown};
+use rustix::net::sockopt;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -205,7 +207,10 @@ impl Accepted {
             // Replies are gathered by us; waiting for more would only add delay.
             stream.set_nodelay(true)?;
             // A client whose host died says nothing, and would keep its place for ever.
-            rustix::net::sockopt::set_socket_keepalive(stream, true)?;
+            sockopt::set_socket_keepalive(stream, true)?;
+            sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE.to_std())?;
+            sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL.to_std())?;
+            sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
         }
         Ok(())
     }

@@ -83,6 +83,11 @@ impl Server {
         }
     }
 
+    /// Connections now, those in their handshake included.
+    pub fn connections(&self) -> usize {
+        self.limits.connections - self.places.available_permits()
+    }
+
     /// Serves a listener's clients until `stop` becomes true or its sender is gone. Handshakes
     /// under way end then; connections that were handed over, and the pipes under encrypted
     /// ones, live on until their shard closes them.
