@@ -221,9 +221,10 @@ fn decode_disk(bytes: &[u8]) -> Result<Option<DiskEntry>, Damage> {
         .name
         .get(..usize::from(raw.name_length))
         .ok_or(Damage::Impossible)?;
+    let name = std::str::from_utf8(name).map_err(|_| Damage::Impossible)?;
     Ok(Some(DiskEntry {
         id: DiskId::from_u128(raw.id.get()),
-        name: String::from_utf8_lossy(name).into_owned(),
+        name: name.to_owned(),
         size: Bytes::new(raw.size.get()),
         fingerprint: (raw.has_fingerprint != 0).then_some(raw.fingerprint.get()),
     }))
