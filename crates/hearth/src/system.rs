@@ -7,7 +7,7 @@ use units::Bytes;
 
 /// Why a group cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum GroupError {
+pub(crate) enum GroupError {
     /// The list of groups cannot be read.
     #[error("cannot read /etc/group")]
     Unreadable(#[source] io::Error),
@@ -24,7 +24,7 @@ pub enum GroupError {
 ///
 /// # Errors
 /// If the file cannot be read or does not hold the name.
-pub fn group_id(name: &str) -> Result<u32, GroupError> {
+pub(crate) fn group_id(name: &str) -> Result<u32, GroupError> {
     if let Ok(number) = name.parse() {
         return Ok(number);
     }
@@ -40,7 +40,7 @@ pub fn group_id(name: &str) -> Result<u32, GroupError> {
 ///
 /// # Errors
 /// If the device does not say.
-pub fn block_device_size(device: &File) -> io::Result<Bytes> {
+pub(crate) fn block_device_size(device: &File) -> io::Result<Bytes> {
     let size = rustix::fs::seek(device, SeekFrom::End(0))?;
     Ok(Bytes::new(size))
 }

@@ -8,6 +8,7 @@ use crate::config::{DiskConfig, Name};
 use crate::daemon::Control;
 use crate::metrics;
 use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,12 +17,13 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use utoipa::{IntoParams, OpenApi};
+use utoipa::OpenApi;
 
 /// The largest request body: an attach request with long paths is below 16 KiB.
 const BODY_BYTES_MAX: usize = 64 << 10;
 
 type Shared = State<Arc<Control>>;
+type Body = Result<Bytes, BytesRejection>;
 
 /// The whole API, for the admin socket.
 pub fn router(control: Arc<Control>) -> Router {
@@ -105,8 +107,8 @@ async fn list_disks(State(control): Shared) -> Json<Disks> {
     (status = 502, description = "The origin cannot be used", body = Problem),
     (status = 503, description = "The daemon is stopping", body = Problem),
 ))]
-async fn attach_disk(State(control): Shared, body: Bytes) -> Result<Response, Problem> {
-    let disk: DiskConfig = parse(&body)?;
+async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Problem> {
+    let disk: DiskConfig = parse(body)?;
     let status = control.attach(disk).await?;
     Ok((StatusCode::CREATED, Json(status)).into_response())
 }
@@ -124,16 +126,17 @@ async fn show_disk(
 }
 
 /// How to detach.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct DetachQuery {
-    /// Detach although clients are connected; they are cut off.
     force: bool,
 }
 
 /// Detaches a disk. Its blocks stay on flash until they are reclaimed.
-#[utoipa::path(delete, path = "/v1/disks/{name}", params(("name" = String, Path), DetachQuery), responses(
+#[utoipa::path(delete, path = "/v1/disks/{name}", params(
+    ("name" = String, Path),
+    ("force" = Option<bool>, Query, description = "Detach although clients are connected; they are cut off"),
+), responses(
     (status = 200, description = "Detached; the disk's last state", body = DiskStatus),
     (status = 404, description = "No such disk", body = Problem),
     (status = 409, description = "Clients are connected", body = Problem),
@@ -141,8 +144,10 @@ struct DetachQuery {
 async fn detach_disk(
     State(control): Shared,
     Path(name): Path<String>,
-    Query(query): Query<DetachQuery>,
+    query: Result<Query<DetachQuery>, QueryRejection>,
 ) -> Result<Json<DiskStatus>, Problem> {
+    let Query(query) =
+        query.map_err(|error| Problem::new(ProblemKind::Invalid, error.body_text()))?;
     Ok(Json(control.detach(&known(&name)?, query.force).await?))
 }
 
@@ -157,10 +162,10 @@ async fn detach_disk(
 async fn change_disk(
     State(control): Shared,
     Path(name): Path<String>,
-    body: Bytes,
+    body: Body,
 ) -> Result<Json<DiskStatus>, Problem> {
     let name = known(&name)?;
-    let change: DiskChange = parse(&body)?;
+    let change: DiskChange = parse(body)?;
     Ok(Json(control.set_policy(&name, change.write_policy).await?))
 }
 
@@ -214,8 +219,9 @@ async fn nothing_here(method: axum::http::Method, uri: axum::http::Uri) -> Probl
     .with_remedy("GET /v1/openapi.json lists what there is")
 }
 
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| {
+fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+    let body = body.map_err(|error| Problem::new(ProblemKind::Invalid, error.body_text()))?;
+    serde_json::from_slice(&body).map_err(|error| {
         Problem::new(ProblemKind::Invalid, error.to_string())
             .with_remedy("GET /v1/openapi.json shows what belongs into the body")
     })

@@ -56,6 +56,11 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the disks of a configuration
+    ///
+    /// Runs in the foreground until SIGTERM or SIGINT, which stop it cleanly: clients get their
+    /// answers, the flash is left in the state that restarts warmest. A second signal ends it at
+    /// once; the next start then recovers. SIGHUP is logged and ignored: disks are attached and
+    /// detached with `hearth disk`, other settings need a restart.
     Serve(Serve),
     /// Show the daemon and its caches
     Status,
@@ -66,6 +71,8 @@ pub enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     Cache(Cache),
     /// Watch the disks live
+    ///
+    /// Keys: q quits, < and > choose the column to sort by, r reverses, p pauses.
     Top(Top),
     /// Print a completion script for a shell
     Completions {
@@ -87,12 +94,7 @@ pub enum Command {
     },
 }
 
-/// Serve the disks of a configuration.
-///
-/// Runs in the foreground until SIGTERM or SIGINT, which stop it cleanly: clients get their
-/// answers, the flash is left in the state that restarts warmest. A second signal ends it at
-/// once; the next start then recovers. SIGHUP is logged and ignored: disks are attached and
-/// detached with `hearth disk`, other settings need a restart.
+/// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
     /// The configuration file
@@ -124,7 +126,11 @@ pub enum Disk {
         /// The disk's name
         name: Name,
     },
-    /// Attach a disk while the daemon runs; it is attached again after a restart
+    /// Attach a disk while the daemon runs
+    ///
+    /// The disk is remembered in the state directory and attached again after a restart, until
+    /// it is detached. A disk of the configuration file that is detached comes back with the next
+    /// restart.
     Attach(Attach),
     /// Detach a disk: its VM loses it; its blocks stay on flash until they are reclaimed
     Detach {
@@ -154,11 +160,7 @@ pub enum Disk {
     },
 }
 
-/// Attach a disk while the daemon runs.
-///
-/// The disk is remembered in the state directory and attached again after a restart, until
-/// it is detached. A disk of the configuration file that is detached comes back with the next
-/// restart.
+/// Arguments of `disk attach`.
 #[derive(Debug, Args)]
 pub struct Attach {
     /// The disk's name, which is its NBD export name
@@ -214,13 +216,18 @@ fn parse_origin(text: &str) -> Result<OriginArg, String> {
 /// Make and examine caches on flash, offline.
 #[derive(Debug, Subcommand)]
 pub enum Cache {
-    /// Make an empty cache on a file or block device; what was there is lost
+    /// Make an empty cache on a file or block device
+    ///
+    /// What was there is lost. Without --force nothing is written over anything but zeroes.
     Format(Format),
-    /// Examine a cache that no daemon is using; nothing is changed
+    /// Examine a cache that no daemon is using
+    ///
+    /// Superblocks, tables, journal and descriptors are read, and nothing is changed. Damage is exit
+    /// code 5.
     Check(Check),
 }
 
-/// Make an empty cache on a file or block device.
+/// Arguments of `cache format`.
 #[derive(Debug, Args)]
 pub struct Format {
     /// The flash: a block device, or a file, which is made if missing
@@ -237,7 +244,7 @@ pub struct Format {
     pub force: bool,
 }
 
-/// Examine a cache that no daemon is using.
+/// Arguments of `cache check`.
 #[derive(Debug, Args)]
 pub struct Check {
     /// The flash: a file or block device
@@ -248,9 +255,7 @@ pub struct Check {
     pub read_data: bool,
 }
 
-/// Watch the disks live.
-///
-/// Keys: q quits, < and > choose the column to sort by, r reverses, p pauses.
+/// Arguments of `top`.
 #[derive(Debug, Args)]
 pub struct Top {
     /// Time between two looks

@@ -2,7 +2,10 @@
 
 use super::quantity;
 use super::table::{Side, Table, facts};
-use crate::api::types::{CacheState, CacheStatus, DiskState, DiskStatus, Disks, Latency, Status};
+use crate::api::types::{
+    CacheState, CacheStatus, DiskCounters, DiskSource, DiskState, DiskStatus, Disks, Latency,
+    Status,
+};
 use std::fmt::{self, Write};
 
 /// `hearth status`.
@@ -39,63 +42,39 @@ fn cache_status(out: &mut String, cache: &CacheStatus) -> fmt::Result {
         CacheState::Bypassed => "BYPASSED: requests go to the origin",
     };
     writeln!(out, "cache {}: {state}", cache.name)?;
+    let bytes = quantity::bytes;
     let mut lines = vec![(
         "  flash",
-        format!("{} ({})", cache.path, quantity::bytes(cache.flash_bytes)),
+        format!("{} ({})", cache.path, bytes(cache.flash_bytes)),
     )];
     if let Some(reason) = &cache.reason {
         lines.push(("  reason", reason.clone()));
     }
-    let segments = &cache.segments;
     lines.extend([
+        ("  cached", cached(cache)),
+        ("  recovered", recovered(cache)),
         (
-            "  cached",
+            "  memory",
             format!(
-                "{} blocks of {} ({})",
-                cache.cached_blocks,
-                cache.blocks_max,
-                quantity::bytes(cache.cached_blocks.saturating_mul(units::BLOCK_BYTES))
+                "{}, and {} waiting to be written",
+                bytes(cache.memory_bytes),
+                bytes(cache.waiting_bytes)
             ),
         ),
-        (
-            "  recovered",
-            format!(
-                "{} blocks in {}",
-                cache.recovered_blocks,
-                quantity::seconds(cache.recovery_seconds)
-            ),
-        ),
-        ("  memory", quantity::bytes(cache.memory_bytes)),
-        (
-            "  segments",
-            format!(
-                "{} free, {} open, {} closed; {} reclaimed ({})",
-                segments.free,
-                segments.open,
-                segments.closed,
-                cache.segments_reclaimed,
-                policy_word(cache)
-            ),
-        ),
+        ("  segments", segments(cache)),
         ("  flash written", causes(cache)),
         (
             "  flash read",
             format!(
                 "{} for guests, {} by reclaim",
-                quantity::bytes(cache.flash_read_bytes),
-                quantity::bytes(cache.reclaim_read_bytes)
+                bytes(cache.flash_read_bytes),
+                bytes(cache.reclaim_read_bytes)
             ),
         ),
+        ("  read latency", latency(&cache.flash_latency.read)),
+        ("  write latency", latency(&cache.flash_latency.write)),
         (
-            "  flash latency",
-            format!(
-                "read {}; write {}",
-                latency(&cache.flash_latency.read),
-                latency(&cache.flash_latency.write)
-            ),
-        ),
-        (
-            "  flash trouble",
+            "  trouble",
             format!(
                 "{} errors, {} too slow, {} wrong checksums",
                 cache.flash_errors, cache.flash_timeouts, cache.checksum_errors
@@ -103,6 +82,37 @@ fn cache_status(out: &mut String, cache: &CacheStatus) -> fmt::Result {
         ),
     ]);
     facts(out, &lines)
+}
+
+fn cached(cache: &CacheStatus) -> String {
+    format!(
+        "{} blocks of {} ({})",
+        cache.cached_blocks,
+        cache.blocks_max,
+        quantity::bytes(cache.cached_blocks.saturating_mul(units::BLOCK_BYTES))
+    )
+}
+
+fn recovered(cache: &CacheStatus) -> String {
+    format!(
+        "{} blocks in {}, {} lost",
+        cache.recovered_blocks,
+        quantity::seconds(cache.recovery_seconds),
+        cache.recovery_lost_blocks
+    )
+}
+
+fn segments(cache: &CacheStatus) -> String {
+    let segments = &cache.segments;
+    format!(
+        "{} free, {} open, {} closed, {} in reclaim ({}; {} so far)",
+        segments.free,
+        segments.open,
+        segments.closed,
+        segments.reclaiming,
+        policy_word(cache),
+        cache.segments_reclaimed
+    )
 }
 
 fn policy_word(cache: &CacheStatus) -> &'static str {
@@ -195,13 +205,10 @@ fn state(disk: &DiskStatus) -> &'static str {
 
 /// `hearth disk show`.
 pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
-    let counters = &disk.counters;
-    let times = &disk.latency;
-    let blocks = counters.read_block_hits + counters.read_block_misses;
     let bytes = quantity::bytes;
     let source = match disk.source {
-        crate::api::types::DiskSource::Config => "the configuration file",
-        crate::api::types::DiskSource::Runtime => "the admin API, remembered over restarts",
+        DiskSource::Config => "the configuration file",
+        DiskSource::Runtime => "the admin API, remembered over restarts",
     };
     let mut lines = vec![
         ("disk", disk.name.to_string()),
@@ -210,7 +217,7 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
         ("cache", disk.cache.to_string()),
         ("origin", disk.origin.clone()),
         ("size", disk.size_bytes.map_or("unknown".to_owned(), bytes)),
-        ("writes", policy(disk)),
+        ("policy", policy(disk)),
         ("attached by", source.to_owned()),
         ("state", state(disk).to_owned()),
     ];
@@ -220,32 +227,45 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
     if let Some(dropped) = &disk.dropped {
         lines.push(("not warm", dropped.clone()));
     }
-    lines.extend([
-        ("connections", disk.connections.to_string()),
-        (
-            "cached",
-            format!(
-                "{} blocks ({}), {} of them since before",
-                disk.cached_blocks,
-                bytes(disk.cached_blocks.saturating_mul(units::BLOCK_BYTES)),
-                disk.warm_blocks
-            ),
+    lines.push(("connections", disk.connections.to_string()));
+    lines.push((
+        "cached",
+        format!(
+            "{} blocks ({}); {} were there when it was attached",
+            disk.cached_blocks,
+            bytes(disk.cached_blocks.saturating_mul(units::BLOCK_BYTES)),
+            disk.warm_blocks
         ),
+    ));
+    facts(out, &lines)?;
+    writeln!(out)?;
+    facts(out, &disk_counters(&disk.counters))?;
+    writeln!(out)?;
+    let times = &disk.latency;
+    facts(
+        out,
+        &[
+            ("guest read", latency(&times.guest_read)),
+            ("guest write", latency(&times.guest_write)),
+            ("guest flush", latency(&times.guest_flush)),
+            ("origin read", latency(&times.origin_read)),
+            ("origin write", latency(&times.origin_write)),
+        ],
+    )
+}
+
+fn disk_counters(counters: &DiskCounters) -> [(&'static str, String); 8] {
+    let bytes = quantity::bytes;
+    let blocks = counters.read_block_hits + counters.read_block_misses;
+    let requests = |count: u64, moved: u64| format!("{count} requests, {}", bytes(moved));
+    [
         (
             "reads",
-            format!(
-                "{} requests, {}",
-                counters.read_requests,
-                bytes(counters.read_bytes)
-            ),
+            requests(counters.read_requests, counters.read_bytes),
         ),
         (
-            "writes done",
-            format!(
-                "{} requests, {}",
-                counters.write_requests,
-                bytes(counters.written_bytes)
-            ),
+            "writes",
+            requests(counters.write_requests, counters.written_bytes),
         ),
         ("flushes", counters.flush_requests.to_string()),
         ("erasures", counters.erase_requests.to_string()),
@@ -253,11 +273,12 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
         (
             "hits",
             format!(
-                "{} of {blocks} blocks ({})",
+                "{} of {blocks} blocks read ({})",
                 counters.read_block_hits,
                 quantity::percent(counters.read_block_hits, blocks)
             ),
         ),
+        ("to flash", bytes(counters.flash_written_bytes)),
         (
             "origin",
             format!(
@@ -267,11 +288,46 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
                 counters.origin_errors
             ),
         ),
-        ("guest read", latency(&times.guest_read)),
-        ("guest write", latency(&times.guest_write)),
-        ("guest flush", latency(&times.guest_flush)),
-        ("origin read", latency(&times.origin_read)),
-        ("origin write", latency(&times.origin_write)),
-    ]);
-    facts(out, &lines)
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::samples;
+
+    fn text<T>(render: fn(&mut String, &T) -> fmt::Result, answer: &T) -> String {
+        let mut out = String::new();
+        render(&mut out, answer).unwrap();
+        out
+    }
+
+    #[test]
+    fn status_looks_as_agreed() {
+        assert_eq!(
+            text(status, &samples::status()),
+            include_str!("snapshots/status.txt")
+        );
+    }
+
+    #[test]
+    fn the_list_of_disks_looks_as_agreed() {
+        assert_eq!(
+            text(disks, &samples::disks()),
+            include_str!("snapshots/disk_list.txt")
+        );
+    }
+
+    #[test]
+    fn a_disk_looks_as_agreed() {
+        let disks = samples::disks().disks;
+        assert_eq!(
+            text(disk, &disks[0]),
+            include_str!("snapshots/disk_show.txt")
+        );
+        assert_eq!(
+            text(disk, &disks[1]),
+            include_str!("snapshots/disk_show_waiting.txt")
+        );
+    }
 }

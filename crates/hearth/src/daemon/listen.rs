@@ -43,16 +43,15 @@ pub(super) fn admin(
     inherited: &mut Inherited,
 ) -> Result<UnixListener, ListenError> {
     let path = &daemon.admin_socket;
-    let listener = match inherited.unix(path) {
-        Some(listener) => listener,
-        None => {
-            let mode = if daemon.admin_group.is_some() {
-                0o660
-            } else {
-                0o600
-            };
-            socket::listen(path, mode, daemon.admin_group.as_deref())?
-        }
+    let listener = if let Some(listener) = inherited.unix(path) {
+        listener
+    } else {
+        let mode = if daemon.admin_group.is_some() {
+            0o660
+        } else {
+            0o600
+        };
+        socket::listen(path, mode, daemon.admin_group.as_deref())?
     };
     let failed = |source| ListenError::Io {
         address: path.display().to_string(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a unix socket cannot be listened on.
 #[derive(Debug, thiserror::Error)]
-pub enum SocketError {
+pub(super) enum SocketError {
     /// Somebody listens there already.
     #[error("another process listens on {}", path.display())]
     InUse {
@@ -46,7 +46,11 @@ pub enum SocketError {
 ///
 /// # Errors
 /// If somebody listens there, something else is there, or the system refuses.
-pub fn listen(path: &Path, mode: u32, group: Option<&str>) -> Result<UnixListener, SocketError> {
+pub(super) fn listen(
+    path: &Path,
+    mode: u32,
+    group: Option<&str>,
+) -> Result<UnixListener, SocketError> {
     let failed = |source: io::Error| SocketError::Io {
         path: path.to_owned(),
         source,
@@ -88,7 +92,7 @@ pub fn listen(path: &Path, mode: u32, group: Option<&str>) -> Result<UnixListene
 ///
 /// # Errors
 /// If somebody does, or what is there is no socket.
-pub fn free(path: &Path) -> Result<(), SocketError> {
+pub(super) fn free(path: &Path) -> Result<(), SocketError> {
     use std::os::unix::fs::FileTypeExt;
     let path = path.to_owned();
     match std::fs::symlink_metadata(&path) {

@@ -13,7 +13,7 @@ pub(super) fn page() -> String {
     page.push_str(
         "Every command talks to the daemon over its admin socket, except `serve`, which is the\n\
          daemon, and `cache`, which works on flash that no daemon is using. With `--json` the\n\
-         answer of the [admin API](../guide/api.md) is printed as it came.\n",
+         answer of the admin API (`packaging/openapi.json`) is printed as it came.\n",
     );
     let mut root = Cli::command().term_width(WIDTH);
     root.build();

@@ -52,6 +52,9 @@ pub(super) struct Series<'a> {
     pub(super) value: Value<'a>,
 }
 
+/// Picks one of a disk's counters.
+type Pick = fn(&DiskCounters) -> u64;
+
 const CACHE: &[&str] = &["cache"];
 const DISK: &[&str] = &["disk", "vm", "cache"];
 const DISK_OP: &[&str] = &["disk", "vm", "cache", "op"];
@@ -464,7 +467,7 @@ pub const FAMILIES: &[Family] = &[
         "Guests' requests by op: read, write, flush, erase (discard and write-zeroes)",
         DISK_OP,
         |snapshot, out| {
-            let ops: [(&str, fn(&DiskCounters) -> u64); 4] = [
+            let ops: [(&str, Pick); 4] = [
                 ("read", |counters| counters.read_requests),
                 ("write", |counters| counters.write_requests),
                 ("flush", |counters| counters.flush_requests),

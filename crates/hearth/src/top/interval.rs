@@ -249,6 +249,7 @@ fn nanos(seconds: f64) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "the figures are chosen to be exact")]
 pub(crate) mod tests {
     use super::*;
     use crate::api::samples;
