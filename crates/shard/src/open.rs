@@ -130,6 +130,8 @@ pub(crate) fn open(
             let mut flash: Flash = Timed::new(Box::new(device));
             match recover(config, record, &mut flash, ring, pool) {
                 Ok(recovered) => {
+                    let record = record.in_use(recovered.cache.status().incarnation);
+                    file.store(record)?;
                     return Ok(recovered_cache(
                         config, recovered, flash, record, ring, began,
                     ));

@@ -15,6 +15,8 @@
 //!   there is the old record or the new one.
 //! - Before flash is used, its identity is recorded. Flash that is not the one used last may
 //!   be any age, so it starts empty: it has to have an incarnation above all that were seen.
+//! - Each opening begins a new incarnation on the flash. It is recorded before a disk is served,
+//!   so that a copy of the flash from an earlier life, put back later, starts empty.
 //! - Before the origin is written without the flash, the flash's incarnation is retired.
 //! - A record that is missing or damaged says nothing good about the flash: it starts empty.
 
@@ -50,11 +52,21 @@ impl Record {
         let least = if flash == self.flash {
             self.least
         } else if never_used {
-            self.least.max(incarnation)
+            // Whatever other flash comes back is not the one used last.
+            incarnation
         } else {
             self.least.max(incarnation).saturating_add(1)
         };
         Self { flash, least }
+    }
+
+    /// The record with which flash that has begun this incarnation may serve. Copies of it that
+    /// were made in earlier lives and are put back later are older than the origin.
+    pub(crate) fn in_use(self, incarnation: u64) -> Self {
+        Self {
+            flash: self.flash,
+            least: self.least.max(incarnation),
+        }
     }
 
     /// The record with which the origin may be written without the flash. `incarnation` is
@@ -158,6 +170,21 @@ mod tests {
         let later = RECORD.without_flash(3);
         file.store(later).unwrap();
         assert_eq!(file.load().unwrap(), Some(Record { flash: 7, least: 4 }));
+    }
+
+    #[test]
+    fn each_life_is_recorded_and_earlier_ones_are_not_believed() {
+        let living = RECORD.before_use(7, 3, false).in_use(4);
+        assert_eq!(living, Record { flash: 7, least: 4 });
+        let older_copy_put_back = living.before_use(7, 3, false);
+        assert!(older_copy_put_back.least > 3);
+    }
+
+    #[test]
+    fn new_flash_is_believed_and_the_one_before_it_no_more() {
+        let new = RECORD.before_use(8, 1, true);
+        assert_eq!(new, Record { flash: 8, least: 1 });
+        assert!(new.in_use(2).before_use(7, 9, false).least > 9);
     }
 
     #[test]

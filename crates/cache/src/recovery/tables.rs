@@ -103,9 +103,10 @@ impl Tables {
                 segment.trusted.fill(0);
             }
         }
-        if let Some(required) = required {
-            self.superblock.incarnation = self.superblock.incarnation.max(required);
-        }
+        // Each life has an incarnation of its own: a copy of this flash from an earlier life is
+        // then told apart by what the host has recorded.
+        let next = self.superblock.incarnation.saturating_add(1);
+        self.superblock.incarnation = next.max(required.unwrap_or(0));
         Replayed {
             superblock: self.superblock,
             disks: self.disks,
