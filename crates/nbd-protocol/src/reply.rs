@@ -117,3 +117,73 @@ pub fn block_status(into: &mut Vec<u8>, cookie: Cookie, extents: &[Extent]) {
         into.extend_from_slice(&extent.state.to_be_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COOKIE: Cookie = Cookie(0x0102_0304_0506_0708);
+
+    #[test]
+    fn simple_replies_are_pinned_byte_for_byte() {
+        let ok = [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(simple(COOKIE, Ok(())), ok);
+        let failed = [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(simple(COOKIE, Err(Errno::Io)), failed);
+    }
+
+    #[test]
+    fn chunks_are_pinned_byte_for_byte() {
+        let data = [
+            0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, // DONE, OFFSET_DATA
+            0, 0, 2, 8, 0, 0, 0, 0, 0, 0, 0x10, 0, // 8 + 512 bytes, from 4096
+        ];
+        assert_eq!(data_header(COOKIE, true, Bytes::kib(4), 512), data);
+        let zeroes = [
+            0x66, 0x8e, 0x33, 0xef, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8, // OFFSET_HOLE
+            0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 2, 0,
+        ];
+        assert_eq!(hole(COOKIE, false, Bytes::kib(4), 512), zeroes);
+        let nothing = [
+            0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0,
+        ];
+        assert_eq!(none(COOKIE), nothing);
+    }
+
+    #[test]
+    fn a_block_status_is_pinned_byte_for_byte() {
+        let mut chunk = Vec::new();
+        let extents = [
+            Extent {
+                length: 4096,
+                state: 0,
+            },
+            Extent {
+                length: 512,
+                state: wire::STATE_HOLE | wire::STATE_ZERO,
+            },
+        ];
+        block_status(&mut chunk, COOKIE, &extents);
+        let expected = [
+            0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 20, // header
+            0, 0, 0, 1, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 3,
+        ];
+        assert_eq!(chunk, expected);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        let mut chunk = Vec::new();
+        error(&mut chunk, COOKIE, Errno::Io, &"ü".repeat(200));
+        assert_eq!(chunk.len(), CHUNK_BYTES + 6 + limits::MESSAGE_BYTES_MAX);
+        let mut odd = Vec::new();
+        error(
+            &mut odd,
+            COOKIE,
+            Errno::Io,
+            &format!("x{}", "ü".repeat(200)),
+        );
+        assert_eq!(odd.len(), CHUNK_BYTES + 6 + limits::MESSAGE_BYTES_MAX - 1);
+        assert!(std::str::from_utf8(&odd[CHUNK_BYTES + 6..]).is_ok());
+    }
+}

@@ -145,45 +145,6 @@ impl Replies {
         self.pending.len()
     }
 
-    /// Data of a read that come next in the stream: whose, where they belong, how many. While
-    /// this is not `None` the caller may read that many bytes from the socket straight to
-    /// their place and report them with [`Replies::took`].
-    pub fn data_next(&self) -> Option<(Cookie, u32, u32)> {
-        match self.state {
-            State::Data {
-                cookie, at, left, ..
-            } => Some((cookie, at, left)),
-            State::Head | State::End(_) => None,
-        }
-    }
-
-    /// Says that `count` bytes of [`Replies::data_next`] were put in their place.
-    ///
-    /// # Panics
-    /// If no data, or fewer, come next.
-    pub fn took(&mut self, count: u32) {
-        let State::Data {
-            cookie,
-            at,
-            left,
-            done,
-        } = self.state
-        else {
-            panic!("bytes are taken only where data come next");
-        };
-        assert!(count <= left, "no more bytes are taken than come next");
-        self.state = match left - count {
-            0 if done => State::End(cookie),
-            0 => State::Head,
-            left => State::Data {
-                cookie,
-                at: at + count,
-                left,
-                done,
-            },
-        };
-    }
-
     /// Consumes bytes from the front of `input` up to the next event; `None` when `input` is
     /// used up.
     ///
@@ -197,7 +158,10 @@ impl Replies {
                     return self.end(cookie).map(Some);
                 }
                 State::Data {
-                    cookie, at, left, ..
+                    cookie,
+                    at,
+                    left,
+                    done,
                 } => {
                     let count = left.min(u32::try_from(input.len()).unwrap_or(u32::MAX));
                     if count == 0 {
@@ -205,7 +169,16 @@ impl Replies {
                     }
                     let (bytes, rest) = input.split_at(count as usize);
                     *input = rest;
-                    self.took(count);
+                    self.state = match left - count {
+                        0 if done => State::End(cookie),
+                        0 => State::Head,
+                        left => State::Data {
+                            cookie,
+                            at: at + count,
+                            left,
+                            done,
+                        },
+                    };
                     return Ok(Some(Event::Data { cookie, at, bytes }));
                 }
                 State::Head => {

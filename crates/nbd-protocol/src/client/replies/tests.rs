@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::reply;
+use proptest::prelude::*;
 
 const A: Cookie = Cookie(0x0102_0304_0506_0708);
 const B: Cookie = Cookie(9);
@@ -85,18 +86,6 @@ fn replies_may_come_a_byte_at_a_time() {
 }
 
 #[test]
-fn data_may_be_taken_straight_from_the_socket() {
-    let mut replies = asked(false, &[(A, read(0, 1 << 20))]);
-    let header = reply::simple(A, Ok(()));
-    assert_eq!(run(&mut replies, &[&header]).unwrap(), Outcome::default());
-    assert_eq!(replies.data_next(), Some((A, 0, 1 << 20)));
-    replies.took(1000);
-    assert_eq!(replies.data_next(), Some((A, 1000, (1 << 20) - 1000)));
-    replies.took((1 << 20) - 1000);
-    assert_eq!(run(&mut replies, &[&[]]).unwrap().done, [(A, Ok(()))]);
-}
-
-#[test]
 fn an_error_chunk_fails_the_request_when_it_ends() {
     let mut stream = Vec::new();
     reply::error(&mut stream, A, Errno::Io, "bad sector");
@@ -150,4 +139,92 @@ fn what_no_server_may_send_is_a_violation() {
     assert!(run(&mut asked(false, &one), &[&chunk]).is_err());
     let nothing = [(A, Expected::Nothing)];
     assert!(run(&mut asked(true, &nothing), &[&chunk]).is_err());
+}
+
+/// A reply to a read of [0, length), as a server may give it.
+#[derive(Clone, Debug)]
+enum Answer {
+    Whole,
+    /// Cut at these places, each run a hole or data, in an order that the numbers decide.
+    Chunks(Vec<(u32, bool, u8)>),
+    Fails,
+}
+
+fn answers() -> impl Strategy<Value = Vec<(u32, Answer)>> {
+    let answer = prop_oneof![
+        Just(Answer::Whole),
+        proptest::collection::vec((1..300_u32, any::<bool>(), any::<u8>()), 1..8)
+            .prop_map(Answer::Chunks),
+        Just(Answer::Fails),
+    ];
+    proptest::collection::vec((1..1000_u32, answer), 1..6)
+}
+
+/// The bytes of an answer, and what the client must make of it.
+fn answer(cookie: Cookie, length: u32, how: &Answer) -> (Vec<u8>, Vec<u8>, Result<(), Errno>) {
+    let byte = |at: u32| u8::try_from(at % 251).unwrap();
+    let mut stream = Vec::new();
+    match how {
+        Answer::Whole => {
+            let data: Vec<u8> = (0..length).map(byte).collect();
+            (data_chunk(cookie, true, 0, &data), data, Ok(()))
+        }
+        Answer::Fails => {
+            reply::error(&mut stream, cookie, Errno::Io, "bad sector");
+            (stream, Vec::new(), Err(Errno::Io))
+        }
+        Answer::Chunks(cuts) => {
+            let mut data = Vec::new();
+            let mut runs = Vec::new();
+            let mut at = 0;
+            for (n, (run, hole, order)) in cuts.iter().enumerate() {
+                let last = n + 1 == cuts.len();
+                let end = if last { length } else { (at + run).min(length) };
+                if at < end {
+                    let bytes = (at..end).map(|at| if *hole { 0 } else { byte(at) });
+                    data.extend(bytes);
+                    runs.push((*order, at, end, *hole));
+                }
+                at = end;
+            }
+            runs.sort_unstable();
+            for (n, (_, from, to, hole)) in runs.iter().enumerate() {
+                let done = n + 1 == runs.len();
+                if *hole {
+                    let start = Bytes::new(u64::from(*from));
+                    stream.extend(reply::hole(cookie, done, start, to - from));
+                } else {
+                    let bytes = &data[*from as usize..*to as usize];
+                    stream.extend(data_chunk(cookie, done, u64::from(*from), bytes));
+                }
+            }
+            (stream, data, Ok(()))
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_a_server_says_is_what_a_client_hears(answers in answers(), piece in 1..400_usize) {
+        let mut replies = Replies::new(true);
+        let mut stream = Vec::new();
+        let mut expected = Vec::new();
+        for (n, (length, how)) in answers.iter().enumerate() {
+            let cookie = Cookie(n as u64);
+            replies.expect(cookie, read(0, *length));
+            let (bytes, data, result) = answer(cookie, *length, how);
+            stream.extend(bytes);
+            expected.push((cookie, data, result));
+        }
+        let pieces: Vec<&[u8]> = stream.chunks(piece).collect();
+        let outcome = run(&mut replies, &pieces).unwrap();
+        for (cookie, data, result) in &expected {
+            prop_assert!(outcome.done.contains(&(*cookie, *result)));
+            let heard = outcome.data.iter().filter(|(whose, _, _)| whose == cookie);
+            let heard: Vec<u8> = heard.map(|(_, _, byte)| *byte).collect();
+            prop_assert_eq!(&heard, data);
+        }
+        prop_assert_eq!(outcome.done.len(), expected.len());
+        prop_assert_eq!(replies.in_flight(), 0);
+    }
 }
