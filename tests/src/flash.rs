@@ -59,27 +59,31 @@ impl Flash {
             .set_len(bytes)?)
     }
 
-    /// Overwrites `length` bytes at `offset` with what was never written there.
+    /// Overwrites `length` bytes at each of `offsets` with what was never written there.
     ///
     /// # Errors
     ///
     /// When the file system refuses.
-    pub fn rot(&self, offset: u64, length: usize) -> anyhow::Result<()> {
+    pub fn rot(&self, offsets: impl IntoIterator<Item = u64>, length: usize) -> anyhow::Result<()> {
         let file = File::options().write(true).open(&self.path)?;
-        file.write_all_at(&vec![0xa5; length], offset)?;
+        for offset in offsets {
+            file.write_all_at(&vec![0xa5; length], offset)?;
+        }
         Ok(file.sync_all()?)
     }
 
-    /// Flips one bit.
+    /// Flips one bit at each of `offsets`.
     ///
     /// # Errors
     ///
     /// When the file system refuses.
-    pub fn flip_bit(&self, offset: u64) -> anyhow::Result<()> {
+    pub fn flip_bits(&self, offsets: impl IntoIterator<Item = u64>) -> anyhow::Result<()> {
         let file = File::options().read(true).write(true).open(&self.path)?;
-        let mut byte = [0];
-        file.read_exact_at(&mut byte, offset)?;
-        file.write_all_at(&[byte[0] ^ 0x10], offset)?;
+        for offset in offsets {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, offset)?;
+            file.write_all_at(&[byte[0] ^ 0x10], offset)?;
+        }
         Ok(file.sync_all()?)
     }
 

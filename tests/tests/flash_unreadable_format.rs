@@ -31,17 +31,14 @@ fn is_refused_with_a_reason(break_it: impl Fn(&Flash) -> anyhow::Result<()>) {
 
 #[test]
 fn flash_that_was_never_formatted_is_refused() {
-    is_refused_with_a_reason(|flash| flash.rot(0, usize::try_from(flash.bytes()?)?));
+    is_refused_with_a_reason(|flash| flash.rot([0], usize::try_from(flash.bytes()?)?));
 }
 
 #[test]
 fn flash_with_torn_superblocks_is_refused() {
     // All superblock slots lie in the first MiB.
     is_refused_with_a_reason(|flash| {
-        for offset in (0..1 << 20).step_by(512) {
-            flash.flip_bit(offset + 100)?;
-        }
-        Ok(())
+        flash.flip_bits((0..1 << 20).step_by(512).map(|sector| sector + 100))
     });
 }
 

@@ -1,7 +1,7 @@
 //! NBD's cache command brings a range to flash: reading it afterwards asks the origin for nothing.
 
 use anyhow::ensure;
-use e2e::{LONG, Stack, StackSettings, nbdsh, scenario, wait_until};
+use e2e::{SHORT, Stack, StackSettings, nbdsh, scenario, wait_until};
 
 #[test]
 fn a_prefetched_range_is_read_without_the_origin() {
@@ -12,7 +12,7 @@ fn a_prefetched_range_is_read_without_the_origin() {
         // The answer does not promise that all of it is there yet.
         wait_until(
             "the prefetched range to be served without the origin",
-            LONG,
+            SHORT,
             || {
                 let before = stack.origin.requests()?.len();
                 nbdsh(Some(&uri), "h.pread(4 << 20, 8 << 20)")?;
