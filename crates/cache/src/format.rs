@@ -49,6 +49,14 @@ pub fn format(options: &FormatOptions) -> Result<Vec<(Bytes, Vec<u8>)>, FormatEr
     // The other slot first: a superblock of an earlier cache must not win over the new one.
     let [_, other] = flash_format::SUPERBLOCK_OFFSETS;
     let mut writes = vec![zeroes(superblock.offset()), zeroes(other)];
+    // On a file, pages that were never written cost the file system a transaction each when they
+    // first are, just where somebody waits for the write to be durable.
+    for page in 0..geometry.journal_pages() {
+        writes.push(zeroes(geometry.journal_page_offset(page)));
+    }
+    for page in 0..geometry.checkpoint_pages() {
+        writes.push(zeroes(geometry.checkpoint_page_offset(1, page)));
+    }
     for page in 0..geometry.checkpoint_pages() {
         let content = if let Some(slots) = CheckpointPage::disks_of(page) {
             CheckpointPage::Disks(vec![None; slots.len()])
