@@ -243,8 +243,11 @@ impl Flash {
     pub(crate) fn tick(&mut self, ports: &mut Ports) {
         self.tick_streams(ports);
         self.tick_resting(ports);
-        if let Some(due) = self.journal.due(self.config.write_delay) {
-            ports.wake_at(due.max(ports.now));
+        // What is due already is on its way, or goes when the commit in flight has ended.
+        if let Some(due) = self.journal.due(self.config.write_delay)
+            && due > ports.now
+        {
+            ports.wake_at(due);
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) const CHECKPOINT_STEP_PAGES: u64 = 64;
 pub(crate) const RESTING_SHARE: u64 = 256;
 /// But at least so many.
 pub(crate) const RESTING_MIN: usize = 1024;
+/// A rewritten block that cannot be trusted yet is looked at again no sooner than this.
+pub(crate) const REST_MORE_MIN: Duration = Duration::from_millis(1);
 
 /// Segments that only survivors of reclaim may take, so that reclaim can always finish.
 pub(crate) const SEGMENTS_RESERVED: usize = 2;

@@ -13,7 +13,7 @@
 
 use crate::durability::WriteCount;
 use crate::flash::Flash;
-use crate::limits::{RESTING_MIN, RESTING_SHARE};
+use crate::limits::{REST_MORE_MIN, RESTING_MIN, RESTING_SHARE};
 use crate::ports::Ports;
 use flash_format::Geometry;
 use std::collections::VecDeque;
@@ -102,7 +102,7 @@ impl Flash {
             return;
         };
         if !self.end_rest(ports, rest) {
-            let due = ports.now + self.config.write_delay;
+            let due = ports.now + self.config.write_delay.max(REST_MORE_MIN);
             ports.wake_at(due);
             self.resting.queue.push_back(Rest { due, ..rest });
         }
