@@ -50,7 +50,8 @@ impl Record {
     /// was `never_used` has nothing on it that could be wrong.
     pub(crate) fn before_use(self, flash: u128, incarnation: u64, never_used: bool) -> Self {
         let least = if flash == self.flash {
-            self.least
+            // An opening that was cut off may have begun an incarnation that was not recorded.
+            self.least.max(incarnation)
         } else if never_used {
             // Whatever other flash comes back is not the one used last.
             incarnation
@@ -70,11 +71,12 @@ impl Record {
     }
 
     /// The record with which the origin may be written without the flash. `incarnation` is
-    /// what the flash has, as far as is known.
+    /// what the flash has, as far as is known: an opening that was cut off, or that failed
+    /// half-way, may have begun one more than was recorded.
     pub(crate) fn without_flash(self, incarnation: u64) -> Self {
         Self {
             flash: self.flash,
-            least: self.least.max(incarnation).saturating_add(1),
+            least: self.least.max(incarnation).saturating_add(2),
         }
     }
 
@@ -169,7 +171,7 @@ mod tests {
         assert_eq!(file.load().unwrap(), Some(RECORD));
         let later = RECORD.without_flash(3);
         file.store(later).unwrap();
-        assert_eq!(file.load().unwrap(), Some(Record { flash: 7, least: 4 }));
+        assert_eq!(file.load().unwrap(), Some(later));
     }
 
     #[test]
@@ -203,7 +205,7 @@ mod tests {
     #[test]
     fn the_flash_used_last_is_believed_as_recorded() {
         assert_eq!(RECORD.before_use(7, 3, false), RECORD);
-        assert_eq!(RECORD.before_use(7, 9, false), RECORD);
+        assert_eq!(RECORD.before_use(7, 2, false), RECORD);
     }
 
     #[test]
@@ -221,6 +223,15 @@ mod tests {
         let new = Record { flash: 7, least: 1 }.before_use(8, 1, true);
         assert!(new.before_use(7, 1, false).least > 1);
         assert!(new.before_use(7, 6, false).least > 6);
+    }
+
+    #[test]
+    fn flash_whose_opening_was_cut_off_is_believed_once_and_not_after_it_was_away() {
+        // Incarnation 4 was begun on flash, and the host died before it was recorded.
+        assert_eq!(RECORD.before_use(7, 4, false).least, 4);
+        assert!(RECORD.without_flash(0).before_use(7, 4, false).least > 4);
+        let reopened = RECORD.before_use(7, 4, false);
+        assert!(reopened.without_flash(0).least > 5);
     }
 
     #[test]
