@@ -2,7 +2,19 @@
 //! by its checksum and fetched from the origin instead.
 
 use anyhow::ensure;
-use e2e::{Stack, StackSettings, scenario};
+use e2e::{OriginSettings, Stack, StackSettings, scenario};
+
+/// Hardly larger than the disk, so that most of it has something on it that can rot.
+const SETTINGS: StackSettings = StackSettings {
+    image_mib: 64,
+    flash_mib: 96,
+    write_policy: "through",
+    origin: OriginSettings {
+        delay: None,
+        failing_while: None,
+    },
+    cache_keys: "",
+};
 
 /// Changed places: one in each 64 KiB behind the first MiB.
 fn rot(stack: &Stack) -> anyhow::Result<()> {
@@ -13,7 +25,7 @@ fn rot(stack: &Stack) -> anyhow::Result<()> {
 #[test]
 fn rotten_blocks_are_fetched_from_the_origin() {
     scenario(&["nbdcopy", "nbdkit"], |lab| {
-        let mut stack = Stack::start(lab, &StackSettings::default())?;
+        let mut stack = Stack::start(lab, &SETTINGS)?;
         stack.read_disk(lab)?;
         rot(&stack)?;
         let before = stack.origin.requests()?.len();
@@ -30,7 +42,7 @@ fn rotten_blocks_are_fetched_from_the_origin() {
 #[test]
 fn rot_while_the_daemon_is_away_is_noticed_too() {
     scenario(&["nbdcopy", "nbdkit"], |lab| {
-        let mut stack = Stack::start(lab, &StackSettings::default())?;
+        let mut stack = Stack::start(lab, &SETTINGS)?;
         stack.read_disk(lab)?;
         stack.stop_hearth()?;
         rot(&stack)?;
