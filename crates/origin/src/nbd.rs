@@ -19,9 +19,11 @@
 //! A flush goes over one connection and vouches for the writes of all: more than one is opened
 //! only if the server promises exactly that (`NBD_FLAG_CAN_MULTI_CONN`).
 
+mod abilities;
 mod dial;
 mod limits;
 mod link;
+mod operation;
 mod unstable;
 mod work;
 
@@ -30,11 +32,12 @@ use block_io::{BufPool, IoError, OriginDone, OriginGeometry, OriginOp};
 use dial::{Connected, DialError};
 use link::Link;
 use nbd_protocol::{Terms, TransmissionFlags};
+use operation::Request;
 use ring::{Mailbox, Ring};
 use std::fmt;
 use std::thread;
 use units::{Bytes, Duration, Instant, SECTOR_BYTES};
-use work::{Request, Work};
+use work::Work;
 
 /// Connections that are through with their handshakes; it can move to its shard's thread.
 #[derive(Debug)]

@@ -8,7 +8,8 @@
 
 use super::dial::Connected;
 use super::limits;
-use super::work::{Piece, PieceKind, Request, Work};
+use super::operation::{Piece, PieceKind, Request};
+use super::work::Work;
 use block_io::{Buf, BufPool, IoError, OriginDone, Slice};
 use nbd_protocol::client::{Event, Expected, Replies};
 use nbd_protocol::{CommandFlags, Cookie, RequestHeader, wire};

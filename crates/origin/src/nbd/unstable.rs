@@ -16,7 +16,7 @@
 //! that was acknowledged later.
 
 use super::limits;
-use block_io::Slice;
+use block_io::{BufPool, PAGE_BYTES, Slice};
 use std::collections::BTreeMap;
 
 /// What a change did to its range.
@@ -60,6 +60,24 @@ impl Change {
                 Self::Write(data.slice(index(skip)..index(skip + length)))
             }
             other => other.clone(),
+        }
+    }
+
+    /// Data of its `length` bytes from `at`, if it has data.
+    pub(super) fn payload(&self, at: u64, length: u32) -> Option<Slice> {
+        match self.part(at, u64::from(length)) {
+            Self::Write(data) => Some(data),
+            Self::Zeroes { .. } | Self::Discard => None,
+        }
+    }
+
+    /// The same without keeping a large buffer for a small part of it.
+    pub(super) fn compact(self, pool: &BufPool) -> Self {
+        match self {
+            Self::Write(data) if data.pinned_bytes() > 2 * data.len().max(PAGE_BYTES) => {
+                Self::Write(pool.copy_of(&data))
+            }
+            other => other,
         }
     }
 }
@@ -147,7 +165,6 @@ impl Unstable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use block_io::BufPool;
     use units::Prng;
 
     /// What would be repeated, byte by byte.

@@ -19,86 +19,21 @@
 //! slow. Therefore a connection is given up only when its stream has ended, never because of
 //! a slow answer, and all connections are drained before new ones are made: a server's end of
 //! stream comes after its last write. A far side that is cut off by the network and lives on
-//! is beyond what NBD can fence; the book says so.
+//! is beyond what NBD can fence (decision 0008).
 //!
 //! # Ghosts
 //! A change that ran out of time may still happen. Its range is a ghost until the server
-//! answers or the stream ends, and no newer change of that range is sent before.
+//! answers or the stream ends. Until then no newer change of that range is sent, which it
+//! could undo, and no read, whose bytes it could make stale behind the cache's back.
 
+use super::abilities::{Abilities, Payload};
 use super::limits;
+use super::operation::{Op, OpId, Owner, Piece, PieceKind, Request, Verb};
 use super::unstable::{Change, Unstable};
-use block_io::{Buf, BufPool, IoError, OriginDone, OriginOp, OriginVerb, Slice, Token};
-use nbd_protocol::{CommandFlags, Terms, TransmissionFlags, wire};
+use block_io::{BufPool, IoError, OriginDone, OriginOp, Slice};
+use nbd_protocol::{CommandFlags, Terms, wire};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Duration, Instant};
-
-/// Names an operation for as long as the origin is open; ascending in the order of submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct OpId(u64);
-
-/// A part of an operation that is one request on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) op: OpId,
-    /// Where in the operation, in bytes.
-    pub(super) at: u64,
-    /// How much; nothing for a flush.
-    pub(super) length: u32,
-    pub(super) kind: PieceKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PieceKind {
-    Read,
-    Change,
-    /// With the mark of [`Unstable::flush_sent`].
-    Flush(u64),
-}
-
-/// A request that is to be sent.
-#[derive(Debug)]
-pub(super) struct Request {
-    pub(super) piece: Piece,
-    pub(super) command: u16,
-    pub(super) flags: CommandFlags,
-    pub(super) offset: u64,
-    pub(super) payload: Option<Slice>,
-}
-
-/// Whom an operation belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    Core(Token),
-    /// Repeats a change that the server may have forgotten.
-    Repeat,
-    /// A flush of our own, to bound what a reconnect repeats.
-    Checkpoint,
-}
-
-#[derive(Debug)]
-enum Verb {
-    Read(Buf),
-    Change { change: Change, fua: bool },
-    Flush,
-}
-
-#[derive(Debug)]
-struct Op {
-    owner: Owner,
-    verb: Verb,
-    offset: u64,
-    length: u64,
-    /// Bytes of it that have become pieces.
-    issued: u64,
-    /// Pieces in flight.
-    flying: u32,
-    /// All pieces are done and the flush that stands for `FUA` is due or under way.
-    syncing: bool,
-    flush_issued: bool,
-    failed: Option<IoError>,
-    /// None for our own.
-    deadline: Option<Instant>,
-}
 
 /// A change that was given up and may still happen.
 #[derive(Debug)]
@@ -106,40 +41,6 @@ struct Ghost {
     offset: u64,
     end: u64,
     flying: u32,
-}
-
-/// What the server can do, as far as it decides what to send.
-#[derive(Clone, Copy, Debug)]
-struct Abilities {
-    flags: TransmissionFlags,
-    /// Largest payload, a multiple of the server's smallest block.
-    piece_bytes: u32,
-    /// Largest range without payload, likewise.
-    range_bytes: u32,
-}
-
-impl Abilities {
-    fn of(terms: &Terms) -> Self {
-        let unit = terms.export.blocks.minimum;
-        let whole = |bytes: u32| bytes - bytes % unit;
-        Self {
-            flags: terms.export.flags,
-            piece_bytes: whole(terms.export.blocks.maximum.min(limits::PIECE_BYTES_MAX)),
-            range_bytes: whole(limits::RANGE_BYTES_MAX),
-        }
-    }
-
-    const fn flush(&self) -> bool {
-        self.flags.has(TransmissionFlags::SEND_FLUSH)
-    }
-
-    const fn fua(&self) -> bool {
-        self.flags.has(TransmissionFlags::SEND_FUA)
-    }
-
-    const fn trim(&self) -> bool {
-        self.flags.has(TransmissionFlags::SEND_TRIM)
-    }
 }
 
 /// Everything that was asked and is not answered.
@@ -185,33 +86,8 @@ impl Work {
     /// Takes an operation that fits the geometry.
     pub(super) fn submit(&mut self, op: OriginOp, now: Instant, done: &mut Vec<OriginDone>) {
         let token = op.token;
-        let (offset, length, verb) = match op.verb {
-            OriginVerb::Read {
-                offset,
-                length,
-                buf,
-            } => (offset.get(), length.get(), Verb::Read(buf)),
-            OriginVerb::Write { offset, data, fua } => {
-                let length = data.len() as u64;
-                let change = Change::Write(data);
-                (offset.get(), length, Verb::Change { change, fua })
-            }
-            OriginVerb::WriteZeroes {
-                offset,
-                length,
-                may_unmap,
-                fua,
-            } => {
-                let change = Change::Zeroes { may_unmap };
-                (offset.get(), length.get(), Verb::Change { change, fua })
-            }
-            OriginVerb::Discard { offset, length } => {
-                let (change, fua) = (Change::Discard, false);
-                (offset.get(), length.get(), Verb::Change { change, fua })
-            }
-            OriginVerb::Flush => (0, 0, Verb::Flush),
-        };
-        if self.able.has_nothing_for(&verb) {
+        let (offset, length, verb) = Verb::of(op.verb);
+        if verb.is_moot(&self.able) {
             done.push(OriginDone {
                 token,
                 buf: None,
@@ -297,30 +173,25 @@ impl Work {
         if op.failed.is_some() || op.flying >= limits::PIECES_PER_OPERATION_MAX {
             return None;
         }
+        if self.is_haunted(op.offset, op.offset + op.length) {
+            return None;
+        }
         let offset = op.offset + op.issued;
         let left = op.length - op.issued;
-        let (kind, command, flags, most, written) = match &op.verb {
+        let (kind, way) = match &op.verb {
             Verb::Flush => return None,
-            Verb::Read(_) => (
-                PieceKind::Read,
-                wire::command::READ,
-                CommandFlags::NONE,
-                self.able.piece_bytes,
-                None,
-            ),
+            Verb::Read(_) => (PieceKind::Read, self.able.read()),
             Verb::Change { change, fua } => {
-                let held = op.owner != Owner::Repeat && self.unstable.is_full();
-                if held || self.is_haunted(op.offset, op.offset + op.length) {
+                if op.owner != Owner::Repeat && self.unstable.is_full() {
                     return None;
                 }
-                let (command, flags, most, written) = self.able.change(change, *fua);
-                (PieceKind::Change, command, flags, most, written)
+                (PieceKind::Change, self.able.change(change, *fua))
             }
         };
-        let length = u32::try_from(left).unwrap_or(u32::MAX).min(most);
-        let payload = match (written, &op.verb) {
-            (Some(Payload::Own), Verb::Change { change, .. }) => change.payload(op.issued, length),
-            (Some(Payload::Zeroes), _) => Some(self.zeroes(length)),
+        let length = u32::try_from(left).unwrap_or(u32::MAX).min(way.bytes_max);
+        let payload = match (way.payload, &op.verb) {
+            (Payload::Own, Verb::Change { change, .. }) => change.payload(op.issued, length),
+            (Payload::Zeroes, _) => Some(self.zeroes(length)),
             _ => None,
         };
         let op = self.ops.get_mut(&id)?;
@@ -334,8 +205,8 @@ impl Work {
         op.flying += 1;
         Some(Request {
             piece,
-            command,
-            flags,
+            command: way.command,
+            flags: way.flags,
             offset,
             payload,
         })
@@ -568,10 +439,7 @@ impl Work {
             .collect();
         self.waiting.clear();
         let able = self.able;
-        let moot = self
-            .ops
-            .iter()
-            .filter(|(_, op)| able.has_nothing_for(&op.verb));
+        let moot = self.ops.iter().filter(|(_, op)| op.verb.is_moot(&able));
         let moot: Vec<OpId> = moot.map(|(id, _)| *id).collect();
         for id in moot {
             self.finish(id, done);
@@ -584,66 +452,6 @@ impl Work {
             self.waiting.push_back(id);
         }
         self.waiting.extend(core);
-    }
-}
-
-enum Payload {
-    Own,
-    Zeroes,
-}
-
-impl Abilities {
-    /// Whether an operation succeeds by doing nothing. A server without flush has nothing
-    /// volatile, or no word for it; and a discard is a hint.
-    fn has_nothing_for(&self, verb: &Verb) -> bool {
-        match verb {
-            Verb::Flush => !self.flush(),
-            Verb::Change { change, .. } => matches!(change, Change::Discard) && !self.trim(),
-            Verb::Read(_) => false,
-        }
-    }
-
-    /// How a change is sent: command, flags, most bytes at a time, and what follows.
-    fn change(&self, change: &Change, fua: bool) -> (u16, CommandFlags, u32, Option<Payload>) {
-        let flags = CommandFlags::NONE.with_if(fua && self.fua(), CommandFlags::FUA);
-        match change {
-            Change::Write(_) => {
-                let write = wire::command::WRITE;
-                (write, flags, self.piece_bytes, Some(Payload::Own))
-            }
-            Change::Discard => (wire::command::TRIM, flags, self.range_bytes, None),
-            Change::Zeroes { may_unmap }
-                if self.flags.has(TransmissionFlags::SEND_WRITE_ZEROES) =>
-            {
-                let flags = flags.with_if(!may_unmap, CommandFlags::NO_HOLE);
-                (wire::command::WRITE_ZEROES, flags, self.range_bytes, None)
-            }
-            Change::Zeroes { .. } => {
-                let most = self.piece_bytes.min(limits::ZERO_BYTES);
-                let write = wire::command::WRITE;
-                (write, flags, most, Some(Payload::Zeroes))
-            }
-        }
-    }
-}
-
-impl Change {
-    fn payload(&self, at: u64, length: u32) -> Option<Slice> {
-        let Self::Write(data) = self else {
-            return None;
-        };
-        let start = usize::try_from(at).ok()?;
-        Some(data.slice(start..start + length as usize))
-    }
-
-    /// The same without keeping a large buffer for a small part of it.
-    fn compact(self, pool: &BufPool) -> Self {
-        match self {
-            Self::Write(data) if data.pinned_bytes() > 2 * data.len().max(block_io::PAGE_BYTES) => {
-                Self::Write(pool.copy_of(&data))
-            }
-            other => other,
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is sent when, without a server.
 
 use super::*;
-use block_io::OriginVerb;
-use nbd_protocol::{BlockSizes, Export};
+use block_io::{OriginVerb, Token};
+use nbd_protocol::{BlockSizes, Export, TransmissionFlags};
 use units::{Bytes, DiskSlot};
 
 const TIME: Duration = Duration::from_secs(10);
@@ -64,6 +64,15 @@ impl Bench {
         let data = self.pool.copy_of(&vec![7; length]);
         let offset = Bytes::new(offset);
         self.submit(token, OriginVerb::Write { offset, data, fua });
+    }
+
+    /// A read of 4 KiB.
+    fn read(&self, offset: u64) -> OriginVerb {
+        OriginVerb::Read {
+            offset: Bytes::new(offset),
+            length: Bytes::kib(4),
+            buf: self.pool.take(4096),
+        }
     }
 
     /// Answers the oldest request; what was it?
@@ -226,7 +235,7 @@ fn a_failed_flush_is_told_and_its_changes_are_repeated() {
 }
 
 #[test]
-fn a_late_write_keeps_newer_ones_of_its_range_waiting() {
+fn a_late_write_keeps_what_follows_in_its_range_waiting() {
     let mut bench = Bench::new(able());
     bench.write(1, 0, 4096, false);
     bench.now = START + TIME;
@@ -234,22 +243,19 @@ fn a_late_write_keeps_newer_ones_of_its_range_waiting() {
     bench.work.expire(bench.now, IoError::TimedOut, &mut done);
     assert_eq!(done[0].result, Err(IoError::TimedOut));
     bench.write(2, 2048, 4096, false);
-    bench.write(3, 4096, 4096, false);
-    assert_eq!(bench.sent(), [(WRITE, 0), (WRITE, 4096)]);
+    bench.write(3, 8192, 4096, false);
+    let read = bench.read(512);
+    bench.submit(4, read);
+    assert_eq!(bench.sent(), [(WRITE, 0), (WRITE, 8192)]);
     bench.answer(Ok(()));
-    assert_eq!(bench.sent(), [(WRITE, 4096), (WRITE, 2048)]);
+    assert_eq!(bench.sent(), [(WRITE, 8192), (WRITE, 2048), (READ, 512)]);
     assert!(bench.results().is_empty());
 }
 
 #[test]
 fn a_read_that_ran_out_of_time_gives_its_buffer_back_and_ignores_its_answer() {
     let mut bench = Bench::new(able());
-    let verb = |bench: &Bench| OriginVerb::Read {
-        offset: Bytes::ZERO,
-        length: Bytes::kib(4),
-        buf: bench.pool.take(4096),
-    };
-    let read = verb(&bench);
+    let read = bench.read(0);
     bench.submit(1, read);
     assert_eq!(bench.work.next_deadline(), Some(START + TIME));
     bench.now = START + TIME;
