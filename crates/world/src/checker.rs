@@ -1,0 +1,416 @@
+//! What guests may see: the history of every sector, and the verdict on every read.
+//!
+//! Each write puts a value of its own into its sectors, so a sector's content names the write
+//! that it came from. For each sector the checker keeps the values that a read may still return.
+//! A value is *dead* from the moment when no later read may return it:
+//!
+//! - a write was acknowledged that was issued after this value's write was answered, or
+//! - a read that began after this value's write was answered has returned another value.
+//!
+//! A read that began when its value was dead already is a violation of I1. A value that is not
+//! in the sector's history at all is one of I4.
+//!
+//! A write that failed, a discard, and what was in flight at a crash may have happened or not:
+//! their values can be read, but their answers kill nothing.
+//!
+//! Where the origin itself loses power, values that were dead come back to life unless a write
+//! that is durable (flushed or FUA) kills them: I2.
+//!
+//! Order is by event numbers, not by the clock: events at one instant have an order too.
+
+use crate::violation::Violation;
+use units::{Bytes, SECTOR_BYTES};
+
+/// Bytes in a sector, for slicing.
+pub const SECTOR: usize = SECTOR_BYTES as usize;
+
+/// A value: 0 for zeroes, else a number that one write alone has.
+pub type Tag = u64;
+
+/// Number of an event in the order of all events that guests can see.
+pub type Moment = u64;
+
+const WORDS: usize = SECTOR / 8;
+
+/// Fills a sector with a value.
+pub fn fill_sector(sector: &mut [u8], tag: Tag) {
+    for (i, word) in sector.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&word_of(tag, i).to_le_bytes());
+    }
+}
+
+fn word_of(tag: Tag, i: usize) -> u64 {
+    // Every word differs from its neighbours, so that a shifted or mixed sector shows.
+    tag.wrapping_mul(2 * i as u64 + 1)
+}
+
+/// The value in a sector; none if it is torn or no value at all.
+pub fn tag_of(sector: &[u8]) -> Option<Tag> {
+    let mut words = sector
+        .chunks_exact(8)
+        .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+    let tag = words.next()?;
+    let whole = words.zip(1..WORDS).all(|(word, i)| word == word_of(tag, i));
+    whole.then_some(tag)
+}
+
+#[derive(Clone, Debug)]
+struct Value {
+    tag: Tag,
+    issued: Moment,
+    /// When its write was answered, or its fate was sealed by a crash.
+    answered: Option<Moment>,
+    /// Acknowledged as done; false for writes that may have happened.
+    certain: bool,
+    /// Survives a power cut of the origin.
+    durable: bool,
+    dead: Option<Moment>,
+}
+
+impl Value {
+    fn answered_by(&self, moment: Moment) -> bool {
+        self.answered.is_some_and(|answered| answered <= moment)
+    }
+}
+
+/// The history of one disk.
+#[derive(Debug)]
+pub struct History {
+    sectors: Vec<Vec<Value>>,
+}
+
+/// Values of one sector that are kept although they are dead: what a power cut of the origin
+/// may bring back, and what a message can name.
+const DEAD_KEPT: usize = 24;
+
+impl History {
+    /// The history of a disk of that many sectors, all of them zero.
+    pub fn new(sectors: usize) -> Self {
+        let zero = Value {
+            tag: 0,
+            issued: 0,
+            answered: Some(0),
+            certain: true,
+            durable: true,
+            dead: None,
+        };
+        Self {
+            sectors: vec![vec![zero]; sectors],
+        }
+    }
+
+    fn range(&mut self, offset: Bytes, length: Bytes) -> &mut [Vec<Value>] {
+        let first = (offset.get() / SECTOR_BYTES) as usize;
+        let count = (length.get() / SECTOR_BYTES) as usize;
+        &mut self.sectors[first..first + count]
+    }
+
+    /// A write of values `tag, tag + 1, ...` (or of zeroes for 0) is on its way.
+    pub fn write_issued(&mut self, offset: Bytes, length: Bytes, tag: Tag, now: Moment) {
+        for (i, sector) in (0..).zip(self.range(offset, length)) {
+            sector.push(Value {
+                tag: if tag == 0 { 0 } else { tag + i },
+                issued: now,
+                answered: None,
+                certain: false,
+                durable: false,
+                dead: None,
+            });
+        }
+    }
+
+    /// The write that was issued at `issued` has been answered. `certain` if it surely happened
+    /// as a whole; `durable` if it surely survives.
+    pub fn write_answered(
+        &mut self,
+        offset: Bytes,
+        length: Bytes,
+        issued: Moment,
+        certain: bool,
+        durable: bool,
+        now: Moment,
+    ) {
+        for sector in self.range(offset, length) {
+            for value in sector.iter_mut() {
+                if value.issued == issued {
+                    value.answered = Some(now);
+                    value.certain = certain;
+                    value.durable = certain && durable;
+                } else if certain && value.answered_by(issued) {
+                    value.dead.get_or_insert(now);
+                }
+            }
+            let dead = sector.iter().filter(|value| value.dead.is_some()).count();
+            if dead > DEAD_KEPT {
+                let oldest = sector.iter().position(|value| value.dead.is_some());
+                sector.remove(oldest.expect("there are dead ones"));
+            }
+        }
+    }
+
+    /// A flush that was issued at `issued` has been acknowledged: what was acknowledged before
+    /// it is durable.
+    pub fn flushed(&mut self, issued: Moment) {
+        for value in self.sectors.iter_mut().flatten() {
+            value.durable |= value.certain && value.answered_by(issued);
+        }
+    }
+
+    /// A read that began at `began` has returned these bytes.
+    ///
+    /// # Errors
+    /// I1 or I4 if it must not have.
+    pub fn read(
+        &mut self,
+        offset: Bytes,
+        bytes: &[u8],
+        began: Moment,
+        now: Moment,
+    ) -> Result<(), Violation> {
+        let length = Bytes::new(bytes.len() as u64);
+        let first = offset.get() / SECTOR_BYTES;
+        for ((number, sector), content) in (first..)
+            .zip(self.range(offset, length))
+            .zip(bytes.chunks_exact(SECTOR))
+        {
+            let Some(tag) = tag_of(content) else {
+                return Err(Violation::new(
+                    "I2",
+                    format!("sector {number} is torn or holds no value that was ever written"),
+                ));
+            };
+            check_sector(sector, tag, began, now).map_err(|(invariant, why)| {
+                Violation::new(
+                    invariant,
+                    format!(
+                        "sector {number} (block {}) read as {tag} since event {began}: {why}; its history: {}",
+                        number / 8,
+                        describe(sector)
+                    ),
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The host has crashed: what was in flight may have happened or not.
+    pub fn crashed(&mut self, now: Moment) {
+        for value in self.sectors.iter_mut().flatten() {
+            value.answered.get_or_insert(now);
+        }
+    }
+
+    /// The origin has lost power: only what is durable is sure to be there. Values that were dead
+    /// may be back unless a durable write killed them.
+    pub fn origin_lost_power(&mut self) {
+        for sector in &mut self.sectors {
+            let floor: Vec<(Moment, Moment)> = sector
+                .iter()
+                .filter(|value| value.durable)
+                .map(|value| (value.issued, value.answered.unwrap_or(value.issued)))
+                .collect();
+            for value in sector.iter_mut() {
+                // The moment is in the past of any read.
+                let killer = floor
+                    .iter()
+                    .find(|(issued, _)| value.answered_by(*issued) && value.issued != *issued);
+                value.dead = killer.map(|(_, answered)| *answered);
+                // It may be gone: a later flush does not make it durable.
+                value.certain &= value.durable;
+            }
+        }
+    }
+
+    /// After a crash: this is what the origin holds now, and nothing is in flight to it. With
+    /// `durable` it is so for good.
+    ///
+    /// # Errors
+    /// I2 if the origin must not hold it: something that was acknowledged is not there.
+    pub fn origin_holds(
+        &mut self,
+        bytes: &[u8],
+        durable: bool,
+        now: Moment,
+    ) -> Result<(), Violation> {
+        self.read(Bytes::ZERO, bytes, now, now)
+            .map_err(|violation| {
+                Violation::new("I2", format!("at the origin, {}", violation.what))
+            })?;
+        if durable {
+            for (sector, content) in self.sectors.iter_mut().zip(bytes.chunks_exact(SECTOR)) {
+                let tag = tag_of(content).expect("it was just read");
+                sector.retain(|value| value.dead.is_some() && value.tag != tag);
+                sector.push(Value {
+                    tag,
+                    issued: now,
+                    answered: Some(now),
+                    certain: true,
+                    durable: true,
+                    dead: None,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Somebody else has written the origin while nobody was attached: the only value now.
+    pub fn replaced(&mut self, sector: usize, tag: Tag, now: Moment) {
+        let values = &mut self.sectors[sector];
+        for value in values.iter_mut() {
+            value.dead.get_or_insert(now);
+        }
+        values.push(Value {
+            tag,
+            issued: now,
+            answered: Some(now),
+            certain: true,
+            durable: true,
+            dead: None,
+        });
+    }
+}
+
+fn check_sector(
+    sector: &mut [Value],
+    tag: Tag,
+    began: Moment,
+    now: Moment,
+) -> Result<(), (&'static str, String)> {
+    let legal = |value: &Value| value.tag == tag && value.dead.is_none_or(|dead| dead > began);
+    // Zeroes have no write of their own: any of the candidates may be the one that was read.
+    let Some(oldest) = sector
+        .iter()
+        .filter(|value| legal(value))
+        .map(|value| value.issued)
+        .min()
+    else {
+        return match sector.iter().find(|value| value.tag == tag) {
+            Some(value) => Err((
+                "I1",
+                format!(
+                    "a value that was overwritten at event {}",
+                    value.dead.unwrap_or(0)
+                ),
+            )),
+            None => Err(("I4", "a value that was never written there".to_owned())),
+        };
+    };
+    let point = began.max(oldest);
+    for value in sector.iter_mut() {
+        if value.tag != tag && value.answered_by(point) {
+            value.dead.get_or_insert(now);
+        }
+    }
+    Ok(())
+}
+
+fn describe(sector: &[Value]) -> String {
+    let recent = sector.iter().rev().take(6).map(|value| {
+        let answered = value.answered.map_or("..".to_owned(), |m| m.to_string());
+        let sure = if value.certain { "" } else { "?" };
+        let dead = value.dead.map_or(String::new(), |m| format!(" dead@{m}"));
+        format!(
+            "{}{sure} [{}-{answered}]{}{dead}",
+            value.tag,
+            value.issued,
+            if value.durable { " durable" } else { "" }
+        )
+    });
+    recent.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Bytes = Bytes::new(SECTOR_BYTES);
+
+    fn sector(tag: Tag) -> Vec<u8> {
+        let mut bytes = vec![0; SECTOR];
+        fill_sector(&mut bytes, tag);
+        bytes
+    }
+
+    fn read(
+        history: &mut History,
+        tag: Tag,
+        began: Moment,
+        now: Moment,
+    ) -> Result<(), &'static str> {
+        history
+            .read(Bytes::ZERO, &sector(tag), began, now)
+            .map_err(|violation| violation.invariant)
+    }
+
+    #[test]
+    fn a_sector_names_its_write_and_a_torn_one_does_not() {
+        assert_eq!(tag_of(&sector(77)), Some(77));
+        assert_eq!(tag_of(&sector(0)), Some(0));
+        let mut torn = sector(77);
+        torn[256..].copy_from_slice(&sector(78)[256..]);
+        assert_eq!(tag_of(&torn), None);
+    }
+
+    #[test]
+    fn an_overwritten_value_is_stale_once_the_new_one_is_acknowledged() {
+        let mut history = History::new(1);
+        history.write_issued(Bytes::ZERO, ONE, 5, 1);
+        assert_eq!(read(&mut history, 0, 2, 3), Ok(()));
+        history.write_answered(Bytes::ZERO, ONE, 1, true, false, 4);
+        assert_eq!(
+            read(&mut history, 0, 3, 5),
+            Ok(()),
+            "it began before the answer"
+        );
+        assert_eq!(read(&mut history, 0, 5, 6), Err("I1"));
+        assert_eq!(read(&mut history, 5, 5, 6), Ok(()));
+        assert_eq!(read(&mut history, 9, 5, 6), Err("I4"));
+    }
+
+    #[test]
+    fn reads_do_not_go_back_to_what_an_earlier_read_has_left() {
+        let mut history = History::new(1);
+        history.write_issued(Bytes::ZERO, ONE, 5, 1);
+        assert_eq!(read(&mut history, 5, 2, 3), Ok(()));
+        assert_eq!(read(&mut history, 0, 4, 5), Err("I1"));
+    }
+
+    #[test]
+    fn of_two_concurrent_writes_either_wins_but_only_one() {
+        let mut history = History::new(1);
+        history.write_issued(Bytes::ZERO, ONE, 5, 1);
+        history.write_issued(Bytes::ZERO, ONE, 6, 2);
+        history.write_answered(Bytes::ZERO, ONE, 2, true, false, 3);
+        history.write_answered(Bytes::ZERO, ONE, 1, true, false, 4);
+        assert_eq!(read(&mut history, 6, 5, 6), Ok(()));
+        assert_eq!(read(&mut history, 5, 7, 8), Err("I1"));
+    }
+
+    #[test]
+    fn a_failed_write_may_show_and_then_stays() {
+        let mut history = History::new(1);
+        history.write_issued(Bytes::ZERO, ONE, 5, 1);
+        history.write_answered(Bytes::ZERO, ONE, 1, false, false, 2);
+        assert_eq!(read(&mut history, 0, 3, 4), Ok(()));
+        assert_eq!(
+            read(&mut history, 5, 5, 6),
+            Err("I1"),
+            "it was seen not to have happened"
+        );
+    }
+
+    #[test]
+    fn a_power_cut_of_the_origin_takes_what_was_not_flushed_and_no_more() {
+        let mut history = History::new(1);
+        for (tag, at) in [(5, 1), (6, 3)] {
+            history.write_issued(Bytes::ZERO, ONE, tag, at);
+            history.write_answered(Bytes::ZERO, ONE, at, true, false, at + 1);
+        }
+        history.flushed(2);
+        history.crashed(10);
+        history.origin_lost_power();
+        assert_eq!(read(&mut history, 0, 11, 12), Err("I1"), "5 was flushed");
+        assert_eq!(read(&mut history, 5, 11, 12), Ok(()));
+        assert_eq!(read(&mut history, 6, 13, 14), Err("I1"));
+    }
+}

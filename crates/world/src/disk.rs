@@ -1,0 +1,104 @@
+//! A disk of the world: its origin, its history, and where it stands with the cache.
+
+use crate::checker::{History, SECTOR, Tag, fill_sector};
+use crate::settings::DiskSettings;
+use crate::storage::{Latency, Storage};
+use cache::{ControlId, WritePolicy};
+use units::{Bytes, DiskId, DiskSlot, Prng, SECTOR_BYTES};
+
+/// Where a disk stands with the cache of this life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Not attached.
+    Away,
+    /// The command is under way.
+    Attaching(ControlId),
+    /// Served under this slot.
+    Served(DiskSlot),
+    /// The command is under way.
+    Detaching(ControlId, DiskSlot),
+}
+
+/// A disk.
+pub struct Disk {
+    /// Its identity.
+    pub id: DiskId,
+    /// What the seed says about it.
+    pub settings: DiskSettings,
+    /// Its origin.
+    pub origin: Storage,
+    /// What its sectors have held.
+    pub history: History,
+    /// Where it stands.
+    pub standing: Standing,
+    /// What its writes do.
+    pub policy: WritePolicy,
+    /// Changes with every write to the origin.
+    pub version: u128,
+    /// It was detached cleanly with a fingerprint, so a stranger's writes will be noticed.
+    pub may_be_written_by_strangers: bool,
+}
+
+impl Disk {
+    /// A disk whose sectors hold the values from `first_tag` on.
+    pub fn new(
+        number: u64,
+        first_tag: Tag,
+        settings: DiskSettings,
+        latency: Latency,
+        dice: &mut Prng,
+    ) -> Self {
+        let size = Bytes::new(settings.sectors * SECTOR_BYTES);
+        let sectors = usize::try_from(settings.sectors).expect("disks are small");
+        let mut disk = Self {
+            id: DiskId::from_u128(0xd15c_0000 + u128::from(number)),
+            settings,
+            origin: Storage::new(size, Bytes::new(SECTOR_BYTES), size, latency, dice),
+            history: History::new(sectors),
+            standing: Standing::Away,
+            policy: WritePolicy::Through,
+            version: 1,
+            may_be_written_by_strangers: false,
+        };
+        for sector in 0..settings.sectors {
+            disk.replace_sector(sector, first_tag + sector, 0);
+        }
+        disk
+    }
+
+    /// Its size.
+    pub fn size(&self) -> Bytes {
+        Bytes::new(self.settings.sectors * SECTOR_BYTES)
+    }
+
+    /// The slot under which requests reach it.
+    pub fn served_as(&self) -> Option<DiskSlot> {
+        match self.standing {
+            Standing::Served(slot) => Some(slot),
+            Standing::Away | Standing::Attaching(_) | Standing::Detaching(..) => None,
+        }
+    }
+
+    /// The slot under which the cache's operations come.
+    pub fn slot(&self) -> Option<DiskSlot> {
+        match self.standing {
+            Standing::Served(slot) | Standing::Detaching(_, slot) => Some(slot),
+            Standing::Away | Standing::Attaching(_) => None,
+        }
+    }
+
+    /// What tells whether somebody else wrote it.
+    pub fn fingerprint(&self) -> Option<u128> {
+        self.settings.fingerprint.then_some(self.version)
+    }
+
+    /// Somebody writes a sector directly at the origin, durably.
+    pub fn replace_sector(&mut self, sector: u64, tag: Tag, now: u64) {
+        let mut bytes = [0; SECTOR];
+        fill_sector(&mut bytes, tag);
+        self.origin.poke(Bytes::new(sector * SECTOR_BYTES), &bytes);
+        let number = usize::try_from(sector).expect("disks are small");
+        self.history.replaced(number, tag, now);
+        self.version += 1;
+    }
+}

@@ -1,0 +1,250 @@
+//! The host's process: the cache or its recovery, its state directory, and what it does with
+//! effects.
+
+use crate::disk::Standing;
+use crate::storage::Storage;
+use crate::violation::Violation;
+use crate::world::World;
+use block_io::{OriginOp, OriginVerb, Token};
+use cache::{Cache, ControlOutcome, Effect, Recovery};
+use units::{Duration, Instant};
+
+/// What runs.
+#[derive(Default)]
+pub enum Software {
+    /// Nothing.
+    #[default]
+    Down,
+    /// The cache is being opened.
+    Recovery(Box<Recovery>),
+    /// The cache serves.
+    Cache(Box<Cache>),
+}
+
+/// A retirement that is being recorded.
+#[derive(Clone, Copy)]
+struct Retiring {
+    token: Token,
+    incarnation: u64,
+    until: Instant,
+    recorded: bool,
+}
+
+/// The host.
+#[derive(Default)]
+pub struct Host {
+    /// What runs on it.
+    pub software: Software,
+    /// State directory: the least incarnation that may be trusted.
+    pub required: Option<u64>,
+    /// State directory: the highest incarnation that was ever opened.
+    pub highest: u64,
+    retiring: Option<Retiring>,
+    /// Bytes that the device had been given to write when this life began.
+    pub written_before: u64,
+    /// The flash dies at this guest request of the life.
+    pub flash_dies_at: Option<u64>,
+    /// And then does not answer at all.
+    pub dies_silently: bool,
+}
+
+impl Host {
+    /// Whether guests are served.
+    pub fn is_up(&self) -> bool {
+        matches!(self.software, Software::Cache(_))
+    }
+
+    /// When the cache wants to be looked at.
+    pub fn next_tick(&self) -> Option<Instant> {
+        match &self.software {
+            Software::Cache(cache) => cache.next_deadline(),
+            Software::Down | Software::Recovery(_) => None,
+        }
+    }
+
+    /// When the state directory answers.
+    pub fn retiring_until(&self) -> Option<Instant> {
+        self.retiring.map(|retiring| retiring.until)
+    }
+
+    /// The process has died: a record that was on its way is there or not.
+    pub fn die(&mut self, lands: bool) {
+        self.software = Software::Down;
+        if let Some(retiring) = self.retiring.take()
+            && lands
+        {
+            self.trust_no_longer(retiring.incarnation);
+        }
+    }
+
+    fn trust_no_longer(&mut self, incarnation: u64) {
+        self.required = self.required.max(Some(incarnation + 1));
+    }
+
+    /// The flash could not be opened, and guests go on without it: whatever is on it must never
+    /// be trusted again.
+    pub fn trust_nothing_on_flash(&mut self) {
+        self.trust_no_longer(self.highest);
+    }
+}
+
+impl World {
+    /// Carries out what the cache asks, in order.
+    pub(crate) fn carry_out_effects(&mut self) -> Result<(), Violation> {
+        loop {
+            let mut effects = Vec::new();
+            match &mut self.host.software {
+                Software::Down => {}
+                Software::Recovery(recovery) => recovery.take_effects(&mut effects),
+                Software::Cache(cache) => cache.take_effects(&mut effects),
+            }
+            if effects.is_empty() || self.crashed {
+                return Ok(());
+            }
+            for effect in effects {
+                self.carry_out(effect)?;
+                if self.crashed {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) -> Result<(), Violation> {
+        match effect {
+            Effect::Flash(op) => {
+                self.count_operation();
+                if self.crashed {
+                    return Ok(());
+                }
+                let token = op.token.0;
+                self.trace.event(self.now, &[3, token], |line| {
+                    line.push_str(&format!("flash {token} {:?}", op.verb));
+                });
+                self.flash.submit_flash(op, self.now);
+            }
+            Effect::Origin(op) => self.submit_to_origin(op)?,
+            Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
+            Effect::Retire { token, incarnation } => self.record_retirement(token, incarnation),
+            Effect::ControlDone { id, result } => {
+                let name = format!("{result:?}");
+                self.trace
+                    .event(self.now, &[4, id.0, name.len() as u64], |line| {
+                        line.push_str(&format!("control {} done: {name}", id.0));
+                    });
+                match self.controls.get_mut(&id) {
+                    Some(slot @ None) => *slot = Some(result),
+                    _ => {
+                        return Err(Violation::new(
+                            "I8",
+                            format!("control {} was answered without being open", id.0),
+                        ));
+                    }
+                }
+                self.settle_standing(id, result);
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_standing(
+        &mut self,
+        id: cache::ControlId,
+        result: Result<ControlOutcome, cache::ControlError>,
+    ) {
+        for disk in &mut self.disks {
+            disk.standing = match (disk.standing, result) {
+                (
+                    Standing::Attaching(asked),
+                    Ok(ControlOutcome::Attached {
+                        disk: slot,
+                        dropped,
+                        ..
+                    }),
+                ) if asked == id => {
+                    if dropped.is_some() {
+                        self.marks.hit("stranger noticed");
+                    }
+                    disk.may_be_written_by_strangers = false;
+                    Standing::Served(slot)
+                }
+                (Standing::Attaching(asked), Err(_)) if asked == id => Standing::Away,
+                (Standing::Detaching(asked, _), Ok(ControlOutcome::Done)) if asked == id => {
+                    disk.may_be_written_by_strangers = disk.settings.fingerprint;
+                    Standing::Away
+                }
+                (Standing::Detaching(asked, slot), Err(_)) if asked == id => Standing::Served(slot),
+                (standing, _) => standing,
+            };
+        }
+    }
+
+    fn submit_to_origin(&mut self, op: OriginOp) -> Result<(), Violation> {
+        self.count_operation();
+        if self.crashed {
+            return Ok(());
+        }
+        let token = op.token.0;
+        let number = self
+            .disks
+            .iter()
+            .position(|disk| disk.slot() == Some(op.disk));
+        let Some(number) = number else {
+            return Err(Violation::new(
+                "I4",
+                format!("an operation for {:?}, which no attached disk has", op.disk),
+            ));
+        };
+        self.trace
+            .event(self.now, &[5, token, number as u64], |line| {
+                line.push_str(&format!("origin {number} {token} {:?}", op.verb));
+            });
+        if !matches!(op.verb, OriginVerb::Read { .. } | OriginVerb::Flush) {
+            self.disks[number].version += 1;
+        }
+        self.disks[number]
+            .origin
+            .submit(op.token, op.verb, self.now);
+        self.plan_release();
+        Ok(())
+    }
+
+    fn record_retirement(&mut self, token: Token, incarnation: u64) {
+        let fails = self.dice.one_in(self.settings.rates.retire_fails);
+        let wait = Duration::from_micros(1 + self.dice.below(20_000));
+        self.trace.event(self.now, &[6, incarnation], |line| {
+            line.push_str(&format!("retire incarnation {incarnation}, fails: {fails}"));
+        });
+        self.marks.hit("retirement");
+        self.host.retiring = Some(Retiring {
+            token,
+            incarnation,
+            until: self.now + wait,
+            recorded: !fails,
+        });
+    }
+
+    /// The record of a retirement is durable, or could not be made.
+    pub(crate) fn state_directory_answers(&mut self) {
+        let Some(retiring) = self.host.retiring.take() else {
+            return;
+        };
+        if retiring.recorded {
+            self.host.trust_no_longer(retiring.incarnation);
+        } else {
+            self.marks.hit("retirement not recorded");
+        }
+        self.trace
+            .event(self.now, &[7, u64::from(retiring.recorded)], |line| {
+                line.push_str(&format!("retirement recorded: {}", retiring.recorded));
+            });
+        if let Software::Cache(cache) = &mut self.host.software {
+            cache.retired(retiring.token, retiring.recorded, self.now);
+        }
+    }
+
+    /// Every device of the host, to be opened, killed or cut.
+    pub(crate) fn origins(&mut self) -> impl Iterator<Item = &mut Storage> {
+        self.disks.iter_mut().map(|disk| &mut disk.origin)
+    }
+}

@@ -1,0 +1,126 @@
+//! The deterministic world: the real cache between simulated guests, flash and origins.
+//!
+//! ```text
+//!   guests ──requests──► cache::Cache ──effects──► flash   (volatile and durable image)
+//!     ▲                     ▲    │                 origins (one a disk)
+//!     │                     │    └───────────────► state directory (retirements)
+//!   checker ◄──replies──────┘
+//!        kills, power cuts, dead flash, errors, stalls, lies, strangers, clean stops
+//! ```
+//!
+//! One seed decides everything: the disks, the traffic, the order of completions, each fault and
+//! each crash. The same seed is the same run, bit by bit; [`Outcome::digest`] proves it.
+//!
+//! What is checked: every sector of every read against the history of its writes (I1, I2, I4;
+//! [`checker`]); when nothing is in flight, every block read through the cache against the origin
+//! (I3); one answer for each request, and none lost (I8); no error that only the flash is to blame
+//! for (never hostage); bytes written to flash as the cache counts them against as the device
+//! does, and memory against its limits (I7); the cache's own invariants.
+
+#![forbid(unsafe_code)]
+
+pub mod checker;
+mod disk;
+mod guests;
+mod host;
+mod lives;
+mod marks;
+mod settings;
+mod storage;
+mod trace;
+mod violation;
+mod world;
+
+pub use marks::Marks;
+pub use settings::Settings;
+pub use violation::Violation;
+
+use std::panic::AssertUnwindSafe;
+use world::World;
+
+/// How a world is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Decides everything.
+    pub seed: u64,
+    /// Keep every line of the trace.
+    pub trace: bool,
+    /// End the first life by a power cut at this operation instead of when the seed says.
+    pub crash_at: Option<u64>,
+}
+
+impl Options {
+    /// The world of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            trace: false,
+            crash_at: None,
+        }
+    }
+}
+
+/// How a run ended well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// One number for everything that happened.
+    pub digest: u64,
+    /// Rare branches that were reached.
+    pub marks: Marks,
+    /// Operations of the first life: where a crash can be put.
+    pub operations: u64,
+    /// The trace, if it was asked for.
+    pub trace: Vec<String>,
+}
+
+/// How a run ended badly.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What was found.
+    pub violation: Violation,
+    /// The last lines of the trace.
+    pub trace: Vec<String>,
+}
+
+/// Runs the world of a seed. On a failure runs it again to record its trace.
+///
+/// # Errors
+/// The first violation, or a panic of the cache, with the trace that led to it.
+pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
+    match attempt(options, options.trace) {
+        Ok(outcome) => Ok(outcome),
+        Err(first) if options.trace => Err(first),
+        Err(_) => match attempt(options, true) {
+            Err(failure) => Err(failure),
+            Ok(_) => Err(Box::new(Failure {
+                violation: Violation::new(
+                    "determinism",
+                    "the run failed, and did not when it was repeated".to_owned(),
+                ),
+                trace: Vec::new(),
+            })),
+        },
+    }
+}
+
+fn attempt(options: Options, keep_lines: bool) -> Result<Outcome, Box<Failure>> {
+    let mut world = World::new(options, keep_lines);
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| world.run()));
+    let violation = match result {
+        Ok(Ok(())) => return Ok(world.into_outcome()),
+        Ok(Err(violation)) => violation,
+        Err(panic) => Violation::new("assert", message_of(&*panic)),
+    };
+    Err(Box::new(Failure {
+        violation,
+        trace: world.into_outcome().trace,
+    }))
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without a message").to_owned()
+}

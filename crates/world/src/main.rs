@@ -1,0 +1,179 @@
+//! `world`: runs seeds of the deterministic world.
+
+#![allow(clippy::print_stdout, reason = "a program that prints its findings")]
+
+use anyhow::bail;
+use clap::Parser;
+use std::sync::atomic::{AtomicU64, Ordering};
+use world::{Failure, Marks, Options, run};
+
+/// Runs the deterministic world: the real cache under one seed's guests, faults and crashes.
+#[derive(Parser)]
+#[command(name = "world")]
+struct Arguments {
+    /// Run one seed.
+    #[arg(long, conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Run a range of seeds, such as 0..10000.
+    #[arg(long, value_parser = parse_range)]
+    seeds: Option<std::ops::Range<u64>>,
+    /// Print every event.
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// End the first life with a power cut at this operation.
+    #[arg(long, requires = "seed")]
+    crash_at: Option<u64>,
+    /// Run a seed once for each operation of its first life, with a power cut there.
+    #[arg(long, requires = "seed", conflicts_with = "crash_at")]
+    crash_everywhere: bool,
+    /// Go on after a violation, and count them.
+    #[arg(long)]
+    keep_going: bool,
+    /// Threads for a range; as many as there are processors if not said.
+    #[arg(long)]
+    threads: Option<usize>,
+}
+
+fn parse_range(text: &str) -> Result<std::ops::Range<u64>, String> {
+    let (from, to) = text.split_once("..").ok_or("write FROM..TO")?;
+    let number = |text: &str| text.trim().parse().map_err(|e| format!("{text}: {e}"));
+    Ok(number(from)?..number(to)?)
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    // Panics of the cache are findings like others; their message is in the report.
+    std::panic::set_hook(Box::new(|panic| {
+        if std::env::var_os("WORLD_BACKTRACE").is_some() {
+            println!("{panic}\n{}", std::backtrace::Backtrace::force_capture());
+        }
+    }));
+    match (arguments.seed, arguments.seeds.clone()) {
+        (Some(seed), _) if arguments.crash_everywhere => crash_everywhere(seed),
+        (Some(seed), _) => run_one(Options {
+            seed,
+            trace: arguments.trace,
+            crash_at: arguments.crash_at,
+        }),
+        (None, Some(seeds)) => run_range(&seeds, &arguments),
+        (None, None) => bail!("say --seed N or --seeds FROM..TO"),
+    }
+}
+
+fn run_one(options: Options) -> anyhow::Result<()> {
+    match run(options) {
+        Ok(outcome) => {
+            for line in &outcome.trace {
+                println!("{line}");
+            }
+            for (name, count) in outcome.marks.iter() {
+                println!("{count:>10}  {name}");
+            }
+            println!(
+                "seed {}: no violation, digest {:016x}",
+                options.seed, outcome.digest
+            );
+            Ok(())
+        }
+        Err(failure) => {
+            report(options, &failure);
+            bail!("seed {}: {}", options.seed, failure.violation)
+        }
+    }
+}
+
+fn report(options: Options, failure: &Failure) {
+    let settings = world::Settings::draw(&mut units::Prng::new(options.seed));
+    println!("{settings:#?}");
+    for line in &failure.trace {
+        println!("{line}");
+    }
+    println!("VIOLATION seed {}: {}", options.seed, failure.violation);
+    let crash = options
+        .crash_at
+        .map_or(String::new(), |at| format!(" --crash-at {at}"));
+    println!(
+        "again: cargo run -p world -- --seed {}{crash} --trace",
+        options.seed
+    );
+}
+
+fn crash_everywhere(seed: u64) -> anyhow::Result<()> {
+    let whole = Options {
+        crash_at: Some(u64::MAX),
+        ..Options::new(seed)
+    };
+    let operations = match run(whole) {
+        Ok(outcome) => outcome.operations,
+        Err(failure) => bail!("seed {seed}: {}", failure.violation),
+    };
+    for crash_at in 1..=operations {
+        let options = Options {
+            crash_at: Some(crash_at),
+            ..Options::new(seed)
+        };
+        if let Err(failure) = run(options) {
+            report(options, &failure);
+            bail!(
+                "seed {seed}, crash at operation {crash_at}: {}",
+                failure.violation
+            );
+        }
+    }
+    println!("seed {seed}: {operations} crash points, no violation");
+    Ok(())
+}
+
+fn run_range(seeds: &std::ops::Range<u64>, arguments: &Arguments) -> anyhow::Result<()> {
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = arguments.threads.unwrap_or(available).max(1);
+    let next = AtomicU64::new(seeds.start);
+    let failed = AtomicU64::new(0);
+    let keep_going = arguments.keep_going;
+    let work = || {
+        let mut marks = Marks::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end || (failed.load(Ordering::Relaxed) > 0 && !keep_going) {
+                return marks;
+            }
+            let done = seed - seeds.start;
+            if done > 0 && done.is_multiple_of(1000) {
+                println!(
+                    "{done} seeds, {} violations",
+                    failed.load(Ordering::Relaxed)
+                );
+            }
+            let options = Options::new(seed);
+            match run(options) {
+                Ok(outcome) => marks.merge(&outcome.marks),
+                Err(failure) => {
+                    if failed.fetch_add(1, Ordering::Relaxed) == 0 && !keep_going {
+                        report(options, &failure);
+                    } else {
+                        println!("VIOLATION seed {seed}: {}", failure.violation);
+                    }
+                }
+            }
+        }
+    };
+    let mut marks = Marks::default();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for thread in running {
+            if let Ok(theirs) = thread.join() {
+                marks.merge(&theirs);
+            }
+        }
+    });
+    for (name, count) in marks.iter() {
+        println!("{count:>12}  {name}");
+    }
+    match failed.load(Ordering::Relaxed) {
+        0 => {
+            println!("seeds {}..{}: no violation", seeds.start, seeds.end);
+            Ok(())
+        }
+        count => bail!("{count} violations in seeds {}..{}", seeds.start, seeds.end),
+    }
+}

@@ -1,0 +1,221 @@
+//! What one seed's world is like. Each seed switches whole classes of trouble on or off (swarm
+//! testing, Groce et al. 2012): a world with every fault at once never gets far enough to meet
+//! the rare combinations of two.
+
+use crate::storage::Latency;
+use cache::Config;
+use policy::replacement::Kind as Replacement;
+use units::{Bytes, Duration, Prng};
+
+/// How a life of the host's process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Detach the disks, stop the cache.
+    CleanStop,
+    /// The process dies; flash and origins keep what completed.
+    Kill,
+    /// The host loses power; flash forgets what was not durable.
+    PowerCut,
+}
+
+/// One life of the host's process.
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    /// Guest requests before it ends by itself.
+    pub requests: u64,
+    /// How it ends.
+    pub end: End,
+    /// End it at this operation (submitted or completed) if it has not ended before.
+    pub crash_at: Option<u64>,
+    /// The flash dies at this guest request.
+    pub flash_dies_at: Option<u64>,
+    /// A dead flash does not answer at all instead of answering with errors.
+    pub dies_silently: bool,
+    /// Read everything through the cache and compare, right after the start.
+    pub audit_at_start: bool,
+    /// Faults happen from the first operation on, so that opening the cache meets them too.
+    pub faults_while_opening: bool,
+}
+
+/// One disk.
+#[derive(Clone, Copy, Debug)]
+pub struct DiskSettings {
+    /// Size in sectors; not always whole blocks.
+    pub sectors: u64,
+    /// Refuses writes.
+    pub read_only: bool,
+    /// Whether its origin has a fingerprint.
+    pub fingerprint: bool,
+}
+
+/// One operation in so many meets the fault; 0 for none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rates {
+    /// Flash operations fail.
+    pub flash_errors: u64,
+    /// Flash operations are late beyond the timeout.
+    pub flash_delays: u64,
+    /// Flash operations never end.
+    pub flash_stalls: u64,
+    /// A bit of a read or of a write that is not durable is flipped.
+    pub rot: u64,
+    /// Reads and writes that are not durable go elsewhere.
+    pub misdirected: u64,
+    /// Writes that are not durable are lost.
+    pub lost: u64,
+    /// Origin operations fail.
+    pub origin_errors: u64,
+    /// Origin operations take very long.
+    pub origin_stalls: u64,
+    /// Recording a retirement fails.
+    pub retire_fails: u64,
+}
+
+/// Everything that a seed decides before the first event.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How the cache behaves.
+    pub config: Config,
+    /// Size of the flash device.
+    pub flash_capacity: Bytes,
+    /// Bytes in a segment.
+    pub segment_bytes: Bytes,
+    /// How fast the flash is.
+    pub flash_latency: Latency,
+    /// How fast the origins are.
+    pub origin_latency: Latency,
+    /// The disks.
+    pub disks: Vec<DiskSettings>,
+    /// Requests in flight at most.
+    pub workers: usize,
+    /// Longest request in sectors.
+    pub length_most: u64,
+    /// Blocks at the start of each disk that get most of the requests; 0 for no such favour.
+    pub hot_blocks: u64,
+    /// Writes, erasures and flushes among 100 requests.
+    pub changes_percent: u64,
+    /// Longest pause of a worker between requests.
+    pub pause: Duration,
+    /// Control commands: one in so many requests; 0 for none.
+    pub control_rate: u64,
+    /// Requests that break the rules: one in so many; 0 for none.
+    pub nonsense_rate: u64,
+    /// Faults.
+    pub rates: Rates,
+    /// A power cut of the host takes the origins with it, as where they are local files.
+    pub origin_loses_power: bool,
+    /// Somebody else writes a disk while it is detached.
+    pub strangers: bool,
+    /// The lives of the process, one after the other.
+    pub lives: Vec<Life>,
+}
+
+impl Settings {
+    /// The settings of a seed's world.
+    pub fn draw(dice: &mut Prng) -> Self {
+        let disks: Vec<DiskSettings> = (0..1 + dice.below(3)).map(|_| draw_disk(dice)).collect();
+        let rates = draw_rates(dice);
+        let lives = (0..1 + dice.below(5)).map(|_| draw_life(dice)).collect();
+        Self {
+            config: draw_config(dice),
+            // Superblocks, journal and two checkpoints take about 0.7 MiB; the rest is segments.
+            flash_capacity: Bytes::kib(1400 + 64 * dice.below(20)),
+            segment_bytes: Bytes::kib(64 << dice.below(2)),
+            flash_latency: draw_latency(dice, 10, 300),
+            origin_latency: draw_latency(dice, 100, 3_000),
+            disks,
+            workers: small(dice, 12),
+            length_most: *pick(dice, &[1, 8, 16, 40, 160]),
+            hot_blocks: *pick(dice, &[0, 2, 8, 30]),
+            changes_percent: *pick(dice, &[5, 30, 50, 80]),
+            pause: Duration::from_micros(*pick(dice, &[0, 100, 3_000, 40_000])),
+            control_rate: *pick(dice, &[0, 0, 20, 60]),
+            nonsense_rate: *pick(dice, &[0, 40]),
+            rates,
+            origin_loses_power: dice.one_in(4),
+            strangers: dice.one_in(2),
+            lives,
+        }
+    }
+
+    /// What can fail an origin operation or a write without anybody being to blame.
+    pub fn errors_are_excused(&self) -> bool {
+        self.rates.origin_errors > 0 || self.rates.retire_fails > 0
+    }
+}
+
+fn draw_disk(dice: &mut Prng) -> DiskSettings {
+    DiskSettings {
+        sectors: 8 * (4 + dice.below(140)) + if dice.one_in(3) { dice.below(8) } else { 0 },
+        read_only: dice.one_in(10),
+        fingerprint: !dice.one_in(4),
+    }
+}
+
+fn draw_config(dice: &mut Prng) -> Config {
+    Config {
+        write_delay: Duration::from_micros(*pick(dice, &[0, 200, 5_000, 100_000])),
+        trust_delay: Duration::from_micros(*pick(dice, &[0, 1_000, 20_000, 1_000_000])),
+        flash_timeout: Duration::from_millis(*pick(dice, &[20, 100])),
+        write_buffer: Bytes::kib(*pick(dice, &[64, 300, 4_096])),
+        reclaim: if dice.one_in(4) {
+            Replacement::Fifo
+        } else {
+            Replacement::Clock
+        },
+    }
+}
+
+fn draw_rates(dice: &mut Prng) -> Rates {
+    let mut class = |one_in: u64, rates: &[u64]| {
+        if dice.one_in(one_in) {
+            *pick(dice, rates)
+        } else {
+            0
+        }
+    };
+    Rates {
+        flash_errors: class(5, &[10, 60, 300]),
+        flash_delays: class(8, &[20, 200]),
+        flash_stalls: class(10, &[30, 300]),
+        rot: class(5, &[5, 40]),
+        misdirected: class(5, &[5, 40]),
+        lost: class(5, &[5, 40]),
+        origin_errors: class(4, &[8, 50]),
+        origin_stalls: class(6, &[20, 200]),
+        retire_fails: class(4, &[2]),
+    }
+}
+
+fn draw_life(dice: &mut Prng) -> Life {
+    let requests = 10 + dice.below(110);
+    let end = *pick(dice, &[End::CleanStop, End::Kill, End::PowerCut]);
+    let sudden = end != End::CleanStop && !dice.one_in(4);
+    Life {
+        requests,
+        end,
+        crash_at: sudden.then(|| 1 + dice.below(8 * requests)),
+        flash_dies_at: dice.one_in(10).then(|| dice.below(requests)),
+        dies_silently: dice.one_in(2),
+        audit_at_start: dice.one_in(3),
+        faults_while_opening: dice.one_in(8),
+    }
+}
+
+fn draw_latency(dice: &mut Prng, least: u64, most: u64) -> Latency {
+    let least = 1 + dice.below(least);
+    Latency {
+        least: Duration::from_micros(least),
+        most: Duration::from_micros(least + dice.below(most)),
+    }
+}
+
+fn small(dice: &mut Prng, most: usize) -> usize {
+    1 + usize::try_from(dice.below(most as u64)).expect("a small number")
+}
+
+/// One of these.
+pub fn pick<'a, T>(dice: &mut Prng, from: &'a [T]) -> &'a T {
+    let at = usize::try_from(dice.below(from.len() as u64)).expect("an index");
+    &from[at]
+}

@@ -1,0 +1,245 @@
+//! Flash and origins: media that lose, tear, stall and fail by the seed.
+//!
+//! ```text
+//!  submit ─► injector of errors and stalls ─┬─► medium ─► completions, out of order
+//!            (all operations)               │
+//!            injector of lies ──────────────┘
+//!            (reads of segments, writes of segments that are not asked to be durable)
+//! ```
+//!
+//! A lie is a lost or misdirected write, a misdirected read, or rot that the device reports as
+//! success. The cache must see through every one on blocks and their descriptors. It is not told
+//! lies about writes that it asked to be durable: a device that acknowledges the newest journal
+//! page and loses it leaves no trace that anybody could find; the book says so under what is
+//! assumed of the medium.
+
+use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb, Token};
+use medium::{Faults, Injector, Medium, MediumOptions, Session};
+use units::{Bytes, Duration, Instant, Prng};
+
+/// How long operations take.
+#[derive(Clone, Copy, Debug)]
+pub struct Latency {
+    /// At least.
+    pub least: Duration,
+    /// At most.
+    pub most: Duration,
+}
+
+/// A medium with its faults and one open session.
+pub struct Storage {
+    medium: Medium,
+    session: Option<Session>,
+    /// Errors, stalls and delays of anything.
+    pub errors: Faults,
+    /// Lies about what may be lied about.
+    pub lies: Faults,
+    error_injector: Injector,
+    lie_injector: Injector,
+    /// Where lies begin: before it are superblocks, journal and checkpoints.
+    lies_from: Bytes,
+    capacity: Bytes,
+    /// The unit in which failed writes are torn.
+    sector: Bytes,
+    /// Bytes of all writes that were submitted.
+    pub written_bytes: u64,
+    /// Operations submitted.
+    pub operations: u64,
+}
+
+impl Storage {
+    /// A medium of zeroes. Lies are told at and behind `lies_from` only.
+    pub fn new(
+        capacity: Bytes,
+        sector: Bytes,
+        lies_from: Bytes,
+        latency: Latency,
+        dice: &mut Prng,
+    ) -> Self {
+        let mut options = MediumOptions::new(capacity, dice.u64());
+        options.latency_least = latency.least;
+        options.latency_most = latency.most;
+        let medium = Medium::new(options);
+        let errors = Faults::new(dice.u64());
+        let lies = Faults::new(dice.u64());
+        let behind = Bytes::new(capacity.get() - lies_from.get());
+        Self {
+            error_injector: Injector::new(errors.clone(), capacity, sector),
+            lie_injector: Injector::new(lies.clone(), behind, sector),
+            medium,
+            session: None,
+            errors,
+            lies,
+            lies_from,
+            capacity,
+            sector,
+            written_bytes: 0,
+            operations: 0,
+        }
+    }
+
+    /// Begins a session.
+    pub fn open(&mut self) {
+        let behind = Bytes::new(self.capacity.get() - self.lies_from.get());
+        self.error_injector = Injector::new(self.errors.clone(), self.capacity, self.sector);
+        self.lie_injector = Injector::new(self.lies.clone(), behind, self.sector);
+        self.session = Some(self.medium.open());
+    }
+
+    /// The process that used it has died.
+    pub fn kill(&mut self) {
+        self.session = None;
+        self.medium.kill();
+    }
+
+    /// Its power was cut.
+    pub fn cut_power(&mut self) {
+        self.session = None;
+        self.medium.crash();
+    }
+
+    /// The bytes that a reader would see now.
+    pub fn peek(&self, offset: Bytes, into: &mut [u8]) {
+        self.medium.with_image(|image| image.read(offset, into));
+    }
+
+    /// Changes bytes behind everybody's back, durably.
+    pub fn poke(&self, offset: Bytes, bytes: &[u8]) {
+        self.medium
+            .with_image(|image| image.write_durable(offset, bytes));
+    }
+
+    /// Takes an operation.
+    pub fn submit(&mut self, token: Token, verb: OriginVerb, now: Instant) {
+        self.operations += 1;
+        if let OriginVerb::Write { data, .. } = &verb {
+            self.written_bytes += data.len() as u64;
+        }
+        if let Some(verb) = self.error_injector.inject(token, verb, now) {
+            self.submit_to_liar(token, verb, now);
+        }
+    }
+
+    /// Takes a flash operation.
+    pub fn submit_flash(&mut self, op: FlashOp, now: Instant) {
+        let verb = match op.verb {
+            FlashVerb::Read {
+                offset,
+                length,
+                buf,
+            } => OriginVerb::Read {
+                offset,
+                length,
+                buf,
+            },
+            FlashVerb::Write {
+                offset,
+                data,
+                durable,
+            } => OriginVerb::Write {
+                offset,
+                data,
+                fua: durable,
+            },
+            FlashVerb::Flush => OriginVerb::Flush,
+        };
+        self.submit(op.token, verb, now);
+    }
+
+    fn submit_to_liar(&mut self, token: Token, verb: OriginVerb, now: Instant) {
+        let verb = match shifted(verb, self.lies_from) {
+            Ok(verb) => self
+                .lie_injector
+                .inject(token, verb, now)
+                .map(|verb| shifted_back(verb, self.lies_from)),
+            Err(verb) => Some(verb),
+        };
+        if let (Some(verb), Some(session)) = (verb, &mut self.session) {
+            session.submit(token, verb, now);
+        }
+    }
+
+    /// What has ended.
+    pub fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
+        while let Some((token, verb)) = self.error_injector.due(now) {
+            self.submit_to_liar(token, verb, now);
+        }
+        let mut ended = Vec::new();
+        if let Some(session) = &mut self.session {
+            session.poll(now, &mut ended);
+        }
+        ended.extend(self.error_injector.take_answered());
+        ended.extend(self.lie_injector.take_answered());
+        for ended in ended {
+            let ended = self.lie_injector.returned(ended);
+            done.push(self.error_injector.returned(ended));
+        }
+    }
+
+    /// When something ends next.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let session = self.session.as_ref().and_then(Session::next_deadline);
+        [
+            session,
+            self.error_injector.next_deadline(),
+            self.lie_injector.next_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}
+
+/// The operation as seen from `from`, if it is one that may be lied about.
+fn shifted(verb: OriginVerb, from: Bytes) -> Result<OriginVerb, OriginVerb> {
+    match verb {
+        OriginVerb::Read {
+            offset,
+            length,
+            buf,
+        } if offset >= from => Ok(OriginVerb::Read {
+            offset: offset - from,
+            length,
+            buf,
+        }),
+        OriginVerb::Write {
+            offset,
+            data,
+            fua: false,
+        } if offset >= from => Ok(OriginVerb::Write {
+            offset: offset - from,
+            data,
+            fua: false,
+        }),
+        other => Err(other),
+    }
+}
+
+fn shifted_back(verb: OriginVerb, from: Bytes) -> OriginVerb {
+    match verb {
+        OriginVerb::Read {
+            offset,
+            length,
+            buf,
+        } => OriginVerb::Read {
+            offset: offset + from,
+            length,
+            buf,
+        },
+        OriginVerb::Write { offset, data, fua } => OriginVerb::Write {
+            offset: offset + from,
+            data,
+            fua,
+        },
+        other => other,
+    }
+}
+
+/// The same outcome in the words of flash.
+pub fn flash_done(done: OriginDone) -> FlashDone {
+    FlashDone {
+        token: done.token,
+        buf: done.buf,
+        result: done.result,
+    }
+}

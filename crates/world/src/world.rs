@@ -1,0 +1,339 @@
+//! The world itself: what is in it, and how time passes.
+//!
+//! Time jumps from one due event to the next. Events that are due together happen in an order that
+//! the seed decides, one at a time; after each the cache's effects are carried out at once.
+
+use crate::checker::{Moment, Tag};
+use crate::disk::{Disk, Standing};
+use crate::guests::{Outstanding, Worker};
+use crate::host::{Host, Software};
+use crate::marks::Marks;
+use crate::settings::Settings;
+use crate::storage::{Storage, flash_done};
+use crate::trace::Trace;
+use crate::violation::Violation;
+use crate::{Options, Outcome};
+use block_io::BufPool;
+use cache::{ControlId, ControlOutcome, RequestId};
+use flash_format::{Geometry, SegmentIndex};
+use std::collections::BTreeMap;
+use units::{Bytes, Duration, Instant, Prng};
+
+/// Nothing may take longer than this from when it was asked to when it is answered.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Nor may it take more events than this: then something goes round in a circle.
+const STEPS_MOST: u64 = 100_000;
+
+/// Origins that stall go on after at most this long.
+const STALL_MOST: Duration = Duration::from_millis(300);
+
+/// Where driving the world stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// What was waited for is there.
+    Reached,
+    /// The process has died.
+    Crashed,
+}
+
+/// See the module's header.
+pub struct World {
+    pub(crate) options: Options,
+    pub(crate) settings: Settings,
+    pub(crate) dice: Prng,
+    pub(crate) now: Instant,
+    moment: Moment,
+    pub(crate) trace: Trace,
+    pub(crate) marks: Marks,
+    pub(crate) pool: BufPool,
+    pub(crate) flash: Storage,
+    pub(crate) disks: Vec<Disk>,
+    pub(crate) host: Host,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) outstanding: BTreeMap<RequestId, Outstanding>,
+    /// Outcomes of control commands that nobody has looked at yet.
+    pub(crate) controls: BTreeMap<ControlId, Option<Result<ControlOutcome, cache::ControlError>>>,
+    next_id: u64,
+    next_tag: Tag,
+    /// Guest requests that this life may still make.
+    pub(crate) requests_left: u64,
+    pub(crate) requests_made: u64,
+    /// Operations submitted and completed in this life.
+    pub(crate) operations: u64,
+    /// The process dies at this operation.
+    pub(crate) crash_at: Option<u64>,
+    pub(crate) crashed: bool,
+    /// When stalled origins go on.
+    release_at: Option<Instant>,
+    pub(crate) first_life_operations: u64,
+}
+
+/// What can happen next.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    Flash,
+    Origin(usize),
+    Tick,
+    StateDirectory,
+    Worker(usize),
+    Release,
+}
+
+impl World {
+    /// The world of a seed, before its first event.
+    pub fn new(options: Options, keep_lines: bool) -> Self {
+        let mut dice = Prng::new(options.seed);
+        let settings = Settings::draw(&mut dice);
+        let mut next_tag = 1;
+        let disks = (0..)
+            .zip(&settings.disks)
+            .map(|(number, disk)| {
+                let first_tag = next_tag;
+                next_tag += disk.sectors;
+                Disk::new(number, first_tag, *disk, settings.origin_latency, &mut dice)
+            })
+            .collect();
+        let geometry = geometry(&settings);
+        let flash = Storage::new(
+            geometry.capacity(),
+            Bytes::kib(4),
+            geometry.segment_offset(SegmentIndex::new(0)),
+            settings.flash_latency,
+            &mut dice,
+        );
+        let workers = vec![Worker::default(); settings.workers];
+        Self {
+            trace: Trace::new(keep_lines, options.trace),
+            options,
+            settings,
+            dice,
+            now: Instant::ZERO,
+            moment: 1,
+            marks: Marks::default(),
+            pool: BufPool::new(),
+            flash,
+            disks,
+            host: Host::default(),
+            workers,
+            outstanding: BTreeMap::new(),
+            controls: BTreeMap::new(),
+            next_id: 1,
+            next_tag,
+            requests_left: 0,
+            requests_made: 0,
+            operations: 0,
+            crash_at: None,
+            crashed: false,
+            release_at: None,
+            first_life_operations: 0,
+        }
+    }
+
+    /// What is left when the run has ended.
+    pub fn into_outcome(self) -> Outcome {
+        Outcome {
+            digest: self.trace.digest(),
+            marks: self.marks,
+            operations: self.first_life_operations,
+            trace: self.trace.into_lines(),
+        }
+    }
+
+    /// The number of an event that guests can see.
+    pub(crate) fn next_moment(&mut self) -> Moment {
+        self.moment += 1;
+        self.moment
+    }
+
+    /// The number of the latest event that guests can see.
+    pub(crate) fn current_moment(&self) -> Moment {
+        self.moment
+    }
+
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// What [`World::next_id`] gives next.
+    pub(crate) fn peek_id(&self) -> u64 {
+        self.next_id + 1
+    }
+
+    /// The first of `count` values that nothing holds yet.
+    pub(crate) fn next_tags(&mut self, count: u64) -> Tag {
+        let first = self.next_tag;
+        self.next_tag += count;
+        first
+    }
+
+    /// Lets time pass until `reached`, or until the process dies.
+    pub(crate) fn drive(
+        &mut self,
+        what: &'static str,
+        reached: impl Fn(&Self) -> bool,
+    ) -> Result<Stop, Violation> {
+        let begin = self.now;
+        for _ in 0..STEPS_MOST {
+            self.carry_out_effects()?;
+            if self.crashed {
+                return Ok(Stop::Crashed);
+            }
+            if reached(self) {
+                return Ok(Stop::Reached);
+            }
+            let Some((due, at)) = self.next_due() else {
+                return Err(Violation::new(
+                    "I8",
+                    format!("nothing is left to happen, but {what} has not"),
+                ));
+            };
+            self.now = if at > self.now { at } else { self.now };
+            if self.now.since(begin) > PATIENCE {
+                return Err(Violation::new(
+                    "I8",
+                    format!("{what} has not happened within {PATIENCE}"),
+                ));
+            }
+            self.happen(due)?;
+        }
+        Err(Violation::new(
+            "I8",
+            format!("{what} has not happened within {STEPS_MOST} events"),
+        ))
+    }
+
+    /// The earliest event; one of the earliest by the dice.
+    fn next_due(&mut self) -> Option<(Due, Instant)> {
+        let mut due: Vec<(Due, Instant)> = Vec::new();
+        due.extend(self.flash.next_deadline().map(|at| (Due::Flash, at)));
+        for (number, disk) in self.disks.iter().enumerate() {
+            let at = disk.origin.next_deadline();
+            due.extend(at.map(|at| (Due::Origin(number), at)));
+        }
+        due.extend(self.host.next_tick().map(|at| (Due::Tick, at)));
+        due.extend(
+            self.host
+                .retiring_until()
+                .map(|at| (Due::StateDirectory, at)),
+        );
+        if self.requests_left > 0 && self.somebody_can_ask() {
+            for (number, worker) in self.workers.iter().enumerate() {
+                if worker.waits_for.is_none() {
+                    due.push((Due::Worker(number), worker.next_at));
+                }
+            }
+        }
+        due.extend(self.release_at.map(|at| (Due::Release, at)));
+        let earliest = due.iter().map(|(_, at)| (*at).max(self.now)).min()?;
+        due.retain(|(_, at)| *at <= earliest);
+        let chosen = usize::try_from(self.dice.below(due.len() as u64)).expect("an index");
+        Some((due[chosen].0, earliest))
+    }
+
+    fn somebody_can_ask(&self) -> bool {
+        let served = |disk: &Disk| matches!(disk.standing, Standing::Served(_));
+        self.host.is_up() && self.disks.iter().any(served)
+    }
+
+    fn happen(&mut self, due: Due) -> Result<(), Violation> {
+        match due {
+            Due::Flash => self.flash_ends(),
+            Due::Origin(number) => self.origin_ends(number),
+            Due::Tick => {
+                if let Software::Cache(cache) = &mut self.host.software {
+                    cache.tick(self.now);
+                }
+                Ok(())
+            }
+            Due::StateDirectory => {
+                self.state_directory_answers();
+                Ok(())
+            }
+            Due::Worker(number) => self.guest_asks(number),
+            Due::Release => {
+                self.release_at = None;
+                for disk in &self.disks {
+                    disk.origin.errors.release();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn flash_ends(&mut self) -> Result<(), Violation> {
+        let mut done = Vec::new();
+        self.flash.poll(self.now, &mut done);
+        for done in done {
+            self.count_operation();
+            let token = done.token.0;
+            let ok = done.result.is_ok();
+            self.trace
+                .event(self.now, &[1, token, u64::from(ok)], |line| {
+                    line.push_str(&format!("flash {token} ended, ok: {ok}"));
+                });
+            if self.crashed {
+                return Ok(());
+            }
+            let done = flash_done(done);
+            match &mut self.host.software {
+                Software::Down => {}
+                Software::Recovery(recovery) => recovery.flash_done(done, self.now),
+                Software::Cache(cache) => cache.flash_done(done, self.now),
+            }
+            self.carry_out_effects()?;
+        }
+        Ok(())
+    }
+
+    fn origin_ends(&mut self, number: usize) -> Result<(), Violation> {
+        let mut done = Vec::new();
+        self.disks[number].origin.poll(self.now, &mut done);
+        for done in done {
+            self.count_operation();
+            let token = done.token.0;
+            let ok = done.result.is_ok();
+            self.trace
+                .event(self.now, &[2, token, u64::from(ok)], |line| {
+                    line.push_str(&format!("origin {number} {token} ended, ok: {ok}"));
+                });
+            if self.crashed {
+                return Ok(());
+            }
+            if let Software::Cache(cache) = &mut self.host.software {
+                cache.origin_done(done, self.now);
+            }
+            self.carry_out_effects()?;
+        }
+        Ok(())
+    }
+
+    /// Counts an operation; at the chosen one the process dies.
+    pub(crate) fn count_operation(&mut self) {
+        self.operations += 1;
+        if self.crash_at == Some(self.operations) {
+            self.crashed = true;
+        }
+    }
+
+    /// Stalled origins go on, some time from now.
+    pub(crate) fn plan_release(&mut self) {
+        if self.settings.rates.origin_stalls > 0 && self.release_at.is_none() {
+            let wait = Duration::from_nanos(self.dice.below(STALL_MOST.as_nanos()));
+            self.release_at = Some(self.now + wait);
+        }
+    }
+}
+
+/// The layout of a seed's flash: as asked, or the smallest that works.
+pub fn geometry(settings: &Settings) -> Geometry {
+    let wanted = Geometry::new(settings.flash_capacity, settings.segment_bytes);
+    match wanted {
+        Ok(geometry) => geometry,
+        Err(flash_format::FormatError::TooSmall { needed, .. }) => {
+            Geometry::new(needed, settings.segment_bytes).expect("it said how much is needed")
+        }
+        Err(error) => panic!("the settings are drawn from valid ones: {error}"),
+    }
+}
