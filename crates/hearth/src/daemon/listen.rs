@@ -2,7 +2,7 @@
 
 use super::service::Inherited;
 use super::settings;
-use super::socket::{self, SocketError};
+use super::socket::{self, SocketError, SocketPath};
 use crate::api::types::Listener;
 use crate::config::{Config, DaemonConfig, NbdUri, NbdUriAddress, Switch};
 use crate::system::{GroupError, group_id};
@@ -37,28 +37,30 @@ pub(super) enum ListenError {
     },
 }
 
-/// The admin socket.
+/// The admin socket, and its path if that is ours to remove.
 pub(super) fn admin(
     daemon: &DaemonConfig,
     inherited: &mut Inherited,
-) -> Result<UnixListener, ListenError> {
+) -> Result<(UnixListener, Option<SocketPath>), ListenError> {
     let path = &daemon.admin_socket;
-    let listener = if let Some(listener) = inherited.unix(path) {
-        listener
+    let (listener, ours) = if let Some(listener) = inherited.unix(path) {
+        (listener, None)
     } else {
         let mode = if daemon.admin_group.is_some() {
             0o660
         } else {
             0o600
         };
-        socket::listen(path, mode, daemon.admin_group.as_deref())?
+        let (listener, ours) = socket::listen(path, mode, daemon.admin_group.as_deref())?;
+        (listener, Some(ours))
     };
     let failed = |source| ListenError::Io {
         address: path.display().to_string(),
         source,
     };
     listener.set_nonblocking(true).map_err(failed)?;
-    UnixListener::from_std(listener).map_err(failed)
+    let listener = UnixListener::from_std(listener).map_err(failed)?;
+    Ok((listener, ours))
 }
 
 /// The address that Prometheus asks, if there is one.

@@ -169,10 +169,11 @@ async fn serve_admin(
         // The sender's end means the same as its word.
         let _ = ends.wait_for(|end| *end).await;
     };
-    let listener = listen::admin(&config.daemon, inherited)?;
+    let (listener, path) = listen::admin(&config.daemon, inherited)?;
     let serving = axum::serve(listener, server::router(Arc::clone(control)));
     let serving = serving.with_graceful_shutdown(until(ends.clone()));
     tasks.spawn(async move {
+        let _path = path;
         if let Err(error) = serving.await {
             tracing::error!(%error, "the admin API has ended");
         }

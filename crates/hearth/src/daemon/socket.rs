@@ -3,6 +3,7 @@
 use crate::system::{GroupError, group_id};
 use rustix::fs::{Mode, chmod, chown};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,24 @@ pub(super) enum SocketError {
     },
 }
 
+/// The path of a socket of ours, which goes when this is dropped, unless another process has put
+/// its own there.
+#[derive(Debug)]
+pub(super) struct SocketPath {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl Drop for SocketPath {
+    fn drop(&mut self) {
+        let present = std::fs::symlink_metadata(&self.path);
+        if present.is_ok_and(|metadata| metadata.ino() == self.inode) {
+            // What cannot be removed is replaced by the next start.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// Listens on a unix socket at `path`, replacing what a daemon that is gone left there.
 ///
 /// The socket is bound under another name, given its group and mode, and then renamed, so
@@ -50,7 +69,7 @@ pub(super) fn listen(
     path: &Path,
     mode: u32,
     group: Option<&str>,
-) -> Result<UnixListener, SocketError> {
+) -> Result<(UnixListener, SocketPath), SocketError> {
     let failed = |source: io::Error| SocketError::Io {
         path: path.to_owned(),
         source,
@@ -71,28 +90,31 @@ pub(super) fn listen(
         _ => {}
     }
     let listener = UnixListener::bind(&hidden).map_err(failed)?;
-    let publish = || -> io::Result<()> {
+    let publish = || -> io::Result<u64> {
         chmod(&hidden, Mode::from_raw_mode(0o600))?;
         if let Some(group) = group {
             chown(&hidden, None, Some(rustix::fs::Gid::from_raw(group)))?;
         }
         chmod(&hidden, Mode::from_raw_mode(mode))?;
-        std::fs::rename(&hidden, path)
+        let inode = std::fs::symlink_metadata(&hidden)?.ino();
+        std::fs::rename(&hidden, path)?;
+        Ok(inode)
     };
-    publish().map_err(|error| {
+    let inode = publish().map_err(|error| {
         // The first error is the one to tell; a leftover is replaced by the next start.
         let _ = std::fs::remove_file(&hidden);
         failed(error)
     })?;
     listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
+    let path = path.to_owned();
+    Ok((listener, SocketPath { path, inode }))
 }
 
 /// Whether nobody listens at `path`.
 ///
 /// # Errors
 /// If somebody does, or what is there is no socket.
-pub(super) fn free(path: &Path) -> Result<(), SocketError> {
+fn free(path: &Path) -> Result<(), SocketError> {
     use std::os::unix::fs::FileTypeExt;
     let path = path.to_owned();
     match std::fs::symlink_metadata(&path) {
@@ -120,13 +142,27 @@ mod tests {
     fn a_socket_has_its_mode_and_replaces_a_dead_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
-        drop(listen(&path, 0o600, None).unwrap());
+        let (dead, its_path) = listen(&path, 0o600, None).unwrap();
+        drop(dead);
+        std::mem::forget(its_path);
         let again = listen(&path, 0o660, Some("0")).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o660);
         UnixStream::connect(&path).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
         drop(again);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_socket_that_another_process_put_there_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let (first, its_path) = listen(&path, 0o600, None).unwrap();
+        drop(first);
+        let (_second, _its_path) = listen(&path, 0o600, None).unwrap();
+        drop(its_path);
+        UnixStream::connect(&path).unwrap();
     }
 
     #[test]

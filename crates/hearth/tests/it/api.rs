@@ -1,0 +1,206 @@
+//! The admin API over its socket, and the CLI on top of it, against a real daemon.
+
+use crate::rig::{Rig, stderr, stdout};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+
+fn parsed((status, body): (u16, String)) -> (u16, Value) {
+    let body = serde_json::from_str(&body).unwrap_or_else(|_| panic!("JSON, not {body}"));
+    (status, body)
+}
+
+fn rig() -> Rig {
+    let mut rig = Rig::new();
+    rig.start(&rig.config(&rig.disk("a", "a.raw")));
+    rig
+}
+
+#[test]
+fn status_and_disks_tell_what_is_served() {
+    let rig = rig();
+    let (code, status) = parsed(rig.http("GET", "/v1/status", ""));
+    assert_eq!(code, 200);
+    assert_eq!(status["pid"], rig.pid());
+    assert_eq!(status["disks"], 1);
+    assert_eq!(status["caches"][0]["name"], "main");
+    assert_eq!(status["caches"][0]["state"], "serving");
+    assert_eq!(status["caches"][0]["flash_bytes"], 64 << 20);
+    let socket = rig.path("nbd.sock");
+    let address = format!("nbd+unix:///?socket={}", socket.display());
+    assert_eq!(status["listeners"][0]["address"], address);
+
+    let (code, disks) = parsed(rig.http("GET", "/v1/disks", ""));
+    assert_eq!(code, 200);
+    let disk = &disks["disks"][0];
+    assert_eq!(disk["name"], "a");
+    assert_eq!(disk["vm"], "a");
+    assert_eq!(disk["cache"], "main");
+    assert_eq!(disk["source"], "config");
+    assert_eq!(disk["state"], "attached");
+    assert_eq!(disk["size_bytes"], 1 << 20);
+    assert_eq!(parsed(rig.http("GET", "/v1/disks/a", "")).1, *disk);
+}
+
+#[test]
+fn a_disk_comes_and_goes_while_the_daemon_runs() {
+    let rig = rig();
+    let origin = rig.path("b.raw");
+    let request = json!({
+        "name": "b", "vm": "db", "origin": { "file": origin }, "size": "1MiB",
+        "write_policy": "around",
+    });
+    let (code, disk) = parsed(rig.http("POST", "/v1/disks", &request.to_string()));
+    assert_eq!(code, 201, "{disk}");
+    assert_eq!(disk["source"], "runtime");
+    assert_eq!(disk["vm"], "db");
+    assert_eq!(disk["write_policy"], "around");
+
+    let (code, problem) = parsed(rig.http("POST", "/v1/disks", &request.to_string()));
+    assert_eq!(code, 409);
+    assert_eq!(problem["type"], "urn:hearth:problem:already-attached");
+    assert_eq!(problem["remedy"], "hearth disk detach b");
+
+    let (code, disk) = parsed(rig.http("PATCH", "/v1/disks/b", "{\"write_policy\":\"through\"}"));
+    assert_eq!((code, &disk["write_policy"]), (200, &json!("through")));
+    assert_eq!(rig.http("POST", "/v1/disks/b/flush", "").0, 200);
+    assert_eq!(rig.http("POST", "/v1/disks/b/drop", "").0, 200);
+    assert_eq!(rig.http("DELETE", "/v1/disks/b", "").0, 200);
+    let (code, problem) = parsed(rig.http("GET", "/v1/disks/b", ""));
+    assert_eq!(code, 404);
+    assert_eq!(problem["type"], "urn:hearth:problem:no-such-disk");
+    assert_eq!(problem["status"], 404);
+}
+
+#[test]
+fn requests_that_make_no_sense_are_told_why() {
+    let rig = rig();
+    let wrong = |method: &str, path: &str, body: &str, code: u16, words: &str| {
+        let (status, problem) = parsed(rig.http(method, path, body));
+        assert_eq!(status, code, "{method} {path} {body}: {problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(words), "{detail}");
+        assert!(problem["title"].is_string());
+    };
+    wrong("POST", "/v1/disks", "", 400, "EOF");
+    wrong("POST", "/v1/disks", "{", 400, "EOF");
+    let unknown = "{\"name\":\"x\",\"origin\":{\"file\":\"/x\"},\"readonly\":true}";
+    wrong(
+        "POST",
+        "/v1/disks",
+        unknown,
+        400,
+        "unknown field `readonly`",
+    );
+    let nameless = "{\"name\":\"a/b\",\"origin\":{\"file\":\"/x\"}}";
+    wrong("POST", "/v1/disks", nameless, 400, "is not a name");
+    wrong(
+        "POST",
+        "/v1/disks",
+        "{\"name\":\"x\",\"origin\":{}}",
+        400,
+        "either file or nbd",
+    );
+    let elsewhere = "{\"name\":\"x\",\"cache\":\"no\",\"origin\":{\"file\":\"/x\"}}";
+    wrong("POST", "/v1/disks", elsewhere, 404, "no cache 'no'");
+    let gone = "{\"name\":\"x\",\"origin\":{\"file\":\"/nonexistent\"}}";
+    wrong("POST", "/v1/disks", gone, 502, "/nonexistent");
+    wrong(
+        "PATCH",
+        "/v1/disks/a",
+        "{\"write_policy\":\"back\"}",
+        400,
+        "unknown variant `back`",
+    );
+    wrong("DELETE", "/v1/disks/a?force=maybe", "", 400, "force");
+    wrong("POST", "/v1/disks/no/flush", "", 404, "no disk 'no'");
+    wrong("POST", "/v1/disks/%00/flush", "", 404, "no disk");
+    wrong("GET", "/v2/status", "", 404, "/v2/status");
+    wrong("PUT", "/v1/disks", "", 404, "PUT /v1/disks");
+    wrong(
+        "POST",
+        "/v1/disks",
+        &"x".repeat(1 << 17),
+        400,
+        "length limit",
+    );
+    // None of it left anything behind.
+    assert_eq!(
+        parsed(rig.http("GET", "/v1/disks", "")).1["disks"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_size_that_the_origin_does_not_have_is_refused() {
+    let rig = rig();
+    let origin = rig.path("b.raw").display().to_string();
+    let output = rig.cli(&["disk", "attach", "b", "--origin", &origin, "--size", "2MiB"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("the origin has 1MiB"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn the_document_and_the_metrics_are_served() {
+    let rig = rig();
+    let (code, document) = rig.http("GET", "/v1/openapi.json", "");
+    assert_eq!((code, document), (200, hearth::api::server::document()));
+    let (code, metrics) = rig.http("GET", "/metrics", "");
+    assert_eq!(code, 200);
+    assert!(metrics.contains("hearth_disk_attached{disk=\"a\",vm=\"a\",cache=\"main\"} 1\n"));
+    assert!(metrics.ends_with("# EOF\n"));
+}
+
+#[test]
+fn the_admin_socket_is_its_owners_alone() {
+    let rig = rig();
+    let mode = std::fs::metadata(rig.path("admin.sock"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_cli_answers_in_words_and_in_json() {
+    let rig = rig();
+    let words = |words: &[&str]| {
+        let output = rig.cli(words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    assert!(words(&["status"]).contains("cache main: serving"));
+    assert!(words(&["disk", "list"]).starts_with("DISK  VM  CACHE"));
+    assert!(words(&["disk", "show", "a"]).contains("attached by  the configuration file"));
+    let origin = rig.path("b.raw").display().to_string();
+    let attached = words(&["disk", "attach", "b", "--origin", &origin]);
+    assert_eq!(
+        attached,
+        "b is attached: 1.00MiB in cache main, 0 blocks of it warm\n"
+    );
+    assert_eq!(
+        words(&["disk", "set", "b", "--write-policy", "around"]),
+        "b: writes go around\n"
+    );
+    assert_eq!(words(&["disk", "flush", "b"]), "b is flushed\n");
+    assert_eq!(words(&["disk", "drop", "b"]), "b has 0 cached blocks\n");
+    assert_eq!(rig.json(&["disk", "detach", "b"])["name"], "b");
+    assert!(words(&["top", "--once", "--interval", "100ms"]).contains("cache main: 0B cached"));
+    assert_eq!(
+        rig.json(&["top", "--interval", "100ms"])["disks"][0]["disk"],
+        "a"
+    );
+
+    let missing = rig.cli(&["disk", "show", "b"]);
+    assert_eq!(missing.status.code(), Some(6));
+    assert_eq!(
+        stderr(&missing),
+        "error: there is no disk 'b'\n  try: hearth disk list\n"
+    );
+}
