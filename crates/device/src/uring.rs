@@ -153,18 +153,28 @@ fn open_locked(path: &Path, flags: OFlags) -> Result<(OwnedFd, bool), OpenError>
             });
         }
     };
-    let mode = Mode::RUSR | Mode::WUSR;
-    let (fd, direct) = match rustix::fs::open(path, flags | OFlags::DIRECT, mode) {
-        Ok(fd) => (fd, true),
-        Err(Errno::INVAL) => (rustix::fs::open(path, flags, mode).map_err(failed)?, false),
-        Err(errno) => return Err(failed(errno)),
-    };
+    let (fd, direct) = open_best(path, flags).map_err(failed)?;
     match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok((fd, direct)),
         Err(Errno::WOULDBLOCK) => Err(OpenError::InUse {
             path: path.to_owned(),
         }),
         Err(errno) => Err(failed(errno)),
+    }
+}
+
+/// With direct I/O where the file system has it; and without a note of each read in the inode,
+/// which only the file's owner may ask for.
+fn open_best(path: &Path, flags: OFlags) -> Result<(OwnedFd, bool), Errno> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let quietly = |flags| match rustix::fs::open(path, flags | OFlags::NOATIME, mode) {
+        Err(Errno::PERM) => rustix::fs::open(path, flags, mode),
+        other => other,
+    };
+    match quietly(flags | OFlags::DIRECT) {
+        Ok(fd) => Ok((fd, true)),
+        Err(Errno::INVAL) => Ok((quietly(flags)?, false)),
+        Err(errno) => Err(errno),
     }
 }
 
