@@ -107,6 +107,7 @@ impl Shard {
     }
 
     fn serve(mut self) {
+        let _tripwire = Tripwire;
         if let Some(flash) = &self.flash {
             let source = flash.source();
             self.own(source, Owner::Flash);
@@ -349,6 +350,21 @@ impl Shard {
         self.own(Some(client.connection.id()), Owner::Nobody);
         if let Some(disk) = &mut self.disks[client.disk.index()] {
             disk.connections -= 1;
+        }
+    }
+}
+
+/// Ends the process when the loop panics. A broken invariant means that the state in memory is
+/// not to be trusted; left alone, the thread would take its disks with it while the daemon
+/// seems alive. Started anew by its supervisor, the cache recovers from what is on flash, which
+/// holds nothing that was not checked before it was written.
+struct Tripwire;
+
+impl Drop for Tripwire {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("a shard broke an invariant: the process ends to be started anew");
+            std::process::abort();
         }
     }
 }
