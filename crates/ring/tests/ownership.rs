@@ -62,6 +62,29 @@ fn a_dropped_source_keeps_its_buffer_until_the_kernel_lets_go() {
 }
 
 #[test]
+fn nothing_arrives_in_a_buffer_that_came_back_from_a_dropped_source() {
+    let ring = Ring::new(8).unwrap();
+    let pool = BufPool::new();
+    let (socket, mut peer) = pair();
+    let source = ring.source();
+    for token in 0..30 {
+        source.submit(token, recv(&socket, &pool));
+    }
+    ring.submit_and_wait(Some(Duration::ZERO)).unwrap();
+    drop(source);
+    while ring.in_flight() > 0 {
+        ring.submit_and_wait(Some(Duration::from_secs(1))).unwrap();
+    }
+    let mut buffers: Vec<_> = (0..30).map(|_| pool.take_zeroed(4096)).collect();
+    peer.write_all(&[7; 8192]).unwrap();
+    ring.submit_and_wait(Some(Duration::from_millis(1)))
+        .unwrap();
+    assert!(buffers.iter_mut().all(|buf| buf.iter().all(|b| *b == 0)));
+    let mut got = [0; 8192];
+    assert_eq!(rustix::io::read(&socket, &mut got).unwrap(), 8192);
+}
+
+#[test]
 fn a_closed_source_is_not_reported_and_its_place_is_reused() {
     let ring = Ring::new(8).unwrap();
     let pool = BufPool::new();
