@@ -14,6 +14,8 @@
 //! Who drives it: the shard's loop, or the simulated world. Nothing here reads a clock; time
 //! comes in with every call.
 
+#![forbid(unsafe_code)]
+
 pub mod faulty;
 pub mod memory;
 pub mod uring;

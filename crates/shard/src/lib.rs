@@ -17,6 +17,8 @@
 //! request goes to its origin, the reason is in its status and in the log, and what is on the
 //! flash will not be believed again (`retirement.rs` says how that is remembered).
 
+#![forbid(unsafe_code)]
+
 mod clients;
 mod control;
 mod deadlines;
