@@ -168,6 +168,10 @@ pub enum ControlError {
     /// Requests of the disk, or another command about it, are still in flight.
     #[error("requests of the disk, or another command about it, are still in flight")]
     Busy,
+    /// The flash has failed, and until that is recorded the disk must not be given to others:
+    /// what is on flash would be believed after their writes.
+    #[error("the flash has failed and the host has not recorded it yet: try again")]
+    RetirementOpen,
 }
 
 /// What the cache asks of its shell.

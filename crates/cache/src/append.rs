@@ -187,6 +187,7 @@ impl Flash {
             bytes: bytes.clone(),
         };
         let id = self.chunks.insert(chunk);
+        ports.wake_at(ports.now + self.config.flash_timeout);
         ports.flash_write(Purpose::Chunk(id), offset, bytes, false);
     }
 
@@ -224,6 +225,7 @@ impl Flash {
         let offset = self.geometry.segment_offset(segment)
             + Bytes::new(u64::from(first) * PAGE_BYTES as u64);
         let bytes = buf.freeze().slice(0..parts * PAGE_BYTES);
+        ports.wake_at(ports.now + self.config.flash_timeout);
         ports.flash_write(Purpose::Footer(segment), offset, bytes, false);
     }
 

@@ -89,9 +89,11 @@ impl Cache {
                     fingerprint,
                 )
                 .map(Kind::Attach),
-            Command::Detach { disk, fingerprint } => self
-                .idle_disk(disk)
-                .map(|()| Kind::Detach { disk, fingerprint }),
+            Command::Detach { disk, fingerprint } => {
+                self.retire_again();
+                self.idle_disk(disk)
+                    .map(|()| Kind::Detach { disk, fingerprint })
+            }
             Command::Drop { disk } => self.attached(disk).map(|_| Kind::Drop { disk }),
             Command::SetPolicy { disk, policy } => {
                 let result = self.set_policy(disk, policy).map(|()| ControlOutcome::Done);
@@ -237,6 +239,12 @@ impl Cache {
     fn end_job(&mut self, job: Job) {
         let outcome = match job.kind {
             Kind::Attach(newcomer) => self.end_attach(newcomer),
+            Kind::Detach { .. } if self.retirement.blocks_writes() => {
+                let result = Err(ControlError::RetirementOpen);
+                let effect = Effect::ControlDone { id: job.id, result };
+                self.ports.effects.push(effect);
+                return;
+            }
             Kind::Detach { disk, .. } => {
                 self.disks[disk.index()] = None;
                 self.bypassed_ids.remove(&disk);

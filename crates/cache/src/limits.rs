@@ -40,6 +40,10 @@ pub(crate) const SEGMENTS_FREE_SHARE: usize = 64;
 /// Free segments beyond which keeping more would only waste flash.
 pub(crate) const SEGMENTS_FREE_MAX: usize = 16;
 
+/// Flash operations that no guest waits for may take so many times the timeout before the
+/// flash is given up.
+pub(crate) const PATIENCE_TIMEOUTS: u64 = 4;
+
 /// How often operations in flight are looked at for their deadlines, as a part of the
 /// deadline.
 pub(crate) const WATCH_PARTS: u64 = 4;

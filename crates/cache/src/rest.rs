@@ -134,13 +134,16 @@ impl Flash {
     /// origin cannot lose. All chunks have been written.
     pub(crate) fn trust_resting(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) {
         for _ in 0..self.resting.queue.len() {
-            let Some(rest) = self.resting.queue.front().copied() else {
+            let Some(rest) = self.resting.queue.pop_front() else {
                 return;
             };
-            if disk.is_none_or(|disk| disk == rest.disk) {
-                self.wake_longest_resting(ports);
-            } else {
-                self.resting.queue.rotate_left(1);
+            if disk.is_some_and(|disk| disk != rest.disk) {
+                self.resting.queue.push_back(rest);
+            } else if !self.durability[rest.disk.index()].covers(rest.count)
+                || !self.end_rest(ports, rest)
+            {
+                // Nobody will be there to flush its origin once the disk is detached.
+                ports.stats.never_trusted += 1;
             }
         }
     }

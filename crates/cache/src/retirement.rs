@@ -6,8 +6,10 @@
 
 use crate::api::Effect;
 use crate::cache::Cache;
+use crate::limits::{PATIENCE_TIMEOUTS, WATCH_PARTS};
 use crate::ports::Purpose;
 use block_io::Token;
+use units::Duration;
 
 /// How far giving up has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,7 @@ impl Cache {
     /// something that writes wait for takes too long.
     pub(crate) fn watch_flash(&mut self) {
         let timeout = self.config.flash_timeout;
+        let patience = Duration::from_nanos(timeout.as_nanos().saturating_mul(PATIENCE_TIMEOUTS));
         let now = self.ports.now;
         let mut late = Vec::new();
         let mut stuck = false;
@@ -101,7 +104,21 @@ impl Cache {
                     stuck |= overdue;
                     pending = true;
                 }
-                _ => {}
+                // No guest waits for these, but a detach, a stop or a reclaim may.
+                Purpose::Chunk(_)
+                | Purpose::Footer(_)
+                | Purpose::FlashFlush
+                | Purpose::ReclaimFooter
+                | Purpose::ReclaimRun { .. } => {
+                    stuck |= now.since(io.issued) >= patience;
+                    pending = true;
+                }
+                Purpose::Hit(_)
+                | Purpose::Fill(_)
+                | Purpose::Direct { .. }
+                | Purpose::OriginWrite(_)
+                | Purpose::OriginFlush { .. }
+                | Purpose::OwnFlush { .. } => {}
             }
         }
         for hit in late {
@@ -112,11 +129,11 @@ impl Cache {
             }
         }
         if stuck && self.flash.is_some() {
-            self.fail_flash("the flash took too long to make the journal durable");
+            self.fail_flash("the flash took too long");
         } else if pending {
-            let part = timeout.as_nanos() / crate::limits::WATCH_PARTS;
+            let part = timeout.as_nanos() / WATCH_PARTS;
             self.ports
-                .wake_at(now + units::Duration::from_nanos(part.max(1)));
+                .wake_at(now + Duration::from_nanos(part.max(1)));
         }
     }
 }
