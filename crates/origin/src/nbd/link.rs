@@ -243,10 +243,12 @@ fn is_interruption(error: &io::Error) -> bool {
 }
 
 impl Drop for Link {
-    /// Says goodbye if that can be done at once and between two requests, and ends the stream,
-    /// so that the server does not wait for the ring to let go of the socket.
+    /// Ends the stream, so that the server does not wait for the ring to let go of the socket;
+    /// says goodbye first if nothing is in flight. Whoever drops a link with requests in flight
+    /// makes the server write to nobody, at which nbdkit 1.32 now and then fails an assertion
+    /// of its own and is gone: better to let them end first.
     fn drop(&mut self) {
-        if self.lost.is_none() && !self.sending && self.queue.is_empty() {
+        if self.lost.is_none() && !self.sending && self.is_idle() {
             let goodbye = RequestHeader {
                 flags: CommandFlags::NONE,
                 kind: wire::command::DISC,
@@ -258,6 +260,6 @@ impl Drop for Link {
             // A courtesy: whoever does not get it sees the end of the stream.
             let _ = rustix::net::send(&self.socket, &goodbye.encode(), flags);
         }
-        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
     }
 }
