@@ -18,6 +18,8 @@ impl Fio {
             "--thread=1",
             "--group_reporting=1",
             "--randrepeat=1",
+            // Its state files would land in the current folder, and no job needs them.
+            "--verify_state_save=0",
         ]);
         command
             .arg(format!("--name={name}"))
