@@ -24,15 +24,20 @@ use crate::cli::args::Serve;
 use crate::cli::exit::{CliError, Exit};
 use crate::config::{self, Config, ConfigError, DiskConfig};
 use frontend::nbd::Server;
-use shard::ShardHandle;
+use shard::{ShardConfig, ShardHandle, SpawnError};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// How long the NBD sockets wait for disks whose origins take their time.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
+/// How long flash may still be locked by a daemon that was killed: the kernel closes its files
+/// only when the last of its operations in flight have ended.
+const FLASH_RELEASE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often it is tried.
+const FLASH_RELEASE_LOOK: Duration = Duration::from_millis(100);
 /// How long open admin requests may take after everything else has ended.
 const ADMIN_FAREWELL: Duration = Duration::from_secs(1);
 /// Threads for control, handshakes and TLS; guests' requests have their shards' own.
@@ -93,7 +98,7 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
             .with_remedy("each daemon needs a state directory of its own: daemon.state_dir")
     })?;
     let remembered = state.disks().map_err(|error| failed(&error))?;
-    let shards = Arc::new(start_shards(config, &state)?);
+    let shards = Arc::new(start_shards(config, &state).await?);
     let registry = Arc::new(Registry::default());
     let exports = Arc::new(DiskExports::new(Arc::clone(&registry), Arc::clone(&shards)));
     let control = Arc::new(Control::new(registry, shards, state));
@@ -147,15 +152,32 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
     stopped
 }
 
-fn start_shards(config: &Config, state: &StateDir) -> Result<Shards, CliError> {
+async fn start_shards(config: &Config, state: &StateDir) -> Result<Shards, CliError> {
     let mut shards = Shards::default();
     for cache in &config.caches {
-        let settings = settings::shard(cache, &config.nbd, state.path());
-        let handle =
-            shard::Shard::spawn(settings).map_err(|error| CliError::of(Exit::Failed, &error))?;
+        let handle = start_shard(settings::shard(cache, &config.nbd, state.path())).await?;
         shards.add(Shard::new(handle, cache.clone()));
     }
     Ok(shards)
+}
+
+/// Starts a shard. Flash that is in use may be let go in a moment: see
+/// [`FLASH_RELEASE_TIME_MAX`].
+async fn start_shard(settings: ShardConfig) -> Result<ShardHandle, CliError> {
+    let deadline = Instant::now() + FLASH_RELEASE_TIME_MAX;
+    loop {
+        match shard::Shard::spawn(settings.clone()) {
+            Ok(handle) => return Ok(handle),
+            Err(SpawnError::InUse(_)) if Instant::now() < deadline => {
+                tokio::time::sleep(FLASH_RELEASE_LOOK).await;
+            }
+            Err(error @ SpawnError::InUse(_)) => {
+                return Err(CliError::of(Exit::Refused, &error)
+                    .with_remedy("stop what uses it, or give the cache a path of its own"));
+            }
+            Err(error) => return Err(CliError::of(Exit::Failed, &error)),
+        }
+    }
 }
 
 async fn serve_admin(

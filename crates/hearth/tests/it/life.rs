@@ -1,7 +1,7 @@
 //! The daemon's life: what survives a restart, who may start, what signals do.
 
 use crate::rig::{Rig, hearth, run, stderr, stdout, wait_for};
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Child, Command, Stdio};
 
 fn uri(rig: &Rig, disk: &str) -> String {
@@ -93,7 +93,7 @@ fn a_second_daemon_with_the_same_state_or_flash_is_refused() {
         .replace("/nbd.sock'", "/nbd2.sock'");
     std::fs::write(&path, elsewhere).unwrap();
     let third = run(hearth().args(["serve", "--config"]).arg(&path));
-    assert_ne!(third.status.code(), Some(0));
+    assert_eq!(third.status.code(), Some(4));
     assert!(
         stderr(&third).contains("in use by another process"),
         "{}",
@@ -184,13 +184,14 @@ fn the_service_manager_is_told_ready_and_stopping() {
     let notify = UnixDatagram::bind(&path).unwrap();
     notify.set_read_timeout(Some(crate::rig::PATIENCE)).unwrap();
     let config = rig.write_config(&rig.config(""));
-    let mut daemon = hearth()
+    let daemon = hearth()
         .args(["serve", "--config"])
         .arg(config)
         .env("NOTIFY_SOCKET", &path)
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    rig.adopt(daemon);
     let next = || {
         let mut bytes = [0; 512];
         let length = notify.recv(&mut bytes).unwrap();
@@ -198,11 +199,44 @@ fn the_service_manager_is_told_ready_and_stopping() {
     };
     assert!(next().contains("READY=1"));
     assert!(rig.cli(&["status"]).status.success());
-    let sent = run(Command::new("kill").arg(daemon.id().to_string()));
-    assert!(sent.status.success());
+    rig.signal("TERM");
     assert!(next().contains("STOPPING=1"));
-    assert_eq!(daemon.wait().unwrap().code(), Some(0));
-    rig.start(&rig.config(""));
+    assert_eq!(rig.wait_for_end(), Some(0));
+}
+
+/// Binds a unix socket, makes it descriptor 3, and becomes the program, as systemd would.
+const HAND_OVER: &str = "
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+os.dup2(listener.fileno(), 3)
+os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))
+os.execv(sys.argv[2], sys.argv[2:])
+";
+
+#[test]
+fn a_socket_of_the_service_manager_is_used_and_left_in_place() {
+    let mut rig = Rig::new();
+    let config = rig.write_config(&rig.config(&rig.disk("a", "a.raw")));
+    let socket = rig.path("nbd.sock");
+    let daemon = Command::new("python3")
+        .args(["-c", HAND_OVER])
+        .arg(&socket)
+        .args([env!("CARGO_BIN_EXE_hearth"), "serve", "--config"])
+        .arg(config)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    rig.adopt(daemon);
+    wait_for("the socket", || UnixStream::connect(&socket).ok());
+    // The client waits in the socket's queue until the daemon is ready.
+    let read = run(Command::new("qemu-io")
+        .args(["-f", "raw", "-c", "read -P 7 0 1M"])
+        .arg(uri(&rig, "a")));
+    assert!(read.status.success(), "{}", stderr(&read));
+    assert_eq!(rig.stop(), Some(0));
+    assert!(socket.exists());
 }
 
 #[test]

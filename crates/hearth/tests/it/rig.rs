@@ -109,18 +109,22 @@ impl Rig {
 
     /// Starts the daemon and waits until it listens for VMs.
     pub(crate) fn start(&mut self, config: &str) {
-        let mut child = self.launch(config);
+        let child = self.launch(config);
+        self.adopt(child);
         let socket = self.path("nbd.sock");
         wait_for("the daemon to serve", || {
-            let ended = child.try_wait().unwrap();
-            assert!(ended.is_none(), "the daemon ended: {}", self.log());
+            let ended = self.daemon.as_mut()?.try_wait().unwrap();
+            assert!(ended.is_none(), "the daemon ended");
             UnixStream::connect(&socket).ok()
         });
-        self.daemon = Some(child);
     }
 
-    /// Starts the daemon and leaves it to the caller.
-    pub(crate) fn launch(&self, config: &str) -> Child {
+    /// Makes a daemon that was started otherwise this rig's.
+    pub(crate) fn adopt(&mut self, daemon: Child) {
+        self.daemon = Some(daemon);
+    }
+
+    fn launch(&self, config: &str) -> Child {
         let config = self.write_config(config);
         let log = std::fs::File::options()
             .create(true)
