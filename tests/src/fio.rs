@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{Output, tools};
+use crate::{Lab, Output, tools};
 
 /// A fio job, built up option by option.
 pub struct Fio {
@@ -10,15 +10,14 @@ pub struct Fio {
 }
 
 impl Fio {
-    /// A job on the export that `uri` names.
-    pub fn new(name: &str, uri: &str) -> Self {
+    /// A job on the export that `uri` names. What fio writes down beside goes into the lab.
+    pub fn new(lab: &Lab, name: &str, uri: &str) -> Self {
         let mut command = Command::new("fio");
-        command.args([
+        command.current_dir(lab.folder()).args([
             "--ioengine=nbd",
             "--thread=1",
             "--group_reporting=1",
             "--randrepeat=1",
-            // Its state files would land in the current folder, and no job needs them.
             "--verify_state_save=0",
         ]);
         command

@@ -15,7 +15,7 @@ fn a_file_changed_while_the_daemon_was_away_is_not_served_from_flash() {
             HearthSettings::new(&flash).disk(&DiskSettings::on_file("disk", image.path()));
         let hearth = Hearth::start(lab, &settings)?;
         let uri = hearth.uri("disk");
-        Fio::new("file", &uri)
+        Fio::new(lab, "file", &uri)
             .with("rw=randwrite")
             .with("bs=4k")
             .with("size=8m")

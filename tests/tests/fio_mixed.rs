@@ -12,7 +12,7 @@ fn mixed_sizes_over_two_connections_read_back_right() {
             ..StackSettings::default()
         };
         let mut stack = Stack::start(lab, &settings)?;
-        Fio::new("mixed", &stack.uri())
+        Fio::new(lab, "mixed", &stack.uri())
             .with("rw=randrw")
             .with("bssplit=512/20:3k/10:4k/40:20k/20:128k/10")
             .with("blockalign=512")

@@ -12,7 +12,7 @@ fn random_writes_read_back_right(write_policy: &'static str) {
             },
         )?;
         let job = |uri: &str| {
-            Fio::new("random", uri)
+            Fio::new(lab, "random", uri)
                 .with("bs=4k")
                 .with("iodepth=32")
                 .with("size=32m")

@@ -7,7 +7,7 @@ fn sequential_writes_read_back_right() {
     scenario(&["fio", "nbdkit", "nbdcopy"], |lab| {
         let mut stack = Stack::start(lab, &StackSettings::default())?;
         let job = |name: &str, uri: &str| {
-            Fio::new(name, uri)
+            Fio::new(lab, name, uri)
                 .with("bs=64k")
                 .with("iodepth=8")
                 .with("size=48m")

@@ -11,7 +11,7 @@ fn a_truncated_flash_file_costs_speed_only() {
         stack.read_disk(lab)?;
         stack.flash.truncate(0)?;
         stack.check_disk_equals_origin(lab)?;
-        Fio::new("after", &stack.uri())
+        Fio::new(lab, "after", &stack.uri())
             .with("rw=randwrite")
             .with("bs=4k")
             .with("iodepth=8")

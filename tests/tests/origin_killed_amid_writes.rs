@@ -7,7 +7,7 @@ use e2e::{Fio, LONG, Process, Stack, StackSettings, scenario, wait_until};
 fn verified_writes_go_on_across_a_restart_of_the_origin() {
     scenario(&["fio", "nbdkit", "nbdcopy"], |lab| {
         let mut stack = Stack::start(lab, &StackSettings::default())?;
-        let mut command = Fio::new("across", &stack.uri())
+        let mut command = Fio::new(lab, "across", &stack.uri())
             .with("rw=randwrite")
             .with("bs=4k")
             .with("iodepth=16")
