@@ -211,6 +211,7 @@ listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1])
 listener.listen()
 os.dup2(listener.fileno(), 3)
+os.set_inheritable(3, True)
 os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))
 os.execv(sys.argv[2], sys.argv[2:])
 ";
