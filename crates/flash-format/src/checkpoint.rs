@@ -4,7 +4,7 @@
 //! Pages may be written while changes go on: replaying the journal from the checkpoint's
 //! start over a page that already holds some of the changes gives the same end.
 
-use crate::page::{self, BODY_BYTES, HEADER_BYTES, Magic, PageBytes};
+use crate::page::{self, BODY_BYTES, COUNTER_END, HEADER_BYTES, Magic, PageBytes};
 use crate::{Damage, Geometry, PAGE_BYTES, SegmentIndex};
 use units::{Bytes, DiskId, DiskSlot};
 use zerocopy::little_endian::{U16, U32, U64, U128};
@@ -242,7 +242,8 @@ fn encode_segment(segment: &SegmentEntry) -> RawSegment {
 fn decode_segment(bytes: &[u8]) -> Result<SegmentEntry, Damage> {
     let (raw, bits) = RawSegment::read_from_prefix(bytes).map_err(|_| Damage::Impossible)?;
     let disk = raw.disk.get();
-    if usize::from(disk) >= DiskSlot::COUNT || raw.used > 1 {
+    let generation = raw.generation.get();
+    if usize::from(disk) >= DiskSlot::COUNT || raw.used > 1 || generation >= COUNTER_END {
         return Err(Damage::Impossible);
     }
     Ok(SegmentEntry {
@@ -252,7 +253,7 @@ fn decode_segment(bytes: &[u8]) -> Result<SegmentEntry, Damage> {
             SegmentState::Free
         },
         disk: DiskSlot::new(disk),
-        generation: raw.generation.get(),
+        generation,
         trusted: bits.to_vec(),
     })
 }

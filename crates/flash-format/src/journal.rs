@@ -5,7 +5,7 @@
 //! durable when it is acknowledged. Sequence numbers have no gaps, so a page that a lying
 //! medium lost shows, unless it was the very last.
 
-use crate::page::{self, BODY_BYTES, HEADER_BYTES, Magic, PageBytes};
+use crate::page::{self, BODY_BYTES, COUNTER_END, HEADER_BYTES, Magic, PageBytes};
 use crate::{Damage, PAGE_BYTES, SegmentIndex};
 use units::{DiskSlot, FlashSlot};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -160,15 +160,20 @@ fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, Damage> {
             .ok_or(Damage::Impossible)
     };
     let segment = SegmentIndex::new(raw.low.get());
+    let generation = || {
+        let generation = raw.high.get();
+        let possible = generation < COUNTER_END;
+        possible.then_some(generation).ok_or(Damage::Impossible)
+    };
     match raw.kind {
         OPEN if usize::from(raw.disk.get()) < DiskSlot::COUNT => Ok(JournalEntry::Open {
             segment,
             disk: DiskSlot::new(raw.disk.get()),
-            generation: raw.high.get(),
+            generation: generation()?,
         }),
         FREE => Ok(JournalEntry::Free {
             segment,
-            generation: raw.high.get(),
+            generation: generation()?,
         }),
         TRUST => Ok(JournalEntry::Trust {
             first: slot()?,
@@ -193,7 +198,7 @@ mod tests {
                 0 => JournalEntry::Open {
                     segment: SegmentIndex::new(i),
                     disk: DiskSlot::new(1023),
-                    generation: u64::MAX,
+                    generation: COUNTER_END - 1,
                 },
                 1 => JournalEntry::Free {
                     segment: SegmentIndex::new(i),

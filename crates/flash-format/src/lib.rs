@@ -11,7 +11,8 @@
 //!
 //! Every page of metadata starts with the same 64-byte header whose last four bytes are the
 //! crc32c of the rest of the page, and says which cache (uuid) and which place it belongs to,
-//! so that torn, stale, foreign and misdirected pages all show. All numbers are little-endian.
+//! so that torn, stale, foreign and misdirected pages all show. All numbers are little-endian;
+//! counters stay below 2^62, so that counting on never overflows.
 //!
 //! What the pieces mean together, the commit order and what is assumed of the medium are in
 //! the book, `format.md`; this crate only knows how each looks. Each offset has one source,

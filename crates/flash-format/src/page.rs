@@ -55,6 +55,11 @@ pub(crate) struct Header {
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES);
 const CRC_OFFSET: usize = HEADER_BYTES - 4;
 
+/// Where every counter on flash ends: sequences, generations, numbers of checkpoints. Counting
+/// once a nanosecond reaches it in a century, so a larger one is forged, and whoever counts on
+/// from a smaller one need not think of overflow.
+pub(crate) const COUNTER_END: u64 = 1 << 62;
+
 /// Why a page is not what was expected in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
@@ -106,6 +111,9 @@ pub(crate) fn open(page: &PageBytes, magic: Magic) -> Result<Header, Damage> {
     }
     if header.crc.get() != page_checksum(page) {
         return Err(Damage::Checksum);
+    }
+    if header.sequence.get() >= COUNTER_END {
+        return Err(Damage::Impossible);
     }
     Ok(header)
 }

@@ -3,7 +3,7 @@
 //! Two slots take turns, so that a torn write leaves the other. A superblock is written when
 //! the cache is opened, after each checkpoint, and at a clean stop.
 
-use crate::page::{self, HEADER_BYTES, Magic, PageBytes};
+use crate::page::{self, COUNTER_END, HEADER_BYTES, Magic, PageBytes};
 use crate::{Damage, FormatError, Geometry, PAGE_BYTES};
 use units::Bytes;
 use zerocopy::little_endian::{U32, U64};
@@ -151,6 +151,15 @@ impl Superblock {
         }
         if body.checkpoint_area > 1 || body.clean > 1 {
             return Err(impossible("checkpoint area or clean mark"));
+        }
+        let counters = [
+            body.incarnation,
+            body.checkpoint,
+            body.replay_from,
+            body.clean_end,
+        ];
+        if counters.iter().any(|counter| counter.get() >= COUNTER_END) {
+            return Err(impossible("counters"));
         }
         Ok(Self {
             uuid: header.uuid.get(),
