@@ -22,6 +22,7 @@ fn main() {
     nbd_client_handshake();
     nbd_client_replies();
     flash_page();
+    flash_recovery();
 }
 
 fn write(target: &str, name: &str, choice: u8, bytes: &[u8]) {
@@ -239,4 +240,22 @@ fn flash_page() {
     keep("segments", 2, &segments.encode(&geometry, uuid, 2, first));
     keep("chunk", 3, &chunk.encode(uuid));
     keep("footer", 4, &footer.encode(uuid));
+}
+
+/// Patches: page, offset, length, bytes.
+fn flash_recovery() {
+    let target = "flash_recovery";
+    write(target, "cut", 0, &[]);
+    write(target, "stopped", 1, &[]);
+    // The sequence of a page, its count of entries, and its first entries.
+    let patches = [
+        &[0, 0, 24, 8, 0xff, 0xff, 0, 0, 0, 0, 0, 0][..],
+        &[2, 0, 40, 4, 1, 0, 0, 0],
+        &[
+            3, 0, 64, 16, 3, 0, 0, 0, 0xff, 0xff, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,
+        ],
+        &[9, 0, 64, 8, 1, 2, 3, 0, 0, 0, 0, 0],
+    ];
+    write(target, "patched-cut", 0, &patches.concat());
+    write(target, "patched-stopped", 1, &patches.concat());
 }

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod flash_page;
+mod flash_recovery;
 mod nbd_client_handshake;
 mod nbd_client_replies;
 mod nbd_options;
@@ -30,6 +31,8 @@ pub struct Target {
     pub name: &'static str,
     /// Panics if anything that must hold does not.
     pub body: fn(&[u8]),
+    /// How long a run takes beside the others; dearer ones are run less often in tests.
+    pub cost: u64,
 }
 
 /// Every target.
@@ -37,22 +40,32 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "nbd_options",
         body: nbd_options::run,
+        cost: 1,
     },
     Target {
         name: "nbd_requests",
         body: nbd_requests::run,
+        cost: 1,
     },
     Target {
         name: "nbd_client_handshake",
         body: nbd_client_handshake::run,
+        cost: 1,
     },
     Target {
         name: "nbd_client_replies",
         body: nbd_client_replies::run,
+        cost: 1,
     },
     Target {
         name: "flash_page",
         body: flash_page::run,
+        cost: 1,
+    },
+    Target {
+        name: "flash_recovery",
+        body: flash_recovery::run,
+        cost: 60,
     },
 ];
 

@@ -160,7 +160,7 @@ const TABLE: &[Crate] = &[
     program(
         "hostile",
         "crates/hostile",
-        &["units", "flash-format", "nbd-protocol"],
+        &["units", "block-io", "flash-format", "cache", "nbd-protocol"],
     ),
     program("guest-probe", "crates/guest-probe", &[]),
     program("e2e", "tests", &[]),
