@@ -223,7 +223,8 @@ pub enum Cache {
     /// Examine a cache that no daemon is using
     ///
     /// Superblocks, tables, journal and descriptors are read, and nothing is changed. Damage is exit
-    /// code 5.
+    /// code 5. Whether the daemon still trusts this cache is in its state directory, which is not
+    /// looked at.
     Check(Check),
 }
 

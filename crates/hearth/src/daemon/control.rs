@@ -139,21 +139,20 @@ impl Control {
     /// used: then nothing is remembered.
     pub async fn attach(&self, disk: DiskConfig) -> Result<DiskStatus, Problem> {
         let entry = self.reserve(disk, DiskSource::Runtime)?;
-        let name = &entry.config.name;
         let phase = match self.open_and_attach(&entry).await {
             Ok(phase) => phase,
             Err(problem) => {
-                self.registry.remove(name, entry.id);
+                self.registry.remove(&entry);
                 return Err(problem);
             }
         };
-        self.registry.set_phase(name, entry.id, phase);
+        self.registry.set_phase(&entry, phase);
         if let Err(problem) = self.remember() {
             // An attachment that would not survive a restart is none.
             self.let_go(&entry).await?;
             return Err(problem);
         }
-        self.disk(name).await
+        self.disk(&entry.config.name).await
     }
 
     /// Attaches a disk of the configuration or of the last run; if its origin cannot be
@@ -167,48 +166,51 @@ impl Control {
         source: DiskSource,
     ) -> Result<(), Problem> {
         let entry = self.reserve(disk, source)?;
-        if self.try_once(&entry).await.is_none() {
-            tokio::spawn(async move {
-                let mut pause = RETRY_PAUSE_MIN;
-                loop {
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(RETRY_PAUSE_MAX);
-                    if self.try_once(&entry).await.is_some() {
-                        return;
-                    }
-                }
-            });
+        if self.try_once(&entry).await {
+            return Ok(());
         }
+        tokio::spawn(async move {
+            let mut pause = RETRY_PAUSE_MIN;
+            loop {
+                tokio::time::sleep(pause).await;
+                if self.try_once(&entry).await {
+                    return;
+                }
+                pause = (pause * 2).min(RETRY_PAUSE_MAX);
+            }
+        });
         Ok(())
     }
 
-    /// Tries to attach a disk. `None`: it has to be tried again.
-    async fn try_once(&self, entry: &Entry) -> Option<()> {
-        let name = &entry.config.name;
-        let begin = |entry: &mut Entry| {
-            let may = matches!(entry.phase, Phase::Attaching | Phase::Waiting { .. });
-            entry.phase = if may {
-                Phase::Attaching
-            } else {
-                entry.phase.clone()
-            };
-            may
-        };
-        if self.stopping.load(Ordering::Relaxed) || !self.registry.change(name, entry.id, begin) {
-            return Some(());
+    /// Tries to attach a disk that is attaching or waiting. False: it has to be tried again.
+    async fn try_once(&self, entry: &Entry) -> bool {
+        let is_wanted =
+            |entry: &mut Entry| matches!(entry.phase, Phase::Attaching | Phase::Waiting { .. });
+        if self.stopping.load(Ordering::Relaxed) || !self.registry.change(entry, is_wanted) {
+            return true;
         }
+        let name = &entry.config.name;
         match self.open_and_attach(entry).await {
             Ok(phase) => {
-                self.registry.set_phase(name, entry.id, phase);
-                Some(())
+                if !self.registry.set_phase(entry, phase)
+                    && let Err(problem) = self.let_go(entry).await
+                {
+                    // It was detached while its origin was being opened.
+                    tracing::warn!(disk = %name, reason = problem.detail, "cannot detach");
+                }
+                true
             }
             Err(problem) => {
-                tracing::warn!(disk = %name, reason = problem.detail, "disk waits for its origin");
                 let reason = problem.detail;
-                let waits = self
-                    .registry
-                    .set_phase(name, entry.id, Phase::Waiting { reason });
-                (!waits).then_some(())
+                let known = self.registry.get(name).map(|entry| entry.phase);
+                let waiting = Phase::Waiting { reason };
+                // Told once for each reason, not for each attempt.
+                if known.as_ref() != Some(&waiting)
+                    && let Phase::Waiting { reason } = &waiting
+                {
+                    tracing::warn!(disk = %name, reason, "disk waits for its origin");
+                }
+                !self.registry.set_phase(entry, waiting)
             }
         }
     }
@@ -226,11 +228,12 @@ impl Control {
             id: config::disk_id(&disk),
             cache,
             source,
+            serial: 0,
             phase: Phase::Attaching,
             config: disk,
         };
         match self.registry.reserve(entry.clone()) {
-            Ok(()) => Ok(entry),
+            Ok(entry) => Ok(entry),
             Err(Taken::Name) => Err(Problem::new(
                 ProblemKind::AlreadyAttached,
                 format!("there is a disk '{}' already", entry.config.name),
@@ -297,19 +300,19 @@ impl Control {
         let entry = self.entry(name)?;
         let last = self.look(&entry).await;
         match entry.phase {
-            Phase::Waiting { .. } => self.registry.remove(name, entry.id),
+            Phase::Waiting { .. } => self.registry.remove(&entry),
             Phase::Attached { geometry } => {
                 let begin = |entry: &mut Entry| {
                     let may = matches!(entry.phase, Phase::Attached { .. });
                     entry.phase = Phase::Detaching { geometry };
                     may
                 };
-                if !self.registry.change(name, entry.id, begin) {
+                if !self.registry.change(&entry, begin) {
                     return Err(on_its_way(name));
                 }
                 if !force && !self.is_deserted(&entry).await {
                     self.registry
-                        .set_phase(name, entry.id, Phase::Attached { geometry });
+                        .set_phase(&entry, Phase::Attached { geometry });
                     return Err(Problem::new(
                         ProblemKind::Busy,
                         format!("clients are connected to '{name}'"),
@@ -348,7 +351,7 @@ impl Control {
             .await;
         match detached {
             Ok(()) | Err(ShardError::NoSuchDisk) => {
-                self.registry.remove(name, id);
+                self.registry.remove(entry);
                 Ok(())
             }
             Err(error) => Err(problem(name, error)),
@@ -398,7 +401,7 @@ impl Control {
             .ask(|handle, reply| handle.set_policy(id, word, reply))
             .await
             .map_err(|error| problem(name, error))?;
-        self.registry.change(name, id, |entry| {
+        self.registry.change(&entry, |entry| {
             entry.config.write_policy = policy;
             true
         });

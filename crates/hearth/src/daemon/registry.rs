@@ -14,6 +14,7 @@ use crate::api::types::DiskSource;
 use crate::config::{DiskConfig, Name};
 use block_io::OriginGeometry;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::DiskId;
 
@@ -46,6 +47,8 @@ pub(super) struct Entry {
     pub(super) config: DiskConfig,
     /// Its identity.
     pub(super) id: DiskId,
+    /// Tells this attachment from earlier ones of the same disk.
+    pub(super) serial: u64,
     /// The cache that serves it.
     pub(super) cache: Name,
     /// Who asked for it.
@@ -77,6 +80,7 @@ pub(super) enum Taken {
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     entries: Mutex<BTreeMap<Name, Entry>>,
+    serials: AtomicU64,
 }
 
 impl Registry {
@@ -85,17 +89,18 @@ impl Registry {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a disk, unless its name or identity is taken.
-    pub(super) fn reserve(&self, entry: Entry) -> Result<(), Taken> {
+    /// Enters a disk under a serial number of its own, unless its name or identity is taken.
+    pub(super) fn reserve(&self, mut entry: Entry) -> Result<Entry, Taken> {
         let mut entries = self.lock();
+        entry.serial = self.serials.fetch_add(1, Ordering::Relaxed);
         if entries.contains_key(&entry.config.name) {
             return Err(Taken::Name);
         }
         if let Some(other) = entries.values().find(|other| other.id == entry.id) {
             return Err(Taken::Id(other.config.name.clone()));
         }
-        entries.insert(entry.config.name.clone(), entry);
-        Ok(())
+        entries.insert(entry.config.name.clone(), entry.clone());
+        Ok(entry)
     }
 
     /// A copy of a disk's entry.
@@ -118,31 +123,30 @@ impl Registry {
         self.lock().len() as u64
     }
 
-    /// Changes a disk's entry if `change` agrees to; tells whether it did.
-    pub(super) fn change(
-        &self,
-        name: &Name,
-        id: DiskId,
-        change: impl FnOnce(&mut Entry) -> bool,
-    ) -> bool {
-        match self.lock().get_mut(name) {
-            Some(entry) if entry.id == id => change(entry),
+    /// Changes the entry of this attachment if `change` agrees to; tells whether it did.
+    pub(super) fn change(&self, of: &Entry, change: impl FnOnce(&mut Entry) -> bool) -> bool {
+        match self.lock().get_mut(&of.config.name) {
+            Some(entry) if entry.serial == of.serial => change(entry),
             _ => false,
         }
     }
 
-    /// Moves a disk to another phase, if it is there.
-    pub(super) fn set_phase(&self, name: &Name, id: DiskId, phase: Phase) -> bool {
-        self.change(name, id, |entry| {
+    /// Moves this attachment to another phase; tells whether it was still there.
+    pub(super) fn set_phase(&self, of: &Entry, phase: Phase) -> bool {
+        self.change(of, |entry| {
             entry.phase = phase;
             true
         })
     }
 
-    /// Forgets a disk.
-    pub(super) fn remove(&self, name: &Name, id: DiskId) {
+    /// Forgets this attachment.
+    pub(super) fn remove(&self, of: &Entry) {
         let mut entries = self.lock();
-        if entries.get(name).is_some_and(|entry| entry.id == id) {
+        let name = &of.config.name;
+        if entries
+            .get(name)
+            .is_some_and(|entry| entry.serial == of.serial)
+        {
             entries.remove(name);
         }
     }
@@ -163,6 +167,7 @@ mod tests {
             cache: "c".parse().unwrap(),
             source: DiskSource::Runtime,
             phase: Phase::Attaching,
+            serial: 0,
             config,
         }
     }
@@ -170,25 +175,27 @@ mod tests {
     #[test]
     fn names_and_ids_are_taken_once() {
         let registry = Registry::default();
-        registry.reserve(entry("a", Some(1))).unwrap();
-        assert_eq!(registry.reserve(entry("a", Some(2))), Err(Taken::Name));
-        let taken = Taken::Id("a".parse().unwrap());
-        assert_eq!(registry.reserve(entry("b", Some(1))), Err(taken));
-        registry.remove(&"a".parse().unwrap(), DiskId::from_u128(1));
+        let first = registry.reserve(entry("a", Some(1))).unwrap();
+        let taken = |entry| registry.reserve(entry).unwrap_err();
+        assert_eq!(taken(entry("a", Some(2))), Taken::Name);
+        assert_eq!(taken(entry("b", Some(1))), Taken::Id("a".parse().unwrap()));
+        registry.remove(&first);
         registry.reserve(entry("b", Some(1))).unwrap();
     }
 
     #[test]
-    fn a_late_answer_does_not_change_another_disk_of_the_same_name() {
+    fn a_late_answer_does_not_change_a_later_attachment_of_the_disk() {
         let registry = Registry::default();
-        let name = "a".parse().unwrap();
-        registry.reserve(entry("a", Some(2))).unwrap();
-        let earlier = DiskId::from_u128(1);
+        let earlier = registry.reserve(entry("a", None)).unwrap();
+        registry.remove(&earlier);
+        let later = registry.reserve(entry("a", None)).unwrap();
         let waiting = Phase::Waiting {
             reason: String::new(),
         };
-        assert!(!registry.set_phase(&name, earlier, waiting));
-        registry.remove(&name, earlier);
+        assert!(!registry.set_phase(&earlier, waiting.clone()));
+        registry.remove(&earlier);
+        let name = "a".parse().unwrap();
         assert_eq!(registry.get(&name).unwrap().phase, Phase::Attaching);
+        assert!(registry.set_phase(&later, waiting));
     }
 }

@@ -38,6 +38,10 @@ const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
 const FLASH_RELEASE_TIME_MAX: Duration = Duration::from_secs(10);
 /// How often it is tried.
 const FLASH_RELEASE_LOOK: Duration = Duration::from_millis(100);
+/// How long the NBD sockets wait for caches to be opened; 1 TiB takes about 10 s.
+const OPENING_TIME_MAX: Duration = Duration::from_mins(10);
+/// How much more time systemd is asked for at a time.
+const OPENING_TIME_STEP: units::Duration = units::Duration::from_secs(30);
 /// How long open admin requests may take after everything else has ended.
 const ADMIN_FAREWELL: Duration = Duration::from_secs(1);
 /// Threads for control, handshakes and TLS; guests' requests have their shards' own.
@@ -107,36 +111,24 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
     let admin = serve_admin(config, &mut inherited, &control, admin_ends)
         .await
         .map_err(|error| failed(&error))?;
-    attach_disks(&control, config, remembered).await;
-
-    let server = Server::new(exports.clone(), settings::server(&config.nbd));
     let (end_nbd, nbd_ends) = watch::channel(false);
-    let listeners = listen::nbd(config, &mut inherited)
-        .await
-        .map_err(|error| failed(&error))?;
-    if inherited.unclaimed() > 0 {
-        tracing::warn!(
-            count = inherited.unclaimed(),
-            "sockets of the service manager that the configuration does not name"
-        );
-    }
-    control.set_listeners(listeners.iter().map(|one| one.shown.clone()).collect());
     let mut nbd = JoinSet::new();
-    for NbdListener {
-        listener, offer, ..
-    } in listeners
-    {
-        let (server, ends) = (server.clone(), nbd_ends.clone());
-        nbd.spawn(async move { server.serve(listener, offer, ends).await });
+    let told_early = tokio::select! {
+        () = attach_disks(&control, config, remembered) => false,
+        () = stop.wait() => true,
+    };
+    if !told_early {
+        nbd = serve_nbd(config, &mut inherited, &control, exports.clone(), nbd_ends)
+            .await
+            .map_err(|error| failed(&error))?;
+        let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
+        service::ready("serving");
+        stop.wait().await;
+        watchdog.abort();
     }
-    let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
-    service::ready("serving");
-
-    stop.wait().await;
     service::stopping(config.daemon.stop_timeout.0);
     tracing::info!("stopping");
-    watchdog.abort();
     control.stop();
     exports.stop();
     let stopped = tokio::select! {
@@ -180,6 +172,33 @@ async fn start_shard(settings: ShardConfig) -> Result<ShardHandle, CliError> {
     }
 }
 
+async fn serve_nbd(
+    config: &Config,
+    inherited: &mut Inherited,
+    control: &Control,
+    exports: Arc<DiskExports>,
+    ends: watch::Receiver<bool>,
+) -> Result<JoinSet<()>, ListenError> {
+    let server = Server::new(exports, settings::server(&config.nbd));
+    let listeners = listen::nbd(config, inherited).await?;
+    if inherited.unclaimed() > 0 {
+        tracing::warn!(
+            count = inherited.unclaimed(),
+            "sockets of the service manager that the configuration does not name"
+        );
+    }
+    control.set_listeners(listeners.iter().map(|one| one.shown.clone()).collect());
+    let mut tasks = JoinSet::new();
+    for NbdListener {
+        listener, offer, ..
+    } in listeners
+    {
+        let (server, ends) = (server.clone(), ends.clone());
+        tasks.spawn(async move { server.serve(listener, offer, ends).await });
+    }
+    Ok(tasks)
+}
+
 async fn serve_admin(
     config: &Config,
     inherited: &mut Inherited,
@@ -212,8 +231,8 @@ async fn serve_admin(
     Ok(tasks)
 }
 
-/// Attaches the disks of the configuration, then the remembered ones. Returns when each was
-/// tried once, or after [`ATTACH_PATIENCE`]; the rest goes on.
+/// Attaches the disks of the configuration and the remembered ones. Returns when the caches are
+/// open and each disk was tried once, or [`ATTACH_PATIENCE`] later; the rest goes on.
 async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<DiskConfig>) {
     let configured = config.disks.iter().cloned();
     let configured = configured.map(|disk| (disk, DiskSource::Config));
@@ -235,11 +254,27 @@ async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<D
             }
         });
     }
+    wait_for_caches(control).await;
     let all = async { while attaching.join_next().await.is_some() {} };
     if tokio::time::timeout(ATTACH_PATIENCE, all).await.is_err() {
         tracing::warn!("some disks are not attached yet");
     }
     attaching.detach_all();
+}
+
+/// Waits until every cache has looked at its flash, and tells systemd that this may take its
+/// time.
+async fn wait_for_caches(control: &Control) {
+    let deadline = Instant::now() + OPENING_TIME_MAX;
+    for shard in control.shards().all() {
+        while matches!(shard.pulse().await, Pulse::Opening) {
+            if Instant::now() >= deadline {
+                tracing::warn!(cache = %shard.config().name, "the flash is not open yet");
+                return;
+            }
+            service::starting("opening the caches", OPENING_TIME_STEP);
+        }
+    }
 }
 
 /// Ends the NBD sockets and then the shards, within the time that a stop may take.

@@ -52,14 +52,22 @@ pub(super) fn ready(status: &str) {
     notify(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
+/// The daemon is still starting, and may be for this long.
+pub(super) fn starting(status: &str, time: units::Duration) {
+    notify(&[NotifyState::Status(status), extension(time)]);
+}
+
 /// The daemon is about to end; it may take this long.
 pub(super) fn stopping(time: units::Duration) {
-    let micros = u32::try_from(time.as_nanos() / 1000).unwrap_or(u32::MAX);
     notify(&[
         NotifyState::Stopping,
         NotifyState::Status("stopping"),
-        NotifyState::ExtendTimeoutUsec(micros),
+        extension(time),
     ]);
+}
+
+fn extension(time: units::Duration) -> NotifyState<'static> {
+    NotifyState::ExtendTimeoutUsec(u32::try_from(time.as_nanos() / 1000).unwrap_or(u32::MAX))
 }
 
 /// A sign of life.

@@ -1,6 +1,7 @@
 //! From a snapshot to the text that Prometheus reads.
 
-use super::families::{FAMILIES, Family, Kind, Series};
+use super::families::FAMILIES;
+use super::family::{Family, Kind, Series};
 use crate::api::types::{Disks, Latency, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};

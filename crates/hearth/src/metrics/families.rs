@@ -1,56 +1,8 @@
 //! Every metric: name, unit, kind, meaning, labels, and where its values come from.
 
-use super::encode::{Snapshot, Value};
-use crate::api::types::{CacheState, CacheStatus, DiskCounters, DiskState, DiskStatus};
-
-/// What kind of metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Only grows; begins again with the daemon or the attachment.
-    Counter,
-    /// Goes up and down.
-    Gauge,
-    /// Counts by size.
-    Histogram,
-}
-
-/// A metric.
-#[derive(Debug)]
-pub struct Family {
-    /// Its name without prefix, unit and `_total`.
-    pub name: &'static str,
-    /// Its unit, if it has one: the name's last word.
-    pub unit: Option<&'static str>,
-    /// Its kind.
-    pub kind: Kind,
-    /// What it means.
-    pub help: &'static str,
-    /// Its labels.
-    pub labels: &'static [&'static str],
-    pub(super) read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
-}
-
-impl Family {
-    /// The name as it is exported.
-    pub fn full_name(&self) -> String {
-        let mut name = format!("hearth_{}", self.name);
-        if let Some(unit) = self.unit {
-            name.push('_');
-            name.push_str(unit);
-        }
-        if self.kind == Kind::Counter {
-            name.push_str("_total");
-        }
-        name
-    }
-}
-
-/// One series of a metric.
-#[derive(Debug)]
-pub(super) struct Series<'a> {
-    pub(super) labels: Vec<(&'static str, &'a str)>,
-    pub(super) value: Value<'a>,
-}
+use super::encode::Value;
+use super::family::{Family, Series, caches, counter, disks, gauge, histogram};
+use crate::api::types::{CacheState, DiskCounters, DiskState};
 
 /// Picks one of a disk's counters.
 type Pick = fn(&DiskCounters) -> u64;
@@ -58,92 +10,6 @@ type Pick = fn(&DiskCounters) -> u64;
 const CACHE: &[&str] = &["cache"];
 const DISK: &[&str] = &["disk", "vm", "cache"];
 const DISK_OP: &[&str] = &["disk", "vm", "cache", "op"];
-
-fn caches<'a>(
-    snapshot: &'a Snapshot,
-    out: &mut Vec<Series<'a>>,
-    extra: Option<(&'static str, &'a str)>,
-    value: impl Fn(&'a CacheStatus) -> Value<'a>,
-) {
-    for cache in &snapshot.status.caches {
-        let mut labels = vec![("cache", cache.name.as_str())];
-        labels.extend(extra);
-        out.push(Series {
-            labels,
-            value: value(cache),
-        });
-    }
-}
-
-fn disks<'a>(
-    snapshot: &'a Snapshot,
-    out: &mut Vec<Series<'a>>,
-    extra: Option<(&'static str, &'a str)>,
-    value: impl Fn(&'a DiskStatus) -> Value<'a>,
-) {
-    for disk in &snapshot.disks.disks {
-        let mut labels = vec![
-            ("disk", disk.name.as_str()),
-            ("vm", disk.vm.as_str()),
-            ("cache", disk.cache.as_str()),
-        ];
-        labels.extend(extra);
-        out.push(Series {
-            labels,
-            value: value(disk),
-        });
-    }
-}
-
-const fn counter(
-    name: &'static str,
-    unit: Option<&'static str>,
-    help: &'static str,
-    labels: &'static [&'static str],
-    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
-) -> Family {
-    Family {
-        name,
-        unit,
-        kind: Kind::Counter,
-        help,
-        labels,
-        read,
-    }
-}
-
-const fn gauge(
-    name: &'static str,
-    unit: Option<&'static str>,
-    help: &'static str,
-    labels: &'static [&'static str],
-    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
-) -> Family {
-    Family {
-        name,
-        unit,
-        kind: Kind::Gauge,
-        help,
-        labels,
-        read,
-    }
-}
-
-const fn histogram(
-    name: &'static str,
-    help: &'static str,
-    labels: &'static [&'static str],
-    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
-) -> Family {
-    Family {
-        name,
-        unit: Some("seconds"),
-        kind: Kind::Histogram,
-        help,
-        labels,
-        read,
-    }
-}
 
 /// A counter of each cache that is a field of [`CacheStatus`].
 macro_rules! cache_counter {

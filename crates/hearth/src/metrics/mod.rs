@@ -7,6 +7,8 @@
 
 mod encode;
 mod families;
+mod family;
 
 pub use encode::{CONTENT_TYPE, render};
-pub use families::{FAMILIES, Family, Kind};
+pub use families::FAMILIES;
+pub use family::{Family, Kind};

@@ -4,12 +4,13 @@ use super::OfflineError;
 use super::tables::{Tables, page};
 use device::uring::FlashFile;
 use flash_format::{
-    ChunkHeader, Descriptor, FORMAT_VERSION, FooterPage, SUPERBLOCK_OFFSETS, SegmentEntry,
-    SegmentIndex, SegmentState, Superblock, checksum,
+    ChunkHeader, Descriptor, FORMAT_VERSION, FooterPage, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS,
+    SegmentEntry, SegmentIndex, SegmentState, Superblock, checksum,
 };
 use serde::Serialize;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use units::{Bytes, DiskSlot};
 
@@ -164,6 +165,7 @@ fn examine(
         per_disk: vec![0; DiskSlot::COUNT],
         lost: 0,
         data: read_data.then(DataReport::default),
+        content: Vec::new(),
     };
     let geometry = &superblock.geometry;
     let used = |(_, entry): &(usize, &SegmentEntry)| entry.state == SegmentState::Used;
@@ -173,7 +175,9 @@ fn examine(
     if tables.believed {
         for (index, entry) in tables.segments.iter().enumerate().filter(used) {
             let index = u32::try_from(index).map_err(io::Error::other)?;
-            walk.segment(SegmentIndex::new(index), entry, faults)?;
+            if let Err(error) = walk.segment(SegmentIndex::new(index), entry, faults) {
+                faults.add(format!("segment {index} cannot be read: {error}"));
+            }
             done += geometry.segment_bytes().get();
             progress(done, total);
         }
@@ -214,9 +218,35 @@ struct Walk<'a> {
     per_disk: Vec<u64>,
     lost: u64,
     data: Option<DataReport>,
+    /// The whole present segment, if its data is to be read anyway.
+    content: Vec<u8>,
 }
 
 impl Walk<'_> {
+    /// Reads the segment if all of it will be looked at.
+    fn load(&mut self, segment: SegmentIndex) -> io::Result<()> {
+        if self.data.is_some() {
+            let geometry = &self.superblock.geometry;
+            self.content.resize(geometry.segment_bytes().to_usize(), 0);
+            let offset = geometry.segment_offset(segment).get();
+            self.file.read_exact_at(&mut self.content, offset)?;
+        }
+        Ok(())
+    }
+
+    /// A page of the present segment.
+    fn page(&self, segment: SegmentIndex, number: u32) -> io::Result<PageBytes> {
+        let offset = in_segment(number);
+        let loaded = self.content.get(offset.to_usize()..);
+        match loaded.and_then(|rest| rest.first_chunk::<PAGE_BYTES>()) {
+            Some(bytes) => Ok(*bytes),
+            None => page(
+                self.file,
+                self.superblock.geometry.segment_offset(segment) + offset,
+            ),
+        }
+    }
+
     fn segment(
         &mut self,
         segment: SegmentIndex,
@@ -232,6 +262,7 @@ impl Walk<'_> {
         if expected == 0 {
             return Ok(());
         }
+        self.load(segment)?;
         let descriptors = match self.footer(segment, entry)? {
             Some(descriptors) => descriptors,
             None => self.chunks(segment, entry)?,
@@ -260,15 +291,18 @@ impl Walk<'_> {
         descriptor: &Descriptor,
         faults: &mut Faults,
     ) -> io::Result<()> {
-        let Some(data) = &mut self.data else {
-            return Ok(());
-        };
-        let offset = self.superblock.geometry.segment_offset(segment) + in_segment(descriptor.page);
-        if checksum(&page(self.file, offset)?) == descriptor.checksum {
-            data.blocks_good += 1;
+        if self.data.is_none() {
             return Ok(());
         }
-        data.blocks_bad += 1;
+        let is_right = checksum(&self.page(segment, descriptor.page)?) == descriptor.checksum;
+        if let Some(data) = &mut self.data {
+            data.blocks_good += u64::from(is_right);
+            data.blocks_bad += u64::from(!is_right);
+        }
+        if is_right {
+            return Ok(());
+        }
+        let offset = self.superblock.geometry.segment_offset(segment) + in_segment(descriptor.page);
         faults.add(format!(
             "block {} of disk slot {} at {}: checksum mismatch",
             descriptor.block.get(),
@@ -289,9 +323,8 @@ impl Walk<'_> {
         let mut descriptors = Vec::new();
         let mut total = 0;
         for part in 0..geometry.footer_pages() {
-            let offset = geometry.segment_offset(segment) + in_segment(first + part);
             let decoded = FooterPage::decode(
-                &page(self.file, offset)?,
+                &self.page(segment, first + part)?,
                 geometry,
                 self.superblock.uuid,
                 segment,
@@ -316,9 +349,8 @@ impl Walk<'_> {
         let mut descriptors = Vec::new();
         let mut next = 0;
         while next < room {
-            let offset = geometry.segment_offset(segment) + in_segment(next);
             let decoded = ChunkHeader::decode(
-                &page(self.file, offset)?,
+                &self.page(segment, next)?,
                 geometry,
                 self.superblock.uuid,
                 segment,
