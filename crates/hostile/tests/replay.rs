@@ -6,8 +6,14 @@ use hostile::TARGETS;
 use std::path::PathBuf;
 use units::Prng;
 
-/// Mutations of the corpus that a target of cost 1 is tried on: a few seconds for all.
+/// Mutations of the corpus that a target of cost 1 is tried on: a few seconds for all. The
+/// environment's `HOSTILE_MUTATIONS` asks for another number.
 const MUTATIONS: u64 = 60_000;
+
+fn mutations() -> u64 {
+    let asked = std::env::var("HOSTILE_MUTATIONS");
+    asked.map_or(MUTATIONS, |number| number.parse().unwrap())
+}
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
@@ -86,7 +92,7 @@ fn the_corpus_finds_nothing() {
 fn mutations_of_the_corpus_find_nothing() {
     for target in TARGETS {
         let corpus = corpus(target.name);
-        for seed in 0..MUTATIONS / target.cost {
+        for seed in 0..mutations() / target.cost {
             let input = mutate(&corpus, &mut Prng::new(seed));
             let caught = std::panic::catch_unwind(|| (target.body)(&input));
             assert!(caught.is_ok(), "{} seed {seed}: {input:02x?}", target.name);
