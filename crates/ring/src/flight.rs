@@ -186,13 +186,6 @@ impl Flights {
             .collect()
     }
 
-    /// Gives up every operation's memory for good, because the kernel may still write into it.
-    pub(crate) fn leak(&mut self) {
-        mem::forget(mem::take(&mut self.seats));
-        self.free = NONE;
-        self.taken = 0;
-    }
-
     fn load(&mut self, op: Op) -> (squeue::Entry, Cargo) {
         match op {
             Op::Read {
@@ -248,6 +241,15 @@ impl Flights {
             }
             Op::PollIn { fd } => load_poll(fd, libc::POLLIN),
             Op::PollOut { fd } => load_poll(fd, libc::POLLOUT),
+        }
+    }
+}
+
+impl Drop for Flights {
+    /// Gives up the memory of what has not landed for good: the kernel may still write there.
+    fn drop(&mut self) {
+        if self.taken > 0 {
+            mem::forget(mem::take(&mut self.seats));
         }
     }
 }

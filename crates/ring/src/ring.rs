@@ -336,7 +336,8 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// Ends every operation before the memory under it goes away, or leaks that memory.
+    /// Ends every operation before the memory under it goes away. What does not end in time
+    /// is leaked by `Flights`.
     fn drop(&mut self) {
         let deadline = now() + DRAIN_TIME_MAX;
         self.cancel(None);
@@ -344,7 +345,7 @@ impl Drop for Inner {
         while self.flights.len() > 0 {
             let left = deadline - now();
             if left == Duration::ZERO || self.turn(Some(left)).is_err() {
-                self.flights.leak();
+                return;
             }
             self.ready.clear();
         }
