@@ -253,6 +253,30 @@ fn servers_that_lack_something_serve_all_the_same() {
 }
 
 #[test]
+fn qemu_serves_too_holes_and_all() {
+    let mut server = Nbdkit::prepare();
+    file_of(&server, 8 << 20);
+    if !server.start_qemu("disk") {
+        return;
+    }
+    let mut rig = Rig::nbd(server.spec());
+    exercise(&mut rig);
+    // A read over data and holes comes in chunks of both kinds.
+    assert_eq!(write(&mut rig, 6 << 20, 5, 64 << 10, false), Ok(()));
+    rig.read((6 << 20) - 4096, 128 << 10);
+    let done = rig.one();
+    assert_eq!(done.result, Ok(()));
+    let buf = done.buf.expect("a read's buffer comes back");
+    assert!(buf[..4096].iter().all(|byte| *byte == 0));
+    assert!(buf[4096..4096 + (64 << 10)].iter().all(|byte| *byte == 5));
+    assert!(
+        buf[4096 + (64 << 10)..128 << 10]
+            .iter()
+            .all(|byte| *byte == 0)
+    );
+}
+
+#[test]
 fn errors_of_the_server_reach_the_caller() {
     let server = nbdkit_or_skip!(
         "--filter=error",
@@ -264,6 +288,38 @@ fn errors_of_the_server_reach_the_caller() {
     let mut rig = Rig::nbd(server.spec());
     assert_eq!(write(&mut rig, 0, 1, 4096, false), Err(IoError::NoSpace));
     rig.expect(0, 4096, 0);
+}
+
+#[test]
+fn what_a_failed_flush_dropped_is_repeated() {
+    if !Nbdkit::is_here() {
+        return;
+    }
+    let mut server = Nbdkit::prepare();
+    file_of(&server, 1 << 20);
+    // A server that loses everything at its first flush, and says so.
+    server.set_arguments(&[
+        "eval",
+        "get_size=echo 1M",
+        "can_write=exit 0",
+        "can_flush=exit 0",
+        "thread_model=echo serialize_all_requests",
+        "pread=dd if={folder}/disk iflag=skip_bytes,count_bytes skip=$4 count=$3 status=none",
+        "pwrite=dd of={folder}/disk oflag=seek_bytes seek=$4 conv=notrunc status=none",
+        "flush=test -e {folder}/failed && exit 0
+         touch {folder}/failed; cp /dev/null {folder}/disk; truncate -s 1M {folder}/disk
+         echo EIO >&2; exit 1",
+    ]);
+    server.start_again();
+    let mut rig = Rig::nbd(server.spec());
+    assert_eq!(write(&mut rig, 4096, 3, 8192, false), Ok(()));
+    rig.expect(4096, 8192, 3);
+    assert_eq!(flush(&mut rig), Err(IoError::Failed));
+    rig.expect(4096, 8192, 3);
+    assert_eq!(flush(&mut rig), Ok(()));
+    drop(rig);
+    let disk = std::fs::read(server.path("disk")).unwrap();
+    assert!(disk[4096..12288].iter().all(|byte| *byte == 3));
 }
 
 #[test]

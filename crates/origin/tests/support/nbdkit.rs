@@ -83,6 +83,25 @@ impl Nbdkit {
         Self::until(|| UnixStream::connect(&socket).is_ok());
     }
 
+    /// Starts `qemu-nbd` on a raw image in the folder instead; false if it is not installed.
+    pub(crate) fn start_qemu(&mut self, image: &str) -> bool {
+        let child = Command::new("qemu-nbd")
+            .args(["--persistent", "--shared=4", "--format=raw", "--socket"])
+            .arg(self.socket())
+            .arg(self.path(image))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(child) = child else {
+            eprintln!("skipped: qemu-nbd is not installed");
+            return false;
+        };
+        self.adopt(child);
+        let socket = self.socket();
+        Self::until(|| UnixStream::connect(&socket).is_ok());
+        true
+    }
+
     /// Takes charge of a server that was started otherwise.
     pub(crate) fn adopt(&mut self, server: Child) {
         self.server = Some(server);
