@@ -81,7 +81,7 @@ pub struct History {
 
 /// Values of one sector that are kept although they are dead: what a power cut of the origin
 /// may bring back, and what a message can name.
-const DEAD_KEPT: usize = 24;
+const DEAD_KEPT: usize = 256;
 
 impl History {
     /// The history of a disk of that many sectors, all of them zero.

@@ -160,6 +160,9 @@ impl World {
         );
         self.host.software = Software::Recovery(Box::new(recovery));
         loop {
+            if self.host.is_up() {
+                return Ok(Stop::Reached);
+            }
             let before = self.operations;
             // Looked at after each operation: `finished` gives its answer once.
             let moved = move |world: &Self| world.operations != before;
@@ -167,7 +170,7 @@ impl World {
                 && let Some(finished) = recovery.finished()
             {
                 self.cache_is_open(finished);
-                return Ok(Stop::Reached);
+                continue;
             }
             if self.drive_opening(moved)? == Stop::Crashed {
                 self.marks.hit("crash while opening");
@@ -211,6 +214,8 @@ impl World {
             Err(error) => {
                 self.marks.hit("flash could not be opened");
                 self.host.trust_nothing_on_flash();
+                // What recovery still had in flight is not the new cache's.
+                self.flash.open();
                 let config = self.settings.config.clone();
                 Cache::bypassed(config, self.pool.clone(), error.to_string(), self.now)
             }
