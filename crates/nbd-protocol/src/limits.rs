@@ -42,3 +42,35 @@ pub const CHUNK_BYTES_MAX: u32 = 64 << 10;
 const _: () = assert!(OPTION_BYTES_MAX as usize > NAME_BYTES_MAX + 16);
 const _: () = assert!(BLOCK_BYTES_PREFERRED.is_multiple_of(BLOCK_BYTES_MIN));
 const _: () = assert!(PAYLOAD_BYTES_MAX.is_multiple_of(BLOCK_BYTES_PREFERRED));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_book_names_the_limits() {
+        let page = include_str!("../../../book/src/reference/nbd.md");
+        for (what, value) in [
+            ("smallest block", u64::from(BLOCK_BYTES_MIN)),
+            ("preferred block", u64::from(BLOCK_BYTES_PREFERRED)),
+            (
+                "largest payload of a read or write",
+                u64::from(PAYLOAD_BYTES_MAX),
+            ),
+            ("name or other text", NAME_BYTES_MAX as u64),
+            (
+                "an option's data; longer ones are skipped and answered `ERR_TOO_BIG`",
+                u64::from(OPTION_BYTES_MAX),
+            ),
+            (
+                "an option's data; longer ones end the session",
+                u64::from(OPTION_SKIP_BYTES_MAX),
+            ),
+        ] {
+            let row = format!("| {what} | {value} bytes |");
+            assert!(page.contains(&row), "{row}");
+        }
+        let row = format!("| options in a handshake | {OPTIONS_MAX} |");
+        assert!(page.contains(&row), "{row}");
+    }
+}
