@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import time
 
 import rig as bench
@@ -74,46 +75,44 @@ def targets(rig, image, flash):
 
 
 def run_depth(target, depth, pids):
+    """One measured run; again, up to ATTEMPTS times, if others used the machine meanwhile."""
     options = [*target.options, "--rw=randread", "--bs=4k", f"--iodepth={depth}", f"--size={SIZE_MIB}m"]
-    options += ["--norandommap", "--time_based", f"--runtime={SECONDS}", "--ramp_time=0.5"]
+    options += ["--norandommap", "--time_based", f"--runtime={SECONDS}"]
     for attempt in range(ATTEMPTS):
-        children = os.times()
-        busy, servers, began = bench.busy_seconds(), bench.cpu_seconds(pids), time.monotonic()
+        # The server that the client talks to is the last one started.
+        busy, servers, front = bench.busy_seconds(), bench.cpu_seconds(pids), bench.cpu_seconds(pids[-1:])
+        client, began = client_seconds(), time.monotonic()
         result = bench.fio(options)
-        elapsed = time.monotonic() - began
-        after = os.times()
-        client = after.children_user + after.children_system - children.children_user - children.children_system
-        server = bench.cpu_seconds(pids[-1:]) if pids else 0
-        result["others_cpus"] = max(0.0, (bench.busy_seconds() - busy - client - (bench.cpu_seconds(pids) - servers)) / elapsed)
-        result["server_cpu_total"] = server
+        elapsed, client = time.monotonic() - began, client_seconds() - client
+        servers = bench.cpu_seconds(pids) - servers
+        result["others_cpus"] = max(0.0, (bench.busy_seconds() - busy - client - servers) / elapsed)
         result["attempt"] = attempt
-        # fio's warm-up second is in the CPU time and not in its count, so scale to the whole time.
-        result["requests_estimate"] = result["iops"] * elapsed
+        if pids:
+            result["cpu_us"] = (bench.cpu_seconds(pids[-1:]) - front) / result["ios"] * 1e6
         if result["others_cpus"] < DISTURBED_CPUS:
             break
     return result
+
+
+def client_seconds():
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def run_target(rig, target, daemon, repetition, out):
     processes = target.start()
     try:
         if processes:
-            warm = "write" if "memory" in target.title else "read"
+            # Twice: a page that is read once may still be dropped before one that is read again.
             for _ in range(2):
-                warm_up(target, warm)
+                warm_up(target, "write" if "memory" in target.title else "read")
+        pids = [process.pid for process in processes]
+        hearth = daemon[0] if daemon and daemon[0].process in processes else None
         for depth in DEPTHS:
-            pids = [process.pid for process in processes]
-            hearth = daemon[0] if daemon and daemon[0].process in processes else None
             before = hearth.counters() if hearth else None
-            cpu = bench.cpu_seconds(pids[-1:])
-            began = time.monotonic()
             result = run_depth(target, depth, pids)
-            cpu = bench.cpu_seconds(pids[-1:]) - cpu
-            if result["attempt"] == 0 and pids:
-                result["cpu_us"] = cpu / (result["iops"] * (time.monotonic() - began)) * 1e6
             if hearth:
-                after = hearth.counters()
-                result["misses"] = after["read_block_misses"] - before["read_block_misses"]
+                result["misses"] = hearth.counters()["read_block_misses"] - before["read_block_misses"]
             result.update(target=target.title, depth=depth, repetition=repetition)
             out.write(json.dumps(result) + "\n")
             out.flush()
@@ -123,8 +122,6 @@ def run_target(rig, target, daemon, repetition, out):
 
 
 def warm_up(target, how):
-    import subprocess
-
     command = ["fio", "--name=warm", "--thread=1", f"--rw={how}", "--bs=1m", "--iodepth=8", f"--size={SIZE_MIB}m", *target.options]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=bench.DATA)
 
