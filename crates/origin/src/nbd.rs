@@ -54,7 +54,7 @@ impl Dialled {
     }
 }
 
-/// Connects and negotiates. Blocks up to the specification's time limit for each connection.
+/// Connects and negotiates. Blocks up to the specification's time limit.
 ///
 /// # Errors
 /// [`OpenError`], each variant naming the origin.

@@ -62,7 +62,8 @@ impl From<HandshakeError> for DialError {
 /// # Errors
 /// If there is not even one.
 pub(super) fn connect_all(spec: &NbdSpec) -> Result<Vec<Connected>, DialError> {
-    let first = connect_one(spec)?;
+    let deadline = Instant::now() + spec.connect_timeout.to_std();
+    let first = connect_one(spec, deadline)?;
     let several = first
         .terms
         .export
@@ -76,7 +77,7 @@ pub(super) fn connect_all(spec: &NbdSpec) -> Result<Vec<Connected>, DialError> {
     let terms = first.terms;
     let mut all = vec![first];
     while all.len() < count {
-        match connect_one(spec) {
+        match connect_one(spec, deadline) {
             // One that sees another disk, or another way of serving it, must not be mixed in.
             Ok(next) if next.terms == terms => all.push(next),
             Ok(_) | Err(_) => break,
@@ -85,8 +86,7 @@ pub(super) fn connect_all(spec: &NbdSpec) -> Result<Vec<Connected>, DialError> {
     Ok(all)
 }
 
-fn connect_one(spec: &NbdSpec) -> Result<Connected, DialError> {
-    let deadline = Instant::now() + spec.connect_timeout.to_std();
+fn connect_one(spec: &NbdSpec, deadline: Instant) -> Result<Connected, DialError> {
     let socket = match &spec.address {
         NbdAddress::Unix(path) => connect_unix(path, deadline)?,
         NbdAddress::Tcp { host, port } => connect_tcp(host, *port, deadline)?,

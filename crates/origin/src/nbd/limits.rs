@@ -24,8 +24,9 @@ pub(super) const REQUESTS_PER_LINK_MAX: usize = 64;
 /// Connections to one server, whatever the configuration says.
 pub(super) const LINKS_MAX: usize = 16;
 
-/// Bytes received at a time: several replies of usual size, and few calls for a large one.
-pub(super) const RECEIVE_BYTES: usize = 256 << 10;
+/// Bytes received at a time: many replies of usual size, and few calls for a large one. Each
+/// connection keeps that much memory, busy or not.
+pub(super) const RECEIVE_BYTES: usize = 64 << 10;
 
 /// Slices in one send: a header and a payload each for everything that may be in flight.
 pub(super) const SEND_SLICES: usize = 2 * REQUESTS_PER_LINK_MAX;
