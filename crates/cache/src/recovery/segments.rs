@@ -15,7 +15,8 @@ use crate::streams::Streams;
 use crate::table::Table;
 use block_io::BufPool;
 use flash_format::{
-    ChunkHeader, Descriptor, FooterPage, Geometry, PAGE_BYTES, SegmentIndex, Superblock,
+    ChunkHeader, Descriptor, FooterPage, Geometry, PAGE_BYTES, SegmentEntry, SegmentIndex,
+    SegmentState, Superblock,
 };
 use slab::Slab;
 use std::collections::VecDeque;
@@ -39,9 +40,28 @@ pub(super) struct Segments {
     contradicted: Vec<Located>,
 }
 
+/// Frees segments that claim the same generation: we give each out once, so neither is ours.
+fn free_doubles(segments: &mut [SegmentEntry]) {
+    let used = |entry: &&SegmentEntry| entry.state == SegmentState::Used;
+    let mut seen = Set::default();
+    let mut doubled = Set::default();
+    for entry in segments.iter().filter(used) {
+        if !seen.insert(entry.generation) {
+            doubled.insert(entry.generation);
+        }
+    }
+    for entry in segments {
+        if entry.state == SegmentState::Used && doubled.contains(&entry.generation) {
+            entry.state = SegmentState::Free;
+            entry.trusted.fill(0);
+        }
+    }
+}
+
 impl Segments {
-    pub(super) fn new(replayed: Replayed) -> Self {
+    pub(super) fn new(mut replayed: Replayed) -> Self {
         let geometry = replayed.superblock.geometry;
+        free_doubles(&mut replayed.segments);
         let slots = u32::try_from(geometry.slots() - 1).unwrap_or(u32::MAX);
         let table = Table::recovered(geometry, &replayed.segments);
         let total = table.closed_count() as u64;

@@ -12,6 +12,8 @@ use units::{DiskSlot, FlashSlot};
 pub(super) struct Tables {
     superblock: Superblock,
     journal: BTreeMap<u64, JournalPage>,
+    /// Part of the journal could not be read: what it says is not known.
+    journal_unread: bool,
     disks: Vec<Option<DiskEntry>>,
     segments: Vec<SegmentEntry>,
 }
@@ -30,6 +32,7 @@ impl Tables {
     pub(super) fn new(superblock: Superblock) -> Self {
         Self {
             journal: BTreeMap::new(),
+            journal_unread: false,
             disks: vec![None; DiskSlot::COUNT],
             // Whatever cannot be read holds nothing that counts.
             segments: SegmentEntry::all_unused(&superblock.geometry),
@@ -40,6 +43,7 @@ impl Tables {
     /// Pages of the ring from `first`; none if they cannot be read.
     pub(super) fn journal_read(&mut self, first: u64, bytes: Option<&[u8]>) {
         let ring = self.superblock.geometry.journal_pages();
+        self.journal_unread |= bytes.is_none();
         let pages = bytes.map_or(&[][..], |bytes| bytes.as_chunks::<PAGE_BYTES>().0);
         for (place, bytes) in (first..ring).zip(pages) {
             if let Ok(page) = JournalPage::decode(bytes, self.superblock.uuid)
@@ -81,10 +85,17 @@ impl Tables {
             end += 1;
         }
         let last_seen = self.journal.keys().next_back().copied().unwrap_or(0);
-        let journal_next = end.max(last_seen + 1);
+        // No page of the ring has a number this far behind the first one to replay. Had one been
+        // missed, a later recovery would take it for the continuation of what is written now.
+        let beyond_ring = start + self.superblock.geometry.journal_pages();
+        let journal_next = if self.journal_unread {
+            beyond_ring.max(last_seen + 1)
+        } else {
+            end.max(last_seen + 1)
+        };
         let cold = if required.is_some_and(|required| self.superblock.incarnation < required) {
             Some(ColdReason::Retired)
-        } else if self.lost_a_page(end) {
+        } else if self.journal_unread || self.lost_a_page(end) {
             Some(ColdReason::JournalDamaged)
         } else {
             None
@@ -97,8 +108,11 @@ impl Tables {
         for entry in entries {
             self.apply(entry);
         }
-        if cold.is_some() {
-            for segment in &mut self.segments {
+        // Without its disk's entry a segment's blocks would be taken for those of the next disk
+        // that gets the slot.
+        let disks = &self.disks;
+        for segment in &mut self.segments {
+            if cold.is_some() || disks[segment.disk.index()].is_none() {
                 segment.state = SegmentState::Free;
                 segment.trusted.fill(0);
             }
