@@ -104,7 +104,7 @@ def busy_seconds():
 class Hearth:
     """The daemon with one cache and one disk on an NBD origin."""
 
-    def __init__(self, rig, flash, flash_bytes, origin_uri, disk="disk"):
+    def __init__(self, rig, flash, flash_bytes, origin_uri, disk="disk", read_only=False):
         self.rig, self.disk = rig, disk
         self.admin, self.listen = rig.socket("admin"), rig.socket("hearth")
         self.config = os.path.join(DATA, "hearth.toml")
@@ -116,7 +116,8 @@ class Hearth:
                 f"[daemon]\nadmin_socket = '{self.admin}'\nstate_dir = '{state}'\nmetrics_address = 'off'\n"
                 f"log = 'warn'\nlog_target = 'stderr'\n\n[nbd]\nunix_socket = '{self.listen}'\n\n"
                 f"[[cache]]\nname = 'flash'\npath = '{flash}'\n\n"
-                f"[[disk]]\nname = '{disk}'\norigin = {{ nbd = '{origin_uri}' }}\n"
+                f"[[disk]]\nname = '{disk}'\nread_only = {str(read_only).lower()}\n"
+                f"origin = {{ nbd = '{origin_uri}' }}\n"
             )
         subprocess.run([HEARTH, "cache", "format", flash, "--size", f"{flash_bytes}B", "--force"], check=True, stdout=subprocess.DEVNULL)
         self.process = None
