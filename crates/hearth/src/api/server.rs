@@ -109,7 +109,7 @@ async fn list_disks(State(control): Shared) -> Json<Disks> {
 ))]
 async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Problem> {
     let disk: DiskConfig = parse(body)?;
-    let status = control.attach(disk).await?;
+    let status = to_the_end(async move { control.attach(disk).await }).await?;
     Ok((StatusCode::CREATED, Json(status)).into_response())
 }
 
@@ -148,7 +148,10 @@ async fn detach_disk(
 ) -> Result<Json<DiskStatus>, Problem> {
     let Query(query) =
         query.map_err(|error| Problem::new(ProblemKind::Invalid, error.body_text()))?;
-    Ok(Json(control.detach(&known(&name)?, query.force).await?))
+    let name = known(&name)?;
+    to_the_end(async move { control.detach(&name, query.force).await })
+        .await
+        .map(Json)
 }
 
 /// Changes a disk's settings, until the next restart for disks of the configuration file.
@@ -166,7 +169,9 @@ async fn change_disk(
 ) -> Result<Json<DiskStatus>, Problem> {
     let name = known(&name)?;
     let change: DiskChange = parse(body)?;
-    Ok(Json(control.set_policy(&name, change.write_policy).await?))
+    to_the_end(async move { control.set_policy(&name, change.write_policy).await })
+        .await
+        .map(Json)
 }
 
 /// Forgets a disk's cached blocks.
@@ -179,7 +184,10 @@ async fn drop_disk(
     State(control): Shared,
     Path(name): Path<String>,
 ) -> Result<Json<DiskStatus>, Problem> {
-    Ok(Json(control.drop_blocks(&known(&name)?).await?))
+    let name = known(&name)?;
+    to_the_end(async move { control.drop_blocks(&name).await })
+        .await
+        .map(Json)
 }
 
 /// Makes every write that was answered durable on the origin.
@@ -193,7 +201,10 @@ async fn flush_disk(
     State(control): Shared,
     Path(name): Path<String>,
 ) -> Result<Json<DiskStatus>, Problem> {
-    Ok(Json(control.flush(&known(&name)?).await?))
+    let name = known(&name)?;
+    to_the_end(async move { control.flush(&name).await })
+        .await
+        .map(Json)
 }
 
 /// Metrics in the `OpenMetrics` text format.
@@ -209,6 +220,17 @@ async fn show_metrics(State(control): Shared) -> Response {
 #[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, body = Object)))]
 async fn show_document() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
+}
+
+/// Does something to its end even if the client goes away meanwhile: a dropped request must not
+/// leave a disk half attached.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string())),
+    }
 }
 
 async fn nothing_here(method: axum::http::Method, uri: axum::http::Uri) -> Problem {

@@ -133,6 +133,8 @@ pub enum Disk {
     /// restart.
     Attach(Attach),
     /// Detach a disk: its VM loses it; its blocks stay on flash until they are reclaimed
+    ///
+    /// A disk of the configuration file comes back with the next restart; take it out of the file too.
     Detach {
         /// The disk's name
         name: Name,
@@ -146,6 +148,8 @@ pub enum Disk {
         name: Name,
     },
     /// Change the settings of a disk
+    ///
+    /// For a disk of the configuration file until the next restart, else until it is detached.
     Set {
         /// The disk's name
         name: Name,

@@ -1,7 +1,7 @@
 //! Contradictions within a configuration, found without touching anything.
 
 use super::model::{CacheConfig, Config, DiskConfig, NbdConfig, OriginConfig, TlsConfig};
-use super::uri::NbdUri;
+use super::uri::{NbdUri, NbdUriAddress};
 use super::words::{Name, TlsMode};
 use super::{Fault, Switch, disk_id};
 use std::collections::BTreeMap;
@@ -10,6 +10,10 @@ use units::{Duration, SECTOR_BYTES};
 
 /// Connections that an NBD origin may be asked for.
 const ORIGIN_CONNECTIONS_MAX: u8 = 16;
+/// Bytes in the longest path of a socket: the system takes 107, and a socket is first bound
+/// under a longer name beside its own.
+const SOCKET_PATH_BYTES_MAX: usize = 96;
+
 /// All contradictions of a configuration. Lines are not known here.
 pub fn faults(config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -23,7 +27,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
 
 fn daemon(config: &Config, faults: &mut Vec<Fault>) {
     let daemon = &config.daemon;
-    absolute(&daemon.admin_socket, "daemon.admin_socket", faults);
+    socket(&daemon.admin_socket, "daemon.admin_socket", faults);
     absolute(&daemon.state_dir, "daemon.state_dir", faults);
     if let Err(error) = tracing_subscriber::EnvFilter::try_new(&daemon.log) {
         faults.push(Fault::new(
@@ -46,7 +50,7 @@ fn daemon(config: &Config, faults: &mut Vec<Fault>) {
 
 fn nbd(nbd: &NbdConfig, faults: &mut Vec<Fault>) {
     if let Switch::On(socket) = &nbd.unix_socket.0 {
-        absolute(&socket.0, "nbd.unix_socket", faults);
+        self::socket(&socket.0, "nbd.unix_socket", faults);
     }
     for (key, value) in [
         ("nbd.connections_max", nbd.connections_max),
@@ -152,6 +156,12 @@ fn disks(config: &Config, faults: &mut Vec<Fault>) {
                 format!("'{}' is the name of disk[{first}] already", disk.name),
             ));
         }
+        if is_own_export(config, disk) {
+            faults.push(Fault::new(
+                format!("{key}.origin.nbd"),
+                "is Hearth's own socket; a disk cannot be its own origin",
+            ));
+        }
         if let Err(message) = cache_of(config, disk) {
             faults.push(Fault::new(format!("{key}.cache"), message));
         }
@@ -239,6 +249,26 @@ fn origin(origin: &OriginConfig) -> Vec<Fault> {
     faults
 }
 
+/// Whether a disk's origin is the socket on which this daemon will serve it.
+fn is_own_export(config: &Config, disk: &DiskConfig) -> bool {
+    let uri: Option<NbdUri> = disk.origin.nbd.as_ref().and_then(|nbd| nbd.parse().ok());
+    match (
+        uri.map(|uri| uri.address),
+        config.nbd.unix_socket.0.as_ref(),
+    ) {
+        (Some(NbdUriAddress::Unix(path)), Some(ours)) => path == ours.0,
+        _ => false,
+    }
+}
+
+fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+    absolute(path, key, faults);
+    if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+        let message = format!("a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes");
+        faults.push(Fault::new(key, message));
+    }
+}
+
 fn absolute(path: &Path, key: &str, faults: &mut Vec<Fault>) {
     if !path.is_absolute() {
         faults.push(Fault::new(
@@ -304,6 +334,24 @@ mod tests {
             "disk[0].origin.connections",
         );
         assert!(parse(&with("{ nbd = 'nbd://h/e', connections = 2 }")).is_ok());
+    }
+
+    #[test]
+    fn a_disk_is_not_its_own_origin() {
+        let disk = "[[disk]]\nname = 'd'\ncache = 'a'\n\
+                    origin = { nbd = 'nbd+unix:///d?socket=/run/hearth/nbd.sock' }\n";
+        expect(&format!("{CACHES}{disk}"), 10, "disk[0].origin.nbd");
+    }
+
+    #[test]
+    fn a_socket_has_a_path_that_the_system_takes() {
+        let long = "/".repeat(97);
+        expect(
+            &format!("[daemon]\nadmin_socket = '{long}'\n"),
+            2,
+            "daemon.admin_socket",
+        );
+        expect("[nbd]\nunix_socket = 'nbd.sock'\n", 2, "nbd.unix_socket");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use super::model::{Config, DiskConfig};
 use super::{Fault, Switch};
+use crate::cli::exit::chain;
+use crate::offline;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -29,41 +31,51 @@ pub fn environment(config: &Config) -> Vec<Fault> {
             faults.push(Fault::new(key, message.to_string()));
         }
     }
-    tls_files(config, &mut faults);
-    for (at, cache) in config.caches.iter().enumerate() {
-        let key = format!("cache[{at}].path");
-        match block_storage(&cache.path) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => faults.push(Fault::new(
-                key,
-                format!(
-                    "{} does not exist; create it with: hearth cache format {} --size SIZE",
-                    cache.path.display(),
-                    cache.path.display()
-                ),
-            )),
-            Err(error) => faults.push(Fault::new(key, error.to_string())),
-        }
-    }
+    tls(config, &mut faults);
+    caches(config, &mut faults);
     origins(config, &mut faults);
     faults
 }
 
-fn tls_files(config: &Config, faults: &mut Vec<Fault>) {
-    let tls = &config.nbd.tls;
-    for (key, path) in [
-        ("nbd.tls.certificate", &tls.certificate),
-        ("nbd.tls.key", &tls.key),
-        ("nbd.tls.client_authority", &tls.client_authority),
-        ("nbd.tls.psk_file", &tls.psk_file),
-    ] {
-        if let Some(path) = path
-            && let Err(error) = File::open(path)
-        {
-            faults.push(Fault::new(
-                key,
-                format!("cannot read {}: {error}", path.display()),
-            ));
+/// Certificates and keys are read and understood, not only found.
+fn tls(config: &Config, faults: &mut Vec<Fault>) {
+    if let Err(error) = crate::daemon::tls_offer(&config.nbd) {
+        faults.push(Fault::new("nbd.tls", chain(&error)));
+    }
+}
+
+/// Each flash is there, formatted by this version, and no other cache's.
+fn caches(config: &Config, faults: &mut Vec<Fault>) {
+    let mut seen: Vec<((u64, u64), usize)> = Vec::new();
+    for (at, cache) in config.caches.iter().enumerate() {
+        let key = format!("cache[{at}].path");
+        let path = &cache.path;
+        let (metadata, size) = match block_storage(path) {
+            Ok(found) => found,
+            Err(error) => {
+                let remedy = if error.kind() == io::ErrorKind::NotFound {
+                    let path = path.display();
+                    format!("; create it with: hearth cache format {path} --size 10GiB")
+                } else {
+                    String::new()
+                };
+                faults.push(Fault::new(
+                    key,
+                    format!("{}: {error}{remedy}", path.display()),
+                ));
+                continue;
+            }
+        };
+        let identity = identity(&metadata);
+        if let Some((_, first)) = seen.iter().find(|(other, _)| *other == identity) {
+            let message = format!("is the flash of cache[{first}] already, by another path");
+            faults.push(Fault::new(key.clone(), message));
+        }
+        seen.push((identity, at));
+        match offline::superblock(path, size) {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => faults.push(Fault::new(key, error.to_string())),
+            Err(error) => faults.push(Fault::new(key, error.to_string())),
         }
     }
 }

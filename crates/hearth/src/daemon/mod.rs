@@ -27,4 +27,5 @@ mod state;
 
 pub use control::Control;
 pub(crate) use serve::serve;
+pub(crate) use settings::tls as tls_offer;
 pub use state::{StateDir, StateError};

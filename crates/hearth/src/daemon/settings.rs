@@ -86,7 +86,7 @@ pub(super) fn origin(origin: &OriginConfig) -> Option<OriginSpec> {
 }
 
 /// What the TCP listener, and the unix one if it is to, offers.
-pub(super) fn tls(nbd: &NbdConfig) -> Result<TlsOffer, TlsError> {
+pub(crate) fn tls(nbd: &NbdConfig) -> Result<TlsOffer, TlsError> {
     let config = &nbd.tls;
     if config.mode == TlsMode::Off {
         return Ok(TlsOffer::Off);

@@ -4,8 +4,8 @@ use super::OfflineError;
 use super::tables::{Tables, page};
 use device::uring::FlashFile;
 use flash_format::{
-    ChunkHeader, Descriptor, FORMAT_VERSION, FooterPage, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS,
-    SegmentEntry, SegmentIndex, SegmentState, Superblock, checksum,
+    ChunkHeader, Descriptor, FORMAT_VERSION, FooterPage, FormatError, PAGE_BYTES, PageBytes,
+    SUPERBLOCK_OFFSETS, SegmentEntry, SegmentIndex, SegmentState, Superblock, checksum,
 };
 use serde::Serialize;
 use std::fs::File;
@@ -129,8 +129,15 @@ pub fn check(
     };
     let file = File::open(path).map_err(failed)?;
     let mut faults = Faults::default();
-    let cache =
-        examine(&file, lock.capacity(), read_data, &mut faults, progress).map_err(failed)?;
+    let cache = examine(
+        path,
+        &file,
+        lock.capacity(),
+        read_data,
+        &mut faults,
+        progress,
+    )
+    .map_err(failed)?;
     drop(lock);
     Ok(CheckReport {
         path: path.display().to_string(),
@@ -142,16 +149,26 @@ pub fn check(
     })
 }
 
+/// The superblock of the flash at `path`, `capacity` bytes long, without locking it.
+pub(crate) fn superblock(
+    path: &Path,
+    capacity: Bytes,
+) -> io::Result<Result<Superblock, FormatError>> {
+    let file = File::open(path)?;
+    let [first, second] = SUPERBLOCK_OFFSETS;
+    let (first, second) = (page(&file, first)?, page(&file, second)?);
+    Ok(Superblock::choose([&first, &second], capacity))
+}
+
 fn examine(
+    path: &Path,
     file: &File,
     capacity: Bytes,
     read_data: bool,
     faults: &mut Faults,
     progress: &mut dyn FnMut(u64, u64),
 ) -> io::Result<Option<Checked>> {
-    let [first, second] = SUPERBLOCK_OFFSETS;
-    let (first, second) = (page(file, first)?, page(file, second)?);
-    let superblock = match Superblock::choose([&first, &second], capacity) {
+    let superblock = match superblock(path, capacity)? {
         Ok(superblock) => superblock,
         Err(error) => {
             faults.add(error.to_string());

@@ -8,6 +8,7 @@ mod check;
 mod format;
 mod tables;
 
+pub(crate) use check::superblock;
 pub use check::{CheckReport, Checked, DataReport, DiskReport, check};
 pub use format::{Formatted, format};
 

@@ -204,3 +204,67 @@ fn the_cli_answers_in_words_and_in_json() {
         "error: there is no disk 'b'\n  try: hearth disk list\n"
     );
 }
+
+#[test]
+fn prometheus_asks_by_tcp_and_finds_nothing_else_there() {
+    use std::io::{Read, Write};
+    // Free a moment ago; nobody else on a test machine takes it so soon.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let mut rig = Rig::new();
+    let config = rig.config("").replace(
+        "metrics_address = 'off'",
+        &format!("metrics_address = '{address}'"),
+    );
+    rig.start(&config);
+    let ask = |path: &str| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let metrics = ask("/metrics");
+    assert!(metrics.starts_with("HTTP/1.1 200 OK"), "{metrics}");
+    assert!(metrics.contains("application/openmetrics-text; version=1.0.0"));
+    assert!(metrics.contains("hearth_cache_bypassed{cache=\"main\"} 0\n"));
+    assert!(ask("/v1/status").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_no_disk_half_attached() {
+    use std::io::{Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+    let rig = rig();
+    // An NBD server that accepts and says nothing: opening the origin takes until its time is up.
+    let silent = UnixListener::bind(rig.path("silent.sock")).unwrap();
+    let origin = format!("nbd+unix:///x?socket={}", rig.path("silent.sock").display());
+    let request = json!({
+        "name": "b", "origin": { "nbd": origin, "connect_timeout": "1s" },
+    })
+    .to_string();
+    let mut client = UnixStream::connect(rig.path("admin.sock")).unwrap();
+    write!(
+        client,
+        "POST /v1/disks HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{request}",
+        request.len()
+    )
+    .unwrap();
+    let (mut opening, _) = silent.accept().unwrap();
+    assert_eq!(rig.json(&["disk", "show", "b"])["state"], "attaching");
+    assert_eq!(rig.cli(&["disk", "detach", "b"]).status.code(), Some(4));
+    drop(client);
+    // The daemon gives up and closes; then the disk is gone and its name is free.
+    let _ = opening.read_to_end(&mut Vec::new());
+    crate::rig::wait_for("the disk to be gone", || {
+        (rig.cli(&["disk", "show", "b"]).status.code() == Some(6)).then_some(())
+    });
+    let origin = rig.path("b.raw").display().to_string();
+    let output = rig.cli(&["disk", "attach", "b", "--origin", &origin]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}

@@ -108,6 +108,13 @@ fn checking_a_configuration_finds_what_the_machine_lacks_and_changes_nothing() {
     assert!(!rig.path("state").exists());
 
     std::fs::create_dir(rig.path("state")).unwrap();
+    std::fs::write(rig.path("flash"), vec![0; 1 << 20]).unwrap();
+    let error = stderr(&check());
+    assert!(
+        error.contains("cache[0].path: this is not a Hearth cache"),
+        "{error}"
+    );
+    std::fs::write(rig.path("flash"), &flash).unwrap();
     rig.write_config(&rig.config(&rig.disk("a", "a.raw")));
     let output = check();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
