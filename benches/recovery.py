@@ -58,17 +58,20 @@ def main():
     # The last tenth stays empty, so that nothing is reclaimed and every block should be there.
     filled = gib * 9 // 10
     flash = os.path.join(bench.DATA, "recovery.img")
-    rows, memory = [], 0
+    rows, memory, room = [], 0, 1
     with bench.Rig() as rig:
         origin = rig.socket("origin")
         rig.start("origin", ["nbdkit", "-f", "-U", origin, "-e", "disk", "pattern", f"{gib}G"], origin)
         hearth = bench.Hearth(rig, flash, gib * GIB, f"nbd+unix:///disk?socket={origin}", read_only=True)
         hearth.start()
         seconds = fill(hearth, filled)
+        settle(hearth)
+        # Once more: what came faster than the flash could write was not kept the first time.
+        fill(hearth, filled)
         for _ in range(arguments.kills):
             settle(hearth)
             cache = hearth.cache()
-            held, memory = cache["cached_blocks"], cache["memory_bytes"]
+            held, memory, room = cache["cached_blocks"], cache["memory_bytes"], cache["index_blocks_max"]
             rig.end(hearth.process, signal.SIGKILL)
             ready = hearth.start()
             after = hearth.cache()
@@ -96,7 +99,7 @@ def main():
                 ["recovery", f"{recovery:.2f} s, {kept / max(recovery, 1e-9) / 1e6:.1f} M blocks/s"],
                 ["from exec until the disk could be used", f"{statistics.median(row['ready'] for row in rows):.2f} s"],
                 ["clean stop, and start after it", f"{stop:.2f} s, {clean:.2f} s; {clean_kept:,} blocks"],
-                ["memory of the cache, all counted by the daemon", f"{memory / bench.MIB:.0f} MiB, {memory / held:.1f} bytes a cached block"],
+                ["memory of the cache, all counted by the daemon", f"{memory / bench.MIB:.1f} MiB: {memory / held:.1f} bytes a block held, {memory / room:.1f} a block that there is room for"],
             ],
         ),
     ]
