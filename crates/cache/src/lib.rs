@@ -41,6 +41,10 @@ mod durability;
 mod fills;
 mod flash;
 mod format;
+#[cfg(feature = "mutants")]
+pub mod guard;
+#[cfg(not(feature = "mutants"))]
+mod guard;
 pub mod index;
 mod jobs;
 mod journal;

@@ -132,8 +132,7 @@ impl Cache {
             self.fail_flash("the flash took too long");
         } else if pending {
             let part = timeout.as_nanos() / WATCH_PARTS;
-            self.ports
-                .wake_at(now + Duration::from_nanos(part.max(1)));
+            self.ports.wake_at(now + Duration::from_nanos(part.max(1)));
         }
     }
 }
