@@ -5,9 +5,13 @@ use crate::disk::Standing;
 use crate::storage::Storage;
 use crate::violation::Violation;
 use crate::world::World;
-use block_io::{OriginOp, OriginVerb, Token};
+use block_io::{FlashVerb, OriginOp, OriginVerb, Token};
 use cache::{Cache, ControlOutcome, Effect, Recovery};
+use flash_format::{JournalPage, PAGE_BYTES};
 use units::{Duration, Instant};
+
+/// Which cache is on the flash.
+pub const CACHE_UUID: u128 = 0x4ea4;
 
 /// What runs.
 #[derive(Default)]
@@ -36,9 +40,7 @@ pub struct Host {
     /// What runs on it.
     pub software: Software,
     /// State directory: the least incarnation that may be trusted.
-    pub required: Option<u64>,
-    /// State directory: the highest incarnation that was ever opened.
-    pub highest: u64,
+    pub least: u64,
     retiring: Option<Retiring>,
     /// Bytes that the device had been given to write when this life began.
     pub written_before: u64,
@@ -73,19 +75,45 @@ impl Host {
         if let Some(retiring) = self.retiring.take()
             && lands
         {
-            self.trust_no_longer(retiring.incarnation);
+            self.without_flash(retiring.incarnation);
         }
     }
 
-    fn trust_no_longer(&mut self, incarnation: u64) {
-        self.required = self.required.max(Some(incarnation + 1));
+    /// Before flash is opened: an opening that was cut off may have begun an incarnation that was
+    /// not recorded.
+    pub fn before_use(&mut self, on_flash: u64) {
+        self.least = self.least.max(on_flash);
     }
 
-    /// The flash could not be opened, and guests go on without it: whatever is on it must never
-    /// be trusted again.
-    pub fn trust_nothing_on_flash(&mut self) {
-        self.trust_no_longer(self.highest);
+    /// Before a cache serves: an older copy of its flash is not to be believed any more.
+    pub fn in_use(&mut self, incarnation: u64) {
+        self.least = self.least.max(incarnation);
     }
+
+    /// Before guests go on without the flash: whatever is on it must never be trusted again. An
+    /// opening that failed half-way may have begun one more incarnation than was recorded.
+    pub fn without_flash(&mut self, incarnation: u64) {
+        self.least = self.least.max(incarnation) + 2;
+    }
+}
+
+/// For the trace: the entries of the journal pages that are written.
+fn journal_entries(verb: &FlashVerb) -> String {
+    let FlashVerb::Write {
+        data,
+        durable: true,
+        ..
+    } = verb
+    else {
+        return String::new();
+    };
+    let (pages, _) = data.as_chunks::<PAGE_BYTES>();
+    let decoded = pages
+        .iter()
+        .filter_map(|page| JournalPage::decode(page, CACHE_UUID).ok());
+    decoded
+        .map(|page| format!(" journal page {}: {:?}", page.sequence, page.entries))
+        .collect()
 }
 
 impl World {
@@ -120,6 +148,7 @@ impl World {
                 let token = op.token.0;
                 self.trace.event(self.now, &[3, token], |line| {
                     line.push_str(&format!("flash {token} {:?}", op.verb));
+                    line.push_str(&journal_entries(&op.verb));
                 });
                 self.flash.submit_flash(op, self.now);
             }
@@ -230,7 +259,7 @@ impl World {
             return;
         };
         if retiring.recorded {
-            self.host.trust_no_longer(retiring.incarnation);
+            self.host.without_flash(retiring.incarnation);
         } else {
             self.marks.hit("retirement not recorded");
         }

@@ -1,12 +1,13 @@
 //! The lives of the host's process: opening the cache, attaching disks, traffic, an end, again.
 
 use crate::disk::Standing;
-use crate::host::Software;
+use crate::host::{CACHE_UUID, Software};
 use crate::settings::{End, Life, pick};
 use crate::violation::Violation;
 use crate::world::{Stop, World, geometry};
 use block_io::IoError;
 use cache::{Cache, Command, ControlId, FormatOptions, Mode, Recovery, WritePolicy, format};
+use flash_format::{PAGE_BYTES, SUPERBLOCK_OFFSETS, Superblock};
 use medium::{Fault, Kind};
 use units::{Bytes, Duration};
 
@@ -43,7 +44,7 @@ impl World {
         let options = FormatOptions {
             capacity: geometry.capacity(),
             segment_bytes: geometry.segment_bytes(),
-            uuid: 0x4ea4,
+            uuid: CACHE_UUID,
         };
         for (offset, bytes) in format(&options).expect("the layout is valid") {
             self.flash.poke(offset, &bytes);
@@ -150,11 +151,23 @@ impl World {
         }
     }
 
+    /// What the superblocks say of the flash's incarnation; 0 if they say nothing.
+    fn incarnation_on_flash(&self) -> u64 {
+        let mut slots = [[0; PAGE_BYTES]; 2];
+        for (slot, offset) in slots.iter_mut().zip(SUPERBLOCK_OFFSETS) {
+            self.flash.peek(offset, slot);
+        }
+        let capacity = geometry(&self.settings).capacity();
+        Superblock::choose([&slots[0], &slots[1]], capacity)
+            .map_or(0, |superblock| superblock.incarnation)
+    }
+
     fn open_cache(&mut self) -> Result<Stop, Violation> {
+        self.host.before_use(self.incarnation_on_flash());
         let recovery = Recovery::new(
             self.settings.config.clone(),
             geometry(&self.settings).capacity(),
-            self.host.required,
+            Some(self.host.least),
             self.pool.clone(),
             self.now,
         );
@@ -213,14 +226,14 @@ impl World {
             }
             Err(error) => {
                 self.marks.hit("flash could not be opened");
-                self.host.trust_nothing_on_flash();
+                self.host.without_flash(0);
                 // What recovery still had in flight is not the new cache's.
                 self.flash.open();
                 let config = self.settings.config.clone();
                 Cache::bypassed(config, self.pool.clone(), error.to_string(), self.now)
             }
         };
-        self.host.highest = self.host.highest.max(cache.status().incarnation);
+        self.host.in_use(cache.status().incarnation);
         self.host.software = Software::Cache(Box::new(cache));
     }
 
@@ -425,8 +438,30 @@ impl World {
         }
         self.look_at_origins(origins_too)?;
         self.strangers_write();
+        self.put_back_an_old_copy();
         self.now = self.now + Duration::from_millis(1 + self.dice.below(50));
         Ok(())
+    }
+
+    /// Somebody copies the flash between two lives, and puts the copy back after a later one.
+    fn put_back_an_old_copy(&mut self) {
+        if !self.settings.old_copies {
+            return;
+        }
+        if let Some(copy) = self.old_copy.take() {
+            if self.dice.one_in(2) {
+                self.marks.hit("old copy of the flash put back");
+                self.flash.poke(Bytes::ZERO, &copy);
+                self.trace.event(self.now, &[15], |line| {
+                    line.push_str("an old copy of the flash is put back");
+                });
+            }
+        } else if self.dice.one_in(2) {
+            let size = geometry(&self.settings).capacity().to_usize();
+            let mut copy = vec![0; size];
+            self.flash.peek(Bytes::ZERO, &mut copy);
+            self.old_copy = Some(copy);
+        }
     }
 
     /// What the origins hold after a crash is what counts from now on.

@@ -106,6 +106,8 @@ pub struct Settings {
     pub origin_loses_power: bool,
     /// Somebody else writes a disk while it is detached.
     pub strangers: bool,
+    /// Somebody puts an old copy of the flash back between two lives.
+    pub old_copies: bool,
     /// The lives of the process, one after the other.
     pub lives: Vec<Life>,
 }
@@ -134,6 +136,7 @@ impl Settings {
             rates,
             origin_loses_power: dice.one_in(4),
             strangers: dice.one_in(2),
+            old_copies: dice.one_in(8),
             lives,
         }
     }

@@ -67,6 +67,8 @@ pub struct World {
     /// When stalled origins go on.
     release_at: Option<Instant>,
     pub(crate) first_life_operations: u64,
+    /// A copy of the flash from the end of an earlier life.
+    pub(crate) old_copy: Option<Vec<u8>>,
 }
 
 /// What can happen next.
@@ -127,6 +129,7 @@ impl World {
             crashed: false,
             release_at: None,
             first_life_operations: 0,
+            old_copy: None,
         }
     }
 
