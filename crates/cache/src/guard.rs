@@ -1,0 +1,81 @@
+//! What each guard prevents, shown by taking it out.
+//!
+//! With the feature `mutants`, which no product has, one guard at a time can be removed on the
+//! calling thread. The world must then find a violation (`world`'s test `mutants`); a guard that
+//! nobody misses is not needed, or not tested. Without the feature [`lacks`] is constantly false
+//! and leaves no trace in the program.
+
+/// A guard against one hazard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "mutants"),
+    expect(dead_code, reason = "only named here: no mutant is built")
+)]
+pub enum Guard {
+    /// The origin is written only when the old copy is durably distrusted.
+    DistrustBeforeOrigin,
+    /// A write that overlaps one that waits for its distrust waits too.
+    WaitForOverlappingWrite,
+    /// A fill on its way is not admitted when its block is written.
+    KillFills,
+    /// A fill that starts while its block is being written is not admitted.
+    NoFillDuringWrite,
+    /// Two writes to one block at a time leave no copy.
+    NoCopyOfContendedWrite,
+    /// A block that is written in part leaves the cache.
+    PartialWriteDrops,
+    /// A block that is discarded or zeroed leaves the cache.
+    ErasureDrops,
+    /// What is read from flash is compared with its checksum.
+    VerifyChecksum,
+    /// A segment is not written again while it is being read.
+    PinReaders,
+    /// A reclaimed segment is written again only when it is durably free.
+    FreeBeforeReuse,
+    /// A copy is trusted only when the origin cannot lose its bytes.
+    OriginFlushBeforeTrust,
+    /// A missing page of the journal means that nothing is trusted.
+    JournalGap,
+    /// The origin is not written without the flash until that is recorded.
+    RetireBeforeOrigin,
+    /// An incarnation that the host no longer trusts is not believed.
+    Incarnation,
+    /// A disk whose origin was changed by somebody else starts cold.
+    Fingerprint,
+    /// A distrust that was queued for an earlier use of a segment leaves the later one alone.
+    DistrustOfItsGeneration,
+    /// A checkpoint is replayed from the first entry that may not be in it.
+    CheckpointStart,
+    /// Descriptors of an earlier use of a segment are not believed.
+    Generation,
+}
+
+#[cfg(feature = "mutants")]
+mod removed {
+    use super::Guard;
+    use std::cell::Cell;
+
+    thread_local! {
+        static REMOVED: Cell<Option<Guard>> = const { Cell::new(None) };
+    }
+
+    /// Takes a guard out on this thread, or puts all back.
+    pub fn remove(guard: Option<Guard>) {
+        REMOVED.set(guard);
+    }
+
+    pub(crate) fn lacks(guard: Guard) -> bool {
+        REMOVED.get() == Some(guard)
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub(crate) use removed::lacks;
+#[cfg(feature = "mutants")]
+pub use removed::remove;
+
+/// Whether this guard has been taken out: never.
+#[cfg(not(feature = "mutants"))]
+pub(crate) const fn lacks(_guard: Guard) -> bool {
+    false
+}
