@@ -1,5 +1,6 @@
 //! `world`: runs seeds of the deterministic world.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a program that prints its findings")]
 
 use anyhow::bail;
