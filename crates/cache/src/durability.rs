@@ -10,6 +10,7 @@
 //! often enough; where one does not, the cache sends a flush of its own.
 
 use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
 use crate::ports::{Ports, Purpose};
 use block_io::OriginVerb;
 use units::DiskSlot;
@@ -39,7 +40,7 @@ impl Durability {
 
     /// Whether whatever the origin held at `count` is durable there.
     pub(crate) fn covers(&self, count: WriteCount) -> bool {
-        self.flushed >= count
+        self.flushed >= count || lacks(Guard::OriginFlushBeforeTrust)
     }
 
     pub(crate) fn is_flushing(&self) -> bool {

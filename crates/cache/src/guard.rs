@@ -9,7 +9,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(feature = "mutants"),
-    expect(dead_code, reason = "only named here: no mutant is built")
+    allow(
+        unreachable_pub,
+        reason = "it is reached from outside with the feature"
+    )
 )]
 pub enum Guard {
     /// The origin is written only when the old copy is durably distrusted.

@@ -7,6 +7,7 @@ use crate::api::{
 use crate::cache::{Cache, Disk};
 use crate::durability::Durability;
 use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
 use crate::ports::Ports;
 use crate::table::Phase;
@@ -21,6 +22,8 @@ pub(crate) struct Newcomer {
     name: String,
     disk: Disk,
     dropped: Option<DropReason>,
+    /// The slot was another disk's, of which nothing is left.
+    takes_over: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +48,15 @@ impl Kind {
             Self::Stop => None,
         }
     }
+
+    /// Whether it matters afterwards who had the disk before.
+    fn changes_owner(&self) -> bool {
+        match self {
+            Self::Attach(newcomer) => newcomer.takes_over,
+            Self::Detach { .. } => true,
+            Self::Drop { .. } | Self::Stop => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +68,8 @@ enum Step {
     Committed(Ticket, Vec<SegmentIndex>),
     /// This checkpoint is on its way.
     Checkpoint(u64),
+    /// And one more, with the other superblock.
+    SecondCheckpoint(u64),
     Done,
 }
 
@@ -171,12 +185,15 @@ impl Cache {
                     .ok_or(ControlError::TooManyDisks)?,
             },
         };
+        let before = self.flash.as_ref().map(|flash| &flash.disks[slot.index()]);
+        let takes_over = matches!(before, Some(Some(entry)) if entry.id != id);
         Ok(Newcomer {
             slot,
             id,
             name,
             disk,
             dropped,
+            takes_over,
         })
     }
 
@@ -293,7 +310,15 @@ impl Job {
             Step::Committed(ticket, _) if flash.journal.durable() < *ticket => return false,
             Step::Committed(_, segments) => self.committed(flash, segments),
             Step::Checkpoint(number) if flash.checkpoint.complete() < *number => return false,
-            Step::Checkpoint(_) => Step::Done,
+            // A superblock that cannot be read later must not bring back a table in which the
+            // disk was attached, or the slot another disk's: both slots have to say the same.
+            Step::Checkpoint(_) if self.kind.changes_owner() => {
+                Step::SecondCheckpoint(flash.checkpoint.want())
+            }
+            Step::SecondCheckpoint(number) if flash.checkpoint.complete() < *number => {
+                return false;
+            }
+            Step::Checkpoint(_) | Step::SecondCheckpoint(_) => Step::Done,
             Step::Done => return false,
         };
         self.step = next;
@@ -404,7 +429,9 @@ impl Flash {
             return Some(DropReason::SizeChanged);
         }
         match (entry.fingerprint, fingerprint) {
-            (Some(then), Some(now)) if then != now => Some(DropReason::OriginChanged),
+            (Some(then), Some(now)) if then != now && !lacks(Guard::Fingerprint) => {
+                Some(DropReason::OriginChanged)
+            }
             _ => None,
         }
     }

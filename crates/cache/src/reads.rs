@@ -14,6 +14,7 @@ use crate::RequestId;
 use crate::cache::Cache;
 use crate::fills::{Fill, Waiter};
 use crate::flash::Location;
+use crate::guard::{Guard, lacks};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::{Hit, Purpose};
 use crate::streams::Source;
@@ -196,7 +197,7 @@ impl Cache {
             count += 1;
         }
         // Blocks that are being written come from the origin too, but are not admitted.
-        let killed = self.writes.overlaps(disk, first, count);
+        let killed = self.writes.overlaps(disk, first, count) && !lacks(Guard::NoFillDuringWrite);
         let fill = self.fills.insert(Fill {
             disk,
             first,

@@ -12,6 +12,7 @@
 //! trusted only afterwards: a crash in between costs their warmth, never their truth.
 
 use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
 use crate::index::Sweep;
 use crate::journal::Ticket;
 use crate::limits::{RUN_BLOCKS_MAX, SEGMENTS_FREE_MAX, SEGMENTS_FREE_MIN, SEGMENTS_FREE_SHARE};
@@ -78,7 +79,7 @@ impl Flash {
                 Step::Footer | Step::Survivors { .. } => {}
                 Step::Written => self.free_when_survivors_are_written(ports),
                 Step::Freed(ticket) => {
-                    if self.journal.durable() >= ticket {
+                    if self.journal.durable() >= ticket || lacks(Guard::FreeBeforeReuse) {
                         self.finish_reclaim(ports);
                         self.pump_reclaim(ports);
                     }

@@ -15,6 +15,7 @@
 //! it is durable, so in between it errs towards "trusted", and whoever is about to change the
 //! origin knows that it has to wait.
 
+use crate::guard::{Guard, lacks};
 use flash_format::{Geometry, SegmentEntry, SegmentIndex, SegmentState};
 use std::collections::{BTreeMap, VecDeque};
 use units::{DiskSlot, FlashSlot};
@@ -176,7 +177,8 @@ impl Table {
 
     pub(crate) fn free_if_drained(&mut self, index: SegmentIndex) {
         let segment = self.get_mut(index);
-        if segment.phase == Phase::Draining && segment.readers == 0 && segment.writes == 0 {
+        let read = segment.readers > 0 && !lacks(Guard::PinReaders);
+        if segment.phase == Phase::Draining && !read && segment.writes == 0 {
             segment.phase = Phase::Free;
             self.free.push_back(index);
         }
@@ -230,6 +232,9 @@ impl Table {
     /// Generations from now on are above any that an earlier life can have used: that had
     /// opened the cache with an earlier checkpoint, and opens less than 2^32 segments.
     pub(crate) fn start_generations(&mut self, checkpoint: u64) {
+        if lacks(Guard::Generation) {
+            return;
+        }
         self.generation_next = self.generation_next.max(checkpoint << 32);
     }
 

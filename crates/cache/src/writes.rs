@@ -18,6 +18,7 @@ use crate::RequestId;
 use crate::WritePolicy;
 use crate::cache::Cache;
 use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
 use crate::limits::ERASE_BLOCKS_MAX;
 use crate::ports::{Ports, Purpose};
@@ -154,25 +155,31 @@ impl Cache {
         let others: Vec<WriteId> = self.writes.overlapping(disk, first, blocks).collect();
         let mut wait = false;
         for other in &others {
-            self.writes.writes[*other].contended = true;
-            wait |= self.writes.writes[*other].waiting;
+            self.writes.writes[*other].contended = !lacks(Guard::NoCopyOfContendedWrite);
+            wait |= self.writes.writes[*other].waiting && !lacks(Guard::WaitForOverlappingWrite);
         }
         self.ports.stats.contended_writes += u64::from(!others.is_empty());
         let write = &mut self.writes.writes[id];
         write.first = first;
         write.blocks = blocks;
-        write.contended = !others.is_empty();
+        // What the others have taken out of the index this one does not find there, so it cannot
+        // put a copy of it back: only they have to be told.
+        write.contended = false;
         write.cached.clear();
-        self.fills.kill(disk, first, blocks);
-        if self.retirement.blocks_writes() {
+        if !lacks(Guard::KillFills) {
+            self.fills.kill(disk, first, blocks);
+        }
+        if self.retirement.blocks_writes() && !lacks(Guard::RetireBeforeOrigin) {
             self.writes.writes[id].waiting = true;
             self.retire_again();
             return;
         }
         let wait_for = self.distrust_blocks(id, wait);
         match wait_for {
-            Some(ticket) => self.wait_until_durable(id, ticket),
-            None => self.send_to_origin(id),
+            Some(ticket) if !lacks(Guard::DistrustBeforeOrigin) => {
+                self.wait_until_durable(id, ticket);
+            }
+            Some(_) | None => self.send_to_origin(id),
         }
     }
 
@@ -191,6 +198,11 @@ impl Cache {
                 && block.next().start().get() <= write.piece_end;
             if block.next().start().get() > cached_end {
                 break;
+            }
+            if (!whole && lacks(Guard::PartialWriteDrops))
+                || (!update && lacks(Guard::ErasureDrops))
+            {
+                continue;
             }
             match flash.take_for_write(&mut self.ports, write.disk, block) {
                 Taken::NotCached => continue,

@@ -1,6 +1,7 @@
 //! The disk and segment tables: the latest checkpoint with the journal replayed on top.
 
 use super::ColdReason;
+use crate::guard::{Guard, lacks};
 use flash_format::{
     CheckpointPage, DiskEntry, JournalEntry, JournalPage, PAGE_BYTES, SegmentEntry, SegmentIndex,
     SegmentState, Superblock,
@@ -93,9 +94,10 @@ impl Tables {
         } else {
             end.max(last_seen + 1)
         };
-        let cold = if required.is_some_and(|required| self.superblock.incarnation < required) {
+        let stale = required.is_some_and(|required| self.superblock.incarnation < required);
+        let cold = if stale && !lacks(Guard::Incarnation) {
             Some(ColdReason::Retired)
-        } else if self.journal_unread || self.lost_a_page(end) {
+        } else if (self.journal_unread || self.lost_a_page(end)) && !lacks(Guard::JournalGap) {
             Some(ColdReason::JournalDamaged)
         } else {
             None
