@@ -309,6 +309,9 @@ impl Cache {
 
     fn pump(&mut self) {
         loop {
+            // First the jobs: a checkpoint that starts now is not replayed from the entries that
+            // have just become durable, so the table has to show already what they freed.
+            self.step_jobs();
             if let Some(flash) = self.flash.as_mut() {
                 flash.pump(&mut self.ports);
             }
