@@ -7,7 +7,7 @@ use crate::violation::Violation;
 use crate::world::{Stop, World, geometry};
 use block_io::IoError;
 use cache::{Cache, Command, ControlId, FormatOptions, Mode, Recovery, WritePolicy, format};
-use flash_format::{PAGE_BYTES, SUPERBLOCK_OFFSETS, Superblock};
+use flash_format::{PAGE_BYTES, SUPERBLOCK_OFFSETS, SegmentIndex, Superblock};
 use medium::{Fault, Kind};
 use units::{Bytes, Duration};
 
@@ -120,6 +120,7 @@ impl World {
     fn clear_faults(&mut self) {
         self.flash.errors.clear();
         self.flash.lies.clear();
+        self.flash.rot = 0;
         for disk in &self.disks {
             disk.origin.errors.clear();
             disk.origin.errors.release();
@@ -128,6 +129,7 @@ impl World {
 
     fn set_faults(&mut self) {
         self.clear_faults();
+        self.flash.rot = self.settings.rates.metadata_rot;
         let rates = self.settings.rates;
         let late = Duration::from_nanos(self.settings.config.flash_timeout.as_nanos() * 3 / 2);
         let failed = Fault::Error(IoError::Failed);
@@ -411,6 +413,7 @@ impl World {
         if died {
             self.marks.hit("crash");
         }
+        self.mark_writes_in_flight();
         let lands = self.dice.one_in(2);
         self.host.die(lands);
         let power_cut = life.end == End::PowerCut;
@@ -441,6 +444,22 @@ impl World {
         self.put_back_an_old_copy();
         self.now = self.now + Duration::from_millis(1 + self.dice.below(50));
         Ok(())
+    }
+
+    /// What a crash found half done on flash.
+    fn mark_writes_in_flight(&mut self) {
+        let geometry = geometry(&self.settings);
+        let journal = geometry.journal_page_offset(0);
+        let checkpoints = geometry.checkpoint_page_offset(0, 0);
+        let segments = geometry.segment_offset(SegmentIndex::new(0));
+        for offset in self.flash.writes_in_flight() {
+            self.marks.hit(match offset {
+                _ if offset < journal => "superblock in flight at a crash",
+                _ if offset < checkpoints => "journal page in flight at a crash",
+                _ if offset < segments => "checkpoint in flight at a crash",
+                _ => "blocks in flight at a crash",
+            });
+        }
     }
 
     /// Somebody copies the flash between two lives, and puts the copy back after a later one.

@@ -63,6 +63,8 @@ pub struct Rates {
     pub misdirected: u64,
     /// Writes that are not durable are lost.
     pub lost: u64,
+    /// A bit of what is read of superblocks or checkpoints is flipped.
+    pub metadata_rot: u64,
     /// Origin operations fail.
     pub origin_errors: u64,
     /// Origin operations take very long.
@@ -184,6 +186,7 @@ fn draw_rates(dice: &mut Prng) -> Rates {
         rot: class(5, &[5, 40]),
         misdirected: class(5, &[5, 40]),
         lost: class(5, &[5, 40]),
+        metadata_rot: class(8, &[2, 6]),
         origin_errors: class(4, &[8, 50]),
         origin_stalls: class(6, &[20, 200]),
         retire_fails: class(4, &[2]),
@@ -201,7 +204,7 @@ fn draw_life(dice: &mut Prng) -> Life {
         flash_dies_at: dice.one_in(10).then(|| dice.below(requests)),
         dies_silently: dice.one_in(2),
         audit_at_start: dice.one_in(3),
-        faults_while_opening: dice.one_in(8),
+        faults_while_opening: dice.one_in(5),
     }
 }
 

@@ -15,7 +15,8 @@
 
 use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb, Token};
 use medium::{Faults, Injector, Medium, MediumOptions, Session};
-use units::{Bytes, Duration, Instant, Prng};
+use std::ops::Range;
+use units::{Bytes, Duration, Instant, Map, Prng};
 
 /// How long operations take.
 #[derive(Clone, Copy, Debug)]
@@ -41,10 +42,24 @@ pub struct Storage {
     capacity: Bytes,
     /// The unit in which failed writes are torn.
     sector: Bytes,
+    /// Where each read and write that has not ended begins.
+    in_flight: Map<Token, Flight>,
+    /// One read that begins in `rotting` in so many comes back with a bit flipped; 0 for none.
+    pub rot: u64,
+    /// Where reads may come back rotten beside what `lies` does.
+    pub rotting: Vec<Range<Bytes>>,
+    dice: Prng,
     /// Bytes of all writes that were submitted.
     pub written_bytes: u64,
-    /// Operations submitted.
-    pub operations: u64,
+}
+
+/// An operation that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    /// Where it begins.
+    pub offset: Bytes,
+    /// Whether it writes.
+    pub writes: bool,
 }
 
 impl Storage {
@@ -73,8 +88,11 @@ impl Storage {
             lies_from,
             capacity,
             sector,
+            in_flight: Map::default(),
+            rot: 0,
+            rotting: Vec::new(),
+            dice: dice.fork(),
             written_bytes: 0,
-            operations: 0,
         }
     }
 
@@ -84,6 +102,7 @@ impl Storage {
         self.error_injector = Injector::new(self.errors.clone(), self.capacity, self.sector);
         self.lie_injector = Injector::new(self.lies.clone(), behind, self.sector);
         self.session = Some(self.medium.open());
+        self.in_flight.clear();
     }
 
     /// The process that used it has died.
@@ -111,9 +130,13 @@ impl Storage {
 
     /// Takes an operation.
     pub fn submit(&mut self, token: Token, verb: OriginVerb, now: Instant) {
-        self.operations += 1;
-        if let OriginVerb::Write { data, .. } = &verb {
-            self.written_bytes += data.len() as u64;
+        match &verb {
+            OriginVerb::Write { data, offset, .. } => {
+                self.written_bytes += data.len() as u64;
+                self.depart(token, *offset, true);
+            }
+            OriginVerb::Read { offset, .. } => self.depart(token, *offset, false),
+            OriginVerb::Flush | OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. } => {}
         }
         if let Some(verb) = self.error_injector.inject(token, verb, now) {
             self.submit_to_liar(token, verb, now);
@@ -172,8 +195,30 @@ impl Storage {
         ended.extend(self.lie_injector.take_answered());
         for ended in ended {
             let ended = self.lie_injector.returned(ended);
-            done.push(self.error_injector.returned(ended));
+            let mut ended = self.error_injector.returned(ended);
+            let flight = self.in_flight.remove(&ended.token);
+            let rotting = |range: &Range<Bytes>| flight.is_some_and(|f| range.contains(&f.offset));
+            if self.rotting.iter().any(rotting)
+                && let Some(buf) = &mut ended.buf
+                && self.dice.one_in(self.rot)
+            {
+                let at = usize::try_from(self.dice.below(buf.len() as u64)).expect("an index");
+                buf[at] ^= 1 << self.dice.below(8);
+            }
+            done.push(ended);
         }
+    }
+
+    fn depart(&mut self, token: Token, offset: Bytes, writes: bool) {
+        self.in_flight.insert(token, Flight { offset, writes });
+    }
+
+    /// Where the writes that have not ended begin.
+    pub fn writes_in_flight(&self) -> Vec<Bytes> {
+        let writes = self.in_flight.values().filter(|flight| flight.writes);
+        let mut offsets: Vec<Bytes> = writes.map(|flight| flight.offset).collect();
+        offsets.sort_unstable();
+        offsets
     }
 
     /// When something ends next.

@@ -97,13 +97,18 @@ impl World {
             })
             .collect();
         let geometry = geometry(&settings);
-        let flash = Storage::new(
+        let mut flash = Storage::new(
             geometry.capacity(),
             Bytes::kib(4),
             geometry.segment_offset(SegmentIndex::new(0)),
             settings.flash_latency,
             &mut dice,
         );
+        // Not the journal: rot of its newest page cannot be told from a write that was cut off.
+        flash.rotting = vec![
+            Bytes::ZERO..geometry.journal_page_offset(0),
+            geometry.checkpoint_page_offset(0, 0)..geometry.segment_offset(SegmentIndex::new(0)),
+        ];
         let workers = vec![Worker::default(); settings.workers];
         Self {
             trace: Trace::new(keep_lines, options.trace),

@@ -1,0 +1,61 @@
+//! Each guard of the cache is needed: without it the world finds a violation.
+//!
+//! `cargo nextest run -p world --features mutants --test mutants`; with `--no-capture` it prints
+//! the seed that found each, for the table in the book.
+
+use cache::guard::{self, Guard};
+use world::{Options, Violation, run};
+
+/// Seeds to look through: every guard is missed long before.
+const SEEDS: u64 = 20_000;
+
+/// The first seed in which the cache does wrong without this guard, and right with it; and what
+/// it does wrong.
+fn first_violation(guard: Guard) -> Option<(u64, Violation)> {
+    (0..SEEDS).find_map(|seed| {
+        guard::remove(Some(guard));
+        let failure = run(Options::new(seed)).err();
+        guard::remove(None);
+        let violation = failure?.violation;
+        run(Options::new(seed)).is_ok().then_some((seed, violation))
+    })
+}
+
+fn is_missed(guard: Guard) {
+    let Some((seed, violation)) = first_violation(guard) else {
+        panic!("{SEEDS} seeds found nothing wrong without {guard:?}");
+    };
+    println!("{guard:?}: seed {seed}: {violation}");
+}
+
+macro_rules! missed {
+    ($($name:ident: $guard:ident,)+) => {
+        $(
+            #[test]
+            fn $name() {
+                is_missed(Guard::$guard);
+            }
+        )+
+    };
+}
+
+missed! {
+    distrust_before_the_origin_is_written: DistrustBeforeOrigin,
+    wait_for_an_overlapping_write_that_waits: WaitForOverlappingWrite,
+    kill_fills_of_blocks_that_are_written: KillFills,
+    admit_nothing_that_is_being_written: NoFillDuringWrite,
+    keep_no_copy_of_contended_writes: NoCopyOfContendedWrite,
+    drop_blocks_written_in_part: PartialWriteDrops,
+    drop_blocks_that_are_erased: ErasureDrops,
+    verify_what_comes_from_flash: VerifyChecksum,
+    leave_segments_alone_that_are_read: PinReaders,
+    free_durably_before_reuse: FreeBeforeReuse,
+    trust_only_what_the_origin_keeps: OriginFlushBeforeTrust,
+    believe_no_journal_with_a_gap: JournalGap,
+    record_retirement_before_the_origin_is_written: RetireBeforeOrigin,
+    believe_no_retired_incarnation: Incarnation,
+    believe_no_blocks_of_an_origin_that_was_changed: Fingerprint,
+    distrust_only_the_same_use_of_a_segment: DistrustOfItsGeneration,
+    replay_from_what_may_not_be_in_the_checkpoint: CheckpointStart,
+    believe_no_descriptors_of_an_earlier_use: Generation,
+}
