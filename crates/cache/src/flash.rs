@@ -212,8 +212,7 @@ impl Flash {
         for Queued { entry, generation } in self.journal.batch_durable() {
             if let JournalEntry::Distrust { first, count } = entry {
                 // The slot may have been freed and used again since: then the bit is another block's.
-                let same = self.table.of_slot(first).generation == generation;
-                if same || lacks(Guard::DistrustOfItsGeneration) {
+                if self.table.of_slot(first).generation == generation {
                     self.table.clear_trusted(first, count);
                 }
             }
@@ -288,5 +287,96 @@ impl Flash {
             );
         }
         assert_eq!(cached, self.cached_blocks, "cached blocks by disk");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Effect, FormatOptions, Recovery, format};
+    use block_io::{BufPool, FlashDone, FlashVerb};
+    use units::{Bytes, Instant};
+
+    const CAPACITY: Bytes = Bytes::mib(2);
+
+    /// An empty cache's flash side, opened from a formatted device.
+    fn open() -> (Box<Flash>, Ports) {
+        let mut device = vec![0; CAPACITY.to_usize()];
+        let options = FormatOptions {
+            segment_bytes: Bytes::kib(64),
+            ..FormatOptions::new(CAPACITY, 1)
+        };
+        for (offset, bytes) in format(&options).unwrap() {
+            device[offset.to_usize()..][..bytes.len()].copy_from_slice(&bytes);
+        }
+        let (pool, now) = (BufPool::new(), Instant::ZERO);
+        let mut recovery = Recovery::new(Config::default(), CAPACITY, None, pool, now);
+        loop {
+            if let Some(recovered) = recovery.finished() {
+                let cache = recovered.unwrap().cache;
+                return (cache.flash.unwrap(), cache.ports);
+            }
+            let mut effects = Vec::new();
+            recovery.take_effects(&mut effects);
+            for effect in effects {
+                let Effect::Flash(op) = effect else {
+                    panic!("recovery reads flash")
+                };
+                let mut done = FlashDone {
+                    token: op.token,
+                    buf: None,
+                    result: Ok(()),
+                };
+                if let FlashVerb::Read {
+                    offset,
+                    length,
+                    mut buf,
+                } = op.verb
+                {
+                    let bytes = &device[offset.to_usize()..][..length.to_usize()];
+                    buf[..bytes.len()].copy_from_slice(bytes);
+                    done.buf = Some(buf);
+                }
+                recovery.flash_done(done, now);
+            }
+        }
+    }
+
+    #[test]
+    fn a_distrust_of_an_earlier_use_of_a_segment_leaves_the_later_one_alone() {
+        let (mut flash, mut ports) = open();
+        let disk = DiskSlot::new(0);
+        let (segment, earlier) = flash.table.open(disk).unwrap();
+        let slot = flash.geometry.slot(segment, 1);
+        flash.trust(&mut ports, slot, 1);
+        flash.distrust(&mut ports, slot, 1);
+        // The segment is freed and used again while that entry waits for its commit.
+        flash.table.release(segment);
+        let reopened = std::iter::from_fn(|| flash.table.open(disk)).find(|open| open.0 == segment);
+        assert!(reopened.unwrap().1 > earlier);
+        flash.trust(&mut ports, slot, 1);
+
+        flash.journal.hurry();
+        flash.pump(&mut ports);
+        flash.journal_done(&mut ports);
+
+        assert!(
+            flash.table.is_trusted(slot),
+            "recovery would trust it: a write has to know"
+        );
+    }
+
+    #[test]
+    fn a_distrust_takes_effect_when_it_is_durable_and_not_before() {
+        let (mut flash, mut ports) = open();
+        let (segment, _) = flash.table.open(DiskSlot::new(0)).unwrap();
+        let slot = flash.geometry.slot(segment, 1);
+        flash.trust(&mut ports, slot, 1);
+        flash.distrust(&mut ports, slot, 1);
+        flash.journal.hurry();
+        flash.pump(&mut ports);
+        assert!(flash.table.is_trusted(slot));
+        flash.journal_done(&mut ports);
+        assert!(!flash.table.is_trusted(slot));
     }
 }

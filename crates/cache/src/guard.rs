@@ -45,8 +45,6 @@ pub enum Guard {
     Incarnation,
     /// A disk whose origin was changed by somebody else starts cold.
     Fingerprint,
-    /// A distrust that was queued for an earlier use of a segment leaves the later one alone.
-    DistrustOfItsGeneration,
     /// A checkpoint is replayed from the first entry that may not be in it.
     CheckpointStart,
     /// Descriptors of an earlier use of a segment are not believed.
