@@ -75,7 +75,14 @@ const CHECKS: &[Step] = &[
     Step {
         name: "documentation",
         tool: &["rustdoc"],
-        command: &["cargo", "doc", "--workspace", "--no-deps", "--locked"],
+        command: &[
+            "cargo",
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+            "--locked",
+        ],
         environment: &[("RUSTDOCFLAGS", "-D warnings")],
     },
 ];
@@ -98,6 +105,26 @@ const TESTS: &[Step] = &[
             "--doc",
             "--locked",
             "--quiet",
+        ],
+        environment: &[],
+    },
+    // A build of its own: nothing else may be built with a guard that can be taken out.
+    Step {
+        name: "guards taken out one at a time",
+        tool: &["cargo", "nextest"],
+        command: &[
+            "cargo",
+            "nextest",
+            "run",
+            "--package",
+            "world",
+            "--features",
+            "mutants",
+            "--test",
+            "mutants",
+            "--locked",
+            "--profile",
+            "ci",
         ],
         environment: &[],
     },
