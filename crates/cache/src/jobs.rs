@@ -5,14 +5,14 @@ use crate::api::{
     Command, ControlError, ControlId, ControlOutcome, DropReason, Effect, WritePolicy,
 };
 use crate::cache::{Cache, Disk};
+use crate::disks::slots;
 use crate::durability::Durability;
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
 use crate::ports::Ports;
 use crate::table::Phase;
 use flash_format::{DISK_BYTES_MAX, DiskEntry, SegmentIndex};
-use units::{Bytes, DiskId, DiskSlot, SECTOR_BYTES};
+use units::{DiskId, DiskSlot, SECTOR_BYTES};
 
 /// A disk that is about to be attached.
 #[derive(Clone, Debug)]
@@ -397,45 +397,6 @@ impl Job {
 }
 
 impl Flash {
-    fn slot_of(&self, id: DiskId) -> Option<DiskSlot> {
-        slots().find(|slot| {
-            self.disks[slot.index()]
-                .as_ref()
-                .is_some_and(|entry| entry.id == id)
-        })
-    }
-
-    /// A slot that no disk has, or else one whose disk is not attached and has nothing here.
-    fn vacant_slot(&self, taken: impl Fn(DiskSlot) -> bool) -> Option<DiskSlot> {
-        let empty = |slot: &DiskSlot| {
-            !self
-                .table
-                .iter()
-                .any(|(_, segment)| segment.disk == *slot && segment.phase != Phase::Free)
-        };
-        slots()
-            .find(|slot| self.disks[slot.index()].is_none() && !taken(*slot))
-            .or_else(|| slots().find(|slot| !taken(*slot) && empty(slot)))
-    }
-
-    fn why_drop(
-        &self,
-        slot: DiskSlot,
-        size: Bytes,
-        fingerprint: Option<u128>,
-    ) -> Option<DropReason> {
-        let entry = self.disks[slot.index()].as_ref()?;
-        if entry.size != size {
-            return Some(DropReason::SizeChanged);
-        }
-        match (entry.fingerprint, fingerprint) {
-            (Some(then), Some(now)) if then != now && !lacks(Guard::Fingerprint) => {
-                Some(DropReason::OriginChanged)
-            }
-            _ => None,
-        }
-    }
-
     /// Enters a disk into the table; it is served when that is durable.
     fn enter(&mut self, newcomer: &Newcomer) -> Step {
         self.disks[newcomer.slot.index()] = Some(DiskEntry {
@@ -496,8 +457,4 @@ impl Flash {
             self.table.release(*segment);
         }
     }
-}
-
-fn slots() -> impl Iterator<Item = DiskSlot> {
-    (0..).take(DiskSlot::COUNT).map(DiskSlot::new)
 }

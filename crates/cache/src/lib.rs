@@ -37,6 +37,7 @@ mod api;
 mod append;
 mod cache;
 mod checkpoint;
+mod disks;
 mod durability;
 mod fills;
 mod flash;
