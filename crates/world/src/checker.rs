@@ -22,7 +22,9 @@ use crate::violation::Violation;
 use units::{Bytes, SECTOR_BYTES};
 
 /// Bytes in a sector, for slicing.
-pub const SECTOR: usize = SECTOR_BYTES as usize;
+pub const SECTOR: usize = 512;
+
+const _: () = assert!(SECTOR as u64 == SECTOR_BYTES);
 
 /// A value: 0 for zeroes, else a number that one write alone has.
 pub type Tag = u64;
@@ -45,6 +47,9 @@ fn word_of(tag: Tag, i: usize) -> u64 {
 }
 
 /// The value in a sector; none if it is torn or no value at all.
+///
+/// # Panics
+/// Never: the words of a sector have eight bytes each.
 pub fn tag_of(sector: &[u8]) -> Option<Tag> {
     let mut words = sector
         .chunks_exact(8)
@@ -121,6 +126,9 @@ impl History {
 
     /// The write that was issued at `issued` has been answered. `certain` if it surely happened
     /// as a whole; `durable` if it surely survives.
+    ///
+    /// # Panics
+    /// If the range is not on the disk.
     pub fn write_answered(
         &mut self,
         offset: Bytes,
@@ -226,6 +234,9 @@ impl History {
     ///
     /// # Errors
     /// I2 if the origin must not hold it: something that was acknowledged is not there.
+    ///
+    /// # Panics
+    /// If it is not all of the disk.
     pub fn origin_holds(
         &mut self,
         bytes: &[u8],

@@ -8,7 +8,7 @@ use units::{Bytes, DiskId, DiskSlot, Prng, SECTOR_BYTES};
 
 /// Where a disk stands with the cache of this life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// Not attached.
     Away,
     /// The command is under way.
@@ -20,7 +20,7 @@ pub enum Standing {
 }
 
 /// A disk.
-pub struct Disk {
+pub(crate) struct Disk {
     /// Its identity.
     pub id: DiskId,
     /// What the seed says about it.
@@ -41,7 +41,7 @@ pub struct Disk {
 
 impl Disk {
     /// A disk whose sectors hold the values from `first_tag` on.
-    pub fn new(
+    pub(crate) fn new(
         number: u64,
         first_tag: Tag,
         settings: DiskSettings,
@@ -67,12 +67,12 @@ impl Disk {
     }
 
     /// Its size.
-    pub fn size(&self) -> Bytes {
+    pub(crate) fn size(&self) -> Bytes {
         Bytes::new(self.settings.sectors * SECTOR_BYTES)
     }
 
     /// The slot under which requests reach it.
-    pub fn served_as(&self) -> Option<DiskSlot> {
+    pub(crate) fn served_as(&self) -> Option<DiskSlot> {
         match self.standing {
             Standing::Served(slot) => Some(slot),
             Standing::Away | Standing::Attaching(_) | Standing::Detaching(..) => None,
@@ -80,7 +80,7 @@ impl Disk {
     }
 
     /// The slot under which the cache's operations come.
-    pub fn slot(&self) -> Option<DiskSlot> {
+    pub(crate) fn slot(&self) -> Option<DiskSlot> {
         match self.standing {
             Standing::Served(slot) | Standing::Detaching(_, slot) => Some(slot),
             Standing::Away | Standing::Attaching(_) => None,
@@ -88,12 +88,12 @@ impl Disk {
     }
 
     /// What tells whether somebody else wrote it.
-    pub fn fingerprint(&self) -> Option<u128> {
+    pub(crate) fn fingerprint(&self) -> Option<u128> {
         self.settings.fingerprint.then_some(self.version)
     }
 
     /// Somebody writes a sector directly at the origin, durably.
-    pub fn replace_sector(&mut self, sector: u64, tag: Tag, now: u64) {
+    pub(crate) fn replace_sector(&mut self, sector: u64, tag: Tag, now: u64) {
         let mut bytes = [0; SECTOR];
         fill_sector(&mut bytes, tag);
         self.origin.poke(Bytes::new(sector * SECTOR_BYTES), &bytes);

@@ -12,7 +12,7 @@ use units::{BLOCK_BYTES, Bytes, Duration, Instant, SECTOR_BYTES};
 
 /// Somebody who asks one thing after the other.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Worker {
+pub(crate) struct Worker {
     /// When it asks next.
     pub next_at: Instant,
     /// What it waits for.
@@ -21,7 +21,7 @@ pub struct Worker {
 
 /// A request that is not answered yet.
 #[derive(Clone, Debug)]
-pub struct Outstanding {
+pub(crate) struct Outstanding {
     disk: usize,
     worker: Option<usize>,
     issued: Moment,
@@ -237,8 +237,8 @@ impl World {
         let slot = self.disks[disk]
             .served_as()
             .expect("only served disks are asked");
-        self.trace.event(self.now, &[8, id.0, issued], |line| {
-            line.push_str(&format!("guest {} @{issued} disk {disk} {verb:?}", id.0));
+        self.trace.event(self.now, &[8, id.0, issued], || {
+            format!("guest {} @{issued} disk {disk} {verb:?}", id.0)
         });
         if let Some(worker) = worker {
             self.workers[worker].waits_for = Some(id);
@@ -298,11 +298,10 @@ impl World {
         };
         let now = self.next_moment();
         let ok = result.is_ok();
-        self.trace
-            .event(self.now, &[9, id.0, u64::from(ok)], |line| {
-                let error = result.as_ref().err();
-                line.push_str(&format!("guest {} @{now} answered, error: {error:?}", id.0));
-            });
+        self.trace.event(self.now, &[9, id.0, u64::from(ok)], || {
+            let error = result.as_ref().err();
+            format!("guest {} @{now} answered, error: {error:?}", id.0)
+        });
         if let Some(worker) = request.worker {
             self.workers[worker].waits_for = None;
             self.workers[worker].next_at = self.workers[worker].next_at.max(self.now);

@@ -11,11 +11,11 @@ use flash_format::{JournalPage, PAGE_BYTES};
 use units::{Duration, Instant};
 
 /// Which cache is on the flash.
-pub const CACHE_UUID: u128 = 0x4ea4;
+pub(crate) const CACHE_UUID: u128 = 0x4ea4;
 
 /// What runs.
 #[derive(Default)]
-pub enum Software {
+pub(crate) enum Software {
     /// Nothing.
     #[default]
     Down,
@@ -36,7 +36,7 @@ struct Retiring {
 
 /// The host.
 #[derive(Default)]
-pub struct Host {
+pub(crate) struct Host {
     /// What runs on it.
     pub software: Software,
     /// State directory: the least incarnation that may be trusted.
@@ -52,12 +52,12 @@ pub struct Host {
 
 impl Host {
     /// Whether guests are served.
-    pub fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         matches!(self.software, Software::Cache(_))
     }
 
     /// When the cache wants to be looked at.
-    pub fn next_tick(&self) -> Option<Instant> {
+    pub(crate) fn next_tick(&self) -> Option<Instant> {
         match &self.software {
             Software::Cache(cache) => cache.next_deadline(),
             Software::Down | Software::Recovery(_) => None,
@@ -65,12 +65,12 @@ impl Host {
     }
 
     /// When the state directory answers.
-    pub fn retiring_until(&self) -> Option<Instant> {
+    pub(crate) fn retiring_until(&self) -> Option<Instant> {
         self.retiring.map(|retiring| retiring.until)
     }
 
     /// The process has died: a record that was on its way is there or not.
-    pub fn die(&mut self, lands: bool) {
+    pub(crate) fn die(&mut self, lands: bool) {
         self.software = Software::Down;
         if let Some(retiring) = self.retiring.take()
             && lands
@@ -81,18 +81,18 @@ impl Host {
 
     /// Before flash is opened: an opening that was cut off may have begun an incarnation that was
     /// not recorded.
-    pub fn before_use(&mut self, on_flash: u64) {
+    pub(crate) fn before_use(&mut self, on_flash: u64) {
         self.least = self.least.max(on_flash);
     }
 
     /// Before a cache serves: an older copy of its flash is not to be believed any more.
-    pub fn in_use(&mut self, incarnation: u64) {
+    pub(crate) fn in_use(&mut self, incarnation: u64) {
         self.least = self.least.max(incarnation);
     }
 
     /// Before guests go on without the flash: whatever is on it must never be trusted again. An
     /// opening that failed half-way may have begun one more incarnation than was recorded.
-    pub fn without_flash(&mut self, incarnation: u64) {
+    pub(crate) fn without_flash(&mut self, incarnation: u64) {
         self.least = self.least.max(incarnation) + 2;
     }
 }
@@ -111,9 +111,10 @@ fn journal_entries(verb: &FlashVerb) -> String {
     let decoded = pages
         .iter()
         .filter_map(|page| JournalPage::decode(page, CACHE_UUID).ok());
-    decoded
+    let lines: Vec<String> = decoded
         .map(|page| format!(" journal page {}: {:?}", page.sequence, page.entries))
-        .collect()
+        .collect();
+    lines.concat()
 }
 
 impl World {
@@ -146,9 +147,9 @@ impl World {
                     return Ok(());
                 }
                 let token = op.token.0;
-                self.trace.event(self.now, &[3, token], |line| {
-                    line.push_str(&format!("flash {token} {:?}", op.verb));
-                    line.push_str(&journal_entries(&op.verb));
+                self.trace.event(self.now, &[3, token], || {
+                    let entries = journal_entries(&op.verb);
+                    format!("flash {token} {:?}{entries}", op.verb)
                 });
                 self.flash.submit_flash(op, self.now);
             }
@@ -158,8 +159,8 @@ impl World {
             Effect::ControlDone { id, result } => {
                 let name = format!("{result:?}");
                 self.trace
-                    .event(self.now, &[4, id.0, name.len() as u64], |line| {
-                        line.push_str(&format!("control {} done: {name}", id.0));
+                    .event(self.now, &[4, id.0, name.len() as u64], || {
+                        format!("control {} done: {name}", id.0)
                     });
                 match self.controls.get_mut(&id) {
                     Some(slot @ None) => *slot = Some(result),
@@ -224,10 +225,9 @@ impl World {
                 format!("an operation for {:?}, which no attached disk has", op.disk),
             ));
         };
-        self.trace
-            .event(self.now, &[5, token, number as u64], |line| {
-                line.push_str(&format!("origin {number} {token} {:?}", op.verb));
-            });
+        self.trace.event(self.now, &[5, token, number as u64], || {
+            format!("origin {number} {token} {:?}", op.verb)
+        });
         if !matches!(op.verb, OriginVerb::Read { .. } | OriginVerb::Flush) {
             self.disks[number].version += 1;
         }
@@ -241,8 +241,8 @@ impl World {
     fn record_retirement(&mut self, token: Token, incarnation: u64) {
         let fails = self.dice.one_in(self.settings.rates.retire_fails);
         let wait = Duration::from_micros(1 + self.dice.below(20_000));
-        self.trace.event(self.now, &[6, incarnation], |line| {
-            line.push_str(&format!("retire incarnation {incarnation}, fails: {fails}"));
+        self.trace.event(self.now, &[6, incarnation], || {
+            format!("retire incarnation {incarnation}, fails: {fails}")
         });
         self.marks.hit("retirement");
         self.host.retiring = Some(Retiring {
@@ -264,8 +264,8 @@ impl World {
             self.marks.hit("retirement not recorded");
         }
         self.trace
-            .event(self.now, &[7, u64::from(retiring.recorded)], |line| {
-                line.push_str(&format!("retirement recorded: {}", retiring.recorded));
+            .event(self.now, &[7, u64::from(retiring.recorded)], || {
+                format!("retirement recorded: {}", retiring.recorded)
             });
         if let Software::Cache(cache) = &mut self.host.software {
             cache.retired(retiring.token, retiring.recorded, self.now);

@@ -19,12 +19,14 @@
 
 #![forbid(unsafe_code)]
 
+mod between;
 pub mod checker;
 mod disk;
 mod guests;
 mod host;
 mod lives;
 mod marks;
+mod opening;
 mod settings;
 mod storage;
 mod trace;

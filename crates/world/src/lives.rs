@@ -6,8 +6,7 @@ use crate::settings::{End, Life, pick};
 use crate::violation::Violation;
 use crate::world::{Stop, World, geometry};
 use block_io::IoError;
-use cache::{Cache, Command, ControlId, FormatOptions, Mode, Recovery, WritePolicy, format};
-use flash_format::{PAGE_BYTES, SUPERBLOCK_OFFSETS, SegmentIndex, Superblock};
+use cache::{Command, ControlId, FormatOptions, Mode, WritePolicy, format};
 use medium::{Fault, Kind};
 use units::{Bytes, Duration};
 
@@ -19,7 +18,7 @@ impl World {
     ///
     /// # Errors
     /// The first violation.
-    pub fn run(&mut self) -> Result<(), Violation> {
+    pub(crate) fn run(&mut self) -> Result<(), Violation> {
         self.make_cache();
         let mut lives = self.settings.lives.clone();
         if let (Some(crash_at), Some(first)) = (self.options.crash_at, lives.first_mut()) {
@@ -27,8 +26,8 @@ impl World {
             first.end = End::PowerCut;
         }
         for (number, life) in lives.iter().enumerate() {
-            self.trace.event(self.now, &[10, number as u64], |line| {
-                line.push_str(&format!("=== life {number}: {life:?}"));
+            self.trace.event(self.now, &[10, number as u64], || {
+                format!("=== life {number}: {life:?}")
             });
             let died = self.live(*life)? == Stop::Crashed;
             if number == 0 {
@@ -153,92 +152,6 @@ impl World {
         }
     }
 
-    /// What the superblocks say of the flash's incarnation; 0 if they say nothing.
-    fn incarnation_on_flash(&self) -> u64 {
-        let mut slots = [[0; PAGE_BYTES]; 2];
-        for (slot, offset) in slots.iter_mut().zip(SUPERBLOCK_OFFSETS) {
-            self.flash.peek(offset, slot);
-        }
-        let capacity = geometry(&self.settings).capacity();
-        Superblock::choose([&slots[0], &slots[1]], capacity)
-            .map_or(0, |superblock| superblock.incarnation)
-    }
-
-    fn open_cache(&mut self) -> Result<Stop, Violation> {
-        self.host.before_use(self.incarnation_on_flash());
-        let recovery = Recovery::new(
-            self.settings.config.clone(),
-            geometry(&self.settings).capacity(),
-            Some(self.host.least),
-            self.pool.clone(),
-            self.now,
-        );
-        self.host.software = Software::Recovery(Box::new(recovery));
-        loop {
-            if self.host.is_up() {
-                return Ok(Stop::Reached);
-            }
-            let before = self.operations;
-            // Looked at after each operation: `finished` gives its answer once.
-            let moved = move |world: &Self| world.operations != before;
-            if let Software::Recovery(recovery) = &mut self.host.software
-                && let Some(finished) = recovery.finished()
-            {
-                self.cache_is_open(finished);
-                continue;
-            }
-            if self.drive_opening(moved)? == Stop::Crashed {
-                self.marks.hit("crash while opening");
-                return Ok(Stop::Crashed);
-            }
-        }
-    }
-
-    /// Opening has no deadline of its own: flash that stalls is given up by the shell.
-    fn drive_opening(&mut self, moved: impl Fn(&Self) -> bool) -> Result<Stop, Violation> {
-        self.carry_out_effects()?;
-        if self.flash.next_deadline().is_none() && !self.crashed {
-            self.cache_is_open(Err(cache::OpenError::Io(IoError::TimedOut)));
-            return Ok(Stop::Reached);
-        }
-        self.drive("the cache being opened", moved)
-    }
-
-    fn cache_is_open(&mut self, finished: Result<cache::Recovered, cache::OpenError>) {
-        self.trace.event(self.now, &[11], |line| {
-            line.push_str(&format!("opened: {finished:?}"));
-        });
-        let cache = match finished {
-            Ok(recovered) => {
-                self.marks.hit(if recovered.clean {
-                    "clean start"
-                } else {
-                    "start after a crash"
-                });
-                self.marks.add("blocks came back", recovered.blocks);
-                self.marks.add("descriptors lost", recovered.blocks_lost);
-                match recovered.cold {
-                    Some(cache::ColdReason::Retired) => self.marks.hit("cold: retired"),
-                    Some(cache::ColdReason::JournalDamaged) => {
-                        self.marks.hit("cold: journal damaged")
-                    }
-                    None => {}
-                }
-                recovered.cache
-            }
-            Err(error) => {
-                self.marks.hit("flash could not be opened");
-                self.host.without_flash(0);
-                // What recovery still had in flight is not the new cache's.
-                self.flash.open();
-                let config = self.settings.config.clone();
-                Cache::bypassed(config, self.pool.clone(), error.to_string(), self.now)
-            }
-        };
-        self.host.in_use(cache.status().incarnation);
-        self.host.software = Software::Cache(Box::new(cache));
-    }
-
     /// No control command is under way.
     pub(crate) fn is_settled(&self) -> bool {
         self.controls.values().all(Option::is_some)
@@ -250,8 +163,8 @@ impl World {
 
     fn control(&mut self, command: Command) -> ControlId {
         let id = ControlId(self.next_id());
-        self.trace.event(self.now, &[12, id.0], |line| {
-            line.push_str(&format!("control {}: {command:?}", id.0));
+        self.trace.event(self.now, &[12, id.0], || {
+            format!("control {}: {command:?}", id.0)
         });
         self.controls.insert(id, None);
         if let Software::Cache(cache) = &mut self.host.software {
@@ -335,24 +248,6 @@ impl World {
         }
     }
 
-    /// Somebody else writes disks that are detached and would show it.
-    fn strangers_write(&mut self) {
-        for number in 0..self.disks.len() {
-            let disk = &self.disks[number];
-            let may = disk.standing == Standing::Away && disk.may_be_written_by_strangers;
-            if !self.settings.strangers || !may || self.dice.one_in(2) {
-                continue;
-            }
-            for _ in 0..1 + self.dice.below(20) {
-                let sector = self.dice.below(self.disks[number].settings.sectors);
-                let tag = self.next_tags(1);
-                let now = self.next_moment();
-                self.disks[number].replace_sector(sector, tag, now);
-            }
-            self.marks.hit("stranger writes");
-        }
-    }
-
     /// Nothing is in flight: reads every disk through the cache.
     fn audit(&mut self) -> Result<Stop, Violation> {
         for number in 0..self.disks.len() {
@@ -405,98 +300,6 @@ impl World {
         Ok(Stop::Reached)
     }
 
-    fn end(&mut self, life: Life, died: bool) -> Result<(), Violation> {
-        self.trace.event(self.now, &[13, u64::from(died)], |line| {
-            line.push_str(&format!("=== the process ends, died: {died}"));
-        });
-        self.count_marks();
-        if died {
-            self.marks.hit("crash");
-        }
-        self.mark_writes_in_flight();
-        let lands = self.dice.one_in(2);
-        self.host.die(lands);
-        let power_cut = life.end == End::PowerCut;
-        if power_cut {
-            self.marks.hit("power cut");
-            self.flash.cut_power();
-        } else {
-            self.flash.kill();
-        }
-        let origins_too = power_cut && self.settings.origin_loses_power;
-        for origin in self.origins() {
-            if origins_too {
-                origin.cut_power();
-            } else {
-                origin.kill();
-            }
-        }
-        self.guests_lose_their_requests();
-        for disk in &mut self.disks {
-            // What was in flight may have changed the origin after its last fingerprint.
-            if disk.standing != Standing::Away {
-                disk.may_be_written_by_strangers = false;
-            }
-            disk.standing = Standing::Away;
-        }
-        self.look_at_origins(origins_too)?;
-        self.strangers_write();
-        self.put_back_an_old_copy();
-        self.now = self.now + Duration::from_millis(1 + self.dice.below(50));
-        Ok(())
-    }
-
-    /// What a crash found half done on flash.
-    fn mark_writes_in_flight(&mut self) {
-        let geometry = geometry(&self.settings);
-        let journal = geometry.journal_page_offset(0);
-        let checkpoints = geometry.checkpoint_page_offset(0, 0);
-        let segments = geometry.segment_offset(SegmentIndex::new(0));
-        for offset in self.flash.writes_in_flight() {
-            self.marks.hit(match offset {
-                _ if offset < journal => "superblock in flight at a crash",
-                _ if offset < checkpoints => "journal page in flight at a crash",
-                _ if offset < segments => "checkpoint in flight at a crash",
-                _ => "blocks in flight at a crash",
-            });
-        }
-    }
-
-    /// Somebody copies the flash between two lives, and puts the copy back after a later one.
-    fn put_back_an_old_copy(&mut self) {
-        if !self.settings.old_copies {
-            return;
-        }
-        if let Some(copy) = self.old_copy.take() {
-            if self.dice.one_in(2) {
-                self.marks.hit("old copy of the flash put back");
-                self.flash.poke(Bytes::ZERO, &copy);
-                self.trace.event(self.now, &[15], |line| {
-                    line.push_str("an old copy of the flash is put back");
-                });
-            }
-        } else if self.dice.one_in(2) {
-            let size = geometry(&self.settings).capacity().to_usize();
-            let mut copy = vec![0; size];
-            self.flash.peek(Bytes::ZERO, &mut copy);
-            self.old_copy = Some(copy);
-        }
-    }
-
-    /// What the origins hold after a crash is what counts from now on.
-    fn look_at_origins(&mut self, lost_power: bool) -> Result<(), Violation> {
-        let now = self.next_moment();
-        for disk in &mut self.disks {
-            if lost_power {
-                disk.history.origin_lost_power();
-            }
-            let mut bytes = vec![0; disk.size().to_usize()];
-            disk.origin.peek(Bytes::ZERO, &mut bytes);
-            disk.history.origin_holds(&bytes, lost_power, now)?;
-        }
-        Ok(())
-    }
-
     fn last_life(&mut self) -> Result<(), Violation> {
         let life = Life {
             requests: 20,
@@ -508,7 +311,7 @@ impl World {
             faults_while_opening: false,
         };
         self.trace
-            .event(self.now, &[14], |line| line.push_str("=== last life"));
+            .event(self.now, &[14], || "=== last life".to_owned());
         let rates = std::mem::take(&mut self.settings.rates);
         self.settings.control_rate = 0;
         self.settings.rates = crate::settings::Rates {
@@ -523,7 +326,7 @@ impl World {
         result.map(|_| ())
     }
 
-    fn count_marks(&mut self) {
+    pub(crate) fn count_marks(&mut self) {
         let Software::Cache(cache) = &self.host.software else {
             return;
         };

@@ -117,9 +117,9 @@ pub struct Settings {
 impl Settings {
     /// The settings of a seed's world.
     pub fn draw(dice: &mut Prng) -> Self {
-        let disks: Vec<DiskSettings> = (0..1 + dice.below(3)).map(|_| draw_disk(dice)).collect();
+        let disks: Vec<DiskSettings> = (0..=dice.below(3)).map(|_| draw_disk(dice)).collect();
         let rates = draw_rates(dice);
-        let lives = (0..1 + dice.below(5)).map(|_| draw_life(dice)).collect();
+        let lives = (0..=dice.below(5)).map(|_| draw_life(dice)).collect();
         Self {
             config: draw_config(dice),
             // Superblocks, journal and two checkpoints take about 0.7 MiB; the rest is segments.
@@ -221,7 +221,7 @@ fn small(dice: &mut Prng, most: usize) -> usize {
 }
 
 /// One of these.
-pub fn pick<'a, T>(dice: &mut Prng, from: &'a [T]) -> &'a T {
+pub(crate) fn pick<'a, T>(dice: &mut Prng, from: &'a [T]) -> &'a T {
     let at = usize::try_from(dice.below(from.len() as u64)).expect("an index");
     &from[at]
 }

@@ -28,7 +28,7 @@ pub struct Latency {
 }
 
 /// A medium with its faults and one open session.
-pub struct Storage {
+pub(crate) struct Storage {
     medium: Medium,
     session: Option<Session>,
     /// Errors, stalls and delays of anything.
@@ -55,7 +55,7 @@ pub struct Storage {
 
 /// An operation that has not ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Flight {
+pub(crate) struct Flight {
     /// Where it begins.
     pub offset: Bytes,
     /// Whether it writes.
@@ -64,7 +64,7 @@ pub struct Flight {
 
 impl Storage {
     /// A medium of zeroes. Lies are told at and behind `lies_from` only.
-    pub fn new(
+    pub(crate) fn new(
         capacity: Bytes,
         sector: Bytes,
         lies_from: Bytes,
@@ -97,7 +97,7 @@ impl Storage {
     }
 
     /// Begins a session.
-    pub fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         let behind = Bytes::new(self.capacity.get() - self.lies_from.get());
         self.error_injector = Injector::new(self.errors.clone(), self.capacity, self.sector);
         self.lie_injector = Injector::new(self.lies.clone(), behind, self.sector);
@@ -106,30 +106,30 @@ impl Storage {
     }
 
     /// The process that used it has died.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.session = None;
         self.medium.kill();
     }
 
     /// Its power was cut.
-    pub fn cut_power(&mut self) {
+    pub(crate) fn cut_power(&mut self) {
         self.session = None;
         self.medium.crash();
     }
 
     /// The bytes that a reader would see now.
-    pub fn peek(&self, offset: Bytes, into: &mut [u8]) {
+    pub(crate) fn peek(&self, offset: Bytes, into: &mut [u8]) {
         self.medium.with_image(|image| image.read(offset, into));
     }
 
     /// Changes bytes behind everybody's back, durably.
-    pub fn poke(&self, offset: Bytes, bytes: &[u8]) {
+    pub(crate) fn poke(&self, offset: Bytes, bytes: &[u8]) {
         self.medium
             .with_image(|image| image.write_durable(offset, bytes));
     }
 
     /// Takes an operation.
-    pub fn submit(&mut self, token: Token, verb: OriginVerb, now: Instant) {
+    pub(crate) fn submit(&mut self, token: Token, verb: OriginVerb, now: Instant) {
         match &verb {
             OriginVerb::Write { data, offset, .. } => {
                 self.written_bytes += data.len() as u64;
@@ -144,7 +144,7 @@ impl Storage {
     }
 
     /// Takes a flash operation.
-    pub fn submit_flash(&mut self, op: FlashOp, now: Instant) {
+    pub(crate) fn submit_flash(&mut self, op: FlashOp, now: Instant) {
         let verb = match op.verb {
             FlashVerb::Read {
                 offset,
@@ -183,7 +183,7 @@ impl Storage {
     }
 
     /// What has ended.
-    pub fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
+    pub(crate) fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
         while let Some((token, verb)) = self.error_injector.due(now) {
             self.submit_to_liar(token, verb, now);
         }
@@ -214,7 +214,7 @@ impl Storage {
     }
 
     /// Where the writes that have not ended begin.
-    pub fn writes_in_flight(&self) -> Vec<Bytes> {
+    pub(crate) fn writes_in_flight(&self) -> Vec<Bytes> {
         let writes = self.in_flight.values().filter(|flight| flight.writes);
         let mut offsets: Vec<Bytes> = writes.map(|flight| flight.offset).collect();
         offsets.sort_unstable();
@@ -222,7 +222,7 @@ impl Storage {
     }
 
     /// When something ends next.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let session = self.session.as_ref().and_then(Session::next_deadline);
         [
             session,
@@ -281,7 +281,7 @@ fn shifted_back(verb: OriginVerb, from: Bytes) -> OriginVerb {
 }
 
 /// The same outcome in the words of flash.
-pub fn flash_done(done: OriginDone) -> FlashDone {
+pub(crate) fn flash_done(done: OriginDone) -> FlashDone {
     FlashDone {
         token: done.token,
         buf: done.buf,

@@ -1,6 +1,5 @@
 //! What happened, one line an event, and a digest of all of it.
 
-use std::fmt::Write;
 use units::Instant;
 
 /// Lines that are kept when not all of them are wanted.
@@ -8,7 +7,7 @@ const LINES_KEPT: usize = 400;
 
 /// The record of a run.
 #[derive(Debug)]
-pub struct Trace {
+pub(crate) struct Trace {
     lines: std::collections::VecDeque<String>,
     enabled: bool,
     all: bool,
@@ -17,7 +16,7 @@ pub struct Trace {
 
 impl Trace {
     /// An empty record. Lines are kept only if `enabled`, every one of them if `all`.
-    pub fn new(enabled: bool, all: bool) -> Self {
+    pub(crate) fn new(enabled: bool, all: bool) -> Self {
         Self {
             lines: std::collections::VecDeque::new(),
             enabled,
@@ -27,18 +26,18 @@ impl Trace {
     }
 
     /// Adds an event: its numbers go into the digest, its text only into the lines.
-    pub fn event(&mut self, now: Instant, numbers: &[u64], text: impl FnOnce(&mut String)) {
+    pub(crate) fn event(&mut self, now: Instant, numbers: &[u64], text: impl FnOnce() -> String) {
         for number in std::iter::once(&now.as_nanos()).chain(numbers) {
             self.digest = (self.digest ^ number)
                 .wrapping_mul(0x0000_0100_0000_01b3)
                 .rotate_left(23);
         }
         if self.enabled {
-            let mut line = String::new();
-            // Writing to a string cannot fail.
-            let _ = write!(line, "{:>12.3}us ", now.as_nanos() as f64 / 1e3);
-            text(&mut line);
-            self.lines.push_back(line);
+            let nanos = now.as_nanos();
+            let (micros, rest) = (nanos / 1_000, nanos % 1_000);
+            let text = text();
+            self.lines
+                .push_back(format!("{micros:>9}.{rest:03}us {text}"));
             if !self.all && self.lines.len() > LINES_KEPT {
                 self.lines.pop_front();
             }
@@ -46,12 +45,12 @@ impl Trace {
     }
 
     /// One number for everything that happened.
-    pub fn digest(&self) -> u64 {
+    pub(crate) fn digest(&self) -> u64 {
         self.digest
     }
 
     /// The lines that were kept.
-    pub fn into_lines(self) -> Vec<String> {
+    pub(crate) fn into_lines(self) -> Vec<String> {
         self.lines.into()
     }
 }

@@ -30,7 +30,7 @@ const STALL_MOST: Duration = Duration::from_millis(300);
 
 /// Where driving the world stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// What was waited for is there.
     Reached,
     /// The process has died.
@@ -38,7 +38,7 @@ pub enum Stop {
 }
 
 /// See the module's header.
-pub struct World {
+pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) settings: Settings,
     pub(crate) dice: Prng,
@@ -84,7 +84,7 @@ enum Due {
 
 impl World {
     /// The world of a seed, before its first event.
-    pub fn new(options: Options, keep_lines: bool) -> Self {
+    pub(crate) fn new(options: Options, keep_lines: bool) -> Self {
         let mut dice = Prng::new(options.seed);
         let settings = Settings::draw(&mut dice);
         let mut next_tag = 1;
@@ -139,7 +139,7 @@ impl World {
     }
 
     /// What is left when the run has ended.
-    pub fn into_outcome(self) -> Outcome {
+    pub(crate) fn into_outcome(self) -> Outcome {
         Outcome {
             digest: self.trace.digest(),
             marks: self.marks,
@@ -277,10 +277,9 @@ impl World {
             self.count_operation();
             let token = done.token.0;
             let ok = done.result.is_ok();
-            self.trace
-                .event(self.now, &[1, token, u64::from(ok)], |line| {
-                    line.push_str(&format!("flash {token} ended, ok: {ok}"));
-                });
+            self.trace.event(self.now, &[1, token, u64::from(ok)], || {
+                format!("flash {token} ended, ok: {ok}")
+            });
             if self.crashed {
                 return Ok(());
             }
@@ -302,10 +301,9 @@ impl World {
             self.count_operation();
             let token = done.token.0;
             let ok = done.result.is_ok();
-            self.trace
-                .event(self.now, &[2, token, u64::from(ok)], |line| {
-                    line.push_str(&format!("origin {number} {token} ended, ok: {ok}"));
-                });
+            self.trace.event(self.now, &[2, token, u64::from(ok)], || {
+                format!("origin {number} {token} ended, ok: {ok}")
+            });
             if self.crashed {
                 return Ok(());
             }
@@ -335,7 +333,7 @@ impl World {
 }
 
 /// The layout of a seed's flash: as asked, or the smallest that works.
-pub fn geometry(settings: &Settings) -> Geometry {
+pub(crate) fn geometry(settings: &Settings) -> Geometry {
     let wanted = Geometry::new(settings.flash_capacity, settings.segment_bytes);
     match wanted {
         Ok(geometry) => geometry,

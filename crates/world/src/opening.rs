@@ -1,0 +1,95 @@
+//! Opening the cache: recovery, and what the host does if the flash cannot be used.
+
+use crate::host::Software;
+use crate::violation::Violation;
+use crate::world::{Stop, World, geometry};
+use block_io::IoError;
+use cache::{Cache, Recovery};
+use flash_format::{PAGE_BYTES, SUPERBLOCK_OFFSETS, Superblock};
+
+impl World {
+    /// What the superblocks say of the flash's incarnation; 0 if they say nothing.
+    fn incarnation_on_flash(&self) -> u64 {
+        let mut slots = [[0; PAGE_BYTES]; 2];
+        for (slot, offset) in slots.iter_mut().zip(SUPERBLOCK_OFFSETS) {
+            self.flash.peek(offset, slot);
+        }
+        let capacity = geometry(&self.settings).capacity();
+        Superblock::choose([&slots[0], &slots[1]], capacity)
+            .map_or(0, |superblock| superblock.incarnation)
+    }
+
+    pub(crate) fn open_cache(&mut self) -> Result<Stop, Violation> {
+        self.host.before_use(self.incarnation_on_flash());
+        let recovery = Recovery::new(
+            self.settings.config.clone(),
+            geometry(&self.settings).capacity(),
+            Some(self.host.least),
+            self.pool.clone(),
+            self.now,
+        );
+        self.host.software = Software::Recovery(Box::new(recovery));
+        loop {
+            if self.host.is_up() {
+                return Ok(Stop::Reached);
+            }
+            let before = self.operations;
+            // Looked at after each operation: `finished` gives its answer once.
+            let moved = move |world: &Self| world.operations != before;
+            if let Software::Recovery(recovery) = &mut self.host.software
+                && let Some(finished) = recovery.finished()
+            {
+                self.cache_is_open(finished);
+                continue;
+            }
+            if self.drive_opening(moved)? == Stop::Crashed {
+                self.marks.hit("crash while opening");
+                return Ok(Stop::Crashed);
+            }
+        }
+    }
+
+    /// Opening has no deadline of its own: flash that stalls is given up by the shell.
+    fn drive_opening(&mut self, moved: impl Fn(&Self) -> bool) -> Result<Stop, Violation> {
+        self.carry_out_effects()?;
+        if self.flash.next_deadline().is_none() && !self.crashed {
+            self.cache_is_open(Err(cache::OpenError::Io(IoError::TimedOut)));
+            return Ok(Stop::Reached);
+        }
+        self.drive("the cache being opened", moved)
+    }
+
+    fn cache_is_open(&mut self, finished: Result<cache::Recovered, cache::OpenError>) {
+        self.trace
+            .event(self.now, &[11], || format!("opened: {finished:?}"));
+        let cache = match finished {
+            Ok(recovered) => {
+                self.marks.hit(if recovered.clean {
+                    "clean start"
+                } else {
+                    "start after a crash"
+                });
+                self.marks.add("blocks came back", recovered.blocks);
+                self.marks.add("descriptors lost", recovered.blocks_lost);
+                match recovered.cold {
+                    Some(cache::ColdReason::Retired) => self.marks.hit("cold: retired"),
+                    Some(cache::ColdReason::JournalDamaged) => {
+                        self.marks.hit("cold: journal damaged");
+                    }
+                    None => {}
+                }
+                recovered.cache
+            }
+            Err(error) => {
+                self.marks.hit("flash could not be opened");
+                self.host.without_flash(0);
+                // What recovery still had in flight is not the new cache's.
+                self.flash.open();
+                let config = self.settings.config.clone();
+                Cache::bypassed(config, self.pool.clone(), error.to_string(), self.now)
+            }
+        };
+        self.host.in_use(cache.status().incarnation);
+        self.host.software = Software::Cache(Box::new(cache));
+    }
+}
