@@ -55,7 +55,6 @@ missed! {
     record_retirement_before_the_origin_is_written: RetireBeforeOrigin,
     believe_no_retired_incarnation: Incarnation,
     believe_no_blocks_of_an_origin_that_was_changed: Fingerprint,
-    distrust_only_the_same_use_of_a_segment: DistrustOfItsGeneration,
     replay_from_what_may_not_be_in_the_checkpoint: CheckpointStart,
     believe_no_descriptors_of_an_earlier_use: Generation,
 }
