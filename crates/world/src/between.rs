@@ -5,7 +5,7 @@ use crate::settings::{End, Life};
 use crate::violation::Violation;
 use crate::world::{World, geometry};
 use flash_format::SegmentIndex;
-use units::{Bytes, Duration};
+use units::{Bytes, Duration, SECTOR_BYTES};
 
 impl World {
     pub(crate) fn end(&mut self, life: Life, died: bool) -> Result<(), Violation> {
@@ -93,7 +93,8 @@ impl World {
             if lost_power {
                 disk.history.origin_lost_power();
             }
-            let mut bytes = vec![0; disk.size().to_usize()];
+            let all = Bytes::new(disk.sectors_most() * SECTOR_BYTES);
+            let mut bytes = vec![0; all.to_usize()];
             disk.origin.peek(Bytes::ZERO, &mut bytes);
             disk.history.origin_holds(&bytes, lost_power, now)?;
         }

@@ -37,6 +37,9 @@ pub(crate) struct Disk {
     pub version: u128,
     /// It was detached cleanly with a fingerprint, so a stranger's writes will be noticed.
     pub may_be_written_by_strangers: bool,
+    /// It was attached with its present size.
+    pub(crate) size_is_known: bool,
+    sectors_most: u64,
 }
 
 impl Disk {
@@ -59,11 +62,18 @@ impl Disk {
             policy: WritePolicy::Through,
             version: 1,
             may_be_written_by_strangers: false,
+            sectors_most: settings.sectors,
+            size_is_known: false,
         };
         for sector in 0..settings.sectors {
             disk.replace_sector(sector, first_tag + sector, 0);
         }
         disk
+    }
+
+    /// The size that it had at first, above which it does not grow.
+    pub(crate) fn sectors_most(&self) -> u64 {
+        self.sectors_most
     }
 
     /// Its size.

@@ -196,6 +196,7 @@ impl World {
                         self.marks.hit("stranger noticed");
                     }
                     disk.may_be_written_by_strangers = false;
+                    disk.size_is_known = true;
                     Standing::Served(slot)
                 }
                 (Standing::Attaching(asked), Err(_)) if asked == id => Standing::Away,

@@ -58,9 +58,7 @@ impl World {
         if self.open_cache()? == Stop::Crashed {
             return Ok(Stop::Crashed);
         }
-        for disk in 0..self.disks.len() {
-            self.start_attach(disk);
-        }
+        self.attach_all();
         if self.drive("attaching the disks", Self::is_settled)? == Stop::Crashed {
             return Ok(Stop::Crashed);
         }
@@ -85,9 +83,7 @@ impl World {
                 break;
             }
             self.strangers_write();
-            for disk in 0..self.disks.len() {
-                self.start_attach(disk);
-            }
+            self.attach_all();
         }
         self.inspect()?;
         match life.end {
@@ -171,6 +167,43 @@ impl World {
             cache.control(id, command, self.now);
         }
         id
+    }
+
+    /// Attaches every disk that is away, in any order: which slot a disk gets must not matter.
+    fn attach_all(&mut self) {
+        let mut away: Vec<usize> = (0..self.disks.len()).collect();
+        while !away.is_empty() {
+            let at = usize::try_from(self.dice.below(away.len() as u64)).expect("an index");
+            let number = away.swap_remove(at);
+            if self.disks[number].standing == Standing::Away {
+                self.change_size(number);
+            }
+            self.start_attach(number);
+        }
+    }
+
+    /// The operator grows or shrinks a disk between two attachments, as it may at any time: what
+    /// is cut off is gone, what is added is zero.
+    fn change_size(&mut self, number: usize) {
+        // Twice without an attachment in between could lead back to the size that was known.
+        let may = self.settings.sizes_change && self.disks[number].size_is_known;
+        if !may || !self.dice.one_in(3) {
+            return;
+        }
+        self.disks[number].size_is_known = false;
+        let most = self.disks[number].sectors_most();
+        let sectors = 8 + self.dice.below(most - 7);
+        let before = self.disks[number].settings.sectors;
+        self.marks.hit("size changed");
+        self.trace
+            .event(self.now, &[16, number as u64, sectors], || {
+                format!("disk {number} goes from {before} to {sectors} sectors")
+            });
+        for sector in sectors..before {
+            let now = self.next_moment();
+            self.disks[number].replace_sector(sector, 0, now);
+        }
+        self.disks[number].settings.sectors = sectors;
     }
 
     fn start_attach(&mut self, number: usize) {

@@ -108,6 +108,8 @@ pub struct Settings {
     pub origin_loses_power: bool,
     /// Somebody else writes a disk while it is detached.
     pub strangers: bool,
+    /// Disks grow and shrink while they are detached.
+    pub sizes_change: bool,
     /// Somebody puts an old copy of the flash back between two lives.
     pub old_copies: bool,
     /// The lives of the process, one after the other.
@@ -139,6 +141,7 @@ impl Settings {
             origin_loses_power: dice.one_in(4),
             strangers: dice.one_in(2),
             old_copies: dice.one_in(8),
+            sizes_change: dice.one_in(8),
             lives,
         }
     }
