@@ -4,6 +4,7 @@ use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, Verb, W
 use crate::durability::WriteCount;
 use crate::fills::Fills;
 use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
 use crate::jobs::Job;
 use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
 use crate::ports::{Ports, Purpose, Wake};
@@ -311,7 +312,9 @@ impl Cache {
         loop {
             // First the jobs: a checkpoint that starts now is not replayed from the entries that
             // have just become durable, so the table has to show already what they freed.
-            self.step_jobs();
+            if !lacks(Guard::FreedBeforeCheckpoint) {
+                self.step_jobs();
+            }
             if let Some(flash) = self.flash.as_mut() {
                 flash.pump(&mut self.ports);
             }

@@ -49,6 +49,16 @@ pub enum Guard {
     CheckpointStart,
     /// Descriptors of an earlier use of a segment are not believed.
     Generation,
+    /// A journal that could not be read does not pass for an empty one.
+    UnreadJournal,
+    /// A segment whose disk's entry could not be read does not go to the slot's next disk.
+    SegmentNeedsItsDisk,
+    /// What a commit has freed is free in the checkpoint that follows it.
+    FreedBeforeCheckpoint,
+    /// Who has a disk is in both superblocks.
+    OwnerInBothSuperblocks,
+    /// A disk is not given away while it is not recorded that the flash failed.
+    RecordBeforeDetach,
 }
 
 #[cfg(feature = "mutants")]

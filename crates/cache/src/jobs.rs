@@ -8,6 +8,7 @@ use crate::cache::{Cache, Disk};
 use crate::disks::slots;
 use crate::durability::Durability;
 use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
 use crate::ports::Ports;
 use crate::table::Phase;
@@ -53,7 +54,7 @@ impl Kind {
     fn changes_owner(&self) -> bool {
         match self {
             Self::Attach(newcomer) => newcomer.takes_over,
-            Self::Detach { .. } => true,
+            Self::Detach { .. } => !lacks(Guard::OwnerInBothSuperblocks),
             Self::Drop { .. } | Self::Stop => false,
         }
     }
@@ -256,7 +257,9 @@ impl Cache {
     fn end_job(&mut self, job: Job) {
         let outcome = match job.kind {
             Kind::Attach(newcomer) => self.end_attach(newcomer),
-            Kind::Detach { .. } if self.retirement.blocks_writes() => {
+            Kind::Detach { .. }
+                if self.retirement.blocks_writes() && !lacks(Guard::RecordBeforeDetach) =>
+            {
                 let result = Err(ControlError::RetirementOpen);
                 let effect = Effect::ControlDone { id: job.id, result };
                 self.ports.effects.push(effect);

@@ -57,4 +57,9 @@ missed! {
     believe_no_blocks_of_an_origin_that_was_changed: Fingerprint,
     replay_from_what_may_not_be_in_the_checkpoint: CheckpointStart,
     believe_no_descriptors_of_an_earlier_use: Generation,
+    take_no_unread_journal_for_an_empty_one: UnreadJournal,
+    give_no_segment_to_the_next_disk: SegmentNeedsItsDisk,
+    free_before_the_checkpoint: FreedBeforeCheckpoint,
+    write_owners_to_both_superblocks: OwnerInBothSuperblocks,
+    record_before_a_disk_is_given_away: RecordBeforeDetach,
 }

@@ -44,7 +44,7 @@ impl Tables {
     /// Pages of the ring from `first`; none if they cannot be read.
     pub(super) fn journal_read(&mut self, first: u64, bytes: Option<&[u8]>) {
         let ring = self.superblock.geometry.journal_pages();
-        self.journal_unread |= bytes.is_none();
+        self.journal_unread |= bytes.is_none() && !lacks(Guard::UnreadJournal);
         let pages = bytes.map_or(&[][..], |bytes| bytes.as_chunks::<PAGE_BYTES>().0);
         for (place, bytes) in (first..ring).zip(pages) {
             if let Ok(page) = JournalPage::decode(bytes, self.superblock.uuid)
@@ -114,7 +114,8 @@ impl Tables {
         // that gets the slot.
         let disks = &self.disks;
         for segment in &mut self.segments {
-            if cold.is_some() || disks[segment.disk.index()].is_none() {
+            let orphan = disks[segment.disk.index()].is_none();
+            if cold.is_some() || (orphan && !lacks(Guard::SegmentNeedsItsDisk)) {
                 segment.state = SegmentState::Free;
                 segment.trusted.fill(0);
             }
