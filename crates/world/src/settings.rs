@@ -75,6 +75,10 @@ pub struct Rates {
 
 /// Everything that a seed decides before the first event.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own: a class of faults that a world has or not"
+)]
 pub struct Settings {
     /// How the cache behaves.
     pub config: Config,
