@@ -256,9 +256,21 @@ impl World {
         if !self.dice.one_in(self.settings.control_rate) {
             return;
         }
+        // Commands come in bunches, so that they meet each other under way.
+        for _ in 0..=self.dice.below(2) {
+            self.command();
+        }
+    }
+
+    fn command(&mut self) {
         let count = self.disks.len() as u64;
         let number = usize::try_from(self.dice.below(count)).expect("an index");
-        match (self.dice.below(4), self.disks[number].standing) {
+        let which = if self.settings.only_drops {
+            1
+        } else {
+            self.dice.below(4)
+        };
+        match (which, self.disks[number].standing) {
             (0, Standing::Served(disk)) => {
                 let policy = *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around]);
                 self.disks[number].policy = policy;

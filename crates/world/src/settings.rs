@@ -104,6 +104,9 @@ pub struct Settings {
     pub pause: Duration,
     /// Control commands: one in so many requests; 0 for none.
     pub control_rate: u64,
+    /// The only command is to drop a disk's cache: others make checkpoints, so that the journal
+    /// never gets long enough to make one itself.
+    pub only_drops: bool,
     /// Requests that break the rules: one in so many; 0 for none.
     pub nonsense_rate: u64,
     /// Faults.
@@ -124,8 +127,14 @@ impl Settings {
     /// The settings of a seed's world.
     pub fn draw(dice: &mut Prng) -> Self {
         let disks: Vec<DiskSettings> = (0..=dice.below(3)).map(|_| draw_disk(dice)).collect();
-        let rates = draw_rates(dice);
-        let lives = (0..=dice.below(5)).map(|_| draw_life(dice)).collect();
+        // Half of the worlds are restless: many short lives, full of commands and of faults while
+        // a cache is being opened.
+        let restless = dice.one_in(2);
+        let rates = draw_rates(dice, restless);
+        let lives_more = if restless { 9 } else { 4 };
+        let lives = (0..=dice.below(lives_more))
+            .map(|_| draw_life(dice, restless))
+            .collect();
         Self {
             config: draw_config(dice),
             // Superblocks, journal and two checkpoints take about 0.7 MiB; the rest is segments.
@@ -139,11 +148,16 @@ impl Settings {
             hot_blocks: *pick(dice, &[0, 2, 8, 30]),
             changes_percent: *pick(dice, &[5, 30, 50, 80]),
             pause: Duration::from_micros(*pick(dice, &[0, 100, 3_000, 40_000])),
-            control_rate: *pick(dice, &[0, 0, 20, 60]),
+            control_rate: if restless {
+                *pick(dice, &[0, 5, 10, 20])
+            } else {
+                *pick(dice, &[0, 0, 4, 60])
+            },
+            only_drops: dice.one_in(3),
             nonsense_rate: *pick(dice, &[0, 40]),
             rates,
             origin_loses_power: dice.one_in(4),
-            strangers: dice.one_in(2),
+            strangers: !dice.one_in(3),
             old_copies: dice.one_in(8),
             sizes_change: dice.one_in(8),
             lives,
@@ -178,8 +192,9 @@ fn draw_config(dice: &mut Prng) -> Config {
     }
 }
 
-fn draw_rates(dice: &mut Prng) -> Rates {
+fn draw_rates(dice: &mut Prng, restless: bool) -> Rates {
     let mut class = |one_in: u64, rates: &[u64]| {
+        let one_in = if restless { one_in.div_ceil(2) } else { one_in };
         if dice.one_in(one_in) {
             *pick(dice, rates)
         } else {
@@ -193,15 +208,19 @@ fn draw_rates(dice: &mut Prng) -> Rates {
         rot: class(5, &[5, 40]),
         misdirected: class(5, &[5, 40]),
         lost: class(5, &[5, 40]),
-        metadata_rot: class(8, &[2, 6]),
+        metadata_rot: class(5, &[3]),
         origin_errors: class(4, &[8, 50]),
         origin_stalls: class(6, &[20, 200]),
         retire_fails: class(4, &[2]),
     }
 }
 
-fn draw_life(dice: &mut Prng) -> Life {
-    let requests = 10 + dice.below(110);
+fn draw_life(dice: &mut Prng, restless: bool) -> Life {
+    let requests = if restless {
+        3 + dice.below(40)
+    } else {
+        10 + dice.below(110)
+    };
     let end = *pick(dice, &[End::CleanStop, End::Kill, End::PowerCut]);
     let sudden = end != End::CleanStop && !dice.one_in(4);
     Life {
@@ -211,7 +230,7 @@ fn draw_life(dice: &mut Prng) -> Life {
         flash_dies_at: dice.one_in(10).then(|| dice.below(requests)),
         dies_silently: dice.one_in(2),
         audit_at_start: dice.one_in(3),
-        faults_while_opening: dice.one_in(5),
+        faults_while_opening: dice.one_in(if restless { 2 } else { 8 }),
     }
 }
 

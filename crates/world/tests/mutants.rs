@@ -7,7 +7,7 @@ use cache::guard::{self, Guard};
 use world::{Options, Violation, run};
 
 /// Seeds to look through: every guard is missed long before.
-const SEEDS: u64 = 20_000;
+const SEEDS: u64 = 50_000;
 
 /// The first seed in which the cache does wrong without this guard, and right with it; and what
 /// it does wrong.
