@@ -12,8 +12,8 @@
 //!
 //! The connections of an origin live and die together. When one is lost, the others get no
 //! new requests, and once their answers are in (or they are lost too) all are made anew. Then
-//! what the server may have forgotten is repeated ([`unstable`]), then what was in flight
-//! ([`work`] says why that is safe). A guest notices nothing but the time it takes, unless it
+//! what the server may have forgotten is repeated (`unstable.rs`), then what was in flight
+//! (`work.rs` says why that is safe). A guest notices nothing but the time it takes, unless it
 //! takes longer than the request's time limit.
 //!
 //! A flush goes over one connection and vouches for the writes of all: more than one is opened
