@@ -11,7 +11,7 @@ const CACHE: &[&str] = &["cache"];
 const DISK: &[&str] = &["disk", "vm", "cache"];
 const DISK_OP: &[&str] = &["disk", "vm", "cache", "op"];
 
-/// A counter of each cache that is a field of [`crate::api::CacheStatus`].
+/// A counter of each cache that is a field of [`crate::api::types::CacheStatus`].
 macro_rules! cache_counter {
     ($name:literal, $unit:expr, $help:literal, $($field:ident).+) => {
         counter($name, $unit, $help, CACHE, |snapshot, out| {
@@ -20,7 +20,7 @@ macro_rules! cache_counter {
     };
 }
 
-/// A gauge of each cache that is a field of [`crate::api::CacheStatus`].
+/// A gauge of each cache that is a field of [`crate::api::types::CacheStatus`].
 macro_rules! cache_gauge {
     ($name:literal, $unit:expr, $help:literal, $($field:ident).+) => {
         gauge($name, $unit, $help, CACHE, |snapshot, out| {
