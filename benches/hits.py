@@ -17,7 +17,6 @@ import rig as bench
 SIZE_MIB = 1024
 FLASH_MIB = 2048
 DEPTHS = (1, 32, 128)
-SECONDS = 4
 # CPUs used by others during a run above which it is repeated, and how often.
 DISTURBED_CPUS = 0.3
 ATTEMPTS = 3
@@ -77,7 +76,7 @@ def targets(rig, image, flash):
 def run_depth(target, depth, pids):
     """One measured run; again, up to ATTEMPTS times, if others used the machine meanwhile."""
     options = [*target.options, "--rw=randread", "--bs=4k", f"--iodepth={depth}", f"--size={SIZE_MIB}m"]
-    options += ["--norandommap", "--time_based", f"--runtime={SECONDS}"]
+    options += ["--norandommap", "--time_based", f"--runtime={bench.SECONDS}"]
     for attempt in range(ATTEMPTS):
         # The server that the client talks to is the last one started.
         busy, servers, front = bench.busy_seconds(), bench.cpu_seconds(pids), bench.cpu_seconds(pids[-1:])
@@ -155,7 +154,7 @@ def report(path, repetitions):
             "## Read hits over NBD",
             "`make bench`, or `benches/run hits`",
             f"{bench.machine()}. {SIZE_MIB} MiB read at random over one unix-socket connection by fio's nbd engine on the same CPUs; "
-            f"medians of {repetitions} interleaved runs of {SECONDS} s with half the spread. Hearth's misses during the measured runs: {misses}. "
+            f"medians of {repetitions} interleaved runs of {bench.SECONDS} s with half the spread. Hearth's misses during the measured runs: {misses}. "
             f"Other processes used at most {disturbed:.2f} CPUs during a run.",
             bench.table(header, rows),
         ]
@@ -165,7 +164,9 @@ def report(path, repetitions):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=bench.SECONDS, help="of each run")
     arguments = parser.parse_args()
+    bench.SECONDS = arguments.seconds
     image, flash = os.path.join(bench.DATA, "image.raw"), os.path.join(bench.DATA, "flash.img")
     results = os.path.join(bench.DATA, "hits.jsonl")
     with bench.Rig() as rig:

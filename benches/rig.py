@@ -20,6 +20,8 @@ PAGE = os.path.join(ROOT, "book", "src", "measurements.md")
 TICKS = os.sysconf("SC_CLK_TCK")
 MIB = 1 << 20
 DEADLINE_SECONDS = 120
+# Of each measured run, unless told otherwise.
+SECONDS = 4
 
 
 class Rig:
