@@ -49,8 +49,9 @@ const CHECKS: &[Step] = &[
         command: &[
             "cargo",
             "deny",
-            "--offline",
+            "--locked",
             "check",
+            "--hide-inclusion-graph",
             "bans",
             "licenses",
             "sources",
