@@ -71,7 +71,7 @@ def main():
         for _ in range(arguments.kills):
             settle(hearth)
             cache = hearth.cache()
-            held, memory, room = cache["cached_blocks"], cache["memory_bytes"], cache["index_blocks_max"]
+            held, memory, room = cache["cached_blocks"], cache["memory_bytes"], cache["blocks_max"]
             rig.end(hearth.process, signal.SIGKILL)
             ready = hearth.start()
             after = hearth.cache()
