@@ -10,18 +10,21 @@
 //! home bucket   = hash mod B                  quotient = hash div B
 //! second bucket = (f(quotient) - home) mod B  (the same formula leads back)
 //!
-//! bucket, 64 bytes, one cache line:  9 entries of 7 bytes, 1 byte unused
+//! bucket, 64 bytes, one cache line:  9 entries of 7 bytes | counts 1 byte
 //! entry, 56 bits:  quotient + 1 | second? | referenced | flash slot     all zero = empty
 //! ```
 //!
-//! An entry lies in the emptier of its two buckets when it arrives. When both are full, others
-//! are moved to their other bucket along the shortest path to a free place. With nine places a
+//! An entry lies in its home bucket if there is room when it arrives, else in its second, where
+//! it is a *stray* that its home counts: a home without strays answers alone, so that most
+//! lookups touch one cache line. When both are full, others are moved to their other bucket
+//! along the shortest path to a free place. With nine places a
 //! bucket that works beyond 99 % load; the table is sized so that a full cache stands at 94 %
 //! ([`LOAD_PERCENT_MAX`]). When no short path exists, [`Full`] says so and nothing is changed:
 //! the caller leaves that block uncached. The seed keeps a guest from choosing such blocks.
 //!
-//! Invariants: a key has at most one entry; an entry is in one of its two buckets; slot 0 is
-//! never stored. [`Index::self_check`] verifies them.
+//! Invariants: a key has at most one entry; an entry is in one of its two buckets; a bucket
+//! counts its entries and its strays (up to 14 strays; beyond, it only knows that there are some); slot 0 is never
+//! stored. [`Index::self_check`] verifies them.
 //!
 //! Pure and safe: no clock, no dice, no unsafe. Recovery inserts in batches
 //! ([`Index::insert_batch`]) so that memory latencies overlap.
@@ -32,9 +35,10 @@ mod geometry;
 #[cfg(test)]
 mod tests;
 
-use bucket::{Bucket, Entry, WAYS};
+use bucket::{Bucket, Entry, STRAYS_MANY, WAYS};
 use displace::Displacement;
 use geometry::{Address, Geometry};
+use std::hint::{black_box, select_unpredictable};
 use units::{BlockIndex, DiskSlot, FlashSlot};
 use zerocopy::FromZeros;
 
@@ -46,9 +50,12 @@ pub const LOAD_PERCENT_MAX: u64 = 94;
 /// Fewest buckets: keeps the odds of a full pair negligible in the tiny caches of tests.
 const BUCKETS_MIN: u64 = 4;
 
-/// Keys whose buckets [`Index::insert_batch`] touches before it inserts the first of them: about
-/// as many cache misses as a core keeps in flight, twice over.
-const BATCH_KEYS: usize = 32;
+/// A home with so many free places takes a newcomer without a look at its second bucket.
+const HOME_ROOM_MIN: usize = 4;
+
+/// Keys whose buckets [`Index::insert_batch`] touches before it inserts the first of them: twice as
+/// many cache misses as a core keeps in flight.
+const BATCH_KEYS: usize = 64;
 
 /// No place was found for a new block; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -196,20 +203,33 @@ impl Index {
         mut each: impl FnMut(usize, Result<Option<FlashSlot>, Full>),
     ) {
         let mut addresses = [Address::default(); BATCH_KEYS];
+        let mut nears = [0; BATCH_KEYS];
         for (batch_number, batch) in blocks.chunks(BATCH_KEYS).enumerate() {
-            // Loads that depend on nothing but the key: the processor overlaps their misses.
-            let mut touched = 0_u8;
+            let addresses = &mut addresses[..batch.len()];
             for (address, located) in addresses.iter_mut().zip(batch) {
                 *address = self.geometry.address(located.disk, located.block);
-                touched ^= self.buckets[address.home].first_byte();
-                touched ^= self.buckets[address.second].first_byte();
             }
-            std::hint::black_box(touched);
+            self.touch_all(addresses.iter().map(|address| address.home));
+            for (near, address) in nears.iter_mut().zip(&*addresses) {
+                let home = &self.buckets[address.home];
+                let crowded = WAYS - home.len() < HOME_ROOM_MIN;
+                let looks_further = (home.strays() > 0) | crowded;
+                *near = select_unpredictable(looks_further, address.second, address.home);
+            }
+            self.touch_all(nears[..batch.len()].iter().copied());
             for (i, (address, located)) in addresses.iter().zip(batch).enumerate() {
                 let result = self.insert_at(address, located.slot);
                 each(batch_number * BATCH_KEYS + i, result);
             }
         }
+    }
+
+    /// Brings buckets near. Nothing but loads that do not depend on each other, so that the
+    /// processor has as many misses under way as it can.
+    #[inline(never)]
+    fn touch_all(&self, buckets: impl Iterator<Item = usize>) {
+        let touched = buckets.fold(0, |sum, bucket| sum ^ self.buckets[bucket].counts());
+        black_box(touched);
     }
 
     /// Forgets a block. Returns where it lay, if it was cached.
@@ -263,10 +283,13 @@ impl Index {
     pub fn sweep(&mut self, buckets: usize, mut each: impl FnMut(Located) -> Sweep) -> bool {
         let end = self.swept.saturating_add(buckets).min(self.buckets.len());
         for number in self.swept..end {
-            for way in 0..WAYS {
+            let mut way = 0;
+            while way < self.buckets[number].len() {
                 let entry = self.buckets[number].load(way);
-                if !entry.is_empty() && each(self.located(number, entry)) == Sweep::Remove {
-                    self.clear(number, way);
+                match each(self.located(number, entry)) {
+                    Sweep::Keep => way += 1,
+                    // The last entry takes its place and is looked at next.
+                    Sweep::Remove => self.clear(number, way),
                 }
             }
         }
@@ -291,10 +314,7 @@ impl Index {
             .iter()
             .enumerate()
             .flat_map(move |(number, bucket)| {
-                (0..WAYS)
-                    .map(|way| bucket.load(way))
-                    .filter(|entry| !entry.is_empty())
-                    .map(move |entry| self.located(number, entry))
+                (0..bucket.len()).map(move |way| self.located(number, bucket.load(way)))
             })
     }
 
@@ -305,12 +325,14 @@ impl Index {
     /// If one does not hold.
     pub fn self_check(&self) {
         let mut count = 0;
+        let mut strays = vec![0_u32; self.buckets.len()];
         for (number, bucket) in self.buckets.iter().enumerate() {
-            for way in 0..WAYS {
+            assert!(
+                (0..WAYS).all(|way| bucket.load(way).is_empty() == (way >= bucket.len())),
+                "entries lie in the first places of a bucket"
+            );
+            for way in 0..bucket.len() {
                 let entry = bucket.load(way);
-                if entry.is_empty() {
-                    continue;
-                }
                 count += 1;
                 let located = self.located(number, entry);
                 let address = self.geometry.address(located.disk, located.block);
@@ -318,6 +340,7 @@ impl Index {
                     number == address.home || number == address.second,
                     "an entry lies in one of its two buckets"
                 );
+                strays[address.home] += u32::from(self.geometry.is_stray(entry));
                 assert_eq!(
                     self.find(&address).map(|(at, way, _)| (at, way)),
                     Some((number, way)),
@@ -326,25 +349,32 @@ impl Index {
             }
         }
         assert_eq!(count, self.len, "the count of entries is kept");
+        for (bucket, strays) in self.buckets.iter().zip(strays) {
+            let counted = bucket.strays();
+            assert!(
+                counted == STRAYS_MANY || u32::from(counted) == strays,
+                "a bucket counts its strays"
+            );
+        }
     }
 
     /// The bucket and place of a key, and what is there.
-    ///
-    /// Looks into both buckets without asking which one first: the guess would be wrong half the
-    /// time, and a wrong guess keeps the processor from overlapping the misses of one lookup
-    /// with the next one's.
     #[inline]
     fn find(&self, address: &Address) -> Option<(usize, usize, Entry)> {
         let shift = self.geometry.tag_shift();
-        let at_home = self.buckets[address.home].matches(address.home_tag, shift);
-        let at_second = self.buckets[address.second].matches(address.second_tag, shift);
-        let matches = at_home | at_second;
-        if matches == 0 {
+        let home = &self.buckets[address.home];
+        let matches = home.matches(address.home_tag, shift);
+        if matches != 0 {
+            let way = matches.trailing_zeros() as usize;
+            return Some((address.home, way, home.load(way)));
+        }
+        if home.strays() == 0 {
             return None;
         }
-        let bucket = std::hint::select_unpredictable(at_home != 0, address.home, address.second);
-        let way = matches.trailing_zeros() as usize;
-        Some((bucket, way, self.buckets[bucket].load(way)))
+        let second = &self.buckets[address.second];
+        let matches = second.matches(address.second_tag, shift);
+        let way = (matches != 0).then_some(matches.trailing_zeros() as usize)?;
+        Some((address.second, way, second.load(way)))
     }
 
     #[inline]
@@ -354,29 +384,35 @@ impl Index {
             self.buckets[bucket].store(way, moved);
             return Ok(Some(self.geometry.slot(entry)));
         }
-        let mut home_free = self.buckets[address.home].free();
-        let mut second_free = self.buckets[address.second].free();
-        if home_free | second_free == 0 {
-            self.displacement
-                .free_a_place(&mut self.buckets, &self.geometry, address, self.swept)
-                .ok_or(Full)?;
-            home_free = self.buckets[address.home].free();
-            second_free = self.buckets[address.second].free();
+        let mut at_home = self.buckets[address.home].len();
+        let mut at_second = WAYS;
+        if WAYS - at_home < HOME_ROOM_MIN {
+            at_second = self.buckets[address.second].len();
+            if at_home.min(at_second) == WAYS {
+                self.displacement
+                    .free_a_place(&mut self.buckets, &self.geometry, address, self.swept)
+                    .ok_or(Full)?;
+                at_home = self.buckets[address.home].len();
+                at_second = self.buckets[address.second].len();
+            }
         }
-        let (bucket, tag, free) = std::hint::select_unpredictable(
-            home_free.count_ones() >= second_free.count_ones(),
-            (address.home, address.home_tag, home_free),
-            (address.second, address.second_tag, second_free),
-        );
-        assert_ne!(free, 0, "one of the two buckets has a free place");
-        let way = free.trailing_zeros() as usize;
-        self.buckets[bucket].store(way, self.geometry.entry(tag, slot));
+        if at_home <= at_second {
+            self.buckets[address.home].push(self.geometry.entry(address.home_tag, slot));
+        } else {
+            self.buckets[address.second].push(self.geometry.entry(address.second_tag, slot));
+            self.buckets[address.home].add_stray();
+        }
         self.len += 1;
         Ok(None)
     }
 
     fn clear(&mut self, bucket: usize, way: usize) {
-        self.buckets[bucket].store(way, Entry::EMPTY);
+        let entry = self.buckets[bucket].load(way);
+        self.buckets[bucket].remove(way);
+        if self.geometry.is_stray(entry) {
+            let (home, _) = self.geometry.elsewhere(bucket, entry);
+            self.buckets[home].remove_stray();
+        }
         self.len -= 1;
     }
 

@@ -15,6 +15,15 @@ const ENTRY_MASK: u64 = (1 << ENTRY_BITS) - 1;
 
 const BUCKET_BYTES: usize = 64;
 
+/// The byte that counts: entries in its low half, strays in its high half.
+const COUNTS: usize = BUCKET_BYTES - 1;
+const LEN_MASK: u8 = 0x0f;
+/// Strays beyond which a bucket only knows that there are some.
+pub(super) const STRAYS_MANY: u8 = 0x0f;
+
+const _: () = assert!(COUNTS >= WAYS * ENTRY_BYTES);
+const _: () = assert!(WAYS <= LEN_MASK as usize);
+
 // An entry is read as eight bytes; the last one must not read beyond the bucket.
 const _: () = assert!((WAYS - 1) * ENTRY_BYTES + size_of::<u64>() <= BUCKET_BYTES);
 
@@ -75,15 +84,59 @@ impl Bucket {
         })
     }
 
-    /// The empty places, as a mask.
+    /// Entries in it; they lie in the first places.
     #[inline]
-    pub(super) fn free(&self) -> u32 {
-        (0..WAYS).fold(0, |mask, way| mask | u32::from(self.bits(way) == 0) << way)
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.0[COUNTS] & LEN_MASK)
     }
 
-    /// A byte of the bucket, to bring its cache line near.
+    /// Puts an entry behind the others.
+    ///
+    /// # Panics
+    /// If there is no room.
     #[inline]
-    pub(super) fn first_byte(&self) -> u8 {
-        self.0[0]
+    pub(super) fn push(&mut self, entry: Entry) {
+        let len = self.len();
+        assert!(len < WAYS, "the bucket was chosen because it has room");
+        self.store(len, entry);
+        self.0[COUNTS] += 1;
+    }
+
+    /// Takes an entry out; the last one takes its place.
+    pub(super) fn remove(&mut self, way: usize) {
+        let last = self.len() - 1;
+        let entry = self.load(last);
+        self.store(way, entry);
+        self.store(last, Entry::EMPTY);
+        self.0[COUNTS] -= 1;
+    }
+
+    /// Keys at home here whose entries are elsewhere; [`STRAYS_MANY`] stands for that many or
+    /// more.
+    #[inline]
+    pub(super) fn strays(&self) -> u8 {
+        self.0[COUNTS] >> 4
+    }
+
+    /// One more key at home here has its entry elsewhere.
+    pub(super) fn add_stray(&mut self) {
+        if self.strays() < STRAYS_MANY {
+            self.0[COUNTS] += 1 << 4;
+        }
+    }
+
+    /// One of them has come home or is gone.
+    pub(super) fn remove_stray(&mut self) {
+        assert_ne!(self.strays(), 0, "a stray was counted");
+        // Once there were too many to count, there are some for ever.
+        if self.strays() < STRAYS_MANY {
+            self.0[COUNTS] -= 1 << 4;
+        }
+    }
+
+    /// Something of the bucket, to bring its cache line near.
+    #[inline]
+    pub(super) fn counts(&self) -> u8 {
+        self.0[COUNTS]
     }
 }

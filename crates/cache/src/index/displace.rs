@@ -60,7 +60,7 @@ impl Displacement {
                     parent: next,
                     way,
                 });
-                if buckets[to].free() != 0 {
+                if buckets[to].len() < WAYS {
                     return Some(self.shift_along_path(buckets, geometry));
                 }
             }
@@ -79,6 +79,8 @@ impl Displacement {
     }
 
     /// Moves the entries on the path to the last step, the last one first, and returns the root.
+    /// A removal puts a bucket's last entry into the gap, which no later move on the path minds:
+    /// each bucket gives one entry, and receives another only afterwards.
     fn shift_along_path(&self, buckets: &mut [Bucket], geometry: &Geometry) -> usize {
         let mut position = self.steps.len() - 1;
         loop {
@@ -90,10 +92,13 @@ impl Displacement {
             let entry = buckets[from].load(step.way);
             let (to, moved) = geometry.elsewhere(from, entry);
             assert_eq!(to, step.bucket, "the path leads where its entries can go");
-            let free = buckets[to].free();
-            assert_ne!(free, 0, "the move before this one freed a place");
-            buckets[to].store(free.trailing_zeros() as usize, moved);
-            buckets[from].store(step.way, super::Entry::EMPTY);
+            buckets[to].push(moved);
+            buckets[from].remove(step.way);
+            if geometry.is_stray(moved) {
+                buckets[from].add_stray();
+            } else {
+                buckets[to].remove_stray();
+            }
             position = step.parent;
         }
     }

@@ -91,6 +91,12 @@ impl Geometry {
         (DiskSlot::new(disk), BlockIndex::new(block))
     }
 
+    /// Whether an entry lies in its second bucket.
+    #[inline]
+    pub(super) fn is_stray(&self, entry: Entry) -> bool {
+        entry.bits() & (1 << self.tag_shift()) != 0
+    }
+
     /// The other bucket in which this entry may lie, and the entry as it is written there.
     pub(super) fn elsewhere(&self, bucket: usize, entry: Entry) -> (usize, Entry) {
         let tag = entry.bits() >> self.tag_shift();
