@@ -122,8 +122,9 @@ impl Tables {
         }
         // Each life has an incarnation of its own: a copy of this flash from an earlier life is
         // then told apart by what the host has recorded.
-        let next = self.superblock.incarnation.saturating_add(1);
-        self.superblock.incarnation = next.max(required.unwrap_or(0));
+        // What is required may be one that an earlier life has had, so this is above that too.
+        let known = self.superblock.incarnation.max(required.unwrap_or(0));
+        self.superblock.incarnation = known.saturating_add(1);
         Replayed {
             superblock: self.superblock,
             disks: self.disks,
