@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
-//!  program   hearth
+//!  program   hearth                    study   trace -> units
 //!  shell     shard -> device origin frontend -> ring
 //!  pure      cache -> policy flash-format    medium    nbd-protocol -> block-io -> units
 //! ```
@@ -125,6 +125,7 @@ const TABLE: &[Crate] = &[
             ],
         )
     },
+    program("trace", "crates/trace", &["units"]),
     program(
         "hearth",
         "crates/hearth",

@@ -1,0 +1,21 @@
+//! Block traces: what the published formats say, as one stream of canonical records.
+//!
+//! ```text
+//!  file, stdin ─► unpack (gz zst xz bz2) ─► recognise ─► reader ─► Record ─► Splitter ─► Batch
+//!                                                          one file a format             block keys 0..
+//! ```
+//!
+//! A trace is foreign input: nothing in it can make this crate panic, and what is wrong with it is an
+//! error that says where, what was found, what was expected and what to do. A trace is streamed, a batch
+//! at a time; only the splitter's table of distinct blocks grows with it.
+
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod limits;
+mod record;
+mod splitter;
+
+pub use error::{Malformed, Position, ReadError};
+pub use record::{ContentHash, Op, Reader, Record, UnknownOp, Volume, VolumeIndex, Volumes};
+pub use splitter::{Batch, Request, SplitError, Splitter};

@@ -1,0 +1,263 @@
+//! The canonical record: what every format's line or structure becomes.
+//!
+//! Units: microseconds and bytes. Time is the trace's own clock: some formats count from 1970 or 1601,
+//! others from the start of the tracing; nobody may assume that the first record is at zero, nor that
+//! records are sorted (`hearth trace info` warns of those that are not). Formats without time have zero
+//! everywhere.
+
+use std::fmt;
+use std::str::FromStr;
+
+use units::{Bytes, Map};
+
+use crate::error::ReadError;
+
+/// What a request asks of the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Bytes are read.
+    Read,
+    /// Bytes are written.
+    Write,
+    /// What was answered becomes durable; length zero.
+    Flush,
+    /// The bytes are no longer needed.
+    Discard,
+    /// The bytes become zero.
+    WriteZeroes,
+}
+
+impl Op {
+    /// Every operation, in the order of their declaration.
+    pub const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Write,
+        Self::Flush,
+        Self::Discard,
+        Self::WriteZeroes,
+    ];
+
+    /// The word for it in csv, Parquet and JSON: `read`, `write`, `flush`, `discard`, `write-zeroes`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Discard => "discard",
+            Self::WriteZeroes => "write-zeroes",
+        }
+    }
+
+    /// True for a read or a write: a request that brings its blocks into a cache.
+    pub const fn carries_data(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that is none of [`Op::name`]'s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an operation is read, write, flush, discard or write-zeroes")]
+pub struct UnknownOp;
+
+impl FromStr for Op {
+    type Err = UnknownOp;
+
+    fn from_str(text: &str) -> Result<Self, UnknownOp> {
+        Self::ALL
+            .into_iter()
+            .find(|op| op.name() == text)
+            .ok_or(UnknownOp)
+    }
+}
+
+/// A hash of the content of a block, as a trace gives it (FIU: MD5 of 4 KiB).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContentHash(pub [u8; 16]);
+
+/// Which of a trace's volumes: the place in [`Volumes`], in order of first appearance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumeIndex(u32);
+
+impl VolumeIndex {
+    /// The volume at that place.
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// The place as a number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The place as an index of a table with one row a volume.
+    pub const fn to_usize(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A volume of a trace and the VM (or host, or file) that it belongs to.
+///
+/// Either name is empty where the format does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Volume {
+    /// The VM, or what takes its place in the format: MSR's host.
+    pub vm: String,
+    /// The volume: disk number, logical unit, device.
+    pub name: String,
+}
+
+impl fmt::Display for Volume {
+    /// `vm/name`, or the one that is known, or `-`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.vm.as_str(), self.name.as_str()) {
+            ("", "") => f.write_str("-"),
+            ("", only) | (only, "") => f.write_str(only),
+            (vm, name) => write!(f, "{vm}/{name}"),
+        }
+    }
+}
+
+/// The volumes seen so far, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Volumes {
+    list: Vec<Volume>,
+    places: Map<Volume, VolumeIndex>,
+}
+
+impl Volumes {
+    /// No volume.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// True before the first record.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The volume at a place, or `None` if there are fewer.
+    pub fn get(&self, index: VolumeIndex) -> Option<&Volume> {
+        self.list.get(index.to_usize())
+    }
+
+    /// All volumes in order of their places.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (VolumeIndex, &Volume)> {
+        self.list.iter().enumerate().map(|(place, volume)| {
+            let place = u32::try_from(place).expect("intern keeps places within 32 bits");
+            (VolumeIndex(place), volume)
+        })
+    }
+
+    /// The place of a volume, which is added if it is new.
+    ///
+    /// # Panics
+    /// Beyond 2^32 volumes, which no memory holds.
+    pub fn intern(&mut self, volume: &Volume) -> VolumeIndex {
+        if let Some(&place) = self.places.get(volume) {
+            return place;
+        }
+        let place =
+            VolumeIndex(u32::try_from(self.list.len()).expect("a volume takes more than a byte"));
+        self.list.push(volume.clone());
+        self.places.insert(volume.clone(), place);
+        place
+    }
+}
+
+/// One operation of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it was issued, in microseconds of the trace's own clock; zero in formats without time.
+    pub time_us: u64,
+    /// Where on the volume.
+    pub offset: Bytes,
+    /// How much; zero for a flush.
+    pub length: Bytes,
+    /// How long the traced system took, where the format says it; beyond 2^32 us it stays there.
+    pub response_us: Option<u32>,
+    /// On which volume.
+    pub volume: VolumeIndex,
+    /// What is asked.
+    pub op: Op,
+    /// The content's hash, where the format has it.
+    pub hash: Option<ContentHash>,
+}
+
+const _: () = assert!(size_of::<Record>() <= 64, "a record fits in a cache line");
+
+/// A source of records: a reader of a format, a generator, several of them in one.
+///
+/// ```
+/// # fn count(mut reader: impl trace::Reader) -> Result<usize, trace::ReadError> {
+/// let mut records = Vec::new();
+/// let mut count = 0;
+/// while reader.read_batch(&mut records)? {
+///     count += records.len();
+/// }
+/// # Ok(count)
+/// # }
+/// ```
+pub trait Reader: Send {
+    /// Replaces the content of `records` with the next ones, some thousands at most.
+    ///
+    /// False at the trace's end; `records` is then empty, and stays so on further calls.
+    ///
+    /// # Errors
+    /// If the trace cannot be read or is not what its format says. `records` then holds those before the
+    /// fault; the next call may do anything but panic.
+    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError>;
+
+    /// The volumes of all records handed out so far.
+    fn volumes(&self) -> &Volumes;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(vm: &str, name: &str) -> Volume {
+        Volume {
+            vm: vm.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_volume_keeps_its_first_place() {
+        let mut volumes = Volumes::new();
+        assert_eq!(volumes.intern(&volume("src2", "1")).get(), 0);
+        assert_eq!(volumes.intern(&volume("src2", "2")).get(), 1);
+        assert_eq!(volumes.intern(&volume("src2", "1")).get(), 0);
+        assert_eq!(volumes.len(), 2);
+        assert_eq!(
+            volumes.get(VolumeIndex::new(1)).unwrap().to_string(),
+            "src2/2"
+        );
+    }
+
+    #[test]
+    fn a_volume_without_names_prints_as_a_dash() {
+        assert_eq!(volume("", "").to_string(), "-");
+        assert_eq!(volume("", "3").to_string(), "3");
+        assert_eq!(volume("web", "").to_string(), "web");
+    }
+
+    #[test]
+    fn operations_parse_what_they_print() {
+        for op in Op::ALL {
+            assert_eq!(op.name().parse(), Ok(op));
+        }
+        assert_eq!("READ".parse::<Op>(), Err(UnknownOp));
+    }
+}
