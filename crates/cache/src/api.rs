@@ -220,7 +220,7 @@ pub struct Config {
     /// not admitted.
     pub write_buffer: Bytes,
     /// The reclaim policy.
-    pub reclaim: policy::replacement::Kind,
+    pub reclaim: policy::reclaim::Kind,
 }
 
 impl Default for Config {
@@ -230,7 +230,7 @@ impl Default for Config {
             trust_delay: Duration::from_secs(10),
             flash_timeout: Duration::from_secs(2),
             write_buffer: Bytes::mib(64),
-            reclaim: policy::replacement::Kind::default(),
+            reclaim: policy::reclaim::Kind::default(),
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::table::Table;
 use crate::writes::WriteId;
 use block_io::Slice;
 use flash_format::{DiskEntry, Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
-use policy::replacement::Replacement;
+use policy::reclaim::Reclaim;
 use slab::Slab;
 use std::collections::VecDeque;
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Set};
@@ -67,7 +67,7 @@ pub(crate) struct Flash {
     /// Bytes of blocks in chunks that are open or on their way.
     pub(crate) buffered_bytes: usize,
     pub(crate) resting: Resting,
-    pub(crate) replacement: Box<dyn Replacement<SegmentIndex>>,
+    pub(crate) reclaim: Box<dyn Reclaim<SegmentIndex>>,
     pub(crate) reclaiming: Option<Reclaiming>,
     /// Disks to which nothing is admitted: they are being dropped or detached.
     pub(crate) closed_to: Set<DiskSlot>,
@@ -287,6 +287,7 @@ impl Flash {
             );
         }
         assert_eq!(cached, self.cached_blocks, "cached blocks by disk");
+        self.check_resting();
     }
 }
 

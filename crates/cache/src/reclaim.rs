@@ -21,7 +21,7 @@ use crate::streams::{Source, StreamKey};
 use crate::table::{Phase, Segment};
 use block_io::Buf;
 use flash_format::{Descriptor, FooterPage, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
-use policy::replacement::{Candidate, ClosedSegment};
+use policy::reclaim::{Candidate, ClosedSegment};
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 
 /// A block that reclaim writes again.
@@ -166,7 +166,7 @@ impl Flash {
                 live_blocks,
             }
         });
-        self.replacement.victim(&mut closed)
+        self.reclaim.victim(&mut closed)
     }
 
     fn read_footer(&self, segment: SegmentIndex, bytes: &[u8]) -> Option<Vec<Descriptor>> {
@@ -200,7 +200,7 @@ impl Flash {
                 .index
                 .take_referenced(reclaiming.disk, descriptor.block);
             let kept_so_far = u32::try_from(kept.len()).expect("a segment has few blocks");
-            if self.replacement.keep(Candidate {
+            if self.reclaim.keep(Candidate {
                 referenced,
                 kept_so_far,
                 segment_blocks,

@@ -6,8 +6,8 @@
 //!
 //! | module | decides |
 //! |---|---|
-//! | [`replacement`] | which segment is reclaimed, and which of its blocks are kept |
+//! | [`reclaim`] | which segment is reclaimed, and which of its blocks are kept |
 
 #![forbid(unsafe_code)]
 
-pub mod replacement;
+pub mod reclaim;

@@ -4,7 +4,7 @@
 
 use crate::storage::Latency;
 use cache::Config;
-use policy::replacement::Kind as Replacement;
+use policy::reclaim::Kind as Reclaim;
 use units::{Bytes, Duration, Prng};
 
 /// How a life of the host's process ends.
@@ -185,9 +185,9 @@ fn draw_config(dice: &mut Prng) -> Config {
         flash_timeout: Duration::from_millis(*pick(dice, &[20, 100])),
         write_buffer: Bytes::kib(*pick(dice, &[64, 300, 4_096])),
         reclaim: if dice.one_in(4) {
-            Replacement::Fifo
+            Reclaim::Fifo
         } else {
-            Replacement::Clock
+            Reclaim::Clock
         },
     }
 }

@@ -268,7 +268,7 @@ impl Segments {
             streams: Streams::default(),
             chunks: Slab::new(),
             buffered_bytes: 0,
-            replacement: config.reclaim.build(),
+            reclaim: config.reclaim.build(),
             reclaiming: None,
             closed_to: Set::default(),
             stopping: false,

@@ -7,7 +7,7 @@ use crate::config::{
 use frontend::limits::{ConnectionLimits, ServerLimits};
 use frontend::nbd::{Tls, TlsError, TlsOffer};
 use origin::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
-use policy::replacement::Kind;
+use policy::reclaim::Kind;
 use shard::{DiskSpec, ShardConfig};
 use std::path::Path;
 

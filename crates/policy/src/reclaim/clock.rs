@@ -6,13 +6,13 @@
 //! the circle here, the referenced mark in the index is the use bit, and passing a block means
 //! appending it again with its mark cleared.
 
-use super::{Candidate, ClosedSegment, Replacement, keeps_at_most};
+use super::{Candidate, ClosedSegment, Reclaim, keeps_at_most};
 
 /// Reclaims the segment that was opened first and keeps what was referenced, at most half.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock;
 
-impl<S> Replacement<S> for Clock {
+impl<S> Reclaim<S> for Clock {
     fn victim(&mut self, closed: &mut dyn Iterator<Item = ClosedSegment<S>>) -> Option<S> {
         closed.next().map(|oldest| oldest.segment)
     }
@@ -49,7 +49,7 @@ mod tests {
                 kept_so_far: u32::try_from(kept.len()).unwrap(),
                 segment_blocks: 7,
             };
-            if Replacement::<u32>::keep(&mut Clock, block) {
+            if Reclaim::<u32>::keep(&mut Clock, block) {
                 kept.push(position);
             }
         }
@@ -74,7 +74,7 @@ mod tests {
                     kept_so_far: 0,
                     segment_blocks: 2,
                 };
-                if Replacement::<u32>::keep(&mut Clock, block) {
+                if Reclaim::<u32>::keep(&mut Clock, block) {
                     log.push((name, false));
                 } else {
                     evicted.push(name);

@@ -1,4 +1,4 @@
-//! Replacement in a log of segments: which closed segment is reclaimed, and which of its blocks
+//! Reclaim in a log of segments: which closed segment is reclaimed, and which of its blocks
 //! are written again.
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //!                        └─ no ─── dropped
 //! ```
 //!
-//! The cache calls [`Replacement::victim`] when it runs short of free segments, then
-//! [`Replacement::keep`] once for each block of the victim that is still cached and trusted, in
+//! The cache calls [`Reclaim::victim`] when it runs short of free segments, then
+//! [`Reclaim::keep`] once for each block of the victim that is still cached and trusted, in
 //! the order in which they lie, and then writes the kept ones again.
 //!
 //! At most half of a segment is ever kept ([`keeps_at_most`]): reclaiming two segments then
@@ -49,8 +49,8 @@ pub struct Candidate {
     pub segment_blocks: u32,
 }
 
-/// How a log of segments replaces. See the module's header for who calls what when.
-pub trait Replacement<S> {
+/// How a log of segments reclaims. See the module's header for who calls what when.
+pub trait Reclaim<S> {
     /// Which of the closed segments is reclaimed next; they come in the order in which they
     /// were opened, oldest first. `None` only if there are none.
     fn victim(&mut self, closed: &mut dyn Iterator<Item = ClosedSegment<S>>) -> Option<S>;
@@ -88,7 +88,7 @@ impl Kind {
     }
 
     /// A new instance of it.
-    pub fn build<S>(self) -> Box<dyn Replacement<S>> {
+    pub fn build<S>(self) -> Box<dyn Reclaim<S>> {
         match self {
             Self::Clock => Box::new(Clock),
             Self::Fifo => Box::new(Fifo),
@@ -104,7 +104,7 @@ impl fmt::Display for Kind {
 
 /// No policy has this name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a replacement policy: write clock or fifo")]
+#[error("'{0}' is not a reclaim policy: write clock or fifo")]
 pub struct UnknownPolicy(String);
 
 impl FromStr for Kind {

@@ -3,13 +3,13 @@
 //! The yardstick for hits, and the least that can be written to flash: each block is written
 //! once, whatever happens to it.
 
-use super::{Candidate, ClosedSegment, Replacement};
+use super::{Candidate, ClosedSegment, Reclaim};
 
 /// Reclaims the segment that was opened first and keeps nothing of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Fifo;
 
-impl<S> Replacement<S> for Fifo {
+impl<S> Reclaim<S> for Fifo {
     fn victim(&mut self, closed: &mut dyn Iterator<Item = ClosedSegment<S>>) -> Option<S> {
         closed.next().map(|oldest| oldest.segment)
     }
@@ -37,6 +37,6 @@ mod tests {
             kept_so_far: 0,
             segment_blocks: 8,
         };
-        assert!(!Replacement::<u32>::keep(&mut Fifo, hot));
+        assert!(!Reclaim::<u32>::keep(&mut Fifo, hot));
     }
 }
