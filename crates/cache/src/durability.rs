@@ -26,6 +26,9 @@ pub(crate) struct Durability {
     flushed: WriteCount,
     /// A flush of our own is on its way.
     flushing: bool,
+    /// The disk is attached, so its origin can be flushed: false once a detach has come so far
+    /// that it no longer waits for one.
+    reachable: bool,
 }
 
 impl Durability {
@@ -34,8 +37,19 @@ impl Durability {
     pub(crate) fn attached(read_only: bool) -> Self {
         Self {
             ended: WriteCount(u64::from(!read_only)),
+            reachable: true,
             ..Self::default()
         }
+    }
+
+    /// The disk is being detached, and nothing is asked of its origin any more.
+    pub(crate) fn leave(&mut self) {
+        self.reachable = false;
+    }
+
+    /// Whether the origin can still be flushed.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.reachable
     }
 
     /// Whether whatever the origin held at `count` is durable there.

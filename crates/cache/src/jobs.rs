@@ -361,7 +361,11 @@ impl Job {
             Kind::Attach(_) | Kind::Drop { .. } => {
                 segments = flash.free_segments_of(ports, self.disk());
             }
-            Kind::Detach { .. } | Kind::Stop => flash.trust_resting(ports, self.disk()),
+            Kind::Detach { disk, .. } => {
+                flash.trust_resting(ports, Some(*disk));
+                flash.durability[disk.index()].leave();
+            }
+            Kind::Stop => flash.trust_resting(ports, None),
         }
         flash.journal.hurry();
         Step::Committed(flash.journal.last(), segments)

@@ -10,6 +10,10 @@
 //! How many may rest is bounded, so that a crash costs little: beyond the bound the
 //! longest-resting is trusted early, and if it cannot be, it is never trusted at all, which
 //! costs its warmth after a crash and nothing else.
+//!
+//! Only blocks of attached disks rest: when a disk leaves, nobody can flush its origin any more,
+//! so what rests is trusted or given up then, and what reclaim keeps of it later is never trusted
+//! unless it was before.
 
 use crate::durability::WriteCount;
 use crate::flash::Flash;
@@ -59,6 +63,10 @@ impl Flash {
         slot: FlashSlot,
         count: WriteCount,
     ) {
+        if !self.durability[disk.index()].is_reachable() {
+            ports.stats.never_trusted += 1;
+            return;
+        }
         let due = ports.now + self.config.trust_delay;
         ports.wake_at(due);
         self.resting.queue.push_back(Rest {
@@ -127,6 +135,19 @@ impl Flash {
         }
         if let Some(next) = self.resting.queue.front() {
             ports.wake_at(next.due);
+        }
+    }
+
+    /// Asserts that whoever rests can be trusted some day.
+    ///
+    /// # Panics
+    /// If a block of a disk that is gone is at rest.
+    pub(crate) fn check_resting(&self) {
+        for rest in &self.resting.queue {
+            assert!(
+                self.durability[rest.disk.index()].is_reachable(),
+                "only blocks of attached disks rest"
+            );
         }
     }
 

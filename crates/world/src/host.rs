@@ -5,7 +5,7 @@ use crate::disk::Standing;
 use crate::storage::Storage;
 use crate::violation::Violation;
 use crate::world::World;
-use block_io::{FlashVerb, IoError, OriginDone, OriginOp, OriginVerb, Token};
+use block_io::{FlashVerb, OriginOp, OriginVerb, Token};
 use cache::{Cache, ControlOutcome, Effect, Recovery};
 use flash_format::{JournalPage, PAGE_BYTES};
 use units::{Duration, Instant};
@@ -220,20 +220,6 @@ impl World {
             .disks
             .iter()
             .position(|disk| disk.slot() == Some(op.disk));
-        if number.is_none()
-            && matches!(op.verb, OriginVerb::Flush)
-            && let Software::Cache(cache) = &mut self.host.software
-        {
-            // Reclaim may want to trust what it kept of a disk that was detached meanwhile; the
-            // shell refuses, and the blocks stay untrusted.
-            let done = OriginDone {
-                token: op.token,
-                buf: None,
-                result: Err(IoError::ShuttingDown),
-            };
-            cache.origin_done(done, self.now);
-            return Ok(());
-        }
         let Some(number) = number else {
             return Err(Violation::new(
                 "I4",
