@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod generate;
 pub mod limits;
 mod record;
 mod splitter;

@@ -1,0 +1,305 @@
+//! Generated traces: a text and a seed decide every record, on every machine.
+//!
+//! ```text
+//!  "gen:zipf,..+loop,.." ─► Spec ─► Generator ── earliest of its sources ──► Record
+//!                                    │ source: Clock (when) · Walk (where) · mix (what, how much)
+//! ```
+//!
+//! A [`Generator`] is a [`Reader`], so whatever takes a trace takes a generator. Each source draws when,
+//! where and what from dice of its own: changing one leaves the others as they were.
+//!
+//! Pure: no clock, no file, no dice but those of the seed. Units: microseconds and bytes.
+
+mod arrival;
+mod dice;
+mod place;
+mod spec;
+mod zipf;
+
+pub use arrival::{Arrival, Day};
+pub use place::{Pattern, Zone};
+pub use spec::{FOOTPRINT_BLOCKS_MAX, KINDS, PARTS_MAX, PREFIX, Part, Spec, SpecError, VMS_MAX};
+
+use crate::error::ReadError;
+use crate::limits::BATCH_RECORDS;
+use crate::record::{Op, Reader, Record, Volume, VolumeIndex, Volumes};
+use arrival::Clock;
+use place::Walk;
+use units::{Bytes, Prng};
+
+/// The records of a [`Spec`], in order of time.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    volumes: Volumes,
+    sources: Vec<Source>,
+}
+
+impl Generator {
+    /// The trace of that description.
+    ///
+    /// # Panics
+    /// If the description was put together by hand and breaks what [`Spec`]'s parser checks.
+    pub fn new(spec: &Spec) -> Self {
+        let mut dice = Prng::new(spec.seed);
+        let mut volumes = Volumes::new();
+        let sources = spec
+            .parts
+            .iter()
+            .map(|part| Source::new(part, &mut volumes, dice.fork()))
+            .collect();
+        Self { volumes, sources }
+    }
+
+    /// How many records are left.
+    pub fn left(&self) -> u64 {
+        let left = self.sources.iter().map(|source| source.left);
+        left.fold(0, u64::saturating_add)
+    }
+}
+
+impl Iterator for Generator {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        // The first of those at the same time, so that the order is decided.
+        let earliest = self
+            .sources
+            .iter_mut()
+            .filter(|source| source.left > 0)
+            .min_by_key(|source| source.next_us)?;
+        Some(earliest.draw())
+    }
+}
+
+impl Reader for Generator {
+    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+        records.clear();
+        records.extend(self.by_ref().take(BATCH_RECORDS));
+        Ok(!records.is_empty())
+    }
+
+    fn volumes(&self) -> &Volumes {
+        &self.volumes
+    }
+}
+
+/// One source of requests.
+#[derive(Clone, Debug)]
+struct Source {
+    clock: Clock,
+    walk: Walk,
+    mix: Prng,
+    /// Request sizes with the sum of the weights up to each.
+    sizes: Vec<(Bytes, f64)>,
+    reads: f64,
+    discards: f64,
+    flush_every: u64,
+    writes: u64,
+    flush_is_due: bool,
+    last_volume: VolumeIndex,
+    volumes: Vec<VolumeIndex>,
+    /// When its next request comes.
+    next_us: u64,
+    left: u64,
+}
+
+impl Source {
+    fn new(part: &Part, volumes: &mut Volumes, mut dice: Prng) -> Self {
+        let mut volume = |vm: &str, name: &str| {
+            volumes.intern(&Volume {
+                vm: vm.to_owned(),
+                name: name.to_owned(),
+            })
+        };
+        let own = match &part.pattern {
+            Pattern::BaseImage { vms, .. } => {
+                let image = volume("base", "image");
+                let each = (1..=*vms).map(|vm| volume(&format!("{}-{vm}", part.vm), &part.volume));
+                std::iter::once(image).chain(each).collect()
+            }
+            _ => vec![volume(&part.vm, &part.volume)],
+        };
+        let mut until = 0.0;
+        let sizes = part.sizes.iter().map(|(size, weight)| {
+            until += weight;
+            (*size, until)
+        });
+        let sizes = sizes.collect();
+        let mut clock = Clock::new(part.arrival, part.rate, part.start_us, dice.fork());
+        let next_us = clock.next();
+        Self {
+            clock,
+            walk: Walk::new(
+                &part.pattern,
+                part.footprint,
+                spec::grain(part),
+                dice.fork(),
+            ),
+            mix: dice.fork(),
+            sizes,
+            reads: part.reads,
+            discards: part.discards,
+            flush_every: part.flush_every,
+            writes: 0,
+            flush_is_due: false,
+            last_volume: own[0],
+            volumes: own,
+            next_us,
+            left: part.requests,
+        }
+    }
+
+    /// The next request.
+    fn draw(&mut self) -> Record {
+        let time_us = self.next_us;
+        self.left -= 1;
+        self.next_us = self.clock.next();
+        let bare = Record {
+            time_us,
+            offset: Bytes::ZERO,
+            length: Bytes::ZERO,
+            response_us: None,
+            volume: self.last_volume,
+            op: Op::Flush,
+            hash: None,
+        };
+        if self.flush_is_due {
+            self.flush_is_due = false;
+            return bare;
+        }
+        let size = self.size();
+        let place = self.walk.next(size, time_us);
+        let op = self.op(place.read_only);
+        let length = size.get().min(place.end.get() - place.offset.get());
+        let volume = self.volumes[place.volume];
+        if op == Op::Write {
+            self.writes += 1;
+            self.last_volume = volume;
+            self.flush_is_due =
+                self.flush_every > 0 && self.writes.is_multiple_of(self.flush_every);
+        }
+        Record {
+            offset: place.offset,
+            length: Bytes::new(length),
+            volume,
+            op,
+            ..bare
+        }
+    }
+
+    fn size(&mut self) -> Bytes {
+        let [.., (_, total)] = self.sizes[..] else {
+            unreachable!("a part has a size")
+        };
+        let at = dice::unit(&mut self.mix) * total;
+        let found = self.sizes.iter().find(|(_, until)| at < *until);
+        found.map_or(self.sizes[0].0, |(size, _)| *size)
+    }
+
+    fn op(&mut self, read_only: bool) -> Op {
+        // Two draws always, so that a share of zero changes nothing else.
+        let is_read = dice::chance(&mut self.mix, self.reads);
+        let is_discard = dice::chance(&mut self.mix, self.discards);
+        match (read_only || is_read, is_discard) {
+            (true, _) => Op::Read,
+            (false, true) => Op::Discard,
+            (false, false) => Op::Write,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xxhash_rust::xxh3::Xxh3;
+
+    fn generate(text: &str) -> (Vec<Record>, Volumes) {
+        let mut generator = Generator::new(&text.parse().unwrap());
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        while generator.read_batch(&mut batch).unwrap() {
+            all.extend_from_slice(&batch);
+        }
+        assert!(!generator.read_batch(&mut batch).unwrap());
+        (all, generator.volumes().clone())
+    }
+
+    fn hash(text: &str) -> u64 {
+        let mut hash = Xxh3::new();
+        for record in generate(text).0 {
+            for number in [
+                record.time_us,
+                u64::from(record.volume.get()),
+                record.offset.get(),
+                record.length.get(),
+                record.op as u64,
+            ] {
+                hash.update(&number.to_le_bytes());
+            }
+        }
+        hash.digest()
+    }
+
+    const ALL: &str = "gen:zipf,requests=2k,seed=7+zoned,requests=2k,zones=60/10:40/90,arrival=fixed\
+        +sequential,requests=2k,size=4KiB:3/64KiB:1+loop,requests=2k,discards=0.1+uniform,requests=2k,\
+        flush=5+base-image,requests=2k,vms=3+diurnal,requests=2k,period=10s";
+
+    #[test]
+    fn a_seed_gives_the_same_trace_in_every_release_and_on_every_machine() {
+        assert_eq!(hash(ALL), 1_852_693_778_177_581_193);
+    }
+
+    #[test]
+    fn another_seed_gives_another_trace() {
+        assert_ne!(
+            hash("zipf,requests=100,seed=1"),
+            hash("zipf,requests=100,seed=2")
+        );
+    }
+
+    #[test]
+    fn sources_are_merged_by_time() {
+        let (records, volumes) = generate(ALL);
+        assert_eq!(records.len(), 14_000);
+        assert!(records.is_sorted_by_key(|record| record.time_us));
+        // Six of a VM each, and an image with three VMs.
+        assert_eq!(volumes.len(), 6 + 4);
+    }
+
+    #[test]
+    fn the_share_of_reads_is_as_asked_for_and_changes_nothing_else() {
+        let places = |reads: &str| {
+            let (records, _) = generate(&format!("zipf,requests=20k,seed=3,reads={reads}"));
+            let reads = records.iter().filter(|r| r.op == Op::Read).count();
+            let places: Vec<_> = records.iter().map(|r| (r.time_us, r.offset)).collect();
+            (reads, places)
+        };
+        let (few, these) = places("0.25");
+        let (all, those) = places("1");
+        assert!(few.abs_diff(5000) < 250, "{few}");
+        assert_eq!(all, 20_000);
+        assert_eq!(these, those);
+    }
+
+    #[test]
+    fn nothing_reaches_beyond_the_footprint() {
+        let (records, _) = generate("uniform,requests=5k,footprint=100KiB,size=4KiB/64KiB");
+        assert!(
+            records
+                .iter()
+                .all(|r| r.offset + r.length <= Bytes::kib(100))
+        );
+        assert!(records.iter().any(|r| r.length == Bytes::kib(64)));
+        assert!(
+            records
+                .iter()
+                .any(|r| r.length < Bytes::kib(64) && r.length > Bytes::kib(4))
+        );
+    }
+
+    #[test]
+    fn a_flush_follows_so_many_writes() {
+        let (records, _) = generate("uniform,requests=1k,reads=0,flush=4");
+        let flushes = records.iter().filter(|r| r.op == Op::Flush).count();
+        assert_eq!(flushes, 200);
+    }
+}

@@ -1,0 +1,432 @@
+//! Where requests go: one state for each pattern.
+//!
+//! Random patterns address the grid of the smallest request size; sequential ones go on where the last
+//! request ended. Frequent places of a zipf law are scattered over the footprint, since hot blocks are
+//! not neighbours on a disk.
+//!
+//! ```text
+//!  zipf, uniform, zoned   any place, by its law
+//!  sequential             ►►►►►►►   jump   ►►►►►►►
+//!  loop                   ►►►►►►►►►►►►►►►►►►►►►►►►►►► and again
+//!  base-image             image: boot order, then zipf (reads only)      shared by all VMs
+//!                         own volume of each VM: zipf
+//!  diurnal                by day zipf, by night more and more of a sequential pass (a backup)
+//! ```
+
+use super::arrival::Day;
+use super::dice;
+use super::zipf::Zipf;
+use units::{Bytes, Prng};
+
+/// Where requests go, in a source of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// Zipf's law over the places of the footprint.
+    Zipf {
+        /// The exponent.
+        theta: f64,
+    },
+    /// Zones with a share of the accesses each, uniform inside: fio's `random_distribution=zoned`.
+    Zoned {
+        /// The zones from the footprint's start.
+        zones: Vec<Zone>,
+    },
+    /// Runs of neighbours from random places.
+    Sequential {
+        /// How long a run is.
+        run: Bytes,
+    },
+    /// The whole footprint in order, again and again.
+    Loop,
+    /// Every place alike.
+    Uniform,
+    /// VMs that read one base image and have a volume of their own each.
+    BaseImage {
+        /// How many VMs.
+        vms: u32,
+        /// Size of the image.
+        image: Bytes,
+        /// Share of the requests that read the image.
+        shared: f64,
+        /// Share of the image that a VM first reads in order, as all of them do when they boot.
+        boot: f64,
+        /// The exponent of the law for image and volumes.
+        theta: f64,
+    },
+    /// Zipf by day, a sequential pass by night.
+    Diurnal {
+        /// The exponent by day.
+        theta: f64,
+        /// Share of the sequential pass in the middle of the night.
+        night: f64,
+        /// The day.
+        day: Day,
+    },
+}
+
+/// A zone of [`Pattern::Zoned`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Zone {
+    /// Its share of the accesses.
+    pub accesses: f64,
+    /// Its share of the footprint.
+    pub range: f64,
+}
+
+/// Where one request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The volume, counted within the source.
+    pub(super) volume: usize,
+    pub(super) offset: Bytes,
+    /// Where the volume ends.
+    pub(super) end: Bytes,
+    /// The place is only ever read.
+    pub(super) read_only: bool,
+}
+
+/// The state of a pattern.
+#[derive(Clone, Debug)]
+pub(super) struct Walk {
+    footprint: Bytes,
+    grain: u64,
+    state: State,
+    dice: Prng,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Zipf(Scattered),
+    Zoned(Vec<Area>),
+    Sequential {
+        cursor: u64,
+        left: u64,
+        run: u64,
+    },
+    Loop {
+        cursor: u64,
+    },
+    Uniform,
+    BaseImage(Box<Images>),
+    Diurnal {
+        hot: Scattered,
+        cursor: u64,
+        night: f64,
+        day: Day,
+    },
+}
+
+/// A zone in places of the grid.
+#[derive(Clone, Copy, Debug)]
+struct Area {
+    /// Accesses of this zone and those before it.
+    until: f64,
+    first: u64,
+    places: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Images {
+    image: Scattered,
+    own: Scattered,
+    image_bytes: Bytes,
+    shared: f64,
+    boot_bytes: u64,
+    /// How far each VM has booted.
+    booted: Vec<u64>,
+}
+
+impl Walk {
+    /// The walk of a pattern over `footprint`, whose random places are multiples of `grain`.
+    ///
+    /// # Panics
+    /// If the footprint, or an image, is smaller than a grain.
+    pub(super) fn new(pattern: &Pattern, footprint: Bytes, grain: Bytes, dice: Prng) -> Self {
+        let places = footprint.get() / grain.get();
+        assert!(places > 0, "a footprint has a place");
+        let state = match pattern {
+            Pattern::Zipf { theta } => State::Zipf(Scattered::new(places, *theta)),
+            Pattern::Zoned { zones } => State::Zoned(areas(zones, places)),
+            Pattern::Sequential { run } => State::Sequential {
+                cursor: 0,
+                left: 0,
+                run: run.get(),
+            },
+            Pattern::Loop => State::Loop { cursor: 0 },
+            Pattern::Uniform => State::Uniform,
+            Pattern::BaseImage {
+                vms,
+                image,
+                shared,
+                boot,
+                theta,
+            } => State::BaseImage(Box::new(Images {
+                image: Scattered::new(image.get() / grain.get(), *theta),
+                own: Scattered::new(places, *theta),
+                image_bytes: *image,
+                shared: *shared,
+                boot_bytes: dice::whole(dice::real(image.get()) * boot),
+                booted: vec![0; *vms as usize],
+            })),
+            Pattern::Diurnal { theta, night, day } => State::Diurnal {
+                hot: Scattered::new(places, *theta),
+                cursor: 0,
+                night: *night,
+                day: *day,
+            },
+        };
+        Self {
+            footprint,
+            grain: grain.get(),
+            state,
+            dice,
+        }
+    }
+
+    /// Where a request of this length goes at this time.
+    pub(super) fn next(&mut self, length: Bytes, time_us: u64) -> Place {
+        let (dice, end) = (&mut self.dice, self.footprint.get());
+        let offset = match &mut self.state {
+            State::Zipf(law) => law.draw(dice) * self.grain,
+            State::Uniform => dice.below(end / self.grain) * self.grain,
+            State::Zoned(areas) => zoned(areas, dice) * self.grain,
+            State::Loop { cursor } => step(cursor, length.get(), end),
+            State::Sequential { cursor, left, run } => {
+                if *left == 0 {
+                    *cursor = dice.below(end / self.grain) * self.grain;
+                    *left = *run;
+                }
+                *left = left.saturating_sub(length.get());
+                step(cursor, length.get(), end)
+            }
+            State::Diurnal {
+                hot,
+                cursor,
+                night,
+                day,
+            } => {
+                let dark = (1.0 - day.light(time_us)) / 2.0;
+                if dice::chance(dice, *night * dark) {
+                    step(cursor, length.get(), end)
+                } else {
+                    hot.draw(dice) * self.grain
+                }
+            }
+            State::BaseImage(images) => {
+                return images.next(length, self.footprint, self.grain, dice);
+            }
+        };
+        Place {
+            volume: 0,
+            offset: Bytes::new(offset),
+            end: self.footprint,
+            read_only: false,
+        }
+    }
+}
+
+impl Images {
+    fn next(&mut self, length: Bytes, own_bytes: Bytes, grain: u64, dice: &mut Prng) -> Place {
+        let vm = usize::try_from(dice.below(self.booted.len() as u64)).expect("an index of a list");
+        if !dice::chance(dice, self.shared) {
+            return Place {
+                volume: 1 + vm,
+                offset: Bytes::new(self.own.draw(dice) * grain),
+                end: own_bytes,
+                read_only: false,
+            };
+        }
+        let booted = &mut self.booted[vm];
+        let offset = if *booted < self.boot_bytes {
+            step(booted, length.get(), self.boot_bytes)
+        } else {
+            self.image.draw(dice) * grain
+        };
+        // A VM boots once: the end of its boot is not the start of another.
+        if offset + length.get() >= self.boot_bytes {
+            *booted = self.boot_bytes;
+        }
+        Place {
+            volume: 0,
+            offset: Bytes::new(offset),
+            end: self.image_bytes,
+            read_only: true,
+        }
+    }
+}
+
+/// Goes on by `length`; at the end it begins anew.
+fn step(cursor: &mut u64, length: u64, end: u64) -> u64 {
+    let at = if *cursor >= end { 0 } else { *cursor };
+    *cursor = at + length;
+    at
+}
+
+fn areas(zones: &[Zone], places: u64) -> Vec<Area> {
+    let (mut until, mut range, mut first) = (0.0, 0.0, 0);
+    let mut areas = Vec::with_capacity(zones.len());
+    for (at, zone) in zones.iter().enumerate() {
+        until += zone.accesses;
+        range += zone.range;
+        let last = at + 1 == zones.len();
+        let end = if last {
+            places
+        } else {
+            dice::whole(dice::real(places) * range).min(places)
+        };
+        areas.push(Area {
+            until: if last { f64::INFINITY } else { until },
+            first,
+            places: end.saturating_sub(first),
+        });
+        first = end;
+    }
+    areas
+}
+
+fn zoned(areas: &[Area], dice: &mut Prng) -> u64 {
+    let at = dice::unit(dice);
+    let area = areas.iter().find(|area| at < area.until);
+    let area = area.expect("the last zone takes the rest");
+    // A zone that is smaller than a place shares the next one's first.
+    area.first + dice.below(area.places.max(1))
+}
+
+/// A zipf law whose ranks lie scattered over the places.
+#[derive(Clone, Debug)]
+struct Scattered {
+    law: Zipf,
+    places: u64,
+    /// Without a common divisor with the number of places: each rank has a place of its own.
+    factor: u64,
+}
+
+impl Scattered {
+    fn new(places: u64, theta: f64) -> Self {
+        // The golden section spreads the first ranks the most evenly.
+        let mut factor = dice::whole(dice::real(places) * 0.618_033_988_749_895).max(1);
+        while divisor(factor, places) != 1 {
+            factor += 1;
+        }
+        Self {
+            law: Zipf::new(places, theta),
+            places,
+            factor,
+        }
+    }
+
+    fn draw(&self, dice: &mut Prng) -> u64 {
+        let rank = u128::from(self.law.draw(dice));
+        let place = rank * u128::from(self.factor) % u128::from(self.places);
+        u64::try_from(place).expect("a remainder is below its divisor")
+    }
+}
+
+fn divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    const BLOCK: Bytes = Bytes::kib(4);
+
+    fn walk(pattern: &Pattern, blocks: u64) -> Walk {
+        Walk::new(pattern, Bytes::new(blocks * 4096), BLOCK, Prng::new(9))
+    }
+
+    fn offsets(walk: &mut Walk, count: usize) -> Vec<u64> {
+        (0..count)
+            .map(|_| walk.next(BLOCK, 0).offset.get() / 4096)
+            .collect()
+    }
+
+    #[test]
+    fn a_loop_visits_all_in_order_and_begins_again() {
+        let mut walk = walk(&Pattern::Loop, 3);
+        assert_eq!(offsets(&mut walk, 7), [0, 1, 2, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn a_sequential_run_goes_on_and_then_jumps() {
+        let pattern = Pattern::Sequential {
+            run: Bytes::kib(16),
+        };
+        let offsets = offsets(&mut walk(&pattern, 1 << 20), 4000);
+        let jumps = offsets.windows(2).filter(|p| p[1] != p[0] + 1).count();
+        assert_eq!(jumps, 999);
+    }
+
+    #[test]
+    fn zones_get_their_shares_of_the_accesses() {
+        let zones = [(0.6, 0.1), (0.3, 0.2), (0.08, 0.3), (0.02, 0.4)];
+        let zones = zones.map(|(accesses, range)| Zone { accesses, range });
+        let pattern = Pattern::Zoned {
+            zones: zones.to_vec(),
+        };
+        let offsets = offsets(&mut walk(&pattern, 1000), 100_000);
+        let within = |from, to| offsets.iter().filter(|o| (from..to).contains(*o)).count();
+        assert!(within(0, 100).abs_diff(60_000) < 700);
+        assert!(within(100, 300).abs_diff(30_000) < 700);
+        assert!(within(300, 600).abs_diff(8_000) < 400);
+        assert!(within(600, 1000).abs_diff(2_000) < 250);
+    }
+
+    #[test]
+    fn every_rank_has_a_place_of_its_own() {
+        for places in [1, 2, 3, 10, 720, 1024, 9973] {
+            let law = Scattered::new(places, 1.0);
+            let seen: HashSet<u64> = (0..places).map(|rank| rank * law.factor % places).collect();
+            assert_eq!(seen.len() as u64, places);
+        }
+    }
+
+    #[test]
+    fn vms_read_the_image_alike_when_they_boot_and_write_only_their_own() {
+        let pattern = Pattern::BaseImage {
+            vms: 3,
+            image: Bytes::mib(1),
+            shared: 0.5,
+            boot: 0.25,
+            theta: 1.0,
+        };
+        let mut walk = walk(&pattern, 64);
+        let places: Vec<Place> = (0..3000).map(|_| walk.next(BLOCK, 0)).collect();
+        let volumes: HashSet<usize> = places.iter().map(|place| place.volume).collect();
+        assert_eq!(volumes, HashSet::from([0, 1, 2, 3]));
+        assert!(places.iter().all(|p| p.read_only == (p.volume == 0)));
+        let State::BaseImage(images) = &walk.state else {
+            unreachable!("it is one")
+        };
+        assert_eq!(images.booted, [256 << 10; 3]);
+        // Each VM reads the first 64 blocks in order: block 63 three times at least.
+        let last = places
+            .iter()
+            .filter(|p| p.volume == 0 && p.offset.get() == 63 * 4096);
+        assert!(last.count() >= 3);
+    }
+
+    #[test]
+    fn nights_are_sequential() {
+        let day = Day {
+            period_us: 1000,
+            swing: 0.5,
+        };
+        let pattern = Pattern::Diurnal {
+            theta: 0.8,
+            night: 1.0,
+            day,
+        };
+        let mut walk = walk(&pattern, 1000);
+        let night: Vec<u64> = (0..50)
+            .map(|_| walk.next(BLOCK, 0).offset.get() / 4096)
+            .collect();
+        assert!(night.windows(2).all(|pair| pair[1] == pair[0] + 1));
+        let noon: Vec<u64> = (0..50)
+            .map(|_| walk.next(BLOCK, 500).offset.get() / 4096)
+            .collect();
+        assert!(noon.windows(2).filter(|p| p[1] == p[0] + 1).count() < 5);
+    }
+}
