@@ -192,13 +192,20 @@ impl Shard {
         self.incoming = incoming;
     }
 
+    /// Gives every answer kept back before anything new is taken: requests still in the sockets
+    /// would otherwise be answered among them, and a client see an order that depends on timing.
     fn release(&mut self) {
-        for (id, key, result) in self.held.take().unwrap_or_default() {
+        let held = self.held.take().unwrap_or_default();
+        let mut answered: Vec<SourceId> = held.iter().map(|(id, ..)| *id).collect();
+        answered.dedup();
+        for (id, key, result) in held {
             let Some(connection) = self.connections.get_mut(&id) else {
                 panic!("a connection with requests at the disk was finished");
             };
             let next = connection.reply(key, result);
             assert!(next.is_none(), "held requests are of one step");
+        }
+        for id in answered {
             self.attend(id);
         }
     }

@@ -91,6 +91,31 @@ impl Raw {
         raw
     }
 
+    /// The same, or nothing if the server hangs up during the handshake.
+    pub fn try_attached(path: &Path, export: &str) -> Option<Self> {
+        let mut raw = Self::connect(path);
+        let mut bytes = 3_u32.to_be_bytes().to_vec();
+        bytes.extend_from_slice(b"IHAVEOPT");
+        bytes.extend_from_slice(&wire::option::GO.to_be_bytes());
+        let name = u32::try_from(export.len()).unwrap();
+        bytes.extend_from_slice(&(name + 6).to_be_bytes());
+        bytes.extend_from_slice(&name.to_be_bytes());
+        bytes.extend_from_slice(export.as_bytes());
+        bytes.extend_from_slice(&[0, 0]);
+        raw.stream.write_all(&bytes).ok()?;
+        raw.stream.read_exact(&mut [0; 18]).ok()?;
+        loop {
+            let mut header = [0; 20];
+            raw.stream.read_exact(&mut header).ok()?;
+            let [.., a, b, c, d] = header;
+            let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap();
+            raw.stream.read_exact(&mut vec![0; length]).ok()?;
+            if header[12..16] == wire::option_reply::ACK.to_be_bytes() {
+                return Some(raw);
+            }
+        }
+    }
+
     pub fn request(&mut self, kind: u16, flags: CommandFlags, cookie: u64, range: (u64, u32)) {
         self.send(&header(kind, flags, cookie, range));
     }
