@@ -33,8 +33,6 @@ pub(super) enum SessionError {
     TooSlow,
     #[error("the TLS handshake failed")]
     Tls(#[source] io::Error),
-    #[error("the export has all the connections that it may have")]
-    Full,
 }
 
 /// What a handshake asks.
@@ -53,8 +51,14 @@ impl Desk<'_> {
         mut handshake: Handshake,
     ) -> Result<Ended, SessionError> {
         let mut buffer = vec![0; HANDSHAKE_READ_BYTES];
+        // Taken before the client hears that it may come in, so that nobody is told so in vain.
+        let mut place = None;
         loop {
             let step = handshake.step();
+            if !matches!(step, Step::Transmit(_)) {
+                // It only asked what the export is like.
+                place = None;
+            }
             let output = handshake.take_output();
             if !output.is_empty() {
                 stream.write_all(&output).await?;
@@ -67,7 +71,12 @@ impl Desk<'_> {
                 },
                 Step::FindExport { name } => {
                     let found = self.exports.find(&name, &self.client);
-                    handshake.answer(self.if_room(&name, found));
+                    let found = found.and_then(|found| {
+                        let limit = self.limits.connections_per_export;
+                        place = self.census.sit(&name, limit);
+                        place.as_ref().map(|_| found).ok_or(Refusal::Forbidden)
+                    });
+                    handshake.answer(found);
                 }
                 Step::ListExports => {
                     let listed = self.exports.list(&self.client);
@@ -76,11 +85,7 @@ impl Desk<'_> {
                 }
                 Step::StartTls => return Ok(Ended::WantsTls(handshake)),
                 Step::Transmit(agreed) => {
-                    let limit = self.limits.connections_per_export;
-                    // Another handshake may have taken the last place since the name was
-                    // found; the client has its answer, so closing is all that is left.
-                    let seat = self.census.sit(&agreed.name, limit);
-                    let seat = seat.ok_or(SessionError::Full)?;
+                    let seat = place.expect("an export was found and had room");
                     let leftover = handshake.into_leftover();
                     return Ok(Ended::Agreed {
                         agreed,
@@ -90,14 +95,6 @@ impl Desk<'_> {
                 }
                 Step::Close(reason) => return Err(SessionError::Closed(reason)),
             }
-        }
-    }
-
-    fn if_room<T>(&self, name: &str, found: Result<T, Refusal>) -> Result<T, Refusal> {
-        let limit = self.limits.connections_per_export;
-        match found {
-            Ok(_) if !self.census.has_room(name, limit) => Err(Refusal::Forbidden),
-            found => found,
         }
     }
 }
