@@ -1,0 +1,173 @@
+//! SHARDS at a fixed rate: the LRU curve from the blocks that a hash selects.
+//!
+//! Paper: Waldspurger, Park, Garthwaite and Ahmad, *Efficient MRC Construction with SHARDS*, FAST
+//! 2015: sections 2.1 (spatially hashed sampling), 3.1 (fixed rate) and 3.3 (SHARDS-adj).
+//!
+//! Each sampled block stands for `1 / rate` blocks, so a depth in the sample's stack is divided by the
+//! rate. **Adjustment**: the accesses sampled are more or fewer than the rate of all accesses, mostly
+//! because a few hot blocks are in the sample or are not. Such blocks are found at shallow depths, so
+//! the difference goes to the first bucket of the histogram.
+//!
+//! Memory grows with the sampled blocks: about 60 bytes each. Fixed-size sampling bounds it.
+
+use crate::access::{ByKind, Counted, Kind, Run, Writes};
+use crate::curve::{Between, Curve};
+use crate::number::real;
+use crate::sampled::{Sample, scaled};
+use crate::spatial::Spatial;
+
+/// A sampled LRU curve in the making, at a fixed rate.
+#[derive(Clone, Debug)]
+pub struct FixedRate {
+    spatial: Spatial,
+    writes: Writes,
+    sample: Sample,
+    /// Sampled accesses by depth in the sample - 1.
+    depths: Vec<ByKind<u64>>,
+    sampled: ByKind<u64>,
+    accesses: ByKind<u64>,
+}
+
+impl FixedRate {
+    /// No access yet.
+    pub fn new(spatial: Spatial, writes: Writes) -> Self {
+        Self {
+            spatial,
+            writes,
+            sample: Sample::default(),
+            depths: Vec::new(),
+            sampled: ByKind::default(),
+            accesses: ByKind::default(),
+        }
+    }
+
+    /// Blocks that one request accesses.
+    ///
+    /// # Panics
+    /// If the sample has 2^32 blocks.
+    pub fn access(&mut self, kind: Kind, run: Run) {
+        self.accesses.add(kind, run.count);
+        let spatial = self.spatial;
+        spatial.sampled(run, |block, _| self.one(kind, (run.volume, block)));
+    }
+
+    /// Blocks that leave the cache: discarded.
+    pub fn remove(&mut self, run: Run) {
+        let spatial = self.spatial;
+        spatial.sampled(run, |block, _| self.take((run.volume, block)));
+    }
+
+    /// The curve of what was accessed so far.
+    pub fn curve(&self, counted: Counted) -> Curve {
+        let rate = self.spatial.rate();
+        let expected = self.accesses.of(counted) * rate;
+        let hits = (1..)
+            .zip(&self.depths)
+            .map(|(depth, count)| (scaled(depth, rate), count.of(counted)));
+        let difference = (scaled(1, rate), expected - self.sampled.of(counted));
+        // Without any reuse there is no bucket to correct: a scan stays a scan.
+        let adjusted = (!self.depths.is_empty()).then_some(difference);
+        Curve::from_hits(adjusted.into_iter().chain(hits), expected, Between::Line)
+    }
+
+    /// The part of all blocks that is sampled.
+    pub fn rate(&self) -> f64 {
+        self.spatial.rate()
+    }
+
+    /// Blocks in the sample.
+    pub fn sampled_blocks(&self) -> u64 {
+        self.sample.keys.len() as u64
+    }
+
+    /// Blocks that the trace touches, estimated.
+    pub fn footprint_blocks(&self) -> u64 {
+        crate::number::count_near(real(self.sampled_blocks()) / self.rate())
+    }
+
+    /// Bytes of memory held.
+    pub fn bytes(&self) -> usize {
+        self.sample.bytes() + self.depths.capacity() * size_of::<ByKind<u64>>()
+    }
+
+    fn one(&mut self, kind: Kind, place: (u32, u64)) {
+        self.sampled.add(kind, 1);
+        match (kind, self.writes) {
+            (Kind::Write, Writes::Exclude) => return,
+            (Kind::Write, Writes::Invalidate) => return self.take(place),
+            (Kind::Read, _) | (Kind::Write, Writes::Allocate) => {}
+        }
+        let (key, _) = self.sample.keys.key(place);
+        if let Some(depth) = self.sample.stack.access(key) {
+            let at = depth as usize - 1;
+            if at >= self.depths.len() {
+                self.depths.resize(at + 1, ByKind::default());
+            }
+            self.depths[at].add(kind, 1);
+        }
+    }
+
+    fn take(&mut self, place: (u32, u64)) {
+        if let Some(key) = self.sample.keys.get(place) {
+            self.sample.stack.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{Request, exact, zipf_with_scans};
+
+    fn sampled(rate: f64, writes: Writes, requests: &[Request]) -> FixedRate {
+        let mut sampled = FixedRate::new(Spatial::new(rate, 7), writes);
+        for request in requests {
+            match *request {
+                Request::Access(kind, run) => sampled.access(kind, run),
+                Request::Discard(run) => sampled.remove(run),
+            }
+        }
+        sampled
+    }
+
+    #[test]
+    fn rate_one_is_exact() {
+        let requests = zipf_with_scans(1, 2_000);
+        for writes in [Writes::Allocate, Writes::Invalidate, Writes::Exclude] {
+            let sampled = sampled(1.0, writes, &requests);
+            let exact = exact(writes, &requests);
+            for counted in [Counted::All, Counted::Reads] {
+                let (sampled, exact) = (sampled.curve(counted), exact.curve(counted));
+                for point in exact.points() {
+                    assert_eq!(sampled.miss_ratio(point.blocks), point.miss_ratio);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_hundredth_of_the_blocks_gives_the_curve_within_two_hundredths() {
+        let requests = zipf_with_scans(2, 60_000);
+        let sampled = sampled(0.01, Writes::Allocate, &requests);
+        let exact = exact(Writes::Allocate, &requests).curve(Counted::All);
+        let sizes = crate::even_sizes(exact.blocks_max(), 200);
+        let curve = sampled.curve(Counted::All);
+        let error = curve.mean_absolute_error(&exact, &sizes);
+        assert!(error < 0.02, "{error}");
+        assert!(sampled.bytes() < 1 << 20);
+    }
+
+    #[test]
+    fn a_scan_has_no_hits_whatever_the_sample() {
+        let scan = Run {
+            volume: 0,
+            first: 0,
+            count: 1_000_000,
+        };
+        let mut sampled = FixedRate::new(Spatial::new(0.013, 1), Writes::Allocate);
+        sampled.access(Kind::Read, scan);
+        assert_eq!(sampled.curve(Counted::All).floor(), 1.0);
+        let error = sampled.footprint_blocks().abs_diff(1_000_000);
+        assert!(error < 10_000, "{error}");
+    }
+}

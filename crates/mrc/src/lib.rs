@@ -1,0 +1,42 @@
+//! Miss-ratio curves: how many accesses a cache of each size would miss, without running it at each.
+//!
+//! ```text
+//!   block keys ─► Exact (Olken) ─────────────────┐
+//!   runs of blocks ─► Spatial ─► FixedRate ──────┼─► Curve ─► hull, knee, error
+//!                          └───► FixedSize ──────┘
+//! ```
+//!
+//! Pure: accesses come in one by one, curves go out; no files, no clock, no dice. [`Exact`] takes keys
+//! that are dense small numbers; the sampled ones take blocks as the trace names them, since most of
+//! them are never looked at twice. Units: sizes and depths in blocks, ratios 0 to 1.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::float_cmp, reason = "ratios of small counts are exact")
+)]
+
+mod access;
+mod buckets;
+mod curve;
+mod exact;
+mod fixed_rate;
+mod fixed_size;
+mod hull;
+mod knee;
+mod number;
+mod olken;
+mod sampled;
+mod spatial;
+mod stamps;
+#[cfg(test)]
+mod testkit;
+
+pub use access::{Counted, Kind, Run, Writes};
+pub use curve::{Between, Curve, Point, even_sizes, plot_sizes};
+pub use exact::Exact;
+pub use fixed_rate::FixedRate;
+pub use fixed_size::FixedSize;
+pub use knee::{HEIGHT_MIN, Knee, knee};
+pub use olken::Stack;
+pub use spatial::Spatial;
