@@ -4,7 +4,7 @@
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
 //!  program   hearth                    study   trace -> units
 //!  shell     shard -> device origin frontend -> ring
-//!  pure      cache -> policy flash-format    medium    nbd-protocol -> block-io -> units
+//!  pure      cache -> segment-log -> policy flash-format    medium    nbd-protocol -> block-io -> units
 //! ```
 //!
 //! A pure crate depends on pure ones only, and of other people's crates only on those in
@@ -75,6 +75,7 @@ const TABLE: &[Crate] = &[
     pure("units", "crates/units", &[]),
     pure("block-io", "crates/block-io", &["units"]),
     pure("policy", "crates/policy", &["units"]),
+    pure("mrc", "crates/mrc", &["units", "policy"]),
     pure(
         "flash-format",
         "crates/flash-format",
@@ -87,9 +88,14 @@ const TABLE: &[Crate] = &[
     ),
     pure("medium", "crates/medium", &["units", "block-io"]),
     pure(
+        "segment-log",
+        "crates/segment-log",
+        &["units", "policy", "flash-format"],
+    ),
+    pure(
         "cache",
         "crates/cache",
-        &["units", "block-io", "policy", "flash-format"],
+        &["units", "block-io", "policy", "flash-format", "segment-log"],
     ),
     shell("ring", "crates/ring", &["units", "block-io"]),
     shell(
@@ -125,6 +131,7 @@ const TABLE: &[Crate] = &[
             ],
         )
     },
+    program("trace-fixtures", "crates/trace-fixtures", &[]),
     program("trace", "crates/trace", &["units"]),
     program(
         "hearth",
