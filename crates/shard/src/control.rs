@@ -7,6 +7,7 @@
 use crate::retirement::RecordError;
 use crate::spec::DiskSpec;
 use crate::status::ShardStatus;
+use crate::tap::Tap;
 use block_io::{IoError, OriginGeometry, Token};
 use cache::{ControlError, DropReason, WritePolicy};
 use device::uring::OpenError;
@@ -110,6 +111,11 @@ pub(crate) enum Message {
         disk: DiskId,
         reply: Reply<()>,
     },
+    Tap {
+        disk: DiskId,
+        tap: Option<Tap>,
+        reply: Reply<()>,
+    },
     Status {
         reply: Reply<ShardStatus>,
     },
@@ -186,6 +192,12 @@ impl ShardHandle {
         self.send(Message::Flush { disk, reply });
     }
 
+    /// Tells a tap what the guests of a disk ask from now on, or nobody any more. A disk that is
+    /// detached takes its tap along.
+    pub fn tap(&self, disk: DiskId, tap: Option<Tap>, reply: Reply<()>) {
+        self.send(Message::Tap { disk, tap, reply });
+    }
+
     /// What the shard is like now. Answered after the flash has been opened.
     pub fn status(&self, reply: Reply<ShardStatus>) {
         self.send(Message::Status { reply });
@@ -225,6 +237,7 @@ impl Message {
             | Self::Drop { reply, .. }
             | Self::SetPolicy { reply, .. }
             | Self::Flush { reply, .. }
+            | Self::Tap { reply, .. }
             | Self::Connect { reply, .. }
             | Self::Stop { reply } => reply(Err(error)),
             Self::Retired { .. } => {}

@@ -10,6 +10,7 @@ use crate::control::Reply;
 use crate::latency::Timed;
 use crate::spec::DiskSpec;
 use crate::status::{DiskPhase, DiskStatus, GuestLatency};
+use crate::tap::Tap;
 use block_io::OriginGeometry;
 use cache::{Cache, DropReason};
 use origin::Origin;
@@ -45,6 +46,8 @@ pub(crate) struct Disk {
     pub(crate) connections: usize,
     pub(crate) warm_blocks: u64,
     pub(crate) dropped: Option<DropReason>,
+    /// Who writes down what its guests ask.
+    pub(crate) tap: Option<Tap>,
     failed_requests: u64,
     latency: GuestLatency,
 }
@@ -59,6 +62,7 @@ impl Disk {
             connections: 0,
             warm_blocks: 0,
             dropped: None,
+            tap: None,
             failed_requests: 0,
             latency: GuestLatency::default(),
         }

@@ -13,6 +13,7 @@ use crate::limits::{FAREWELL_TIME_MAX, RETIRE_TIME_MAX};
 use crate::run::{Owner, Shard, slot};
 use crate::spec::DiskSpec;
 use crate::status::ShardStatus;
+use crate::tap::Tap;
 use block_io::{IoError, Token};
 use cache::{Command, ControlError, ControlId, ControlOutcome, Mode, Request, Verb};
 use frontend::nbd::{Connection, Negotiated};
@@ -115,6 +116,7 @@ impl Shard {
                 Ok(disk) => self.flush(disk, reply),
                 Err(error) => reply(Err(error)),
             },
+            Message::Tap { disk, tap, reply } => reply(self.tap(disk, tap)),
             Message::Status { reply } => reply(Ok(self.status())),
             Message::Connect {
                 disk,
@@ -242,6 +244,13 @@ impl Shard {
             verb: Verb::Flush,
         };
         self.cache.request(request, self.now);
+    }
+
+    fn tap(&mut self, disk: DiskId, tap: Option<Tap>) -> Result<(), ShardError> {
+        let slot = self.serving(disk)?;
+        let disk = self.disks[slot.index()].as_mut().expect("it is serving");
+        disk.tap = tap;
+        Ok(())
     }
 
     fn connect(&mut self, disk: DiskId, client: Negotiated) -> Result<(), ShardError> {

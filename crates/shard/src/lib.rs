@@ -31,6 +31,7 @@ mod retirement;
 mod run;
 mod spec;
 mod status;
+mod tap;
 
 pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError};
 pub use latency::{Bucket, Histogram, ReadWrite};
@@ -38,3 +39,4 @@ pub use retirement::RecordError;
 pub use run::Shard;
 pub use spec::{DiskSpec, ShardConfig};
 pub use status::{DiskPhase, DiskStatus, GuestLatency, Opening, ShardStatus};
+pub use tap::{Tap, TapEvent, TapVerb};

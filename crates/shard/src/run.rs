@@ -331,6 +331,9 @@ impl Shard {
 
     fn request(&mut self, client: usize, incoming: Incoming) {
         let asker = &mut self.clients[client];
+        if let Some(Disk { tap: Some(tap), .. }) = self.disks[asker.disk.index()].as_deref() {
+            tap.tell(&incoming.verb, self.now);
+        }
         let (verb, kind) = translate(incoming.verb);
         asker.begin(incoming.key, kind, self.now);
         let id = Asker::Client {

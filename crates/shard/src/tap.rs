@@ -1,0 +1,143 @@
+//! A tap on a disk: what its guests ask, for somebody who writes it down.
+//!
+//! ```text
+//!   request ──► cache
+//!       └─► Tap ──► bounded queue ──► another thread: sampling, packing, files
+//!             └─ full: counted, and gone
+//! ```
+//!
+//! A request with a tap costs the copying of an event of fixed size. Nothing ever waits for who listens:
+//! a full queue loses the event, and the loss is counted. Events carry the time of the shard's turn, so
+//! those of one shard come in order of time; those of several do not.
+
+use frontend::nbd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use units::{Bytes, Instant};
+
+/// What a guest asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TapEvent {
+    /// When the shard saw it, on the system's monotonic clock.
+    pub time: Instant,
+    /// Where on the disk; zero for a flush.
+    pub offset: Bytes,
+    /// How much; zero for a flush.
+    pub length: Bytes,
+    /// The number that the tap was given.
+    pub disk: u32,
+    /// What.
+    pub verb: TapVerb,
+}
+
+const _: () = assert!(
+    size_of::<TapEvent>() <= 32,
+    "half a cache line: the queue's memory is counted with it"
+);
+
+/// What a guest can ask. Prefetches are hints and are not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapVerb {
+    /// To read.
+    Read,
+    /// To write.
+    Write,
+    /// To make durable what was answered.
+    Flush,
+    /// To forget.
+    Discard,
+    /// To write zeroes.
+    WriteZeroes,
+}
+
+/// A tap: where a disk's requests are told.
+#[derive(Clone, Debug)]
+pub struct Tap {
+    /// What the disk is called in events.
+    pub disk: u32,
+    /// The queue. Bounded: that is what bounds the memory.
+    pub events: SyncSender<TapEvent>,
+    /// Events that the queue had no room for.
+    pub lost: Arc<AtomicU64>,
+}
+
+impl Tap {
+    pub(crate) fn tell(&self, verb: &nbd::Verb, time: Instant) {
+        let (verb, offset, length) = match verb {
+            nbd::Verb::Read { offset, length } => (TapVerb::Read, *offset, *length),
+            nbd::Verb::Write { offset, data, .. } => {
+                (TapVerb::Write, *offset, Bytes::new(data.len() as u64))
+            }
+            nbd::Verb::Flush => (TapVerb::Flush, Bytes::ZERO, Bytes::ZERO),
+            nbd::Verb::Discard { offset, length } => (TapVerb::Discard, *offset, *length),
+            nbd::Verb::WriteZeroes { offset, length, .. } => {
+                (TapVerb::WriteZeroes, *offset, *length)
+            }
+            nbd::Verb::Prefetch { .. } => return,
+        };
+        let event = TapEvent {
+            time,
+            offset,
+            length,
+            disk: self.disk,
+            verb,
+        };
+        // Full, or nobody listens any more: both are a loss that somebody may ask for.
+        if self.events.try_send(event).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_full_queue_loses_and_counts() {
+        let (events, heard) = mpsc::sync_channel(2);
+        let lost = Arc::new(AtomicU64::new(0));
+        let tap = Tap {
+            disk: 7,
+            events,
+            lost: Arc::clone(&lost),
+        };
+        let read = nbd::Verb::Read {
+            offset: Bytes::kib(4),
+            length: Bytes::new(512),
+        };
+        for nanos in 0..5 {
+            tap.tell(&read, Instant::from_nanos(nanos));
+        }
+        let first = TapEvent {
+            time: Instant::ZERO,
+            offset: Bytes::kib(4),
+            length: Bytes::new(512),
+            disk: 7,
+            verb: TapVerb::Read,
+        };
+        assert_eq!(heard.recv(), Ok(first));
+        assert_eq!(lost.load(Ordering::Relaxed), 3);
+        drop(heard);
+        tap.tell(&nbd::Verb::Flush, Instant::ZERO);
+        assert_eq!(lost.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn hints_are_not_told() {
+        let (events, heard) = mpsc::sync_channel(1);
+        let tap = Tap {
+            disk: 0,
+            events,
+            lost: Arc::default(),
+        };
+        let hint = nbd::Verb::Prefetch {
+            offset: Bytes::ZERO,
+            length: Bytes::kib(4),
+        };
+        tap.tell(&hint, Instant::ZERO);
+        assert_eq!(heard.try_recv(), Err(mpsc::TryRecvError::Empty));
+    }
+}
