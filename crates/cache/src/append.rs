@@ -1,28 +1,17 @@
 //! Appending blocks: into the open chunk of a stream, chunks to flash, full segments to their
 //! footer.
 
+use crate::chunks::{Chunk, Entry, Gathered};
 use crate::flash::Flash;
-use crate::limits::{SEGMENTS_RESERVED, TICK_MAX};
+use crate::limits::TICK_MAX;
 use crate::ports::{Ports, Purpose};
-use crate::streams::{Entry, OpenChunk, OpenSegment, Source, StreamKey};
-use crate::table::Phase;
 use block_io::{FlashVerb, Slice};
 use flash_format::{
-    CHUNK_BLOCKS_MAX, ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, JournalEntry,
-    PAGE_BYTES, SegmentIndex, checksum,
+    ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, JournalEntry, PAGE_BYTES,
+    SegmentIndex, checksum,
 };
+use segment_log::{After, Source, Step, StreamKey};
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
-
-/// A chunk on its way to flash.
-pub(crate) struct Chunk {
-    disk: DiskSlot,
-    segment: SegmentIndex,
-    /// The header's page in the segment.
-    page: u32,
-    entries: Vec<Entry>,
-    /// Header and blocks.
-    bytes: Slice,
-}
 
 impl Flash {
     /// Appends a block to a stream of its disk. Returns where it will be, or none if it cannot
@@ -43,189 +32,137 @@ impl Flash {
             ports.stats.not_admitted.write_buffer += 1;
             return None;
         }
-        let key = StreamKey {
-            disk,
-            survivors: source == Source::Survivor,
-        };
+        let key = StreamKey::of(disk, source);
         if !self.ensure_chunk(ports, key) {
             ports.stats.not_admitted.no_segment += 1;
             return None;
         }
-        let limit = self.geometry.segment_blocks_max() as usize;
         let count = self.write_count(disk);
-        let geometry = self.geometry;
-        let open = self.streams.get_mut(key).expect("the stream is open");
-        let chunk = open.chunk.as_mut().expect("the chunk is open");
-        let at = (1 + chunk.entries.len()) * PAGE_BYTES;
-        chunk.buf[at..at + PAGE_BYTES].copy_from_slice(bytes);
+        let placed = self.log.place(key, source, ports.now);
+        let crc = checksum(bytes);
+        self.checksums[placed.slot.index()] = crc;
+        self.buffered_bytes += PAGE_BYTES;
+        let content = self.log.content_mut(key).expect("the stream is open");
+        content.descriptors.push(Descriptor {
+            block,
+            checksum: crc,
+            page: placed.page,
+        });
+        let chunk = content.chunk.as_mut().expect("the chunk is open");
         chunk.entries.push(Entry {
             block,
             source,
             count,
         });
-        let page = open.next_page;
-        let crc = checksum(bytes);
-        open.descriptors.push(Descriptor {
-            block,
-            checksum: crc,
-            page,
-        });
-        open.next_page += 1;
-        open.appended = ports.now;
-        let chunk_full = chunk.entries.len() == CHUNK_BLOCKS_MAX as usize;
-        let full = open.next_page == geometry.segment_pages() - geometry.footer_pages()
-            || open.descriptors.len() == limit;
-        let slot = geometry.slot(open.segment, page);
-        self.checksums[slot.index()] = crc;
-        self.buffered_bytes += PAGE_BYTES;
-        if full {
-            self.close_stream(ports, key);
-        } else if chunk_full {
-            self.seal_chunk(ports, key);
+        let at = placed.page_in_chunk as usize * PAGE_BYTES;
+        chunk.buf[at..at + PAGE_BYTES].copy_from_slice(bytes);
+        match placed.after {
+            After::Nothing => {}
+            After::Seal => self.seal_chunk(ports, key),
+            After::Close => self.close_stream(ports, key),
         }
-        Some(slot)
+        Some(placed.slot)
     }
 
     /// Makes sure that the stream has an open chunk with room for a block.
     fn ensure_chunk(&mut self, ports: &mut Ports, key: StreamKey) -> bool {
-        // A header at the very end of the room would have no block behind it.
-        let room = self.geometry.segment_pages() - self.geometry.footer_pages();
-        if self
-            .streams
-            .get_mut(key)
-            .is_some_and(|open| open.chunk.is_none() && open.next_page + 2 > room)
-        {
-            self.close_stream(ports, key);
+        loop {
+            match self.log.prepare(key, ports.now) {
+                Step::Ready => return true,
+                Step::NoSegment => return false,
+                Step::Close => self.close_stream(ports, key),
+                Step::Opened {
+                    segment,
+                    generation,
+                } => {
+                    let disk = key.disk;
+                    let entry = JournalEntry::Open {
+                        segment,
+                        disk,
+                        generation,
+                    };
+                    self.journal.push(entry, generation, ports.now);
+                    ports.wake_at(ports.now + self.config.write_delay);
+                }
+                Step::ChunkOpened { pages } => {
+                    let content = self.log.content_mut(key).expect("the stream is open");
+                    content.chunk = Some(Gathered {
+                        buf: ports.pool.take(pages as usize * PAGE_BYTES),
+                        entries: Vec::new(),
+                    });
+                    ports.wake_at(ports.now + self.config.write_delay);
+                }
+            }
         }
-        if self.streams.get_mut(key).is_none() && !self.open_stream(ports, key) {
-            return false;
-        }
-        let open = self.streams.get_mut(key).expect("it was opened");
-        if open.chunk.is_none() {
-            let pages = (room - open.next_page).min(1 + CHUNK_BLOCKS_MAX);
-            open.chunk = Some(OpenChunk {
-                buf: ports.pool.take(pages as usize * PAGE_BYTES),
-                page: open.next_page,
-                entries: Vec::new(),
-                since: ports.now,
-            });
-            open.next_page += 1;
-            let segment = open.segment;
-            self.streams.chunk_opened(segment);
-            ports.wake_at(ports.now + self.config.write_delay);
-        }
-        true
-    }
-
-    fn open_stream(&mut self, ports: &mut Ports, key: StreamKey) -> bool {
-        if !key.survivors && self.table.free_count() <= SEGMENTS_RESERVED {
-            return false;
-        }
-        let Some((segment, generation)) = self.table.open(key.disk) else {
-            return false;
-        };
-        self.journal.push(
-            JournalEntry::Open {
-                segment,
-                disk: key.disk,
-                generation,
-            },
-            generation,
-            ports.now,
-        );
-        ports.wake_at(ports.now + self.config.write_delay);
-        self.streams.insert(
-            key,
-            OpenSegment {
-                segment,
-                next_page: 0,
-                descriptors: Vec::new(),
-                chunk: None,
-                appended: ports.now,
-            },
-        );
-        true
     }
 
     /// Writes the open chunk of a stream, if there is one.
     pub(crate) fn seal_chunk(&mut self, ports: &mut Ports, key: StreamKey) {
-        let Some((segment, mut chunk)) = self.streams.take_chunk(key) else {
+        let Some(sealed) = self.log.seal(key) else {
             return;
         };
-        assert!(!chunk.entries.is_empty(), "a chunk is opened for a block");
-        let generation = self.table.get(segment).generation;
-        let blocks = (chunk.page + 1..)
-            .zip(&chunk.entries)
-            .map(|(page, entry)| {
-                let slot = self.geometry.slot(segment, page);
-                Descriptor {
-                    block: entry.block,
-                    checksum: self.checksums[slot.index()],
-                    page,
-                }
-            })
-            .collect();
+        let content = self.log.content_mut(key).expect("the stream is open");
+        let mut gathered = content.chunk.take().expect("the chunk was open");
+        let entries = gathered.entries;
+        let (segment, page) = (sealed.segment, sealed.page);
+        // The chunk's are the last of the segment's so far.
+        let first = content.descriptors.len() - entries.len();
         let header = ChunkHeader {
             segment,
-            generation,
+            generation: sealed.generation,
             disk: key.disk,
-            page: chunk.page,
-            blocks,
+            page,
+            blocks: content.descriptors[first..].to_vec(),
         };
-        chunk.buf[..PAGE_BYTES].copy_from_slice(&header.encode(self.uuid));
-        let length = (1 + chunk.entries.len()) * PAGE_BYTES;
-        let bytes = chunk.buf.freeze().slice(0..length);
-        count_written(ports, key.disk, &chunk.entries);
-        self.table.get_mut(segment).writes += 1;
-        let offset = self.geometry.segment_offset(segment)
-            + Bytes::new(u64::from(chunk.page) * PAGE_BYTES as u64);
-        let chunk = Chunk {
+        gathered.buf[..PAGE_BYTES].copy_from_slice(&header.encode(self.uuid));
+        let length = (1 + entries.len()) * PAGE_BYTES;
+        let bytes = gathered.buf.freeze().slice(0..length);
+        ports.stats.flash_written.count_chunk(&sealed);
+        let block_bytes = (entries.len() * PAGE_BYTES) as u64;
+        ports.written.push((key.disk, block_bytes));
+        let offset = self.page_offset(segment, page);
+        let id = self.chunks.insert(Chunk {
             disk: key.disk,
             segment,
-            page: chunk.page,
-            entries: chunk.entries,
+            page,
+            entries,
             bytes: bytes.clone(),
-        };
-        let id = self.chunks.insert(chunk);
+        });
         ports.wake_at(ports.now + self.config.flash_timeout);
         ports.flash_write(Purpose::Chunk(id), offset, bytes, false);
+    }
+
+    fn page_offset(&self, segment: SegmentIndex, page: u32) -> Bytes {
+        self.geometry.segment_offset(segment) + Bytes::new(u64::from(page) * PAGE_BYTES as u64)
     }
 
     /// Ends a stream's open segment: last chunk, then the footer.
     pub(crate) fn close_stream(&mut self, ports: &mut Ports, key: StreamKey) {
         self.seal_chunk(ports, key);
-        let Some(open) = self.streams.remove(key) else {
+        let Some(closed) = self.log.close(key) else {
             return;
         };
-        let segment = open.segment;
-        self.table.set_phase(segment, Phase::Closing);
-        let parts = self.geometry.footer_pages() as usize;
-        let mut buf = ports.pool.take(parts * PAGE_BYTES);
-        let generation = self.table.get(segment).generation;
-        let total = u32::try_from(open.descriptors.len()).expect("a segment has few blocks");
-        for (part, to) in (0..).zip(buf[..parts * PAGE_BYTES].chunks_exact_mut(PAGE_BYTES)) {
-            let blocks = open
-                .descriptors
-                .iter()
-                .skip(part as usize * DESCRIPTORS_PER_PAGE);
-            let blocks = blocks.take(DESCRIPTORS_PER_PAGE).copied().collect();
+        let (segment, generation) = (closed.segment, closed.generation);
+        let pages = self.geometry.footer_pages();
+        let length = pages as usize * PAGE_BYTES;
+        let mut buf = ports.pool.take(length);
+        for (part, to) in (0..).zip(buf[..length].chunks_exact_mut(PAGE_BYTES)) {
+            let descriptors = closed.content.descriptors.iter();
+            let blocks = descriptors.skip(part as usize * DESCRIPTORS_PER_PAGE);
             let page = FooterPage {
                 segment,
                 generation,
                 disk: key.disk,
                 part,
-                total,
-                blocks,
+                total: closed.blocks,
+                blocks: blocks.take(DESCRIPTORS_PER_PAGE).copied().collect(),
             };
             to.copy_from_slice(&page.encode(self.uuid));
         }
-        ports.stats.flash_written.descriptors += (parts * PAGE_BYTES) as u64;
-        self.table.get_mut(segment).writes += 1;
-        let first = self.geometry.segment_pages() - self.geometry.footer_pages();
-        let offset = self.geometry.segment_offset(segment)
-            + Bytes::new(u64::from(first) * PAGE_BYTES as u64);
-        let bytes = buf.freeze().slice(0..parts * PAGE_BYTES);
+        ports.stats.flash_written.count_footer(pages);
+        let offset = self.page_offset(segment, self.geometry.segment_pages() - pages);
         ports.wake_at(ports.now + self.config.flash_timeout);
+        let bytes = buf.freeze().slice(0..length);
         ports.flash_write(Purpose::Footer(segment), offset, bytes, false);
     }
 
@@ -241,7 +178,7 @@ impl Flash {
             // Nothing in it was ever trusted, so forgetting it is all there is to do.
             for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
                 let slot = self.geometry.slot(chunk.segment, page);
-                self.forget_if(chunk.disk, entry.block, slot);
+                self.log.forget_if(chunk.disk, entry.block, slot);
                 if let Some(reclaiming) = &mut self.reclaiming {
                     reclaiming.lost(slot);
                 }
@@ -258,7 +195,7 @@ impl Flash {
         for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
             let slot = self.geometry.slot(chunk.segment, page);
             let mut fresh = entry.source == Source::Fill
-                && self.index.get(chunk.disk, entry.block) == Some(slot);
+                && self.log.index().get(chunk.disk, entry.block) == Some(slot);
             if fresh && !self.durability[chunk.disk.index()].covers(entry.count) {
                 self.rest(ports, chunk.disk, entry.block, slot, entry.count);
                 fresh = false;
@@ -289,36 +226,20 @@ impl Flash {
     }
 
     fn write_ended(&mut self, ports: &mut Ports, segment: SegmentIndex) {
-        let entry = self.table.get_mut(segment);
-        entry.writes = entry.writes.checked_sub(1).expect("each write was counted");
-        let ended = entry.writes == 0;
-        let phase = entry.phase;
-        if ended && phase == Phase::Closing {
-            self.table.set_phase(segment, Phase::Closed);
+        if self.log.write_ended(segment) {
             // Bounds what a power cut takes from the device's own cache; nothing waits for it.
             ports.flash(Purpose::FlashFlush, FlashVerb::Flush);
         }
-        self.table.free_if_drained(segment);
     }
 
-    /// The bytes of a slot whose chunk is on its way.
+    /// The bytes of a slot whose chunk is on its way or still open.
     pub(crate) fn in_memory(&self, ports: &Ports, slot: FlashSlot) -> Option<Slice> {
         let segment = self.geometry.segment_of(slot);
         let page = self.geometry.page_of(slot);
-        let inside = |chunk: &Chunk| {
-            chunk.segment == segment
-                && page > chunk.page
-                && ((page - chunk.page) as usize) <= chunk.entries.len()
-        };
-        let found = self
+        let on_its_way = self
             .chunks
             .iter()
-            .map(|(_, chunk)| chunk)
-            .find(|chunk| inside(chunk));
-        let on_its_way = found.map(|chunk| {
-            let at = (page - chunk.page) as usize * PAGE_BYTES;
-            chunk.bytes.slice(at..at + PAGE_BYTES)
-        });
+            .find_map(|(_, chunk)| chunk.block(segment, page));
         on_its_way.or_else(|| self.in_open_chunk(ports, slot))
     }
 
@@ -326,31 +247,24 @@ impl Flash {
     pub(crate) fn in_open_chunk(&self, ports: &Ports, slot: FlashSlot) -> Option<Slice> {
         let segment = self.geometry.segment_of(slot);
         let page = self.geometry.page_of(slot);
-        let disk = self.table.get(segment).disk;
+        let disk = self.log.segment(segment).disk;
         let open = [false, true].into_iter().find_map(|survivors| {
-            self.streams
-                .of_segment(StreamKey { disk, survivors }, segment)
+            let open = self.log.stream(StreamKey { disk, survivors })?;
+            (open.segment == segment).then_some(open)
         })?;
-        let chunk = open.chunk.as_ref()?;
-        let at = page.checked_sub(chunk.page)? as usize;
-        if at == 0 || at > chunk.entries.len() {
+        let at = page.checked_sub(open.chunk?.page)? as usize;
+        let gathered = open.content.chunk.as_ref()?;
+        if at == 0 || at > gathered.entries.len() {
             return None;
         }
-        Some(
-            ports
-                .pool
-                .copy_of(&chunk.buf[at * PAGE_BYTES..(at + 1) * PAGE_BYTES]),
-        )
+        let bytes = &gathered.buf[at * PAGE_BYTES..(at + 1) * PAGE_BYTES];
+        Some(ports.pool.copy_of(bytes))
     }
 
     /// Writes chunks that have waited long enough.
     pub(crate) fn tick_streams(&mut self, ports: &mut Ports) {
-        for key in self.streams.keys() {
-            let Some(chunk) = self
-                .streams
-                .get_mut(key)
-                .and_then(|open| open.chunk.as_ref())
-            else {
+        for key in self.log.stream_keys() {
+            let Some(chunk) = self.log.stream(key).and_then(|open| open.chunk) else {
                 continue;
             };
             let due = chunk.since + self.config.write_delay;
@@ -360,19 +274,5 @@ impl Flash {
                 ports.wake_at(due.min(ports.now + TICK_MAX));
             }
         }
-    }
-}
-
-fn count_written(ports: &mut Ports, disk: DiskSlot, entries: &[Entry]) {
-    let bytes = (entries.len() * PAGE_BYTES) as u64;
-    ports.written.push((disk, bytes));
-    let written = &mut ports.stats.flash_written;
-    written.descriptors += PAGE_BYTES as u64;
-    for entry in entries {
-        *match entry.source {
-            Source::Fill => &mut written.fill,
-            Source::Update => &mut written.update,
-            Source::Survivor => &mut written.reclaim,
-        } += PAGE_BYTES as u64;
     }
 }

@@ -379,7 +379,7 @@ impl Cache {
         let cached = self
             .flash
             .as_ref()
-            .map_or(0, |flash| flash.cached_blocks[disk.index()]);
+            .map_or(0, |flash| flash.log.cached_blocks(disk));
         Some(DiskStats {
             cached_blocks: cached,
             ..self.disk_stats[disk.index()]
@@ -409,7 +409,7 @@ impl Cache {
     /// If one is broken.
     pub fn self_check(&self) {
         let Some(flash) = &self.flash else { return };
-        flash.index.self_check();
+        flash.log.index().self_check();
         flash.self_check();
     }
 }

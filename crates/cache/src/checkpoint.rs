@@ -130,7 +130,8 @@ impl Flash {
             let segments = CheckpointPage::segments_of(&self.geometry, page);
             CheckpointPage::Segments(
                 segments
-                    .map(|n| self.table.entry(SegmentIndex::new(n)))
+                    .map(SegmentIndex::new)
+                    .map(|n| self.trusted.entry(n, self.log.segment(n)))
                     .collect(),
             )
         }

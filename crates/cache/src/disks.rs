@@ -3,7 +3,7 @@
 use crate::api::DropReason;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
-use crate::table::Phase;
+use segment_log::Phase;
 use units::{Bytes, DiskId, DiskSlot};
 
 impl Flash {
@@ -20,8 +20,8 @@ impl Flash {
     pub(crate) fn vacant_slot(&self, taken: impl Fn(DiskSlot) -> bool) -> Option<DiskSlot> {
         let empty = |slot: &DiskSlot| {
             !self
-                .table
-                .iter()
+                .log
+                .segments()
                 .any(|(_, segment)| segment.disk == *slot && segment.phase != Phase::Free)
         };
         slots()

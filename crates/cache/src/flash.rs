@@ -16,8 +16,8 @@
 //! - A segment's `live` is the number of index entries that point into it.
 
 use crate::api::Config;
-use crate::append::Chunk;
 use crate::checkpoint::Checkpoint;
+use crate::chunks::{Chunk, Content};
 use crate::durability::Durability;
 use crate::guard::{Guard, lacks};
 use crate::index::Index;
@@ -26,12 +26,11 @@ use crate::limits::FLASH_FAILURES_MAX;
 use crate::ports::{Hit, Ports, Purpose, Wake};
 use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
-use crate::streams::Streams;
-use crate::table::Table;
+use crate::trusted::Trusted;
 use crate::writes::WriteId;
 use block_io::Slice;
 use flash_format::{DiskEntry, Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
-use policy::reclaim::Reclaim;
+use segment_log::{SegmentLog, Whereabouts};
 use slab::Slab;
 use std::collections::VecDeque;
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Set};
@@ -52,22 +51,20 @@ pub(crate) struct Flash {
     pub(crate) geometry: Geometry,
     pub(crate) uuid: u128,
     pub(crate) incarnation: u64,
-    pub(crate) index: Index,
+    /// Where blocks and segments are.
+    pub(crate) log: SegmentLog<Index, Content>,
     /// crc32c of the block in each slot.
     pub(crate) checksums: Vec<u32>,
-    pub(crate) table: Table,
+    pub(crate) trusted: Trusted,
     pub(crate) journal: Journal,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) disks: Vec<Option<DiskEntry>>,
-    pub(crate) cached_blocks: Vec<u64>,
     /// By disk: what its origin may still lose.
     pub(crate) durability: Vec<Durability>,
-    pub(crate) streams: Streams,
     pub(crate) chunks: Slab<Chunk>,
     /// Bytes of blocks in chunks that are open or on their way.
     pub(crate) buffered_bytes: usize,
     pub(crate) resting: Resting,
-    pub(crate) reclaim: Box<dyn Reclaim<SegmentIndex>>,
     pub(crate) reclaiming: Option<Reclaiming>,
     /// Disks to which nothing is admitted: they are being dropped or detached.
     pub(crate) closed_to: Set<DiskSlot>,
@@ -85,24 +82,22 @@ pub(crate) struct Flash {
 impl Flash {
     /// Where a block is; marks it as referenced.
     pub(crate) fn locate(&mut self, ports: &Ports, disk: DiskSlot, block: BlockIndex) -> Location {
-        let Some(slot) = self.index.get_and_touch(disk, block) else {
+        let Some(slot) = self.log.touch(disk, block) else {
             return Location::Nowhere;
         };
-        if self.table.of_slot(slot).writes > 0 {
-            if let Some(bytes) = self.in_memory(ports, slot) {
-                return Location::Memory(bytes);
-            }
-        } else if self.streams.holds(self.geometry.segment_of(slot))
-            && let Some(bytes) = self.in_open_chunk(ports, slot)
-        {
-            return Location::Memory(bytes);
-        }
-        Location::Flash(slot)
+        let in_memory = match self.log.whereabouts(slot) {
+            Whereabouts::Written => None,
+            Whereabouts::PerhapsWritten => self.in_memory(ports, slot),
+            Whereabouts::PerhapsInOpenChunk => self.in_open_chunk(ports, slot),
+        };
+        in_memory.map_or(Location::Flash(slot), Location::Memory)
     }
 
     /// Reads a run of slots for a guest.
     pub(crate) fn read_hit(&mut self, ports: &mut Ports, hit: Hit) {
-        self.table.of_slot(hit.slot).readers += 1;
+        if !lacks(Guard::PinReaders) {
+            self.log.pin(hit.slot);
+        }
         ports.wake_at(ports.now + self.config.flash_timeout);
         let length = hit.count as usize * PAGE_BYTES;
         ports.stats.flash_read_bytes += length as u64;
@@ -126,50 +121,36 @@ impl Flash {
 
     /// A guest's read from this slot has ended.
     pub(crate) fn unpin(&mut self, slot: FlashSlot) {
-        let segment = self.geometry.segment_of(slot);
-        let readers = &mut self.table.get_mut(segment).readers;
-        *readers = readers.checked_sub(1).expect("each read was counted");
-        self.table.free_if_drained(segment);
+        if !lacks(Guard::PinReaders) {
+            self.log.unpin(slot);
+        }
     }
 
     /// Gives up a slot whose content is wrong. If it is trusted, the block stays in the index
     /// until that is durably undone, so that a write to it still knows.
     fn condemn(&mut self, ports: &mut Ports, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) {
-        if self.index.get(disk, block) != Some(slot) || self.bad.iter().any(|bad| bad.3 == slot) {
+        if self.log.index().get(disk, block) != Some(slot)
+            || self.bad.iter().any(|bad| bad.3 == slot)
+        {
             return;
         }
-        if self.table.is_trusted(slot) {
+        if self.trusted.contains(slot) {
             let ticket = self.distrust(ports, slot, 1);
             self.bad.push_back((ticket, disk, block, slot));
         } else {
-            self.forget(disk, block);
+            self.log.forget(disk, block);
         }
     }
 
-    /// Removes a block from the index. Returns the slot that it was in.
-    pub(crate) fn forget(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
-        let slot = self.index.remove(disk, block)?;
-        self.uncount(disk, slot);
-        Some(slot)
-    }
-
-    pub(crate) fn forget_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> bool {
-        let removed = self.index.remove_if(disk, block, slot);
-        if removed {
-            self.uncount(disk, slot);
-        }
-        removed
-    }
-
-    pub(crate) fn uncount(&mut self, disk: DiskSlot, slot: FlashSlot) {
-        let live = &mut self.table.of_slot(slot).live;
-        *live = live.checked_sub(1).expect("each entry was counted");
-        self.cached_blocks[disk.index()] -= 1;
+    /// A segment's last content is gone for good.
+    pub(crate) fn release(&mut self, segment: SegmentIndex) {
+        self.trusted.clear_segment(segment);
+        self.log.release(segment);
     }
 
     /// Queues the entry that trusts these slots.
     pub(crate) fn trust(&mut self, ports: &mut Ports, first: FlashSlot, count: u32) {
-        self.table.set_trusted(first, count);
+        self.trusted.set(first, count);
         self.queue(ports, JournalEntry::Trust { first, count }, first);
     }
 
@@ -179,7 +160,7 @@ impl Flash {
     }
 
     fn queue(&mut self, ports: &mut Ports, entry: JournalEntry, slot: FlashSlot) -> Ticket {
-        let generation = self.table.of_slot(slot).generation;
+        let generation = self.log.segment_of(slot).generation;
         ports.wake_at(ports.now + self.config.write_delay);
         self.journal.push(entry, generation, ports.now)
     }
@@ -212,14 +193,14 @@ impl Flash {
         for Queued { entry, generation } in self.journal.batch_durable() {
             if let JournalEntry::Distrust { first, count } = entry {
                 // The slot may have been freed and used again since: then the bit is another block's.
-                if self.table.of_slot(first).generation == generation {
-                    self.table.clear_trusted(first, count);
+                if self.log.segment_of(first).generation == generation {
+                    self.trusted.clear(first, count);
                 }
             }
         }
         let durable = self.journal.durable();
         while let Some((_, disk, block, slot)) = self.bad.pop_front_if(|bad| bad.0 <= durable) {
-            self.forget_if(disk, block, slot);
+            self.log.forget_if(disk, block, slot);
         }
         while let Some((_, write)) = self
             .waiting_writes
@@ -254,9 +235,10 @@ impl Flash {
 
     /// Bytes of memory, all in.
     pub(crate) fn memory_bytes(&self) -> Bytes {
-        let bytes = self.index.bytes()
+        let bytes = self.log.index().bytes()
             + self.checksums.capacity() * size_of::<u32>()
-            + self.table.bytes()
+            + self.log.bytes()
+            + self.trusted.bytes()
             + self.resting.bytes()
             + self.disks.capacity() * size_of::<Option<DiskEntry>>();
         Bytes::new(bytes as u64)
@@ -267,26 +249,14 @@ impl Flash {
     /// # Panics
     /// If one is broken.
     pub(crate) fn self_check(&self) {
-        let mut live = vec![0_u32; self.geometry.segment_count() as usize];
-        let mut cached = vec![0_u64; DiskSlot::COUNT];
-        for entry in self.index.iter() {
-            let segment = self.geometry.segment_of(entry.slot);
-            live[segment.index()] += 1;
-            cached[entry.disk.index()] += 1;
+        self.log.self_check();
+        for entry in self.log.index().iter() {
             assert_eq!(
-                self.table.get(segment).disk,
+                self.log.segment_of(entry.slot).disk,
                 entry.disk,
                 "a block lies in a segment of its disk"
             );
         }
-        for (index, segment) in self.table.iter() {
-            assert_eq!(
-                segment.live,
-                live[index.index()],
-                "live entries of {index:?}"
-            );
-        }
-        assert_eq!(cached, self.cached_blocks, "cached blocks by disk");
         self.check_resting();
     }
 }
@@ -296,6 +266,7 @@ mod tests {
     use super::*;
     use crate::{Effect, FormatOptions, Recovery, format};
     use block_io::{BufPool, FlashDone, FlashVerb};
+    use segment_log::{Source, Step, StreamKey};
     use units::{Bytes, Instant};
 
     const CAPACITY: Bytes = Bytes::mib(2);
@@ -343,18 +314,44 @@ mod tests {
         }
     }
 
+    /// Opens a segment for a disk's survivors.
+    fn segment_of_next_block(flash: &mut Flash, disk: DiskSlot) -> (SegmentIndex, u64) {
+        match flash
+            .log
+            .prepare(StreamKey::of(disk, Source::Survivor), Instant::ZERO)
+        {
+            Step::Opened {
+                segment,
+                generation,
+            } => (segment, generation),
+            other => panic!("a segment is opened, not {other:?}"),
+        }
+    }
+
     #[test]
     fn a_distrust_of_an_earlier_use_of_a_segment_leaves_the_later_one_alone() {
         let (mut flash, mut ports) = open();
         let disk = DiskSlot::new(0);
-        let (segment, earlier) = flash.table.open(disk).unwrap();
+        let (segment, earlier) = segment_of_next_block(&mut flash, disk);
         let slot = flash.geometry.slot(segment, 1);
         flash.trust(&mut ports, slot, 1);
         flash.distrust(&mut ports, slot, 1);
         // The segment is freed and used again while that entry waits for its commit.
-        flash.table.release(segment);
-        let reopened = std::iter::from_fn(|| flash.table.open(disk)).find(|open| open.0 == segment);
-        assert!(reopened.unwrap().1 > earlier);
+        let key = StreamKey::of(disk, Source::Survivor);
+        flash.log.close(key).unwrap();
+        flash.log.write_ended(segment);
+        flash.log.begin_free(segment);
+        flash.release(segment);
+        let mut reopened = earlier;
+        while reopened == earlier {
+            let (next, generation) = segment_of_next_block(&mut flash, disk);
+            if next == segment {
+                reopened = generation;
+            } else {
+                flash.log.close(key).unwrap();
+            }
+        }
+        assert!(reopened > earlier);
         flash.trust(&mut ports, slot, 1);
 
         flash.journal.hurry();
@@ -362,7 +359,7 @@ mod tests {
         flash.journal_done(&mut ports);
 
         assert!(
-            flash.table.is_trusted(slot),
+            flash.trusted.contains(slot),
             "recovery would trust it: a write has to know"
         );
     }
@@ -370,14 +367,14 @@ mod tests {
     #[test]
     fn a_distrust_takes_effect_when_it_is_durable_and_not_before() {
         let (mut flash, mut ports) = open();
-        let (segment, _) = flash.table.open(DiskSlot::new(0)).unwrap();
+        let (segment, _) = segment_of_next_block(&mut flash, DiskSlot::new(0));
         let slot = flash.geometry.slot(segment, 1);
         flash.trust(&mut ports, slot, 1);
         flash.distrust(&mut ports, slot, 1);
         flash.journal.hurry();
         flash.pump(&mut ports);
-        assert!(flash.table.is_trusted(slot));
+        assert!(flash.trusted.contains(slot));
         flash.journal_done(&mut ports);
-        assert!(!flash.table.is_trusted(slot));
+        assert!(!flash.trusted.contains(slot));
     }
 }

@@ -32,12 +32,14 @@
 mod bucket;
 mod displace;
 mod geometry;
+mod log;
 #[cfg(test)]
 mod tests;
 
 use bucket::{Bucket, Entry, STRAYS_MANY, WAYS};
 use displace::Displacement;
 use geometry::{Address, Geometry};
+pub use segment_log::{Full, Located};
 use std::hint::{black_box, select_unpredictable};
 use units::{BlockIndex, DiskSlot, FlashSlot};
 use zerocopy::FromZeros;
@@ -57,11 +59,6 @@ const HOME_ROOM_MIN: usize = 4;
 /// many cache misses as a core keeps in flight.
 const BATCH_KEYS: usize = 64;
 
-/// No place was found for a new block; nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the index has no place for this block")]
-pub struct Full;
-
 /// What [`Index::sweep`] does with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
@@ -69,17 +66,6 @@ pub enum Sweep {
     Keep,
     /// Remove it.
     Remove,
-}
-
-/// One cached block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Located {
-    /// Whose block.
-    pub disk: DiskSlot,
-    /// Which block.
-    pub block: BlockIndex,
-    /// Where it lies.
-    pub slot: FlashSlot,
 }
 
 /// The index of one cache. See the module's header.

@@ -11,8 +11,8 @@ use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
 use crate::ports::Ports;
-use crate::table::Phase;
 use flash_format::{DISK_BYTES_MAX, DiskEntry, SegmentIndex};
+use segment_log::Phase;
 use units::{DiskId, DiskSlot, SECTOR_BYTES};
 
 /// A disk that is about to be attached.
@@ -286,7 +286,7 @@ impl Cache {
 
     fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
         let warm_blocks = match &self.flash {
-            Some(flash) => flash.cached_blocks[newcomer.slot.index()],
+            Some(flash) => flash.log.cached_blocks(newcomer.slot),
             None => 0,
         };
         if let Some(flash) = self.flash.as_mut() {
@@ -416,7 +416,7 @@ impl Flash {
     }
 
     fn close_streams(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) {
-        for key in self.streams.keys() {
+        for key in self.log.stream_keys() {
             if disk.is_none_or(|disk| disk == key.disk) {
                 self.close_stream(ports, key);
             }
@@ -425,8 +425,8 @@ impl Flash {
 
     fn writes_of(&self, disk: Option<DiskSlot>) -> bool {
         let of = |slot| disk.is_none_or(|disk| disk == slot);
-        self.table
-            .iter()
+        self.log
+            .segments()
             .any(|(_, segment)| of(segment.disk) && segment.writes > 0)
     }
 
@@ -447,21 +447,21 @@ impl Flash {
     fn free_segments_of(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) -> Vec<SegmentIndex> {
         let of = |slot| disk == Some(slot);
         let closed = self
-            .table
-            .iter()
+            .log
+            .segments()
             .filter(|(_, segment)| of(segment.disk) && segment.phase == Phase::Closed);
         let segments: Vec<SegmentIndex> = closed.map(|(index, _)| index).collect();
         for segment in &segments {
-            self.table.set_phase(*segment, Phase::Reclaiming);
+            self.log.begin_free(*segment);
             self.push_free(ports, *segment);
         }
         segments
     }
 
     fn release_segments(&mut self, disk: DiskSlot, segments: &[SegmentIndex]) {
-        self.forget_disk(disk);
+        self.log.forget_disk(disk);
         for segment in segments {
-            self.table.release(*segment);
+            self.release(*segment);
         }
     }
 }

@@ -13,9 +13,10 @@
 //!  │ writes.rs  distrust durably, then the origin, then the copy│
 //!  │ jobs.rs    attach, detach, drop, stop                      │
 //!  ├────────────────────────────────────────────────────────────┤
+//!  │ segment-log: segments, streams, what is reclaimed          │
 //!  │ index      where each block is, exactly                    │
-//!  │ table      segments, trusted slots      rest  rewritten    │
-//!  │ append     chunks, streams, footers     reclaim            │
+//!  │ trusted    slots                        rest  rewritten    │
+//!  │ append     chunks, footers              reclaim            │
 //!  │ durability what the origin may still lose                  │
 //!  │ journal    group commit                 checkpoint         │
 //!  └─────────────────────────────┬──────────────────────────────┘
@@ -37,6 +38,7 @@ mod api;
 mod append;
 mod cache;
 mod checkpoint;
+mod chunks;
 mod disks;
 mod durability;
 mod fills;
@@ -58,8 +60,7 @@ mod rest;
 mod retirement;
 mod stats;
 mod status;
-mod streams;
-mod table;
+mod trusted;
 mod writes;
 
 pub use api::{

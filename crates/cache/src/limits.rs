@@ -31,15 +31,6 @@ pub(crate) const RESTING_MIN: usize = 1024;
 /// A rewritten block that cannot be trusted yet is looked at again no sooner than this.
 pub(crate) const REST_MORE_MIN: Duration = Duration::from_millis(1);
 
-/// Segments that only survivors of reclaim may take, so that reclaim can always finish.
-pub(crate) const SEGMENTS_RESERVED: usize = 2;
-/// Reclaim starts when fewer segments than this are free ...
-pub(crate) const SEGMENTS_FREE_MIN: usize = 4;
-/// ... or fewer than one in so many, up to [`SEGMENTS_FREE_MAX`].
-pub(crate) const SEGMENTS_FREE_SHARE: usize = 64;
-/// Free segments beyond which keeping more would only waste flash.
-pub(crate) const SEGMENTS_FREE_MAX: usize = 16;
-
 /// Flash operations that no guest waits for may take so many times the timeout before the
 /// flash is given up.
 pub(crate) const PATIENCE_TIMEOUTS: u64 = 4;

@@ -17,8 +17,8 @@ use crate::flash::Location;
 use crate::guard::{Guard, lacks};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::{Hit, Purpose};
-use crate::streams::Source;
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
+use segment_log::Source;
 use smallvec::SmallVec;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
 
@@ -120,13 +120,13 @@ impl Cache {
         while u64::from(count) < blocks {
             let next = slot.advance(count);
             let block = first.advance(u64::from(count));
-            if flash.index.get(disk, block) != Some(next)
+            if flash.log.index().get(disk, block) != Some(next)
                 || flash.geometry.segment_of(next) != segment
-                || !flash.is_written(next)
+                || !flash.log.is_written(next)
             {
                 break;
             }
-            flash.index.touch(disk, block);
+            flash.log.touch(disk, block);
             count += 1;
         }
         let stop = first.advance(u64::from(count)).start().get().min(end);
@@ -192,8 +192,8 @@ impl Cache {
         }
         let mut count = 1;
         let flash = self.flash.as_ref().expect("a fill is for the flash");
-        while first.advance(count) < limit && flash.index.get(disk, first.advance(count)).is_none()
-        {
+        let cached = flash.log.index();
+        while first.advance(count) < limit && cached.get(disk, first.advance(count)).is_none() {
             count += 1;
         }
         // Blocks that are being written come from the origin too, but are not admitted.

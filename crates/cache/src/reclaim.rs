@@ -13,23 +13,13 @@
 
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
-use crate::index::Sweep;
 use crate::journal::Ticket;
-use crate::limits::{RUN_BLOCKS_MAX, SEGMENTS_FREE_MAX, SEGMENTS_FREE_MIN, SEGMENTS_FREE_SHARE};
+use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::{Ports, Purpose};
-use crate::streams::{Source, StreamKey};
-use crate::table::{Phase, Segment};
 use block_io::Buf;
 use flash_format::{Descriptor, FooterPage, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
-use policy::reclaim::{Candidate, ClosedSegment};
-use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
-
-/// A block that reclaim writes again.
-struct Move {
-    block: BlockIndex,
-    from: FlashSlot,
-    to: FlashSlot,
-}
+use segment_log::{Begin, Move, Source, Victim};
+use units::{Bytes, DiskSlot, FlashSlot};
 
 enum Step {
     /// The footer is on its way from flash.
@@ -44,36 +34,33 @@ enum Step {
 
 /// The reclaim under way.
 pub(crate) struct Reclaiming {
-    segment: SegmentIndex,
-    disk: DiskSlot,
+    victim: Victim,
     step: Step,
     /// What the footer said.
     descriptors: Vec<Descriptor>,
     /// Those of them that are to be kept.
     kept: Vec<Descriptor>,
-    moves: Vec<Move>,
 }
 
 impl Reclaiming {
     pub(crate) fn disk(&self) -> DiskSlot {
-        self.disk
+        self.victim.disk()
     }
 
     /// A chunk with survivors could not be written: they are not where they were meant to be.
     pub(crate) fn lost(&mut self, slot: FlashSlot) {
-        self.moves.retain(|moved| moved.to != slot);
+        self.victim.lost(slot);
     }
 }
 
 impl Flash {
-    fn wants_reclaim(&self) -> bool {
-        let share = self.geometry.segment_count() as usize / SEGMENTS_FREE_SHARE;
-        self.table.free_count() < share.clamp(SEGMENTS_FREE_MIN, SEGMENTS_FREE_MAX)
-    }
-
     pub(crate) fn pump_reclaim(&mut self, ports: &mut Ports) {
         match &self.reclaiming {
-            None if self.wants_reclaim() && !self.stopping => self.start_reclaim(ports),
+            None if !self.stopping => match self.log.begin_reclaim() {
+                Begin::Enough | Begin::Wait => {}
+                Begin::Close(key) => self.close_stream(ports, key),
+                Begin::Reclaim(victim) => self.start_reclaim(ports, victim),
+            },
             None => {}
             Some(reclaiming) => match reclaiming.step {
                 Step::Footer | Step::Survivors { .. } => {}
@@ -88,33 +75,17 @@ impl Flash {
         }
     }
 
-    fn start_reclaim(&mut self, ports: &mut Ports) {
-        let Some(segment) = self.choose_victim() else {
-            // Every segment is open: the coldest stream gives up its own.
-            if let Some(key) = self.streams.coldest()
-                && self
-                    .table
-                    .iter()
-                    .all(|(_, segment)| segment.phase != Phase::Closing)
-            {
-                self.close_stream(ports, key);
-            }
-            return;
-        };
-        self.table.set_phase(segment, Phase::Reclaiming);
-        let disk = self.table.get(segment).disk;
+    fn start_reclaim(&mut self, ports: &mut Ports, victim: Victim) {
+        let footer_pages = self.geometry.footer_pages();
+        let first = self.geometry.segment_pages() - footer_pages;
+        let offset = self.geometry.segment_offset(victim.segment())
+            + Bytes::new(u64::from(first) * PAGE_BYTES as u64);
         self.reclaiming = Some(Reclaiming {
-            segment,
-            disk,
+            victim,
             step: Step::Footer,
             descriptors: Vec::new(),
             kept: Vec::new(),
-            moves: Vec::new(),
         });
-        let footer_pages = self.geometry.footer_pages();
-        let first = self.geometry.segment_pages() - footer_pages;
-        let offset = self.geometry.segment_offset(segment)
-            + Bytes::new(u64::from(first) * PAGE_BYTES as u64);
         let length = footer_pages as usize * PAGE_BYTES;
         ports.stats.reclaim_read_bytes += length as u64;
         ports.wake_at(ports.now + self.config.flash_timeout);
@@ -128,15 +99,14 @@ impl Flash {
             return;
         };
         reclaiming.descriptors = bytes
-            .and_then(|bytes| self.read_footer(reclaiming.segment, bytes))
+            .and_then(|bytes| self.read_footer(reclaiming.victim.segment(), bytes))
             .unwrap_or_default();
-        reclaiming.kept = self.choose_survivors(&reclaiming);
+        reclaiming.kept = self.choose_survivors(&mut reclaiming);
         let runs = runs_of(&reclaiming.kept);
         reclaiming.step = Step::Survivors { runs: runs.len() };
         for (first, count) in &runs {
-            let slot = self
-                .geometry
-                .slot(reclaiming.segment, reclaiming.kept[*first].page);
+            let (segment, page) = (reclaiming.victim.segment(), reclaiming.kept[*first].page);
+            let slot = self.geometry.slot(segment, page);
             let length = count * PAGE_BYTES;
             ports.stats.reclaim_read_bytes += length as u64;
             let purpose = Purpose::ReclaimRun {
@@ -152,25 +122,8 @@ impl Flash {
         }
     }
 
-    fn choose_victim(&mut self) -> Option<SegmentIndex> {
-        let table = &self.table;
-        let mut closed = table.closed().map(|segment| {
-            let &Segment {
-                disk: owner,
-                live: live_blocks,
-                ..
-            } = table.get(segment);
-            ClosedSegment {
-                segment,
-                owner,
-                live_blocks,
-            }
-        });
-        self.reclaim.victim(&mut closed)
-    }
-
     fn read_footer(&self, segment: SegmentIndex, bytes: &[u8]) -> Option<Vec<Descriptor>> {
-        let generation = self.table.get(segment).generation;
+        let generation = self.log.segment(segment).generation;
         let mut descriptors = Vec::new();
         for (part, page) in (0..)
             .zip(bytes.as_chunks::<PAGE_BYTES>().0)
@@ -185,30 +138,17 @@ impl Flash {
     }
 
     /// What the policy says to keep of the victim's blocks.
-    fn choose_survivors(&mut self, reclaiming: &Reclaiming) -> Vec<Descriptor> {
-        if self.closed_to.contains(&reclaiming.disk) || self.stopping {
+    fn choose_survivors(&mut self, reclaiming: &mut Reclaiming) -> Vec<Descriptor> {
+        if self.closed_to.contains(&reclaiming.disk()) || self.stopping {
             return Vec::new();
         }
-        let segment_blocks = self.geometry.segment_blocks_max();
-        let mut kept: Vec<Descriptor> = Vec::new();
-        for descriptor in &reclaiming.descriptors {
-            let slot = self.geometry.slot(reclaiming.segment, descriptor.page);
-            if self.index.get(reclaiming.disk, descriptor.block) != Some(slot) {
-                continue;
-            }
-            let referenced = self
-                .index
-                .take_referenced(reclaiming.disk, descriptor.block);
-            let kept_so_far = u32::try_from(kept.len()).expect("a segment has few blocks");
-            if self.reclaim.keep(Candidate {
-                referenced,
-                kept_so_far,
-                segment_blocks,
-            }) {
-                kept.push(*descriptor);
-            }
-        }
-        kept
+        let Reclaiming {
+            descriptors,
+            victim,
+            ..
+        } = reclaiming;
+        let mut keeps = |at: &&Descriptor| self.log.keeps(victim, at.block, at.page);
+        descriptors.iter().filter(|at| keeps(at)).copied().collect()
     }
 
     /// A run of survivors has come, or has failed to.
@@ -223,18 +163,12 @@ impl Flash {
             return;
         };
         if let Some(buf) = buf {
-            for (descriptor, bytes) in reclaiming.kept[first..first + count]
+            let Reclaiming { victim, kept, .. } = &mut reclaiming;
+            for (descriptor, bytes) in kept[first..first + count]
                 .iter()
                 .zip(buf.chunks_exact(PAGE_BYTES))
             {
-                self.keep(
-                    ports,
-                    reclaiming.segment,
-                    reclaiming.disk,
-                    *descriptor,
-                    bytes,
-                    &mut reclaiming.moves,
-                );
+                self.keep(ports, victim, *descriptor, bytes);
             }
         } else {
             self.failed(ports);
@@ -253,27 +187,21 @@ impl Flash {
     fn keep(
         &mut self,
         ports: &mut Ports,
-        segment: SegmentIndex,
-        disk: DiskSlot,
+        victim: &mut Victim,
         descriptor: Descriptor,
         bytes: &[u8],
-        moves: &mut Vec<Move>,
     ) {
-        let from = self.geometry.slot(segment, descriptor.page);
+        let block = descriptor.block;
         // It may have been written meanwhile, or the medium may have lost it.
-        if self.index.get(disk, descriptor.block) != Some(from) {
+        let Some(from) = self.log.still_in(victim, block, descriptor.page) else {
             return;
-        }
+        };
         if checksum(bytes) != self.checksums[from.index()] {
             ports.stats.checksum_mismatches += 1;
             return;
         }
-        if let Some(to) = self.append(ports, disk, descriptor.block, Source::Survivor, bytes) {
-            moves.push(Move {
-                block: descriptor.block,
-                from,
-                to,
-            });
+        if let Some(to) = self.append(ports, victim.disk(), block, Source::Survivor, bytes) {
+            victim.moved(Move { block, from, to });
         }
     }
 
@@ -282,10 +210,7 @@ impl Flash {
             return;
         };
         reclaiming.step = Step::Written;
-        let key = StreamKey {
-            disk: reclaiming.disk,
-            survivors: true,
-        };
+        let key = reclaiming.victim.survivors();
         self.seal_chunk(ports, key);
     }
 
@@ -293,14 +218,10 @@ impl Flash {
         let Some(reclaiming) = &self.reclaiming else {
             return;
         };
-        if !reclaiming
-            .moves
-            .iter()
-            .all(|moved| self.is_written(moved.to))
-        {
+        if !self.log.survivors_written(&reclaiming.victim) {
             return;
         }
-        let segment = reclaiming.segment;
+        let segment = reclaiming.victim.segment();
         let ticket = self.push_free(ports, segment);
         self.journal.hurry();
         if let Some(reclaiming) = &mut self.reclaiming {
@@ -310,7 +231,7 @@ impl Flash {
 
     /// Queues the entry that frees a segment.
     pub(crate) fn push_free(&mut self, ports: &mut Ports, segment: SegmentIndex) -> Ticket {
-        let generation = self.table.get(segment).generation;
+        let generation = self.log.segment(segment).generation;
         self.journal.push(
             JournalEntry::Free {
                 segment,
@@ -322,67 +243,34 @@ impl Flash {
     }
 
     fn finish_reclaim(&mut self, ports: &mut Ports) {
-        let Some(reclaiming) = self.reclaiming.take() else {
+        let Some(mut reclaiming) = self.reclaiming.take() else {
             return;
         };
-        for moved in &reclaiming.moves {
-            self.point_at(ports, reclaiming.disk, moved);
+        for moved in reclaiming.victim.take_moves() {
+            self.point_at(ports, &reclaiming.victim, &moved);
         }
-        let before = self.table.get(reclaiming.segment).live;
-        for descriptor in &reclaiming.descriptors {
-            let slot = self.geometry.slot(reclaiming.segment, descriptor.page);
-            self.forget_if(reclaiming.disk, descriptor.block, slot);
-        }
-        if self.table.get(reclaiming.segment).live > 0 {
-            self.forget_segment(reclaiming.segment);
-        }
-        ports.stats.blocks_evicted += u64::from(before);
+        let left = reclaiming.descriptors.iter().map(|at| (at.block, at.page));
+        let evicted = self.log.evict(&reclaiming.victim, left, |_| {});
+        ports.stats.blocks_evicted += u64::from(evicted);
         ports.stats.segments_reclaimed += 1;
-        self.table.release(reclaiming.segment);
+        self.release(reclaiming.victim.segment());
     }
 
-    fn point_at(&mut self, ports: &mut Ports, disk: DiskSlot, moved: &Move) {
+    fn point_at(&mut self, ports: &mut Ports, victim: &Victim, moved: &Move) {
         // A guest that wrote the block meanwhile has taken it out of the index, or has put a
         // newer copy there: then the survivor is dead and was never trusted.
-        if !self.index.relocate(disk, moved.block, moved.from, moved.to) {
+        if !self.log.point_at(victim, moved) {
             return;
         }
-        self.table.of_slot(moved.from).live -= 1;
-        self.table.of_slot(moved.to).live += 1;
         ports.stats.blocks_kept += 1;
-        if self.table.is_trusted(moved.from) {
+        if self.trusted.contains(moved.from) {
             self.trust(ports, moved.to, 1);
         } else {
             // What kept the old copy from being trusted holds for the new one.
+            let disk = victim.disk();
             let count = self.write_count(disk);
             self.rest(ports, disk, moved.block, moved.to, count);
         }
-    }
-
-    /// Forgets whatever the index has in a segment, by walking all of it: for segments whose
-    /// descriptors are lost.
-    fn forget_segment(&mut self, segment: SegmentIndex) {
-        let geometry = self.geometry;
-        self.forget_where(|_, slot| geometry.segment_of(slot) == segment);
-    }
-
-    /// Forgets whatever the index has of a disk.
-    pub(crate) fn forget_disk(&mut self, disk: DiskSlot) {
-        self.forget_where(|of, _| of == disk);
-    }
-
-    fn forget_where(&mut self, wanted: impl Fn(DiskSlot, FlashSlot) -> bool) {
-        let (table, cached) = (&mut self.table, &mut self.cached_blocks);
-        self.index.restart_sweep();
-        let done = self.index.sweep(usize::MAX, |entry| {
-            if !wanted(entry.disk, entry.slot) {
-                return Sweep::Keep;
-            }
-            table.of_slot(entry.slot).live -= 1;
-            cached[entry.disk.index()] -= 1;
-            Sweep::Remove
-        });
-        assert!(done, "a sweep of all buckets ends");
     }
 }
 
@@ -402,6 +290,7 @@ fn runs_of(kept: &[Descriptor]) -> Vec<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::BlockIndex;
 
     #[test]
     fn neighbouring_pages_are_read_together() {

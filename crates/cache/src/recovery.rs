@@ -304,7 +304,7 @@ impl Recovery {
 
     fn read_segments(&mut self, tables: Tables) {
         let replayed = tables.replay(self.required);
-        let segments = Segments::new(replayed);
+        let segments = Segments::new(replayed, &self.config);
         for (segment, offset, pages) in segments.footers() {
             self.plan(What::Footer { segment }, offset, pages);
         }

@@ -86,8 +86,8 @@ impl Flash {
 
     /// Trusts a block at rest if it still counts. False if it cannot be trusted yet.
     fn end_rest(&mut self, ports: &mut Ports, rest: Rest) -> bool {
-        if self.index.get(rest.disk, rest.block) != Some(rest.slot)
-            || self.table.is_trusted(rest.slot)
+        if self.log.index().get(rest.disk, rest.block) != Some(rest.slot)
+            || self.trusted.contains(rest.slot)
         {
             return true;
         }
@@ -96,7 +96,7 @@ impl Flash {
             return false;
         }
         // In memory only: it must be on flash before it may be trusted there.
-        if !self.is_written(rest.slot) {
+        if !self.log.is_written(rest.slot) {
             return false;
         }
         ports.stats.retrusted_blocks += 1;
@@ -114,12 +114,6 @@ impl Flash {
             ports.wake_at(due);
             self.resting.queue.push_back(Rest { due, ..rest });
         }
-    }
-
-    /// Whether a slot's bytes are on flash and not only in memory.
-    pub(crate) fn is_written(&self, slot: FlashSlot) -> bool {
-        let segment = self.geometry.segment_of(slot);
-        self.table.get(segment).writes == 0 && !self.streams.holds(segment)
     }
 
     /// Trusts the blocks that have rested long enough.

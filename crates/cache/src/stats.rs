@@ -1,5 +1,7 @@
 //! What the cache counts. Plain numbers; the program turns them into metrics.
 
+pub use segment_log::FlashWritten;
+
 /// Counters of a cache since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -40,30 +42,6 @@ pub struct Stats {
     pub never_trusted: u64,
     /// Rewritten blocks that came to rest and are trusted again.
     pub retrusted_blocks: u64,
-}
-
-/// Bytes written to flash, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlashWritten {
-    /// Blocks that were read from the origin.
-    pub fill: u64,
-    /// Blocks that a guest rewrote.
-    pub update: u64,
-    /// Blocks that reclaim kept.
-    pub reclaim: u64,
-    /// Descriptors: chunk headers and footers.
-    pub descriptors: u64,
-    /// Journal pages.
-    pub journal: u64,
-    /// Checkpoints and superblocks.
-    pub checkpoint: u64,
-}
-
-impl FlashWritten {
-    /// All of it.
-    pub fn total(&self) -> u64 {
-        self.fill + self.update + self.reclaim + self.descriptors + self.journal + self.checkpoint
-    }
 }
 
 /// Blocks that were not admitted, by reason.

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::retirement::Retirement;
-use crate::table::Phase;
+use segment_log::Phase;
 use units::Bytes;
 
 /// Whether the flash is in use.
@@ -85,7 +85,7 @@ impl Status {
             };
         };
         let mut segments = SegmentCounts::default();
-        for (_, segment) in flash.table.iter() {
+        for (_, segment) in flash.log.segments() {
             *match segment.phase {
                 Phase::Free => &mut segments.free,
                 Phase::Open | Phase::Closing => &mut segments.open,
@@ -102,7 +102,7 @@ impl Status {
             segment_bytes: geometry.segment_bytes(),
             blocks_max: u64::from(geometry.segment_count())
                 * u64::from(geometry.segment_blocks_max()),
-            cached_blocks: flash.index.len() as u64,
+            cached_blocks: flash.log.index().len() as u64,
             segments,
             memory: flash.memory_bytes(),
             buffered: Bytes::new(flash.buffered_bytes as u64),

@@ -22,8 +22,8 @@ use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
 use crate::limits::ERASE_BLOCKS_MAX;
 use crate::ports::{Ports, Purpose};
-use crate::streams::Source;
 use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
+use segment_log::Source;
 use slab::Slab;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
 
@@ -310,10 +310,10 @@ enum Taken {
 impl Flash {
     /// Takes a block that is about to be written out of the index.
     fn take_for_write(&mut self, ports: &mut Ports, disk: DiskSlot, block: BlockIndex) -> Taken {
-        let Some(slot) = self.forget(disk, block) else {
+        let Some(slot) = self.log.forget(disk, block) else {
             return Taken::NotCached;
         };
-        if self.table.is_trusted(slot) {
+        if self.trusted.contains(slot) {
             Taken::Trusted(self.distrust(ports, slot, 1))
         } else {
             Taken::Untrusted
@@ -332,20 +332,11 @@ impl Flash {
         let Some(slot) = self.append(ports, disk, block, source, bytes) else {
             return;
         };
-        match self.index.insert(disk, block, slot) {
-            Ok(previous) => {
-                assert!(
-                    previous.is_none(),
-                    "a block that is admitted was not in the cache"
-                );
-                self.table.of_slot(slot).live += 1;
-                self.cached_blocks[disk.index()] += 1;
-                if source == Source::Update {
-                    let count = self.write_count(disk);
-                    self.rest(ports, disk, block, slot, count);
-                }
-            }
-            Err(_) => ports.stats.not_admitted.index_full += 1,
+        if self.log.enter(disk, block, slot).is_err() {
+            ports.stats.not_admitted.index_full += 1;
+        } else if source == Source::Update {
+            let count = self.write_count(disk);
+            self.rest(ports, disk, block, slot, count);
         }
     }
 }

@@ -5,19 +5,21 @@ use super::{ColdReason, Recovered};
 use crate::api::Config;
 use crate::cache::Cache;
 use crate::checkpoint::Checkpoint;
+use crate::chunks::Content;
 use crate::durability::Durability;
 use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
 use crate::index::{Index, Located};
 use crate::journal::Journal;
 use crate::ports::Ports;
 use crate::rest::Resting;
-use crate::streams::Streams;
-use crate::table::Table;
+use crate::trusted::Trusted;
 use block_io::BufPool;
 use flash_format::{
     ChunkHeader, Descriptor, FooterPage, Geometry, PAGE_BYTES, SegmentEntry, SegmentIndex,
     SegmentState, Superblock,
 };
+use segment_log::{Entered, SegmentLog};
 use slab::Slab;
 use std::collections::VecDeque;
 use units::{Bytes, DiskSlot, Instant, Set};
@@ -27,10 +29,9 @@ pub(super) struct Segments {
     superblock: Superblock,
     geometry: Geometry,
     disks: Vec<Option<flash_format::DiskEntry>>,
-    table: Table,
-    index: Index,
+    log: SegmentLog<Index, Content>,
+    trusted: Trusted,
     checksums: Vec<u32>,
-    cached_blocks: Vec<u64>,
     journal_next: u64,
     cold: Option<ColdReason>,
     lost: u64,
@@ -59,26 +60,30 @@ fn free_doubles(segments: &mut [SegmentEntry]) {
 }
 
 impl Segments {
-    pub(super) fn new(mut replayed: Replayed) -> Self {
+    pub(super) fn new(mut replayed: Replayed, config: &Config) -> Self {
         let geometry = replayed.superblock.geometry;
         free_doubles(&mut replayed.segments);
         let slots = u32::try_from(geometry.slots() - 1).unwrap_or(u32::MAX);
-        let table = Table::recovered(geometry, &replayed.segments);
-        let total = table.closed_count() as u64;
         let uuid = replayed.superblock.uuid;
         // The uuid is random: nobody outside can choose blocks that collide.
         let seed = u64::try_from(uuid & u128::from(u64::MAX)).expect("the low half fits");
+        let index = Index::new(slots, seed);
+        let found = replayed.segments.iter().map(|entry| {
+            let used = entry.state == SegmentState::Used;
+            (used.then_some(entry.disk), entry.generation)
+        });
+        let log = SegmentLog::recovered(geometry, index, config.reclaim.build(), found);
+        let total = log.closed_count() as u64;
         Self {
             superblock: replayed.superblock,
             geometry,
             disks: replayed.disks,
-            table,
-            index: Index::new(slots, seed),
+            log,
+            trusted: Trusted::recovered(geometry, &replayed.segments),
             checksums: vec![
                 0;
                 usize::try_from(geometry.slots()).expect("slots are 32-bit numbers")
             ],
-            cached_blocks: vec![0; DiskSlot::COUNT],
             journal_next: replayed.journal_next,
             cold: replayed.cold,
             lost: 0,
@@ -103,7 +108,7 @@ impl Segments {
                 pages as usize,
             )
         };
-        self.table.closed().map(footer).collect()
+        self.log.closed().map(footer).collect()
     }
 
     fn page_offset(&self, segment: SegmentIndex, page: u32) -> Bytes {
@@ -129,7 +134,7 @@ impl Segments {
     }
 
     fn decode_footer(&self, segment: SegmentIndex, bytes: &[u8]) -> Option<Vec<Descriptor>> {
-        let expected = self.table.get(segment);
+        let expected = self.log.segment(segment);
         let mut descriptors = Vec::new();
         let mut total = 0;
         for (part, page) in (0..self.geometry.footer_pages()).zip(bytes.as_chunks::<PAGE_BYTES>().0)
@@ -161,7 +166,7 @@ impl Segments {
         bytes: Option<&[u8]>,
     ) -> Option<(u32, Bytes)> {
         let segment = SegmentIndex::new(segment);
-        let expected = *self.table.get(segment);
+        let expected = *self.log.segment(segment);
         let header = bytes
             .and_then(|bytes| bytes.first_chunk::<PAGE_BYTES>())
             .and_then(|bytes| {
@@ -194,11 +199,11 @@ impl Segments {
 
     /// Enters the trusted ones of a segment's blocks into the index.
     fn enter(&mut self, segment: SegmentIndex, descriptors: &[Descriptor]) {
-        let disk = self.table.get(segment).disk;
+        let disk = self.log.segment(segment).disk;
         let mut found = Vec::with_capacity(descriptors.len());
         for descriptor in descriptors {
             let slot = self.geometry.slot(segment, descriptor.page);
-            if self.table.is_trusted(slot) {
+            if self.trusted.contains(slot) {
                 self.checksums[slot.index()] = descriptor.checksum;
                 found.push(Located {
                     disk,
@@ -207,28 +212,15 @@ impl Segments {
                 });
             }
         }
-        let (table, cached, contradicted) = (
-            &mut self.table,
-            &mut self.cached_blocks,
-            &mut self.contradicted,
-        );
-        let geometry = self.geometry;
-        self.index.insert_batch(&found, |i, result| {
-            let new = found[i];
-            match result {
-                Ok(None) => {
-                    table.get_mut(segment).live += 1;
-                    cached[disk.index()] += 1;
-                }
-                Ok(Some(old)) => {
-                    // The index now has the new one in the old one's stead.
-                    table.get_mut(geometry.segment_of(old)).live -= 1;
-                    table.get_mut(segment).live += 1;
-                    table.clear_trusted(old, 1);
-                    contradicted.push(new);
-                }
-                Err(_) => table.clear_trusted(new.slot, 1),
+        let (trusted, contradicted) = (&mut self.trusted, &mut self.contradicted);
+        self.log.enter_batch(&found, |i, entered| match entered {
+            Entered::New => {}
+            // The index now has the new one in the old one's stead.
+            Entered::Instead(old) => {
+                trusted.clear(old, 1);
+                contradicted.push(found[i]);
             }
+            Entered::Full => trusted.clear(found[i].slot, 1),
         });
     }
 
@@ -242,10 +234,14 @@ impl Segments {
         self.drop_contradicted();
         self.drop_undescribed();
         self.free_empty();
-        let blocks = self.index.len() as u64;
+        let blocks = self.log.index().len() as u64;
         let checkpoint_number = self.superblock.checkpoint + 1;
         // Generations of a life that left no trace in the journal are never used again.
-        self.table.start_generations(checkpoint_number);
+        // An earlier life had opened the cache with an earlier checkpoint, and opened less than
+        // 2^32 segments.
+        if !lacks(Guard::Generation) {
+            self.log.start_generations(checkpoint_number << 32);
+        }
         let mut checkpoint = Checkpoint::new(
             self.superblock.checkpoint,
             self.superblock.checkpoint_area,
@@ -259,16 +255,13 @@ impl Segments {
             geometry: self.geometry,
             uuid: self.superblock.uuid,
             incarnation: self.superblock.incarnation,
-            index: self.index,
+            log: self.log,
             checksums: self.checksums,
-            table: self.table,
+            trusted: self.trusted,
             disks: self.disks,
-            cached_blocks: self.cached_blocks,
             durability: vec![Durability::default(); DiskSlot::COUNT],
-            streams: Streams::default(),
             chunks: Slab::new(),
             buffered_bytes: 0,
-            reclaim: config.reclaim.build(),
             reclaiming: None,
             closed_to: Set::default(),
             stopping: false,
@@ -294,10 +287,8 @@ impl Segments {
 
     fn drop_contradicted(&mut self) {
         for located in std::mem::take(&mut self.contradicted) {
-            if let Some(slot) = self.index.remove(located.disk, located.block) {
-                self.table.of_slot(slot).live -= 1;
-                self.cached_blocks[located.disk.index()] -= 1;
-                self.table.clear_trusted(slot, 1);
+            if let Some(slot) = self.log.forget(located.disk, located.block) {
+                self.trusted.clear(slot, 1);
                 self.lost += 2;
             }
         }
@@ -306,32 +297,33 @@ impl Segments {
     /// Slots that are trusted but of which no descriptor was found hold nothing that counts.
     fn drop_undescribed(&mut self) {
         let mut undescribed = Set::default();
-        let segments: Vec<SegmentIndex> = self.table.closed().collect();
+        let segments: Vec<SegmentIndex> = self.log.closed().collect();
         for segment in segments {
-            let trusted = self.table.trusted_count(segment);
-            let described = self.table.get(segment).live;
+            let trusted = self.trusted.count(segment);
+            let described = self.log.segment(segment).live;
             if trusted != described {
                 self.lost += u64::from(trusted - described);
-                self.table.clear_segment(segment);
+                self.trusted.clear_segment(segment);
                 undescribed.insert(segment);
             }
         }
         if undescribed.is_empty() {
             return;
         }
-        for entry in self.index.iter() {
+        for entry in self.log.index().iter() {
             if undescribed.contains(&self.geometry.segment_of(entry.slot)) {
-                self.table.set_trusted(entry.slot, 1);
+                self.trusted.set(entry.slot, 1);
             }
         }
     }
 
     /// Segments in which nothing counts are free.
     fn free_empty(&mut self) {
-        let empty = |segment: &SegmentIndex| self.table.get(*segment).live == 0;
-        let segments: Vec<SegmentIndex> = self.table.closed().filter(empty).collect();
+        let empty = |segment: &SegmentIndex| self.log.segment(*segment).live == 0;
+        let segments: Vec<SegmentIndex> = self.log.closed().filter(empty).collect();
         for segment in segments {
-            self.table.release(segment);
+            self.trusted.clear_segment(segment);
+            self.log.release(segment);
         }
     }
 }

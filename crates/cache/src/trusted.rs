@@ -1,0 +1,116 @@
+//! Which slots are trusted.
+//!
+//! **A trusted bit means: this slot may be trusted on flash after a crash.** It is set when the
+//! journal entry that trusts the slot is queued, and cleared only when the entry that distrusts
+//! it is durable, so in between it errs towards "trusted", and whoever is about to change the
+//! origin knows that it has to wait.
+
+use flash_format::{Geometry, SegmentEntry, SegmentIndex, SegmentState};
+use segment_log::{Phase, Segment};
+use units::FlashSlot;
+
+/// A bit for each slot.
+pub(crate) struct Trusted {
+    geometry: Geometry,
+    words: Vec<u64>,
+}
+
+impl Trusted {
+    /// Nothing is trusted.
+    pub(crate) fn new(geometry: Geometry) -> Self {
+        let slots = usize::try_from(geometry.slots()).expect("slots are 32-bit numbers");
+        Self {
+            geometry,
+            words: vec![0; slots.div_ceil(64)],
+        }
+    }
+
+    /// What recovery found, by segment; a free segment's bits do not count.
+    pub(crate) fn recovered(geometry: Geometry, entries: &[SegmentEntry]) -> Self {
+        let mut trusted = Self::new(geometry);
+        for (number, entry) in (0..).zip(entries) {
+            if entry.state == SegmentState::Used {
+                trusted.load(SegmentIndex::new(number), &entry.trusted);
+            }
+        }
+        trusted
+    }
+
+    fn load(&mut self, segment: SegmentIndex, bits: &[u8]) {
+        for page in 1..self.geometry.segment_pages() {
+            if bits[page as usize / 8] >> (page % 8) & 1 == 1 {
+                self.set(self.geometry.slot(segment, page), 1);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, slot: FlashSlot) -> bool {
+        self.words[slot.index() / 64] >> (slot.index() % 64) & 1 == 1
+    }
+
+    pub(crate) fn set(&mut self, first: FlashSlot, count: u32) {
+        for slot in first.index()..first.index() + count as usize {
+            self.words[slot / 64] |= 1 << (slot % 64);
+        }
+    }
+
+    pub(crate) fn clear(&mut self, first: FlashSlot, count: u32) {
+        for slot in first.index()..first.index() + count as usize {
+            self.words[slot / 64] &= !(1 << (slot % 64));
+        }
+    }
+
+    /// Trusted slots of a segment.
+    pub(crate) fn count(&self, segment: SegmentIndex) -> u32 {
+        let pages = self.geometry.segment_pages() as usize;
+        let start = segment.index() * pages;
+        let words = self.words[start / 64..(start + pages).div_ceil(64)]
+            .iter()
+            .copied();
+        if pages >= 64 {
+            return words.map(u64::count_ones).sum();
+        }
+        // Small segments share a word with their neighbours.
+        let word = self.words[start / 64] >> (start % 64);
+        (word & ((1 << pages) - 1)).count_ones()
+    }
+
+    /// Makes every slot of a segment untrusted.
+    pub(crate) fn clear_segment(&mut self, segment: SegmentIndex) {
+        let pages = self.geometry.segment_pages() as usize;
+        let start = segment.index() * pages;
+        for slot in start..start + pages {
+            self.words[slot / 64] &= !(1 << (slot % 64));
+        }
+    }
+
+    /// A segment's entry in a checkpoint.
+    pub(crate) fn entry(&self, index: SegmentIndex, segment: &Segment) -> SegmentEntry {
+        let pages = self.geometry.segment_pages() as usize;
+        let start = index.index() * pages;
+        let mut trusted = vec![0_u8; pages.div_ceil(8)];
+        for page in 0..pages {
+            let slot = start + page;
+            if self.words[slot / 64] >> (slot % 64) & 1 == 1 {
+                trusted[page / 8] |= 1 << (page % 8);
+            }
+        }
+        let used = !matches!(segment.phase, Phase::Free | Phase::Draining);
+        SegmentEntry {
+            state: if used {
+                SegmentState::Used
+            } else {
+                SegmentState::Free
+            },
+            disk: segment.disk,
+            generation: segment.generation,
+            trusted,
+        }
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>()
+    }
+}

@@ -1,0 +1,225 @@
+//! Appending blocks: to the open chunk of a stream, chunks to their segment, full segments to
+//! their footer.
+//!
+//! The driver asks [`SegmentLog::prepare`] until it says [`Step::Ready`], doing what each step
+//! says, then [`SegmentLog::place`] for the slot, then does what [`After`] says.
+
+use crate::index::Index;
+use crate::limits::SEGMENTS_RESERVED;
+use crate::log::SegmentLog;
+use crate::streams::{OpenChunk, OpenSegment, Source, StreamKey};
+use crate::table::Phase;
+use flash_format::{CHUNK_BLOCKS_MAX, Geometry, SegmentIndex};
+use units::{FlashSlot, Instant};
+
+/// What has to be done before a block can be placed in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: there is an open chunk with room.
+    Ready,
+    /// Nothing can be done: no segment is free for this stream.
+    NoSegment,
+    /// Close the stream ([`SegmentLog::close`]) and ask again: its segment has no room for
+    /// another chunk.
+    Close,
+    /// A segment was opened: record it, and ask again.
+    Opened {
+        /// Which segment.
+        segment: SegmentIndex,
+        /// Under which generation.
+        generation: u64,
+    },
+    /// A chunk was opened: make room for so many pages, its header's included, and ask again.
+    ChunkOpened {
+        /// Pages that it can have.
+        pages: u32,
+    },
+}
+
+/// Where a block was placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its slot.
+    pub slot: FlashSlot,
+    /// Its page in the segment.
+    pub page: u32,
+    /// Its page in the chunk: 1 for the first, since a header lies before it.
+    pub page_in_chunk: u32,
+    /// What has to be done now.
+    pub after: After,
+}
+
+/// What has to be done after a block was placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Nothing: the chunk has room.
+    Nothing,
+    /// Seal the chunk ([`SegmentLog::seal`]): it is full.
+    Seal,
+    /// Seal the chunk and close the segment ([`SegmentLog::close`]): both are full.
+    Close,
+}
+
+/// A chunk that is to be written; [`SegmentLog::write_ended`] when it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// In which segment.
+    pub segment: SegmentIndex,
+    /// Of which generation.
+    pub generation: u64,
+    /// Its header's page in the segment.
+    pub page: u32,
+    blocks: [u32; Source::COUNT],
+}
+
+impl Sealed {
+    /// How many blocks of a source it has.
+    pub const fn blocks_of(&self, source: Source) -> u32 {
+        self.blocks[source.index()]
+    }
+
+    /// How many blocks it has.
+    pub fn len(&self) -> u32 {
+        self.blocks.iter().sum()
+    }
+
+    /// Never: a chunk is opened for a block.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A segment whose footer is to be written; [`SegmentLog::write_ended`] when it is.
+#[derive(Debug)]
+pub struct Closed<C> {
+    /// Which segment.
+    pub segment: SegmentIndex,
+    /// Of which generation.
+    pub generation: u64,
+    /// Blocks in it.
+    pub blocks: u32,
+    /// What the driver kept of it.
+    pub content: C,
+}
+
+/// Pages of a segment before its footer.
+const fn room(geometry: &Geometry) -> u32 {
+    geometry.segment_pages() - geometry.footer_pages()
+}
+
+impl<I: Index, C: Default> SegmentLog<I, C> {
+    /// The next thing to do before a block can be placed in a stream.
+    #[inline]
+    pub fn prepare(&mut self, key: StreamKey, now: Instant) -> Step {
+        let room = room(&self.table.geometry);
+        let Some(open) = self.streams.get_mut(key) else {
+            return self.open(key, now);
+        };
+        if open.chunk.is_some() {
+            return Step::Ready;
+        }
+        // A header at the very end of the room would have no block behind it.
+        if open.next_page + 2 > room {
+            return Step::Close;
+        }
+        let pages = (room - open.next_page).min(1 + CHUNK_BLOCKS_MAX);
+        open.chunk = Some(OpenChunk {
+            page: open.next_page,
+            since: now,
+            blocks: [0; Source::COUNT],
+        });
+        open.next_page += 1;
+        self.table.get_mut(open.segment).has_open_chunk = true;
+        Step::ChunkOpened { pages }
+    }
+
+    fn open(&mut self, key: StreamKey, now: Instant) -> Step {
+        if !key.survivors && self.table.free_count() <= SEGMENTS_RESERVED {
+            return Step::NoSegment;
+        }
+        let Some((segment, generation)) = self.table.open(key.disk) else {
+            return Step::NoSegment;
+        };
+        let open = OpenSegment {
+            segment,
+            chunk: None,
+            content: C::default(),
+            next_page: 0,
+            blocks: 0,
+            appended: now,
+        };
+        self.streams.insert(key, open);
+        Step::Opened {
+            segment,
+            generation,
+        }
+    }
+
+    /// Places a block in a stream's open chunk. The caller enters it into the index.
+    ///
+    /// # Panics
+    /// If [`SegmentLog::prepare`] has not said [`Step::Ready`].
+    #[inline]
+    pub fn place(&mut self, key: StreamKey, source: Source, now: Instant) -> Placed {
+        let geometry = &self.table.geometry;
+        let open = self.streams.get_mut(key).expect("the stream is open");
+        let chunk = open.chunk.as_mut().expect("the chunk is open");
+        chunk.blocks[source.index()] += 1;
+        let (page, page_in_chunk) = (open.next_page, chunk.len());
+        open.next_page += 1;
+        open.blocks += 1;
+        open.appended = now;
+        let full = open.next_page == room(geometry) || open.blocks == geometry.segment_blocks_max();
+        Placed {
+            slot: geometry.slot(open.segment, page),
+            page,
+            page_in_chunk,
+            after: if full {
+                After::Close
+            } else if page_in_chunk == CHUNK_BLOCKS_MAX {
+                After::Seal
+            } else {
+                After::Nothing
+            },
+        }
+    }
+
+    /// Ends a stream's open chunk, if there is one. It is to be written.
+    ///
+    /// # Panics
+    /// If it is empty.
+    pub fn seal(&mut self, key: StreamKey) -> Option<Sealed> {
+        let open = self.streams.get_mut(key)?;
+        let chunk = open.chunk.take()?;
+        assert!(chunk.len() > 0, "a chunk is opened for a block");
+        let segment = open.segment;
+        let entry = self.table.get_mut(segment);
+        entry.has_open_chunk = false;
+        entry.writes += 1;
+        Some(Sealed {
+            segment,
+            generation: entry.generation,
+            page: chunk.page,
+            blocks: chunk.blocks,
+        })
+    }
+
+    /// Ends a stream's open segment, if there is one. Its footer is to be written.
+    ///
+    /// # Panics
+    /// If a chunk of it is open: that is sealed first.
+    pub fn close(&mut self, key: StreamKey) -> Option<Closed<C>> {
+        let open = self.streams.remove(key)?;
+        assert!(open.chunk.is_none(), "the last chunk was sealed");
+        let segment = open.segment;
+        self.table.set_phase(segment, Phase::Closing);
+        let entry = self.table.get_mut(segment);
+        entry.writes += 1;
+        Some(Closed {
+            segment,
+            generation: entry.generation,
+            blocks: open.blocks,
+            content: open.content,
+        })
+    }
+}

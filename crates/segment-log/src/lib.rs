@@ -1,0 +1,52 @@
+//! The bookkeeping of a cache that is a log of segments: which segment is whose, where the next
+//! block goes, which segment is reclaimed, and what of it is kept. No bytes, no I/O, no clock.
+//!
+//! ```text
+//!             prepare, place                 seal, close             write_ended
+//!  new block ───────────────► open segment ──────────────► closing ─────────────► closed
+//!                              of a stream                                          │
+//!  survivor ◄──────────────────────────────── begin_reclaim, keeps, evict, release ─┘
+//! ```
+//!
+//! The daemon's cache and the simulator's `segment` policies run the same [`SegmentLog`]. Whoever
+//! drives it does what has to be done outside: the daemon writes chunks and footers, keeps
+//! checksums and trusted bits, and commits what changes to a journal; the simulator counts. A
+//! method that asks for something to be done returns it, and the log never waits: between
+//! [`SegmentLog::begin_reclaim`] and [`SegmentLog::release`] anything may happen to the blocks.
+//!
+//! Each disk has two streams, one of new blocks and one of what reclaim kept, so that blocks
+//! which have proved themselves do not share segments with blocks that have not.
+//!
+//! The index is a type parameter: the daemon's is exact in 7.6 bytes a block, the simulator's
+//! ([`Dense`]) a plain array, since its keys are numbered from zero.
+//!
+//! Invariants, checked by [`SegmentLog::self_check`]:
+//!
+//! - A block has one place, in a segment of its disk.
+//! - A segment's `live` is the number of index entries that point into it; a disk's cached
+//!   blocks are the sum over its segments.
+//! - A segment is free only if nothing points into it and nobody reads or writes it.
+//! - No more than half of a victim is kept, and new blocks leave [`SEGMENTS_RESERVED`] segments
+//!   to survivors, so that a reclaim that has begun can always end.
+
+#![forbid(unsafe_code)]
+
+mod append;
+mod dense;
+mod index;
+mod limits;
+mod log;
+mod reclaim;
+mod streams;
+mod table;
+mod written;
+
+pub use append::{After, Closed, Placed, Sealed, Step};
+pub use dense::Dense;
+pub use index::{Entered, Full, Index, Located};
+pub use limits::SEGMENTS_RESERVED;
+pub use log::{SegmentLog, Whereabouts};
+pub use reclaim::{Begin, Move, Victim};
+pub use streams::{OpenChunk, OpenSegment, Source, StreamKey};
+pub use table::{Phase, Segment};
+pub use written::FlashWritten;

@@ -1,0 +1,336 @@
+//! The log: index, table and streams, and the counts that tie them together.
+
+use crate::index::{Entered, Full, Index, Located};
+use crate::streams::{OpenSegment, StreamKey, Streams};
+use crate::table::{Phase, Segment, Table};
+use flash_format::{Geometry, SegmentIndex};
+use policy::reclaim::Reclaim;
+use units::{BlockIndex, DiskSlot, FlashSlot};
+
+/// Where a slot's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// On flash.
+    Written,
+    /// On flash, or in a chunk that is on its way there or open.
+    PerhapsWritten,
+    /// On flash, or in an open chunk.
+    PerhapsInOpenChunk,
+}
+
+/// The bookkeeping of a cache that is a log of segments. `I` says where blocks are, `C` is what
+/// the driver keeps of each open segment. See the crate's header.
+pub struct SegmentLog<I, C> {
+    pub(crate) index: I,
+    pub(crate) table: Table,
+    pub(crate) streams: Streams<C>,
+    /// Cached blocks by disk.
+    pub(crate) cached: Vec<u64>,
+    pub(crate) policy: Box<dyn Reclaim<SegmentIndex>>,
+}
+
+impl<I: Index, C> SegmentLog<I, C> {
+    /// An empty log with an empty index.
+    pub fn new(geometry: Geometry, index: I, policy: Box<dyn Reclaim<SegmentIndex>>) -> Self {
+        Self::over(Table::new(geometry), index, policy)
+    }
+
+    /// A log of segments of which some are in use: `found` has for each its disk, or none if it
+    /// is free, and the generation of its last use. Their blocks are entered afterwards
+    /// ([`SegmentLog::enter_batch`]).
+    ///
+    /// # Panics
+    /// If two used segments have one generation.
+    pub fn recovered(
+        geometry: Geometry,
+        index: I,
+        policy: Box<dyn Reclaim<SegmentIndex>>,
+        found: impl Iterator<Item = (Option<DiskSlot>, u64)>,
+    ) -> Self {
+        Self::over(Table::recovered(geometry, found), index, policy)
+    }
+
+    fn over(table: Table, index: I, policy: Box<dyn Reclaim<SegmentIndex>>) -> Self {
+        Self {
+            index,
+            table,
+            streams: Streams::new(),
+            cached: vec![0; DiskSlot::COUNT],
+            policy,
+        }
+    }
+
+    /// Generations from now on are `least` or above.
+    pub fn start_generations(&mut self, least: u64) {
+        self.table.start_generations(least);
+    }
+
+    /// Where everything is on flash.
+    pub fn geometry(&self) -> &Geometry {
+        &self.table.geometry
+    }
+
+    /// Where blocks are.
+    pub fn index(&self) -> &I {
+        &self.index
+    }
+
+    /// What a segment is.
+    ///
+    /// # Panics
+    /// If there is none with this number.
+    #[inline]
+    pub fn segment(&self, segment: SegmentIndex) -> &Segment {
+        self.table.get(segment)
+    }
+
+    /// The segment in which a slot lies.
+    #[inline]
+    pub fn segment_of(&self, slot: FlashSlot) -> &Segment {
+        self.table.get(self.table.geometry.segment_of(slot))
+    }
+
+    /// All segments, by number.
+    pub fn segments(&self) -> impl Iterator<Item = (SegmentIndex, &Segment)> {
+        self.table.iter()
+    }
+
+    /// Closed segments, oldest first.
+    pub fn closed(&self) -> impl DoubleEndedIterator<Item = SegmentIndex> {
+        self.table.closed()
+    }
+
+    /// How many segments are closed.
+    pub fn closed_count(&self) -> usize {
+        self.table.closed_count()
+    }
+
+    /// How many segments are free.
+    pub fn free_count(&self) -> usize {
+        self.table.free_count()
+    }
+
+    /// Blocks of a disk that are cached.
+    #[inline]
+    pub fn cached_blocks(&self, disk: DiskSlot) -> u64 {
+        self.cached[disk.index()]
+    }
+
+    /// A stream's open segment.
+    #[inline]
+    pub fn stream(&self, key: StreamKey) -> Option<&OpenSegment<C>> {
+        self.streams.get(key)
+    }
+
+    /// What the driver keeps of a stream's open segment.
+    #[inline]
+    pub fn content_mut(&mut self, key: StreamKey) -> Option<&mut C> {
+        Some(&mut self.streams.get_mut(key)?.content)
+    }
+
+    /// Every stream that has an open segment, in a fixed order.
+    pub fn stream_keys(&self) -> Vec<StreamKey> {
+        self.streams.iter().map(|(key, _)| key).collect()
+    }
+
+    /// Where a block lies, if it is cached; marks it as referenced.
+    #[inline]
+    pub fn touch(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+        self.index.get_and_touch(disk, block)
+    }
+
+    /// Enters a block that was not cached under the slot where it was placed.
+    ///
+    /// # Errors
+    /// [`Full`] if the index has no place for it.
+    ///
+    /// # Panics
+    /// If it is cached.
+    pub fn enter(
+        &mut self,
+        disk: DiskSlot,
+        block: BlockIndex,
+        slot: FlashSlot,
+    ) -> Result<(), Full> {
+        let previous = self.index.insert(disk, block, slot)?;
+        assert!(
+            previous.is_none(),
+            "a block that is entered was not in the cache"
+        );
+        self.table.of_slot(slot).live += 1;
+        self.cached[disk.index()] += 1;
+        Ok(())
+    }
+
+    /// Enters the blocks that were found in a segment, in their order. `each` gets each one's
+    /// position in `blocks` and what became of it.
+    pub fn enter_batch(&mut self, blocks: &[Located], mut each: impl FnMut(usize, Entered)) {
+        let (table, cached) = (&mut self.table, &mut self.cached);
+        self.index.insert_batch(blocks, |i, result| {
+            let new = blocks[i];
+            each(
+                i,
+                match result {
+                    Ok(None) => {
+                        table.of_slot(new.slot).live += 1;
+                        cached[new.disk.index()] += 1;
+                        Entered::New
+                    }
+                    Ok(Some(old)) => {
+                        table.of_slot(old).live -= 1;
+                        table.of_slot(new.slot).live += 1;
+                        Entered::Instead(old)
+                    }
+                    Err(Full) => Entered::Full,
+                },
+            );
+        });
+    }
+
+    /// Forgets a block. Returns where it lay, if it was cached.
+    pub fn forget(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+        let slot = self.index.remove(disk, block)?;
+        self.uncount(disk, slot);
+        Some(slot)
+    }
+
+    /// Forgets a block if it lies in this slot. True if it did.
+    pub fn forget_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> bool {
+        let removed = self.index.remove_if(disk, block, slot);
+        if removed {
+            self.uncount(disk, slot);
+        }
+        removed
+    }
+
+    fn uncount(&mut self, disk: DiskSlot, slot: FlashSlot) {
+        let live = &mut self.table.of_slot(slot).live;
+        *live = live.checked_sub(1).expect("each entry was counted");
+        self.cached[disk.index()] -= 1;
+    }
+
+    /// Forgets every block of a disk, by walking the whole index.
+    pub fn forget_disk(&mut self, disk: DiskSlot) {
+        self.forget_where(|_, segment| segment.disk == disk);
+    }
+
+    /// Forgets whatever lies in a segment, by walking the whole index: for segments whose
+    /// descriptors are lost.
+    pub(crate) fn forget_segment(&mut self, segment: SegmentIndex) {
+        self.forget_where(|of, _| of == segment);
+    }
+
+    fn forget_where(&mut self, goes: impl Fn(SegmentIndex, &Segment) -> bool) {
+        let (table, cached) = (&mut self.table, &mut self.cached);
+        self.index.retain(|slot| {
+            let number = table.geometry.segment_of(slot);
+            let segment = table.get_mut(number);
+            let goes = goes(number, segment);
+            if goes {
+                segment.live -= 1;
+                cached[segment.disk.index()] -= 1;
+            }
+            !goes
+        });
+    }
+
+    /// Where a slot's bytes are.
+    #[inline]
+    pub fn whereabouts(&self, slot: FlashSlot) -> Whereabouts {
+        let segment = self.segment_of(slot);
+        if segment.writes > 0 {
+            Whereabouts::PerhapsWritten
+        } else if segment.has_open_chunk {
+            Whereabouts::PerhapsInOpenChunk
+        } else {
+            Whereabouts::Written
+        }
+    }
+
+    /// Whether a slot's bytes are surely on flash and not only in memory.
+    #[inline]
+    pub fn is_written(&self, slot: FlashSlot) -> bool {
+        self.whereabouts(slot) == Whereabouts::Written
+    }
+
+    /// A read from this slot begins: until it ends its segment is not used again.
+    #[inline]
+    pub fn pin(&mut self, slot: FlashSlot) {
+        self.table.of_slot(slot).readers += 1;
+    }
+
+    /// A read from this slot has ended.
+    ///
+    /// # Panics
+    /// If none had begun.
+    #[inline]
+    pub fn unpin(&mut self, slot: FlashSlot) {
+        let segment = self.table.geometry.segment_of(slot);
+        let readers = &mut self.table.get_mut(segment).readers;
+        *readers = readers.checked_sub(1).expect("each read was counted");
+        self.table.free_if_drained(segment);
+    }
+
+    /// A write of a segment that [`SegmentLog::seal`] or [`SegmentLog::close`] asked for has
+    /// ended. True if it was the last one, and the segment is closed now.
+    ///
+    /// # Panics
+    /// If none was asked for.
+    pub fn write_ended(&mut self, segment: SegmentIndex) -> bool {
+        let entry = self.table.get_mut(segment);
+        entry.writes = entry.writes.checked_sub(1).expect("each write was counted");
+        let closed = entry.writes == 0 && entry.phase == Phase::Closing;
+        if closed {
+            self.table.set_phase(segment, Phase::Closed);
+        }
+        self.table.free_if_drained(segment);
+        closed
+    }
+
+    /// Takes a closed segment out of use, to be released when that is recorded.
+    ///
+    /// # Panics
+    /// If it is not closed.
+    pub fn begin_free(&mut self, segment: SegmentIndex) {
+        let phase = self.table.get(segment).phase;
+        assert!(phase == Phase::Closed, "only closed segments are freed");
+        self.table.set_phase(segment, Phase::Reclaiming);
+    }
+
+    /// The segment's last content is gone for good: it becomes free when nobody uses it.
+    ///
+    /// # Panics
+    /// If a block lies in it.
+    pub fn release(&mut self, segment: SegmentIndex) {
+        self.table.release(segment);
+    }
+
+    /// Bytes of memory, without the index.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes() + self.streams.bytes() + self.cached.capacity() * size_of::<u64>()
+    }
+
+    /// Asserts the invariants of the crate's header; walks the whole index.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn self_check(&self) {
+        let mut live = vec![0_u32; self.table.geometry.segment_count() as usize];
+        let mut cached = vec![0_u64; DiskSlot::COUNT];
+        self.index.for_each(|slot| {
+            let segment = self.table.geometry.segment_of(slot);
+            live[segment.index()] += 1;
+            cached[self.table.get(segment).disk.index()] += 1;
+        });
+        for (index, segment) in self.table.iter() {
+            let counted = live[index.index()];
+            assert_eq!(segment.live, counted, "live entries of {index:?}");
+            let idle = counted == 0 && segment.readers == 0 && segment.writes == 0;
+            assert!(
+                segment.phase != Phase::Free || idle,
+                "{index:?} is free and idle"
+            );
+        }
+        assert_eq!(cached, self.cached, "cached blocks by disk");
+    }
+}

@@ -1,0 +1,203 @@
+//! The segment table: what each segment is, whose, and in which phase.
+//!
+//! ```text
+//!        open()            close()           footer, chunks done
+//!  Free ───────► Open ───────────► Closing ─────────────────────► Closed
+//!   ▲                                                               │ begin_reclaim(),
+//!   │ last reader and writer gone            release()              ▼ begin_free()
+//!   └────────────── Draining ◄────────────────────────────── Reclaiming
+//! ```
+
+use flash_format::{Geometry, SegmentIndex};
+use std::collections::{BTreeMap, VecDeque};
+use units::{DiskSlot, FlashSlot};
+
+/// Where a segment is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing in it counts.
+    Free,
+    /// Blocks are being appended.
+    Open,
+    /// Full; its last writes are on their way.
+    Closing,
+    /// Full, and all of it is written.
+    Closed,
+    /// Being reclaimed, or freed with its disk.
+    Reclaiming,
+    /// Given up; somebody still reads or writes it.
+    Draining,
+}
+
+/// A segment, as the running log knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// Which use of the segment this is: no generation is given out twice.
+    pub generation: u64,
+    /// Whose blocks are in it.
+    pub disk: DiskSlot,
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// Whether its last blocks are in a chunk that is still open.
+    pub has_open_chunk: bool,
+    /// Reads from it in flight: its pages must not be written over.
+    pub readers: u32,
+    /// Index entries that point into it.
+    pub live: u32,
+    /// Chunks of it, and its footer, that are on their way.
+    pub writes: u32,
+}
+
+const UNUSED: Segment = Segment {
+    generation: 0,
+    disk: DiskSlot::new(0),
+    phase: Phase::Free,
+    has_open_chunk: false,
+    readers: 0,
+    live: 0,
+    writes: 0,
+};
+
+/// All segments.
+pub(crate) struct Table {
+    pub(crate) geometry: Geometry,
+    segments: Vec<Segment>,
+    free: VecDeque<SegmentIndex>,
+    /// Closed segments by generation: oldest first.
+    closed: BTreeMap<u64, SegmentIndex>,
+    generation_next: u64,
+}
+
+impl Table {
+    /// A table of free segments.
+    pub(crate) fn new(geometry: Geometry) -> Self {
+        let count = geometry.segment_count();
+        Self {
+            geometry,
+            segments: vec![UNUSED; count as usize],
+            free: (0..count).map(SegmentIndex::new).collect(),
+            closed: BTreeMap::new(),
+            generation_next: 1,
+        }
+    }
+
+    /// A table of segments of which some are closed: for each its disk, or none if it is free,
+    /// and the generation of its last use.
+    pub(crate) fn recovered(
+        geometry: Geometry,
+        found: impl Iterator<Item = (Option<DiskSlot>, u64)>,
+    ) -> Self {
+        let mut table = Self::new(geometry);
+        table.free.clear();
+        for (number, (disk, generation)) in (0..).zip(found) {
+            let index = SegmentIndex::new(number);
+            table.generation_next = table.generation_next.max(generation + 1);
+            let segment = &mut table.segments[index.index()];
+            segment.generation = generation;
+            if let Some(disk) = disk {
+                segment.disk = disk;
+                segment.phase = Phase::Closed;
+                let previous = table.closed.insert(generation, index);
+                assert!(previous.is_none(), "generations are unique");
+            } else {
+                table.free.push_back(index);
+            }
+        }
+        table
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, segment: SegmentIndex) -> &Segment {
+        &self.segments[segment.index()]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, segment: SegmentIndex) -> &mut Segment {
+        &mut self.segments[segment.index()]
+    }
+
+    #[inline]
+    pub(crate) fn of_slot(&mut self, slot: FlashSlot) -> &mut Segment {
+        let segment = self.geometry.segment_of(slot);
+        self.get_mut(segment)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SegmentIndex, &Segment)> {
+        (0..).map(SegmentIndex::new).zip(&self.segments)
+    }
+
+    pub(crate) fn free_count(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Gives a free segment to a disk, under a new generation.
+    pub(crate) fn open(&mut self, disk: DiskSlot) -> Option<(SegmentIndex, u64)> {
+        let index = self.free.pop_front()?;
+        let generation = self.generation_next;
+        self.generation_next += 1;
+        let segment = self.get_mut(index);
+        assert!(
+            segment.phase == Phase::Free && segment.readers == 0,
+            "a free segment is idle"
+        );
+        assert!(
+            segment.live == 0 && segment.writes == 0,
+            "a free segment is empty"
+        );
+        segment.phase = Phase::Open;
+        segment.generation = generation;
+        segment.disk = disk;
+        Some((index, generation))
+    }
+
+    pub(crate) fn set_phase(&mut self, index: SegmentIndex, phase: Phase) {
+        let segment = self.get_mut(index);
+        let from = segment.phase;
+        segment.phase = phase;
+        let generation = segment.generation;
+        if from == Phase::Closed {
+            self.closed.remove(&generation);
+        }
+        if phase == Phase::Closed {
+            self.closed.insert(generation, index);
+        }
+    }
+
+    /// The segment's last content is gone for good: it becomes free when nobody uses it.
+    pub(crate) fn release(&mut self, index: SegmentIndex) {
+        assert!(
+            self.get(index).live == 0,
+            "nothing points into a released segment"
+        );
+        self.set_phase(index, Phase::Draining);
+        self.free_if_drained(index);
+    }
+
+    pub(crate) fn free_if_drained(&mut self, index: SegmentIndex) {
+        let segment = self.get_mut(index);
+        let used = segment.readers > 0 || segment.writes > 0;
+        if segment.phase == Phase::Draining && !used {
+            segment.phase = Phase::Free;
+            self.free.push_back(index);
+        }
+    }
+
+    /// Closed segments, oldest first.
+    pub(crate) fn closed(&self) -> impl DoubleEndedIterator<Item = SegmentIndex> {
+        self.closed.values().copied()
+    }
+
+    pub(crate) fn closed_count(&self) -> usize {
+        self.closed.len()
+    }
+
+    /// Generations from now on are `least` or above.
+    pub(crate) fn start_generations(&mut self, least: u64) {
+        self.generation_next = self.generation_next.max(least);
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.segments.capacity() * size_of::<Segment>() + self.free.capacity() * 4
+    }
+}
