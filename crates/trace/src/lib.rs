@@ -11,12 +11,23 @@
 
 #![forbid(unsafe_code)]
 
+mod decode;
 mod error;
+mod format;
 pub mod generate;
+mod input;
+mod keys;
 pub mod limits;
+mod lines;
+mod names;
+mod open;
+mod recognise;
 mod record;
 mod splitter;
 
 pub use error::{Malformed, Position, ReadError};
+pub use format::{Format, UnknownFormat};
+pub use input::Packing;
+pub use open::{OpenError, Opened, Options, open};
 pub use record::{ContentHash, Op, Reader, Record, UnknownOp, Volume, VolumeIndex, Volumes};
 pub use splitter::{Batch, Request, SplitError, Splitter};

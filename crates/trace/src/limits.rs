@@ -14,3 +14,13 @@ pub const BATCH_RECORDS: usize = 1024;
 /// Distinct blocks that a splitter numbers: a key is 32 bits, and the last one is left to the policies
 /// as 'none'.
 pub const DISTINCT_BLOCKS_MAX: u32 = u32::MAX - 1;
+
+/// Bytes of a trace in memory at a time: the second-level cache holds them and what is decoded from them.
+pub const INPUT_BUFFER_BYTES: usize = 256 << 10;
+
+/// The longest line of a text, and the longest header of a binary format. Must leave room in the buffer.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+const _: () = assert!(LINE_BYTES_MAX < INPUT_BUFFER_BYTES);
+
+/// Bytes from a trace's beginning that its format is recognised by.
+pub const SAMPLE_BYTES: usize = 64 << 10;

@@ -152,11 +152,11 @@ impl Volumes {
     }
 
     /// All volumes in order of their places.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (VolumeIndex, &Volume)> {
-        self.list.iter().enumerate().map(|(place, volume)| {
-            let place = u32::try_from(place).expect("intern keeps places within 32 bits");
-            (VolumeIndex(place), volume)
-        })
+    pub fn iter(&self) -> impl Iterator<Item = (VolumeIndex, &Volume)> {
+        self.list
+            .iter()
+            .zip(0..)
+            .map(|(volume, place)| (VolumeIndex(place), volume))
     }
 
     /// The place of a volume, which is added if it is new.
@@ -195,6 +195,27 @@ pub struct Record {
 }
 
 const _: () = assert!(size_of::<Record>() <= 64, "a record fits in a cache line");
+
+impl Record {
+    /// A record without response time and content hash.
+    pub const fn new(
+        time_us: u64,
+        volume: VolumeIndex,
+        op: Op,
+        offset: Bytes,
+        length: Bytes,
+    ) -> Self {
+        Self {
+            time_us,
+            offset,
+            length,
+            response_us: None,
+            volume,
+            op,
+            hash: None,
+        }
+    }
+}
 
 /// A source of records: a reader of a format, a generator, several of them in one.
 ///

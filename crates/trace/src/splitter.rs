@@ -7,10 +7,17 @@
 //! cache, so they name only the blocks that were accessed before: a discard of a whole volume costs what
 //! has been seen of it.
 
+//!
+//! Memory: 16 bytes a chunk of 32 neighbours at a load of 44 to 88 %, and 4 bytes a block in chunks whose
+//! blocks were not first accessed in ascending order; 4 more a block if there is more than one volume.
+
+mod chunks;
+
 use std::ops::Range;
 
-use units::{Bytes, Map};
+use units::Bytes;
 
+use self::chunks::{Arena, CHUNK_BLOCKS, Chunks, Span};
 use crate::limits::{DISTINCT_BLOCKS_MAX, REQUEST_BYTES_MAX};
 use crate::record::{Record, VolumeIndex};
 
@@ -62,9 +69,15 @@ pub enum SplitError {
 /// Splits requests into blocks of one size and numbers these.
 #[derive(Clone, Debug)]
 pub struct Splitter {
-    block_bytes: u64,
-    keys: Map<(VolumeIndex, u64), u32>,
-    volumes: Vec<VolumeIndex>,
+    /// The block size as a power of two.
+    shift: u32,
+    next: u32,
+    volumes: Vec<Chunks>,
+    arena: Arena,
+    /// Each key's volume; empty as long as there is only one.
+    owners: Vec<VolumeIndex>,
+    /// The volume of the keys so far while `owners` is empty.
+    only: VolumeIndex,
 }
 
 impl Splitter {
@@ -76,23 +89,23 @@ impl Splitter {
         assert!(block.get().is_power_of_two());
         assert!(block.get() >= units::SECTOR_BYTES);
         Self {
-            block_bytes: block.get(),
-            keys: Map::default(),
+            shift: block.get().trailing_zeros(),
+            next: 0,
             volumes: Vec::new(),
+            arena: Arena::default(),
+            owners: Vec::new(),
+            only: VolumeIndex::default(),
         }
     }
 
     /// The size of a block.
     pub fn block(&self) -> Bytes {
-        Bytes::new(self.block_bytes)
+        Bytes::new(1 << self.shift)
     }
 
     /// How many different blocks were accessed: keys are below this.
-    ///
-    /// # Panics
-    /// Never: `split` stops before the count outgrows 32 bits.
     pub fn distinct(&self) -> u32 {
-        u32::try_from(self.volumes.len()).expect("at most DISTINCT_BLOCKS_MAX")
+        self.next
     }
 
     /// The volume of a block that was accessed.
@@ -100,7 +113,28 @@ impl Splitter {
     /// # Panics
     /// If `key` is not below [`Self::distinct`].
     pub fn volume_of(&self, key: u32) -> VolumeIndex {
-        self.volumes[key as usize]
+        assert!(key < self.next);
+        self.owners.get(key as usize).copied().unwrap_or(self.only)
+    }
+
+    /// Where each block is, by key: its volume and its number there. Made anew at each call, in 16 bytes a
+    /// block; the splitter itself needs fewer.
+    pub fn places(&self) -> Vec<(VolumeIndex, u64)> {
+        let mut places = vec![(VolumeIndex::default(), 0); self.next as usize];
+        for (volume, chunks) in (0..).map(VolumeIndex::new).zip(&self.volumes) {
+            chunks.each(&self.arena, |block, key| {
+                places[key as usize] = (volume, block)
+            });
+        }
+        places
+    }
+
+    /// Bytes of memory that the blocks seen so far take.
+    pub fn heap_bytes(&self) -> usize {
+        let chunks: usize = self.volumes.iter().map(Chunks::heap_bytes).sum();
+        let volumes = self.volumes.capacity() * size_of::<Chunks>();
+        let owners = self.owners.capacity() * size_of::<VolumeIndex>();
+        chunks + volumes + owners + self.arena.heap_bytes()
     }
 
     /// Replaces the content of `into` with these records and their blocks.
@@ -115,51 +149,112 @@ impl Splitter {
     pub fn split(&mut self, records: &[Record], into: &mut Batch) -> Result<(), SplitError> {
         into.requests.clear();
         into.keys.clear();
+        into.requests.reserve(records.len());
+        let mut start = 0;
         for record in records {
-            let start = into.keys.len();
             self.split_one(record, &mut into.keys)?;
-            let range = u32::try_from(start).expect("a batch is small")
-                ..u32::try_from(into.keys.len()).expect("a batch is small");
+            let end = u32::try_from(into.keys.len()).expect("a batch names few blocks");
             into.requests.push(Request {
                 record: *record,
-                keys: range,
+                keys: start..end,
             });
+            start = end;
         }
         Ok(())
     }
 
+    #[inline]
     fn split_one(&mut self, record: &Record, keys: &mut Vec<u32>) -> Result<(), SplitError> {
-        if record.length.is_zero() {
+        let Some(before_last) = record.length.get().checked_sub(1) else {
             return Ok(());
-        }
-        let too_long = || SplitError::TooLong {
-            offset: record.offset,
-            length: record.length,
         };
-        let last_byte = record
-            .offset
-            .checked_add(record.length - Bytes::new(1))
-            .ok_or_else(too_long)?;
-        let blocks = record.offset.get() / self.block_bytes..=last_byte.get() / self.block_bytes;
+        let last_byte = record.offset.get().checked_add(before_last);
+        let Some(last_byte) = last_byte else {
+            return Err(too_long(record));
+        };
+        let first = record.offset.get() >> self.shift;
+        let last = last_byte >> self.shift;
         if !record.op.carries_data() {
-            keys.extend(blocks.filter_map(|block| self.keys.get(&(record.volume, block))));
+            self.known(record.volume, first, last, keys);
             return Ok(());
         }
         if record.length > REQUEST_BYTES_MAX {
-            return Err(too_long());
+            return Err(too_long(record));
         }
-        for block in blocks {
-            let next = self.distinct();
-            let key = *self.keys.entry((record.volume, block)).or_insert(next);
-            if key == next {
-                if next == DISTINCT_BLOCKS_MAX {
-                    return Err(SplitError::TooManyBlocks);
-                }
-                self.volumes.push(record.volume);
-            }
-            keys.push(key);
+        if last - first >= u64::from(DISTINCT_BLOCKS_MAX - self.next) {
+            return Err(SplitError::TooManyBlocks);
+        }
+        self.access(record.volume, first, last, keys)
+    }
+
+    #[inline]
+    fn access(
+        &mut self,
+        volume: VolumeIndex,
+        first: u64,
+        last: u64,
+        keys: &mut Vec<u32>,
+    ) -> Result<(), SplitError> {
+        if volume.to_usize() >= self.volumes.len() {
+            self.volumes
+                .resize_with(volume.to_usize() + 1, Chunks::default);
+        }
+        let chunks = &mut self.volumes[volume.to_usize()];
+        let before = self.next;
+        let mut block = first;
+        while block <= last {
+            let (span, after) = Span::from(block, last);
+            self.next = chunks
+                .access(span, self.next, &mut self.arena, keys)
+                .map_err(|_| SplitError::TooManyBlocks)?;
+            block = after;
+        }
+        if self.next != before {
+            self.own(volume, before);
         }
         Ok(())
+    }
+
+    /// Writes down whose the keys from `before` on are.
+    fn own(&mut self, volume: VolumeIndex, before: u32) {
+        if before == 0 {
+            self.only = volume;
+        }
+        if self.owners.is_empty() && volume == self.only {
+            return;
+        }
+        self.owners.resize(before as usize, self.only);
+        self.owners.resize(self.next as usize, volume);
+    }
+
+    /// Appends the keys of those blocks that have one.
+    fn known(&self, volume: VolumeIndex, first: u64, last: u64, keys: &mut Vec<u32>) {
+        let Some(chunks) = self.volumes.get(volume.to_usize()) else {
+            return;
+        };
+        let ends = (first / CHUNK_BLOCKS, last / CHUNK_BLOCKS);
+        if ends.1 - ends.0 < chunks.chunk_count() as u64 {
+            let mut block = first;
+            while block <= last {
+                let (span, after) = Span::from(block, last);
+                chunks.known(span, &self.arena, keys);
+                block = after;
+            }
+            return;
+        }
+        for chunk in chunks.seen_within(ends.0, ends.1) {
+            let start = first.max(chunk * CHUNK_BLOCKS);
+            let (span, _) = Span::from(start, last);
+            chunks.known(span, &self.arena, keys);
+        }
+    }
+}
+
+#[cold]
+fn too_long(record: &Record) -> SplitError {
+    SplitError::TooLong {
+        offset: record.offset,
+        length: record.length,
     }
 }
 

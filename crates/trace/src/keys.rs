@@ -1,0 +1,94 @@
+//! Formats that number blocks or name objects instead of addressing bytes.
+//!
+//! Key k is the block at k times the block size. Keys beyond what 64 bits of bytes hold (hashes of names)
+//! and names that are no numbers are numbered in order of first appearance, above all keys that are
+//! addresses: distinct keys stay distinct, but neighbours are neighbours no more.
+
+use units::{Bytes, Map};
+
+use crate::decode::{Out, Wrong};
+use crate::record::{Op, Record, VolumeIndex};
+
+/// Keys become offsets.
+pub(crate) struct Keys {
+    unit: u64,
+    /// Keys below are addresses.
+    addresses: u64,
+    hashes: Map<u64, u64>,
+    names: Map<Box<[u8]>, u64>,
+}
+
+impl Keys {
+    pub(crate) fn new(unit: Bytes) -> Self {
+        let unit = unit.get().max(1);
+        Self {
+            unit,
+            // Half the address space for addresses, half for what is numbered.
+            addresses: (u64::MAX / unit) / 2,
+            hashes: Map::default(),
+            names: Map::default(),
+        }
+    }
+
+    /// Where the key's block is.
+    #[inline]
+    pub(crate) fn offset(&mut self, key: u64) -> Bytes {
+        if key < self.addresses {
+            return Bytes::new(key * self.unit);
+        }
+        let next = self.addresses + self.numbered();
+        let place = *self.hashes.entry(key).or_insert(next);
+        Bytes::new(place * self.unit)
+    }
+
+    /// Where the named object's block is.
+    pub(crate) fn offset_of_name(&mut self, name: &[u8]) -> Bytes {
+        let known = self.names.get(name).copied();
+        let place = known.unwrap_or_else(|| {
+            let next = self.addresses + self.numbered();
+            self.names.insert(name.into(), next);
+            next
+        });
+        Bytes::new(place * self.unit)
+    }
+
+    fn numbered(&self) -> u64 {
+        (self.hashes.len() + self.names.len()) as u64
+    }
+
+    /// A read of `count` blocks from `key` on.
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        volume: VolumeIndex,
+        key: u64,
+        count: u64,
+        out: &mut Out<'_>,
+    ) -> Result<(), Wrong> {
+        let length = crate::decode::scaled("the number of blocks", count, self.unit)?;
+        let offset = self.offset(key);
+        out.push(Record::new(0, volume, Op::Read, offset, length))
+    }
+
+    /// The bytes of a key.
+    pub(crate) fn unit(&self) -> Bytes {
+        Bytes::new(self.unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_addresses_as_long_as_they_fit() {
+        let mut keys = Keys::new(Bytes::kib(4));
+        assert_eq!(keys.offset(3), Bytes::kib(12));
+        let large = keys.offset(u64::MAX);
+        let name = keys.offset_of_name(b"index.html");
+        assert_ne!(large, name);
+        assert_eq!(keys.offset(u64::MAX), large);
+        assert_eq!(keys.offset_of_name(b"index.html"), name);
+        assert!(large > keys.offset(1 << 50));
+    }
+}

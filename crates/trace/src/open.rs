@@ -1,0 +1,167 @@
+//! Opening a trace: unpack, recognise, hand out a reader.
+
+use std::path::Path;
+
+use units::Bytes;
+
+use crate::decode::{Decode, Stream};
+use crate::error::ReadError;
+use crate::format::{Format, names};
+use crate::input::{Input, Packing};
+use crate::limits::SAMPLE_BYTES;
+use crate::recognise::{Sample, Verdict, recognise};
+use crate::record::Reader;
+
+/// How to open a trace.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The format, if it is not to be recognised.
+    pub format: Option<Format>,
+    /// What a key stands for in formats that number blocks instead of addressing bytes: key k is this many
+    /// bytes at k times as many. Set it to the block size that the trace is split into.
+    pub key: Bytes,
+    /// The VM that all volumes belong to, instead of what the format says.
+    pub vm: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            format: None,
+            key: Bytes::new(units::BLOCK_BYTES),
+            vm: None,
+        }
+    }
+}
+
+/// An opened trace.
+pub struct Opened {
+    /// Its records.
+    pub reader: Box<dyn Reader>,
+    /// Its format.
+    pub format: Format,
+    /// What the format was recognised by; `None` if it was given.
+    pub recognised_by: Option<String>,
+    /// What the file is packed with.
+    pub packing: Packing,
+}
+
+/// Why a trace cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// No format knows it.
+    #[error(
+        "{file}: no known format ({}{first}); name one with --format: {}",
+        if *.packing == Packing::None { String::new() } else { format!("unpacked from {}, ", .packing.name()) },
+        names()
+    )]
+    Unknown {
+        /// The trace's file.
+        file: String,
+        /// What it is packed with.
+        packing: Packing,
+        /// How it begins.
+        first: String,
+    },
+    /// Several formats fit equally well.
+    #[error("{file}: could be {candidates}; say which with --format")]
+    Ambiguous {
+        /// The trace's file.
+        file: String,
+        /// The formats that fit.
+        candidates: String,
+    },
+    /// There is nothing in it.
+    #[error("{file}: the trace is empty")]
+    Empty {
+        /// The trace's file.
+        file: String,
+    },
+}
+
+/// Opens a file, or stdin for `-`.
+///
+/// # Errors
+/// If it cannot be read, or its format is neither given nor recognised.
+pub fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> {
+    open_input(Input::open(path)?, options)
+}
+
+pub(crate) fn open_input(mut input: Input, options: &Options) -> Result<Opened, OpenError> {
+    let packing = input.packing();
+    let file = input.name().to_owned();
+    let bytes = input.peek(SAMPLE_BYTES)?;
+    if bytes.is_empty() {
+        return Err(OpenError::Empty { file });
+    }
+    let (format, recognised_by) = if let Some(format) = options.format {
+        (format, None)
+    } else {
+        let (format, why) = recognise_input(&input)?;
+        (format, Some(why))
+    };
+    let reader = (format.entry().open)(input, options)?;
+    Ok(Opened {
+        reader,
+        format,
+        recognised_by,
+        packing,
+    })
+}
+
+fn recognise_input(input: &Input) -> Result<(Format, String), OpenError> {
+    let file = input.name().to_owned();
+    let name = Path::new(&file)
+        .file_name()
+        .map(|name| name.to_string_lossy().to_lowercase());
+    let sample = Sample {
+        bytes: input.bytes(),
+        whole: input.ended(),
+        name: name.unwrap_or_default(),
+    };
+    match recognise(&sample) {
+        Verdict::Is(format, why) => Ok((format, why)),
+        Verdict::Several(formats) => {
+            let list: Vec<&str> = formats.into_iter().map(Format::name).collect();
+            Err(OpenError::Ambiguous {
+                file,
+                candidates: list.join(" or "),
+            })
+        }
+        Verdict::Unknown => Err(OpenError::Unknown {
+            file,
+            packing: input.packing(),
+            first: first_bytes(sample.bytes),
+        }),
+    }
+}
+
+/// How a trace begins, for an error.
+fn first_bytes(bytes: &[u8]) -> String {
+    let first = &bytes[..bytes.len().min(40)];
+    if first
+        .iter()
+        .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
+    {
+        let line = first.split(|&byte| byte == b'\n').next().unwrap_or(first);
+        return format!("it begins with {:?}", String::from_utf8_lossy(line));
+    }
+    let hex: Vec<String> = first
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("it begins with the bytes {}", hex.join(" "))
+}
+
+/// The reader of a format that is a decoder of a stream.
+pub(crate) fn stream<D: Decode + 'static>(
+    input: Input,
+    decoder: D,
+    options: &Options,
+) -> Box<dyn Reader> {
+    Box::new(Stream::new(input, decoder, options.vm.clone()))
+}
