@@ -6,8 +6,10 @@
 //!
 //! | module | decides |
 //! |---|---|
-//! | [`reclaim`] | which segment is reclaimed, and which of its blocks are kept |
+//! | [`reclaim`] | in a log: which segment is reclaimed, and which of its blocks are kept |
+//! | [`replacement`] | in place: which block leaves when another one comes in |
 
 #![forbid(unsafe_code)]
 
 pub mod reclaim;
+pub mod replacement;

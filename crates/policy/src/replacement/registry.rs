@@ -1,0 +1,70 @@
+//! The policies by name: a line each.
+
+use super::{About, BadValue, Index, Key, Replacement, Settings, Setup};
+use super::{fifo, lru};
+
+/// For each line an entry in [`Spec::ALL`] and a variant of [`Chosen`], built with its own settings.
+macro_rules! registry {
+    ($($module:ident :: $policy:ident,)*) => {
+        /// A policy that was chosen, with its settings.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        enum Chosen {
+            $($policy($module::Config),)*
+        }
+
+        impl Spec {
+            /// Every policy, in the order in which messages list them.
+            pub const ALL: &[&'static About] = &[$(&$module::ABOUT),*];
+
+            pub(super) fn by_name(name: &str) -> Option<Self> {
+                match name {
+                    $(_ if name == $module::ABOUT.name => {
+                        Some(Self(Chosen::$policy($module::Config::default())))
+                    })*
+                    _ => None,
+                }
+            }
+
+            /// What is to be known of it.
+            pub fn about(&self) -> &'static About {
+                match &self.0 {
+                    $(Chosen::$policy(_) => &$module::ABOUT,)*
+                }
+            }
+
+            pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
+                match &mut self.0 {
+                    $(Chosen::$policy(config) => config.set(name, value),)*
+                }
+            }
+
+            pub(super) fn get(&self, name: &str) -> String {
+                match &self.0 {
+                    $(Chosen::$policy(config) => config.get(name),)*
+                }
+            }
+
+            /// The policy at work.
+            ///
+            /// # Panics
+            /// If it knows the future and the setup does not tell it.
+            pub fn build<K: Key, I: Index<K> + Send + 'static>(
+                &self,
+                setup: Setup<I>,
+            ) -> Box<dyn Replacement<K> + Send> {
+                match &self.0 {
+                    $(Chosen::$policy(config) => Box::new($module::$policy::new(config, setup)),)*
+                }
+            }
+        }
+    };
+}
+
+registry! {
+    fifo::Fifo,
+    lru::Lru,
+}
+
+/// A policy and its parameters: what `name:parameter=value,...` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec(Chosen);
