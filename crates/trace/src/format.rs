@@ -11,11 +11,24 @@ use crate::open::{OpenError, Options};
 use crate::recognise::{Guess, Sample};
 use crate::record::Reader;
 
+mod alibaba;
+mod blkparse;
 mod blkreplay;
 mod blkreplay_csv;
+mod blktrace;
+mod csv;
+mod fio;
+mod fiu;
 mod lis;
 mod msr;
+mod oracle_general;
+mod parquet;
+mod recorded;
+mod spc;
 mod srt;
+mod systor;
+mod tectonic;
+mod tencent;
 mod text;
 mod vscsi;
 
@@ -36,12 +49,25 @@ pub(crate) struct Entry {
     pub(crate) open: fn(Input, &Options) -> OpenedReader,
 }
 
-static ALL: [&Entry; 7] = [
+static ALL: [&Entry; 20] = [
+    &recorded::ENTRY,
+    &parquet::ENTRY,
     &msr::ENTRY,
+    &spc::ENTRY,
     &vscsi::ENTRY,
+    &alibaba::ENTRY,
+    &tencent::ENTRY,
+    &systor::ENTRY,
+    &fiu::ENTRY,
+    &tectonic::ENTRY,
+    &blktrace::ENTRY,
+    &blkparse::ENTRY,
+    &fio::ENTRY,
     &blkreplay::ENTRY,
     &blkreplay_csv::ENTRY,
     &srt::ENTRY,
+    &oracle_general::ENTRY,
+    &csv::ENTRY,
     &lis::ENTRY,
     &text::ENTRY,
 ];
@@ -64,6 +90,10 @@ impl Format {
     /// What it is, in a line.
     pub fn about(self) -> &'static str {
         self.0.about
+    }
+
+    pub(crate) fn csv() -> Self {
+        Self(&csv::ENTRY)
     }
 
     pub(crate) fn entry(self) -> &'static Entry {

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::ReadError;
 use crate::limits::INPUT_BUFFER_BYTES;
@@ -66,6 +66,7 @@ const MAGIC_BYTES: usize = 6;
 pub(crate) struct Input {
     source: Box<dyn Read + Send>,
     name: String,
+    path: Option<PathBuf>,
     packing: Packing,
     buffer: Vec<u8>,
     /// The unread part of the buffer.
@@ -94,7 +95,17 @@ impl Input {
             remedy: "check the path and the permissions",
             source,
         })?;
-        Self::new(name, source)
+        let mut input = Self::new(name, source)?;
+        input.path = (path != Path::new("-")).then(|| path.to_owned());
+        Ok(input)
+    }
+
+    /// The file, if these are its own bytes.
+    pub(crate) fn plain_file(&self) -> Option<&Path> {
+        match self.packing {
+            Packing::None => self.path.as_deref(),
+            _ => None,
+        }
     }
 
     /// Reads from `source` and calls it `name` in errors.
@@ -122,6 +133,7 @@ impl Input {
         Ok(Self {
             source,
             name,
+            path: None,
             packing,
             buffer: vec![0; INPUT_BUFFER_BYTES],
             start: 0,

@@ -6,7 +6,7 @@
 
 use units::{Bytes, Map};
 
-use crate::decode::{Out, Wrong};
+use crate::decode::{Out, Wrong, scaled};
 use crate::record::{Op, Record, VolumeIndex};
 
 /// Keys become offsets.
@@ -65,7 +65,15 @@ impl Keys {
         count: u64,
         out: &mut Out<'_>,
     ) -> Result<(), Wrong> {
-        let length = crate::decode::scaled("the number of blocks", count, self.unit)?;
+        let length = scaled("the number of blocks", count, self.unit)?;
+        if count > 1 && key.saturating_add(count) > self.addresses {
+            let found = key.to_string();
+            return Err(Wrong::found(
+                "the first block",
+                found,
+                "an address below 2^63 bytes",
+            ));
+        }
         let offset = self.offset(key);
         out.push(Record::new(0, volume, Op::Read, offset, length))
     }

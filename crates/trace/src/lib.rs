@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod columns;
 mod decode;
 mod error;
 mod format;
@@ -27,9 +28,10 @@ mod record;
 mod splitter;
 pub mod write;
 
+pub use columns::{CsvColumns, ParseColumnsError, TimeUnit};
 pub use error::{Malformed, Position, ReadError};
 pub use format::{Format, UnknownFormat};
 pub use input::Packing;
-pub use open::{CsvColumns, OpenError, Opened, Options, ParseColumnsError, TimeUnit, open};
+pub use open::{OpenError, Opened, Options, open};
 pub use record::{ContentHash, Op, Reader, Record, UnknownOp, Volume, VolumeIndex, Volumes};
 pub use splitter::{Batch, Request, SplitError, Splitter};

@@ -190,6 +190,16 @@ impl<'a, S: Separator> Fields<'a, S> {
         number(field).ok_or_else(|| Wrong::field(column, field, A_NUMBER))
     }
 
+    /// The next field, which is a whole number, as it is written.
+    #[inline]
+    pub(crate) fn number_text(&mut self, column: &'static str) -> Result<&'a [u8], Wrong> {
+        let field = self.text();
+        if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
+            return Err(Wrong::field(column, field, A_NUMBER));
+        }
+        Ok(field)
+    }
+
     /// The next field, seconds with up to nine decimals, as microseconds rounded down.
     #[inline]
     pub(crate) fn seconds(&mut self, column: &'static str) -> Result<u64, Wrong> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use units::Bytes;
 
+use crate::columns::CsvColumns;
 use crate::decode::{Decode, Stream};
 use crate::error::ReadError;
 use crate::format::{Format, names};
@@ -20,6 +21,8 @@ pub struct Options {
     /// What a key stands for in formats that number blocks instead of addressing bytes: key k is this many
     /// bytes at k times as many. Set it to the block size that the trace is split into.
     pub key: Bytes,
+    /// The columns of the `csv` format; given, they choose that format.
+    pub csv: Option<CsvColumns>,
     /// The VM that all volumes belong to, instead of what the format says.
     pub vm: Option<String>,
 }
@@ -28,6 +31,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             format: None,
+            csv: None,
             key: Bytes::new(units::BLOCK_BYTES),
             vm: None,
         }
@@ -74,6 +78,31 @@ pub enum OpenError {
         /// The formats that fit.
         candidates: String,
     },
+    /// A csv whose columns are unknown.
+    #[error(
+        "{file}: which columns? Name them, such as time-col=1,obj-id-col=2,obj-size-col=3, \
+         or give it a header with obj_id"
+    )]
+    NoColumns {
+        /// The trace's file.
+        file: String,
+    },
+    /// A table without a column that a trace needs.
+    #[error("{file}: has no column {column}; it has {found}")]
+    MissingColumn {
+        /// The trace's file.
+        file: String,
+        /// The column.
+        column: &'static str,
+        /// Those that are there.
+        found: String,
+    },
+    /// A format that is read from its end, on a pipe or inside of a packing.
+    #[error("{file}: Parquet is read from its end: unpack it into a file and name that")]
+    NotSeekable {
+        /// The trace's file.
+        file: String,
+    },
     /// There is nothing in it.
     #[error("{file}: the trace is empty")]
     Empty {
@@ -97,7 +126,10 @@ pub(crate) fn open_input(mut input: Input, options: &Options) -> Result<Opened, 
     if bytes.is_empty() {
         return Err(OpenError::Empty { file });
     }
-    let (format, recognised_by) = if let Some(format) = options.format {
+    let given = options
+        .format
+        .or(options.csv.as_ref().map(|_| Format::csv()));
+    let (format, recognised_by) = if let Some(format) = given {
         (format, None)
     } else {
         let (format, why) = recognise_input(&input)?;

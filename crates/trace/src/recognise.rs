@@ -51,7 +51,7 @@ const LINES_JUDGED: usize = 32;
 
 impl<'a> Sample<'a> {
     /// The first lines without their ends; a last line that may be cut is left out.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &'a [u8]> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &'a [u8]> + Clone {
         let complete = match memchr::memrchr(b'\n', self.bytes) {
             Some(end) => &self.bytes[..end],
             None => &[],

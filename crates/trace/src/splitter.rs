@@ -123,7 +123,7 @@ impl Splitter {
         let mut places = vec![(VolumeIndex::default(), 0); self.next as usize];
         for (volume, chunks) in (0..).map(VolumeIndex::new).zip(&self.volumes) {
             chunks.each(&self.arena, |block, key| {
-                places[key as usize] = (volume, block)
+                places[key as usize] = (volume, block);
             });
         }
         places

@@ -259,7 +259,7 @@ impl Chunks {
 fn home(chunk: u64, size: usize) -> usize {
     // Multiplying by 2^64 divided by the golden ratio spreads neighbours; the upper bits are the good ones.
     let hash = chunk.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (hash >> (64 - size.trailing_zeros())) as usize
+    usize::try_from(hash >> (64 - size.trailing_zeros())).expect("less than the size")
 }
 
 /// True if `new` blocks, numbered from `next`, carry on a chunk's consecutive keys.
@@ -285,7 +285,7 @@ fn emit(entry: Entry, blocks: u32, arena: &Arena, keys: &mut Vec<u32>) {
 
 /// A chunk's entry with its keys in the arena, `new` blocks added and numbered from `next`.
 fn rebuild(entry: Entry, new: u32, next: u32, arena: &mut Arena) -> Result<Entry, Full> {
-    let mut old = [0; CHUNK_BLOCKS as usize];
+    let mut old = [0; u32::BITS as usize];
     let had = entry.count();
     let old = &mut old[..had as usize];
     match entry.class() {
