@@ -95,9 +95,7 @@ impl Flash {
 
     /// Reads a run of slots for a guest.
     pub(crate) fn read_hit(&mut self, ports: &mut Ports, hit: Hit) {
-        if !lacks(Guard::PinReaders) {
-            self.log.pin(hit.slot);
-        }
+        self.log.pin(hit.slot);
         ports.wake_at(ports.now + self.config.flash_timeout);
         let length = hit.count as usize * PAGE_BYTES;
         ports.stats.flash_read_bytes += length as u64;
@@ -121,9 +119,7 @@ impl Flash {
 
     /// A guest's read from this slot has ended.
     pub(crate) fn unpin(&mut self, slot: FlashSlot) {
-        if !lacks(Guard::PinReaders) {
-            self.log.unpin(slot);
-        }
+        self.log.unpin(slot);
     }
 
     /// Gives up a slot whose content is wrong. If it is trusted, the block stays in the index
@@ -145,6 +141,8 @@ impl Flash {
     /// A segment's last content is gone for good.
     pub(crate) fn release(&mut self, segment: SegmentIndex) {
         self.trusted.clear_segment(segment);
+        #[cfg(feature = "mutants")]
+        self.log.ignore_readers(lacks(Guard::PinReaders));
         self.log.release(segment);
     }
 

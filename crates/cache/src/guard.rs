@@ -14,6 +14,13 @@
         reason = "it is reached from outside with the feature"
     )
 )]
+#[cfg_attr(
+    not(feature = "mutants"),
+    allow(
+        dead_code,
+        reason = "what the log looks after it is asked to leave only with the feature"
+    )
+)]
 pub enum Guard {
     /// The origin is written only when the old copy is durably distrusted.
     DistrustBeforeOrigin,

@@ -23,11 +23,6 @@ pub(crate) const JOURNAL_BATCH_PAGES_MAX: u64 = 64;
 /// Pages of one checkpoint write: 256 KiB.
 pub(crate) const CHECKPOINT_STEP_PAGES: u64 = 64;
 
-/// Rewritten blocks that may rest untrusted, as a share of all slots: one in 256, so that a
-/// crash costs well under 1 % of the blocks for them.
-pub(crate) const RESTING_SHARE: u64 = 256;
-/// But at least so many.
-pub(crate) const RESTING_MIN: usize = 1024;
 /// A rewritten block that cannot be trusted yet is looked at again no sooner than this.
 pub(crate) const REST_MORE_MIN: Duration = Duration::from_millis(1);
 

@@ -17,9 +17,10 @@
 
 use crate::durability::WriteCount;
 use crate::flash::Flash;
-use crate::limits::{REST_MORE_MIN, RESTING_MIN, RESTING_SHARE};
+use crate::limits::REST_MORE_MIN;
 use crate::ports::Ports;
 use flash_format::Geometry;
+use segment_log::resting_limit;
 use std::collections::VecDeque;
 use units::{BlockIndex, DiskSlot, FlashSlot, Instant};
 
@@ -40,11 +41,9 @@ pub(crate) struct Resting {
 
 impl Resting {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        let share =
-            usize::try_from(geometry.slots() / RESTING_SHARE).expect("slots are 32-bit numbers");
         Self {
             queue: VecDeque::new(),
-            limit: share.max(RESTING_MIN),
+            limit: resting_limit(geometry),
         }
     }
 

@@ -95,6 +95,26 @@ impl Geometry {
         })
     }
 
+    /// The layout of a device that has room for as many segments as fit in `slots` pages, and for
+    /// nothing more than these and the tables.
+    ///
+    /// # Errors
+    /// [`FormatError::SegmentSize`] and [`FormatError::TooSmall`].
+    pub fn of_slots(slots: u32, segment_bytes: Bytes) -> Result<Self, FormatError> {
+        // The size is checked, and the device is large enough in any case.
+        Self::new(Bytes::gib(1), segment_bytes)?;
+        let size = segment_bytes.get();
+        let count = u64::from(slots / pages_of(size));
+        let needed = Self::with_segments(Bytes::ZERO, size, count.max(SEGMENTS_MIN)).end();
+        if count < SEGMENTS_MIN {
+            return Err(FormatError::TooSmall {
+                needed: Bytes::new(SEGMENTS_MIN * size),
+                present: Bytes::new(u64::from(slots) * BLOCK_BYTES),
+            });
+        }
+        Ok(Self::with_segments(Bytes::new(needed), size, count))
+    }
+
     fn with_segments(capacity: Bytes, segment_bytes: u64, count: u64) -> Self {
         let per_page = (BODY_BYTES / segment_entry_bytes(pages_of(segment_bytes))) as u64;
         let segment_table_pages = count.div_ceil(per_page);
@@ -204,12 +224,13 @@ impl Geometry {
 
     /// The segment in which a slot lies.
     pub const fn segment_of(&self, slot: FlashSlot) -> SegmentIndex {
-        SegmentIndex::new(slot.get() / self.segment_pages())
+        // A segment's pages are a power of two.
+        SegmentIndex::new(slot.get() >> self.segment_pages().trailing_zeros())
     }
 
     /// A slot's page within its segment.
     pub const fn page_of(&self, slot: FlashSlot) -> u32 {
-        slot.get() % self.segment_pages()
+        slot.get() & (self.segment_pages() - 1)
     }
 
     fn segments_offset(&self) -> u64 {

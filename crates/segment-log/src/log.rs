@@ -305,6 +305,12 @@ impl<I: Index, C> SegmentLog<I, C> {
         self.table.release(segment);
     }
 
+    /// Takes the guard out that keeps segments from being used again while they are read.
+    #[cfg(feature = "mutants")]
+    pub fn ignore_readers(&mut self, ignore: bool) {
+        self.table.ignores_readers = ignore;
+    }
+
     /// Bytes of memory, without the index.
     pub fn bytes(&self) -> usize {
         self.table.bytes() + self.streams.bytes() + self.cached.capacity() * size_of::<u64>()

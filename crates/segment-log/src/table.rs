@@ -66,6 +66,8 @@ pub(crate) struct Table {
     /// Closed segments by generation: oldest first.
     closed: BTreeMap<u64, SegmentIndex>,
     generation_next: u64,
+    #[cfg(feature = "mutants")]
+    pub(crate) ignores_readers: bool,
 }
 
 impl Table {
@@ -78,6 +80,8 @@ impl Table {
             free: (0..count).map(SegmentIndex::new).collect(),
             closed: BTreeMap::new(),
             generation_next: 1,
+            #[cfg(feature = "mutants")]
+            ignores_readers: false,
         }
     }
 
@@ -174,12 +178,28 @@ impl Table {
     }
 
     pub(crate) fn free_if_drained(&mut self, index: SegmentIndex) {
+        let ignores_readers = self.ignores_readers();
         let segment = self.get_mut(index);
-        let used = segment.readers > 0 || segment.writes > 0;
+        let read = segment.readers > 0 && !ignores_readers;
+        let used = read || segment.writes > 0;
         if segment.phase == Phase::Draining && !used {
             segment.phase = Phase::Free;
             self.free.push_back(index);
         }
+    }
+
+    #[cfg(feature = "mutants")]
+    fn ignores_readers(&self) -> bool {
+        self.ignores_readers
+    }
+
+    #[cfg(not(feature = "mutants"))]
+    #[allow(
+        clippy::unused_self,
+        reason = "with the feature it depends on the table"
+    )]
+    const fn ignores_readers(&self) -> bool {
+        false
     }
 
     /// Closed segments, oldest first.

@@ -1,0 +1,440 @@
+//! The log on a device that stores nothing: what the daemon would do with a stream of blocks.
+//!
+//! ```text
+//!   read ─┬─ cached: mark it            write ─► forget ─► distrust, if trusted ─► append again
+//!         └─ append, enter                                                        (or not)
+//!             └─ chunk full ─► trust its fills     segment full ─► reclaim while segments run short
+//! ```
+//!
+//! [`SimulatedLog`] drives a [`SegmentLog`] as the daemon does when every operation of flash and
+//! origin ends before the next request: the same decisions in the same order, so hits,
+//! evictions and reclaims are the daemon's. What is written is counted by cause as the daemon
+//! counts it, the journal included ([`commits`]). Two things depend on how requests meet in
+//! time, and stand here at their worst: each write that has to distrust a copy pays for a commit
+//! of its own, which the daemon shares among the writes of one flash write's duration; and the
+//! origin is taken to be flushed by the guest after each write, so that what was fetched after a
+//! write is trusted at once.
+//!
+//! Blocks are numbered from zero over all disks ([`Dense`]). Memory: 4 bytes for each number, and
+//! 4 1/8 bytes for each block of capacity.
+
+mod commits;
+mod rest;
+
+use crate::append::{After, Placed, Sealed, Step};
+use crate::dense::Dense;
+use crate::index::Index;
+use crate::log::SegmentLog;
+use crate::reclaim::{Begin, Move, Victim};
+use crate::streams::{Source, StreamKey};
+use crate::written::FlashWritten;
+use commits::Commits;
+use flash_format::{FormatError, Geometry, PAGE_BYTES, SegmentIndex};
+use policy::reclaim::Kind;
+use policy::replacement::{Evicted, Policy};
+use rest::Resting;
+use std::ops::Range;
+use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Instant};
+
+/// No block lies in this slot.
+const NOTHING: u32 = u32::MAX;
+
+/// What the simulated log did on its own, beside what it wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chores {
+    /// Segments reclaimed.
+    pub segments_reclaimed: u64,
+    /// Blocks that reclaim wrote again.
+    pub blocks_kept: u64,
+    /// Blocks that reclaim dropped.
+    pub blocks_evicted: u64,
+    /// Blocks that were not admitted, since no segment was free.
+    pub not_admitted: u64,
+    /// Bytes that reclaim read: footers and survivors.
+    pub reclaim_read_bytes: u64,
+    /// Rewritten blocks that came to rest and are trusted again.
+    pub retrusted_blocks: u64,
+}
+
+/// How long the daemon waits for what; its defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delays {
+    /// How long an incomplete chunk waits for more blocks.
+    pub write: Duration,
+    /// How long a rewritten block rests before it is trusted again.
+    pub trust: Duration,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        Self {
+            write: Duration::from_secs(1),
+            trust: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Where the blocks of an open chunk come from, in their order.
+#[derive(Debug, Default)]
+pub struct Gathered(Vec<Source>);
+
+/// A log of segments on a device that stores nothing. See the module's header.
+pub struct SimulatedLog {
+    log: SegmentLog<Dense, Gathered>,
+    /// By slot: what the footer of its segment would say.
+    contents: Vec<u32>,
+    commits: Commits,
+    resting: Resting,
+    delays: Delays,
+    written: FlashWritten,
+    chores: Chores,
+    now: Instant,
+    /// Something happened that may want a reclaim.
+    restless: bool,
+}
+
+impl SimulatedLog {
+    /// An empty log of `blocks` pages of flash, its headers and footers included, in segments of
+    /// `segment_bytes`.
+    ///
+    /// # Errors
+    /// [`FormatError::SegmentSize`], and [`FormatError::TooSmall`] if it would not have eight
+    /// segments.
+    pub fn new(blocks: u32, segment_bytes: Bytes, kind: Kind) -> Result<Self, FormatError> {
+        let geometry = Geometry::of_slots(blocks, segment_bytes)?;
+        let log = SegmentLog::new(geometry, Dense::new(), kind.build());
+        Ok(Self::over(log, Delays::default()))
+    }
+
+    /// An empty log on a device with this layout.
+    pub fn on(geometry: Geometry, kind: Kind, delays: Delays) -> Self {
+        Self::over(
+            SegmentLog::new(geometry, Dense::new(), kind.build()),
+            delays,
+        )
+    }
+
+    fn over(log: SegmentLog<Dense, Gathered>, delays: Delays) -> Self {
+        let geometry = *log.geometry();
+        let slots = usize::try_from(geometry.slots()).expect("slots are 32-bit numbers");
+        Self {
+            log,
+            contents: vec![NOTHING; slots],
+            commits: Commits::new(&geometry, delays.write),
+            resting: Resting::new(&geometry),
+            delays,
+            written: FlashWritten::default(),
+            chores: Chores::default(),
+            now: Instant::ZERO,
+            restless: false,
+        }
+    }
+
+    /// Bytes written to flash so far, by cause. Blocks in open chunks are not written yet.
+    pub fn written(&self) -> FlashWritten {
+        let (journal, checkpoint) = self.commits.written();
+        FlashWritten {
+            journal,
+            checkpoint,
+            ..self.written
+        }
+    }
+
+    /// What else it did so far.
+    pub fn chores(&self) -> &Chores {
+        &self.chores
+    }
+
+    /// The log itself.
+    pub fn log(&self) -> &SegmentLog<Dense, Gathered> {
+        &self.log
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.log.index().bytes()
+            + self.log.bytes()
+            + self.contents.capacity() * size_of::<u32>()
+            + self.resting.bytes()
+    }
+
+    /// Time has passed: chunks that have waited long enough are written, blocks that have rested
+    /// long enough are trusted, and what the journal holds back is committed.
+    pub fn advance(&mut self, now: Instant) {
+        if now <= self.now {
+            return;
+        }
+        self.now = now;
+        for stream in self.log.stream_keys() {
+            let chunk = self.log.stream(stream).and_then(|open| open.chunk);
+            if chunk.is_some_and(|chunk| now >= chunk.since + self.delays.write) {
+                self.seal(stream);
+            }
+        }
+        self.end_rests();
+        self.commits.pump(now);
+    }
+
+    /// A read of a block. True if it was cached; otherwise it is fetched and admitted, and what
+    /// had to leave is told.
+    #[inline]
+    pub fn read(&mut self, disk: DiskSlot, key: u32, evicted: &mut impl Evicted<u32>) -> bool {
+        let hit = self.log.touch(disk, block_of(key)).is_some();
+        if !hit {
+            self.admit(disk, key, Source::Fill, evicted);
+        }
+        hit
+    }
+
+    /// A write of a whole block whose new copy is cached if the old one was, or in any case if
+    /// `allocates`. True if it was cached.
+    pub fn write(
+        &mut self,
+        disk: DiskSlot,
+        key: u32,
+        allocates: bool,
+        evicted: &mut impl Evicted<u32>,
+    ) -> bool {
+        let hit = self.invalidate(disk, key);
+        if hit {
+            self.admit(disk, key, Source::Update, evicted);
+        } else if allocates {
+            self.admit(disk, key, Source::Fill, evicted);
+        }
+        hit
+    }
+
+    /// A write of a part of a block, a write around the cache, or an erasure: the block leaves.
+    /// True if it was cached.
+    pub fn invalidate(&mut self, disk: DiskSlot, key: u32) -> bool {
+        let Some(slot) = self.log.forget(disk, block_of(key)) else {
+            return false;
+        };
+        if self.resting.is_trusted(slot) {
+            self.commits
+                .distrust(slot, self.generation_of(slot), self.now);
+            self.commits.hurry();
+            self.commits.pump(self.now);
+            self.resting.distrust(slot);
+        }
+        true
+    }
+
+    fn generation_of(&self, slot: FlashSlot) -> u64 {
+        self.log.segment_of(slot).generation
+    }
+
+    fn trust(&mut self, first: FlashSlot, count: u32) {
+        self.resting.trust(first, count);
+        self.commits
+            .trust(first, count, self.generation_of(first), self.now);
+    }
+
+    #[inline(never)]
+    fn admit(&mut self, disk: DiskSlot, key: u32, source: Source, evicted: &mut impl Evicted<u32>) {
+        let stream = StreamKey::of(disk, source);
+        let Some(placed) = self.place(stream, key, source) else {
+            self.chores.not_admitted += 1;
+            return;
+        };
+        self.log
+            .enter(disk, block_of(key), placed.slot)
+            .expect("a dense index is never full");
+        if source == Source::Update {
+            self.rest(key, placed.slot);
+        }
+        self.finish(stream, placed);
+        if self.restless {
+            self.restless = false;
+            self.reclaim(evicted);
+        }
+        self.commits.pump(self.now);
+    }
+
+    fn place(&mut self, stream: StreamKey, key: u32, source: Source) -> Option<Placed> {
+        loop {
+            match self.log.prepare(stream, self.now) {
+                Step::Ready => break,
+                Step::NoSegment => return None,
+                Step::Close => self.close(stream),
+                Step::Opened { segment, .. } => {
+                    let slots = self.slots_of(segment);
+                    self.contents[slots].fill(NOTHING);
+                    self.commits.open(self.now);
+                    self.restless = true;
+                }
+                Step::ChunkOpened { .. } => {}
+            }
+        }
+        let placed = self.log.place(stream, source, self.now);
+        self.contents[placed.slot.index()] = key;
+        if let Some(Gathered(sources)) = self.log.content_mut(stream) {
+            sources.push(source);
+        }
+        Some(placed)
+    }
+
+    /// The slots of a segment, as indices.
+    fn slots_of(&self, segment: SegmentIndex) -> Range<usize> {
+        let pages = self.log.geometry().segment_pages() as usize;
+        segment.index() * pages..(segment.index() + 1) * pages
+    }
+
+    /// What has to be done after a block was placed and entered.
+    fn finish(&mut self, stream: StreamKey, placed: Placed) {
+        match placed.after {
+            After::Nothing => {}
+            After::Seal => self.seal(stream),
+            After::Close => self.close(stream),
+        }
+    }
+
+    fn seal(&mut self, stream: StreamKey) {
+        let Some(sealed) = self.log.seal(stream) else {
+            return;
+        };
+        let content = self.log.content_mut(stream).expect("the stream is open");
+        let sources = std::mem::take(&mut content.0);
+        self.written.count_chunk(&sealed);
+        self.log.write_ended(sealed.segment);
+        if sealed.blocks_of(Source::Fill) > 0 {
+            self.trust_fills(stream.disk, &sealed, &sources);
+        }
+        self.commits.pump(self.now);
+    }
+
+    /// Trusts the fills of a chunk that are still in the index.
+    fn trust_fills(&mut self, disk: DiskSlot, chunk: &Sealed, sources: &[Source]) {
+        let mut run: Option<(FlashSlot, u32)> = None;
+        for (page, source) in (chunk.page + 1..).zip(sources) {
+            let slot = self.log.geometry().slot(chunk.segment, page);
+            let block = block_of(self.contents[slot.index()]);
+            let fresh = *source == Source::Fill && self.log.index().get(disk, block) == Some(slot);
+            run = match run {
+                Some((first, count)) if fresh => Some((first, count + 1)),
+                None if fresh => Some((slot, 1)),
+                Some((first, count)) => {
+                    self.trust(first, count);
+                    None
+                }
+                None => None,
+            };
+        }
+        if let Some((first, count)) = run {
+            self.trust(first, count);
+        }
+    }
+
+    fn close(&mut self, stream: StreamKey) {
+        self.seal(stream);
+        if let Some(closed) = self.log.close(stream) {
+            self.written
+                .count_footer(self.log.geometry().footer_pages());
+            self.log.write_ended(closed.segment);
+            self.restless = true;
+        }
+    }
+
+    /// Reclaims until enough segments are free.
+    fn reclaim(&mut self, evicted: &mut impl Evicted<u32>) {
+        loop {
+            match self.log.begin_reclaim() {
+                Begin::Enough | Begin::Wait => return,
+                Begin::Close(stream) => self.close(stream),
+                Begin::Reclaim(victim) => self.reclaim_one(victim, evicted),
+            }
+        }
+    }
+
+    fn reclaim_one(&mut self, mut victim: Victim, evicted: &mut impl Evicted<u32>) {
+        let geometry = *self.log.geometry();
+        let segment = victim.segment();
+        let first = self.slots_of(segment).start;
+        let room = geometry.segment_pages() - geometry.footer_pages();
+        let mut kept = Vec::new();
+        for page in 1..room {
+            let key = self.contents[first + page as usize];
+            if key != NOTHING && self.log.keeps(&mut victim, block_of(key), page) {
+                kept.push((key, page));
+            }
+        }
+        let read = geometry.footer_pages() as usize + kept.len();
+        self.chores.reclaim_read_bytes += (read * PAGE_BYTES) as u64;
+        for (key, page) in kept {
+            let stream = victim.survivors();
+            let Some(placed) = self.place(stream, key, Source::Survivor) else {
+                continue;
+            };
+            victim.moved(Move {
+                block: block_of(key),
+                from: geometry.slot(segment, page),
+                to: placed.slot,
+            });
+            self.finish(stream, placed);
+        }
+        self.seal(victim.survivors());
+        self.commits.free(self.now);
+        self.commits.hurry();
+        self.commits.pump(self.now);
+        for moved in victim.take_moves() {
+            self.point_at(&victim, &moved);
+        }
+        let contents = &self.contents[first..];
+        let left = (1..room)
+            .map(|page| (contents[page as usize], page))
+            .filter(|(key, _)| *key != NOTHING)
+            .map(|(key, page)| (block_of(key), page));
+        let dropped = self.log.evict(&victim, left, |block| {
+            evicted.push(u32::try_from(block.get()).expect("it was one"));
+        });
+        self.chores.blocks_evicted += u64::from(dropped);
+        self.chores.segments_reclaimed += 1;
+        self.resting.free(segment);
+        self.log.release(segment);
+    }
+
+    fn point_at(&mut self, victim: &Victim, moved: &Move) {
+        if !self.log.point_at(victim, moved) {
+            return;
+        }
+        self.chores.blocks_kept += 1;
+        if self.resting.is_trusted(moved.from) {
+            self.trust(moved.to, 1);
+        } else {
+            let key = self.contents[moved.to.index()];
+            self.rest(key, moved.to);
+        }
+    }
+}
+
+/// The simulator's name for a block as the log's.
+const fn block_of(key: u32) -> BlockIndex {
+    BlockIndex::new(key as u64)
+}
+
+/// Every access is a read of disk 0.
+impl Policy<u32> for SimulatedLog {
+    #[inline]
+    fn access(&mut self, key: u32, evicted: &mut impl Evicted<u32>) -> bool {
+        self.read(DiskSlot::new(0), key, evicted)
+    }
+
+    fn remove(&mut self, key: u32) -> bool {
+        self.invalidate(DiskSlot::new(0), key)
+    }
+
+    fn contains(&self, key: u32) -> bool {
+        self.log
+            .index()
+            .get(DiskSlot::new(0), block_of(key))
+            .is_some()
+    }
+
+    fn blocks(&self) -> u32 {
+        u32::try_from(self.log.index().len()).expect("slots are 32-bit numbers")
+    }
+
+    fn capacity(&self) -> u32 {
+        u32::try_from(self.log.geometry().slots()).expect("a simulated log has 32-bit slots")
+    }
+}
