@@ -50,7 +50,7 @@ pub struct Candidate {
 }
 
 /// How a log of segments reclaims. See the module's header for who calls what when.
-pub trait Reclaim<S> {
+pub trait Reclaim<S>: Send {
     /// Which of the closed segments is reclaimed next; they come in the order in which they
     /// were opened, oldest first. `None` only if there are none.
     fn victim(&mut self, closed: &mut dyn Iterator<Item = ClosedSegment<S>>) -> Option<S>;
