@@ -53,8 +53,7 @@ impl FixedRate {
 
     /// Blocks that leave the cache: discarded.
     pub fn remove(&mut self, run: Run) {
-        let spatial = self.spatial;
-        spatial.sampled(run, |block, _| self.take((run.volume, block)));
+        self.sample.remove(self.spatial, run);
     }
 
     /// The curve of what was accessed so far.
@@ -94,7 +93,7 @@ impl FixedRate {
         self.sampled.add(kind, 1);
         match (kind, self.writes) {
             (Kind::Write, Writes::Exclude) => return,
-            (Kind::Write, Writes::Invalidate) => return self.take(place),
+            (Kind::Write, Writes::Invalidate) => return self.sample.take(place),
             (Kind::Read, _) | (Kind::Write, Writes::Allocate) => {}
         }
         let (key, _) = self.sample.keys.key(place);
@@ -104,12 +103,6 @@ impl FixedRate {
                 self.depths.resize(at + 1, ByKind::default());
             }
             self.depths[at].add(kind, 1);
-        }
-    }
-
-    fn take(&mut self, place: (u32, u64)) {
-        if let Some(key) = self.sample.keys.get(place) {
-            self.sample.stack.remove(key);
         }
     }
 }

@@ -29,8 +29,8 @@ pub struct FixedSize {
     spatial: Spatial,
     writes: Writes,
     sample: Sample,
-    /// Sampled blocks, the one with the largest value on top.
-    values: BinaryHeap<(u64, Place)>,
+    /// Values and keys of the sampled blocks, the one with the largest value on top.
+    values: BinaryHeap<(u64, u32)>,
     blocks_max: usize,
     hits: Buckets,
     /// Sampled accesses, each with the weight of its moment.
@@ -71,8 +71,7 @@ impl FixedSize {
 
     /// Blocks that leave the cache: discarded.
     pub fn remove(&mut self, run: Run) {
-        let spatial = self.spatial;
-        spatial.sampled(run, |block, _| self.take((run.volume, block)));
+        self.sample.remove(self.spatial, run);
     }
 
     /// The curve of what was accessed so far.
@@ -122,7 +121,7 @@ impl FixedSize {
     /// Bytes of memory held. Bounded: by the size of the sample, and by 64 buckets an octave of
     /// depths.
     pub fn bytes(&self) -> usize {
-        self.sample.bytes() + self.hits.bytes() + self.values.capacity() * size_of::<(u64, Place)>()
+        self.sample.bytes() + self.hits.bytes() + self.values.capacity() * size_of::<(u64, u32)>()
     }
 
     fn one(&mut self, kind: Kind, place: Place, value: u64) {
@@ -130,7 +129,7 @@ impl FixedSize {
         self.sampled.add(kind, rate.recip());
         match (kind, self.writes) {
             (Kind::Write, Writes::Exclude) => return,
-            (Kind::Write, Writes::Invalidate) => return self.take(place),
+            (Kind::Write, Writes::Invalidate) => return self.sample.take(place),
             (Kind::Read, _) | (Kind::Write, Writes::Allocate) => {}
         }
         let (key, is_new) = self.sample.keys.key(place);
@@ -138,7 +137,7 @@ impl FixedSize {
             self.hits.add(scaled(depth, rate), kind, rate.recip());
         }
         if is_new {
-            self.values.push((value, place));
+            self.values.push((value, key));
             self.shrink();
         }
     }
@@ -150,22 +149,15 @@ impl FixedSize {
                 return;
             };
             // Blocks of equal value leave together: the limit cannot part them.
-            while let Some(&(value, place)) = self.values.peek()
+            while let Some(&(value, key)) = self.values.peek()
                 && value == largest
             {
                 self.values.pop();
-                if let Some(key) = self.sample.keys.release(place) {
-                    self.sample.stack.forget(key);
-                }
+                self.sample.keys.release(key);
+                self.sample.stack.forget(key);
             }
             // A value of 0 alone in the sample is the smallest sample there is.
             self.spatial.lower_below(largest.max(1));
-        }
-    }
-
-    fn take(&mut self, place: Place) {
-        if let Some(key) = self.sample.keys.get(place) {
-            self.sample.stack.remove(key);
         }
     }
 }

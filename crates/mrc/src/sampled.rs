@@ -1,8 +1,10 @@
 //! The blocks of a sample and their LRU stack: what both forms of SHARDS and the miniature
 //! simulations keep, and all that they keep.
 
+use crate::access::Run;
 use crate::number::real;
 use crate::olken::Stack;
+use crate::spatial::Spatial;
 use units::Map;
 
 /// A block, anywhere.
@@ -12,8 +14,9 @@ pub(crate) type Place = (u32, u64);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
     of: Map<Place, u32>,
+    /// By key; of a key that is free, where its last block was.
+    places: Vec<Place>,
     free: Vec<u32>,
-    given: u32,
 }
 
 impl Keys {
@@ -22,18 +25,16 @@ impl Keys {
     /// # Panics
     /// If 2^32 blocks have keys.
     pub(crate) fn key(&mut self, place: Place) -> (u32, bool) {
-        let mut is_new = false;
-        let key = *self.of.entry(place).or_insert_with(|| {
-            is_new = true;
-            self.free.pop().unwrap_or_else(|| {
-                let key = self.given;
-                self.given = key
-                    .checked_add(1)
-                    .expect("a sample of fewer than 2^32 blocks");
-                key
-            })
+        if let Some(&key) = self.of.get(&place) {
+            return (key, false);
+        }
+        let key = self.free.pop().unwrap_or_else(|| {
+            self.places.push(place);
+            u32::try_from(self.places.len() - 1).expect("a sample of fewer than 2^32 blocks")
         });
-        (key, is_new)
+        self.places[key as usize] = place;
+        self.of.insert(place, key);
+        (key, true)
     }
 
     /// The key of a block that has one.
@@ -41,11 +42,32 @@ impl Keys {
         self.of.get(&place).copied()
     }
 
-    /// Lets a block go.
-    pub(crate) fn release(&mut self, place: Place) -> Option<u32> {
-        let key = self.of.remove(&place)?;
+    /// The keys of the blocks of a run that have one, in time that does not grow with the run: a
+    /// discard may be of a whole volume.
+    pub(crate) fn keys_in(&self, run: Run) -> impl Iterator<Item = u32> + '_ {
+        let places = (0..).zip(&self.places);
+        let within = move |&(volume, block): &Place| {
+            volume == run.volume && block >= run.first && block - run.first < run.count
+        };
+        places
+            .filter(move |(_, place)| within(place))
+            .filter(|(key, place)| self.of.get(*place) == Some(key))
+            .map(|(key, _)| key)
+    }
+
+    /// How many keys were given out, which is what [`Keys::keys_in`] looks at.
+    pub(crate) fn given(&self) -> u64 {
+        self.places.len() as u64
+    }
+
+    /// Lets the block of a key go.
+    ///
+    /// # Panics
+    /// If no block has the key.
+    pub(crate) fn release(&mut self, key: u32) {
+        let removed = self.of.remove(&self.places[key as usize]);
+        assert_eq!(removed, Some(key), "a key that is let go was given");
         self.free.push(key);
-        Some(key)
     }
 
     /// Blocks that have keys.
@@ -55,7 +77,9 @@ impl Keys {
 
     /// Bytes of memory held, the map's control bytes included.
     pub(crate) fn bytes(&self) -> usize {
-        self.of.allocation_size() + self.free.capacity() * size_of::<u32>()
+        self.of.allocation_size()
+            + self.places.capacity() * size_of::<Place>()
+            + self.free.capacity() * size_of::<u32>()
     }
 }
 
@@ -67,6 +91,25 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
+    /// Takes the blocks of a run out of the cache, each leaving a hole.
+    pub(crate) fn remove(&mut self, spatial: Spatial, run: Run) {
+        // Looking at every hash of the run, or at every block of the sample: whatever is less.
+        if run.count / 128 > self.keys.given() {
+            for key in self.keys.keys_in(run) {
+                self.stack.remove(key);
+            }
+            return;
+        }
+        spatial.sampled(run, |block, _| self.take((run.volume, block)));
+    }
+
+    /// Takes a block out of the cache, leaving a hole.
+    pub(crate) fn take(&mut self, place: Place) {
+        if let Some(key) = self.keys.get(place) {
+            self.stack.remove(key);
+        }
+    }
+
     /// Bytes of memory held.
     pub(crate) fn bytes(&self) -> usize {
         self.keys.bytes() + self.stack.bytes()
@@ -76,4 +119,38 @@ impl Sample {
 /// The cache size that a depth in a sample stands for: each sampled block stands for `1 / rate`.
 pub(crate) fn scaled(depth: u32, rate: f64) -> u64 {
     crate::number::count_near(real(u64::from(depth)) / rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_given_out_again() {
+        let mut keys = Keys::default();
+        assert_eq!(keys.key((0, 7)), (0, true));
+        assert_eq!(keys.key((1, 7)), (1, true));
+        keys.release(0);
+        assert_eq!(keys.key((2, 9)), (0, true));
+        assert_eq!(keys.key((1, 7)), (1, false));
+        assert_eq!(keys.len(), 2);
+    }
+
+    #[test]
+    fn a_discard_of_a_whole_volume_takes_that_volumes_blocks() {
+        let whole = Run {
+            volume: 1,
+            first: 0,
+            count: u64::MAX,
+        };
+        let mut sample = Sample::default();
+        for place in [(0, 5), (1, 5), (1, 6)] {
+            let (key, _) = sample.keys.key(place);
+            sample.stack.access(key);
+        }
+        sample.keys.release(2);
+        sample.remove(Spatial::new(1.0, 0), whole);
+        assert_eq!(sample.stack.access(1), None);
+        assert_eq!(sample.stack.access(0), Some(3));
+    }
 }

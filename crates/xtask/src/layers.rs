@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
-//!  program   hearth                    study   trace -> units
+//!  program   hearth                    study   simulator -> trace -> units
 //!  shell     shard -> device origin frontend -> ring
 //!  pure      cache -> segment-log -> policy flash-format    medium    nbd-protocol -> block-io -> units
 //! ```
@@ -134,6 +134,21 @@ const TABLE: &[Crate] = &[
     program("trace-fixtures", "crates/trace-fixtures", &[]),
     program("trace", "crates/trace", &["units"]),
     program(
+        "curves",
+        "crates/curves",
+        &["units", "policy", "mrc", "trace", "trace-fixtures"],
+    ),
+    program(
+        "yardstick",
+        "crates/yardstick",
+        &["units", "policy", "trace", "trace-fixtures"],
+    ),
+    program(
+        "simulator",
+        "crates/simulator",
+        &["units", "policy", "flash-format", "segment-log", "trace"],
+    ),
+    program(
         "hearth",
         "crates/hearth",
         &[
@@ -148,6 +163,10 @@ const TABLE: &[Crate] = &[
             "origin",
             "frontend",
             "shard",
+            "simulator",
+            "trace",
+            "mrc",
+            "curves",
         ],
     ),
     program(

@@ -1,0 +1,21 @@
+//! Traces through miss-ratio curves: opens nothing, prints nothing, drives [`mrc`] with what a
+//! [`trace::Reader`] reads.
+//!
+//! ```text
+//!   Reader ─► Splitter ─► keys ─► mrc::Exact
+//!         └─► runs of blocks ───► mrc::FixedRate, mrc::FixedSize
+//!                  one for the whole trace, or one a volume as well
+//! ```
+//!
+//! The sampled methods never split requests into blocks: see `mrc::Spatial`. Discards and write-zeroes
+//! take blocks out of the cache; flushes do nothing to it.
+
+#![forbid(unsafe_code)]
+
+mod exact;
+mod facts;
+mod measure;
+mod sampled;
+
+pub use facts::Facts;
+pub use measure::{CurveError, Curves, Measured, Method, Settings, VolumeCurves, measure};

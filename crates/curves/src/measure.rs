@@ -1,0 +1,168 @@
+//! One pass over a trace: settings in, curves and facts out.
+
+use mrc::{Counted, Curve, Writes};
+use trace::{ReadError, Reader, Record, SplitError, Volume};
+use units::Bytes;
+
+use crate::exact::ExactPass;
+use crate::facts::Facts;
+use crate::sampled::SampledPass;
+
+/// How a curve is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Method {
+    /// Every access counts.
+    Exact,
+    /// SHARDS at a fixed rate.
+    FixedRate {
+        /// Part of all blocks that are sampled, above 0 and at most 1.
+        rate: f64,
+        /// Which ones.
+        seed: u64,
+    },
+    /// SHARDS of a fixed size.
+    FixedSize {
+        /// Blocks in the sample, at most.
+        blocks_max: usize,
+        /// Which ones.
+        seed: u64,
+    },
+}
+
+/// What is asked of a trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// How the curves are found.
+    pub method: Method,
+    /// What a write does to the cache.
+    pub writes: Writes,
+    /// The unit of caching.
+    pub block: Bytes,
+    /// A curve for each volume as well.
+    pub per_volume: bool,
+}
+
+/// Curves of a whole trace, or of a volume by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curves {
+    /// Over reads and writes.
+    pub all: Curve,
+    /// Over reads alone.
+    pub reads: Curve,
+    /// Block accesses, reads and writes.
+    pub accesses: u64,
+    /// Block accesses that are reads.
+    pub reads_count: u64,
+    /// Distinct blocks accessed; estimated if sampled.
+    pub footprint_blocks: u64,
+    /// Distinct blocks that the curves are made from.
+    pub sampled_blocks: u64,
+    /// Part of all blocks that was sampled at the end; 1 if exact.
+    pub rate: f64,
+    /// Memory that the method held for these curves, the splitter's not included.
+    pub memory_bytes: usize,
+}
+
+impl Curves {
+    /// The curve over what is counted.
+    pub const fn of(&self, counted: Counted) -> &Curve {
+        match counted {
+            Counted::All => &self.all,
+            Counted::Reads => &self.reads,
+        }
+    }
+}
+
+/// A volume's curves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VolumeCurves {
+    /// Which volume.
+    pub volume: Volume,
+    /// As if it had a cache to itself.
+    pub curves: Curves,
+}
+
+/// What one pass found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Of all volumes in one cache.
+    pub total: Curves,
+    /// Of each volume by itself, in order of appearance; empty if not asked for.
+    pub volumes: Vec<VolumeCurves>,
+    /// What the trace contains.
+    pub facts: Facts,
+}
+
+/// Why there is no curve.
+#[derive(Debug, thiserror::Error)]
+pub enum CurveError {
+    /// The trace cannot be read on.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Its requests cannot be split into blocks.
+    #[error(transparent)]
+    Split(#[from] SplitError),
+}
+
+/// What a method does with records and has at the end.
+pub(crate) trait Pass {
+    fn take(&mut self, records: &[Record]) -> Result<(), SplitError>;
+    fn total(&self) -> Curves;
+    /// By place of the volume; `None` for one without reads and writes.
+    fn volumes(&self) -> Vec<Option<Curves>>;
+}
+
+/// Reads a trace to its end. `progress` hears of the records read so far, every batch.
+///
+/// # Errors
+/// If the trace cannot be read to its end.
+///
+/// # Panics
+/// If the settings are not what their fields allow.
+pub fn measure(
+    reader: &mut dyn Reader,
+    settings: &Settings,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Measured, CurveError> {
+    match settings.method {
+        Method::Exact => drive(reader, &mut ExactPass::new(settings), progress),
+        Method::FixedRate { rate, seed } => {
+            let mut pass = SampledPass::fixed_rate(settings, rate, seed);
+            drive(reader, &mut pass, progress)
+        }
+        Method::FixedSize { blocks_max, seed } => {
+            let mut pass = SampledPass::fixed_size(settings, blocks_max, seed);
+            drive(reader, &mut pass, progress)
+        }
+    }
+}
+
+fn drive(
+    reader: &mut dyn Reader,
+    pass: &mut impl Pass,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Measured, CurveError> {
+    let mut facts = Facts::default();
+    let mut records = Vec::new();
+    while reader.read_batch(&mut records)? {
+        for record in &records {
+            facts.add(record);
+        }
+        pass.take(&records)?;
+        progress(facts.requests);
+    }
+    let each = reader.volumes().iter().zip(pass.volumes());
+    let volumes = each
+        .filter_map(|((_, volume), curves)| {
+            Some(VolumeCurves {
+                volume: volume.clone(),
+                curves: curves?,
+            })
+        })
+        .collect();
+    Ok(Measured {
+        total: pass.total(),
+        volumes,
+        facts,
+    })
+}
