@@ -14,16 +14,30 @@
 //! simulator's), [`Hashed`] for any other. What is decided does not depend on which.
 //!
 //! Every policy here admits what it is asked for: after [`Replacement::access`] the block is in the
-//! cache.
+//! cache. So none of them can have more hits than [`belady`].
+pub mod arc;
+pub mod belady;
+pub mod clock;
+pub mod clock2q_plus;
 pub mod fifo;
+pub mod lfu;
+pub mod lirs;
 pub mod lru;
+pub mod random;
+pub mod s3_fifo;
+pub mod sieve;
+pub mod slru;
+pub mod two_q;
+pub mod w_tiny_lfu;
+
+pub mod limits;
 
 mod index;
-pub mod limits;
 mod list;
 mod parameters;
 mod registry;
 mod setup;
+mod sketch;
 mod spec;
 mod table;
 
@@ -33,10 +47,12 @@ pub use registry::Spec;
 pub use setup::{BadCapacity, Capacity, Setup};
 pub use spec::{SpecError, nearest, split_list};
 
-/// What names a block: small, copied, compared.
-pub trait Key: Copy + Eq + Send + 'static {}
+use std::hash::Hash;
 
-impl<K: Copy + Eq + Send + 'static> Key for K {}
+/// What names a block: small, copied, compared.
+pub trait Key: Copy + Eq + Hash + Send + 'static {}
+
+impl<K: Copy + Eq + Hash + Send + 'static> Key for K {}
 
 /// Where a policy says which blocks had to leave.
 pub trait Evicted<K> {

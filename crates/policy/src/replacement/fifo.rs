@@ -9,6 +9,7 @@ use super::{About, Evicted, Index, Key, Policy, Settings, Setup};
 /// What is to be known of it.
 pub const ABOUT: About = About {
     name: "fifo",
+    other_names: &[],
     paper: "L. A. Belady, \"A study of replacement algorithms for a virtual-storage computer\", IBM Systems Journal 5(2), 1966",
     queues: &[("queue", "all blocks, by arrival")],
     parameters: &[],

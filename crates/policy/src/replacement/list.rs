@@ -137,6 +137,21 @@ impl List {
         self.len += 1;
     }
 
+    /// Puts `place` where `older`, which is in the list, becomes the next older one.
+    pub(super) fn insert_newer(&mut self, place: Place, older: Place, links: &mut impl Links) {
+        let newer = Place(links.link(older).prev);
+        *links.link_mut(place) = Link {
+            prev: newer.0,
+            next: older.0,
+        };
+        links.link_mut(newer).next = place.0;
+        links.link_mut(older).prev = place.0;
+        if self.front == older.0 {
+            self.front = place.0;
+        }
+        self.len += 1;
+    }
+
     #[inline]
     pub(super) fn remove(&mut self, place: Place, links: &mut impl Links) {
         let Link { prev, next } = links.link(place);
@@ -197,7 +212,7 @@ mod tests {
     proptest! {
         /// Beside a double-ended queue, oldest first, after every step.
         #[test]
-        fn a_list_is_a_queue(steps in prop::collection::vec((0u8..6, 0u32..8), 0..200)) {
+        fn a_list_is_a_queue(steps in prop::collection::vec((0u8..7, 0u32..8), 0..200)) {
             let mut links = SideLinks::default();
             links.cover(Place(8));
             let mut list = List::new();
@@ -226,7 +241,12 @@ mod tests {
                         list.rotate(&links);
                         model.rotate_left(1);
                     }
-                    (5, _) => {
+                    (5, None) if !model.is_empty() => {
+                        let older = model[model.len() / 2];
+                        list.insert_newer(Place(which), Place(older), &mut links);
+                        model.insert(model.len() / 2 + 1, which);
+                    }
+                    (6, _) => {
                         let popped = list.pop_back(&mut links).map(|place| place.0);
                         prop_assert_eq!(popped, model.pop_front());
                     }

@@ -10,6 +10,7 @@ use super::{About, Evicted, Index, Key, Policy, Settings, Setup};
 /// What is to be known of it.
 pub const ABOUT: About = About {
     name: "lru",
+    other_names: &[],
     paper: "R. L. Mattson, J. Gecsei, D. R. Slutz, I. L. Traiger, \"Evaluation techniques for storage hierarchies\", IBM Systems Journal 9(2), 1970",
     queues: &[("queue", "all blocks, by last use")],
     parameters: &[],

@@ -7,6 +7,8 @@ use std::fmt;
 pub struct About {
     /// Its name on the command line.
     pub name: &'static str,
+    /// Other spellings that are understood.
+    pub other_names: &'static [&'static str],
     /// Where it was published.
     pub paper: &'static str,
     /// Its queues: name and what is in it. Those called ghosts hold names only.
@@ -75,6 +77,15 @@ impl Fraction {
     /// If the result does not fit 32 bits: the whole is a capacity, and no parameter is above 4.
     pub fn of(self, whole: u32) -> u32 {
         let part = u64::from(whole) * u64::from(self.millionths) / u64::from(MILLION);
+        u32::try_from(part).expect("parameters and capacities are limited")
+    }
+
+    /// This part of a number, rounded up.
+    ///
+    /// # Panics
+    /// If the result does not fit 32 bits, as [`Self::of`].
+    pub fn of_rounded_up(self, whole: u32) -> u32 {
+        let part = (u64::from(whole) * u64::from(self.millionths)).div_ceil(u64::from(MILLION));
         u32::try_from(part).expect("parameters and capacities are limited")
     }
 

@@ -1,7 +1,10 @@
 //! The policies by name: a line each.
 
 use super::{About, BadValue, Index, Key, Replacement, Settings, Setup};
-use super::{fifo, lru};
+use super::{
+    arc, belady, clock, clock2q_plus, fifo, lfu, lirs, lru, random, s3_fifo, sieve, slru, two_q,
+    w_tiny_lfu,
+};
 
 /// For each line an entry in [`Spec::ALL`] and a variant of [`Chosen`], built with its own settings.
 macro_rules! registry {
@@ -18,7 +21,7 @@ macro_rules! registry {
 
             pub(super) fn by_name(name: &str) -> Option<Self> {
                 match name {
-                    $(_ if name == $module::ABOUT.name => {
+                    $(_ if is_called(&$module::ABOUT, name) => {
                         Some(Self(Chosen::$policy($module::Config::default())))
                     })*
                     _ => None,
@@ -63,6 +66,22 @@ macro_rules! registry {
 registry! {
     fifo::Fifo,
     lru::Lru,
+    random::Random,
+    clock::Clock,
+    lfu::Lfu,
+    slru::Slru,
+    two_q::TwoQ,
+    arc::Arc,
+    lirs::Lirs,
+    s3_fifo::S3Fifo,
+    sieve::Sieve,
+    clock2q_plus::Clock2QPlus,
+    w_tiny_lfu::WTinyLfu,
+    belady::Belady,
+}
+
+fn is_called(about: &About, name: &str) -> bool {
+    about.name == name || about.other_names.contains(&name)
 }
 
 /// A policy and its parameters: what `name:parameter=value,...` says.
