@@ -19,6 +19,7 @@ mod blktrace;
 mod csv;
 mod fio;
 mod fiu;
+mod generated;
 mod lis;
 mod msr;
 mod oracle_general;
@@ -77,6 +78,11 @@ static ALL: [&Entry; 20] = [
 pub struct Format(&'static Entry);
 
 impl Format {
+    /// No file's format: a generator's.
+    pub(crate) fn generated() -> Self {
+        Self(&generated::ENTRY)
+    }
+
     /// Every format, in the order of the book's table.
     pub fn all() -> impl ExactSizeIterator<Item = Self> {
         ALL.iter().map(|entry| Self(entry))

@@ -8,6 +8,7 @@ use crate::columns::CsvColumns;
 use crate::decode::{Decode, Stream};
 use crate::error::ReadError;
 use crate::format::{Format, names};
+use crate::generate::{Generator, PREFIX, SpecError};
 use crate::input::{Input, Packing};
 use crate::limits::SAMPLE_BYTES;
 use crate::recognise::{Sample, Verdict, recognise};
@@ -103,6 +104,15 @@ pub enum OpenError {
         /// The trace's file.
         file: String,
     },
+    /// A description of a generator that is none.
+    #[error(transparent)]
+    Generator(#[from] SpecError),
+    /// A file that was taken for a generator.
+    #[error("{file}: is a file, not a generator, which is written as gen:KIND,KEY=VALUE,...")]
+    NoGenerator {
+        /// The trace's file.
+        file: String,
+    },
     /// There is nothing in it.
     #[error("{file}: the trace is empty")]
     Empty {
@@ -111,11 +121,19 @@ pub enum OpenError {
     },
 }
 
-/// Opens a file, or stdin for `-`.
+/// Opens a file, stdin for `-`, or a generator for `gen:...` (see [`crate::generate`]).
 ///
 /// # Errors
 /// If it cannot be read, or its format is neither given nor recognised.
 pub fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> {
+    if let Some(text) = path.to_str().filter(|text| text.starts_with(PREFIX)) {
+        return Ok(Opened {
+            reader: Box::new(Generator::new(&text.parse()?)),
+            format: Format::generated(),
+            recognised_by: Some(format!("the beginning {PREFIX}")),
+            packing: Packing::None,
+        });
+    }
     open_input(Input::open(path)?, options)
 }
 
