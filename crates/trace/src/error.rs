@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::open::OpenError;
+
 /// Where in a trace: the line of a text, the byte of anything else. Both count what is unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
@@ -57,6 +59,9 @@ pub enum ReadError {
     /// A record is not what the format says: choose another format, or mend the line.
     #[error(transparent)]
     Malformed(Box<Malformed>),
+    /// A later one of several files cannot be opened.
+    #[error(transparent)]
+    Part(Box<OpenError>),
 }
 
 /// A field that is not what its format has there.

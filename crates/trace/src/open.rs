@@ -1,5 +1,6 @@
 //! Opening a trace: unpack, recognise, hand out a reader.
 
+use std::io::Read;
 use std::path::Path;
 
 use units::Bytes;
@@ -137,7 +138,19 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> {
     open_input(Input::open(path)?, options)
 }
 
-pub(crate) fn open_input(mut input: Input, options: &Options) -> Result<Opened, OpenError> {
+/// Reads a trace from anywhere; `name` stands for it in errors, and its ending for the file's.
+///
+/// # Errors
+/// As [`open`]; Parquet needs a file.
+pub fn open_stream(
+    name: &str,
+    source: Box<dyn Read + Send>,
+    options: &Options,
+) -> Result<Opened, OpenError> {
+    open_input(Input::new(name.to_owned(), source)?, options)
+}
+
+fn open_input(mut input: Input, options: &Options) -> Result<Opened, OpenError> {
     let packing = input.packing();
     let file = input.name().to_owned();
     let bytes = input.peek(SAMPLE_BYTES)?;

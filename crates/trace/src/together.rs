@@ -1,0 +1,241 @@
+//! Several files as one trace: parts one after the other, or machines merged by time.
+//!
+//! Volumes of the same VM and name are one volume, whichever file they come from; give each file a VM of its
+//! own to keep them apart.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::path::{Path, PathBuf};
+
+use crate::error::ReadError;
+use crate::limits::BATCH_RECORDS;
+use crate::open::{OpenError, Opened, Options, open};
+use crate::record::{Reader, Record, VolumeIndex, Volumes};
+
+/// One of several files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The file.
+    pub path: PathBuf,
+    /// The VM that its volumes belong to, instead of what the format or [`Options::vm`] says.
+    pub vm: Option<String>,
+}
+
+/// How the records of several files become one trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrangement {
+    /// All of the first file, then all of the second: a trace that was published in parts.
+    OneAfterOther,
+    /// By time, the earlier file first where times are equal. Each file should be sorted.
+    ByTime {
+        /// Every file starts at time zero, whatever its clock says: traces that were taken at other times.
+        from_zero: bool,
+    },
+}
+
+/// Opens several files as one trace. The first one's format is that of all.
+///
+/// # Errors
+/// If one of them does not exist, or the first one cannot be opened (or any, to be merged by time).
+///
+/// # Panics
+/// If there is no part.
+pub fn open_together(
+    parts: &[Part],
+    arrangement: Arrangement,
+    options: &Options,
+) -> Result<Opened, OpenError> {
+    let (first, others) = parts.split_first().expect("at least one file");
+    for part in others.iter().filter(|part| part.path != Path::new("-")) {
+        // Days of reading should not end at a misspelt name.
+        std::fs::metadata(&part.path).map_err(|source| ReadError::Input {
+            file: part.path.display().to_string(),
+            unpacked_bytes: 0,
+            remedy: "check the path and the permissions",
+            source,
+        })?;
+    }
+    let mut opened = open_part(first, options)?;
+    let options = Options {
+        format: Some(opened.format),
+        ..options.clone()
+    };
+    opened.reader = match arrangement {
+        Arrangement::OneAfterOther => Box::new(Parts {
+            current: Some(Source::new(opened.reader)),
+            rest: others.iter().cloned().collect(),
+            options,
+            volumes: Volumes::new(),
+        }),
+        Arrangement::ByTime { from_zero } => {
+            let mut lanes = vec![Lane::new(opened.reader)];
+            for part in others {
+                lanes.push(Lane::new(open_part(part, &options)?.reader));
+            }
+            Box::new(Merged {
+                lanes,
+                order: None,
+                from_zero,
+                volumes: Volumes::new(),
+            })
+        }
+    };
+    Ok(opened)
+}
+
+fn open_part(part: &Part, options: &Options) -> Result<Opened, OpenError> {
+    let options = Options {
+        vm: part.vm.clone().or_else(|| options.vm.clone()),
+        ..options.clone()
+    };
+    open(&part.path, &options)
+}
+
+/// A reader whose volumes are translated into the whole trace's.
+struct Source {
+    reader: Box<dyn Reader>,
+    /// By the reader's place, the place in the whole.
+    places: Vec<VolumeIndex>,
+}
+
+impl Source {
+    fn new(reader: Box<dyn Reader>) -> Self {
+        Self {
+            reader,
+            places: Vec::new(),
+        }
+    }
+
+    fn read_batch(
+        &mut self,
+        records: &mut Vec<Record>,
+        volumes: &mut Volumes,
+    ) -> Result<bool, ReadError> {
+        let more = self.reader.read_batch(records);
+        for (_, volume) in self.reader.volumes().iter().skip(self.places.len()) {
+            self.places.push(volumes.intern(volume));
+        }
+        for record in records {
+            record.volume = self.places[record.volume.to_usize()];
+        }
+        more
+    }
+}
+
+struct Parts {
+    current: Option<Source>,
+    rest: VecDeque<Part>,
+    options: Options,
+    volumes: Volumes,
+}
+
+impl Reader for Parts {
+    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+        records.clear();
+        while let Some(source) = &mut self.current {
+            if source.read_batch(records, &mut self.volumes)? {
+                return Ok(true);
+            }
+            self.current = None;
+            while let Some(part) = self.rest.pop_front() {
+                match open_part(&part, &self.options) {
+                    Ok(opened) => {
+                        self.current = Some(Source::new(opened.reader));
+                        break;
+                    }
+                    // An hour without a request.
+                    Err(OpenError::Empty { .. }) => {}
+                    Err(OpenError::Read(error)) => return Err(error),
+                    Err(error) => return Err(ReadError::Part(Box::new(error))),
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn volumes(&self) -> &Volumes {
+        &self.volumes
+    }
+}
+
+/// A file and its next records.
+struct Lane {
+    source: Source,
+    records: Vec<Record>,
+    next: usize,
+    /// What is taken off its times.
+    zero_us: u64,
+}
+
+impl Lane {
+    fn new(reader: Box<dyn Reader>) -> Self {
+        Self {
+            source: Source::new(reader),
+            records: Vec::new(),
+            next: 0,
+            zero_us: 0,
+        }
+    }
+
+    /// The time of its next record, read if it must be; `None` at its end.
+    fn time(&mut self, volumes: &mut Volumes) -> Result<Option<u64>, ReadError> {
+        if self.next == self.records.len() {
+            self.next = 0;
+            self.source.read_batch(&mut self.records, volumes)?;
+        }
+        let record = self.records.get(self.next);
+        Ok(record.map(|record| record.time_us.saturating_sub(self.zero_us)))
+    }
+}
+
+struct Merged {
+    lanes: Vec<Lane>,
+    /// The next time of each lane; made at the first call.
+    order: Option<BinaryHeap<Reverse<(u64, usize)>>>,
+    from_zero: bool,
+    volumes: Volumes,
+}
+
+impl Merged {
+    fn begin(&mut self) -> Result<BinaryHeap<Reverse<(u64, usize)>>, ReadError> {
+        let mut order = BinaryHeap::new();
+        for (place, lane) in self.lanes.iter_mut().enumerate() {
+            if let Some(time) = lane.time(&mut self.volumes)? {
+                if self.from_zero {
+                    lane.zero_us = time;
+                }
+                order.push(Reverse((time - lane.zero_us, place)));
+            }
+        }
+        Ok(order)
+    }
+}
+
+impl Reader for Merged {
+    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+        records.clear();
+        let mut order = match self.order.take() {
+            Some(order) => order,
+            None => self.begin()?,
+        };
+        while records.len() < BATCH_RECORDS {
+            let Some(Reverse((_, place))) = order.pop() else {
+                break;
+            };
+            let lane = &mut self.lanes[place];
+            let mut record = lane.records[lane.next];
+            record.time_us = record.time_us.saturating_sub(lane.zero_us);
+            records.push(record);
+            lane.next += 1;
+            if let Some(time) = lane.time(&mut self.volumes)? {
+                order.push(Reverse((time, place)));
+            }
+        }
+        self.order = Some(order);
+        Ok(!records.is_empty())
+    }
+
+    fn volumes(&self) -> &Volumes {
+        &self.volumes
+    }
+}

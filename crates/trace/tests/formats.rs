@@ -1,0 +1,285 @@
+//! Every format: recognised by its contents, read into canonical records, whatever packs it; what is cut
+//! or mangled is an error that says where.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::io::{Read, Write};
+use support::{Sample, open_bytes, requests, samples};
+use trace::{Format, OpenError, Options, Packing, ReadError};
+
+#[test]
+fn every_format_is_recognised_and_read() {
+    for sample in samples() {
+        let mut opened = sample
+            .open()
+            .unwrap_or_else(|error| panic!("{}: {error}", sample.format));
+        assert_eq!(opened.format.name(), sample.format);
+        assert_eq!(opened.recognised_by.is_some(), sample.columns.is_none());
+        assert_eq!(
+            requests(&mut opened).unwrap(),
+            sample.requests,
+            "{}",
+            sample.format
+        );
+    }
+}
+
+#[test]
+fn every_format_but_parquet_has_a_sample() {
+    let all = samples();
+    for format in Format::all().filter(|format| format.name() != "parquet") {
+        assert!(
+            all.iter().any(|sample| sample.format == format.name()),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn a_format_can_be_given_instead() {
+    for sample in samples() {
+        let options = Options {
+            format: Some(sample.format.parse().unwrap()),
+            ..sample.options()
+        };
+        let mut opened = open_bytes(&sample.bytes, &options).unwrap();
+        assert_eq!(opened.recognised_by, None);
+        assert_eq!(
+            requests(&mut opened).unwrap(),
+            sample.requests,
+            "{}",
+            sample.format
+        );
+    }
+}
+
+#[test]
+fn packed_traces_are_unpacked_whatever_they_are_called() {
+    let sample = &samples()[1];
+    let gzip = {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(&sample.bytes).unwrap();
+        packer.finish().unwrap()
+    };
+    let bzip2 = {
+        let mut packer = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        packer.write_all(&sample.bytes).unwrap();
+        packer.finish().unwrap()
+    };
+    let xz = {
+        let options = lzma_rust2::XzOptions::with_preset(1);
+        let mut packer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+        packer.write_all(&sample.bytes).unwrap();
+        packer.finish().unwrap()
+    };
+    let zstd = zstd::encode_all(&sample.bytes[..], 1).unwrap();
+    for (packing, packed) in [
+        (Packing::Gzip, gzip),
+        (Packing::Bzip2, bzip2),
+        (Packing::Xz, xz),
+        (Packing::Zstd, zstd),
+    ] {
+        let mut opened = open_bytes(&packed, &Options::default()).unwrap();
+        assert_eq!(opened.packing, packing);
+        assert_eq!(
+            requests(&mut opened).unwrap(),
+            sample.requests,
+            "{packing:?}"
+        );
+        // Two of them are one trace: so are logs that were packed in pieces.
+        let mut twice = open_bytes(&packed.repeat(2), &Options::default()).unwrap();
+        assert_eq!(
+            requests(&mut twice).unwrap().len(),
+            2 * sample.requests.len(),
+            "{packing:?}"
+        );
+        // Cut short, none of them passes for a shorter trace.
+        let cut = &packed[..packed.len() - 5];
+        let error = match open_bytes(cut, &Options::default()) {
+            Err(OpenError::Read(error)) => error,
+            Ok(mut opened) => requests(&mut opened).unwrap_err(),
+            Err(other) => panic!("{packing:?}: {other}"),
+        };
+        assert!(
+            matches!(error, ReadError::Input { .. }),
+            "{packing:?}: {error}"
+        );
+        assert!(
+            error.to_string().contains("whole copy"),
+            "{packing:?}: {error}"
+        );
+    }
+}
+
+/// Reads a trace to its first error.
+fn first_error(bytes: &[u8], options: &Options) -> String {
+    match open_bytes(bytes, options) {
+        Err(error) => error.to_string(),
+        Ok(mut opened) => match requests(&mut opened) {
+            Err(error) => error.to_string(),
+            Ok(lines) => panic!("no error, but {lines:?}"),
+        },
+    }
+}
+
+#[test]
+fn a_trace_that_is_cut_within_a_record_is_an_error() {
+    for sample in samples() {
+        let options = Options {
+            format: Some(sample.format.parse().unwrap()),
+            ..sample.options()
+        };
+        let cut = &sample.bytes[..sample.bytes.len() - 1];
+        let error = first_error(cut, &options);
+        assert!(
+            error.contains("ends within the record"),
+            "{}: {error}",
+            sample.format
+        );
+        assert!(
+            error.contains("line") || error.contains("byte"),
+            "{}: {error}",
+            sample.format
+        );
+    }
+}
+
+#[test]
+fn a_binary_trace_says_at_which_byte_its_last_record_begins() {
+    let two: &Sample = &samples()
+        .into_iter()
+        .find(|sample| sample.format == "vscsi")
+        .unwrap();
+    let options = Options::default();
+    let error = first_error(&two.bytes[..70], &options);
+    assert!(error.contains("byte 64 (6 bytes, 32 expected)"), "{error}");
+}
+
+#[test]
+fn a_wrong_field_is_shown_with_line_column_and_remedy() {
+    let text =
+        "128166372003061629,src2,1,Read,8192,4096,1\n128166372003061630,src2,1,Read,81x2,4096,1\n";
+    let error = first_error(text.as_bytes(), &Options::default());
+    assert_eq!(
+        error,
+        "trace: line 2: Offset is \"81x2\", but msr has a whole number there; \
+         mend it, or say with --format what the trace really is"
+    );
+}
+
+#[test]
+fn mangled_lengths_are_an_error_of_their_line() {
+    let text = "1,R,0,8\n2,R,0,99999999999\n";
+    let error = first_error(text.as_bytes(), &Options::default());
+    assert!(error.contains("line 2: length is"), "{error}");
+    let error = first_error(
+        b"1,R,0,8\n2,D,18446744073709551615,1\n",
+        &Options::default(),
+    );
+    assert!(
+        error.contains("line 2: sector is 18446744073709551615"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_no_format_knows_is_refused_with_the_list() {
+    let error = first_error(b"once upon a time\nthere was a disk\n", &Options::default());
+    assert!(
+        error.contains("once upon a time") && error.contains("--format"),
+        "{error}"
+    );
+    assert!(
+        error.contains("msr") && error.contains("oracle-general"),
+        "{error}"
+    );
+    assert!(matches!(
+        open_bytes(b"", &Options::default()),
+        Err(OpenError::Empty { .. })
+    ));
+}
+
+#[test]
+fn words_are_keys_if_the_user_says_so() {
+    let options = Options {
+        format: Some("text".parse().unwrap()),
+        ..Options::default()
+    };
+    let mut opened = open_bytes(b"a\nb\na\n", &options).unwrap();
+    let lines = requests(&mut opened).unwrap();
+    assert_eq!(lines[0], lines[2]);
+    assert_ne!(lines[0], lines[1]);
+}
+
+#[test]
+fn a_csv_without_names_asks_for_its_columns() {
+    let options = Options {
+        format: Some("csv".parse().unwrap()),
+        ..Options::default()
+    };
+    let error = first_error(b"1,2,3,4,5,6\n", &options);
+    assert!(error.contains("obj-id-col="), "{error}");
+}
+
+#[test]
+fn the_vm_can_be_given() {
+    let options = Options {
+        vm: Some("web".to_owned()),
+        ..Options::default()
+    };
+    let mut opened = open_bytes(&samples()[1].bytes, &options).unwrap();
+    let lines = requests(&mut opened).unwrap();
+    assert!(lines[0].contains(" web/1 "), "{lines:?}");
+}
+
+#[test]
+fn keys_count_blocks_of_the_size_that_is_asked_for() {
+    let options = Options {
+        key: units::Bytes::new(512),
+        ..Options::default()
+    };
+    let mut opened = open_bytes(b"3 2 0 0\n", &options).unwrap();
+    assert_eq!(requests(&mut opened).unwrap(), ["0 - read 1536 1024"]);
+}
+
+/// Gives a byte at a time, as a slow pipe may.
+struct Slow(std::io::Cursor<Vec<u8>>);
+
+impl Read for Slow {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let some = into.len().min(1);
+        self.0.read(&mut into[..some])
+    }
+}
+
+#[test]
+fn pieces_of_any_size_make_the_same_trace() {
+    for sample in samples() {
+        let slow = Box::new(Slow(std::io::Cursor::new(sample.bytes.clone())));
+        let mut opened = trace::open_stream("slow", slow, &sample.options()).unwrap();
+        assert_eq!(
+            requests(&mut opened).unwrap(),
+            sample.requests,
+            "{}",
+            sample.format
+        );
+    }
+}
+
+#[test]
+fn many_records_come_in_batches_and_none_is_lost() {
+    let text: String = (0..5000).map(|key| format!("{key}\n")).collect();
+    let mut opened = open_bytes(text.as_bytes(), &Options::default()).unwrap();
+    let mut records = Vec::new();
+    let mut keys = 0;
+    while opened.reader.read_batch(&mut records).unwrap() {
+        assert!(records.len() <= trace::limits::BATCH_RECORDS);
+        for record in &records {
+            assert_eq!(record.offset.get(), keys * 4096);
+            keys += 1;
+        }
+    }
+    assert_eq!(keys, 5000);
+}
