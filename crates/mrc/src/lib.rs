@@ -3,7 +3,8 @@
 //! ```text
 //!   block keys ─► Exact (Olken) ─────────────────┐
 //!   runs of blocks ─► Spatial ─► FixedRate ──────┼─► Curve ─► hull, knee, error
-//!                          └───► FixedSize ──────┘
+//!                          ├───► FixedSize ──────┤
+//!                          └───► Miniature ──────┘
 //! ```
 //!
 //! Pure: accesses come in one by one, curves go out; no files, no clock, no dice. [`Exact`] takes keys
@@ -17,6 +18,7 @@
 )]
 
 mod access;
+pub mod advice;
 mod buckets;
 mod curve;
 mod exact;
@@ -24,6 +26,7 @@ mod fixed_rate;
 mod fixed_size;
 mod hull;
 mod knee;
+mod miniature;
 mod number;
 mod olken;
 mod sampled;
@@ -38,5 +41,6 @@ pub use exact::Exact;
 pub use fixed_rate::FixedRate;
 pub use fixed_size::FixedSize;
 pub use knee::{HEIGHT_MIN, Knee, knee};
+pub use miniature::{MINIATURE_BLOCKS_MIN, Miniature, MiniatureError};
 pub use olken::Stack;
 pub use spatial::Spatial;

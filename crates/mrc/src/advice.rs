@@ -1,0 +1,17 @@
+//! What follows from a curve: what size pays, what it does to latency and to the flash, or why no
+//! size does.
+//!
+//! ```text
+//!   curve, workload, costs ─► Outlook of a size      (outlook.rs: arithmetic, no opinion)
+//!   outlooks ─► Advice: size, verdict, reasons       (verdict.rs: thresholds, named)
+//! ```
+//!
+//! Everything here is arithmetic on means: no queues, no bursts. A request that misses waits for the
+//! origin; filling the cache happens behind its back. Units: blocks, bytes, seconds, and days of 86,400
+//! of them.
+
+mod outlook;
+mod verdict;
+
+pub use outlook::{Costs, Drive, Endurance, Outlook, Prices, Rates, Scenario, Workload, WriteMode};
+pub use verdict::{Advice, Caution, Obstacle, Verdict, advise, limits};
