@@ -395,7 +395,7 @@ fn blktrace_of(action: u32, sector: u64, length: u32, payload: &[u8], is_big: bo
             word(length),
             word(action),
             word(77),
-            word(8 << 20 | 17),
+            word(8 << 20 | 0x11),
             word(0),
         ]
         .concat(),

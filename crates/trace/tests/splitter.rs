@@ -1,0 +1,128 @@
+//! The splitter against an ordered map: same keys, whatever the order of the requests.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+
+use trace::{Batch, Op, Record, Splitter, VolumeIndex};
+use units::{Bytes, Prng};
+
+/// The slow, obvious way.
+#[derive(Default)]
+struct Model {
+    keys: BTreeMap<(u32, u64), u32>,
+}
+
+impl Model {
+    fn split(&mut self, record: &Record, block: u64) -> Vec<u32> {
+        if record.length.is_zero() {
+            return Vec::new();
+        }
+        let first = record.offset.get() / block;
+        let last = (record.offset.get() + record.length.get() - 1) / block;
+        let volume = record.volume.get();
+        if !record.op.carries_data() {
+            let known = self.keys.range((volume, first)..=(volume, last));
+            return known.map(|(_, &key)| key).collect();
+        }
+        (first..=last)
+            .map(|block| {
+                let next = u32::try_from(self.keys.len()).unwrap();
+                *self.keys.entry((volume, block)).or_insert(next)
+            })
+            .collect()
+    }
+}
+
+fn request(dice: &mut Prng, volumes: u64, blocks: u64) -> Record {
+    let volume = VolumeIndex::new(u32::try_from(dice.below(volumes)).unwrap());
+    let op = Op::ALL[usize::try_from(dice.below(40)).unwrap().min(5) % 5];
+    let offset = Bytes::new(dice.below(blocks * 4096));
+    let length = match (op, dice.below(4)) {
+        (Op::Flush, _) => 0,
+        // Now and then as long as nobody would list block by block.
+        (Op::Discard, 0) => u64::MAX - offset.get(),
+        (_, 0) => dice.below(200 * 4096),
+        _ => dice.below(8192),
+    };
+    Record::new(0, volume, op, offset, Bytes::new(length))
+}
+
+#[test]
+fn keys_are_those_of_an_ordered_map() {
+    for (seed, volumes, blocks) in [(1, 1, 300), (2, 3, 2000), (3, 20, 1 << 40), (4, 1, 40)] {
+        let mut dice = Prng::new(seed);
+        let mut splitter = Splitter::new(Bytes::kib(4));
+        let (mut model, mut batch) = (Model::default(), Batch::default());
+        for _ in 0..4000 {
+            let records: Vec<Record> = (0..dice.below(4))
+                .map(|_| request(&mut dice, volumes, blocks))
+                .collect();
+            splitter.split(&records, &mut batch).unwrap();
+            assert_eq!(batch.requests.len(), records.len());
+            for (request, record) in batch.requests.iter().zip(&records) {
+                assert_eq!(request.record, *record);
+                assert_eq!(
+                    batch.keys_of(request),
+                    model.split(record, 4096),
+                    "{record:?}"
+                );
+            }
+        }
+        let places = splitter.places();
+        assert_eq!(splitter.distinct() as usize, model.keys.len());
+        for (&(volume, block), &key) in &model.keys {
+            assert_eq!(places[key as usize], (VolumeIndex::new(volume), block));
+            assert_eq!(splitter.volume_of(key), VolumeIndex::new(volume));
+        }
+    }
+}
+
+#[test]
+fn the_last_bytes_of_an_address_space_are_a_block_like_others() {
+    let mut splitter = Splitter::new(Bytes::new(512));
+    let mut batch = Batch::default();
+    let end = Record::new(
+        0,
+        VolumeIndex::new(0),
+        Op::Write,
+        Bytes::new(u64::MAX - 511),
+        Bytes::new(512),
+    );
+    splitter.split(&[end, end], &mut batch).unwrap();
+    assert_eq!(batch.keys, [0, 0]);
+    assert_eq!(splitter.places(), [(VolumeIndex::new(0), u64::MAX >> 9)]);
+}
+
+#[test]
+fn sequential_blocks_cost_less_than_a_byte_each() {
+    let mut splitter = Splitter::new(Bytes::kib(4));
+    let mut batch = Batch::default();
+    let runs: Vec<Record> = (0..1000)
+        .map(|run| {
+            let offset = Bytes::mib(run);
+            Record::new(0, VolumeIndex::new(0), Op::Read, offset, Bytes::mib(1))
+        })
+        .collect();
+    splitter.split(&runs, &mut batch).unwrap();
+    assert_eq!(splitter.distinct(), 256_000);
+    assert!(splitter.heap_bytes() < 300_000, "{}", splitter.heap_bytes());
+}
+
+#[test]
+fn blocks_in_random_order_cost_less_than_twelve_bytes_each() {
+    let mut dice = Prng::new(5);
+    let mut splitter = Splitter::new(Bytes::kib(4));
+    let mut batch = Batch::default();
+    for _ in 0..200 {
+        let some: Vec<Record> = (0..1000)
+            .map(|_| {
+                let offset = Bytes::new(dice.below(200_000) * 4096);
+                Record::new(0, VolumeIndex::new(0), Op::Read, offset, Bytes::kib(4))
+            })
+            .collect();
+        splitter.split(&some, &mut batch).unwrap();
+    }
+    let each = splitter.heap_bytes() / splitter.distinct() as usize;
+    assert!(each < 12, "{each} bytes a block");
+}
