@@ -331,8 +331,11 @@ impl Shard {
 
     fn request(&mut self, client: usize, incoming: Incoming) {
         let asker = &mut self.clients[client];
-        if let Some(Disk { tap: Some(tap), .. }) = self.disks[asker.disk.index()].as_deref() {
-            tap.tell(&incoming.verb, self.now);
+        if let Some(disk) = self.disks[asker.disk.index()].as_deref_mut()
+            && let Some(tap) = &disk.tap
+            && !tap.tell(&incoming.verb, self.now)
+        {
+            disk.tap = None;
         }
         let (verb, kind) = translate(incoming.verb);
         asker.begin(incoming.key, kind, self.now);

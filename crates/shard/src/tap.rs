@@ -13,7 +13,7 @@
 use frontend::nbd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use units::{Bytes, Instant};
 
 /// What a guest asked.
@@ -63,7 +63,8 @@ pub struct Tap {
 }
 
 impl Tap {
-    pub(crate) fn tell(&self, verb: &nbd::Verb, time: Instant) {
+    /// Tells of a request. False: nobody listens any more.
+    pub(crate) fn tell(&self, verb: &nbd::Verb, time: Instant) -> bool {
         let (verb, offset, length) = match verb {
             nbd::Verb::Read { offset, length } => (TapVerb::Read, *offset, *length),
             nbd::Verb::Write { offset, data, .. } => {
@@ -74,7 +75,7 @@ impl Tap {
             nbd::Verb::WriteZeroes { offset, length, .. } => {
                 (TapVerb::WriteZeroes, *offset, *length)
             }
-            nbd::Verb::Prefetch { .. } => return,
+            nbd::Verb::Prefetch { .. } => return true,
         };
         let event = TapEvent {
             time,
@@ -83,9 +84,13 @@ impl Tap {
             disk: self.disk,
             verb,
         };
-        // Full, or nobody listens any more: both are a loss that somebody may ask for.
-        if self.events.try_send(event).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        match self.events.try_send(event) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            Err(TrySendError::Disconnected(_)) => false,
         }
     }
 }
@@ -109,7 +114,7 @@ mod tests {
             length: Bytes::new(512),
         };
         for nanos in 0..5 {
-            tap.tell(&read, Instant::from_nanos(nanos));
+            assert!(tap.tell(&read, Instant::from_nanos(nanos)));
         }
         let first = TapEvent {
             time: Instant::ZERO,
@@ -121,8 +126,8 @@ mod tests {
         assert_eq!(heard.recv(), Ok(first));
         assert_eq!(lost.load(Ordering::Relaxed), 3);
         drop(heard);
-        tap.tell(&nbd::Verb::Flush, Instant::ZERO);
-        assert_eq!(lost.load(Ordering::Relaxed), 4);
+        assert!(!tap.tell(&nbd::Verb::Flush, Instant::ZERO));
+        assert_eq!(lost.load(Ordering::Relaxed), 3);
     }
 
     #[test]
@@ -137,7 +142,7 @@ mod tests {
             offset: Bytes::ZERO,
             length: Bytes::kib(4),
         };
-        tap.tell(&hint, Instant::ZERO);
+        assert!(tap.tell(&hint, Instant::ZERO));
         assert_eq!(heard.try_recv(), Err(mpsc::TryRecvError::Empty));
     }
 }

@@ -24,6 +24,12 @@ pub enum ProblemKind {
     NotReady,
     /// The origin cannot be opened, or is not what it should be.
     Origin,
+    /// Another recording is under way.
+    AlreadyRecording,
+    /// Nothing is being recorded.
+    NotRecording,
+    /// There is a file already where one is to be made.
+    OutputExists,
     /// The daemon is about to end.
     Stopping,
     /// An operation failed.
@@ -32,7 +38,7 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Invalid,
         Self::NoSuchDisk,
         Self::NoSuchCache,
@@ -41,6 +47,9 @@ impl ProblemKind {
         Self::Busy,
         Self::NotReady,
         Self::Origin,
+        Self::AlreadyRecording,
+        Self::NotRecording,
+        Self::OutputExists,
         Self::Stopping,
         Self::Failed,
     ];
@@ -83,6 +92,21 @@ impl ProblemKind {
                 "origin",
                 "The origin cannot be used",
                 StatusCode::BAD_GATEWAY,
+            ),
+            Self::AlreadyRecording => (
+                "already-recording",
+                "Another recording is under way",
+                StatusCode::CONFLICT,
+            ),
+            Self::NotRecording => (
+                "not-recording",
+                "Nothing is being recorded",
+                StatusCode::CONFLICT,
+            ),
+            Self::OutputExists => (
+                "output-exists",
+                "The file exists already",
+                StatusCode::CONFLICT,
             ),
             Self::Stopping => (
                 "stopping",

@@ -3,7 +3,7 @@
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
-    RefusedBlocks, SegmentCounts, Status,
+    Recording, RecordingState, RefusedBlocks, RequestsTraced, SegmentCounts, Status,
 };
 use crate::config::{Name, ReclaimPolicy, WritePolicy};
 
@@ -43,6 +43,28 @@ pub(crate) fn status() -> Status {
             tls_required: false,
         }],
         caches: vec![cache()],
+        recording: Some(recording()),
+        requests_traced: RequestsTraced {
+            recorded: 12_345,
+            lost: 6,
+        },
+    }
+}
+
+pub(crate) fn recording() -> Recording {
+    Recording {
+        output: "/var/lib/hearth/monday.csv.zst".to_owned(),
+        state: RecordingState::Recording,
+        reason: None,
+        disks: vec![name("web-1")],
+        sample_one_in: 100,
+        size_bytes_max: 1 << 30,
+        duration_seconds_max: Some(600.0),
+        duration_seconds: 42.5,
+        requests: 12_300,
+        rows: 160,
+        lost_requests: 6,
+        written_bytes: 2048,
     }
 }
 

@@ -3,7 +3,7 @@
 //! The `OpenAPI` document is generated from the same functions; see [`document`].
 
 use super::problem::ProblemKind;
-use super::types::{DiskChange, DiskStatus, Disks, Problem, Status};
+use super::types::{DiskChange, DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
 use crate::config::{DiskConfig, Name};
 use crate::daemon::Control;
 use crate::metrics;
@@ -28,12 +28,16 @@ type Body = Result<Bytes, BytesRejection>;
 /// The whole API, for the admin socket.
 pub fn router(control: Arc<Control>) -> Router {
     let disk = get(show_disk).delete(detach_disk).patch(change_disk);
+    let recording = get(show_recording)
+        .post(start_recording)
+        .delete(stop_recording);
     Router::new()
         .route("/v1/status", get(show_status))
         .route("/v1/disks", get(list_disks).post(attach_disk))
         .route("/v1/disks/{name}", disk)
         .route("/v1/disks/{name}/drop", post(drop_disk))
         .route("/v1/disks/{name}/flush", post(flush_disk))
+        .route("/v1/recording", recording)
         .route("/v1/openapi.json", get(show_document))
         .route("/metrics", get(show_metrics))
         .fallback(nothing_here)
@@ -68,6 +72,9 @@ pub fn metrics_router(control: Arc<Control>) -> Router {
         change_disk,
         drop_disk,
         flush_disk,
+        show_recording,
+        start_recording,
+        stop_recording,
         show_metrics,
         show_document
     )
@@ -205,6 +212,39 @@ async fn flush_disk(
     to_the_end(async move { control.flush(&name).await })
         .await
         .map(Json)
+}
+
+/// The recording that is under way, or the last one.
+#[utoipa::path(get, path = "/v1/recording", responses(
+    (status = 200, body = Recording),
+    (status = 409, description = "Nothing was recorded since the start", body = Problem),
+))]
+async fn show_recording(State(control): Shared) -> Result<Json<Recording>, Problem> {
+    control.recording().map(Json)
+}
+
+/// Begins to record what guests ask. Nothing waits for the recorder: what it cannot keep up with is
+/// lost and counted.
+#[utoipa::path(post, path = "/v1/recording", request_body = RecordRequest, responses(
+    (status = 201, description = "Under way", body = Recording),
+    (status = 400, description = "Makes no sense", body = Problem),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "Another one is under way, or the file exists", body = Problem),
+    (status = 500, description = "The file cannot be written", body = Problem),
+))]
+async fn start_recording(State(control): Shared, body: Body) -> Result<Response, Problem> {
+    let request: RecordRequest = parse(body)?;
+    let recording = to_the_end(async move { control.record(request).await }).await?;
+    Ok((StatusCode::CREATED, Json(recording)).into_response())
+}
+
+/// Ends the recording; answers when its file is whole.
+#[utoipa::path(delete, path = "/v1/recording", responses(
+    (status = 200, description = "The file is whole", body = Recording),
+    (status = 409, description = "Nothing is being recorded", body = Problem),
+))]
+async fn stop_recording(State(control): Shared) -> Result<Json<Recording>, Problem> {
+    to_the_end(control.stop_recording()).await.map(Json)
 }
 
 /// Metrics in the `OpenMetrics` text format.

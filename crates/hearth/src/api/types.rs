@@ -25,6 +25,94 @@ pub struct Status {
     pub listeners: Vec<Listener>,
     /// The caches.
     pub caches: Vec<CacheStatus>,
+    /// The recording that is under way, or the last one since the start.
+    pub recording: Option<Recording>,
+    /// Requests that recordings took in and lost since the start.
+    pub requests_traced: RequestsTraced,
+}
+
+/// Requests of guests, as recordings see them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RequestsTraced {
+    /// Taken in; of a sample only parts are written.
+    pub recorded: u64,
+    /// Lost because the recorder could not keep up.
+    pub lost: u64,
+}
+
+/// What to record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordRequest {
+    /// The file: an absolute path on the daemon's host, where there is none yet.
+    #[schema(example = "/var/lib/hearth/monday.csv.zst")]
+    pub output: String,
+    /// The disks; none for all of them, those that are attached later included.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub disks: Vec<Name>,
+    /// One block in so many, with all its accesses; 1 for whole requests.
+    #[serde(default = "one")]
+    pub sample_one_in: u32,
+    /// The recording ends before the file is larger.
+    #[serde(default = "size_default")]
+    pub size_bytes_max: u64,
+    /// It ends after this time.
+    #[serde(default)]
+    pub duration_seconds_max: Option<f64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// The size of a recording if nothing else is asked for: 1 GiB, about 150 million requests.
+pub const RECORDING_SIZE_DEFAULT: units::Bytes = units::Bytes::gib(1);
+
+fn size_default() -> u64 {
+    RECORDING_SIZE_DEFAULT.get()
+}
+
+/// How a recording does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordingState {
+    /// It is under way.
+    Recording,
+    /// Its file is whole.
+    Ended,
+    /// Its file could not be written; what was flushed before can be read.
+    Failed,
+}
+
+/// A recording of what guests ask.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Recording {
+    /// The file.
+    pub output: String,
+    /// How it does.
+    pub state: RecordingState,
+    /// Why it has ended.
+    pub reason: Option<String>,
+    /// The disks; none for all.
+    #[schema(value_type = Vec<String>)]
+    pub disks: Vec<Name>,
+    /// One block in so many; 1 for whole requests.
+    pub sample_one_in: u32,
+    /// The size that the file may have.
+    pub size_bytes_max: u64,
+    /// The time that it may take.
+    pub duration_seconds_max: Option<f64>,
+    /// The time that it has taken.
+    pub duration_seconds: f64,
+    /// Requests that it took in.
+    pub requests: u64,
+    /// Rows that it wrote: requests, or the parts of them that are in the sample.
+    pub rows: u64,
+    /// Requests that were lost because the recorder could not keep up.
+    pub lost_requests: u64,
+    /// Bytes that were handed to the file.
+    pub written_bytes: u64,
 }
 
 /// A place where VMs attach.

@@ -118,6 +118,9 @@ mod tests {
                 Exit::Refused,
                 Exit::Failed,
                 Exit::Refused,
+                Exit::Refused,
+                Exit::Refused,
+                Exit::Refused,
                 Exit::Failed,
             ]
         );

@@ -5,6 +5,7 @@
 //! state directory before an attachment is answered.
 
 use super::answers;
+use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry, Taken};
 use super::settings;
 use super::shards::{Pulse, Shard, Shards};
@@ -33,6 +34,7 @@ pub struct Control {
     started: Instant,
     registry: Arc<Registry>,
     shards: Arc<Shards>,
+    pub(super) recordings: Recordings,
     /// Held while the list of disks is written, so that a later list is not overwritten.
     state: Mutex<StateDir>,
     listeners: Mutex<Vec<Listener>>,
@@ -45,6 +47,7 @@ impl Control {
             started: Instant::now(),
             registry,
             shards,
+            recordings: Recordings::default(),
             state: Mutex::new(state),
             listeners: Mutex::default(),
             stopping: AtomicBool::new(false),
@@ -94,6 +97,8 @@ impl Control {
             nbd_connections,
             listeners,
             caches,
+            recording: self.recordings.show(),
+            requests_traced: self.recordings.requests(),
         }
     }
 
@@ -286,6 +291,7 @@ impl Control {
             .ask(|handle, reply| handle.attach(spec, opened, reply))
             .await
             .map_err(|error| problem(&entry.config.name, error))?;
+        self.tap(entry).await;
         Ok(Phase::Attached {
             geometry: attached.geometry,
         })
@@ -410,7 +416,11 @@ impl Control {
         self.disk(name).await
     }
 
-    fn entry(&self, name: &Name) -> Result<Entry, Problem> {
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.registry.all()
+    }
+
+    pub(super) fn entry(&self, name: &Name) -> Result<Entry, Problem> {
         self.registry
             .get(name)
             .ok_or_else(|| Problem::no_such_disk(name.as_str()))
@@ -440,7 +450,7 @@ impl Control {
         })
     }
 
-    fn refuse_when_stopping(&self) -> Result<(), Problem> {
+    pub(super) fn refuse_when_stopping(&self) -> Result<(), Problem> {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(Problem::new(
                 ProblemKind::Stopping,

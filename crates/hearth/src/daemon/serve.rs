@@ -279,7 +279,7 @@ async fn wait_for_caches(control: &Control) {
 
 /// Ends the NBD sockets and then the shards, within the time that a stop may take.
 async fn settle(
-    control: &Control,
+    control: &Arc<Control>,
     config: &Config,
     end_nbd: watch::Sender<bool>,
     nbd: JoinSet<()>,
@@ -287,6 +287,8 @@ async fn settle(
     let settling = async {
         let _ = end_nbd.send(true);
         nbd.join_all().await;
+        // Nothing is asked any more; that nothing was recorded is no fault.
+        let _ = Arc::clone(control).stop_recording().await;
         for shard in control.shards().all() {
             let name = &shard.config().name;
             if let Err(error) = shard.ask(ShardHandle::stop).await {

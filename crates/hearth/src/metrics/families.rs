@@ -2,7 +2,7 @@
 
 use super::encode::Value;
 use super::family::{Family, Series, caches, counter, disks, gauge, histogram};
-use crate::api::types::{CacheState, DiskCounters, DiskState};
+use crate::api::types::{CacheState, DiskCounters, DiskState, RecordingState};
 
 /// Picks one of a disk's counters.
 type Pick = fn(&DiskCounters) -> u64;
@@ -76,6 +76,35 @@ pub const FAMILIES: &[Family] = &[
                 labels: Vec::new(),
                 value: Value::Whole(snapshot.status.nbd_connections),
             });
+        },
+    ),
+    gauge(
+        "trace_recording",
+        None,
+        "1 while a recording of guests' requests is under way",
+        &[],
+        |snapshot, out| {
+            let recording = snapshot.status.recording.as_ref();
+            let is_on = recording.is_some_and(|one| one.state == RecordingState::Recording);
+            out.push(Series {
+                labels: Vec::new(),
+                value: Value::Whole(u64::from(is_on)),
+            });
+        },
+    ),
+    counter(
+        "trace_requests",
+        None,
+        "Requests that recordings took in, and lost because they could not keep up, by result: recorded, lost",
+        &["result"],
+        |snapshot, out| {
+            let traced = snapshot.status.requests_traced;
+            for (result, count) in [("recorded", traced.recorded), ("lost", traced.lost)] {
+                out.push(Series {
+                    labels: vec![("result", result)],
+                    value: Value::Whole(count),
+                });
+            }
         },
     ),
     gauge(
