@@ -6,6 +6,7 @@
 //!   api      HTTP and JSON over the admin socket        metrics   the same for Prometheus
 //!   cli      what a user types                          top       the live view
 //!   offline  caches that no daemon is using: format, check
+//!   sim      traces through simulated caches
 //!   docs     book pages, manual pages, completions: made of the definitions above
 //! ```
 
@@ -18,5 +19,6 @@ pub mod daemon;
 pub mod docs;
 pub mod metrics;
 pub mod offline;
+pub mod sim;
 mod system;
 pub mod top;

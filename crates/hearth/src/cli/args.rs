@@ -2,6 +2,7 @@
 //! book's page are made.
 
 use crate::config::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, WritePolicy};
+use crate::sim::args::Sim;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use units::{Bytes, DiskId, Duration};
@@ -74,6 +75,11 @@ pub enum Command {
     ///
     /// Keys: q quits, < and > choose the column to sort by, r reverses, p pauses.
     Top(Top),
+    /// Simulate caches over traces
+    ///
+    /// Every policy runs at every size over every trace, on all processors. The results do not
+    /// depend on how many there are.
+    Sim(Box<Sim>),
     /// Print a completion script for a shell
     Completions {
         /// Which shell

@@ -17,5 +17,7 @@ mod render;
 mod run;
 mod table;
 
+pub(crate) use progress::Progress;
 pub use run::main;
+pub(crate) use run::to_json;
 pub(crate) use table::{Side, Table};

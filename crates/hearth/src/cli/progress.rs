@@ -24,7 +24,7 @@ pub(super) async fn waiting<T>(message: String, work: impl Future<Output = T>) -
 }
 
 /// How far a long piece of work has come.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     message: &'static str,
     since: Instant,
     bar: Option<ProgressBar>,
@@ -32,7 +32,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Work that begins now.
-    pub(super) fn new(message: &'static str) -> Self {
+    pub(crate) fn new(message: &'static str) -> Self {
         Self {
             message,
             since: Instant::now(),
@@ -41,7 +41,7 @@ impl Progress {
     }
 
     /// `done` of `total` bytes are done.
-    pub(super) fn at(&mut self, done: u64, total: u64) {
+    pub(crate) fn at(&mut self, done: u64, total: u64) {
         if self.since.elapsed() < PATIENCE {
             return;
         }
@@ -56,6 +56,23 @@ impl Progress {
                 .with_message(message)
         });
         bar.set_length(total);
+        bar.set_position(done);
+    }
+
+    /// That many blocks of an unknown number are done.
+    pub(crate) fn count(&mut self, done: u64) {
+        if self.since.elapsed() < PATIENCE {
+            return;
+        }
+        let message = self.message;
+        let bar = self.bar.get_or_insert_with(|| {
+            let style =
+                ProgressStyle::with_template("{spinner} {msg} {human_pos} blocks, {per_sec}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner());
+            ProgressBar::new_spinner()
+                .with_style(style)
+                .with_message(message)
+        });
         bar.set_position(done);
     }
 }

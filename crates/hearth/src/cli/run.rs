@@ -6,7 +6,7 @@ use super::exit::{CliError, Exit, chain};
 use super::{offline, progress, render};
 use crate::api::types::{DiskChange, DiskStatus, Disks, Status};
 use crate::config::{DiskConfig, Name, OriginConfig, Text};
-use crate::{daemon, docs, top};
+use crate::{daemon, docs, sim, top};
 use clap::Parser;
 use hyper::Method;
 use serde::Serialize;
@@ -36,6 +36,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Serve(serve) => daemon::serve(serve, global.json),
         Command::Cache(Cache::Format(format)) => offline::format(format, global.json),
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
+        Command::Sim(arguments) => sim::run(arguments, global.json),
         Command::Completions { shell } => Ok(docs::completions(*shell)),
         Command::Man { dir } => written(docs::man(dir)),
         Command::Generate { root } => written(docs::generate(root)),
@@ -185,7 +186,7 @@ fn show<T: Serialize>(
 }
 
 /// An answer as JSON for people and programs.
-pub(super) fn to_json<T: Serialize>(answer: &T) -> Result<Vec<u8>, CliError> {
+pub(crate) fn to_json<T: Serialize>(answer: &T) -> Result<Vec<u8>, CliError> {
     let mut text =
         serde_json::to_vec_pretty(answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
     text.push(b'\n');

@@ -1,0 +1,196 @@
+//! Arguments of `hearth sim`.
+
+use clap::{Args, ValueHint};
+use simulator::{
+    Arrival, CacheSize, Interval, LatencySettings, Policy, Study, Warmup, WriteMiss, WritePolicy,
+};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use trace::Format;
+use units::Bytes;
+
+/// Arguments of `sim`.
+#[derive(Debug, Args)]
+pub struct Sim {
+    /// The traces, packed or not; each is simulated by itself
+    #[arg(value_name = "TRACE", required_unless_present = "list_policies")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub traces: Vec<PathBuf>,
+    /// The policies, separated by commas; parameters follow a colon: lru,s3fifo:small=0.2
+    #[arg(long, value_name = "POLICY,...", default_value = "segment-clock", value_parser = policies)]
+    pub policy: Policies,
+    /// The sizes, separated by commas: bytes (4MiB), blocks (27000blk) or a part of the distinct
+    /// blocks of the trace (10%)
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
+    #[arg(required_unless_present = "list_policies")]
+    pub size: Vec<CacheSize>,
+    /// The traces' format, if it is not to be recognised
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Size of a block: a power of two of at least 512
+    #[arg(long, value_name = "SIZE", default_value_t = Bytes::new(units::BLOCK_BYTES), value_parser = block)]
+    pub block: Bytes,
+    /// What writes do: around, through or back
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    pub write_policy: WritePolicy,
+    /// What writes through and back do to blocks that are not in the cache: allocate or bypass
+    #[arg(long, value_name = "WHAT", default_value_t)]
+    pub write_miss: WriteMiss,
+    /// What does not count yet: a part of the trace's accesses (10%) or a time (30min)
+    #[arg(long, value_name = "PART", default_value_t)]
+    pub warmup: Warmup,
+    /// Take samples over time, so often: a time (60s), a number of accesses (100000) or auto
+    #[arg(long, value_name = "INTERVAL")]
+    pub interval: Option<Interval>,
+    /// Model how long requests would have taken; so do --flash, --origin, --speed and --depth
+    #[arg(long)]
+    pub latency: bool,
+    /// The modelled flash: nvme, sata, or parameters such as read=80us,iops=100000
+    ///
+    /// A preset, parameters, or a preset with some parameters changed. Parameters are read and write
+    /// (a time, exponential:MEAN or lognormal:MEDIAN:P99), iops, bandwidth (500MiB/s) and parallel
+    /// (I/Os at the same time); the last three may be unlimited.
+    #[arg(long, value_name = "DEVICE")]
+    pub flash: Option<String>,
+    /// The modelled origin: ssd-cluster, disk-array, disk, or parameters as for --flash
+    #[arg(long, value_name = "DEVICE")]
+    pub origin: Option<String>,
+    /// Replay at the trace's own times, that many times as fast: 2x
+    #[arg(long, value_name = "FACTOR", value_parser = speed, conflicts_with = "depth")]
+    pub speed: Option<f64>,
+    /// Replay as fast as possible with that many requests outstanding
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(simulator::latency::DEPTH_MAX)))]
+    pub depth: Option<u32>,
+    /// Threads that the runs are spread over, beside the one that reads; 1 does all with one thread.
+    /// One for each processor if not given
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// What decides all dice: of policies and of latencies
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Show each volume in the table too; JSON always has them
+    #[arg(long)]
+    pub volumes: bool,
+    /// Write the results as csv, and a manifest beside it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
+    /// Write the results as Parquet, and a manifest beside it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub parquet: Option<PathBuf>,
+    /// Write a report: one page of HTML with figures, which needs no network
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub report: Option<PathBuf>,
+    /// Write the manifest there: version, command, parameters, checksums of the traces
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub manifest: Option<PathBuf>,
+    /// List the policies with their parameters and papers, and end
+    #[arg(long)]
+    pub list_policies: bool,
+}
+
+/// The policies of a command line.
+#[derive(Clone, Debug)]
+pub struct Policies(pub Vec<Policy>);
+
+fn policies(text: &str) -> Result<Policies, simulator::policy::PolicyError> {
+    Policy::parse_list(text).map(Policies)
+}
+
+fn block(text: &str) -> Result<Bytes, String> {
+    let block: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if block.get().is_power_of_two() && (units::SECTOR_BYTES..=BLOCK_MAX).contains(&block.get()) {
+        return Ok(block);
+    }
+    Err(format!(
+        "a block is a power of two from {} to {}",
+        Bytes::new(units::SECTOR_BYTES),
+        Bytes::new(BLOCK_MAX)
+    ))
+}
+
+/// The largest block: larger than any request would make every policy look alike.
+const BLOCK_MAX: u64 = 1 << 26;
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
+    factor
+        .ok()
+        .filter(|factor| (1e-6..=1e6).contains(factor))
+        .ok_or_else(|| "write a factor such as 1x, 0.5x or 20x".to_owned())
+}
+
+impl Sim {
+    /// What the arguments ask of each trace.
+    ///
+    /// # Errors
+    /// If a device is not described as one.
+    pub(super) fn study(&self) -> Result<Study, simulator::device::DeviceError> {
+        let reports = self.report.is_some();
+        Ok(Study {
+            policies: self.policy.0.clone(),
+            sizes: self.size.clone(),
+            block: self.block,
+            write_policy: self.write_policy,
+            write_miss: self.write_miss,
+            warmup: self.warmup,
+            interval: self.interval.or(reports.then_some(Interval::Automatic)),
+            latency: self.latency()?,
+            heat: reports,
+            seed: self.seed,
+            threads: self.threads(),
+        })
+    }
+
+    fn latency(&self) -> Result<Option<LatencySettings>, simulator::device::DeviceError> {
+        use simulator::device::DeviceSettings;
+        let asked = self.latency
+            || self.flash.is_some()
+            || self.origin.is_some()
+            || self.speed.is_some()
+            || self.depth.is_some();
+        if !asked {
+            return Ok(None);
+        }
+        let device = |default: DeviceSettings, text: &Option<String>| match text {
+            Some(text) => default.with(text),
+            None => Ok(default),
+        };
+        Ok(Some(LatencySettings {
+            flash: device(DeviceSettings::flash_default(), &self.flash)?,
+            origin: device(DeviceSettings::origin_default(), &self.origin)?,
+            arrival: match self.depth {
+                Some(depth) => Arrival::Depth(depth),
+                None => Arrival::Timed {
+                    speed: self.speed.unwrap_or(1.0),
+                },
+            },
+        }))
+    }
+
+    fn threads(&self) -> NonZeroUsize {
+        let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.threads.unwrap_or_else(processors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_powers_of_two() {
+        assert_eq!(block("4KiB"), Ok(Bytes::kib(4)));
+        for text in ["0", "256", "3000", "1GiB", "x"] {
+            assert!(block(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_speed_is_a_factor() {
+        assert!(speed("2x").is_ok_and(|factor| (factor - 2.0).abs() < 1e-9));
+        assert!(speed("0.5").is_ok());
+        for text in ["0x", "-1x", "fast", "nan", "infx"] {
+            assert!(speed(text).is_err(), "{text}");
+        }
+    }
+}

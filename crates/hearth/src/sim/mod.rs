@@ -1,0 +1,118 @@
+//! `hearth sim`: traces through caches, by the crate `simulator`.
+//!
+//! ```text
+//!   args ─► study ─► a result for each trace ─┬─► table or JSON on standard output
+//!                                             └─► outputs: csv, Parquet, report, manifest
+//! ```
+
+pub mod args;
+mod outputs;
+mod render;
+
+use crate::cli::exit::{CliError, Exit, chain};
+use crate::cli::{Progress, to_json};
+use args::Sim;
+use simulator::policy::PolicyError;
+use simulator::study::StudyResult;
+use simulator::{SimError, Study};
+use std::fs::File;
+use std::path::Path;
+use trace::{OpenError, Options};
+
+/// A trace with what was found out about it.
+struct Simulated {
+    /// Its path as it was given.
+    name: String,
+    /// The format that it was read as.
+    format: &'static str,
+    /// What that was recognised by, unless it was given.
+    recognised_by: Option<String>,
+    result: StudyResult,
+}
+
+/// Simulates what was asked for and returns what to print.
+pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
+    if sim.list_policies {
+        return render::policies(json);
+    }
+    let study = sim
+        .study()
+        .map_err(|error| CliError::of(Exit::Usage, &error))?;
+    outputs::check(sim)?;
+    let mut all = Vec::with_capacity(sim.traces.len());
+    for path in &sim.traces {
+        all.push(simulate(sim, &study, path)?);
+    }
+    outputs::write(sim, &study, &all)?;
+    if json {
+        let runs: Vec<_> = all.iter().flat_map(|one| &one.result.runs).collect();
+        return to_json(&runs);
+    }
+    render::results(&all, sim.volumes)
+}
+
+fn simulate(sim: &Sim, study: &Study, path: &Path) -> Result<Simulated, CliError> {
+    let name = path.display().to_string();
+    if study.reads_twice() && !is_regular(path) {
+        return Err(CliError::new(
+            Exit::Usage,
+            format!(
+                "{name} can be read only once, but a size in percent, a warm-up in percent or Belady's \
+                 policy needs it twice"
+            ),
+        )
+        .with_remedy("save it as a file, or give sizes in bytes and the warm-up as a time"));
+    }
+    let options = Options {
+        format: sim.format,
+        key: sim.block,
+        ..Options::default()
+    };
+    let mut known = None;
+    let mut open = || {
+        let opened = trace::open(path, &options)?;
+        known = Some((opened.format.name(), opened.recognised_by));
+        Ok(opened.reader)
+    };
+    let mut progress = Progress::new("simulating");
+    let result = study.run(&name, &mut open, &mut |blocks| progress.count(blocks));
+    drop(progress);
+    let result = result.map_err(|error| explain(&error, &name))?;
+    let (format, recognised_by) = known.unwrap_or(("unknown", None));
+    Ok(Simulated {
+        name,
+        format,
+        recognised_by,
+        result,
+    })
+}
+
+/// What is not there is for the reader to say.
+fn is_regular(path: &Path) -> bool {
+    File::open(path)
+        .and_then(|file| file.metadata())
+        .map_or(path != Path::new("-"), |facts| facts.is_file())
+}
+
+fn explain(error: &SimError, trace: &str) -> CliError {
+    let named = |exit| CliError::new(exit, format!("{trace}: {}", chain(error)));
+    match error {
+        SimError::Open(OpenError::Read(_)) | SimError::Read(_) => CliError::of(Exit::Failed, error),
+        SimError::Open(_) => CliError::of(Exit::Usage, error),
+        SimError::Split(_) | SimError::Empty => named(Exit::Failed),
+        SimError::NoTime(_) => named(Exit::Usage)
+            .with_remedy("--depth 32 instead of times; accesses instead of a span of time"),
+        SimError::AllWarmup(_) => named(Exit::Usage).with_remedy("a shorter --warmup"),
+        SimError::Policy(PolicyError::Block(_)) => {
+            named(Exit::Usage).with_remedy("leave --block out")
+        }
+        SimError::Policy(PolicyError::WriteBack) => {
+            named(Exit::Usage).with_remedy("--write-policy through or around")
+        }
+        SimError::Policy(PolicyError::Log(_)) => named(Exit::Usage)
+            .with_remedy("a larger --size, or smaller segments: segment-clock:segment=64KiB"),
+        SimError::Size(_) | SimError::Policy(_) | SimError::TooLongForTheFuture => {
+            named(Exit::Usage)
+        }
+    }
+}

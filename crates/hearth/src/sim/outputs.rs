@@ -1,0 +1,142 @@
+//! Files that a simulation writes: csv, Parquet, the report, and manifests.
+
+use super::Simulated;
+use super::args::Sim;
+use crate::cli::exit::{CliError, Exit, chain};
+use serde_json::json;
+use simulator::report::TraceReport;
+use simulator::{Arrival, Manifest, RunResult, Study, TraceFile, manifest, report};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Finds out before an hour of simulating that a file could not be written behind it.
+pub(super) fn check(sim: &Sim) -> Result<(), CliError> {
+    for path in [&sim.csv, &sim.parquet, &sim.report, &sim.manifest]
+        .into_iter()
+        .flatten()
+    {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
+            return Err(CliError::new(
+                Exit::Usage,
+                format!(
+                    "{} cannot be written: it is a folder, or lies in none",
+                    path.display()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Writes what was asked for.
+pub(super) fn write(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<(), CliError> {
+    let outputs = [&sim.csv, &sim.parquet, &sim.report, &sim.manifest];
+    if outputs.iter().all(|path| path.is_none()) {
+        return Ok(());
+    }
+    let manifest = manifest_of(sim, study, all)?;
+    let text = manifest
+        .to_json()
+        .map_err(|error| CliError::of(Exit::Failed, &error))?;
+    let runs: Vec<RunResult> = all.iter().flat_map(|one| one.result.runs.clone()).collect();
+    if let Some(path) = &sim.csv {
+        to_file(path, |out| simulator::csv::write(out, &runs))?;
+        to_file(&manifest::beside(path), |out| out.write_all(&text))?;
+    }
+    if let Some(path) = &sim.parquet {
+        to_file(path, |out| {
+            simulator::parquet::write(out, &runs, &String::from_utf8_lossy(&text))
+                .map_err(io::Error::other)
+        })?;
+        to_file(&manifest::beside(path), |out| out.write_all(&text))?;
+    }
+    if let Some(path) = &sim.report {
+        let traces: Vec<TraceReport> = all.iter().map(of_trace).collect();
+        let page =
+            report::html(&traces, &manifest).map_err(|error| CliError::of(Exit::Failed, &error))?;
+        to_file(path, |out| out.write_all(page.as_bytes()))?;
+    }
+    if let Some(path) = &sim.manifest {
+        to_file(path, |out| out.write_all(&text))?;
+    }
+    Ok(())
+}
+
+fn of_trace(one: &Simulated) -> TraceReport {
+    TraceReport {
+        trace: one.name.clone(),
+        runs: one.result.runs.clone(),
+        heat: one.result.heat.clone(),
+        volumes: one.result.volumes.clone(),
+        duration_us: one.result.duration_us,
+    }
+}
+
+/// A file is there whole or not at all: a reader never sees half of it.
+fn to_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), CliError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    let part = Path::new(&name);
+    let written = File::create(part).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()?;
+        fs::rename(part, path)
+    });
+    written.map_err(|error| {
+        // What is left of it is of no use; that it cannot be removed is no news beside the error.
+        let _ = fs::remove_file(part);
+        CliError::new(
+            Exit::Failed,
+            format!("{} cannot be written: {}", path.display(), chain(&error)),
+        )
+    })
+}
+
+fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, CliError> {
+    let mut files = Vec::with_capacity(all.len());
+    for (path, one) in sim.traces.iter().zip(all) {
+        let examined = match path.to_str() {
+            // What came through a pipe is gone.
+            Some("-") => Ok(TraceFile {
+                file: one.name.clone(),
+                format: one.format.to_owned(),
+                bytes: None,
+                xxh3_128: None,
+            }),
+            _ => TraceFile::examine(path, one.format),
+        };
+        files.push(examined.map_err(|error| {
+            CliError::new(Exit::Failed, format!("{}: {}", one.name, chain(&error)))
+        })?);
+    }
+    let texts = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>();
+    let parameters = json!({
+        "policies": texts(&mut study.policies.iter().map(ToString::to_string)),
+        "sizes": texts(&mut study.sizes.iter().map(ToString::to_string)),
+        "block_bytes": study.block.get(),
+        "write_policy": study.write_policy.name(),
+        "write_miss": study.write_miss.name(),
+        "warmup": study.warmup.to_string(),
+        "interval": study.interval.map(|interval| interval.to_string()),
+        "latency": study.latency.map(|latency| json!({
+            "flash": latency.flash.to_string(),
+            "origin": latency.origin.to_string(),
+            "arrival": match latency.arrival {
+                Arrival::Timed { speed } => format!("the trace's times, {speed}x"),
+                Arrival::Depth(depth) => format!("depth {depth}"),
+            },
+        })),
+    });
+    let command = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    Ok(Manifest::new(command, study.seed, parameters, files))
+}

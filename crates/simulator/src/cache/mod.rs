@@ -1,0 +1,49 @@
+//! Caches under simulation: what becomes of each block that a trace accesses.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`in_place`] | a replacement policy over blocks that are written where they lie, under each write policy |
+//! | [`segments`] | the daemon's log of segments |
+
+pub(crate) mod in_place;
+pub(crate) mod segments;
+
+use crate::future::Future;
+use crate::outcome::Outcomes;
+use crate::write_policy::{WriteMiss, WritePolicy};
+use trace::{Batch, Request};
+use units::Bytes;
+
+/// What a cache is made from, beside its policy.
+pub(crate) struct Maker {
+    /// How many blocks it holds.
+    pub(crate) blocks: u32,
+    /// Size of a block.
+    pub(crate) block: Bytes,
+    /// What writes do.
+    pub(crate) write_policy: WritePolicy,
+    /// What writes do to blocks that are not in it.
+    pub(crate) write_miss: WriteMiss,
+    /// The next use of each access, if the policy knows the future.
+    pub(crate) future: Option<Future>,
+}
+
+/// A cache under simulation. It is driven with every request of the trace once, in order.
+pub(crate) trait CacheModel: Send {
+    /// Does what `requests`, a part of `batch`, ask for. `outcomes` was reset to their keys, the first of
+    /// them at place 0.
+    fn run(&mut self, batch: &Batch, requests: &[Request], outcomes: &mut Outcomes);
+
+    /// Blocks in the cache.
+    fn used_blocks(&self) -> u32;
+
+    /// Blocks in it that the origin does not have.
+    fn dirty_blocks(&self) -> u32 {
+        0
+    }
+}
+
+/// The place in a trace's batch of a request's keys, seen from the first key of its part.
+pub(crate) fn places(request: &Request, first_key: u32) -> std::ops::Range<usize> {
+    (request.keys.start - first_key) as usize..(request.keys.end - first_key) as usize
+}

@@ -1,0 +1,159 @@
+//! The daemon's log of segments: its own code ([`SegmentLog`](segment_log::SegmentLog)) on a device that
+//! stores nothing.
+//!
+//! The volumes of the trace are the daemon's disks, the trace's time is its clock. A size counts every
+//! page of flash in segments, chunk headers and footers too, so that a log of a size holds somewhat fewer
+//! blocks than a policy in place does.
+
+use super::{CacheModel, Maker, places};
+use crate::outcome::{Chore, HIT, Outcomes, STORED, Timed};
+use crate::policy::PolicyError;
+use crate::write_policy::{WriteMiss, WritePolicy};
+use policy::reclaim::Kind;
+use policy::replacement::Evicted;
+use segment_log::{FlashWritten, SimulatedLog};
+use trace::{Batch, Op, Request};
+use units::{BLOCK_BYTES, Bytes, DiskSlot, Instant};
+
+/// Segments that a small cache has: fewer would leave reclaim little to choose from.
+const SEGMENTS_WANTED: u64 = 64;
+
+/// Such a cache.
+pub(crate) struct Segments {
+    log: SimulatedLog,
+    write_policy: WritePolicy,
+    allocates: bool,
+    written: FlashWritten,
+}
+
+/// Nobody asks who left: what leaves is clean.
+struct Unasked;
+
+impl Evicted<u32> for Unasked {
+    fn push(&mut self, _key: u32) {}
+}
+
+/// The largest segment that leaves a cache of that many blocks [`SEGMENTS_WANTED`] of them, between the
+/// smallest there can be and the daemon's own.
+fn segment_for(blocks: u32) -> Bytes {
+    let bytes = u64::from(blocks) * BLOCK_BYTES / SEGMENTS_WANTED;
+    let power = bytes.checked_ilog2().map_or(0, |power| 1 << power);
+    Bytes::new(power)
+        .max(flash_format::SEGMENT_BYTES_MIN)
+        .min(flash_format::SEGMENT_BYTES_DEFAULT)
+}
+
+impl Segments {
+    /// # Errors
+    /// If the log cannot have this size, segment, block or write policy.
+    pub(crate) fn new(
+        kind: Kind,
+        segment: Option<Bytes>,
+        maker: &Maker,
+    ) -> Result<Self, PolicyError> {
+        if maker.block.get() != BLOCK_BYTES {
+            return Err(PolicyError::Block(maker.block));
+        }
+        if maker.write_policy == WritePolicy::Back {
+            return Err(PolicyError::WriteBack);
+        }
+        let segment = segment.unwrap_or_else(|| segment_for(maker.blocks));
+        Ok(Self {
+            log: SimulatedLog::new(maker.blocks, segment, kind)?,
+            write_policy: maker.write_policy,
+            allocates: maker.write_miss == WriteMiss::Allocate,
+            written: FlashWritten::default(),
+        })
+    }
+
+    fn one(&mut self, op: Op, disk: DiskSlot, key: u32) -> u8 {
+        let refused = self.log.chores().not_admitted;
+        let stored = |log: &SimulatedLog| STORED * u8::from(log.chores().not_admitted == refused);
+        match op {
+            Op::Read => {
+                if self.log.read(disk, key, &mut Unasked) {
+                    return HIT;
+                }
+                stored(&self.log)
+            }
+            Op::Write if self.write_policy == WritePolicy::Around => {
+                HIT * u8::from(self.log.invalidate(disk, key))
+            }
+            Op::Write => {
+                let hit = self.log.write(disk, key, self.allocates, &mut Unasked);
+                match (hit, self.allocates) {
+                    (true, _) => HIT | stored(&self.log),
+                    (false, true) => stored(&self.log),
+                    (false, false) => 0,
+                }
+            }
+            Op::Flush => 0,
+            Op::Discard | Op::WriteZeroes => {
+                self.log.invalidate(disk, key);
+                0
+            }
+        }
+    }
+
+    /// What was written since the last look beside the blocks themselves.
+    fn chores(&mut self, at_key: u32, chores: &mut Vec<Timed>) {
+        let now = self.log.written();
+        let before = std::mem::replace(&mut self.written, now);
+        for (chore, bytes) in [
+            (Chore::Reclaim, now.reclaim - before.reclaim),
+            (Chore::Descriptor, now.descriptors - before.descriptors),
+            (
+                Chore::Journal,
+                now.journal + now.checkpoint - before.journal - before.checkpoint,
+            ),
+        ] {
+            if bytes > 0 {
+                chores.push(Timed {
+                    at_key,
+                    chore,
+                    blocks: u32::try_from(bytes / BLOCK_BYTES)
+                        .expect("a request writes less than 16 TiB"),
+                });
+            }
+        }
+    }
+}
+
+impl CacheModel for Segments {
+    fn run(&mut self, batch: &Batch, requests: &[Request], outcomes: &mut Outcomes) {
+        let Some(first_key) = requests.first().map(|first| first.keys.start) else {
+            return;
+        };
+        for request in requests {
+            let record = &request.record;
+            self.log
+                .advance(Instant::from_nanos(record.time_us.saturating_mul(1000)));
+            // More volumes than a daemon has disks share their streams.
+            let disk = record.volume.to_usize() % DiskSlot::COUNT;
+            let disk = DiskSlot::new(u16::try_from(disk).expect("a slot is 16 bits"));
+            let flags = &mut outcomes.blocks[places(request, first_key)];
+            for (key, flag) in batch.keys_of(request).iter().zip(flags) {
+                *flag = self.one(record.op, disk, *key);
+            }
+            self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
+        }
+    }
+
+    fn used_blocks(&self) -> u32 {
+        policy::replacement::Policy::blocks(&self.log)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_caches_have_small_segments_and_large_ones_the_daemons() {
+        let mib = |mib: u32| segment_for(mib * 256);
+        assert_eq!(mib(1), Bytes::kib(64));
+        assert_eq!(mib(16), Bytes::kib(256));
+        assert_eq!(mib(255), Bytes::mib(2));
+        assert_eq!(mib(1 << 14), Bytes::mib(4));
+    }
+}

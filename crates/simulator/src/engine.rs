@@ -1,0 +1,211 @@
+//! One reading of a trace feeds many runs on many cores.
+//!
+//! ```text
+//!   caller's thread                      workers, `threads` of them
+//!   reader ─► split ─► pack ──Arc──►  [channel of PACKS_QUEUED] ─► its runs, one after the other
+//!      ▲                        └──►  [channel of PACKS_QUEUED] ─► its runs, one after the other
+//!      └──── packs that nobody looks at any more are filled again ◄──┘
+//! ```
+//!
+//! Each run sees every pack in order and shares nothing with other runs, so that results do not depend on
+//! the number of threads. With one thread, reader and runs take turns on the caller's.
+//!
+//! A trace is never kept: what grows with it is the splitter's table of distinct blocks and what the
+//! policies need for a block.
+
+use crate::account::Run;
+use crate::error::SimError;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle, scope};
+use trace::{Batch, Reader, Record, Splitter};
+
+/// Packs that wait for a worker: one being worked on elsewhere hides the next one's reading.
+const PACKS_QUEUED: usize = 3;
+/// Blocks after which a pack goes out: a wake-up of a worker is then some tenths of a nanosecond a block.
+const PACK_KEYS: usize = 1 << 15;
+/// Requests after which it goes out, for traces of many requests without blocks.
+const PACK_REQUESTS: usize = 1 << 14;
+
+/// Batches that travel together.
+#[derive(Debug, Default)]
+struct Pack {
+    batches: Vec<Batch>,
+    /// How many of `batches` are filled; the others keep their memory for later.
+    filled: usize,
+}
+
+impl Pack {
+    fn batches(&self) -> &[Batch] {
+        &self.batches[..self.filled]
+    }
+}
+
+/// Reads, splits and packs.
+pub(crate) struct Source<'a> {
+    reader: &'a mut dyn Reader,
+    splitter: Splitter,
+    records: Vec<Record>,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn new(reader: &'a mut dyn Reader, splitter: Splitter) -> Self {
+        Self {
+            reader,
+            splitter,
+            records: Vec::new(),
+        }
+    }
+
+    pub(crate) fn splitter(&self) -> &Splitter {
+        &self.splitter
+    }
+
+    pub(crate) fn reader(&self) -> &dyn Reader {
+        &*self.reader
+    }
+
+    /// The next batch; false at the trace's end.
+    pub(crate) fn next(&mut self, batch: &mut Batch) -> Result<bool, SimError> {
+        if !self.reader.read_batch(&mut self.records)? {
+            return Ok(false);
+        }
+        self.splitter.split(&self.records, batch)?;
+        Ok(true)
+    }
+
+    fn fill(&mut self, pack: &mut Pack, each: &mut dyn FnMut(&Batch)) -> Result<bool, SimError> {
+        pack.filled = 0;
+        let (mut keys, mut requests) = (0, 0);
+        while keys < PACK_KEYS && requests < PACK_REQUESTS {
+            if pack.batches.len() == pack.filled {
+                pack.batches.push(Batch::default());
+            }
+            let batch = &mut pack.batches[pack.filled];
+            if !self.next(batch)? {
+                break;
+            }
+            keys += batch.keys.len();
+            requests += batch.requests.len();
+            each(batch);
+            pack.filled += 1;
+        }
+        Ok(pack.filled > 0)
+    }
+}
+
+/// Passes the rest of `source` through `runs`, on that many threads beside the reader; one means that
+/// the reader does everything. `each` sees every batch once.
+///
+/// # Errors
+/// If the trace cannot be read to its end.
+pub(crate) fn drive(
+    source: &mut Source<'_>,
+    runs: Vec<Run>,
+    threads: usize,
+    each: &mut dyn FnMut(&Batch),
+) -> Result<Vec<Run>, SimError> {
+    if threads <= 1 {
+        return drive_here(source, runs, each);
+    }
+    scope(|scope| {
+        let workers = hire(scope, runs, threads);
+        let fed = feed(source, &workers, each);
+        let done = dismiss(workers);
+        fed.map(|()| done)
+    })
+}
+
+fn drive_here(
+    source: &mut Source<'_>,
+    mut runs: Vec<Run>,
+    each: &mut dyn FnMut(&Batch),
+) -> Result<Vec<Run>, SimError> {
+    let mut batch = Batch::default();
+    while source.next(&mut batch)? {
+        each(&batch);
+        for run in &mut runs {
+            run.batch(&batch);
+        }
+    }
+    Ok(runs)
+}
+
+/// A run with its place among all.
+type Placed = (usize, Run);
+
+struct Worker<'scope> {
+    packs: SyncSender<Arc<Pack>>,
+    handle: ScopedJoinHandle<'scope, Vec<Placed>>,
+}
+
+fn hire<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    runs: Vec<Run>,
+    threads: usize,
+) -> Vec<Worker<'scope>> {
+    let hands = threads.min(runs.len()).max(1);
+    let mut shares: Vec<Vec<Placed>> = (0..hands).map(|_| Vec::new()).collect();
+    // Neighbours are sizes of one policy and cost about the same: dealt out, not cut in pieces.
+    for (place, run) in runs.into_iter().enumerate() {
+        shares[place % hands].push((place, run));
+    }
+    let hire = |share| {
+        let (packs, arriving) = sync_channel(PACKS_QUEUED);
+        let handle = scope.spawn(move || work(share, &arriving));
+        Worker { packs, handle }
+    };
+    shares.into_iter().map(hire).collect()
+}
+
+fn work(mut runs: Vec<Placed>, packs: &Receiver<Arc<Pack>>) -> Vec<Placed> {
+    for pack in packs {
+        for (_, run) in &mut runs {
+            for batch in pack.batches() {
+                run.batch(batch);
+            }
+        }
+    }
+    runs
+}
+
+fn feed(
+    source: &mut Source<'_>,
+    workers: &[Worker<'_>],
+    each: &mut dyn FnMut(&Batch),
+) -> Result<(), SimError> {
+    // As many as can wait, one being filled, one being worked on.
+    let mut packs: Vec<Arc<Pack>> = (0..PACKS_QUEUED + 2).map(|_| Arc::default()).collect();
+    let mut next = 0;
+    loop {
+        let places = packs.len();
+        let slot = &mut packs[next % places];
+        if Arc::get_mut(slot).is_none() {
+            // The slowest worker still has it.
+            *slot = Arc::default();
+        }
+        let pack = Arc::get_mut(slot).expect("nobody else has it");
+        if !source.fill(pack, each)? {
+            return Ok(());
+        }
+        for worker in workers {
+            // A worker that is gone has panicked, which `dismiss` passes on.
+            let _ = worker.packs.send(Arc::clone(slot));
+        }
+        next += 1;
+    }
+}
+
+fn dismiss(workers: Vec<Worker<'_>>) -> Vec<Run> {
+    let mut all: Vec<Placed> = Vec::new();
+    for worker in workers {
+        drop(worker.packs);
+        match worker.handle.join() {
+            Ok(runs) => all.extend(runs),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, run)| run).collect()
+}

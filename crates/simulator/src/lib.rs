@@ -1,0 +1,59 @@
+//! Traces through caches: what would this cache do for that workload?
+//!
+//! ```text
+//!   trace ─► engine ─► runs: cache ─► counters ─► result ─► table, JSON, csv, Parquet
+//!            one reading,      │         │                  report
+//!            many threads      └─► latency, series
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`study`] | policies x sizes over a trace: what is asked, and the passes it takes |
+//! | `engine` | one reading of a trace feeds many runs on many cores |
+//! | `cache` | caches under simulation: policies over blocks in place, the daemon's log of segments |
+//! | `account` | one run: counts, samples, latency |
+//! | [`device`], [`latency`] | how long the I/O of a run would have taken |
+//! | [`result`], [`columns`] | what a run answers, and the columns of every table of it |
+//! | [`csv`], [`mod@parquet`], [`manifest`], [`report`] | files that are written of it |
+//!
+//! Results are the same on every run and for every number of threads: dice are decided by a seed, and no
+//! run shares anything with another.
+
+#![forbid(unsafe_code)]
+
+mod account;
+mod cache;
+pub mod columns;
+mod counters;
+pub mod csv;
+pub mod device;
+mod engine;
+mod error;
+mod future;
+mod heat;
+pub mod latency;
+pub mod manifest;
+mod number;
+mod outcome;
+pub mod parquet;
+pub mod policy;
+pub mod report;
+pub mod result;
+mod series;
+mod size;
+pub mod study;
+mod warmup;
+mod write_policy;
+
+pub use counters::Counters;
+pub use error::SimError;
+pub use heat::{Heat, HeatMap};
+pub use latency::{Arrival, LatencySettings};
+pub use manifest::{Manifest, TraceFile};
+pub use policy::Policy;
+pub use result::RunResult;
+pub use series::{Interval, Sample, Series};
+pub use size::{CacheSize, SizeError};
+pub use study::{Study, StudyResult};
+pub use warmup::Warmup;
+pub use write_policy::{WriteMiss, WritePolicy};

@@ -1,0 +1,96 @@
+//! What a cache did with a batch: a byte for each block, and what it did on its own.
+//!
+//! ```text
+//!   batch.keys      17 18 19 17 ...
+//!   outcomes.blocks  0  S  S HS        H = HIT, S = STORED
+//!   outcomes.chores (after key 2: reclaim wrote 40 blocks), ...
+//! ```
+//!
+//! What the cache does does not depend on how long it takes; so caches fill this, and counting, time
+//! series and latency read it afterwards.
+
+/// The block was in the cache when its access came.
+pub(crate) const HIT: u8 = 1;
+/// The block was written to flash for this access: a fill after a read, an update or a fill for a write.
+pub(crate) const STORED: u8 = 2;
+
+/// Flash and origin I/O that no request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chore {
+    /// A dirty block is read from flash and written to the origin.
+    Destage,
+    /// Reclaim reads a block from flash and writes it there again.
+    Reclaim,
+    /// A block of descriptors is written to flash.
+    Descriptor,
+    /// A page of journal or checkpoint is written to flash.
+    Journal,
+}
+
+/// A chore and when it came up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timed {
+    /// The place in the batch's keys of the access that caused it.
+    pub(crate) at_key: u32,
+    /// What is done.
+    pub(crate) chore: Chore,
+    /// To how many blocks.
+    pub(crate) blocks: u32,
+}
+
+/// What a cache did with one batch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcomes {
+    /// [`HIT`] and [`STORED`] of each of the batch's keys. Those of discards and write-zeroes tell
+    /// nothing.
+    pub(crate) blocks: Vec<u8>,
+    /// In the order of `at_key`.
+    pub(crate) chores: Vec<Timed>,
+}
+
+impl Outcomes {
+    /// Room for `keys` blocks, all of them missed and not stored, and no chores.
+    pub(crate) fn reset(&mut self, keys: usize) {
+        self.blocks.clear();
+        self.blocks.resize(keys, 0);
+        self.chores.clear();
+    }
+}
+
+/// Runs of adjacent blocks for which `wanted` holds, as I/O would be issued for them: calls `each` with
+/// the length of each run.
+pub(crate) fn runs(blocks: &[u8], wanted: impl Fn(u8) -> bool, mut each: impl FnMut(u32)) {
+    let mut length = 0;
+    for &block in blocks {
+        if wanted(block) {
+            length += 1;
+        } else if length > 0 {
+            each(length);
+            length = 0;
+        }
+    }
+    if length > 0 {
+        each(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adjacent_blocks_are_one_run() {
+        let lengths = |blocks: &[u8]| {
+            let mut lengths = Vec::new();
+            runs(
+                blocks,
+                |block| block & HIT == 0,
+                |length| lengths.push(length),
+            );
+            lengths
+        };
+        assert_eq!(lengths(&[0, 0, 1, 2, 3, 0]), [2, 1, 1]);
+        assert_eq!(lengths(&[1, 1]), [0; 0]);
+        assert_eq!(lengths(&[]), [0; 0]);
+    }
+}

@@ -1,0 +1,302 @@
+//! The policies that can be simulated, by name: those that replace in place, and the daemon's own log of
+//! segments.
+
+use crate::cache::in_place::InPlace;
+use crate::cache::segments::Segments;
+use crate::cache::{CacheModel, Maker};
+use flash_format::FormatError;
+use policy::reclaim::Kind;
+use policy::replacement::{
+    About, BadCapacity, Capacity, Dense, Parameter, Setup, Spec, SpecError, nearest, split_list,
+};
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+use units::Bytes;
+
+/// A policy with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Policy {
+    /// Blocks stay where they are written.
+    InPlace(Spec),
+    /// The daemon's log.
+    Segment {
+        /// How it reclaims.
+        kind: Kind,
+        /// The size of its segments; chosen by the size of the cache if not said.
+        segment: Option<Bytes>,
+    },
+}
+
+/// The daemon's log under each way to reclaim: a line each.
+const SEGMENT_POLICIES: [(Kind, About); 2] = [
+    (
+        Kind::Clock,
+        segment_about(
+            "segment-clock",
+            "the daemon's own: a log of segments that reclaims the oldest and keeps what was read since",
+        ),
+    ),
+    (
+        Kind::Fifo,
+        segment_about(
+            "segment-fifo",
+            "the daemon's own: a log of segments that reclaims the oldest and keeps nothing",
+        ),
+    ),
+];
+
+const fn segment_about(name: &'static str, paper: &'static str) -> About {
+    About {
+        name,
+        other_names: &[],
+        paper,
+        queues: &[
+            (
+                "new",
+                "segments of blocks that came in, by the time of opening",
+            ),
+            ("survivors", "segments of blocks that reclaim kept"),
+        ],
+        parameters: &[SEGMENT],
+        knows_future: false,
+    }
+}
+
+const SEGMENT: Parameter = Parameter {
+    name: "segment",
+    meaning: "size of a segment; by default the largest of which there are 64, 4MiB at most",
+    takes: "a power of two from 64KiB to 16MiB",
+};
+
+/// Why a text is no policy, or a policy cannot be had as it is asked for.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum PolicyError {
+    /// The text is none.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The size does not suit any policy.
+    #[error(transparent)]
+    Capacity(#[from] BadCapacity),
+    /// The size does not suit the daemon's log.
+    #[error("the daemon's log cannot be had so: {0}")]
+    Log(#[from] FormatError),
+    /// The daemon's blocks have one size.
+    #[error("the daemon's log has blocks of 4KiB, not of {0}")]
+    Block(Bytes),
+    /// The daemon does not write back.
+    #[error("the daemon's log does not write back")]
+    WriteBack,
+}
+
+/// A policy as a list shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Known {
+    /// What `--policy` takes.
+    pub name: &'static str,
+    /// Its parameters.
+    pub parameters: Vec<KnownParameter>,
+    /// Its queues, and what is in each.
+    pub queues: Vec<String>,
+    /// Where it was published.
+    pub paper: &'static str,
+}
+
+/// A parameter as a list shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct KnownParameter {
+    /// What is written before the `=`.
+    pub name: &'static str,
+    /// What it sets.
+    pub meaning: &'static str,
+    /// Which values it takes.
+    pub takes: &'static str,
+}
+
+/// Every policy, in the order in which messages list them.
+pub fn known() -> Vec<Known> {
+    let as_listed = |about: &About| Known {
+        name: about.name,
+        parameters: about
+            .parameters
+            .iter()
+            .map(|parameter| KnownParameter {
+                name: parameter.name,
+                meaning: parameter.meaning,
+                takes: parameter.takes,
+            })
+            .collect(),
+        queues: about
+            .queues
+            .iter()
+            .map(|(name, what)| format!("{name}: {what}"))
+            .collect(),
+        paper: about.paper,
+    };
+    let in_place = Spec::ALL.iter().copied();
+    let segments = SEGMENT_POLICIES.iter().map(|(_, about)| about);
+    in_place.chain(segments).map(as_listed).collect()
+}
+
+impl Policy {
+    /// The policies of a list such as `lru,s3fifo:small=0.2,ghost=1,segment-clock`.
+    ///
+    /// # Errors
+    /// If one is not known, or does not have a parameter, or the parameter does not have the value.
+    pub fn parse_list(list: &str) -> Result<Vec<Self>, PolicyError> {
+        split_list(list).iter().map(|text| text.parse()).collect()
+    }
+
+    /// Whether it wants the next use of each access.
+    pub(crate) fn knows_the_future(&self) -> bool {
+        match self {
+            Self::InPlace(spec) => spec.about().knows_future,
+            Self::Segment { .. } => false,
+        }
+    }
+
+    pub(crate) fn build(&self, maker: &Maker) -> Result<Box<dyn CacheModel>, PolicyError> {
+        match self {
+            Self::InPlace(spec) => {
+                let setup = Setup {
+                    capacity: Capacity::new(maker.blocks.into())?,
+                    index: Dense::new(),
+                    future: maker.future.as_ref().map(|future| future.0.clone()),
+                };
+                let blocks = spec.build(setup);
+                Ok(Box::new(InPlace::new(
+                    blocks,
+                    maker.write_policy,
+                    maker.write_miss,
+                )))
+            }
+            Self::Segment { kind, segment } => Ok(Box::new(Segments::new(*kind, *segment, maker)?)),
+        }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+        let of_log = SEGMENT_POLICIES
+            .iter()
+            .find(|(_, about)| about.name == name);
+        match of_log {
+            Some((kind, about)) => Ok(Self::Segment {
+                kind: *kind,
+                segment: segment(about.name, settings)?,
+            }),
+            None => text
+                .parse()
+                .map(Self::InPlace)
+                .map_err(|error| match error {
+                    SpecError::UnknownPolicy { name, .. } => unknown(name).into(),
+                    other => other.into(),
+                }),
+        }
+    }
+}
+
+/// The size of a segment that the parameters of a policy of the daemon's log say.
+fn segment(policy: &'static str, settings: &str) -> Result<Option<Bytes>, SpecError> {
+    let mut segment = None;
+    for part in settings.split(',').filter(|part| !part.is_empty()) {
+        let (name, value) = part.split_once('=').ok_or_else(|| SpecError::NoValue {
+            policy,
+            part: part.to_owned(),
+        })?;
+        if name != SEGMENT.name {
+            return Err(SpecError::UnknownParameter {
+                policy,
+                name: name.to_owned(),
+                nearest: nearest(name, &[SEGMENT.name]),
+                known: vec![SEGMENT.name],
+            });
+        }
+        let sizes = flash_format::SEGMENT_BYTES_MIN..=flash_format::SEGMENT_BYTES_MAX;
+        let size: Option<Bytes> = value.parse().ok();
+        let fits = |size: &Bytes| size.get().is_power_of_two() && sizes.contains(size);
+        segment = Some(size.filter(fits).ok_or_else(|| SpecError::BadValue {
+            policy,
+            parameter: SEGMENT.name,
+            value: value.to_owned(),
+            takes: SEGMENT.takes,
+        })?);
+    }
+    Ok(segment)
+}
+
+/// No policy has this name; those of the log are among those that could have been meant.
+fn unknown(name: String) -> SpecError {
+    let names: Vec<&'static str> = known().iter().map(|policy| policy.name).collect();
+    SpecError::UnknownPolicy {
+        nearest: nearest(&name, &names),
+        name,
+        known: names,
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InPlace(spec) => spec.fmt(f),
+            Self::Segment { kind, segment } => {
+                let named = SEGMENT_POLICIES.iter().find(|(other, _)| other == kind);
+                f.write_str(named.map_or("segment", |(_, about)| about.name))?;
+                match segment {
+                    Some(size) => write!(f, ":{}={size}", SEGMENT.name),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_policy_parses_and_prints_as_its_name() {
+        for policy in known() {
+            let parsed: Policy = policy.name.parse().unwrap();
+            assert_eq!(parsed.to_string(), policy.name);
+        }
+        let text = "segment-fifo:segment=1MiB";
+        assert_eq!(text.parse::<Policy>().unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn every_way_to_reclaim_has_its_line() {
+        for kind in Kind::ALL {
+            assert!(
+                SEGMENT_POLICIES.iter().any(|(other, _)| *other == kind),
+                "{kind}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_list_may_mix_both_kinds() {
+        let list = Policy::parse_list("lru,segment-clock:segment=64KiB,fifo").unwrap();
+        let names: Vec<String> = list.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["lru", "segment-clock:segment=64KiB", "fifo"]);
+    }
+
+    #[test]
+    fn mistakes_name_what_could_have_been_meant() {
+        for (text, expected) in [
+            ("segment-clok", "did you mean 'segment-clock'?"),
+            ("lruu", "did you mean 'lru'?"),
+            ("magic", "segment-fifo"),
+            ("segment-clock:size=1MiB", "it has segment"),
+            ("segment-clock:segment=3MiB", "a power of two"),
+            ("segment-clock:segment", "name=value"),
+        ] {
+            let message = text.parse::<Policy>().unwrap_err().to_string();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+}

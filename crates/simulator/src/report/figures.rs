@@ -1,0 +1,249 @@
+//! Which figures a report has, and which data each shows.
+
+use super::chart::{Axis, Chart, Line, Marks};
+use super::scale::Kind;
+use super::{TraceReport, heat, label};
+use crate::number::{ratio, real};
+use crate::result::RunResult;
+use crate::series::{self, Series};
+use std::fmt;
+
+/// A figure with its heading.
+pub(super) struct Figure {
+    pub(super) title: String,
+    pub(super) caption: String,
+    pub(super) html: String,
+}
+
+/// Sizes that the figures with one size each are drawn for: the smallest, the largest and between.
+const SIZES_SHOWN: usize = 3;
+/// Volumes whose footprint is drawn: the busiest.
+const FOOTPRINTS_SHOWN: usize = 4;
+
+/// The figures of a trace.
+pub(super) fn of(report: &TraceReport) -> Result<Vec<Figure>, fmt::Error> {
+    let study = Study::of(&report.runs);
+    let mut figures = Vec::new();
+    figures.push(study.miss_ratio_curve()?);
+    figures.push(study.flash_writes()?);
+    for size in study.shown_sizes() {
+        figures.extend(study.over_time(size)?);
+    }
+    for size in study.shown_sizes() {
+        figures.extend(study.latencies(size)?);
+    }
+    if let Some(heat) = &report.heat {
+        let mut maps: Vec<_> = heat.maps.iter().enumerate().collect();
+        maps.sort_by_key(|(_, map)| std::cmp::Reverse(map.accesses));
+        for (place, map) in maps
+            .into_iter()
+            .take(FOOTPRINTS_SHOWN)
+            .filter(|(_, map)| map.accesses > 0)
+        {
+            let volume = report.volumes.get(place).map(ToString::to_string);
+            let volume = volume
+                .filter(|name| name != "-")
+                .map_or(String::new(), |name| format!(" of {name}"));
+            figures.push(Figure {
+                title: format!("Footprint{volume}"),
+                caption:
+                    "Block accesses by time and address; darker is more, on a logarithmic scale."
+                        .to_owned(),
+                html: heat::html(map, heat.axis)?,
+            });
+        }
+    }
+    Ok(figures)
+}
+
+/// The runs of a trace, with their policies and sizes in order.
+struct Study<'a> {
+    runs: &'a [RunResult],
+    policies: Vec<&'a str>,
+    sizes: Vec<u32>,
+}
+
+impl<'a> Study<'a> {
+    fn of(runs: &'a [RunResult]) -> Self {
+        let mut policies: Vec<&str> = Vec::new();
+        let mut sizes: Vec<u32> = Vec::new();
+        for run in runs {
+            if !policies.contains(&run.policy.as_str()) {
+                policies.push(&run.policy);
+            }
+            sizes.push(run.size_blocks);
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        Self {
+            runs,
+            policies,
+            sizes,
+        }
+    }
+
+    fn shown_sizes(&self) -> Vec<u32> {
+        let last = self.sizes.len().saturating_sub(1);
+        if self.sizes.len() <= SIZES_SHOWN {
+            return self.sizes.clone();
+        }
+        [0, last / 2, last].map(|place| self.sizes[place]).to_vec()
+    }
+
+    /// A line for each policy through its runs, from the smallest size to the largest.
+    fn by_policy(&self, point: impl Fn(&RunResult) -> (f64, f64)) -> Vec<Line> {
+        let line = |(colour, policy): (usize, &&str)| {
+            let mut runs: Vec<_> = self
+                .runs
+                .iter()
+                .filter(|run| run.policy == **policy)
+                .collect();
+            runs.sort_by_key(|run| run.size_blocks);
+            Line {
+                name: (*policy).to_owned(),
+                colour,
+                points: runs.into_iter().map(&point).collect(),
+            }
+        };
+        self.policies.iter().enumerate().map(line).collect()
+    }
+
+    /// A line for each policy from its run of one size; runs that have none are left out.
+    fn at_size(
+        &self,
+        size: u32,
+        points: impl Fn(&RunResult) -> Option<Vec<(f64, f64)>>,
+    ) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for (colour, policy) in self.policies.iter().enumerate() {
+            let run = self
+                .runs
+                .iter()
+                .find(|run| run.policy == *policy && run.size_blocks == size);
+            if let Some(points) = run.and_then(&points) {
+                lines.push(Line {
+                    name: (*policy).to_owned(),
+                    colour,
+                    points,
+                });
+            }
+        }
+        lines
+    }
+
+    fn name_of(&self, size: u32) -> String {
+        let run = self.runs.iter().find(|run| run.size_blocks == size);
+        run.map_or(String::new(), |run| label::bytes(real(run.size_bytes())))
+    }
+
+    fn miss_ratio_curve(&self) -> Result<Figure, fmt::Error> {
+        let chart = Chart {
+            x: axis("cache size", Kind::Log2, label::bytes),
+            y: axis("miss ratio", Kind::Linear, label::percent),
+            lines: self.by_policy(|run| (real(run.size_bytes()), run.counters.miss_ratio())),
+            marks: Marks::Dotted,
+        };
+        Ok(Figure {
+            title: "Miss ratio against size".to_owned(),
+            caption: "Reads and writes; each dot is a run.".to_owned(),
+            html: chart.html()?,
+        })
+    }
+
+    fn flash_writes(&self) -> Result<Figure, fmt::Error> {
+        let chart = Chart {
+            x: axis(
+                "flash blocks written an access",
+                Kind::Linear,
+                label::trimmed,
+            ),
+            y: axis("hit ratio", Kind::Linear, label::percent),
+            lines: self.by_policy(|run| {
+                let counters = &run.counters;
+                (
+                    ratio(counters.flash_writes_blocks(), counters.accesses()),
+                    run.hit_ratio(),
+                )
+            }),
+            marks: Marks::Dotted,
+        };
+        Ok(Figure {
+            title: "Hits against flash writes".to_owned(),
+            caption: "Up is more hits, left is less wear; a line joins a policy's sizes."
+                .to_owned(),
+            html: chart.html()?,
+        })
+    }
+
+    fn over_time(&self, size: u32) -> Result<Option<Figure>, fmt::Error> {
+        let mut kind = series::Axis::Accesses;
+        for series in self.runs.iter().filter_map(|run| run.series.as_ref()) {
+            kind = series.axis;
+        }
+        let lines = self.at_size(size, |run| run.series.as_ref().map(hit_ratios));
+        if lines.iter().all(|line| line.points.is_empty()) {
+            return Ok(None);
+        }
+        let chart = Chart {
+            x: match kind {
+                series::Axis::TimeUs => axis("time", Kind::Time, label::time_us),
+                series::Axis::Accesses => axis("accesses", Kind::Linear, label::count),
+            },
+            y: axis("hit ratio", Kind::Linear, label::percent),
+            lines,
+            marks: Marks::Plain,
+        };
+        Ok(Some(Figure {
+            title: format!("Hit ratio over time, {}", self.name_of(size)),
+            caption: "Reads and writes; from the first request, warm-up included.".to_owned(),
+            html: chart.html()?,
+        }))
+    }
+
+    fn latencies(&self, size: u32) -> Result<Option<Figure>, fmt::Error> {
+        let lines = self.at_size(size, |run| {
+            run.latency
+                .as_ref()
+                .map(|latency| latency.cumulative.clone())
+        });
+        if lines.iter().all(|line| line.points.is_empty()) {
+            return Ok(None);
+        }
+        let chart = Chart {
+            x: axis("latency", Kind::Log10, label::time_us),
+            y: axis("requests answered within", Kind::Linear, label::percent),
+            lines,
+            marks: Marks::Steps,
+        };
+        Ok(Some(Figure {
+            title: format!("Latency, {}", self.name_of(size)),
+            caption: "Reads and writes on the modelled devices, cumulative.".to_owned(),
+            html: chart.html()?,
+        }))
+    }
+}
+
+fn axis(label: &'static str, kind: Kind, tick: fn(f64) -> String) -> Axis {
+    Axis {
+        label,
+        kind,
+        tick,
+        from_zero: true,
+    }
+}
+
+/// Points that a line over time has at most; more would hide one another.
+const POINTS_SHOWN: usize = 160;
+
+/// The hit ratio of each interval, of several together if there are many.
+fn hit_ratios(series: &Series) -> Vec<(f64, f64)> {
+    let together = series.samples.len().div_ceil(POINTS_SHOWN).max(1);
+    let groups = series.samples.chunks(together);
+    groups
+        .map(|group| {
+            let hits = group.iter().map(|sample| sample.counters.hits()).sum();
+            let accesses = group.iter().map(|sample| sample.counters.accesses()).sum();
+            (real(group[0].start), ratio(hits, accesses))
+        })
+        .collect()
+}

@@ -1,0 +1,87 @@
+//! Numbers as an axis or a table shows them.
+
+/// A quantity of bytes: `512 KiB`, `1.5 GiB`.
+pub(super) fn bytes(value: f64) -> String {
+    scaled(value, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"], " ")
+}
+
+/// A count: `12k`, `3.5M`.
+pub(super) fn count(value: f64) -> String {
+    scaled(value, 1000.0, &["", "k", "M", "G", "T"], "")
+}
+
+/// A part of one: `12.5%`.
+pub(super) fn percent(value: f64) -> String {
+    format!("{}%", trimmed(value * 100.0))
+}
+
+/// A part of one with two decimals in percent, for tables.
+pub(super) fn percent_exact(value: f64) -> String {
+    format!("{:.2}%", value * 100.0)
+}
+
+/// A span of time given in microseconds: `80 us`, `3 h`.
+pub(super) fn time_us(value: f64) -> String {
+    match value {
+        v if v < 1000.0 => format!("{} us", trimmed(v)),
+        v if v < 1e6 => format!("{} ms", trimmed(v / 1e3)),
+        v if v < 120e6 => format!("{} s", trimmed(v / 1e6)),
+        v if v < 7200e6 => format!("{} min", trimmed(v / 60e6)),
+        v if v < 172_800e6 => format!("{} h", trimmed(v / 3600e6)),
+        v => format!("{} d", trimmed(v / 86_400e6)),
+    }
+}
+
+fn scaled(value: f64, base: f64, units: &[&str], space: &str) -> String {
+    let mut value = value;
+    let mut unit = 0;
+    while value.abs() >= base && unit + 1 < units.len() {
+        value /= base;
+        unit += 1;
+    }
+    let space = if units[unit].is_empty() { "" } else { space };
+    format!("{}{space}{}", trimmed(value), units[unit])
+}
+
+/// Three digits that matter, without zeroes behind the point.
+pub(super) fn trimmed(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    text
+}
+
+/// A text between tags or in an attribute.
+pub(super) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_have_their_unit() {
+        assert_eq!(bytes(4096.0), "4 KiB");
+        assert_eq!(bytes(1.5 * 1024.0 * 1024.0), "1.5 MiB");
+        assert_eq!(count(12_345.0), "12.3k");
+        assert_eq!(count(0.25), "0.25");
+        assert_eq!(percent(0.125), "12.5%");
+        assert_eq!(time_us(80.0), "80 us");
+        assert_eq!(time_us(7_200e6), "2 h");
+    }
+
+    #[test]
+    fn no_text_becomes_a_tag() {
+        assert_eq!(escape("<a href=\"&\">"), "&lt;a href=&quot;&amp;&quot;&gt;");
+    }
+}

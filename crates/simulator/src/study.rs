@@ -1,0 +1,300 @@
+//! A study: some policies at some sizes over one trace.
+//!
+//! ```text
+//!   if a size is a part of the footprint, the warm-up a part of the trace, or a policy knows the future:
+//!     first pass: distinct blocks, accesses, next uses
+//!   first batch: has the trace times?
+//!   pass: reader ─► runs ─► results
+//! ```
+
+use crate::account::{Finished, Run, Start};
+use crate::cache::Maker;
+use crate::engine::{Source, drive};
+use crate::error::SimError;
+use crate::future::{Future, Uses};
+use crate::heat::Heat;
+use crate::latency::{Arrival, LatencyModel, LatencySettings};
+use crate::number::length;
+use crate::policy::Policy;
+use crate::result::{LatencyResult, RunResult, UsedBlocks, VolumeResult};
+use crate::series::{Interval, Series};
+use crate::size::CacheSize;
+use crate::warmup::Warmup;
+use crate::write_policy::{WriteMiss, WritePolicy};
+use std::num::NonZeroUsize;
+use trace::{Batch, OpenError, Reader, Splitter, Volume};
+use units::Bytes;
+
+/// What is asked of every trace.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The policies.
+    pub policies: Vec<Policy>,
+    /// The sizes; each policy runs at each.
+    pub sizes: Vec<CacheSize>,
+    /// Size of a block.
+    pub block: Bytes,
+    /// What writes do.
+    pub write_policy: WritePolicy,
+    /// What writes do to blocks that are not in the cache.
+    pub write_miss: WriteMiss,
+    /// What does not count yet.
+    pub warmup: Warmup,
+    /// Whether samples are taken, and how often.
+    pub interval: Option<Interval>,
+    /// Whether latencies are modelled, and of which devices.
+    pub latency: Option<LatencySettings>,
+    /// Whether it is noted where the accesses lie.
+    pub heat: bool,
+    /// What decides all dice.
+    pub seed: u64,
+    /// Threads that the runs are spread over; with one the reader does everything.
+    pub threads: NonZeroUsize,
+}
+
+/// What a study found out about a trace.
+#[derive(Clone, Debug)]
+pub struct StudyResult {
+    /// The runs: policies in their order, each at the sizes in their order.
+    pub runs: Vec<RunResult>,
+    /// Where its accesses lie, if asked for.
+    pub heat: Option<Heat>,
+    /// Its volumes, by their places.
+    pub volumes: Vec<Volume>,
+    /// Time from the first request to the last, in microseconds; zero without times.
+    pub duration_us: u64,
+}
+
+/// What a first pass over a trace finds out.
+#[derive(Clone, Debug, Default)]
+struct Survey {
+    footprint: u32,
+    accesses: u64,
+    future: Option<Future>,
+}
+
+/// What every pass sees.
+struct Sight<'a> {
+    accesses: u64,
+    first_us: Option<u64>,
+    last_us: u64,
+    heat: Option<Heat>,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl Sight<'_> {
+    fn see(&mut self, batch: &Batch) {
+        if let Some(first) = batch.requests.first() {
+            self.first_us.get_or_insert(first.record.time_us);
+        }
+        if let Some(last) = batch.requests.last() {
+            self.last_us = self.last_us.max(last.record.time_us);
+        }
+        if let Some(heat) = &mut self.heat {
+            for request in &batch.requests {
+                heat.add(request);
+            }
+        }
+        self.accesses += length(batch.keys.len());
+        (self.progress)(self.accesses);
+    }
+}
+
+impl Study {
+    /// Whether traces are read twice, which what comes through a pipe cannot be.
+    pub fn reads_twice(&self) -> bool {
+        self.sizes.iter().any(|size| size.needs_footprint())
+            || matches!(self.warmup, Warmup::Percent(_))
+            || self.policies.iter().any(Policy::knows_the_future)
+    }
+
+    /// Runs everything over the trace that `open` opens from its beginning, once or twice.
+    /// `progress` hears now and then how many blocks were accessed, in both passes.
+    ///
+    /// # Errors
+    /// If the trace cannot be opened or read to its end, or does not have what is asked for.
+    pub fn run(
+        &self,
+        trace: &str,
+        open: &mut dyn FnMut() -> Result<Box<dyn Reader>, OpenError>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<StudyResult, SimError> {
+        let mut survey = Survey::default();
+        if self.reads_twice() {
+            survey = self.survey(&mut *open()?, progress)?;
+        }
+        let mut reader = open()?;
+        let mut source = Source::new(&mut *reader, Splitter::new(self.block));
+        let mut first = Batch::default();
+        if !source.next(&mut first)? {
+            return Err(SimError::Empty);
+        }
+        let has_time = first
+            .requests
+            .iter()
+            .any(|request| request.record.time_us > 0);
+        self.check_time(has_time)?;
+        let mut sight = Sight {
+            accesses: 0,
+            first_us: None,
+            last_us: 0,
+            heat: self.heat.then(|| Heat::new(has_time)),
+            progress,
+        };
+        sight.see(&first);
+        let mut runs = self.runs(&survey, has_time)?;
+        for run in &mut runs {
+            run.batch(&first);
+        }
+        let runs = drive(&mut source, runs, self.threads.get(), &mut |batch| {
+            sight.see(batch);
+        })?;
+        let volumes: Vec<Volume> = source
+            .reader()
+            .volumes()
+            .iter()
+            .map(|(_, v)| v.clone())
+            .collect();
+        let footprint = source.splitter().distinct();
+        if footprint == 0 {
+            return Err(SimError::Empty);
+        }
+        let results = self.cases().zip(runs);
+        Ok(StudyResult {
+            runs: results
+                .map(|((policy, size), run)| {
+                    self.result(trace, policy, size, run.finish(), footprint, &volumes)
+                })
+                .collect::<Result<_, _>>()?,
+            heat: sight.heat,
+            volumes,
+            duration_us: sight.last_us.saturating_sub(sight.first_us.unwrap_or(0)),
+        })
+    }
+
+    fn check_time(&self, has_time: bool) -> Result<(), SimError> {
+        let timed = matches!(
+            self.latency,
+            Some(LatencySettings {
+                arrival: Arrival::Timed { .. },
+                ..
+            })
+        );
+        let asked = match (self.warmup, self.interval) {
+            _ if timed => "replaying at the trace's own times",
+            (Warmup::Time(_), _) => "a warm-up of some time",
+            (_, Some(Interval::Time(_))) => "an interval of some time",
+            _ => return Ok(()),
+        };
+        if has_time {
+            Ok(())
+        } else {
+            Err(SimError::NoTime(asked))
+        }
+    }
+
+    fn survey(
+        &self,
+        reader: &mut dyn Reader,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Survey, SimError> {
+        let mut source = Source::new(reader, Splitter::new(self.block));
+        let looks_ahead = self.policies.iter().any(Policy::knows_the_future);
+        let mut future = looks_ahead.then(|| Uses::new(self.write_policy));
+        let mut batch = Batch::default();
+        let (mut accesses, mut seen) = (0, 0);
+        while source.next(&mut batch)? {
+            for request in &batch.requests {
+                if request.record.op.carries_data() {
+                    accesses += length(request.keys.len());
+                }
+                if let Some(future) = &mut future {
+                    future.request(request.record.op, batch.keys_of(request));
+                }
+            }
+            seen += length(batch.keys.len());
+            progress(seen);
+        }
+        Ok(Survey {
+            footprint: source.splitter().distinct(),
+            accesses,
+            future: future.map(Uses::finish).transpose()?,
+        })
+    }
+
+    /// Every policy at every size, in order.
+    fn cases(&self) -> impl Iterator<Item = (&Policy, CacheSize)> {
+        self.policies
+            .iter()
+            .flat_map(|policy| self.sizes.iter().map(move |size| (policy, *size)))
+    }
+
+    fn runs(&self, survey: &Survey, has_time: bool) -> Result<Vec<Run>, SimError> {
+        let start = Start::of(self.warmup, survey.accesses);
+        let run = |(policy, size): (&Policy, CacheSize)| {
+            let maker = Maker {
+                blocks: size.blocks(self.block, survey.footprint)?,
+                block: self.block,
+                write_policy: self.write_policy,
+                write_miss: self.write_miss,
+                future: survey.future.clone(),
+            };
+            let latency = self.latency.map(|settings| {
+                LatencyModel::new(&settings, self.write_policy, self.block, self.seed)
+            });
+            let series = self
+                .interval
+                .map(|interval| Series::new(interval, has_time));
+            Ok(
+                Run::new(policy.build(&maker)?, self.write_policy, self.block, start)
+                    .with_latency(latency)
+                    .with_series(series),
+            )
+        };
+        self.cases().map(run).collect()
+    }
+
+    fn result(
+        &self,
+        trace: &str,
+        policy: &Policy,
+        size: CacheSize,
+        finished: Finished,
+        footprint: u32,
+        volumes: &[Volume],
+    ) -> Result<RunResult, SimError> {
+        if !finished.is_counting {
+            return Err(SimError::AllWarmup(self.warmup.to_string()));
+        }
+        let latency = finished.times().map(LatencyResult::of);
+        let of_volume = |(counters, volume): (_, &Volume)| VolumeResult {
+            volume: volume.clone(),
+            counters,
+        };
+        Ok(RunResult {
+            trace: trace.to_owned(),
+            policy: policy.to_string(),
+            size: size.to_string(),
+            size_blocks: size.blocks(self.block, footprint)?,
+            block_bytes: self.block.get(),
+            write_policy: self.write_policy.name(),
+            write_miss: self.write_miss.name(),
+            footprint_blocks: footprint,
+            counters: finished.total,
+            volumes: finished
+                .volumes
+                .into_iter()
+                .zip(volumes)
+                .map(of_volume)
+                .collect(),
+            used: UsedBlocks {
+                mean: finished.used_blocks_mean,
+                peak: finished.used_blocks_peak,
+                end: finished.cache.used_blocks(),
+                dirty_end: finished.cache.dirty_blocks(),
+            },
+            latency,
+            series: finished.series,
+        })
+    }
+}
