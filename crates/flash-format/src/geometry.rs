@@ -296,6 +296,20 @@ mod tests {
     }
 
     #[test]
+    fn a_layout_for_slots_has_all_the_segments_that_fit_in_them() {
+        let g = Geometry::of_slots(1000, SEGMENT_BYTES_MIN).unwrap();
+        assert_eq!((g.segment_count(), g.slots()), (62, 992));
+        assert_eq!(Geometry::new(g.capacity(), SEGMENT_BYTES_MIN), Ok(g));
+        let small = Geometry::of_slots(127, SEGMENT_BYTES_MIN);
+        let Err(FormatError::TooSmall { needed, present }) = small else {
+            panic!("eight segments need 128 slots");
+        };
+        assert_eq!((needed, present), (Bytes::kib(512), Bytes::kib(508)));
+        let odd = Geometry::of_slots(1000, Bytes::kib(100));
+        assert_eq!(odd, Err(FormatError::SegmentSize(Bytes::kib(100))));
+    }
+
+    #[test]
     fn a_device_that_is_too_small_says_what_it_needs() {
         let Err(FormatError::TooSmall { needed, .. }) =
             Geometry::new(Bytes::mib(1), SEGMENT_BYTES_DEFAULT)

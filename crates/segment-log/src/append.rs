@@ -223,3 +223,117 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dense, Index, Phase};
+    use policy::reclaim::Kind;
+    use units::{Bytes, DiskSlot};
+
+    const NEW: StreamKey = StreamKey::of(DiskSlot::new(3), Source::Fill);
+
+    /// Segments of 16 pages, one of them the footer's.
+    fn log(segments: u32) -> SegmentLog<Dense, ()> {
+        let geometry = Geometry::of_slots(segments * 16, Bytes::kib(64)).unwrap();
+        SegmentLog::new(geometry, Dense::new(), Kind::Fifo.build())
+    }
+
+    fn place(log: &mut SegmentLog<Dense, ()>, key: StreamKey) -> Placed {
+        while log.prepare(key, Instant::ZERO) != Step::Ready {}
+        log.place(key, Source::Fill, Instant::ZERO)
+    }
+
+    #[test]
+    fn a_segment_is_a_header_blocks_and_a_footer() {
+        let mut log = log(8);
+        let opened = log.prepare(NEW, Instant::ZERO);
+        assert!(matches!(opened, Step::Opened { generation: 1, .. }));
+        assert_eq!(
+            log.prepare(NEW, Instant::ZERO),
+            Step::ChunkOpened { pages: 15 }
+        );
+        for page in 1..=14 {
+            let placed = place(&mut log, NEW);
+            assert_eq!((placed.page, placed.page_in_chunk), (page, page));
+            let last = page == 14;
+            assert_eq!(
+                placed.after,
+                if last { After::Close } else { After::Nothing }
+            );
+        }
+        let sealed = log.seal(NEW).unwrap();
+        assert_eq!((sealed.page, sealed.len()), (0, 14));
+        let closed = log.close(NEW).unwrap();
+        assert_eq!((closed.segment, closed.blocks), (sealed.segment, 14));
+        assert!(!log.write_ended(closed.segment), "the footer is on its way");
+        assert!(log.write_ended(closed.segment));
+        assert_eq!(log.segment(closed.segment).phase, Phase::Closed);
+    }
+
+    #[test]
+    fn a_header_is_never_the_last_page_before_the_footer() {
+        let mut log = log(8);
+        for _ in 0..13 {
+            place(&mut log, NEW);
+        }
+        // Pages 0 to 13 are taken, and page 14 is the last that is not the footer's.
+        log.seal(NEW).unwrap();
+        assert_eq!(log.prepare(NEW, Instant::ZERO), Step::Close);
+    }
+
+    #[test]
+    fn a_chunk_of_127_blocks_is_full() {
+        let geometry = Geometry::of_slots(8 * 1024, Bytes::mib(4)).unwrap();
+        let mut log: SegmentLog<Dense, ()> =
+            SegmentLog::new(geometry, Dense::new(), Kind::Fifo.build());
+        for _ in 0..126 {
+            assert_eq!(place(&mut log, NEW).after, After::Nothing);
+        }
+        assert_eq!(place(&mut log, NEW).after, After::Seal);
+    }
+
+    #[test]
+    fn the_last_two_free_segments_are_for_survivors() {
+        let mut log = log(8);
+        let disks = (0..6).map(|disk| StreamKey::of(DiskSlot::new(disk), Source::Fill));
+        for key in disks {
+            place(&mut log, key);
+        }
+        assert_eq!(log.free_count(), SEGMENTS_RESERVED);
+        let late = StreamKey::of(DiskSlot::new(9), Source::Fill);
+        assert_eq!(log.prepare(late, Instant::ZERO), Step::NoSegment);
+        let survivors = StreamKey::of(DiskSlot::new(9), Source::Survivor);
+        assert!(matches!(
+            log.prepare(survivors, Instant::ZERO),
+            Step::Opened { .. }
+        ));
+    }
+
+    #[test]
+    fn a_released_segment_is_free_when_nobody_reads_it() {
+        let mut log = log(8);
+        let slot = place(&mut log, NEW).slot;
+        let block = units::BlockIndex::new(5);
+        log.enter(NEW.disk, block, slot).unwrap();
+        assert_eq!(log.index().len(), 1);
+        log.seal(NEW);
+        let segment = log.close(NEW).unwrap().segment;
+        log.write_ended(segment);
+        log.write_ended(segment);
+        log.pin(slot);
+        log.begin_free(segment);
+        log.forget(NEW.disk, block);
+        log.release(segment);
+        assert_eq!(
+            (log.segment(segment).phase, log.free_count()),
+            (Phase::Draining, 7)
+        );
+        log.unpin(slot);
+        assert_eq!(
+            (log.segment(segment).phase, log.free_count()),
+            (Phase::Free, 8)
+        );
+        log.self_check();
+    }
+}

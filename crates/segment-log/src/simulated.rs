@@ -36,6 +36,9 @@ use rest::Resting;
 use std::ops::Range;
 use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Instant};
 
+/// Nothing waits for time.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
 /// No block lies in this slot.
 const NOTHING: u32 = u32::MAX;
 
@@ -89,6 +92,8 @@ pub struct SimulatedLog {
     written: FlashWritten,
     chores: Chores,
     now: Instant,
+    /// Nothing waits for an earlier time.
+    due: Instant,
     /// Something happened that may want a reclaim.
     restless: bool,
 }
@@ -126,6 +131,7 @@ impl SimulatedLog {
             written: FlashWritten::default(),
             chores: Chores::default(),
             now: Instant::ZERO,
+            due: NEVER,
             restless: false,
         }
     }
@@ -160,19 +166,34 @@ impl SimulatedLog {
 
     /// Time has passed: chunks that have waited long enough are written, blocks that have rested
     /// long enough are trusted, and what the journal holds back is committed.
+    #[inline]
     pub fn advance(&mut self, now: Instant) {
-        if now <= self.now {
-            return;
+        self.now = self.now.max(now);
+        if self.now >= self.due {
+            self.tick();
         }
-        self.now = now;
+    }
+
+    fn tick(&mut self) {
+        let (now, mut due) = (self.now, NEVER);
         for stream in self.log.stream_keys() {
-            let chunk = self.log.stream(stream).and_then(|open| open.chunk);
-            if chunk.is_some_and(|chunk| now >= chunk.since + self.delays.write) {
+            let Some(chunk) = self.log.stream(stream).and_then(|open| open.chunk) else {
+                continue;
+            };
+            let full_at = chunk.since + self.delays.write;
+            if now >= full_at {
                 self.seal(stream);
+            } else {
+                due = due.min(full_at);
             }
         }
-        self.end_rests();
+        self.due = due.min(self.end_rests());
         self.commits.pump(now);
+        self.wake_at(self.commits.due());
+    }
+
+    fn wake_at(&mut self, due: Instant) {
+        self.due = self.due.min(due);
     }
 
     /// A read of a block. True if it was cached; otherwise it is fetched and admitted, and what
@@ -228,6 +249,7 @@ impl SimulatedLog {
         self.resting.trust(first, count);
         self.commits
             .trust(first, count, self.generation_of(first), self.now);
+        self.wake_at(self.commits.due());
     }
 
     #[inline(never)]
@@ -261,9 +283,10 @@ impl SimulatedLog {
                     let slots = self.slots_of(segment);
                     self.contents[slots].fill(NOTHING);
                     self.commits.open(self.now);
+                    self.wake_at(self.commits.due());
                     self.restless = true;
                 }
-                Step::ChunkOpened { .. } => {}
+                Step::ChunkOpened { .. } => self.wake_at(self.now + self.delays.write),
             }
         }
         let placed = self.log.place(stream, source, self.now);
@@ -436,5 +459,137 @@ impl Policy<u32> for SimulatedLog {
 
     fn capacity(&self) -> u32 {
         u32::try_from(self.log.geometry().slots()).expect("a simulated log has 32-bit slots")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::replacement::Replacement;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const DISK: DiskSlot = DiskSlot::new(0);
+
+    fn log(blocks: u32, kind: Kind) -> SimulatedLog {
+        SimulatedLog::new(blocks, Bytes::kib(64), kind).unwrap()
+    }
+
+    #[test]
+    fn a_log_has_eight_segments_at_least() {
+        assert!(SimulatedLog::new(128, Bytes::kib(64), Kind::Clock).is_ok());
+        let small = SimulatedLog::new(127, Bytes::kib(64), Kind::Clock).err();
+        assert!(matches!(small, Some(FormatError::TooSmall { .. })));
+        let odd = SimulatedLog::new(1 << 20, Bytes::kib(65), Kind::Clock).err();
+        assert!(matches!(odd, Some(FormatError::SegmentSize(_))));
+    }
+
+    /// Segments of 16 pages hold 14 blocks. Of eight, reclaim keeps four free, so that opening
+    /// the fifth sends the first away.
+    #[test]
+    fn fifo_drops_the_oldest_segment_when_the_fifth_is_opened() {
+        let mut log = log(128, Kind::Fifo);
+        let mut evicted = Vec::new();
+        for key in 0..4 * 14 {
+            assert!(!log.read(DISK, key, &mut evicted));
+        }
+        assert!(evicted.is_empty(), "{evicted:?}");
+        log.read(DISK, 4 * 14, &mut evicted);
+        assert_eq!(evicted, (0..14).collect::<Vec<u32>>());
+        let (chores, written) = (log.chores(), log.written());
+        assert_eq!((chores.segments_reclaimed, chores.blocks_kept), (1, 0));
+        assert_eq!(chores.reclaim_read_bytes, 4096);
+        assert_eq!(
+            written.fill,
+            4 * 14 * 4096,
+            "the last block is in an open chunk"
+        );
+        assert_eq!(written.descriptors, 4 * 2 * 4096);
+    }
+
+    #[test]
+    fn clock_keeps_what_was_read_again_up_to_half_a_segment() {
+        let mut log = log(128, Kind::Clock);
+        let mut evicted = Vec::new();
+        for key in 0..4 * 14 {
+            log.read(DISK, key, &mut evicted);
+        }
+        for key in 2..12 {
+            assert!(log.read(DISK, key, &mut evicted));
+        }
+        log.read(DISK, 4 * 14, &mut evicted);
+        assert_eq!(evicted[..7], [0, 1, 9, 10, 11, 12, 13]);
+        assert!((2..9).all(|key| log.contains_key(key)));
+        assert_eq!(log.chores().blocks_kept, 7);
+        assert_eq!(log.written().reclaim, 7 * 4096);
+    }
+
+    #[test]
+    fn a_write_to_a_trusted_block_costs_a_commit_and_to_a_resting_one_none() {
+        let mut log = log(1024, Kind::Clock);
+        let mut evicted = Vec::new();
+        for key in 0..14 {
+            log.read(DISK, key, &mut evicted);
+        }
+        assert!(log.write(DISK, 3, false, &mut evicted));
+        assert_eq!(log.written().journal, 4096);
+        assert!(log.write(DISK, 3, false, &mut evicted));
+        assert_eq!(log.written().journal, 4096, "its copy rests");
+        log.advance(Instant::ZERO + Duration::from_secs(60));
+        assert_eq!(log.written().update, 2 * 4096);
+        assert_eq!(log.chores().retrusted_blocks, 1);
+        assert!(
+            !log.write(DISK, 99, false, &mut evicted),
+            "it was not cached"
+        );
+        assert!(!log.contains_key(99) && log.contains_key(3));
+    }
+
+    impl SimulatedLog {
+        fn contains_key(&self, key: u32) -> bool {
+            Replacement::contains(self, key)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_leaves_is_told_and_what_came_is_there(
+            steps in prop::collection::vec((0..6_u8, 0..400_u32, 0..40_u64), 1..2000),
+            clock in any::<bool>(),
+        ) {
+            let kind = if clock { Kind::Clock } else { Kind::Fifo };
+            let mut log = log(256, kind);
+            let mut model = BTreeSet::new();
+            let mut now = Instant::ZERO;
+            for (what, key, pause) in steps {
+                now = now + Duration::from_millis(pause);
+                log.advance(now);
+                let mut evicted = Vec::new();
+                let was = model.contains(&key);
+                let hit = match what {
+                    0..=2 => {
+                        model.insert(key);
+                        log.read(DISK, key, &mut evicted)
+                    }
+                    3 => log.write(DISK, key, false, &mut evicted),
+                    4 => {
+                        model.insert(key);
+                        log.write(DISK, key, true, &mut evicted)
+                    }
+                    _ => {
+                        model.remove(&key);
+                        log.invalidate(DISK, key)
+                    }
+                };
+                prop_assert_eq!(hit, was);
+                for gone in evicted {
+                    prop_assert!(model.remove(&gone), "{} left twice", gone);
+                }
+                prop_assert_eq!(log.contains_key(key), model.contains(&key));
+                prop_assert_eq!(Replacement::len(&log) as usize, model.len());
+            }
+            prop_assert_eq!(log.chores().not_admitted, 0);
+            log.log().self_check();
+        }
     }
 }

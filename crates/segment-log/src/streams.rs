@@ -134,3 +134,37 @@ impl<C> Streams<C> {
         self.open.capacity() * size_of::<Option<OpenSegment<C>>>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(segment: u32, appended: u64) -> OpenSegment<()> {
+        OpenSegment {
+            segment: SegmentIndex::new(segment),
+            chunk: None,
+            content: (),
+            next_page: 0,
+            blocks: 0,
+            appended: Instant::from_nanos(appended),
+        }
+    }
+
+    #[test]
+    fn the_stream_that_was_idle_longest_is_the_coldest_and_the_first_of_equals() {
+        let mut streams = Streams::new();
+        assert_eq!(streams.coldest(), None);
+        let key = |disk, source| StreamKey::of(DiskSlot::new(disk), source);
+        streams.insert(key(1023, Source::Survivor), open(0, 5));
+        streams.insert(key(7, Source::Fill), open(1, 5));
+        streams.insert(key(2, Source::Update), open(2, 9));
+        assert_eq!(streams.coldest(), Some(key(7, Source::Fill)));
+        let order: Vec<u32> = streams.iter().map(|(_, open)| open.segment.get()).collect();
+        assert_eq!(order, [2, 1, 0]);
+        assert!(
+            streams.remove(key(7, Source::Update)).is_some(),
+            "new blocks share a stream"
+        );
+        assert_eq!(streams.coldest(), Some(key(1023, Source::Survivor)));
+    }
+}

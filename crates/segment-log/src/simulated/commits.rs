@@ -96,6 +96,11 @@ impl Commits {
         self.urgent |= self.queued > 0;
     }
 
+    /// When what is queued has waited long enough; the end of time if nothing is.
+    pub(super) fn due(&self) -> Instant {
+        self.since.map_or(super::NEVER, |since| since + self.delay)
+    }
+
     /// Commits what is queued, if it is time.
     #[inline]
     pub(super) fn pump(&mut self, now: Instant) {
@@ -120,5 +125,77 @@ impl Commits {
             self.checkpoints += 1;
             self.to_replay = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Bytes;
+
+    const DELAY: Duration = Duration::from_secs(1);
+    const PAGE: u64 = PAGE_BYTES as u64;
+
+    fn commits() -> Commits {
+        let geometry = Geometry::of_slots(1 << 15, Bytes::kib(256)).unwrap();
+        Commits::new(&geometry, DELAY)
+    }
+
+    #[test]
+    fn entries_that_can_wait_share_a_page() {
+        let mut commits = commits();
+        for _ in 0..JOURNAL_ENTRIES_PER_PAGE - 1 {
+            commits.open(Instant::ZERO);
+            commits.pump(Instant::ZERO);
+        }
+        assert_eq!(commits.written(), (0, 0));
+        commits.open(Instant::ZERO);
+        commits.pump(Instant::ZERO);
+        assert_eq!(commits.written(), (PAGE, 0));
+        commits.free(Instant::ZERO);
+        commits.pump(commits.due());
+        assert_eq!(commits.written(), (2 * PAGE, 0));
+        assert_eq!(commits.due(), super::super::NEVER);
+    }
+
+    #[test]
+    fn a_commit_that_somebody_waits_for_takes_a_page_of_its_own() {
+        let mut commits = commits();
+        commits.hurry();
+        commits.pump(Instant::ZERO);
+        assert_eq!(commits.written().0, 0, "nothing is queued");
+        commits.distrust(FlashSlot::new(9), 1, Instant::ZERO);
+        commits.hurry();
+        commits.pump(Instant::ZERO);
+        assert_eq!(commits.written().0, PAGE);
+    }
+
+    #[test]
+    fn neighbouring_slots_of_one_generation_share_an_entry() {
+        let mut commits = commits();
+        commits.trust(FlashSlot::new(10), 4, 1, Instant::ZERO);
+        commits.trust(FlashSlot::new(14), 1, 1, Instant::ZERO);
+        assert_eq!(commits.queued, 1);
+        commits.trust(FlashSlot::new(15), 1, 2, Instant::ZERO);
+        assert_eq!(commits.queued, 2, "another use of the segment");
+        commits.distrust(FlashSlot::new(16), 2, Instant::ZERO);
+        assert_eq!(commits.queued, 3, "it does the opposite");
+        commits.open(Instant::ZERO);
+        commits.distrust(FlashSlot::new(17), 2, Instant::ZERO);
+        assert_eq!(commits.queued, 5, "something came in between");
+    }
+
+    #[test]
+    fn half_a_ring_makes_a_checkpoint() {
+        let mut commits = commits();
+        let half = commits.ring_pages / 2;
+        for _ in 0..=half {
+            assert_eq!(commits.written().1, 0);
+            commits.free(Instant::ZERO);
+            commits.hurry();
+            commits.pump(Instant::ZERO);
+        }
+        let one = (commits.checkpoint_pages + 1) * PAGE;
+        assert_eq!(commits.written(), ((half + 1) * PAGE, one));
     }
 }

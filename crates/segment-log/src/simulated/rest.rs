@@ -68,6 +68,7 @@ impl SimulatedLog {
     /// Lays a block to rest.
     pub(super) fn rest(&mut self, key: u32, slot: FlashSlot) {
         let due = self.now + self.delays.trust;
+        self.wake_at(due);
         self.resting.queue.push_back(Rest { due, key, slot });
         if self.resting.queue.len() > self.resting.limit
             && let Some(rest) = self.resting.queue.pop_front()
@@ -90,8 +91,8 @@ impl SimulatedLog {
         true
     }
 
-    /// Trusts the blocks that have rested long enough.
-    pub(super) fn end_rests(&mut self) {
+    /// Trusts the blocks that have rested long enough. Returns when the next will have.
+    pub(super) fn end_rests(&mut self) -> Instant {
         let now = self.now;
         while let Some(rest) = self.resting.queue.pop_front_if(|rest| rest.due <= now) {
             if !self.end_rest(&rest) {
@@ -99,5 +100,7 @@ impl SimulatedLog {
                 self.resting.queue.push_back(Rest { due, ..rest });
             }
         }
+        let next = self.resting.queue.front();
+        next.map_or(super::NEVER, |rest| rest.due)
     }
 }
