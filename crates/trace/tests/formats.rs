@@ -270,16 +270,17 @@ fn pieces_of_any_size_make_the_same_trace() {
 
 #[test]
 fn many_records_come_in_batches_and_none_is_lost() {
-    let text: String = (0..5000).map(|key| format!("{key}\n")).collect();
+    let keys: Vec<String> = (0..5000).map(|key| key.to_string()).collect();
+    let text = keys.join("\n") + "\n";
     let mut opened = open_bytes(text.as_bytes(), &Options::default()).unwrap();
     let mut records = Vec::new();
-    let mut keys = 0;
+    let mut count = 0;
     while opened.reader.read_batch(&mut records).unwrap() {
         assert!(records.len() <= trace::limits::BATCH_RECORDS);
         for record in &records {
-            assert_eq!(record.offset.get(), keys * 4096);
-            keys += 1;
+            assert_eq!(record.offset.get(), count * 4096);
+            count += 1;
         }
     }
-    assert_eq!(keys, 5000);
+    assert_eq!(count, 5000);
 }
