@@ -19,6 +19,7 @@
     reason = "a failed test tells where its folder and logs are"
 )]
 
+mod command;
 mod fio;
 mod flash;
 mod guest;
@@ -31,6 +32,7 @@ mod process;
 mod stack;
 mod tools;
 
+pub use command::{Answer, hearth};
 pub use fio::Fio;
 pub use flash::Flash;
 pub use guest::{Guest, GuestKit, TOOLS as GUEST_TOOLS};
