@@ -59,7 +59,7 @@ fn real_traces_are_as_their_table_says_and_warn_of_what_is_true() {
             113_872,
             1_141_869,
             269_210,
-            &[],
+            &["misaligned"],
         ),
         (
             "blkreplay/linux-webserver-2-dedup.csv.zst",
@@ -302,6 +302,13 @@ fn what_is_missing_is_told() {
     assert_eq!(only(&reads).0, "one-operation");
     let still = ruined(|_, record| record.time_us = 77);
     assert_eq!((only(&still).0, still.arrival.is_none()), ("no-time", true));
+    let disorder = ruined(|place, record| {
+        let second = record.time_us / 1_000_000;
+        record.time_us = (second + u64::from(place % 50 == 0)) * 1_000_000;
+    });
+    assert_eq!(codes(&disorder), ["unsorted-time", "coarse-time"]);
+    let shifted = ruined(|_, record| record.offset += Bytes::new(63 * 512));
+    assert_eq!(only(&shifted).0, "misaligned");
     let coarse = ruined(|_, record| record.time_us = record.time_us / 1_000_000 * 1_000_000);
     assert_eq!(only(&coarse).0, "coarse-time");
     let nothing = ruined(|_, record| record.op = Op::Flush);

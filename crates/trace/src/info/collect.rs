@@ -75,6 +75,7 @@ pub struct Collector {
     implausible: Seen,
     impossible: Seen,
     empty: Seen,
+    misaligned: Seen,
 }
 
 /// An offset from which on no volume reaches: 1 PiB. The largest volumes of public clouds are 64 TiB;
@@ -106,6 +107,7 @@ impl Collector {
             implausible: Seen::default(),
             impossible: Seen::default(),
             empty: Seen::default(),
+            misaligned: Seen::default(),
         }
     }
 
@@ -166,8 +168,11 @@ impl Collector {
         if offset >= PLAUSIBLE_OFFSET_MAX {
             place(&mut self.implausible);
         }
+        let block = self.splitter.block().get();
         if !offset.is_multiple_of(SECTOR_BYTES) {
             place(&mut self.unaligned);
+        } else if bytes > 0 && bytes.is_multiple_of(block) && !offset.is_multiple_of(block) {
+            place(&mut self.misaligned);
         }
         self.offsets_divisor = divisor(self.offsets_divisor, offset);
         let is_write = record.op == Op::Write;
@@ -219,6 +224,7 @@ impl Collector {
             implausible: self.implausible,
             impossible: self.impossible,
             empty: self.empty,
+            misaligned: self.misaligned,
             volumes: &volumes_info,
             block_bytes,
         });

@@ -70,6 +70,7 @@ pub(super) struct Evidence<'a> {
     pub(super) implausible: Seen,
     pub(super) impossible: Seen,
     pub(super) empty: Seen,
+    pub(super) misaligned: Seen,
     pub(super) volumes: &'a [VolumeInfo],
     pub(super) block_bytes: u64,
 }
@@ -90,6 +91,8 @@ const GAP_US: u64 = 86_400_000_000;
 const GAP_SHARE: f64 = 0.5;
 /// Offsets that reach nearer than this to 2^32 and not beyond look cut off at 32 bits.
 const CUT_NEAR_BYTES: u64 = 16 << 20;
+/// Share of misaligned requests from which on the hits that they make are no small part.
+const MISALIGNED_SHARE_MIN: f64 = 0.5;
 /// A unit of time from which on requests that belong together cannot be told apart.
 const COARSE_US: u64 = 1_000_000;
 /// Below this many requests a single strange one decides.
@@ -97,7 +100,7 @@ const REQUESTS_MIN: u64 = 1000;
 
 type Judge = fn(&Evidence<'_>) -> Option<Warning>;
 
-const JUDGES: [Judge; 15] = [
+const JUDGES: [Judge; 16] = [
     empty_trace,
     copies,
     steps_back,
@@ -113,6 +116,7 @@ const JUDGES: [Judge; 15] = [
     unaligned,
     odd_unit,
     cut_offsets,
+    misaligned,
 ];
 
 /// The warnings, the worst first.
@@ -193,7 +197,8 @@ fn steps_back(of: &Evidence<'_>) -> Option<Warning> {
         micros(worst.us),
         worst.record
     );
-    Some(if worst.us >= CLOCK_STEP_US {
+    // A step of coarse time is no more than its unit.
+    Some(if worst.us >= CLOCK_STEP_US.max(2 * times.unit_us()) {
         warning(
             "clock-jump",
             Severity::Ruins,
@@ -412,6 +417,29 @@ fn odd_unit(of: &Evidence<'_>) -> Option<Warning> {
             None,
             format!("every offset is a multiple of {unit} bytes, which is no size of a sector or block"),
             "the unit is probably not the right one: offsets were multiplied by a length, or are keys",
+        )
+    })
+}
+
+fn misaligned(of: &Evidence<'_>) -> Option<Warning> {
+    let seen = of.misaligned;
+    let data = of.operations.read.requests + of.operations.write.requests;
+    let part = share(seen.count, data);
+    (of.known.place && part > MISALIGNED_SHARE_MIN && data >= REQUESTS_MIN).then(|| {
+        let block = Bytes::new(of.block_bytes);
+        warning(
+            "misaligned",
+            Severity::Suspicious,
+            seen.count,
+            Some(seen.first),
+            format!(
+                "{:.0}% of the requests are whole multiples of {block} long and begin within one, the first \
+                 at {}: each touches a block more, and shares it with its neighbours",
+                part * 100.0,
+                seen.offset
+            ),
+            "the volume is probably a partition that begins within a block: choose smaller blocks, or \
+             subtract where it begins",
         )
     })
 }
