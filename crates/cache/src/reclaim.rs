@@ -17,7 +17,7 @@ use crate::journal::Ticket;
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::{Ports, Purpose};
 use block_io::Buf;
-use flash_format::{Descriptor, FooterPage, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
+use flash_format::{Descriptor, JournalEntry, PAGE_BYTES, SegmentIndex, checksum, read_footer};
 use segment_log::{Begin, Move, Source, Victim};
 use units::{Bytes, DiskSlot, FlashSlot};
 
@@ -99,7 +99,7 @@ impl Flash {
             return;
         };
         reclaiming.descriptors = bytes
-            .and_then(|bytes| self.read_footer(reclaiming.victim.segment(), bytes))
+            .and_then(|bytes| self.read_footer(&reclaiming.victim, bytes))
             .unwrap_or_default();
         reclaiming.kept = self.choose_survivors(&mut reclaiming);
         let runs = runs_of(&reclaiming.kept);
@@ -122,18 +122,20 @@ impl Flash {
         }
     }
 
-    fn read_footer(&self, segment: SegmentIndex, bytes: &[u8]) -> Option<Vec<Descriptor>> {
+    fn read_footer(&self, victim: &Victim, bytes: &[u8]) -> Option<Vec<Descriptor>> {
+        let segment = victim.segment();
         let generation = self.log.segment(segment).generation;
         let mut descriptors = Vec::new();
-        for (part, page) in (0..)
-            .zip(bytes.as_chunks::<PAGE_BYTES>().0)
-            .take(self.geometry.footer_pages() as usize)
-        {
-            let footer =
-                FooterPage::decode(page, &self.geometry, self.uuid, segment, generation, part)
-                    .ok()?;
-            descriptors.extend(footer.blocks);
-        }
+        read_footer(
+            bytes,
+            &self.geometry,
+            self.uuid,
+            segment,
+            generation,
+            victim.disk(),
+            &mut descriptors,
+        )
+        .ok()?;
         Some(descriptors)
     }
 

@@ -37,11 +37,19 @@ impl Trusted {
     }
 
     fn load(&mut self, segment: SegmentIndex, bits: &[u8]) {
-        for page in 1..self.geometry.segment_pages() {
-            if bits[page as usize / 8] >> (page % 8) & 1 == 1 {
-                self.set(self.geometry.slot(segment, page), 1);
-            }
+        let (start, pages) = self.range(segment);
+        for (byte, at) in bits.iter().zip((start..start + pages).step_by(8)) {
+            self.words[at / 64] |= u64::from(*byte) << (at % 64);
         }
+        // A segment's first page is a header.
+        self.words[start / 64] &= !(1 << (start % 64));
+    }
+
+    /// A segment's first slot, and how many it has: a multiple of 16, so that a byte never has the
+    /// bits of two segments.
+    fn range(&self, segment: SegmentIndex) -> (usize, usize) {
+        let pages = self.geometry.segment_pages() as usize;
+        (segment.index() * pages, pages)
     }
 
     #[inline]
@@ -63,8 +71,7 @@ impl Trusted {
 
     /// Trusted slots of a segment.
     pub(crate) fn count(&self, segment: SegmentIndex) -> u32 {
-        let pages = self.geometry.segment_pages() as usize;
-        let start = segment.index() * pages;
+        let (start, pages) = self.range(segment);
         let words = self.words[start / 64..(start + pages).div_ceil(64)]
             .iter()
             .copied();
@@ -78,24 +85,19 @@ impl Trusted {
 
     /// Makes every slot of a segment untrusted.
     pub(crate) fn clear_segment(&mut self, segment: SegmentIndex) {
-        let pages = self.geometry.segment_pages() as usize;
-        let start = segment.index() * pages;
-        for slot in start..start + pages {
-            self.words[slot / 64] &= !(1 << (slot % 64));
+        let (start, pages) = self.range(segment);
+        for at in (start..start + pages).step_by(8) {
+            self.words[at / 64] &= !(0xff << (at % 64));
         }
     }
 
     /// A segment's entry in a checkpoint.
     pub(crate) fn entry(&self, index: SegmentIndex, segment: &Segment) -> SegmentEntry {
-        let pages = self.geometry.segment_pages() as usize;
-        let start = index.index() * pages;
-        let mut trusted = vec![0_u8; pages.div_ceil(8)];
-        for page in 0..pages {
-            let slot = start + page;
-            if self.words[slot / 64] >> (slot % 64) & 1 == 1 {
-                trusted[page / 8] |= 1 << (page % 8);
-            }
-        }
+        let (start, pages) = self.range(index);
+        let bytes = (start..start + pages).step_by(8);
+        let trusted = bytes
+            .map(|at| self.words[at / 64].to_le_bytes()[at % 64 / 8])
+            .collect();
         let used = !matches!(segment.phase, Phase::Free | Phase::Draining);
         SegmentEntry {
             state: if used {

@@ -40,5 +40,7 @@ pub use geometry::{
 };
 pub use journal::{JOURNAL_ENTRIES_PER_PAGE, JournalEntry, JournalPage};
 pub use page::{Damage, PAGE_BYTES, PageBytes, checksum};
-pub use segment::{CHUNK_BLOCKS_MAX, ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage};
+pub use segment::{
+    CHUNK_BLOCKS_MAX, ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, read_footer,
+};
 pub use superblock::{FORMAT_VERSION, SUPERBLOCK_OFFSETS, Superblock};

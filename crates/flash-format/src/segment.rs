@@ -84,11 +84,9 @@ impl ChunkHeader {
     /// # Panics
     /// If there are too many blocks.
     pub fn encode(&self, uuid: u128) -> PageBytes {
-        let mut header = page::header(Magic::CHUNK, uuid, self.generation);
-        header.place = U32::new(self.segment.get());
-        header.part = U32::new(self.page);
-        header.extra = U64::new(u64::from(self.disk.get()));
-        encode_descriptors(header, &self.blocks)
+        let header = page::header(Magic::CHUNK, uuid, self.generation);
+        let at = (self.segment, self.page, self.disk);
+        encode_descriptors(header, at, &self.blocks)
     }
 
     /// What the page `page` of a segment says as a chunk header.
@@ -105,7 +103,8 @@ impl ChunkHeader {
     ) -> Result<Self, Damage> {
         let header = page::open(bytes, Magic::CHUNK)?;
         check_place(&header, uuid, segment, generation, page)?;
-        let blocks = decode_descriptors(&header, bytes)?;
+        let mut blocks = Vec::new();
+        decode_descriptors(&header, bytes, &mut blocks)?;
         let room = geometry.segment_pages() - geometry.footer_pages();
         let in_order = blocks
             .iter()
@@ -133,11 +132,9 @@ impl FooterPage {
     /// If there are too many blocks.
     pub fn encode(&self, uuid: u128) -> PageBytes {
         let mut header = page::header(Magic::FOOTER, uuid, self.generation);
-        header.place = U32::new(self.segment.get());
-        header.part = U32::new(self.part);
-        header.extra = U64::new(u64::from(self.disk.get()));
         header.more = U64::new(u64::from(self.total));
-        encode_descriptors(header, &self.blocks)
+        let at = (self.segment, self.part, self.disk);
+        encode_descriptors(header, at, &self.blocks)
     }
 
     /// What page `part` of a segment's footer says.
@@ -152,25 +149,70 @@ impl FooterPage {
         generation: u64,
         part: u32,
     ) -> Result<Self, Damage> {
-        let header = page::open(bytes, Magic::FOOTER)?;
-        check_place(&header, uuid, segment, generation, part)?;
-        let blocks = decode_descriptors(&header, bytes)?;
-        let room = geometry.segment_pages() - geometry.footer_pages();
-        let total = u32::try_from(header.more.get()).map_err(|_| Damage::Impossible)?;
-        if blocks.iter().any(|d| d.page == 0 || d.page >= room)
-            || total > geometry.segment_blocks_max()
-        {
-            return Err(Damage::Impossible);
-        }
+        let mut blocks = Vec::new();
+        let place = (uuid, segment, generation, part);
+        let (disk, total) = decode_footer_page(bytes, geometry, place, &mut blocks)?;
         Ok(Self {
             segment,
             generation,
-            disk: disk_of(&header)?,
+            disk,
             part,
             total,
             blocks,
         })
     }
+}
+
+/// Reads the whole footer of a segment from its pages: appends its descriptors to `blocks`, in
+/// order. After an error `blocks` may have some of them.
+///
+/// # Errors
+/// How it is damaged, [`Damage::Misplaced`] if it is another disk's among them.
+pub fn read_footer(
+    bytes: &[u8],
+    geometry: &Geometry,
+    uuid: u128,
+    segment: SegmentIndex,
+    generation: u64,
+    owner: DiskSlot,
+    blocks: &mut Vec<Descriptor>,
+) -> Result<(), Damage> {
+    let before = blocks.len();
+    let pages = bytes.as_chunks::<PAGE_BYTES>().0;
+    for part in 0..geometry.footer_pages() {
+        let page = pages.get(part as usize).ok_or(Damage::Absent)?;
+        let place = (uuid, segment, generation, part);
+        let (disk, total) = decode_footer_page(page, geometry, place, blocks)?;
+        if disk != owner {
+            return Err(Damage::Misplaced);
+        }
+        let last = part + 1 == geometry.footer_pages();
+        if last && blocks.len() - before != total as usize {
+            return Err(Damage::Impossible);
+        }
+    }
+    Ok(())
+}
+
+/// Appends the descriptors of a footer's page; whose segment it was, and how many descriptors the
+/// footer has in all.
+fn decode_footer_page(
+    bytes: &PageBytes,
+    geometry: &Geometry,
+    (uuid, segment, generation, part): (u128, SegmentIndex, u64, u32),
+    blocks: &mut Vec<Descriptor>,
+) -> Result<(DiskSlot, u32), Damage> {
+    let header = page::open(bytes, Magic::FOOTER)?;
+    check_place(&header, uuid, segment, generation, part)?;
+    let before = blocks.len();
+    decode_descriptors(&header, bytes, blocks)?;
+    let room = geometry.segment_pages() - geometry.footer_pages();
+    let total = u32::try_from(header.more.get()).map_err(|_| Damage::Impossible)?;
+    let outside = |at: &Descriptor| at.page == 0 || at.page >= room;
+    if blocks[before..].iter().any(outside) || total > geometry.segment_blocks_max() {
+        return Err(Damage::Impossible);
+    }
+    Ok((disk_of(&header)?, total))
 }
 
 fn check_place(
@@ -196,7 +238,14 @@ fn disk_of(header: &page::Header) -> Result<DiskSlot, Damage> {
     }
 }
 
-fn encode_descriptors(mut header: page::Header, blocks: &[Descriptor]) -> PageBytes {
+fn encode_descriptors(
+    mut header: page::Header,
+    (segment, part, disk): (SegmentIndex, u32, DiskSlot),
+    blocks: &[Descriptor],
+) -> PageBytes {
+    header.place = U32::new(segment.get());
+    header.part = U32::new(part);
+    header.extra = U64::new(u64::from(disk.get()));
     assert!(
         blocks.len() <= DESCRIPTORS_PER_PAGE,
         "the descriptors fit in a page"
@@ -219,27 +268,25 @@ fn encode_descriptors(mut header: page::Header, blocks: &[Descriptor]) -> PageBy
     bytes
 }
 
-fn decode_descriptors(header: &page::Header, bytes: &PageBytes) -> Result<Vec<Descriptor>, Damage> {
+fn decode_descriptors(
+    header: &page::Header,
+    bytes: &PageBytes,
+    blocks: &mut Vec<Descriptor>,
+) -> Result<(), Damage> {
     let count = header.count.get() as usize;
-    if count > DESCRIPTORS_PER_PAGE {
+    let (raw, _) = <[Raw]>::ref_from_prefix_with_elems(&bytes[HEADER_BYTES..], count)
+        .map_err(|_| Damage::Impossible)?;
+    // Looked at all together and not one by one, so that a whole page costs no branches.
+    let highest = raw.iter().fold(0, |bits, raw| bits | raw.block.get());
+    if highest >> BlockIndex::BITS != 0 {
         return Err(Damage::Impossible);
     }
-    let raw = bytes[HEADER_BYTES..]
-        .chunks_exact(size_of::<Raw>())
-        .take(count);
-    raw.map(|raw| {
-        let raw = Raw::read_from_bytes(raw).map_err(|_| Damage::Impossible)?;
-        let block = raw.block.get();
-        if block >> BlockIndex::BITS != 0 {
-            return Err(Damage::Impossible);
-        }
-        Ok(Descriptor {
-            block: BlockIndex::new(block),
-            checksum: raw.checksum.get(),
-            page: u32::from(raw.page.get()),
-        })
-    })
-    .collect()
+    blocks.extend(raw.iter().map(|raw| Descriptor {
+        block: BlockIndex::new(raw.block.get()),
+        checksum: raw.checksum.get(),
+        page: u32::from(raw.page.get()),
+    }));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -317,5 +364,46 @@ mod tests {
             FooterPage::decode(&footer.encode(1), &geometry(), 1, segment, 3, 0),
             Ok(footer)
         );
+    }
+
+    /// The pages of a footer with so many descriptors.
+    fn footer(geometry: &Geometry, segment: SegmentIndex, total: u32) -> Vec<u8> {
+        let all = descriptors(1, total);
+        let mut parts = all.chunks(DESCRIPTORS_PER_PAGE);
+        let page = |part| {
+            let blocks = parts.next().unwrap_or_default().to_vec();
+            let page = FooterPage {
+                segment,
+                generation: 3,
+                disk: DiskSlot::new(2),
+                part,
+                total,
+                blocks,
+            };
+            page.encode(1)
+        };
+        (0..geometry.footer_pages()).flat_map(page).collect()
+    }
+
+    #[test]
+    fn a_whole_footer_is_read_and_a_part_or_another_disks_is_not() {
+        let g = Geometry::new(Bytes::mib(64), Bytes::mib(4)).unwrap();
+        let segment = SegmentIndex::new(1);
+        let bytes = footer(&g, segment, 700);
+        let read = |bytes: &[u8], disk| {
+            let (disk, mut blocks) = (DiskSlot::new(disk), Vec::new());
+            read_footer(bytes, &g, 1, segment, 3, disk, &mut blocks).map(|()| blocks)
+        };
+        assert_eq!(read(&bytes, 2), Ok(descriptors(1, 700)));
+        assert_eq!(read(&bytes, 1), Err(Damage::Misplaced));
+        assert_eq!(read(&bytes[..3 * PAGE_BYTES], 2), Err(Damage::Absent));
+        let mut torn = bytes.clone();
+        torn[PAGE_BYTES + 100] ^= 1;
+        assert_eq!(read(&torn, 2), Err(Damage::Checksum));
+        // The last page counts the descriptors of another footer.
+        let mut mixed = bytes;
+        let other = footer(&g, segment, 600);
+        mixed[3 * PAGE_BYTES..].copy_from_slice(&other[3 * PAGE_BYTES..]);
+        assert_eq!(read(&mixed, 2), Err(Damage::Impossible));
     }
 }

@@ -16,8 +16,8 @@ use crate::rest::Resting;
 use crate::trusted::Trusted;
 use block_io::BufPool;
 use flash_format::{
-    ChunkHeader, Descriptor, FooterPage, Geometry, PAGE_BYTES, SegmentEntry, SegmentIndex,
-    SegmentState, Superblock,
+    ChunkHeader, Descriptor, Geometry, PAGE_BYTES, SegmentEntry, SegmentIndex, SegmentState,
+    Superblock, read_footer,
 };
 use segment_log::{Entered, SegmentLog};
 use slab::Slab;
@@ -39,6 +39,9 @@ pub(super) struct Segments {
     total: u64,
     /// Blocks that two trusted slots claim: neither is believed.
     contradicted: Vec<Located>,
+    /// What a footer said and what of it is entered: memory that every segment uses again.
+    descriptors: Vec<Descriptor>,
+    found: Vec<Located>,
 }
 
 /// Frees segments that claim the same generation: we give each out once, so neither is ours.
@@ -90,6 +93,8 @@ impl Segments {
             done: 0,
             total,
             contradicted: Vec::new(),
+            descriptors: Vec::new(),
+            found: Vec::new(),
         }
     }
 
@@ -123,39 +128,27 @@ impl Segments {
         bytes: Option<&[u8]>,
     ) -> Option<(u32, Bytes)> {
         let segment = SegmentIndex::new(segment);
-        match bytes.and_then(|bytes| self.decode_footer(segment, bytes)) {
-            Some(descriptors) => {
-                self.enter(segment, &descriptors);
-                self.segment_done();
-                None
-            }
-            None => Some((0, self.page_offset(segment, 0))),
+        let mut descriptors = std::mem::take(&mut self.descriptors);
+        descriptors.clear();
+        let whole = bytes.is_some_and(|bytes| self.decode_footer(segment, bytes, &mut descriptors));
+        if whole {
+            self.enter(segment, &descriptors);
+            self.segment_done();
         }
+        self.descriptors = descriptors;
+        (!whole).then(|| (0, self.page_offset(segment, 0)))
     }
 
-    fn decode_footer(&self, segment: SegmentIndex, bytes: &[u8]) -> Option<Vec<Descriptor>> {
+    fn decode_footer(
+        &self,
+        segment: SegmentIndex,
+        bytes: &[u8],
+        into: &mut Vec<Descriptor>,
+    ) -> bool {
         let expected = self.log.segment(segment);
-        let mut descriptors = Vec::new();
-        let mut total = 0;
-        for (part, page) in (0..self.geometry.footer_pages()).zip(bytes.as_chunks::<PAGE_BYTES>().0)
-        {
-            let uuid = self.superblock.uuid;
-            let footer = FooterPage::decode(
-                page,
-                &self.geometry,
-                uuid,
-                segment,
-                expected.generation,
-                part,
-            )
-            .ok()?;
-            if footer.disk != expected.disk {
-                return None;
-            }
-            total = footer.total;
-            descriptors.extend(footer.blocks);
-        }
-        (descriptors.len() == total as usize).then_some(descriptors)
+        let (generation, disk) = (expected.generation, expected.disk);
+        let uuid = self.superblock.uuid;
+        read_footer(bytes, &self.geometry, uuid, segment, generation, disk, into).is_ok()
     }
 
     /// A page that may be a chunk header has come. Returns where the next one would be.
@@ -200,20 +193,21 @@ impl Segments {
     /// Enters the trusted ones of a segment's blocks into the index.
     fn enter(&mut self, segment: SegmentIndex, descriptors: &[Descriptor]) {
         let disk = self.log.segment(segment).disk;
-        let mut found = Vec::with_capacity(descriptors.len());
+        self.found.clear();
         for descriptor in descriptors {
             let slot = self.geometry.slot(segment, descriptor.page);
             if self.trusted.contains(slot) {
                 self.checksums[slot.index()] = descriptor.checksum;
-                found.push(Located {
+                self.found.push(Located {
                     disk,
                     block: descriptor.block,
                     slot,
                 });
             }
         }
+        let found = &self.found;
         let (trusted, contradicted) = (&mut self.trusted, &mut self.contradicted);
-        self.log.enter_batch(&found, |i, entered| match entered {
+        self.log.enter_batch(found, |i, entered| match entered {
             Entered::New => {}
             // The index now has the new one in the old one's stead.
             Entered::Instead(old) => {
