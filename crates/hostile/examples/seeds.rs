@@ -4,6 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a tool of ours that may stop anywhere")]
 
+#[path = "../../trace/tests/support/mod.rs"]
+mod samples;
+
 use flash_format::{
     CheckpointPage, ChunkHeader, Descriptor, FooterPage, Geometry, JournalEntry, JournalPage,
     SEGMENT_BYTES_MIN, SegmentEntry, SegmentIndex, Superblock,
@@ -23,6 +26,7 @@ fn main() {
     nbd_client_replies();
     flash_page();
     flash_recovery();
+    trace();
 }
 
 fn write(target: &str, name: &str, choice: u8, bytes: &[u8]) {
@@ -258,4 +262,19 @@ fn flash_recovery() {
     ];
     write(target, "patched-cut", 0, &patches.concat());
     write(target, "patched-stopped", 1, &patches.concat());
+}
+
+/// The small traces of the trace crate's tests: each recognised, and one packed in each way that we can.
+fn trace() {
+    for (place, sample) in samples::samples().into_iter().enumerate() {
+        let format = trace::Format::all().position(|format| format.name() == sample.format);
+        let format = u8::try_from(format.unwrap() + 1).unwrap();
+        let choice = if sample.columns.is_some() { format } else { 0 };
+        write(
+            "trace",
+            &format!("{place}-{}", sample.format),
+            choice,
+            &sample.bytes,
+        );
+    }
 }

@@ -23,6 +23,7 @@ mod nbd_client_replies;
 mod nbd_options;
 mod nbd_requests;
 mod pieces;
+mod trace;
 
 /// One parser and what is thrown at it.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +67,11 @@ pub const TARGETS: &[Target] = &[
         name: "flash_recovery",
         body: flash_recovery::run,
         cost: 60,
+    },
+    Target {
+        name: "trace",
+        body: trace::run,
+        cost: 6,
     },
 ];
 

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::ReadError;
-use crate::limits::INPUT_BUFFER_BYTES;
+use crate::limits::{INPUT_BUFFER_BYTES, SAMPLE_BYTES};
 
 /// What a trace is packed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +154,12 @@ impl Input {
     /// What is in the buffer and not consumed.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
+    }
+
+    /// The trace's beginning, the same however it arrives, after [`Self::peek`] and before the first record.
+    pub(crate) fn sample(&self) -> &[u8] {
+        let bytes = self.bytes();
+        &bytes[..bytes.len().min(SAMPLE_BYTES)]
     }
 
     /// True if nothing follows [`Self::bytes`].

@@ -181,8 +181,7 @@ fn recognise_input(input: &Input) -> Result<(Format, String), OpenError> {
         .file_name()
         .map(|name| name.to_string_lossy().to_lowercase());
     let sample = Sample {
-        bytes: input.bytes(),
-        whole: input.ended(),
+        bytes: input.sample(),
         name: name.unwrap_or_default(),
     };
     match recognise(&sample) {

@@ -40,8 +40,6 @@ impl Guess {
 /// A trace's beginning.
 pub(crate) struct Sample<'a> {
     pub(crate) bytes: &'a [u8],
-    /// It is the whole trace.
-    pub(crate) whole: bool,
     /// The file's name in lower case, without folders.
     pub(crate) name: String,
 }

@@ -226,7 +226,8 @@ impl Splitter {
         let missing = self.next as usize - self.owners.len();
         if self.owners.capacity() - self.owners.len() < missing {
             // By a quarter, as in the arena.
-            self.owners.reserve_exact(missing.max(self.owners.len() / 4));
+            self.owners
+                .reserve_exact(missing.max(self.owners.len() / 4));
         }
         self.owners.resize(before as usize, self.only);
         self.owners.resize(self.next as usize, volume);

@@ -187,7 +187,14 @@ const TABLE: &[Crate] = &[
     program(
         "hostile",
         "crates/hostile",
-        &["units", "block-io", "flash-format", "cache", "nbd-protocol"],
+        &[
+            "units",
+            "block-io",
+            "flash-format",
+            "cache",
+            "nbd-protocol",
+            "trace",
+        ],
     ),
     program("guest-probe", "crates/guest-probe", &[]),
     program("e2e", "tests", &[]),

@@ -29,7 +29,7 @@ pub(super) static ENTRY: Entry = Entry {
         is_event(first).then(|| Guess::new(Strength::Strong, why))
     },
     open: |input, options| {
-        let event = best_event(&input.bytes().split(|&byte| byte == b'\n'));
+        let event = best_event(&input.sample().split(|&byte| byte == b'\n'));
         let format = Blkparse {
             event,
             in_summary: false,

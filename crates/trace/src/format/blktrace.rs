@@ -36,8 +36,8 @@ pub(super) static ENTRY: Entry = Entry {
         ))
     },
     open: |input, options| {
-        let order = Order::of(input.bytes()).unwrap_or(Order::Little);
-        let event = Event::best(|event| order.has(input.bytes(), event));
+        let order = Order::of(input.sample()).unwrap_or(Order::Little);
+        let event = Event::best(|event| order.has(input.sample(), event));
         let decoder = Blktrace {
             order,
             event,

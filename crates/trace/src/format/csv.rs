@@ -28,7 +28,7 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 fn open(input: Input, options: &Options) -> OpenedReader {
-    let first = input.bytes().split(|&byte| byte == b'\n').next();
+    let first = input.sample().split(|&byte| byte == b'\n').next();
     let first = first.unwrap_or_default().trim_ascii();
     let columns = options.csv.clone().or_else(|| from_header(first));
     let Some(columns) = columns else {

@@ -34,9 +34,6 @@ const RECORD_BYTES: usize = 24;
 /// Without a magic number the foretold accesses speak for the format: the object of record n, if it says
 /// that request m is the next one for it, must be asked for there. Some writers count from 0, some from 1.
 fn recognise(sample: &Sample<'_>) -> Option<Guess> {
-    if sample.whole && !sample.bytes.len().is_multiple_of(RECORD_BYTES) {
-        return None;
-    }
     let records: Vec<&[u8]> = sample.bytes.chunks_exact(RECORD_BYTES).collect();
     let mut last_time = 0;
     let mut confirmed = [0_usize; 2];
