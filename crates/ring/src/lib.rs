@@ -24,6 +24,7 @@ mod flight;
 mod limits;
 mod mailbox;
 mod op;
+mod pace;
 mod ring;
 mod setup;
 

@@ -8,6 +8,7 @@
 use crate::flight::Flights;
 use crate::limits::DRAIN_TIME_MAX;
 use crate::op::{Completion, Op};
+use crate::pace::{AWAKE_MAX, Pace};
 use crate::setup;
 use io_uring::{IoUring, opcode, squeue, types};
 use std::cell::RefCell;
@@ -66,6 +67,7 @@ struct Inner {
     free_desks: Vec<u32>,
     ready: Vec<SourceId>,
     enters: u64,
+    pace: Pace,
 }
 
 impl Ring {
@@ -83,6 +85,7 @@ impl Ring {
             free_desks: Vec::new(),
             ready: Vec::new(),
             enters: 0,
+            pace: Pace::new(now()),
         };
         Ok(Self {
             inner: Rc::new(RefCell::new(inner)),
@@ -269,13 +272,53 @@ impl Inner {
                     break;
                 }
             }
-            let more = !self.backlog.is_empty();
-            let wait = u32::from(!more && self.ready.is_empty());
-            self.enter(wait, timeout)?;
-            self.reap();
-            if !more {
+            if self.backlog.is_empty() {
+                if self.ready.is_empty() {
+                    return self.wait(timeout);
+                }
+                self.enter(0, None)?;
+                self.reap();
                 return Ok(());
             }
+            self.enter(0, None)?;
+            self.reap();
+        }
+    }
+
+    /// Submits and waits for a completion, awake or asleep.
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let began = now();
+        let awake = self.pace.stays_awake() && timeout.is_none_or(|limit| limit > AWAKE_MAX);
+        let mut completions = 0;
+        if awake {
+            self.enter(0, None)?;
+            completions = self.look_around(began + AWAKE_MAX)?;
+        }
+        if completions == 0 {
+            self.enter(1, timeout)?;
+            completions = self.reap();
+            // Woken for one completion, the kernel hands over one, and keeps back what else
+            // has come.
+            if completions == 1 && self.pace.is_crowded() {
+                self.enter(0, None)?;
+                completions += self.reap();
+            }
+        }
+        self.pace.waited(began, now(), awake, completions);
+        Ok(())
+    }
+
+    /// Waits awake until something completes or the time is up; the completions.
+    fn look_around(&mut self, end: Instant) -> io::Result<usize> {
+        loop {
+            if self.uring.submission().taskrun() {
+                self.enter(0, None)?;
+            }
+            let completions = self.reap();
+            if completions > 0 || now() >= end {
+                return Ok(completions);
+            }
+            std::hint::spin_loop();
         }
     }
 
@@ -310,12 +353,14 @@ impl Inner {
         }
     }
 
-    /// Sorts completions to their sources.
-    fn reap(&mut self) {
+    /// Sorts completions to their sources; how many there were.
+    fn reap(&mut self) -> usize {
+        let mut count = 0;
         for entry in self.uring.completion() {
             if entry.user_data() == CANCEL {
                 continue;
             }
+            count += 1;
             let (source, completion) = self.flights.land(entry.user_data(), entry.result());
             let desk = &mut self.desks[source as usize];
             desk.in_flight -= 1;
@@ -332,6 +377,7 @@ impl Inner {
                 self.free_desks.push(source);
             }
         }
+        count
     }
 }
 
