@@ -1,6 +1,7 @@
 //! The command line: one definition from which parsing, help, man pages, completions and the
 //! book's page are made.
 
+use super::traces::args::Trace;
 use crate::config::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, WritePolicy};
 use crate::sim::args::Sim;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -80,6 +81,9 @@ pub enum Command {
     /// Every policy runs at every size over every trace, on all processors. The results do not
     /// depend on how many there are.
     Sim(Box<Sim>),
+    /// Look at, convert, generate and record traces
+    #[command(subcommand, arg_required_else_help = true)]
+    Trace(Box<Trace>),
     /// Print a completion script for a shell
     Completions {
         /// Which shell

@@ -16,6 +16,7 @@ pub mod quantity;
 mod render;
 mod run;
 mod table;
+pub mod traces;
 
 pub(crate) use progress::Progress;
 pub use run::main;

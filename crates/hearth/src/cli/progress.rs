@@ -61,14 +61,20 @@ impl Progress {
 
     /// That many blocks of an unknown number are done.
     pub(crate) fn count(&mut self, done: u64) {
+        self.count_of(done, "blocks");
+    }
+
+    /// That many of an unknown number of something are done.
+    pub(crate) fn count_of(&mut self, done: u64, things: &str) {
         if self.since.elapsed() < PATIENCE {
             return;
         }
         let message = self.message;
         let bar = self.bar.get_or_insert_with(|| {
-            let style =
-                ProgressStyle::with_template("{spinner} {msg} {human_pos} blocks, {per_sec}")
-                    .unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let style = ProgressStyle::with_template(&format!(
+                "{{spinner}} {{msg}} {{human_pos}} {things}, {{per_sec}}"
+            ))
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
             ProgressBar::new_spinner()
                 .with_style(style)
                 .with_message(message)

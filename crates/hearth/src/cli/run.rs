@@ -3,6 +3,7 @@
 use super::args::{Attach, Cache, Cli, Command, Disk, Global, OriginArg};
 use super::client::Client;
 use super::exit::{CliError, Exit, chain};
+use super::traces::{self, args::Trace};
 use super::{offline, progress, render};
 use crate::api::types::{DiskChange, DiskStatus, Disks, Status};
 use crate::config::{DiskConfig, Name, OriginConfig, Text};
@@ -40,7 +41,12 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Completions { shell } => Ok(docs::completions(*shell)),
         Command::Man { dir } => written(docs::man(dir)),
         Command::Generate { root } => written(docs::generate(root)),
-        Command::Status | Command::Disk(_) | Command::Top(_) => {
+        Command::Status | Command::Disk(_) | Command::Top(_) | Command::Trace(_) => {
+            if let Command::Trace(trace) = &cli.command
+                && let Some(done) = traces::offline(trace, global.json)
+            {
+                return done;
+            }
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
@@ -75,6 +81,11 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             .await
             .map(String::into_bytes),
         Command::Disk(disk) => on_disk(&client, global, disk).await,
+        Command::Trace(trace) if let Trace::Record(record) = &**trace => {
+            let asked = traces::record(&client, record);
+            let recording = progress::waiting("waiting for the daemon".to_owned(), asked).await?;
+            show(global, &recording, traces::render_recording)
+        }
         _ => {
             let status: Status = client.get("/v1/status").await?;
             show(global, &status, render::status)

@@ -1,0 +1,85 @@
+//! `hearth trace`: arguments into the crate `trace`, or to the daemon, and what came of it to the user.
+
+pub mod args;
+mod info;
+mod record;
+mod write;
+
+pub(super) use record::{record, render as render_recording};
+
+use super::exit::{CliError, Exit, chain};
+use super::table::{Side, Table};
+use args::Trace;
+use serde::Serialize;
+use trace::write::{Target, WriteError};
+use trace::{Format, OpenError};
+
+/// Does what needs no daemon; `None` for what does.
+pub(super) fn offline(command: &Trace, json: bool) -> Option<Result<Vec<u8>, CliError>> {
+    Some(match command {
+        Trace::Info(info) => info::info(info, json),
+        Trace::Convert(convert) => write::convert(convert, json),
+        Trace::Generate(generate) => write::generate(generate, json),
+        Trace::Formats => formats(json),
+        Trace::Record(_) => return None,
+    })
+}
+
+/// A format of `hearth trace formats`.
+#[derive(Serialize)]
+struct FormatRow {
+    name: &'static str,
+    about: &'static str,
+    is_written: bool,
+}
+
+fn formats(json: bool) -> Result<Vec<u8>, CliError> {
+    let is_written = |format: Format| {
+        let targets = [Target::Csv, Target::Parquet, Target::OracleGeneral];
+        let names = ["hearth", "parquet", "oracle-general"];
+        debug_assert_eq!(targets, Target::ALL);
+        names.contains(&format.name())
+    };
+    let rows: Vec<FormatRow> = Format::all()
+        .map(|format| FormatRow {
+            name: format.name(),
+            about: format.about(),
+            is_written: is_written(format),
+        })
+        .collect();
+    if json {
+        return super::run::to_json(&rows);
+    }
+    let mut table = Table::new(&[
+        ("format", Side::Left),
+        ("written", Side::Left),
+        ("what it is", Side::Left),
+    ]);
+    for row in rows {
+        let written = if row.is_written { "yes" } else { "" };
+        table.row(vec![row.name.into(), written.into(), row.about.into()]);
+    }
+    Ok(table.to_string().into_bytes())
+}
+
+fn unopened(error: &OpenError) -> CliError {
+    let cli = |exit| CliError::new(exit, chain(error));
+    match error {
+        OpenError::Read(_) | OpenError::Empty { .. } => cli(Exit::Failed),
+        OpenError::Unknown { .. } | OpenError::Ambiguous { .. } => {
+            cli(Exit::Usage).with_remedy("hearth trace formats")
+        }
+        _ => cli(Exit::Usage),
+    }
+}
+
+fn unwritten(error: &WriteError) -> CliError {
+    let cli = |exit| CliError::new(exit, chain(error));
+    match error {
+        WriteError::Exists(_) => {
+            cli(Exit::Refused).with_remedy("another name, or --force, which loses it")
+        }
+        WriteError::Unfit { .. } => cli(Exit::Usage),
+        WriteError::Read(_) | WriteError::Split(_) | WriteError::Io { .. } => cli(Exit::Failed),
+    }
+}
