@@ -17,7 +17,7 @@ pub struct Manifest {
     pub commit: Option<&'static str>,
     /// The command, word by word.
     pub command: Vec<String>,
-    /// What decides the dice of policies and latencies.
+    /// What decides the latencies that are drawn.
     pub seed: u64,
     /// Every parameter of the runs, defaults too.
     pub parameters: serde_json::Value,

@@ -139,7 +139,7 @@ pub fn known() -> Vec<Known> {
 }
 
 impl Policy {
-    /// The policies of a list such as `lru,s3fifo:small=0.2,ghost=1,segment-clock`.
+    /// The policies of a list such as `lru,s3-fifo:small=0.2,ghost=1,segment-clock`.
     ///
     /// # Errors
     /// If one is not known, or does not have a parameter, or the parameter does not have the value.

@@ -46,7 +46,7 @@ pub struct Study {
     pub latency: Option<LatencySettings>,
     /// Whether it is noted where the accesses lie.
     pub heat: bool,
-    /// What decides all dice.
+    /// What decides the latencies that are drawn.
     pub seed: u64,
     /// Threads that the runs are spread over; with one the reader does everything.
     pub threads: NonZeroUsize,

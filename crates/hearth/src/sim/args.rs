@@ -1,13 +1,14 @@
 //! Arguments of `hearth sim`.
 
+pub(crate) use crate::cli::traces::args::block;
+
+use crate::cli::traces::args::Reading;
 use clap::{Args, ValueHint};
 use simulator::{
     Arrival, CacheSize, Interval, LatencySettings, Policy, Study, Warmup, WriteMiss, WritePolicy,
 };
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use trace::Format;
-use units::Bytes;
 
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
@@ -16,7 +17,7 @@ pub struct Sim {
     #[arg(value_name = "TRACE", required_unless_present = "list_policies")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub traces: Vec<PathBuf>,
-    /// The policies, separated by commas; parameters follow a colon: lru,s3fifo:small=0.2
+    /// The policies, separated by commas; parameters follow a colon: lru,s3-fifo:small=0.2
     #[arg(long, value_name = "POLICY,...", default_value = "segment-clock", value_parser = policies)]
     pub policy: Policies,
     /// The sizes, separated by commas: bytes (4MiB), blocks (27000blk) or a part of the distinct
@@ -24,12 +25,9 @@ pub struct Sim {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
     #[arg(required_unless_present = "list_policies")]
     pub size: Vec<CacheSize>,
-    /// The traces' format, if it is not to be recognised
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
-    /// Size of a block: a power of two of at least 512
-    #[arg(long, value_name = "SIZE", default_value_t = Bytes::new(units::BLOCK_BYTES), value_parser = block)]
-    pub block: Bytes,
+    /// How the traces are read.
+    #[command(flatten)]
+    pub reading: Reading,
     /// What writes do: around, through or back
     #[arg(long, value_name = "POLICY", default_value_t)]
     pub write_policy: WritePolicy,
@@ -65,7 +63,7 @@ pub struct Sim {
     /// One for each processor if not given
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// What decides all dice: of policies and of latencies
+    /// What decides the latencies that are drawn; the policy random has a seed of its own
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Show each volume in the table too; JSON always has them
@@ -96,21 +94,6 @@ fn policies(text: &str) -> Result<Policies, simulator::policy::PolicyError> {
     Policy::parse_list(text).map(Policies)
 }
 
-fn block(text: &str) -> Result<Bytes, String> {
-    let block: Bytes = text.parse().map_err(|error| format!("{error}"))?;
-    if block.get().is_power_of_two() && (units::SECTOR_BYTES..=BLOCK_MAX).contains(&block.get()) {
-        return Ok(block);
-    }
-    Err(format!(
-        "a block is a power of two from {} to {}",
-        Bytes::new(units::SECTOR_BYTES),
-        Bytes::new(BLOCK_MAX)
-    ))
-}
-
-/// The largest block: larger than any request would make every policy look alike.
-const BLOCK_MAX: u64 = 1 << 26;
-
 fn speed(text: &str) -> Result<f64, String> {
     let factor = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
     factor
@@ -129,7 +112,7 @@ impl Sim {
         Ok(Study {
             policies: self.policy.0.clone(),
             sizes: self.size.clone(),
-            block: self.block,
+            block: self.reading.block,
             write_policy: self.write_policy,
             write_miss: self.write_miss,
             warmup: self.warmup,
@@ -176,14 +159,6 @@ impl Sim {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn blocks_are_powers_of_two() {
-        assert_eq!(block("4KiB"), Ok(Bytes::kib(4)));
-        for text in ["0", "256", "3000", "1GiB", "x"] {
-            assert!(block(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn a_speed_is_a_factor() {

@@ -17,7 +17,7 @@ use simulator::study::StudyResult;
 use simulator::{SimError, Study};
 use std::fs::File;
 use std::path::Path;
-use trace::{OpenError, Options};
+use trace::OpenError;
 
 /// A trace with what was found out about it.
 struct Simulated {
@@ -63,11 +63,7 @@ fn simulate(sim: &Sim, study: &Study, path: &Path) -> Result<Simulated, CliError
         )
         .with_remedy("save it as a file, or give sizes in bytes and the warm-up as a time"));
     }
-    let options = Options {
-        format: sim.format,
-        key: sim.block,
-        ..Options::default()
-    };
+    let options = sim.reading.options();
     let mut known = None;
     let mut open = || {
         let opened = trace::open(path, &options)?;
@@ -88,7 +84,7 @@ fn simulate(sim: &Sim, study: &Study, path: &Path) -> Result<Simulated, CliError
 }
 
 /// What is not there is for the reader to say.
-fn is_regular(path: &Path) -> bool {
+pub(crate) fn is_regular(path: &Path) -> bool {
     File::open(path)
         .and_then(|file| file.metadata())
         .map_or(path != Path::new("-"), |facts| facts.is_file())

@@ -100,18 +100,24 @@ fn to_file(
     })
 }
 
+fn is_file(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    text != "-" && !text.starts_with(trace::generate::PREFIX)
+}
+
 fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, CliError> {
     let mut files = Vec::with_capacity(all.len());
     for (path, one) in sim.traces.iter().zip(all) {
-        let examined = match path.to_str() {
-            // What came through a pipe is gone.
-            Some("-") => Ok(TraceFile {
+        let examined = if is_file(path) {
+            TraceFile::examine(path, one.format)
+        } else {
+            // What came through a pipe is gone; what was generated says how by its name.
+            Ok(TraceFile {
                 file: one.name.clone(),
                 format: one.format.to_owned(),
                 bytes: None,
                 xxh3_128: None,
-            }),
-            _ => TraceFile::examine(path, one.format),
+            })
         };
         files.push(examined.map_err(|error| {
             CliError::new(Exit::Failed, format!("{}: {}", one.name, chain(&error)))

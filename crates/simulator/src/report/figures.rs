@@ -47,7 +47,7 @@ pub(super) fn of(report: &TraceReport) -> Result<Vec<Figure>, fmt::Error> {
             figures.push(Figure {
                 title: format!("Footprint{volume}"),
                 caption:
-                    "Block accesses by time and address; darker is more, on a logarithmic scale."
+                    "Block accesses by time and address; stronger is more, on a logarithmic scale."
                         .to_owned(),
                 html: heat::html(map, heat.axis)?,
             });

@@ -60,7 +60,7 @@ pub struct Reading {
 
 impl Reading {
     /// The same for the crate that reads.
-    pub(super) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options {
             format: self.format,
             csv: self.columns.clone(),
@@ -73,7 +73,7 @@ impl Reading {
 /// The largest block: what a volume's largest request may be.
 const BLOCK_MAX: Bytes = trace::limits::REQUEST_BYTES_MAX;
 
-fn block(text: &str) -> Result<Bytes, String> {
+pub(crate) fn block(text: &str) -> Result<Bytes, String> {
     let block: Bytes = text.parse().map_err(|error| format!("{error}"))?;
     let range = Bytes::new(units::SECTOR_BYTES)..=BLOCK_MAX;
     if block.get().is_power_of_two() && range.contains(&block) {
