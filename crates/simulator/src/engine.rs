@@ -21,12 +21,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle, scope};
 use trace::{Batch, Reader, Record, Splitter};
 
-/// Packs that wait for a worker: one being worked on elsewhere hides the next one's reading.
-const PACKS_QUEUED: usize = 3;
-/// Blocks after which a pack goes out: a wake-up of a worker is then some tenths of a nanosecond a block.
-const PACK_KEYS: usize = 1 << 15;
-/// Requests after which it goes out, for traces of many requests without blocks.
-const PACK_REQUESTS: usize = 1 << 14;
+/// Packs that wait for a worker, beside the one it works on: enough to read ahead, and few enough that all of
+/// them stay in the second-level cache.
+const PACKS_QUEUED: usize = 2;
+/// Blocks after which a pack goes out: a worker's wake-up, some microseconds, is then less than a nanosecond
+/// a block.
+const PACK_KEYS: usize = 1 << 14;
+/// Requests after which it goes out, for traces of many requests with few blocks.
+const PACK_REQUESTS: usize = 1 << 13;
 
 /// Batches that travel together.
 #[derive(Debug, Default)]
