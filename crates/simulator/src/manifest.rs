@@ -49,7 +49,7 @@ impl Manifest {
         Self {
             program: "hearth",
             version: env!("CARGO_PKG_VERSION"),
-            commit: option_env!("HEARTH_COMMIT"),
+            commit: option_env!("HEARTH_COMMIT").filter(|commit| !commit.is_empty()),
             command,
             seed,
             parameters,
