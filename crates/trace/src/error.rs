@@ -30,7 +30,7 @@ impl fmt::Display for Position {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file or its packing fails: try again, or get a whole copy.
-    #[error("{file}: cannot be read after {unpacked_bytes} bytes; {remedy}")]
+    #[error("{file}: cannot be read{}; {remedy}", after(*.unpacked_bytes))]
     Input {
         /// The trace's file.
         file: String,
@@ -82,4 +82,12 @@ pub struct Malformed {
     pub expected: &'static str,
     /// What to do about it.
     pub remedy: &'static str,
+}
+
+/// Says how far reading came, if it came anywhere.
+fn after(unpacked_bytes: u64) -> String {
+    match unpacked_bytes {
+        0 => String::new(),
+        bytes => format!(" after {bytes} bytes"),
+    }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ReadError;
 use crate::limits::{INPUT_BUFFER_BYTES, SAMPLE_BYTES};
+use crate::untar::{self, Untar};
 
 /// What a trace is packed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +63,16 @@ impl Packing {
 /// Bytes of `MAGIC` that tell the packings apart.
 const MAGIC_BYTES: usize = 6;
 
+/// Bytes that an archive is recognised by.
+const TAR_HEADER_BYTES: usize = 512;
+
 /// A source of unpacked bytes and the part of them that is not consumed yet.
 pub(crate) struct Input {
     source: Box<dyn Read + Send>,
     name: String,
     path: Option<PathBuf>,
     packing: Packing,
+    is_archive: bool,
     buffer: Vec<u8>,
     /// The unread part of the buffer.
     start: usize,
@@ -102,39 +107,27 @@ impl Input {
 
     /// The file, if these are its own bytes.
     pub(crate) fn plain_file(&self) -> Option<&Path> {
-        match self.packing {
-            Packing::None => self.path.as_deref(),
-            _ => None,
-        }
+        let is_plain = self.packing == Packing::None && !self.is_archive;
+        self.path.as_deref().filter(|_| is_plain)
     }
 
     /// Reads from `source` and calls it `name` in errors.
     pub(crate) fn new(name: String, mut source: Box<dyn Read + Send>) -> Result<Self, ReadError> {
+        let failed = |source, packing| input_error(&name, 0, packing, source);
+        let first = first_of(&mut source, MAGIC_BYTES);
+        let first = first.map_err(|error| failed(error, Packing::None))?;
+        let packing = Packing::of(&first);
         let opened = || {
-            let mut first = vec![0; MAGIC_BYTES];
-            let mut read = 0;
-            while read < MAGIC_BYTES {
-                match read_some(&mut source, &mut first[read..])? {
-                    0 => break,
-                    more => read += more,
-                }
-            }
-            first.truncate(read);
-            let packing = Packing::of(&first);
             let whole = Box::new(io::Cursor::new(first).chain(source));
-            Ok((packing, packing.unpack(whole)?))
+            untarred(packing.unpack(whole)?)
         };
-        let (packing, source) = opened().map_err(|source| ReadError::Input {
-            file: name.clone(),
-            unpacked_bytes: 0,
-            remedy: "check that it is a file that can be read",
-            source,
-        })?;
+        let (is_archive, source) = opened().map_err(|error| failed(error, packing))?;
         Ok(Self {
             source,
             name,
             path: None,
             packing,
+            is_archive,
             buffer: vec![0; INPUT_BUFFER_BYTES],
             start: 0,
             end: 0,
@@ -192,16 +185,9 @@ impl Input {
         match read {
             Ok(0) => self.ended = true,
             Ok(count) => self.end += count,
-            Err(source) => {
-                return Err(ReadError::Input {
-                    file: self.name.clone(),
-                    unpacked_bytes: self.consumed + self.end as u64,
-                    remedy: match self.packing {
-                        Packing::None => "check the disk, or get another copy",
-                        _ => "it is packed, and damaged or cut short: get a whole copy",
-                    },
-                    source,
-                });
+            Err(error) => {
+                let unpacked = self.consumed + self.end as u64;
+                return Err(input_error(&self.name, unpacked, self.packing, error));
             }
         }
         Ok(())
@@ -216,7 +202,41 @@ impl Input {
     }
 }
 
-fn read_some(source: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+/// The content of an archive, or the bytes themselves.
+fn untarred(mut source: Box<dyn Read + Send>) -> io::Result<(bool, Box<dyn Read + Send>)> {
+    let first = first_of(&mut source, TAR_HEADER_BYTES)?;
+    let is_archive = untar::is_archive(&first);
+    let whole = io::Cursor::new(first).chain(source);
+    let content: Box<dyn Read + Send> = if is_archive {
+        Box::new(Untar::new(whole))
+    } else {
+        Box::new(whole)
+    };
+    Ok((is_archive, content))
+}
+
+/// The first `count` bytes, or all if there are fewer.
+fn first_of(source: &mut impl Read, count: usize) -> io::Result<Vec<u8>> {
+    let mut first = Vec::with_capacity(count);
+    source.take(count as u64).read_to_end(&mut first)?;
+    Ok(first)
+}
+
+fn input_error(file: &str, unpacked_bytes: u64, packing: Packing, source: io::Error) -> ReadError {
+    ReadError::Input {
+        file: file.to_owned(),
+        unpacked_bytes,
+        remedy: match (packing, source.kind()) {
+            (_, io::ErrorKind::Unsupported) => "unpack it, and name one file or several",
+            (Packing::None, io::ErrorKind::IsADirectory) => "name the files in the folder",
+            (Packing::None, _) => "get a whole copy of the file",
+            _ => "it is packed, and damaged or cut short: get a whole copy",
+        },
+        source,
+    }
+}
+
+pub(crate) fn read_some(source: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     loop {
         match source.read(into) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -27,6 +27,7 @@ mod recognise;
 mod record;
 mod splitter;
 mod together;
+mod untar;
 pub mod write;
 
 pub use columns::{CsvColumns, ParseColumnsError, TimeUnit};

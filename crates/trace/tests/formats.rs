@@ -224,6 +224,33 @@ fn a_csv_without_names_asks_for_its_columns() {
 }
 
 #[test]
+fn the_trace_of_a_packed_archive_is_read_and_two_are_refused() {
+    let sample = samples()
+        .into_iter()
+        .find(|sample| sample.format == "tencent")
+        .unwrap();
+    let archive = |names: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        for name in names {
+            std::fs::write(folder.path().join(name), &sample.bytes).unwrap();
+        }
+        let mut tar = std::process::Command::new("tar");
+        let output = tar
+            .arg("-cz")
+            .args(names)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        output.stdout
+    };
+    let mut opened = open_bytes(&archive(&["2018100101", "README"]), &Options::default()).unwrap();
+    assert_eq!(requests(&mut opened).unwrap(), sample.requests);
+    let two = first_error(&archive(&["2018100101", "2018100102"]), &Options::default());
+    assert!(two.contains("unpack it, and name"), "{two}");
+}
+
+#[test]
 fn the_vm_can_be_given() {
     let options = Options {
         vm: Some("web".to_owned()),
