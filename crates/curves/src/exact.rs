@@ -1,13 +1,13 @@
 //! The exact method over a trace: split, and every key through the stack.
 
-use mrc::{Counted, Exact, Kind};
+use mrc::{Counted, Exact, Kind, Writes};
 use trace::{Batch, Op, Record, Request, SplitError, Splitter};
 
 use crate::measure::{Curves, Pass, Settings};
 
 /// The stacks of a pass.
 pub(crate) struct ExactPass {
-    settings: Settings,
+    writes: Writes,
     splitter: Splitter,
     batch: Batch,
     total: Exact,
@@ -34,7 +34,7 @@ const UNKNOWN: u32 = u32::MAX;
 impl ExactPass {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
-            settings: *settings,
+            writes: settings.writes,
             splitter: Splitter::new(settings.block),
             batch: Batch::default(),
             total: Exact::new(settings.writes),
@@ -50,7 +50,7 @@ impl Pass for ExactPass {
             let keys = self.batch.keys_of(request);
             apply(&mut self.total, request.record.op, keys);
             if let Some(volumes) = &mut self.volumes {
-                volumes.take(request, keys, &self.settings);
+                volumes.take(request, keys, self.writes);
             }
         }
         Ok(())
@@ -91,11 +91,11 @@ fn curves(exact: &Exact, distinct: u32) -> Curves {
 }
 
 impl Volumes {
-    fn take(&mut self, request: &Request, keys: &[u32], settings: &Settings) {
+    fn take(&mut self, request: &Request, keys: &[u32], writes: Writes) {
         let at = request.record.volume.to_usize();
         while self.stacks.len() <= at {
             self.stacks.push(Own {
-                exact: Exact::new(settings.writes),
+                exact: Exact::new(writes),
                 distinct: 0,
             });
         }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Reader ─► Splitter ─► keys ─► mrc::Exact
-//!         └─► runs of blocks ───► mrc::FixedRate, mrc::FixedSize
+//!         └─► runs of blocks ───► mrc::FixedRate, mrc::FixedSize, mrc::Miniature
 //!                  one for the whole trace, or one a volume as well
 //! ```
 //!

@@ -1,6 +1,7 @@
 //! One pass over a trace: settings in, curves and facts out.
 
-use mrc::{Counted, Curve, Writes};
+use mrc::{Counted, Curve, FixedRate, FixedSize, Miniature, MiniatureError, Spatial, Writes};
+use policy::replacement::Spec;
 use trace::{ReadError, Reader, Record, SplitError, Volume};
 use units::Bytes;
 
@@ -9,7 +10,7 @@ use crate::facts::Facts;
 use crate::sampled::SampledPass;
 
 /// How a curve is found.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Method {
     /// Every access counts.
     Exact,
@@ -27,10 +28,21 @@ pub enum Method {
         /// Which ones.
         seed: u64,
     },
+    /// Miniature simulation of any policy, at some sizes.
+    Miniature {
+        /// The policy.
+        policy: Spec,
+        /// The sizes, growing, in blocks.
+        sizes: Vec<u64>,
+        /// Part of all blocks that are sampled; 1 simulates everything.
+        rate: f64,
+        /// Which ones.
+        seed: u64,
+    },
 }
 
 /// What is asked of a trace.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// How the curves are found.
     pub method: Method,
@@ -102,6 +114,9 @@ pub enum CurveError {
     /// Its requests cannot be split into blocks.
     #[error(transparent)]
     Split(#[from] SplitError),
+    /// The policy cannot be simulated so.
+    #[error(transparent)]
+    Miniature(#[from] MiniatureError),
 }
 
 /// What a method does with records and has at the end.
@@ -124,15 +139,40 @@ pub fn measure(
     settings: &Settings,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Measured, CurveError> {
-    match settings.method {
+    match &settings.method {
         Method::Exact => drive(reader, &mut ExactPass::new(settings), progress),
-        Method::FixedRate { rate, seed } => {
-            let mut pass = SampledPass::fixed_rate(settings, rate, seed);
-            drive(reader, &mut pass, progress)
+        &Method::FixedRate { rate, seed } => {
+            let empty = || FixedRate::new(Spatial::new(rate, seed), settings.writes);
+            drive(
+                reader,
+                &mut SampledPass::new(settings, empty(), empty),
+                progress,
+            )
         }
-        Method::FixedSize { blocks_max, seed } => {
-            let mut pass = SampledPass::fixed_size(settings, blocks_max, seed);
-            drive(reader, &mut pass, progress)
+        &Method::FixedSize { blocks_max, seed } => {
+            let empty = || FixedSize::new(blocks_max, seed, settings.writes);
+            drive(
+                reader,
+                &mut SampledPass::new(settings, empty(), empty),
+                progress,
+            )
+        }
+        Method::Miniature {
+            policy,
+            sizes,
+            rate,
+            seed,
+        } => {
+            let spatial = Spatial::new(*rate, *seed);
+            let empty = || Miniature::new(policy, sizes, spatial, settings.writes);
+            // Whether the policy and the sizes will do is known from one.
+            let total = empty()?;
+            let empty = move || empty().expect("the first one was made of the same");
+            drive(
+                reader,
+                &mut SampledPass::new(settings, total, empty),
+                progress,
+            )
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The sampled methods over a trace: runs of blocks, straight from the records.
 
-use mrc::{Counted, FixedRate, FixedSize, Kind, Run, Spatial};
+use mrc::{Counted, FixedRate, FixedSize, Kind, Miniature, Run};
 use trace::{Op, Record, SplitError, limits::REQUEST_BYTES_MAX};
 
 use crate::measure::{Curves, Pass, Settings};
 
-/// The samples of a pass, one form of SHARDS or the other.
-pub(crate) struct SampledPass<S> {
+/// The samples of a pass: a form of SHARDS, or miniature caches.
+pub(crate) struct SampledPass<S, E> {
     block_bits: u32,
     per_volume: bool,
-    empty: S,
+    empty: E,
     total: S,
     volumes: Vec<S>,
     counts: Vec<Counts>,
@@ -22,34 +22,21 @@ struct Counts {
     reads: u64,
 }
 
-/// What both forms do.
-pub(crate) trait Sample: Clone {
+/// What all of them do.
+pub(crate) trait Sample {
     fn access(&mut self, kind: Kind, run: Run);
     fn remove(&mut self, run: Run);
     fn curves(&self, accesses: u64, reads: u64) -> Curves;
 }
 
-impl SampledPass<FixedRate> {
-    pub(crate) fn fixed_rate(settings: &Settings, rate: f64, seed: u64) -> Self {
-        let empty = FixedRate::new(Spatial::new(rate, seed), settings.writes);
-        Self::new(settings, empty)
-    }
-}
-
-impl SampledPass<FixedSize> {
-    pub(crate) fn fixed_size(settings: &Settings, blocks_max: usize, seed: u64) -> Self {
-        Self::new(settings, FixedSize::new(blocks_max, seed, settings.writes))
-    }
-}
-
-impl<S: Sample> SampledPass<S> {
-    fn new(settings: &Settings, empty: S) -> Self {
+impl<S: Sample, E: FnMut() -> S> SampledPass<S, E> {
+    pub(crate) fn new(settings: &Settings, total: S, empty: E) -> Self {
         let block = settings.block.get();
         assert!(block.is_power_of_two(), "blocks are a power of two");
         Self {
             block_bits: block.trailing_zeros(),
             per_volume: settings.per_volume,
-            total: empty.clone(),
+            total,
             empty,
             volumes: Vec::new(),
             counts: Vec::new(),
@@ -90,7 +77,7 @@ impl<S: Sample> SampledPass<S> {
         }
         let at = record.volume.to_usize();
         if self.volumes.len() <= at {
-            self.volumes.resize(at + 1, self.empty.clone());
+            self.volumes.resize_with(at + 1, &mut self.empty);
             self.counts.resize(at + 1, Counts::default());
         }
         apply(&mut self.volumes[at], record.op, run);
@@ -120,7 +107,7 @@ fn apply<S: Sample>(sample: &mut S, op: Op, run: Run) {
     }
 }
 
-impl<S: Sample> Pass for SampledPass<S> {
+impl<S: Sample, E: FnMut() -> S> Pass for SampledPass<S, E> {
     fn take(&mut self, records: &[Record]) -> Result<(), SplitError> {
         for record in records {
             if let Some(run) = self.run(record)? {
@@ -173,3 +160,4 @@ macro_rules! sample {
 
 sample!(FixedRate);
 sample!(FixedSize);
+sample!(Miniature);

@@ -6,18 +6,20 @@
 //!   api      HTTP and JSON over the admin socket        metrics   the same for Prometheus
 //!   cli      what a user types                          top       the live view
 //!   offline  caches that no daemon is using: format, check
-//!   sim      traces through simulated caches
+//!   sim      traces through simulated caches        mrc, advise   their curves, and what follows
 //!   docs     book pages, manual pages, completions: made of the definitions above
 //! ```
 
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod api;
 pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod docs;
 pub mod metrics;
+pub mod mrc;
 pub mod offline;
 pub mod sim;
 mod system;

@@ -91,12 +91,16 @@ impl FixedRate {
 
     fn one(&mut self, kind: Kind, place: (u32, u64)) {
         self.sampled.add(kind, 1);
+        // Written blocks count as touched even where writes leave the stack alone.
+        let (key, _) = self.sample.keys.key(place);
         match (kind, self.writes) {
             (Kind::Write, Writes::Exclude) => return,
-            (Kind::Write, Writes::Invalidate) => return self.sample.take(place),
+            (Kind::Write, Writes::Invalidate) => {
+                self.sample.stack.remove(key);
+                return;
+            }
             (Kind::Read, _) | (Kind::Write, Writes::Allocate) => {}
         }
-        let (key, _) = self.sample.keys.key(place);
         if let Some(depth) = self.sample.stack.access(key) {
             let at = depth as usize - 1;
             if at >= self.depths.len() {
@@ -148,6 +152,20 @@ mod tests {
         let error = curve.mean_absolute_error(&exact, &sizes);
         assert!(error < 0.02, "{error}");
         assert!(sampled.bytes() < 1 << 20);
+    }
+
+    #[test]
+    fn blocks_that_are_only_written_belong_to_the_footprint() {
+        let run = Run {
+            volume: 0,
+            first: 0,
+            count: 500,
+        };
+        for writes in [Writes::Allocate, Writes::Invalidate, Writes::Exclude] {
+            let mut sampled = FixedRate::new(Spatial::new(1.0, 1), writes);
+            sampled.access(Kind::Write, run);
+            assert_eq!(sampled.footprint_blocks(), 500);
+        }
     }
 
     #[test]

@@ -127,14 +127,18 @@ impl FixedSize {
     fn one(&mut self, kind: Kind, place: Place, value: u64) {
         let rate = self.spatial.rate();
         self.sampled.add(kind, rate.recip());
-        match (kind, self.writes) {
-            (Kind::Write, Writes::Exclude) => return,
-            (Kind::Write, Writes::Invalidate) => return self.sample.take(place),
-            (Kind::Read, _) | (Kind::Write, Writes::Allocate) => {}
-        }
+        // Written blocks count as touched even where writes leave the stack alone.
         let (key, is_new) = self.sample.keys.key(place);
-        if let Some(depth) = self.sample.stack.access(key) {
-            self.hits.add(scaled(depth, rate), kind, rate.recip());
+        match (kind, self.writes) {
+            (Kind::Write, Writes::Exclude) => {}
+            (Kind::Write, Writes::Invalidate) => {
+                self.sample.stack.remove(key);
+            }
+            (Kind::Read, _) | (Kind::Write, Writes::Allocate) => {
+                if let Some(depth) = self.sample.stack.access(key) {
+                    self.hits.add(scaled(depth, rate), kind, rate.recip());
+                }
+            }
         }
         if is_new {
             self.values.push((value, key));

@@ -111,17 +111,15 @@ impl Miniature {
     /// If the sample has 2^32 blocks.
     pub fn access(&mut self, kind: Kind, run: Run) {
         self.accesses.add(kind, run.count);
-        if kind == Kind::Write && self.writes == Writes::Exclude {
-            return;
-        }
         self.run.clear();
         let spatial = self.spatial;
         spatial.sampled(run, |block, _| {
             self.run.push(self.keys.key((run.volume, block)).0);
         });
-        if kind == Kind::Write && self.writes == Writes::Invalidate {
-            self.drop_run();
-            return;
+        match (kind, self.writes) {
+            (Kind::Write, Writes::Exclude) => return,
+            (Kind::Write, Writes::Invalidate) => return self.drop_run(),
+            (Kind::Read, _) | (Kind::Write, Writes::Allocate) => {}
         }
         self.hits.resize(self.run.len(), 0);
         for cache in &mut self.caches {
@@ -177,6 +175,11 @@ impl Miniature {
     /// The part of all blocks that is sampled.
     pub fn rate(&self) -> f64 {
         self.spatial.rate()
+    }
+
+    /// Bytes of memory held, the policies' own not counted.
+    pub fn bytes(&self) -> usize {
+        self.keys.bytes()
     }
 
     fn drop_run(&mut self) {

@@ -100,14 +100,11 @@ impl Sample {
             }
             return;
         }
-        spatial.sampled(run, |block, _| self.take((run.volume, block)));
-    }
-
-    /// Takes a block out of the cache, leaving a hole.
-    pub(crate) fn take(&mut self, place: Place) {
-        if let Some(key) = self.keys.get(place) {
-            self.stack.remove(key);
-        }
+        spatial.sampled(run, |block, _| {
+            if let Some(key) = self.keys.get((run.volume, block)) {
+                self.stack.remove(key);
+            }
+        });
     }
 
     /// Bytes of memory held.

@@ -2,7 +2,9 @@
 //! book's page are made.
 
 use super::traces::args::Trace;
+use crate::advise::args::Advise;
 use crate::config::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, WritePolicy};
+use crate::mrc::args::Mrc;
 use crate::sim::args::Sim;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -81,6 +83,15 @@ pub enum Command {
     /// Every policy runs at every size over every trace, on all processors. The results do not
     /// depend on how many there are.
     Sim(Box<Sim>),
+    /// Draw miss-ratio curves of traces
+    ///
+    /// How many accesses a cache of each size would miss: exactly and in one pass for LRU, from a
+    /// sample of the blocks (SHARDS), or by simulating small caches for any other policy.
+    Mrc(Box<Mrc>),
+    /// Say what size of cache pays for a workload, or why none does
+    ///
+    /// Hits, latency, flash wear and money of the sizes that matter, from a trace's curve.
+    Advise(Box<Advise>),
     /// Look at, convert, generate and record traces
     #[command(subcommand, arg_required_else_help = true)]
     Trace(Box<Trace>),

@@ -7,7 +7,7 @@ use super::traces::{self, args::Trace};
 use super::{offline, progress, render};
 use crate::api::types::{DiskChange, DiskStatus, Disks, Status};
 use crate::config::{DiskConfig, Name, OriginConfig, Text};
-use crate::{daemon, docs, sim, top};
+use crate::{advise, daemon, docs, mrc, sim, top};
 use clap::Parser;
 use hyper::Method;
 use serde::Serialize;
@@ -37,6 +37,8 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Serve(serve) => daemon::serve(serve, global.json),
         Command::Cache(Cache::Format(format)) => offline::format(format, global.json),
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
+        Command::Mrc(arguments) => mrc::run(arguments, global.json),
+        Command::Advise(arguments) => advise::run(arguments, global.json),
         Command::Sim(arguments) => sim::run(arguments, global.json),
         Command::Completions { shell } => Ok(docs::completions(*shell)),
         Command::Man { dir } => written(docs::man(dir)),

@@ -5,5 +5,6 @@
 mod api;
 mod check;
 mod cli;
+mod curves;
 mod life;
 mod rig;

@@ -1,0 +1,148 @@
+//! Arguments of `hearth advise`.
+
+use crate::mrc::args::Sampling;
+use clap::{Args, ValueHint};
+use mrc::advice::{Costs, Drive, Endurance, Prices, Scenario, WriteMode};
+use simulator::{CacheSize, WritePolicy};
+use std::path::PathBuf;
+use units::{Bytes, Duration};
+
+/// Arguments of `advise`.
+#[derive(Debug, Args)]
+pub struct Advise {
+    /// The traces, packed or not; each is judged by itself
+    #[arg(value_name = "TRACE", required = true, value_hint = ValueHint::FilePath)]
+    pub traces: Vec<PathBuf>,
+    /// How the curve is found.
+    #[command(flatten)]
+    pub sampling: Sampling,
+    /// What writes do: around, through or back
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    pub write_policy: WritePolicy,
+    /// Sizes to compare besides the one advised: bytes (4MiB), blocks (27000blk) or a part of the
+    /// distinct blocks (10%)
+    #[arg(
+        long,
+        value_name = "SIZE,...",
+        value_delimiter = ',',
+        default_value = "1%,5%,10%,25%,50%,100%"
+    )]
+    pub sizes: Vec<CacheSize>,
+    /// Mean time to read a block from flash
+    #[arg(long, value_name = "TIME", default_value = "80us")]
+    pub flash_read: Duration,
+    /// Mean time to write a block to flash
+    #[arg(long, value_name = "TIME", default_value = "20us")]
+    pub flash_write: Duration,
+    /// Mean time to read a block from the origin
+    #[arg(long, value_name = "TIME", default_value = "600us")]
+    pub origin_read: Duration,
+    /// Mean time to write a block to the origin
+    #[arg(long, value_name = "TIME", default_value = "1200us")]
+    pub origin_write: Duration,
+    /// Size of the drive that the cache is on; with --dwpd or --endurance its wear is told
+    #[arg(long, value_name = "SIZE")]
+    pub drive_size: Option<Bytes>,
+    /// How often a day the drive may be written over its warranty
+    #[arg(long, value_name = "N", requires = "drive_size", value_parser = positive)]
+    pub dwpd: Option<f64>,
+    /// The warranty of --dwpd, in years
+    #[arg(long, value_name = "YEARS", default_value = "5", value_parser = positive)]
+    pub warranty: f64,
+    /// How much may be written to the drive over its life (TBW), such as 1200TiB
+    #[arg(
+        long,
+        value_name = "SIZE",
+        requires = "drive_size",
+        conflicts_with = "dwpd"
+    )]
+    pub endurance: Option<Bytes>,
+    /// How long the drive must last, in years
+    #[arg(long, value_name = "YEARS", default_value = "5", value_parser = positive)]
+    pub years: f64,
+    /// Bytes written to flash for each byte cached: reclaim and the drive's own
+    #[arg(long, value_name = "FACTOR", default_value = "1.3", value_parser = amplification)]
+    pub write_amplification: f64,
+    /// What a GiB of flash costs a month, in any currency; with --origin-price the size that gains
+    /// most is advised
+    #[arg(long, value_name = "PRICE", requires = "origin_price", value_parser = price)]
+    pub flash_price: Option<f64>,
+    /// What a million blocks read from the origin cost, in the same currency
+    #[arg(long, value_name = "PRICE", requires = "flash_price", value_parser = price)]
+    pub origin_price: Option<f64>,
+}
+
+fn number(text: &str, from: f64) -> Option<f64> {
+    let number: f64 = text.parse().ok()?;
+    (number.is_finite() && number >= from).then_some(number)
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    number(text, f64::MIN_POSITIVE).ok_or_else(|| "write a number above 0".to_owned())
+}
+
+fn price(text: &str) -> Result<f64, String> {
+    number(text, 0.0).ok_or_else(|| "write a price of 0 or more".to_owned())
+}
+
+fn amplification(text: &str) -> Result<f64, String> {
+    number(text, 1.0).ok_or_else(|| "write a factor of at least 1".to_owned())
+}
+
+impl Advise {
+    /// All that is given besides the traces.
+    pub(super) fn scenario(&self) -> Scenario {
+        let us = |time: Duration| time.to_std().as_secs_f64() * 1e6;
+        Scenario {
+            write_mode: match self.write_policy {
+                WritePolicy::Around => WriteMode::Around,
+                WritePolicy::Through => WriteMode::Through,
+                WritePolicy::Back => WriteMode::Back,
+            },
+            costs: Costs {
+                flash_read_us: us(self.flash_read),
+                flash_write_us: us(self.flash_write),
+                origin_read_us: us(self.origin_read),
+                origin_write_us: us(self.origin_write),
+            },
+            write_amplification: self.write_amplification,
+            drive: self.drive(),
+            years: self.years,
+            prices: self.flash_price.zip(self.origin_price).map(
+                |(flash_gib_month, origin_million_reads)| Prices {
+                    flash_gib_month,
+                    origin_million_reads,
+                },
+            ),
+        }
+    }
+
+    fn drive(&self) -> Option<Drive> {
+        let endurance = match (self.dwpd, self.endurance) {
+            (Some(per_day), _) => Endurance::DriveWritesPerDay {
+                per_day,
+                years: self.warranty,
+            },
+            (None, Some(bytes)) => Endurance::Bytes(crate::cli::quantity::approximate(bytes.get())),
+            (None, None) => return None,
+        };
+        let bytes = self.drive_size?.get();
+        Some(Drive { bytes, endurance })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_least_value() {
+        assert_eq!(positive("0.3"), Ok(0.3));
+        assert_eq!(price("0"), Ok(0.0));
+        assert_eq!(amplification("1"), Ok(1.0));
+        assert!(positive("0").is_err());
+        assert!(price("-1").is_err());
+        assert!(amplification("0.9").is_err());
+        assert!(positive("inf").is_err());
+    }
+}

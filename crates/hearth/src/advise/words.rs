@@ -1,0 +1,263 @@
+//! An advice in words that an operator can act on.
+
+use super::answer::{Answer, AnswerCaution, AnswerObstacle, AnswerOutlook};
+use crate::cli::{Side, Table, quantity};
+use std::fmt::{self, Write};
+
+/// Writes the advice on one trace: what to do first, the figures below.
+pub(super) fn write(out: &mut String, answer: &Answer) -> fmt::Result {
+    heading(out, answer)?;
+    verdict(out, answer)?;
+    for obstacle in &answer.obstacles {
+        writeln!(out, "- {}", obstacle_words(obstacle, answer))?;
+    }
+    for caution in &answer.cautions {
+        writeln!(out, "note: {}", caution_words(caution))?;
+    }
+    writeln!(out)?;
+    write!(out, "{}", table(answer))?;
+    assumed(out, answer)
+}
+
+fn heading(out: &mut String, answer: &Answer) -> fmt::Result {
+    let accesses = answer.reads + answer.writes;
+    write!(
+        out,
+        "{}: {}; {} block accesses, {} of them reads, to {}",
+        answer.trace,
+        answer.format,
+        accesses,
+        quantity::percent(answer.reads, accesses),
+        quantity::bytes(answer.footprint_blocks.saturating_mul(answer.block_bytes)),
+    )?;
+    match answer.duration_seconds {
+        Some(seconds) => writeln!(out, " in {}\n", quantity::uptime(seconds)),
+        None => writeln!(out, "\n"),
+    }
+}
+
+fn verdict(out: &mut String, answer: &Answer) -> fmt::Result {
+    let Some(advised) = &answer.advised else {
+        return writeln!(
+            out,
+            "A cache does not pay: not one read could hit, whatever its size."
+        );
+    };
+    let size = quantity::bytes(advised.size_bytes);
+    if !answer.pays {
+        writeln!(
+            out,
+            "A cache does not pay. The best size would be {size}, but:"
+        )?;
+        return Ok(());
+    }
+    let why = match answer.knee_blocks {
+        Some(knee) if knee == advised.size_blocks => "the knee of the curve: more gains little",
+        _ if advised.gain_a_month.is_some() => "the size that gains most at these prices",
+        _ => "where nine in ten of the possible hits are had; the curve has no knee",
+    };
+    writeln!(out, "Give it {size}: {why}.")?;
+    writeln!(
+        out,
+        "{} of the reads hit (at most {} could). The mean access takes {} instead of {}, {:.1} times \
+         as fast.",
+        ratio(advised.read_hit_ratio),
+        ratio(answer.read_hit_ratio_max),
+        micros(advised.access_us),
+        micros(advised.access_us_without),
+        advised.access_us_without / advised.access_us,
+    )?;
+    wear(out, advised)
+}
+
+fn wear(out: &mut String, advised: &AnswerOutlook) -> fmt::Result {
+    let Some(a_day) = advised.flash_bytes_a_day else {
+        return Ok(());
+    };
+    write!(out, "Flash is written {} a day", decimal(a_day))?;
+    if let Some(writes) = advised.drive_writes_a_day {
+        write!(out, ", {writes:.2} times the drive")?;
+    }
+    if let Some(years) = advised.drive_life_years {
+        write!(out, "; it would last {}", span(years))?;
+    }
+    if let Some(gain) = advised.gain_a_month {
+        write!(out, "; the gain is {gain:.2} a month")?;
+    }
+    writeln!(out, ".")
+}
+
+fn obstacle_words(obstacle: &AnswerObstacle, answer: &Answer) -> String {
+    match *obstacle {
+        AnswerObstacle::HardlyReads { read_share } => format!(
+            "only {} of the accesses are reads, and with write policy '{}' writes wait for the origin \
+             all the same. If losing the flash may lose data, ask again with --write-policy back; else \
+             leave this disk uncached.",
+            ratio(read_share),
+            answer.assumed.write_policy
+        ),
+        AnswerObstacle::HardlyReuses { read_hit_ratio_max } => format!(
+            "only {} of the reads would hit even if everything stayed cached: the rest are first reads of \
+             their blocks. Leave it uncached, or give the guest more memory instead.",
+            ratio(read_hit_ratio_max)
+        ),
+        AnswerObstacle::FlashNotFaster => format!(
+            "a read from flash ({}) is no faster than one from the origin ({}). Faster flash would be \
+             needed, not more of it.",
+            micros(answer.assumed.flash_read_us),
+            micros(answer.assumed.origin_read_us)
+        ),
+        AnswerObstacle::LittleFaster { gain } => format!(
+            "the mean access would be only {} faster; the guest would not feel it. What it waits for are \
+             its writes or its misses.",
+            ratio(gain)
+        ),
+        AnswerObstacle::WearsOut {
+            life_years,
+            drive_writes_needed,
+        } => format!(
+            "the drive would last {}, not {}. It takes a drive of {drive_writes_needed:.1} drive writes a \
+             day, a larger one, or fewer writes: --write-policy around keeps writes off the flash, and \
+             stricter admission keeps blocks off that are read once.",
+            span(life_years),
+            span(answer.assumed.years)
+        ),
+        AnswerObstacle::CostsMore { loss_a_month } => format!(
+            "at these prices flash costs {loss_a_month:.2} a month more than it saves, and no size does \
+             better."
+        ),
+    }
+}
+
+fn caution_words(caution: &AnswerCaution) -> String {
+    match *caution {
+        AnswerCaution::NoTime => {
+            "the trace has no times, so nothing is said of days, wear or money".to_owned()
+        }
+        AnswerCaution::Short { seconds } => format!(
+            "the trace is {} long; what a whole day or week does (backups, scans) is not in it, and \
+             figures a day repeat it",
+            quantity::uptime(seconds)
+        ),
+        AnswerCaution::MostlyFirstAccesses { share } => format!(
+            "{} of the accesses are the first to their block: the trace ends before a cache is warm. A \
+             longer one would show more hits and ask for more room",
+            ratio(share)
+        ),
+        AnswerCaution::SmallSample { blocks } => format!(
+            "the curve is from {blocks} sampled blocks only; take --samples 8192 or --exact"
+        ),
+    }
+}
+
+fn table(answer: &Answer) -> Table {
+    let first = answer.sizes.first();
+    let has_day = first.is_some_and(|size| size.flash_bytes_a_day.is_some());
+    let has_life = answer
+        .sizes
+        .iter()
+        .any(|size| size.drive_life_years.is_some());
+    let has_gain = first.is_some_and(|size| size.gain_a_month.is_some());
+    let mut columns = vec![
+        ("size", Side::Right),
+        ("read hits", Side::Right),
+        ("mean read", Side::Right),
+        ("mean access", Side::Right),
+        ("flash written", Side::Right),
+    ];
+    for (is_there, name) in [
+        (has_day, "a day"),
+        (has_life, "drive lasts"),
+        (has_gain, "gain a month"),
+    ] {
+        if is_there {
+            columns.push((name, Side::Right));
+        }
+    }
+    columns.push(("", Side::Left));
+    let mut table = Table::new(&columns);
+    for size in &answer.sizes {
+        let mut cells = vec![
+            quantity::bytes(size.size_bytes),
+            ratio(size.read_hit_ratio),
+            micros(size.read_us),
+            micros(size.access_us),
+            decimal(size.flash_bytes),
+        ];
+        let day = size.flash_bytes_a_day.map(decimal);
+        let life = size.drive_life_years.map(span);
+        let gain = size.gain_a_month.map(|gain| format!("{gain:.2}"));
+        for (is_there, cell) in [(has_day, day), (has_life, life), (has_gain, gain)] {
+            if is_there {
+                cells.push(cell.unwrap_or_else(|| "-".to_owned()));
+            }
+        }
+        let is_advised = answer
+            .advised
+            .is_some_and(|advised| advised.size_blocks == size.size_blocks);
+        cells.push(
+            if is_advised && answer.pays {
+                "advised"
+            } else {
+                ""
+            }
+            .to_owned(),
+        );
+        table.row(cells);
+    }
+    table
+}
+
+fn assumed(out: &mut String, answer: &Answer) -> fmt::Result {
+    let assumed = &answer.assumed;
+    writeln!(
+        out,
+        "\nassumed: LRU; writes go {}; flash reads {} writes {}, origin reads {} writes {}, without \
+         queues; every miss is admitted; {:.2} bytes written to flash for a byte cached",
+        assumed.write_policy,
+        micros(assumed.flash_read_us),
+        micros(assumed.flash_write_us),
+        micros(assumed.origin_read_us),
+        micros(assumed.origin_write_us),
+        assumed.write_amplification,
+    )
+}
+
+fn ratio(ratio: f64) -> String {
+    format!("{:.1}%", 100.0 * ratio)
+}
+
+fn micros(micros: f64) -> String {
+    quantity::seconds(micros / 1e6)
+}
+
+/// Bytes in decimal units, as drives are sold and worn.
+fn decimal(bytes: f64) -> String {
+    format!("{}B", quantity::count(bytes))
+}
+
+fn span(years: f64) -> String {
+    match years {
+        years if years >= 100.0 => "over 100 years".to_owned(),
+        years if years >= 1.0 => format!("{years:.1} years"),
+        years => format!("{:.0} days", years * 365.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_in_the_unit_that_says_most() {
+        assert_eq!(span(0.5), "182 days");
+        assert_eq!(span(7.25), "7.2 years");
+        assert_eq!(span(1e9), "over 100 years");
+    }
+
+    #[test]
+    fn flash_is_counted_in_the_units_of_its_data_sheet() {
+        assert_eq!(decimal(1.5e9), "1.50GB");
+        assert_eq!(decimal(2.0e12), "2.00TB");
+    }
+}

@@ -1,0 +1,210 @@
+//! `hearth mrc`: how many accesses a cache of each size would miss.
+//!
+//! ```text
+//!   args ─► a pass over the trace for LRU, one for each other policy (crate `curves`)
+//!        ─► answers ─┬─► plot and table, or JSON, on standard output
+//!                    └─► csv
+//! ```
+
+mod answer;
+pub mod args;
+mod plot;
+mod render;
+
+use crate::cli::exit::{CliError, Exit, chain};
+use crate::cli::{Progress, to_json};
+pub(crate) use answer::in_blocks;
+use answer::{Answer, Named, answers};
+use args::{Mrc, Sampling};
+use curves::{CurveError, Measured, Method, Settings, measure};
+use policy::replacement::Spec;
+use simulator::SizeError;
+use std::path::Path;
+use trace::{OpenError, Options};
+
+/// Finds the curves that were asked for and returns what to print.
+pub(crate) fn run(mrc: &Mrc, json: bool) -> Result<Vec<u8>, CliError> {
+    let mut all = Vec::with_capacity(mrc.traces.len());
+    for path in &mrc.traces {
+        all.push(of_trace(mrc, path)?);
+    }
+    if let Some(path) = &mrc.csv {
+        let text: String = answer::csv(&all.concat());
+        std::fs::write(path, text).map_err(|error| {
+            CliError::new(
+                Exit::Failed,
+                format!("{} cannot be written: {error}", path.display()),
+            )
+        })?;
+    }
+    if json {
+        return to_json(&all.concat());
+    }
+    print(mrc, &all)
+}
+
+fn print(mrc: &Mrc, all: &[Vec<Answer>]) -> Result<Vec<u8>, CliError> {
+    let mut out = String::new();
+    for (place, answers) in all.iter().enumerate() {
+        let mut volumes: Vec<Option<&str>> = Vec::new();
+        for answer in answers {
+            if !volumes.contains(&answer.volume.as_deref()) {
+                volumes.push(answer.volume.as_deref());
+            }
+        }
+        for (second, volume) in volumes.into_iter().enumerate() {
+            if place + second > 0 {
+                out.push('\n');
+            }
+            let group: Vec<Answer> = answers
+                .iter()
+                .filter(|answer| answer.volume.as_deref() == volume)
+                .cloned()
+                .collect();
+            let footprint = group.iter().map(|one| one.footprint_blocks).max();
+            let sizes = in_blocks(&mrc.sizes, mrc.sampling.block, footprint.unwrap_or(0))
+                .map_err(|error| wrong_size(&error))?;
+            render::group(&mut out, &group, mrc.counted(), &sizes)
+                .map_err(|error| CliError::of(Exit::Failed, &error))?;
+        }
+    }
+    Ok(out.into_bytes())
+}
+
+/// All curves of a trace: a pass for each policy.
+fn of_trace(mrc: &Mrc, path: &Path) -> Result<Vec<Answer>, CliError> {
+    let name = path.display().to_string();
+    let is_one_pass = matches!(&mrc.policy.0[..], [only] if is_plain_lru(only));
+    if !is_one_pass && !crate::sim::is_regular(path) {
+        return Err(CliError::new(
+            Exit::Usage,
+            format!("{name} can be read only once, but each policy beside lru needs a pass"),
+        )
+        .with_remedy("save it as a file"));
+    }
+    let mut settings = Settings {
+        method: mrc.sampling.method(),
+        writes: mrc.writes.writes(),
+        block: mrc.sampling.block,
+        per_volume: mrc.per_volume,
+    };
+    let mut all = Vec::new();
+    let mut footprint = None;
+    for spec in &mrc.policy.0 {
+        settings.method = if is_plain_lru(spec) {
+            mrc.sampling.method()
+        } else {
+            let footprint = match footprint {
+                Some(blocks) => blocks,
+                None => survey(&mrc.sampling, path)?,
+            };
+            miniature(mrc, spec, footprint)?
+        };
+        let (measured, format) = pass(&mrc.sampling, path, &settings)?;
+        footprint = Some(measured.total.footprint_blocks);
+        let named = Named {
+            trace: &name,
+            format,
+            policy: spec.to_string(),
+            method: &settings.method,
+        };
+        all.extend(answers(mrc, &named, &measured).map_err(|error| wrong_size(&error))?);
+    }
+    Ok(all)
+}
+
+fn is_plain_lru(spec: &Spec) -> bool {
+    spec.about().name == "lru"
+}
+
+/// The sizes that a miniature simulation runs at if none are given, in percent of the footprint.
+const MINIATURE_PERCENTS: [u64; 14] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 65, 80, 100];
+
+fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError> {
+    let sampling = &mrc.sampling;
+    let rate = match (sampling.sample, sampling.samples) {
+        (Some(rate), _) => rate,
+        (None, Some(blocks)) => {
+            (f64::from(blocks) / crate::cli::quantity::approximate(footprint.max(1))).min(1.0)
+        }
+        (None, None) => 1.0,
+    };
+    let sizes = if mrc.sizes.is_empty() {
+        let mut sizes: Vec<u64> = MINIATURE_PERCENTS
+            .iter()
+            .map(|percent| footprint * percent / 100)
+            .filter(|blocks| {
+                let scaled = crate::cli::quantity::approximate(*blocks) * rate;
+                rate >= 1.0
+                    || scaled >= crate::cli::quantity::approximate(mrc::MINIATURE_BLOCKS_MIN)
+            })
+            .filter(|blocks| *blocks > 0)
+            .collect();
+        sizes.dedup();
+        sizes
+    } else {
+        in_blocks(&mrc.sizes, sampling.block, footprint).map_err(|error| wrong_size(&error))?
+    };
+    Ok(Method::Miniature {
+        policy: spec.clone(),
+        sizes,
+        rate,
+        seed: sampling.seed,
+    })
+}
+
+/// The number of distinct blocks, from a hundredth of them.
+fn survey(sampling: &Sampling, path: &Path) -> Result<u64, CliError> {
+    let settings = Settings {
+        method: Method::FixedSize {
+            blocks_max: 1 << 16,
+            seed: sampling.seed,
+        },
+        writes: mrc::Writes::Allocate,
+        block: sampling.block,
+        per_volume: false,
+    };
+    let (measured, _) = pass(sampling, path, &settings)?;
+    Ok(measured.total.footprint_blocks)
+}
+
+/// One pass over a trace, and the name of its format.
+pub(crate) fn pass(
+    sampling: &Sampling,
+    path: &Path,
+    settings: &Settings,
+) -> Result<(Measured, &'static str), CliError> {
+    let options = Options {
+        format: sampling.format,
+        key: sampling.block,
+        ..Options::default()
+    };
+    let mut opened = trace::open(path, &options).map_err(|error| match error {
+        OpenError::Read(error) => CliError::of(Exit::Failed, &error),
+        error => CliError::of(Exit::Usage, &error),
+    })?;
+    let mut progress = Progress::new("drawing the curve");
+    let measured = measure(&mut *opened.reader, settings, &mut |requests| {
+        progress.count(requests);
+    });
+    drop(progress);
+    let measured = measured.map_err(|error| match &error {
+        CurveError::Miniature(_) => CliError::of(Exit::Usage, &error),
+        CurveError::Read(_) => CliError::of(Exit::Failed, &error),
+        CurveError::Split(_) => CliError::new(
+            Exit::Failed,
+            format!("{}: {}", path.display(), chain(&error)),
+        ),
+    })?;
+    if measured.total.accesses == 0 {
+        return Err(CliError::new(
+            Exit::Failed,
+            format!("{}: nothing is read or written", path.display()),
+        ));
+    }
+    Ok((measured, opened.format.name()))
+}
+
+fn wrong_size(error: &SizeError) -> CliError {
+    CliError::of(Exit::Usage, error)
+}

@@ -1,0 +1,136 @@
+//! `hearth mrc` and `hearth advise`: JSON for scripts, words for people, errors with remedies.
+
+use crate::rig::{hearth, run, stderr, stdout};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A trace of keys that loops over `blocks` blocks, `rounds` times, as text.
+fn looped(folder: &tempfile::TempDir, blocks: u32, rounds: u32) -> PathBuf {
+    let path = folder.path().join("loop.txt");
+    let mut round: String = (0..blocks)
+        .map(|key| key.to_string())
+        .collect::<Vec<_>>()
+        .join("\n");
+    round.push('\n');
+    std::fs::write(&path, round.repeat(rounds as usize)).unwrap();
+    path
+}
+
+fn json(words: &[&str], trace: &PathBuf) -> Value {
+    let output = run(hearth().args(words).arg(trace).arg("--json"));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).unwrap()
+}
+
+#[test]
+fn a_loop_misses_until_all_of_it_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = looped(&folder, 100, 10);
+    let words = [
+        "mrc",
+        "--format",
+        "text",
+        "--exact",
+        "--sizes",
+        "99blk,100blk",
+    ];
+    let curve = &json(&words, &trace)[0];
+    assert_eq!(curve["method"], "exact");
+    assert_eq!(curve["accesses"], 1000);
+    assert_eq!(curve["footprint_blocks"], 100);
+    assert_eq!(curve["knee_blocks"], Value::Null);
+    assert_eq!(curve["points"][0]["miss_ratio"], 1.0);
+    assert_eq!(curve["points"][1]["size_blocks"], 100);
+    assert_eq!(curve["points"][1]["miss_ratio"], 0.1);
+}
+
+#[test]
+fn other_policies_are_simulated_at_the_sizes_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = looped(&folder, 1000, 10);
+    let words = [
+        "mrc",
+        "--format",
+        "text",
+        "--policy",
+        "lru,arc,lirs",
+        "--sizes",
+        "50%",
+    ];
+    let curves = json(&words, &trace);
+    let ratio = |place: usize| curves[place]["points"][0]["miss_ratio"].as_f64().unwrap();
+    assert_eq!(curves[2]["method"], "miniature");
+    assert!(ratio(0) > 0.999, "lru misses a loop that is too long");
+    assert!(ratio(2) < 0.6, "lirs does not: {}", ratio(2));
+}
+
+#[test]
+fn people_get_a_plot_and_a_table_and_csv_has_every_point() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = looped(&folder, 100, 10);
+    let csv = folder.path().join("curve.csv");
+    let output = run(hearth()
+        .args(["mrc", "--format", "text", "--sample", "0.5", "--csv"])
+        .args([&csv, &trace]));
+    let text = stdout(&output);
+    assert!(text.contains("100% |*"), "{text}");
+    assert!(text.contains("MISS RATIO"), "{text}");
+    assert!(text.contains("sampled blocks only"), "{text}");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert!(csv.starts_with("trace,volume,policy,method,sampled_rate,writes,size_blocks"));
+    assert!(csv.lines().count() > 20);
+}
+
+#[test]
+fn advice_says_what_pays_and_what_the_trace_cannot_tell() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = looped(&folder, 100, 20);
+    let words = ["advise", "--format", "text"];
+    let advice = &json(&words, &trace)[0];
+    assert_eq!(advice["pays"], true);
+    assert_eq!(advice["advised"]["size_blocks"], 100);
+    assert_eq!(advice["cautions"][0]["kind"], "no-time");
+    let output = run(hearth().args(words).arg(&trace));
+    assert!(
+        stdout(&output).contains("Give it 400KiB"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn advice_on_a_scan_is_to_leave_it_uncached() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = looped(&folder, 100, 1);
+    let output = run(hearth().args(["advise", "--format", "text"]).arg(&trace));
+    assert!(stdout(&output).contains("not one read could hit"));
+}
+
+#[test]
+fn wrong_arguments_say_what_would_be_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = looped(&folder, 100, 1);
+    for (words, expected) in [
+        (&["mrc", "--sample", "2"][..], "at most 1"),
+        (&["mrc", "--policy", "belady"], "hearth sim"),
+        (&["mrc", "--exact", "--samples", "9"], "cannot be used with"),
+        (
+            &["mrc", "--format", "text", "--sizes", "0.001%"],
+            "holds no block",
+        ),
+        (&["advise", "--drive-size", "1TiB"], "--dwpd 1"),
+        (
+            &[
+                "mrc", "--format", "text", "--policy", "arc", "--sample", "0.01", "--sizes",
+                "50blk",
+            ],
+            "sample more",
+        ),
+    ] {
+        let output = run(hearth().args(words).arg(&trace));
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
+    let missing = run(hearth().args(["mrc", "--format", "text", "/nonexistent/trace"]));
+    assert_eq!(missing.status.code(), Some(1));
+}
