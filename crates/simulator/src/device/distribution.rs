@@ -1,4 +1,6 @@
 //! Latencies of a device: a constant, or drawn by a seed.
+//!
+//! Logarithm, exponential and cosine are `libm`'s, which gives the same bits on every machine.
 
 use crate::number::{count, real};
 use std::fmt;
@@ -32,10 +34,10 @@ impl Latency {
     pub fn draw(self, dice: &mut Prng) -> Duration {
         let nanos = match self {
             Self::Fixed(latency) => return latency,
-            Self::Exponential { mean } => -uniform(dice).ln() * real(mean.as_nanos()),
+            Self::Exponential { mean } => -libm::log(uniform(dice)) * real(mean.as_nanos()),
             Self::LogNormal { median, p99 } => {
-                let sigma = (real(p99.as_nanos()) / real(median.as_nanos())).ln() / Z99;
-                real(median.as_nanos()) * (sigma * normal(dice)).exp()
+                let sigma = libm::log(real(p99.as_nanos()) / real(median.as_nanos())) / Z99;
+                real(median.as_nanos()) * libm::exp(sigma * normal(dice))
             }
         };
         Duration::from_nanos(count(nanos))
@@ -49,8 +51,8 @@ fn uniform(dice: &mut Prng) -> f64 {
 
 /// Standard normal (Box and Muller 1958), one of the pair.
 fn normal(dice: &mut Prng) -> f64 {
-    let radius = (-2.0 * uniform(dice).ln()).sqrt();
-    radius * (std::f64::consts::TAU * uniform(dice)).cos()
+    let radius = (-2.0 * libm::log(uniform(dice))).sqrt();
+    radius * libm::cos(std::f64::consts::TAU * uniform(dice))
 }
 
 /// The text is not a latency.
