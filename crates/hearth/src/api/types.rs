@@ -66,7 +66,7 @@ fn one() -> u32 {
     1
 }
 
-/// The size of a recording if nothing else is asked for: 1 GiB, about 150 million requests.
+/// The size of a recording if nothing else is asked for: 1 GiB, about 100 million requests.
 pub const RECORDING_SIZE_DEFAULT: units::Bytes = units::Bytes::gib(1);
 
 fn size_default() -> u64 {

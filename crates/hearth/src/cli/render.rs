@@ -4,7 +4,7 @@ use super::quantity;
 use super::table::{Side, Table, facts};
 use crate::api::types::{
     CacheState, CacheStatus, DiskCounters, DiskSource, DiskState, DiskStatus, Disks, Latency,
-    Status,
+    RecordingState, Status,
 };
 use std::fmt::{self, Write};
 
@@ -26,6 +26,15 @@ pub(crate) fn status(out: &mut String, status: &Status) -> fmt::Result {
             ""
         };
         writeln!(out, "listening on {}{tls}", listener.address)?;
+    }
+    if let Some(recording) = &status.recording
+        && recording.state == RecordingState::Recording
+    {
+        writeln!(
+            out,
+            "recording to {}: {} requests, {} lost",
+            recording.output, recording.requests, recording.lost_requests
+        )?;
     }
     for cache in &status.caches {
         writeln!(out)?;

@@ -11,9 +11,10 @@ const WIDTH: usize = 88;
 pub(super) fn page() -> String {
     let mut page = format!("# Command line\n\n{NOTICE}\n");
     page.push_str(
-        "Every command talks to the daemon over its admin socket, except `serve`, which is the\n\
-         daemon, and `cache`, which works on flash that no daemon is using. With `--json` the\n\
-         answer of the admin API (`packaging/openapi.json`) is printed as it came.\n",
+        "`serve` is the daemon. `cache` works on flash that no daemon is using; `sim`, `mrc`, `advise`\n\
+         and `trace`, but for `trace record`, need no daemon either. Every other command talks to the\n\
+         daemon over its admin socket, and with `--json` prints the answer of the admin API\n\
+         (`packaging/openapi.json`) as it came.\n",
     );
     let mut root = Cli::command().term_width(WIDTH);
     root.build();

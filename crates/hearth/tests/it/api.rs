@@ -134,6 +134,68 @@ fn requests_that_make_no_sense_are_told_why() {
 }
 
 #[test]
+fn a_recording_is_begun_shown_and_ended() {
+    let rig = rig();
+    let output = rig.path("trace.csv.zst");
+    let (code, problem) = parsed(rig.http("GET", "/v1/recording", ""));
+    assert_eq!(code, 409);
+    assert_eq!(problem["type"], "urn:hearth:problem:not-recording");
+    assert_eq!(rig.http("DELETE", "/v1/recording", "").0, 409);
+    let refused = |request: Value, code: u16, words: &str| {
+        let (status, problem) = parsed(rig.http("POST", "/v1/recording", &request.to_string()));
+        assert_eq!(status, code, "{request}: {problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(words), "{detail}");
+    };
+    refused(json!({ "output": "trace.csv" }), 400, "absolute path");
+    refused(
+        json!({ "output": output, "sample_one_in": 0 }),
+        400,
+        "sample_one_in",
+    );
+    refused(
+        json!({ "output": output, "size_bytes_max": 1000 }),
+        400,
+        "64 KiB",
+    );
+    refused(
+        json!({ "output": output, "duration_seconds_max": -1.0 }),
+        400,
+        "above zero",
+    );
+    refused(
+        json!({ "output": output, "disks": ["no"] }),
+        404,
+        "no disk 'no'",
+    );
+    refused(json!({ "output": "/nonexistent/x" }), 500, "/nonexistent/x");
+    refused(
+        json!({ "output": rig.path("a.raw") }),
+        409,
+        "exists already",
+    );
+    assert!(!output.exists());
+
+    let request = json!({ "output": output, "disks": ["a"], "sample_one_in": 10 });
+    let (code, begun) = parsed(rig.http("POST", "/v1/recording", &request.to_string()));
+    assert_eq!(code, 201, "{begun}");
+    assert_eq!(begun["state"], "recording");
+    assert_eq!(begun["size_bytes_max"], 1 << 30);
+    refused(request, 409, "is being recorded");
+    let words = stdout(&rig.cli(&["status"]));
+    assert!(words.contains("recording to"), "{words}");
+    let (_, metrics) = rig.http("GET", "/metrics", "");
+    assert!(metrics.contains("hearth_trace_recording 1\n"), "{metrics}");
+    let (code, ended) = parsed(rig.http("DELETE", "/v1/recording", ""));
+    assert_eq!((code, &ended["state"]), (200, &json!("ended")));
+    assert_eq!(ended["reason"], "it was stopped");
+    assert_eq!(parsed(rig.http("GET", "/v1/recording", "")).1, ended);
+    let (_, metrics) = rig.http("GET", "/metrics", "");
+    assert!(metrics.contains("hearth_trace_recording 0\n"));
+    assert!(metrics.contains("hearth_trace_requests_total{result=\"lost\"} 0\n"));
+}
+
+#[test]
 fn a_size_that_the_origin_does_not_have_is_refused() {
     let rig = rig();
     let origin = rig.path("b.raw").display().to_string();

@@ -54,7 +54,13 @@ fn examine(trace: &Path, arguments: &Arguments) -> Result<Report, CliError> {
     let reading = &arguments.reading;
     let mut opened = trace::open(trace, &reading.options()).map_err(|error| unopened(&error))?;
     let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
-    let mut collector = Collector::new(Known::of(opened.format), reading.block);
+    let mut known = Known::of(opened.format);
+    // A csv has the columns that it was said to have.
+    if let Some(columns) = &reading.columns {
+        known.time &= columns.time.is_some();
+        known.operation &= columns.op.is_some();
+    }
+    let mut collector = Collector::new(known, reading.block);
     let mut progress = Progress::new("reading");
     let (mut batch, mut requests) = (Vec::new(), 0);
     while opened
