@@ -88,6 +88,6 @@ pub struct Malformed {
 fn after(unpacked_bytes: u64) -> String {
     match unpacked_bytes {
         0 => String::new(),
-        bytes => format!(" after {bytes} bytes"),
+        bytes => format!(" after {bytes} unpacked bytes"),
     }
 }
