@@ -7,9 +7,9 @@
 //!                        used again ─► protected (LRU) ─► back to probation when there are too many
 //! ```
 //!
-//! How often: [`super::sketch`]. How large the window is: hill climbing. After ten times as many uses as
-//! the cache has blocks its hits are compared with those of the same number of uses before; the window's
-//! size goes on in the same direction if they are no fewer, else turns round, a little less far each time.
+//! How often is what `sketch.rs` estimates. How large the window is: hill climbing. After ten times as many
+//! uses as the cache has blocks its hits are compared with those of the same number of uses before; the
+//! window goes on growing or shrinking if they are no fewer, else it turns round, a little less far each time.
 
 use super::list::List;
 use super::sketch::Sketch;
