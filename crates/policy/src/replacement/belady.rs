@@ -132,7 +132,8 @@ impl<K: Key, I: Index<K>> Policy<K> for Belady<K, I> {
         let Some(place) = self.table.find(key) else {
             return false;
         };
-        // No next use is the first access of all, so entries of this place count no more.
+        // No next use is the first access of all: the entries of this place are forgotten at the next
+        // opportunity, and do not make the heap outgrow a cache that was emptied.
         self.table.nodes[place].tag = 0;
         self.table.release(place);
         self.blocks -= 1;
