@@ -150,7 +150,11 @@ impl Recorder {
             format!("recorded by hearth {}", env!("CARGO_PKG_VERSION")),
             format!("sample=1/{}", plan.sample_one_in),
         ];
-        let writer = CsvWriter::new(file, true, &facts)?;
+        let is_plain = plan
+            .output
+            .extension()
+            .is_some_and(|ending| ending == "csv");
+        let writer = CsvWriter::new(file, !is_plain, &facts)?;
         let progress = Arc::new(Progress {
             times: Mutex::new((start, None)),
             ..Progress::default()
@@ -502,5 +506,18 @@ mod tests {
         let started = Recorder::start(&plan(path.clone(), Bytes::gib(1)));
         assert_eq!(started.err().unwrap().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn a_file_that_is_called_csv_is_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.csv");
+        let mut recorder = Recorder::start(&plan(path.clone(), Bytes::gib(1))).unwrap();
+        recorder.stop().unwrap().join().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.ends_with("# end=stopped requests=0 rows=0 lost=0\n"),
+            "{text}"
+        );
     }
 }

@@ -296,6 +296,90 @@ mod tests {
         );
     }
 
+    /// Words that a generator's text is made of, and some that it is not.
+    const WORDS: [&str; 40] = [
+        "gen:",
+        "zipf",
+        "zoned",
+        "sequential",
+        "loop",
+        "uniform",
+        "base-image",
+        "diurnal",
+        ",",
+        "+",
+        "=",
+        "requests=9",
+        "blocks=1",
+        "blocks=3",
+        "footprint=4608B",
+        "footprint=1TiB",
+        "size=512B/4KiB:2",
+        "size=4KiB",
+        "reads=1",
+        "discards=1",
+        "flush=1",
+        "rate=1e9",
+        "rate=0.000001",
+        "arrival=diurnal",
+        "arrival=fixed",
+        "period=1us",
+        "swing=0.99",
+        "start=500000h",
+        "theta=0",
+        "theta=10",
+        "zones=100/0:0/",
+        "zones=0/100:100/0",
+        "run=512B",
+        "vms=1024",
+        "image=512B",
+        "shared=1",
+        "boot=1",
+        "night=1",
+        "seed=18446744073709551615",
+        "\u{fe}7M",
+    ];
+
+    #[test]
+    fn any_text_is_a_generator_or_an_error_and_its_records_fit() {
+        let mut dice = Prng::new(21);
+        let mut generators = 0;
+        for _ in 0..40_000 {
+            let mut text = String::new();
+            for place in 0..1 + dice.below(7) {
+                if place > 0 && !dice.one_in(6) {
+                    text.push(',');
+                }
+                let word = usize::try_from(dice.below(WORDS.len() as u64)).unwrap();
+                // Texts that begin with a kind get further.
+                let word = if place == 0 && !dice.one_in(6) {
+                    1 + word % 7
+                } else {
+                    word
+                };
+                text.push_str(WORDS[word]);
+            }
+            let Ok(spec) = text.parse::<Spec>() else {
+                continue;
+            };
+            generators += 1;
+            let most = |part: &Part| match part.pattern {
+                Pattern::BaseImage { image, .. } => part.footprint.max(image),
+                _ => part.footprint,
+            };
+            let end = spec.parts.iter().map(most).max().unwrap();
+            for record in Generator::new(&spec).take(50) {
+                assert!(record.offset + record.length <= end, "{text}: {record:?}");
+                assert_eq!(
+                    record.length.is_zero(),
+                    record.op == Op::Flush,
+                    "{text}: {record:?}"
+                );
+            }
+        }
+        assert!(generators > 3000, "{generators}");
+    }
+
     #[test]
     fn a_flush_follows_so_many_writes() {
         let (records, _) = generate("uniform,requests=1k,reads=0,flush=4");

@@ -288,8 +288,10 @@ fn zoned(areas: &[Area], dice: &mut Prng) -> u64 {
     let at = dice::unit(dice);
     let area = areas.iter().find(|area| at < area.until);
     let area = area.expect("the last zone takes the rest");
-    // A zone that is smaller than a place shares the next one's first.
-    area.first + dice.below(area.places.max(1))
+    // A zone that is smaller than a place shares its neighbour's.
+    let last = areas.last().map_or(0, |last| last.first + last.places);
+    let place = area.first + dice.below(area.places.max(1));
+    place.min(last.saturating_sub(1))
 }
 
 /// A zipf law whose ranks lie scattered over the places.
@@ -372,6 +374,26 @@ mod tests {
         assert!(within(100, 300).abs_diff(30_000) < 700);
         assert!(within(300, 600).abs_diff(8_000) < 400);
         assert!(within(600, 1000).abs_diff(2_000) < 250);
+    }
+
+    #[test]
+    fn zones_without_room_stay_within_the_footprint() {
+        let zone = |accesses, range| Zone { accesses, range };
+        for zones in [
+            vec![zone(0.5, 1.0), zone(0.5, 0.0)],
+            vec![zone(0.5, 0.1), zone(0.5, 0.9)],
+            vec![zone(1.0, 1.0)],
+        ] {
+            for blocks in [1, 2, 7] {
+                let mut walk = walk(
+                    &Pattern::Zoned {
+                        zones: zones.clone(),
+                    },
+                    blocks,
+                );
+                assert!(offsets(&mut walk, 200).iter().all(|&at| at < blocks));
+            }
+        }
     }
 
     #[test]

@@ -139,7 +139,7 @@ pub struct Generate {
 /// Arguments of `trace record`.
 #[derive(Debug, Args)]
 pub struct Record {
-    /// The file, where there is none yet: Hearth's csv, packed with zstd
+    /// The file, where there is none yet: Hearth's csv, packed with zstd unless it is called .csv
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(required_unless_present_any = ["stop", "status"])]
     pub output: Option<PathBuf>,
