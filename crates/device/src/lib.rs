@@ -4,7 +4,8 @@
 //! forms: `uring::UringDevice` (a file or block device through `io_uring`),
 //! `memory::MemoryDevice` (a seeded crash model) and `faulty::Faulty` (a wrapper that
 //! makes any other form fail, stall, misdirect, rot and lose by a plan). One conformance body
-//! runs on all of them.
+//! runs on all of them. `interleaved::Interleaved` wraps any of them where reads come back in
+//! bunches.
 //!
 //! ```text
 //!   cache ── FlashOp ──► submit ┐                ┌► poll ── FlashDone ──► cache
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod faulty;
+pub mod interleaved;
 pub mod memory;
 pub mod uring;
 

@@ -5,6 +5,7 @@
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Token};
 use device::Device;
 use device::faulty::Faulty;
+use device::interleaved::Interleaved;
 use device::memory::MemoryDevice;
 use device::uring::{FlashFile, OpenError, UringDevice};
 use medium::{Fault, Faults, Kind, Medium, MediumOptions};
@@ -114,6 +115,8 @@ fn on_every_form(body: fn(&mut Rig)) {
     body(&mut memory());
     let faultless = Faulty::new(MemoryDevice::open(&slow_medium()), Faults::new(1));
     body(&mut rig(Box::new(faultless), None));
+    let interleaved = Interleaved::new(MemoryDevice::open(&slow_medium()));
+    body(&mut rig(Box::new(interleaved), None));
     let folder = tempfile::tempdir().unwrap();
     let (device, ring) = uring(&folder);
     body(&mut rig(Box::new(device), Some(ring)));

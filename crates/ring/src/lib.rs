@@ -3,7 +3,7 @@
 //! A [`Ring`] belongs to one thread. Every component that does I/O holds a [`Source`], a
 //! mailbox on the ring: it submits [`Op`]s with tokens of its choice and pops [`Completion`]s.
 //! The thread's loop calls [`Ring::submit_and_wait`] once a turn, which is one system call for
-//! everything queued, and asks [`Ring::take_ready`] whose mailboxes have something in them.
+//! everything queued where turns are rare and a few where they come briskly, and asks [`Ring::take_ready`] whose mailboxes have something in them.
 //!
 //! ```text
 //!  component ── Source::submit(token, Op) ──► slab (owns fd, Buf, Slices) ──► SQ ─┐

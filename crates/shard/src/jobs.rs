@@ -453,7 +453,10 @@ impl Shard {
     }
 
     fn status(&self) -> ShardStatus {
-        let flash_latency = self.flash.as_ref().map(|flash| flash.latency().clone());
+        let flash_latency = self
+            .flash
+            .as_ref()
+            .map(|flash| flash.inner().latency().clone());
         let disks = self.attached_slots().filter_map(|slot| {
             let disk = self.disks[slot.index()].as_ref()?;
             Some(disk.status(slot, &self.cache))

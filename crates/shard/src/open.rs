@@ -21,6 +21,7 @@ use crate::status::Opening;
 use block_io::BufPool;
 use cache::{Cache, Effect, Recovered, Recovery};
 use device::Device;
+use device::interleaved::Interleaved;
 use device::uring::{FlashFile, OpenError, UringDevice};
 use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
 use ring::Ring;
@@ -28,7 +29,7 @@ use std::error::Error;
 use units::Instant;
 
 /// The flash of a shard, through the ring and timed.
-pub(crate) type Flash = Timed<Box<dyn Device>>;
+pub(crate) type Flash = Interleaved<Timed<UringDevice>>;
 
 /// A shard's cache that is ready to serve.
 pub(crate) struct Ready {
@@ -127,7 +128,7 @@ pub(crate) fn open(
             record,
         } => {
             let device = UringDevice::new(flash, ring, pool);
-            let mut flash: Flash = Timed::new(Box::new(device));
+            let mut flash: Flash = Interleaved::new(Timed::new(device));
             match recover(config, record, &mut flash, ring, pool) {
                 Ok(recovered) => {
                     let record = record.in_use(recovered.cache.status().incarnation);

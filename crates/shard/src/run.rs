@@ -206,6 +206,8 @@ impl Shard {
     fn poll_flash(&mut self) {
         let Some(flash) = &mut self.flash else { return };
         flash.poll(self.now, &mut self.scratch.flash_done);
+        // Reads that waited for these: the flash should not idle while the answers are made.
+        self.ring.submit();
         for done in self.scratch.flash_done.drain(..) {
             self.cache.flash_done(done, self.now);
         }
