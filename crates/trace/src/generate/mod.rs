@@ -346,7 +346,7 @@ mod tests {
         let mut generators = 0;
         for _ in 0..40_000 {
             let mut text = String::new();
-            for place in 0..1 + dice.below(7) {
+            for place in 0..=dice.below(7) {
                 if place > 0 && !dice.one_in(6) {
                     text.push(',');
                 }
