@@ -36,8 +36,9 @@ def make_image(path):
 class Target:
     """Something to read from: its title, how to start it, and what fio is told."""
 
-    def __init__(self, title, start, options):
-        self.title, self.start, self.options = title, start, options
+    # Reading everything twice: a page that is read once may still be dropped before one that is read again.
+    def __init__(self, title, start, options, warm_passes=2):
+        self.title, self.start, self.options, self.warm_passes = title, start, options, warm_passes
 
 
 def targets(rig, image, flash):
@@ -45,16 +46,17 @@ def targets(rig, image, flash):
     uri = f"--uri=nbd+unix:///disk?socket={socket}"
     nbdkit = ["nbdkit", "-f", "-e", "disk", "-t", "16"]
     serve = lambda *words: (lambda: [rig.start("target", list(words), socket)])
-    remote = lambda: rig.start("origin", [*nbdkit, "-U", origin, "file", image], origin)
+    remote = lambda *how: rig.start("origin", [*nbdkit, "-U", origin, *how, "file", image, *(["rdelay=1ms", "wdelay=1ms"] if how else [])], origin)
+    far = "--filter=delay"
     over = ["nbd", f"socket={origin}", "export=disk"]
 
-    def proxied(*words):
-        return lambda: [remote(), rig.start("target", [*nbdkit, "-U", socket, *words], socket)]
+    def proxied(*words, how=()):
+        return lambda: [remote(*how), rig.start("target", [*nbdkit, "-U", socket, *words], socket)]
 
     daemon = []
 
-    def hearth():
-        upstream = remote()
+    def hearth(*how):
+        upstream = remote(*how)
         daemon[:] = [bench.Hearth(rig, flash, FLASH_MIB * bench.MIB, f"nbd+unix:///disk?socket={origin}")]
         daemon[0].start()
         return [upstream, daemon[0].process]
@@ -68,6 +70,9 @@ def targets(rig, image, flash):
         Target("qemu-nbd, O_DIRECT, io_uring, straight from the file", serve("qemu-nbd", "-k", socket, "-f", "raw", "-x", "disk", "-t", "-e", "4", "--cache=none", "--aio=io_uring", image), nbd),
         Target("nbdkit, cache filter (page cache)", proxied("--filter=cache", *over, "cache=writethrough", "cache-on-read=true"), nbd),
         Target("nbdkit, no cache filter: proxy (page cache)", proxied(*over), nbd),
+        Target("origin 1 ms away: no cache, nbdkit proxy", proxied(*over, how=[far]), nbd, warm_passes=1),
+        Target("origin 1 ms away: nbdkit, cache filter", proxied("--filter=cache", *over, "cache=writethrough", "cache-on-read=true", how=[far]), nbd),
+        Target("origin 1 ms away: **hearth**", lambda: hearth(far), ["--ioengine=nbd", f"--uri=nbd+unix:///disk?socket={rig.socket('hearth')}"]),
         Target("nbdkit file (page cache)", serve(*nbdkit, "-U", socket, "file", image), nbd),
         Target("nbdkit memory: what protocol and client allow", serve(*nbdkit, "-U", socket, "memory", f"{SIZE_MIB}M"), nbd),
     ], daemon
@@ -102,8 +107,7 @@ def run_target(rig, target, daemon, repetition, out):
     processes = target.start()
     try:
         if processes:
-            # Twice: a page that is read once may still be dropped before one that is read again.
-            for _ in range(2):
+            for _ in range(target.warm_passes):
                 warm_up(target, "write" if "memory" in target.title else "read")
         pids = [process.pid for process in processes]
         hearth = daemon[0] if daemon and daemon[0].process in processes else None
