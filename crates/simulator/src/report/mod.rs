@@ -2,11 +2,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`scale`] | axes: ranges, round values |
-//! | [`label`] | numbers and texts for people |
-//! | [`chart`] | lines and points as SVG |
-//! | [`heat`] | the footprint as SVG |
-//! | [`figures`] | which data a figure shows |
+//! | `scale` | axes: ranges, round values |
+//! | `label` | numbers and texts for people |
+//! | `chart` | lines and points as SVG |
+//! | `heat` | the footprint as SVG |
+//! | `figures` | which data a figure shows |
 //! | `style.css` | how it looks, in light and in dark |
 //!
 //! The pictures are drawn here and not by a library in the page: the page then opens anywhere, prints,
