@@ -38,6 +38,9 @@ pub struct Mrc {
     /// Write the curves as csv
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
+    /// Write a page of HTML with the curves, which needs no network
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub report: Option<PathBuf>,
 }
 
 /// Which blocks a curve is made from.

@@ -3,7 +3,7 @@
 //! ```text
 //!   args ─► a pass over the trace for LRU, one for each other policy (crate `curves`)
 //!        ─► answers ─┬─► plot and table, or JSON, on standard output
-//!                    └─► csv
+//!                    └─► csv, report
 //! ```
 
 mod answer;
@@ -12,13 +12,15 @@ mod plot;
 mod render;
 
 use crate::cli::exit::{CliError, Exit, chain};
-use crate::cli::{Progress, to_json};
+use crate::cli::{Progress, quantity, to_json};
 pub(crate) use answer::in_blocks;
 use answer::{Answer, Named, answers};
 use args::{Mrc, Sampling};
 use curves::{CurveError, Measured, Method, Settings, measure};
+use mrc::Counted;
 use policy::replacement::Spec;
 use simulator::SizeError;
+use simulator::report::curves::{CurveLine, CurvePlot};
 use std::path::Path;
 use trace::{OpenError, Options};
 
@@ -29,13 +31,11 @@ pub(crate) fn run(mrc: &Mrc, json: bool) -> Result<Vec<u8>, CliError> {
         all.push(of_trace(mrc, path)?);
     }
     if let Some(path) = &mrc.csv {
-        let text: String = answer::csv(&all.concat());
-        std::fs::write(path, text).map_err(|error| {
-            CliError::new(
-                Exit::Failed,
-                format!("{} cannot be written: {error}", path.display()),
-            )
-        })?;
+        write_file(path, &answer::csv(&all.concat()))?;
+    }
+    if let Some(path) = &mrc.report {
+        let page = page(mrc, &all).map_err(|error| CliError::of(Exit::Failed, &error))?;
+        write_file(path, &page)?;
     }
     if json {
         return to_json(&all.concat());
@@ -43,32 +43,72 @@ pub(crate) fn run(mrc: &Mrc, json: bool) -> Result<Vec<u8>, CliError> {
     print(mrc, &all)
 }
 
+fn write_file(path: &Path, text: &str) -> Result<(), CliError> {
+    std::fs::write(path, text).map_err(|error| {
+        CliError::new(
+            Exit::Failed,
+            format!("{} cannot be written: {error}", path.display()),
+        )
+    })
+}
+
 fn print(mrc: &Mrc, all: &[Vec<Answer>]) -> Result<Vec<u8>, CliError> {
     let mut out = String::new();
-    for (place, answers) in all.iter().enumerate() {
-        let mut volumes: Vec<Option<&str>> = Vec::new();
-        for answer in answers {
-            if !volumes.contains(&answer.volume.as_deref()) {
-                volumes.push(answer.volume.as_deref());
-            }
+    for (place, group) in groups(all).iter().enumerate() {
+        if place > 0 {
+            out.push('\n');
         }
-        for (second, volume) in volumes.into_iter().enumerate() {
-            if place + second > 0 {
-                out.push('\n');
-            }
-            let group: Vec<Answer> = answers
-                .iter()
-                .filter(|answer| answer.volume.as_deref() == volume)
-                .cloned()
-                .collect();
-            let footprint = group.iter().map(|one| one.footprint_blocks).max();
-            let sizes = in_blocks(&mrc.sizes, mrc.sampling.block, footprint.unwrap_or(0))
-                .map_err(|error| wrong_size(&error))?;
-            render::group(&mut out, &group, mrc.counted(), &sizes)
-                .map_err(|error| CliError::of(Exit::Failed, &error))?;
-        }
+        let footprint = group.iter().map(|one| one.footprint_blocks).max();
+        let sizes = in_blocks(&mrc.sizes, mrc.sampling.block, footprint.unwrap_or(0))
+            .map_err(|error| wrong_size(&error))?;
+        render::group(&mut out, group, mrc.counted(), &sizes)
+            .map_err(|error| CliError::of(Exit::Failed, &error))?;
     }
     Ok(out.into_bytes())
+}
+
+/// The curves that are shown together: those of a trace, or of one of its volumes.
+fn groups(all: &[Vec<Answer>]) -> Vec<Vec<&Answer>> {
+    let mut groups: Vec<Vec<&Answer>> = Vec::new();
+    for answers in all {
+        let of_trace = groups.len();
+        for answer in answers {
+            let same = groups[of_trace..]
+                .iter_mut()
+                .find(|group| group[0].volume == answer.volume);
+            match same {
+                Some(group) => group.push(answer),
+                None => groups.push(vec![answer]),
+            }
+        }
+    }
+    groups
+}
+
+/// The report.
+fn page(mrc: &Mrc, all: &[Vec<Answer>]) -> Result<String, std::fmt::Error> {
+    let mut plots = Vec::new();
+    for group in groups(all) {
+        let mut about = String::new();
+        render::heading(&mut about, group[0])?;
+        let point = |point: &answer::AnswerPoint| {
+            (quantity::approximate(point.size_bytes), point.miss_ratio)
+        };
+        let line = |answer: &&Answer| CurveLine {
+            name: answer.policy.clone(),
+            points: answer.points.iter().map(point).collect(),
+        };
+        plots.push(CurvePlot {
+            of: group[0].trace.clone(),
+            about,
+            lines: group.iter().map(line).collect(),
+        });
+    }
+    let counted = match mrc.counted() {
+        Counted::All => "reads and writes",
+        Counted::Reads => "reads",
+    };
+    simulator::report::curves::html(&plots, counted)
 }
 
 /// All curves of a trace: a pass for each policy.
@@ -125,7 +165,7 @@ fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError>
     let rate = match (sampling.sample, sampling.samples) {
         (Some(rate), _) => rate,
         (None, Some(blocks)) => {
-            (f64::from(blocks) / crate::cli::quantity::approximate(footprint.max(1))).min(1.0)
+            (f64::from(blocks) / quantity::approximate(footprint.max(1))).min(1.0)
         }
         (None, None) => 1.0,
     };
@@ -134,9 +174,8 @@ fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError>
             .iter()
             .map(|percent| footprint * percent / 100)
             .filter(|blocks| {
-                let scaled = crate::cli::quantity::approximate(*blocks) * rate;
-                rate >= 1.0
-                    || scaled >= crate::cli::quantity::approximate(mrc::MINIATURE_BLOCKS_MIN)
+                let scaled = quantity::approximate(*blocks) * rate;
+                rate >= 1.0 || scaled >= quantity::approximate(mrc::MINIATURE_BLOCKS_MIN)
             })
             .filter(|blocks| *blocks > 0)
             .collect();

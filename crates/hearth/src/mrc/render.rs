@@ -15,7 +15,7 @@ const SAMPLED_MIN: u64 = mrc::advice::limits::SAMPLED_BLOCKS_MIN;
 /// The curves of one trace or volume, one a policy.
 pub(super) fn group(
     out: &mut String,
-    answers: &[Answer],
+    answers: &[&Answer],
     counted: Counted,
     sizes: &[u64],
 ) -> fmt::Result {
@@ -44,7 +44,8 @@ pub(super) fn group(
     Ok(())
 }
 
-fn heading(out: &mut String, answer: &Answer) -> fmt::Result {
+/// What the curves are of.
+pub(super) fn heading(out: &mut String, answer: &Answer) -> fmt::Result {
     write!(out, "{}", answer.trace)?;
     if let Some(volume) = &answer.volume {
         write!(out, ", volume {volume}")?;
@@ -63,7 +64,7 @@ fn heading(out: &mut String, answer: &Answer) -> fmt::Result {
     )
 }
 
-fn draw(out: &mut String, answers: &[Answer], counted: Counted, widest: u64) -> fmt::Result {
+fn draw(out: &mut String, answers: &[&Answer], counted: Counted, widest: u64) -> fmt::Result {
     let at = |answer: &Answer, part: f64| {
         #[allow(
             clippy::cast_possible_truncation,
@@ -100,7 +101,7 @@ const fn over(counted: Counted) -> &'static str {
     }
 }
 
-fn table(answers: &[Answer], counted: Counted, sizes: &[u64]) -> Table {
+fn table(answers: &[&Answer], counted: Counted, sizes: &[u64]) -> Table {
     let mut table = Table::new(&[
         ("size", Side::Right),
         ("blocks", Side::Right),

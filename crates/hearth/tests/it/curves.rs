@@ -69,9 +69,14 @@ fn people_get_a_plot_and_a_table_and_csv_has_every_point() {
     let folder = tempfile::tempdir().unwrap();
     let trace = looped(&folder, 100, 10);
     let csv = folder.path().join("curve.csv");
+    let report = folder.path().join("curve.html");
     let output = run(hearth()
-        .args(["mrc", "--format", "text", "--sample", "0.5", "--csv"])
+        .args(["mrc", "--format", "text", "--sample", "0.5", "--report"])
+        .arg(&report)
+        .arg("--csv")
         .args([&csv, &trace]));
+    let page = std::fs::read_to_string(report).unwrap();
+    assert_eq!(page.matches("<figure>").count(), 2);
     let text = stdout(&output);
     assert!(text.contains("100% |*"), "{text}");
     assert!(text.contains("MISS RATIO"), "{text}");

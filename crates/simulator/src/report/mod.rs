@@ -7,12 +7,14 @@
 //! | `chart` | lines and points as SVG |
 //! | `heat` | the footprint as SVG |
 //! | `figures` | which data a figure shows |
+//! | [`curves`] | a page of miss-ratio curves |
 //! | `style.css` | how it looks, in light and in dark |
 //!
 //! The pictures are drawn here and not by a library in the page: the page then opens anywhere, prints,
 //! weighs some hundred KiB, and a test can look at it.
 
 mod chart;
+pub mod curves;
 mod figures;
 mod heat;
 mod label;

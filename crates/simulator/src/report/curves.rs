@@ -1,0 +1,116 @@
+//! A page of miss-ratio curves, in the style of the report: for each trace or volume two figures, one whose
+//! sizes grow in equal steps and one in equal factors.
+
+use super::chart::{Axis, Chart, Line, Marks};
+use super::scale::Kind;
+use super::{STYLE, base_name, label};
+use std::fmt::{self, Write};
+
+/// The curves of a trace or of a volume, drawn together.
+#[derive(Clone, Debug)]
+pub struct CurvePlot {
+    /// What they are of: a trace's path.
+    pub of: String,
+    /// What is to be known of it, in a line.
+    pub about: String,
+    /// One for each policy.
+    pub lines: Vec<CurveLine>,
+}
+
+/// A curve.
+#[derive(Clone, Debug)]
+pub struct CurveLine {
+    /// Its name in the legend.
+    pub name: String,
+    /// Size in bytes and miss ratio, by rising size.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The page. `counted` says what the ratios are over.
+///
+/// # Errors
+/// Never in practice: writing to a string does not fail.
+pub fn html(plots: &[CurvePlot], counted: &str) -> Result<String, fmt::Error> {
+    let mut out = String::new();
+    write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <title>Miss-ratio curves · Hearth</title><style>{STYLE}</style></head><body><header>\
+         <p class=\"brand\">Hearth · miss-ratio curves</p><h1>Misses of {}</h1></header><main>",
+        label::escape(counted)
+    )?;
+    for plot in plots {
+        write!(
+            out,
+            "<h2 class=\"trace\">{}</h2><p>{}</p><section class=\"figures\">",
+            label::escape(base_name(&plot.of)),
+            label::escape(&plot.about)
+        )?;
+        for (title, kind) in [
+            ("Sizes in equal steps", Kind::Bytes),
+            ("Sizes by factors", Kind::Log2),
+        ] {
+            write!(
+                out,
+                "<figure><figcaption><h3>{title}</h3></figcaption>{}</figure>",
+                chart(plot, kind).html()?
+            )?;
+        }
+        out.push_str("</section>");
+    }
+    out.push_str("</main></body></html>\n");
+    Ok(out)
+}
+
+fn chart(plot: &CurvePlot, kind: Kind) -> Chart {
+    let line = |(colour, line): (usize, &CurveLine)| Line {
+        name: line.name.clone(),
+        colour,
+        points: line
+            .points
+            .iter()
+            .copied()
+            .filter(|point| point.0 > 0.0)
+            .collect(),
+    };
+    Chart {
+        x: Axis {
+            label: "cache size",
+            kind,
+            tick: label::bytes,
+            from_zero: true,
+        },
+        y: Axis {
+            label: "miss ratio",
+            kind: Kind::Linear,
+            tick: label::percent,
+            from_zero: true,
+        },
+        lines: plot.lines.iter().enumerate().map(line).collect(),
+        marks: Marks::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_two_figures_a_trace_and_no_markup_from_names() {
+        let plot = CurvePlot {
+            of: "traces/<b>.csv".to_owned(),
+            about: "10 accesses & more".to_owned(),
+            lines: vec![CurveLine {
+                name: "lru".to_owned(),
+                points: vec![(0.0, 1.0), (4096.0, 0.5), (8192.0, 0.1)],
+            }],
+        };
+        let page = html(&[plot], "reads").unwrap();
+        assert_eq!(page.matches("<figure>").count(), 2);
+        assert!(page.contains("&lt;b&gt;.csv"));
+        assert!(page.contains("10 accesses &amp; more"));
+        assert!(!page.contains("<b>"));
+        assert!(!page.contains("http://"));
+    }
+}
