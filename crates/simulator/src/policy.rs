@@ -1,5 +1,9 @@
 //! The policies that can be simulated, by name: those that replace in place, and the daemon's own log of
-//! segments.
+//! segments, and any that the caller brings.
+
+mod custom;
+
+pub use custom::Custom;
 
 use crate::cache::in_place::InPlace;
 use crate::cache::segments::Segments;
@@ -26,6 +30,8 @@ pub enum Policy {
         /// The size of its segments; chosen by the size of the cache if not said.
         segment: Option<Bytes>,
     },
+    /// The caller's own code, over blocks that stay where they are written.
+    Custom(Custom),
 }
 
 /// The daemon's log under each way to reclaim: a line each.
@@ -151,7 +157,7 @@ impl Policy {
     pub(crate) fn knows_the_future(&self) -> bool {
         match self {
             Self::InPlace(spec) => spec.about().knows_future,
-            Self::Segment { .. } => false,
+            Self::Segment { .. } | Self::Custom(_) => false,
         }
     }
 
@@ -171,6 +177,11 @@ impl Policy {
                 )))
             }
             Self::Segment { kind, segment } => Ok(Box::new(Segments::new(*kind, *segment, maker)?)),
+            Self::Custom(custom) => Ok(Box::new(InPlace::new(
+                custom.build(maker.blocks),
+                maker.write_policy,
+                maker.write_miss,
+            ))),
         }
     }
 }
@@ -250,6 +261,7 @@ impl fmt::Display for Policy {
                     None => Ok(()),
                 }
             }
+            Self::Custom(custom) => custom.fmt(f),
         }
     }
 }
