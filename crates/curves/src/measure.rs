@@ -206,3 +206,109 @@ fn drive(
         facts,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::{Op, VolumeIndex, Volumes};
+
+    /// Two volumes in turn, each a loop of its own; discards at the end of each round of the second.
+    struct Loops {
+        volumes: Volumes,
+        rounds: u64,
+        only: Option<u32>,
+    }
+
+    impl Loops {
+        fn new(only: Option<u32>) -> Self {
+            let mut volumes = Volumes::new();
+            for name in ["a", "b"] {
+                volumes.intern(&Volume {
+                    vm: String::new(),
+                    name: name.to_owned(),
+                });
+            }
+            Self {
+                volumes,
+                rounds: 10,
+                only,
+            }
+        }
+    }
+
+    impl Reader for Loops {
+        fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+            records.clear();
+            if self.rounds == 0 {
+                return Ok(false);
+            }
+            self.rounds -= 1;
+            let mut add = |volume, op, block: u64, blocks: u64| {
+                if self.only.is_none_or(|only| only == volume) {
+                    let (offset, length) = (Bytes::new(block * 4096), Bytes::new(blocks * 4096));
+                    let volume = VolumeIndex::new(volume);
+                    records.push(Record::new(self.rounds, volume, op, offset, length));
+                }
+            };
+            for block in 0..10 {
+                add(0, Op::Read, block * 3, 3);
+                add(1, Op::Write, block * 5, 5);
+            }
+            add(1, Op::Discard, 0, 25);
+            Ok(true)
+        }
+
+        fn volumes(&self) -> &Volumes {
+            &self.volumes
+        }
+    }
+
+    fn measured(only: Option<u32>, method: Method) -> Measured {
+        let settings = Settings {
+            method,
+            writes: Writes::Allocate,
+            block: Bytes::kib(4),
+            per_volume: true,
+        };
+        measure(&mut Loops::new(only), &settings, &mut |_| {}).unwrap()
+    }
+
+    #[test]
+    fn a_volume_has_the_curve_that_it_has_alone_by_every_method() {
+        let miniature = Method::Miniature {
+            policy: "arc".parse().unwrap(),
+            sizes: vec![10, 30, 50],
+            rate: 1.0,
+            seed: 0,
+        };
+        let seed = 0;
+        let methods = [
+            Method::Exact,
+            Method::FixedRate { rate: 1.0, seed },
+            Method::FixedSize {
+                blocks_max: 100,
+                seed,
+            },
+            miniature,
+        ];
+        for method in methods {
+            let both = measured(None, method.clone());
+            assert_eq!(both.total.accesses, 800);
+            assert_eq!(both.total.footprint_blocks, 80);
+            let names: Vec<&str> = both.volumes.iter().map(|one| &*one.volume.name).collect();
+            assert_eq!(names, ["a", "b"]);
+            for (volume, one) in (0..).zip(&both.volumes) {
+                let alone = measured(Some(volume), method.clone()).total;
+                assert_eq!(one.curves.all, alone.all, "{method:?}");
+                assert_eq!(one.curves.reads_count, alone.reads_count);
+            }
+        }
+    }
+
+    #[test]
+    fn discarded_blocks_are_missed_again() {
+        let curves = measured(Some(1), Method::Exact).total;
+        // 50 first accesses, then 25 of 50 in each of nine rounds.
+        assert_eq!(curves.all.miss_ratio(50), 275.0 / 500.0);
+    }
+}
