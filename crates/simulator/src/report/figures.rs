@@ -181,7 +181,8 @@ impl<'a> Study<'a> {
             kind = series.axis;
         }
         let lines = self.at_size(size, |run| run.series.as_ref().map(hit_ratios));
-        if lines.iter().all(|line| line.points.is_empty()) {
+        // One interval is no course of time: a trace without a clock, or of a single moment.
+        if lines.iter().all(|line| line.points.len() < 2) {
             return Ok(None);
         }
         let chart = Chart {
