@@ -17,7 +17,7 @@ use units::{Duration, Instant};
 pub(crate) const AWAKE_MAX: Duration = Duration::from_micros(50);
 
 /// A turn that came later than this was not brisk.
-const BRISK_MAX: Duration = Duration::from_millis(1);
+const BRISK_MAX: Duration = Duration::from_micros(500);
 
 /// Brisk turns, less what slow ones take away, from which on one waits awake: more than a single
 /// request brings about, so that a client with one now and then does not keep the thread up.
@@ -152,9 +152,9 @@ mod tests {
     fn a_thread_with_a_request_now_and_then_sleeps() {
         let mut clock = Clock::new();
         for _ in 0..1000 {
-            // Received, read, sent, and nothing for two milliseconds.
+            // Received, read, sent, and nothing for most of a millisecond.
             clock.turns(3, Duration::from_micros(40));
-            clock.turns(1, Duration::from_millis(2));
+            clock.turns(1, Duration::from_micros(900));
         }
         assert_eq!(clock.awake_ns, 0);
     }
