@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn a_cell_with_a_comma_stays_one_cell() {
         assert_eq!(
-            quoted("s3fifo:small=0.1,ghost=0.9"),
-            "\"s3fifo:small=0.1,ghost=0.9\""
+            quoted("s3fifo:small=0.1,ghosts=0.9"),
+            "\"s3fifo:small=0.1,ghosts=0.9\""
         );
         assert_eq!(quoted("say \"hi\""), "\"say \"\"hi\"\"\"");
         assert_eq!(quoted("lru"), "lru");

@@ -22,7 +22,12 @@ use units::Bytes;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Policy {
     /// Blocks stay where they are written.
-    InPlace(Spec),
+    InPlace {
+        /// Which, with its parameters.
+        spec: Spec,
+        /// How the caller wrote it: a script finds its own names in the answer.
+        written: String,
+    },
     /// The daemon's log.
     Segment {
         /// How it reclaims.
@@ -145,7 +150,7 @@ pub fn known() -> Vec<Known> {
 }
 
 impl Policy {
-    /// The policies of a list such as `lru,s3-fifo:small=0.2,ghost=1,segment-clock`.
+    /// The policies of a list such as `lru,s3-fifo:small=0.2,ghosts=1,segment-clock`.
     ///
     /// # Errors
     /// If one is not known, or does not have a parameter, or the parameter does not have the value.
@@ -156,14 +161,14 @@ impl Policy {
     /// Whether it wants the next use of each access.
     pub(crate) fn knows_the_future(&self) -> bool {
         match self {
-            Self::InPlace(spec) => spec.about().knows_future,
+            Self::InPlace { spec, .. } => spec.about().knows_future,
             Self::Segment { .. } | Self::Custom(_) => false,
         }
     }
 
     pub(crate) fn build(&self, maker: &Maker) -> Result<Box<dyn CacheModel>, PolicyError> {
         match self {
-            Self::InPlace(spec) => {
+            Self::InPlace { spec, .. } => {
                 let setup = Setup {
                     capacity: Capacity::new(maker.blocks.into())?,
                     index: Dense::new(),
@@ -201,7 +206,10 @@ impl FromStr for Policy {
             }),
             None => text
                 .parse()
-                .map(Self::InPlace)
+                .map(|spec| Self::InPlace {
+                    spec,
+                    written: text.to_owned(),
+                })
                 .map_err(|error| match error {
                     SpecError::UnknownPolicy { name, .. } => unknown(name).into(),
                     other => other.into(),
@@ -252,7 +260,7 @@ fn unknown(name: String) -> SpecError {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InPlace(spec) => spec.fmt(f),
+            Self::InPlace { written, .. } => f.write_str(written),
             Self::Segment { kind, segment } => {
                 let named = SEGMENT_POLICIES.iter().find(|(other, _)| other == kind);
                 f.write_str(named.map_or("segment", |(_, about)| about.name))?;
@@ -269,6 +277,18 @@ impl fmt::Display for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_prints_as_it_was_written() {
+        for written in [
+            "s3fifo",
+            "s3-fifo",
+            "twoq:kin=0.3",
+            "segment-clock:segment=1MiB",
+        ] {
+            assert_eq!(written.parse::<Policy>().unwrap().to_string(), written);
+        }
+    }
 
     #[test]
     fn every_known_policy_parses_and_prints_as_its_name() {
