@@ -52,7 +52,7 @@ pub use latency::{Arrival, LatencySettings};
 pub use manifest::{Manifest, TraceFile};
 pub use policy::Policy;
 pub use result::RunResult;
-pub use series::{Interval, Sample, Series};
+pub use series::{Axis, Interval, Sample, Series};
 pub use size::{CacheSize, SizeError};
 pub use study::{Study, StudyResult};
 pub use warmup::Warmup;
