@@ -1,12 +1,13 @@
 # Two commands are enough: `make demo` shows the product, `make test` runs every check and test.
 # Both install the Debian packages they need, if any is missing, and both can be run again and again.
 
-.PHONY: help demo test bench setup setup-developer deny book fuzz clean-scratch
+.PHONY: help demo test bench setup setup-developer deny book fuzz python clean-scratch
 
 help:
 	@echo 'make demo    a VM boots from a cached disk, cold then warm, with real figures (about two minutes)'
 	@echo 'make test    every check and every test; what .ci/run runs'
 	@echo 'make bench   read hits beside raw flash and other NBD servers (about 20 minutes, a quiet machine)'
+	@echo 'make python  the Python package: build, tests, notebook, a sweep on Ray (needs Python 3.10)'
 	@echo 'make setup   only install what the above need'
 	@echo 'make book    the book as HTML in target/book (needs mdbook; make setup-developer installs it)'
 
@@ -40,6 +41,10 @@ book:
 # A longer run than the one in `make test`; needs cargo-fuzz (`cargo install cargo-fuzz`).
 fuzz:
 	@fuzz/run
+
+# The package for notebooks, in a virtual environment of its own; needs a package index.
+python:
+	@python/run
 
 clean-scratch:
 	rm -rf scratch

@@ -1,6 +1,6 @@
 """A sweep on a Ray cluster of two nodes, beside the same sweep on this machine alone.
 
-The cluster is two Ray nodes on the loopback interface, which this script starts and ends; on machines of your
+The cluster is two Ray nodes on this machine, which the script starts and ends; on machines of your
 own it would be `ray start --head` on one of them, `ray start --address HEAD:6379` on the others, and the same
 call of `hearth.sweep` with `ray="auto"`.
 

@@ -79,7 +79,12 @@ impl Fault {
             self.raise(PyKeyboardInterrupt::new_err("stopped"));
             return;
         }
-        if let Err(error) = Python::attach(|py| py.check_signals()) {
+        #[allow(
+            clippy::redundant_closure_for_method_calls,
+            reason = "the method by itself is of one lifetime only"
+        )]
+        let looked = Python::attach(|py| py.check_signals());
+        if let Err(error) = looked {
             self.raise(error);
         }
     }

@@ -20,6 +20,10 @@ pub(crate) struct Table {
 impl Table {
     /// The table of such dictionaries as `simulate` gives, one row each.
     #[new]
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "pyo3 hands arguments over by value"
+    )]
     fn new(runs: Vec<Bound<'_, PyDict>>) -> PyResult<Self> {
         let fields = COLUMNS.iter().map(|column| {
             let kind = match column.kind {

@@ -6,13 +6,14 @@ use crate::guard::{Fault, Stop};
 use crate::user_policy;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use serde::Serialize;
 use simulator::device::DeviceSettings;
 use simulator::latency::DEPTH_MAX;
 use simulator::study::StudyResult;
-use simulator::{Arrival, LatencySettings, Policy, Study};
+use simulator::{Arrival, HeatMap, LatencySettings, Policy, RunResult, Study};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use trace::Volume;
 
 /// The policies that there are, as JSON: name, parameters, queues, paper.
 #[pyfunction]
@@ -88,31 +89,64 @@ pub(crate) fn simulate(
     fault.check()?;
     let (result, known) = result.map_err(|error| sim(&name, &error))?;
     let (format, recognised_by) = known.unwrap_or_default();
-    let mut answer = answer(&result);
-    answer["format"] = json!(format);
-    answer["recognised_by"] = json!(recognised_by);
-    Ok(answer.to_string())
+    Answer::new(&result, format, recognised_by).to_json()
 }
 
-fn answer(result: &StudyResult) -> Value {
-    let curves: Vec<_> = result
-        .runs
-        .iter()
-        .map(|run| run.latency.as_ref().map(|latency| &latency.cumulative))
-        .collect();
-    let map = result.heat.as_ref().map(|heat| {
-        let maps = heat.maps.iter().zip(&result.volumes);
-        let maps: Vec<_> = maps
-            .map(|(map, volume)| json!({ "volume": volume.to_string(), "map": map }))
-            .collect();
-        json!({ "axis": heat.axis, "maps": maps })
-    });
-    json!({
-        "runs": result.runs,
-        "latency_cumulative": curves,
-        "footprint_map": map,
-        "duration_us": result.duration_us,
-    })
+/// What the Python half makes its results of.
+#[derive(Serialize)]
+struct Answer<'a> {
+    runs: &'a [RunResult],
+    /// Of each run.
+    latency_cumulative: Vec<Option<&'a [(f64, f64)]>>,
+    footprint_map: Option<FootprintMap<'a>>,
+    duration_us: u64,
+    format: &'static str,
+    recognised_by: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FootprintMap<'a> {
+    axis: simulator::Axis,
+    maps: Vec<VolumeMap<'a>>,
+}
+
+#[derive(Serialize)]
+struct VolumeMap<'a> {
+    volume: String,
+    map: &'a HeatMap,
+}
+
+impl<'a> Answer<'a> {
+    fn new(result: &'a StudyResult, format: &'static str, recognised_by: Option<String>) -> Self {
+        let of_volume = |(map, volume): (_, &Volume)| VolumeMap {
+            volume: volume.to_string(),
+            map,
+        };
+        let curve = |run: &'a RunResult| {
+            let latency = run.latency.as_ref();
+            latency.map(|latency| latency.cumulative.as_slice())
+        };
+        Self {
+            runs: &result.runs,
+            latency_cumulative: result.runs.iter().map(curve).collect(),
+            footprint_map: result.heat.as_ref().map(|heat| FootprintMap {
+                axis: heat.axis,
+                maps: heat
+                    .maps
+                    .iter()
+                    .zip(&result.volumes)
+                    .map(of_volume)
+                    .collect(),
+            }),
+            duration_us: result.duration_us,
+            format,
+            recognised_by,
+        }
+    }
+
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(self).map_err(|error| value(&error))
+    }
 }
 
 impl Asked {

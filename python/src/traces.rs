@@ -88,6 +88,7 @@ impl Trace {
     }
 
     /// The columns, as the Arrow C data interface hands them over.
+    #[allow(clippy::unused_self, reason = "the protocol has a method here")]
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &schema())
     }

@@ -119,16 +119,7 @@ impl Checked {
         let keys = instance.evicted.clone_ref(py);
         let is_hit = self.is_cached(key);
         if answer != is_hit {
-            return Err(self.lie(&match answer {
-                true => format!(
-                    "access({key}) said hit, but that block is not in the cache: it was never admitted, or evicted or \
-                     removed since"
-                ),
-                false => format!(
-                    "access({key}) said miss, but that block is in the cache: every miss admits its block until \
-                     evict(key) is called for it"
-                ),
-            }));
+            return Err(self.lie(&disagreement(key, answer)));
         }
         self.take_evicted(py, keys.bind(py), key, evicted)?;
         self.set(key, true);
@@ -211,6 +202,19 @@ fn instance(maker: &Bound<'_, PyAny>, capacity: u32) -> PyResult<Instance> {
         remove: made.getattr("remove")?.unbind(),
         evicted: made.getattr("_evicted")?.cast_into::<PyList>()?.unbind(),
     })
+}
+
+fn disagreement(key: u32, says_hit: bool) -> String {
+    if says_hit {
+        return format!(
+            "access({key}) said hit, but that block is not in the cache: it was never admitted, or was evicted or \
+             removed since"
+        );
+    }
+    format!(
+        "access({key}) said miss, but that block is in the cache: every miss admits its block until evict({key}) \
+         is called"
+    )
 }
 
 impl Replacement<u32> for Checked {

@@ -37,7 +37,7 @@ class Fifo(Lru):
 @pytest.mark.parametrize("write_policy", ["through", "around", "back"])
 def test_it_counts_as_the_built_in_one_does(mix, write_policy):
     runs = hearth.simulate(
-        mix + "+uniform,requests=1000,blocks=4000,discards=0.5,rate=50,vm=web,seed=3",
+        mix + "+uniform,requests=1000,blocks=4000,discards=0.5,rate=50,vm=web",
         ["lru", Lru, "fifo", Fifo],
         ["2%", "10%"],
         write_policy=write_policy,
@@ -131,7 +131,7 @@ def test_what_is_no_policy_is_refused(mix):
     with pytest.raises(TypeError, match="subclass of hearth.Policy"):
         hearth.simulate(mix, [42], "10%")
     with pytest.raises(TypeError, match="no hearth.Policy"):
-        hearth.simulate(mix, [dict.fromkeys, lambda capacity: {}], "10%")
+        hearth.simulate(mix, lambda capacity: {}, "10%")
 
 
 def test_remove_is_asked_for_where_it_is_needed(mix):
