@@ -17,11 +17,11 @@
 //! Flash that reports reads one by one, as they are done, never has any held back.
 //!
 //! Invariants:
-//! - Nothing is held back unless half of what is wanted, and at least [`GROUP_MIN`], is under
-//!   way; and for at most [`HOLD_MAX`] without progress: a read that the flash is stuck with
+//! - Nothing is held back unless half of what is wanted, and at least `GROUP_MIN`, is under
+//!   way; and for at most `HOLD_MAX` without progress: a read that the flash is stuck with
 //!   holds up no others.
-//! - Of more than [`WANTED_MAX`], none is held back, and none that is larger than
-//!   [`SMALL_MAX`].
+//! - Of more than `WANTED_MAX`, none is held back, and none that is larger than
+//!   `SMALL_MAX`.
 //! - Reads start in the order in which they were asked for.
 //! - Writes and flushes pass at once. The contract lets operations overtake one another.
 

@@ -1,6 +1,6 @@
 //! Parquet with the canonical columns, as `hearth trace convert` writes it.
 //!
-//! `time_us`, `offset_bytes` and `length_bytes` are whole numbers, `op` is a name of [`Op`]; `vm` and
+//! `time_us`, `offset_bytes` and `length_bytes` are whole numbers, `op` is a name of `Op`; `vm` and
 //! `volume` (texts), `response_us` (number) and `content_hash` (16 bytes) may be missing. Other columns
 //! are passed over. The file must be seekable: no stdin, no packing around it.
 
