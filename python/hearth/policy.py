@@ -11,16 +11,16 @@ class Policy:
     ``capacity`` is the number of blocks that the cache may hold. Keys are the numbers of the trace's blocks,
     counted from 0 in the order of their first access; all blocks are of one size.
 
+    >>> from collections import OrderedDict
     >>> class Fifo(Policy):
     ...     def __init__(self, capacity):
-    ...         self.blocks = {}  # in order of arrival
+    ...         self.blocks = OrderedDict()  # in order of arrival
     ...
     ...     def access(self, key):
     ...         if key in self.blocks:
     ...             return True
     ...         if len(self.blocks) == self.capacity:
-    ...             oldest = next(iter(self.blocks))
-    ...             del self.blocks[oldest]
+    ...             oldest, _ = self.blocks.popitem(last=False)
     ...             self.evict(oldest)
     ...         self.blocks[key] = None
     ...         return False

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import hearth
 import pytest
+from conftest import ROOT
 from hearth import _native
 
 STUB = Path(hearth.__file__).with_name("_native.pyi")
@@ -18,6 +19,16 @@ def test_the_examples_in_docstrings_answer_what_they_say(module):
     failed, tried = doctest.testmod(importlib.import_module(module))
     assert tried > 0
     assert failed == 0
+
+
+def test_the_examples_in_the_book_answer_what_they_say():
+    page = (ROOT / "book" / "src" / "python.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    # Those of the sweep stand for anybody's traces and cluster.
+    text = "\n".join(block for block in blocks if "sweep(traces" not in block)
+    examples = doctest.DocTestParser().get_doctest(text, {}, "python.md", None, 0)
+    assert len(examples.examples) > 8
+    assert doctest.DocTestRunner().run(examples).failed == 0
 
 
 def test_everything_public_says_what_it_is_for():
