@@ -39,9 +39,9 @@ def sweep(
     Without ``ray`` the traces are spread over ``workers`` threads of this machine, one for each processor if not
     given; the interpreter's lock is not held, but policies written in Python take turns. ``ray="auto"`` joins the
     Ray cluster that this machine is part of, ``ray="HOST:PORT"`` any other, ``ray="local"`` starts one on this
-    machine. Traces are then spread over all nodes, one processor each (``workers`` limits how many run at a time);
-    every node must have this package, and see each trace under the same path. Policies written in Python travel
-    along.
+    machine; if Python is connected to a cluster already, that one is used. Traces are then spread over all nodes,
+    one processor each (``workers`` limits how many run at a time); every node must have this package, and see
+    each trace under the same path. Policies written in Python travel along.
 
     ``each`` hears of every part as soon as it is done, wherever it ran. ``options`` are those of
     :func:`hearth.simulate`. The first error ends the sweep and is raised.
@@ -114,12 +114,12 @@ def _on_ray(
         raise ImportError("ray= needs the package ray: pip install 'ray>=2.40'") from error
     begun = not ray.is_initialized()
     if begun:
-        ray.init(address=None if address == "local" else address, log_to_driver=False)
+        ray.init(address=address, log_to_driver=False)
+    running: dict[Any, int] = {}
     try:
         remote = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_on_node)
         limit = workers or len(paths)
         waiting = list(enumerate(paths))
-        running: dict[Any, int] = {}
         parts: dict[int, Part] = {}
         while waiting or running:
             while waiting and len(running) < limit:
@@ -135,6 +135,11 @@ def _on_ray(
                 parts[running.pop(task)] = part
                 each(part)
         return [parts[place] for place in range(len(paths))]
+    except BaseException:
+        # Ctrl-C, or an error of one: what still runs is of no use.
+        for task in running:
+            ray.cancel(task, force=True)
+        raise
     finally:
         if begun:
             ray.shutdown()

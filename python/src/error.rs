@@ -37,7 +37,7 @@ pub(crate) fn words(error: &dyn Error) -> String {
         cause = error.source();
     }
     for (option, argument) in [
-        ("--format ", "format="),
+        ("--format text", "format=\"text\""),
         ("--format", "format="),
         ("--block", "block="),
     ] {
