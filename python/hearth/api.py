@@ -101,7 +101,7 @@ def simulate(
         "seed": seed,
         "threads": threads,
     }
-    wanted = [policies] if isinstance(policies, str) or callable(policies) else list(policies)
+    wanted = _policies(policies)
     results = Results()
     for trace in _paths(traces):
         results += read_runs(_native.simulate(trace, wanted, asked, stop), trace)
@@ -193,7 +193,8 @@ def _curves(
 
 def policies() -> list[dict[str, Any]]:
     """The built-in policies: ``name``, ``parameters``, ``queues`` and ``paper`` of each."""
-    return json.loads(_native.policies())
+    known: list[dict[str, Any]] = json.loads(_native.policies())
+    return known
 
 
 def formats() -> dict[str, str]:
@@ -205,6 +206,13 @@ def _paths(traces: Path | Iterable[Path]) -> list[str]:
     if isinstance(traces, (str, os.PathLike)):
         traces = [traces]
     return [os.fspath(trace) for trace in traces]
+
+
+def _policies(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:
+    # A class can be called, and might well be iterable too.
+    if isinstance(policies, str) or callable(policies):
+        return [policies]
+    return list(policies)
 
 
 def _size(size: str | int) -> str:

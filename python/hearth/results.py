@@ -10,7 +10,7 @@ from typing import Any, overload
 from hearth import _native
 
 
-class _Record(dict):
+class _Record(dict[str, Any]):
     """A dictionary whose keys are attributes too."""
 
     def __getattr__(self, name: str) -> Any:

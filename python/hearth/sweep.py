@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hearth import _native
-from hearth.api import Path, PolicyLike, _paths, simulate
+from hearth.api import Path, PolicyLike, _paths, _policies, simulate
 from hearth.results import Results
 
 
@@ -51,8 +51,7 @@ def sweep(
         raise ValueError("no traces: give at least one path or generator")
     if workers is not None and workers < 1:
         raise ValueError(f"workers={workers}: at least one must work")
-    is_one = isinstance(policies, str) or callable(policies)
-    wanted = [policies] if is_one else list(policies)  # type: ignore[list-item, arg-type]
+    wanted = _policies(policies)
     widths = [sizes] if isinstance(sizes, str) else list(sizes)
     # The traces fill the processors; more threads for each would only get in each other's way.
     options = {"threads": 1, **options}

@@ -6,9 +6,10 @@ import inspect
 import re
 from pathlib import Path
 
-import hearth
 import pytest
 from conftest import ROOT
+
+import hearth
 from hearth import _native
 
 STUB = Path(hearth.__file__).with_name("_native.pyi")

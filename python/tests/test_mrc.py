@@ -1,7 +1,8 @@
 """Miss-ratio curves."""
 
-import hearth
 import pytest
+
+import hearth
 
 
 def test_an_exact_curve_equals_simulations(mix):

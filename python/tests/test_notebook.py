@@ -16,9 +16,6 @@ def test_the_notebook_makes_every_plot(monkeypatch):
     assert all(not cell.get("outputs") for cell in notebook.cells), "it is stored without outputs"
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     pictures = [
-        output
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if "image/png" in output.get("data", {})
+        output for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})
     ]
     assert len(pictures) == 5

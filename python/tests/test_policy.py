@@ -2,8 +2,9 @@
 
 from collections import OrderedDict
 
-import hearth
 import pytest
+
+import hearth
 
 LOOP = "gen:loop,requests=1000,blocks=50"
 

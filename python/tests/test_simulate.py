@@ -9,10 +9,11 @@ import sys
 import threading
 import time
 
-import hearth
 import pyarrow
 import pytest
 from conftest import ROOT
+
+import hearth
 
 
 def test_results_are_in_order_and_have_the_programs_keys(mix):
@@ -101,10 +102,11 @@ def test_the_golden_rows_of_lru(real_trace, golden):
 
 
 def test_the_program_answers_the_same(mix):
-    built = [str(ROOT / "target" / profile / "hearth") for profile in ("release", "debug")]
-    program = next(filter(None, map(shutil.which, ["hearth", *built])), None)
+    built = [ROOT / "target" / profile / "hearth" for profile in ("release", "debug")]
+    built = sorted((path for path in built if path.exists()), key=lambda path: path.stat().st_mtime)
+    program = str(built[-1]) if built else shutil.which("hearth")
     if program is None:
-        pytest.skip("hearth is neither on the path nor built")
+        pytest.skip("hearth is neither built nor on the path")
     command = [program, "sim", mix, "--policy", "lru,arc", "--size", "10%", "--json"]
     answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert json.loads(answer) == list(hearth.simulate(mix, "lru,arc", "10%"))
@@ -113,8 +115,11 @@ def test_the_program_answers_the_same(mix):
 LONG = "gen:zipf,requests=2000000000,blocks=100000"
 
 
-def test_ctrl_c_ends_a_run():
-    code = f"import hearth; print('begun', flush=True); hearth.simulate({LONG!r}, 'lru', '100blk')"
+@pytest.mark.parametrize("policy", ["'lru'", "lambda blocks: test_policy.Lru(blocks)"])
+def test_ctrl_c_ends_a_run(policy):
+    begin = f"import sys; sys.path.insert(0, {str(ROOT / 'python' / 'tests')!r})"
+    code = f"{begin}; import hearth, test_policy; print('begun', flush=True); "
+    code += f"hearth.simulate({LONG!r}, {policy}, '100blk')"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout.readline() == b"begun\n"
         time.sleep(0.2)

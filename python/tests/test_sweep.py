@@ -1,7 +1,8 @@
 """Sweeps on one machine; `examples/ray_sweep.py` shows them on a cluster."""
 
-import hearth
 import pytest
+
+import hearth
 
 TRACES = [f"gen:zipf,requests=5000,blocks=1000,seed={seed}" for seed in range(6)]
 

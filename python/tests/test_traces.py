@@ -1,9 +1,10 @@
 """Traces into Arrow."""
 
-import hearth
 import pyarrow
-import pyarrow.compute as compute
 import pytest
+from pyarrow import compute
+
+import hearth
 
 MSR = "128166372003061629,web,0,Read,4096,8192,100\n128166372003071629,web,1,Write,0,512,200\n"
 
