@@ -89,6 +89,14 @@ pub enum OpenError {
         /// The trace's file.
         file: String,
     },
+    /// Columns for a format that has its own.
+    #[error("{file}: columns can be named for csv, not for {format}; leave out one of the two")]
+    UnwantedColumns {
+        /// The trace's file.
+        file: String,
+        /// The format.
+        format: &'static str,
+    },
     /// A table without a column that a trace needs.
     #[error("{file}: has no column {column}; it has {found}")]
     MissingColumn {
@@ -156,6 +164,13 @@ fn open_input(mut input: Input, options: &Options) -> Result<Opened, OpenError> 
     let bytes = input.peek(SAMPLE_BYTES)?;
     if bytes.is_empty() {
         return Err(OpenError::Empty { file });
+    }
+    if let Some(format) = options.format
+        && format != Format::csv()
+        && options.csv.is_some()
+    {
+        let format = format.name();
+        return Err(OpenError::UnwantedColumns { file, format });
     }
     let given = options
         .format

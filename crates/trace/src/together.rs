@@ -8,16 +8,18 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use crate::error::ReadError;
+use crate::generate::PREFIX;
 use crate::limits::BATCH_RECORDS;
 use crate::open::{OpenError, Opened, Options, open};
-use crate::record::{Reader, Record, VolumeIndex, Volumes};
+use crate::record::{Reader, Record, Volume, VolumeIndex, Volumes};
 
 /// One of several files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The file.
     pub path: PathBuf,
-    /// The VM that its volumes belong to, instead of what the format or [`Options::vm`] says.
+    /// The VM that its volumes belong to, instead of what the format or [`Options::vm`] says. A VM that the
+    /// trace itself names goes into the volume's name, so that the disks of two VMs in a file stay two.
     pub vm: Option<String>,
 }
 
@@ -46,7 +48,9 @@ pub fn open_together(
     options: &Options,
 ) -> Result<Opened, OpenError> {
     let (first, others) = parts.split_first().expect("at least one file");
-    for part in others.iter().filter(|part| part.path != Path::new("-")) {
+    let is_file =
+        |path: &Path| path != Path::new("-") && !path.to_string_lossy().starts_with(PREFIX);
+    for part in others.iter().filter(|part| is_file(&part.path)) {
         // Days of reading should not end at a misspelt name.
         std::fs::metadata(&part.path).map_err(|source| ReadError::Input {
             file: part.path.display().to_string(),
@@ -55,22 +59,23 @@ pub fn open_together(
             source,
         })?;
     }
-    let mut opened = open_part(first, options)?;
+    let mut opened = open(&first.path, options)?;
     let options = Options {
         format: Some(opened.format),
         ..options.clone()
     };
     opened.reader = match arrangement {
         Arrangement::OneAfterOther => Box::new(Parts {
-            current: Some(Source::new(opened.reader)),
+            current: Some(Source::new(opened.reader, first.vm.clone())),
             rest: others.iter().cloned().collect(),
             options,
             volumes: Volumes::new(),
         }),
         Arrangement::ByTime { from_zero } => {
-            let mut lanes = vec![Lane::new(opened.reader)];
+            let mut lanes = vec![Lane::new(opened.reader, first.vm.clone())];
             for part in others {
-                lanes.push(Lane::new(open_part(part, &options)?.reader));
+                let reader = open(&part.path, &options)?.reader;
+                lanes.push(Lane::new(reader, part.vm.clone()));
             }
             Box::new(Merged {
                 lanes,
@@ -83,26 +88,21 @@ pub fn open_together(
     Ok(opened)
 }
 
-fn open_part(part: &Part, options: &Options) -> Result<Opened, OpenError> {
-    let options = Options {
-        vm: part.vm.clone().or_else(|| options.vm.clone()),
-        ..options.clone()
-    };
-    open(&part.path, &options)
-}
-
 /// A reader whose volumes are translated into the whole trace's.
 struct Source {
     reader: Box<dyn Reader>,
     /// By the reader's place, the place in the whole.
     places: Vec<VolumeIndex>,
+    /// The VM of all of them, if given.
+    vm: Option<String>,
 }
 
 impl Source {
-    fn new(reader: Box<dyn Reader>) -> Self {
+    fn new(reader: Box<dyn Reader>, vm: Option<String>) -> Self {
         Self {
             reader,
             places: Vec::new(),
+            vm,
         }
     }
 
@@ -113,12 +113,28 @@ impl Source {
     ) -> Result<bool, ReadError> {
         let more = self.reader.read_batch(records);
         for (_, volume) in self.reader.volumes().iter().skip(self.places.len()) {
-            self.places.push(volumes.intern(volume));
+            self.places.push(match &self.vm {
+                Some(vm) => volumes.intern(&volume_of(vm, volume)),
+                None => volumes.intern(volume),
+            });
         }
         for record in records {
             record.volume = self.places[record.volume.to_usize()];
         }
         more
+    }
+}
+
+/// The volume as one of that VM.
+fn volume_of(vm: &str, volume: &Volume) -> Volume {
+    let name = if volume.vm.is_empty() {
+        volume.name.clone()
+    } else {
+        format!("{}/{}", volume.vm, volume.name)
+    };
+    Volume {
+        vm: vm.to_owned(),
+        name,
     }
 }
 
@@ -138,9 +154,9 @@ impl Reader for Parts {
             }
             self.current = None;
             while let Some(part) = self.rest.pop_front() {
-                match open_part(&part, &self.options) {
+                match open(&part.path, &self.options) {
                     Ok(opened) => {
-                        self.current = Some(Source::new(opened.reader));
+                        self.current = Some(Source::new(opened.reader, part.vm));
                         break;
                     }
                     // An hour without a request.
@@ -168,9 +184,9 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(reader: Box<dyn Reader>) -> Self {
+    fn new(reader: Box<dyn Reader>, vm: Option<String>) -> Self {
         Self {
-            source: Source::new(reader),
+            source: Source::new(reader, vm),
             records: Vec::new(),
             next: 0,
             zero_us: 0,

@@ -97,3 +97,13 @@ fn a_part_of_another_format_is_an_error_where_it_begins() {
     let error = requests(&mut opened).unwrap_err().to_string();
     assert!(error.contains("part1.csv: line 1"), "{error}");
 }
+
+#[test]
+fn disks_of_two_machines_in_a_file_stay_two_under_a_name_of_the_file() {
+    let (_folder, mut parts) = files(&[&format!("{HEADER}1,a,x,read,0,512\n2,b,x,read,0,512\n")]);
+    parts[0].vm = Some("file".to_owned());
+    let by_time = Arrangement::ByTime { from_zero: false };
+    let mut opened = open_together(&parts, by_time, &Options::default()).unwrap();
+    let expected = ["1 file/a/x read 0 512", "2 file/b/x read 0 512"];
+    assert_eq!(requests(&mut opened).unwrap(), expected);
+}
