@@ -90,7 +90,7 @@ pub enum PolicyError {
     #[error(transparent)]
     Capacity(#[from] BadCapacity),
     /// The size does not suit the daemon's log.
-    #[error("the daemon's log cannot be had so: {0}")]
+    #[error("the daemon's log cannot be had so")]
     Log(#[from] FormatError),
     /// The daemon's blocks have one size.
     #[error("the daemon's log has blocks of 4KiB, not of {0}")]

@@ -20,13 +20,8 @@ pub struct Advise {
     #[arg(long, value_name = "POLICY", default_value_t)]
     pub write_policy: WritePolicy,
     /// Sizes to compare besides the one advised: bytes (4MiB), blocks (27000blk) or a part of the
-    /// distinct blocks (10%)
-    #[arg(
-        long,
-        value_name = "SIZE,...",
-        value_delimiter = ',',
-        default_value = "1%,5%,10%,25%,50%,100%"
-    )]
+    /// distinct blocks (10%); if not given 1%, 5%, 10%, 25%, 50% and 100%
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
     pub sizes: Vec<CacheSize>,
     /// Mean time to read a block from flash
     #[arg(long, value_name = "TIME", default_value = "80us")]

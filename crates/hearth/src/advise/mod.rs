@@ -42,13 +42,22 @@ pub(crate) fn run(arguments: &Advise, json: bool) -> Result<Vec<u8>, CliError> {
     Ok(out.into_bytes())
 }
 
+/// The sizes that are compared if none are given, in percent of the footprint.
+const USUAL_PERCENTS: [u64; 6] = [1, 5, 10, 25, 50, 100];
+
+/// Those of them that hold a block: nobody asked for the others.
+fn usual_sizes(footprint_blocks: u64) -> Vec<u64> {
+    let sizes = USUAL_PERCENTS.map(|percent| footprint_blocks * percent / 100);
+    sizes.into_iter().filter(|blocks| *blocks > 0).collect()
+}
+
 fn judge(arguments: &Advise, path: &Path) -> Result<Answer, CliError> {
     let sampling = &arguments.sampling;
     let scenario = arguments.scenario();
     let settings = Settings {
         method: sampling.method(),
         writes: scenario.write_mode.writes(),
-        block: sampling.block,
+        block: sampling.reading.block,
         per_volume: false,
     };
     let (measured, format) = crate::mrc::pass(sampling, path, &settings)?;
@@ -58,11 +67,19 @@ fn judge(arguments: &Advise, path: &Path) -> Result<Answer, CliError> {
         reads: total.reads_count,
         writes: total.accesses - total.reads_count,
         footprint_blocks: total.footprint_blocks,
-        block_bytes: sampling.block.get(),
+        block_bytes: sampling.reading.block.get(),
         seconds: facts.duration_seconds(),
     };
-    let sizes = in_blocks(&arguments.sizes, sampling.block, total.footprint_blocks)
-        .map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let sizes = if arguments.sizes.is_empty() {
+        usual_sizes(total.footprint_blocks)
+    } else {
+        in_blocks(
+            &arguments.sizes,
+            sampling.reading.block,
+            total.footprint_blocks,
+        )
+        .map_err(|error| CliError::of(Exit::Usage, &error))?
+    };
     let advice = advise(&workload, reads, &scenario, &sizes, total.sampled_blocks);
     Ok(Answer::new(
         path.display().to_string(),

@@ -11,6 +11,7 @@ pub mod args;
 pub mod client;
 pub mod exit;
 mod offline;
+pub(crate) mod output;
 mod progress;
 pub mod quantity;
 mod render;

@@ -91,7 +91,7 @@ fn answer(
     volume: Option<String>,
     curves: &Curves,
 ) -> Result<Answer, SizeError> {
-    let block = mrc.sampling.block;
+    let block = mrc.sampling.reading.block;
     let curve = curves.of(mrc.counted());
     let sizes = match (named.method, mrc.sizes.as_slice()) {
         // A miniature simulation knows the sizes that it ran at.

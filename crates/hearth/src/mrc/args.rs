@@ -1,13 +1,12 @@
 //! Arguments of `hearth mrc`, and those that it shares with `hearth advise`.
 
+use crate::cli::traces::args::Reading;
 use clap::{Args, ValueEnum, ValueHint};
 use curves::Method;
 use mrc::{Counted, Writes};
 use policy::replacement::{Spec, split_list};
 use simulator::CacheSize;
 use std::path::PathBuf;
-use trace::Format;
-use units::Bytes;
 
 /// Arguments of `mrc`.
 #[derive(Debug, Args)]
@@ -59,12 +58,9 @@ pub struct Sampling {
     /// Which blocks are sampled
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// The traces' format, if it is not to be recognised
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
-    /// Size of a block: a power of two of at least 512
-    #[arg(long, value_name = "SIZE", default_value_t = Bytes::new(units::BLOCK_BYTES), value_parser = crate::sim::args::block)]
-    pub block: Bytes,
+    /// How the traces are read.
+    #[command(flatten)]
+    pub reading: Reading,
 }
 
 /// What a write does to the cached copy of its blocks.

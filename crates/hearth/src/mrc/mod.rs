@@ -12,6 +12,7 @@ mod plot;
 mod render;
 
 use crate::cli::exit::{CliError, Exit, chain};
+use crate::cli::output::{self, to_file};
 use crate::cli::{Progress, quantity, to_json};
 pub(crate) use answer::in_blocks;
 use answer::{Answer, Named, answers};
@@ -21,35 +22,30 @@ use mrc::Counted;
 use policy::replacement::Spec;
 use simulator::SizeError;
 use simulator::report::curves::{CurveLine, CurvePlot};
+use std::io::Write as _;
 use std::path::Path;
-use trace::{OpenError, Options};
+use trace::OpenError;
 
 /// Finds the curves that were asked for and returns what to print.
 pub(crate) fn run(mrc: &Mrc, json: bool) -> Result<Vec<u8>, CliError> {
+    output::check([&mrc.csv, &mrc.report].into_iter().flatten(), &mrc.traces)?;
     let mut all = Vec::with_capacity(mrc.traces.len());
     for path in &mrc.traces {
         all.push(of_trace(mrc, path)?);
     }
     if let Some(path) = &mrc.csv {
-        write_file(path, &answer::csv(&all.concat()))?;
+        to_file(path, |out| {
+            out.write_all(answer::csv(&all.concat()).as_bytes())
+        })?;
     }
     if let Some(path) = &mrc.report {
         let page = page(mrc, &all).map_err(|error| CliError::of(Exit::Failed, &error))?;
-        write_file(path, &page)?;
+        to_file(path, |out| out.write_all(page.as_bytes()))?;
     }
     if json {
         return to_json(&all.concat());
     }
     print(mrc, &all)
-}
-
-fn write_file(path: &Path, text: &str) -> Result<(), CliError> {
-    std::fs::write(path, text).map_err(|error| {
-        CliError::new(
-            Exit::Failed,
-            format!("{} cannot be written: {error}", path.display()),
-        )
-    })
 }
 
 fn print(mrc: &Mrc, all: &[Vec<Answer>]) -> Result<Vec<u8>, CliError> {
@@ -59,8 +55,12 @@ fn print(mrc: &Mrc, all: &[Vec<Answer>]) -> Result<Vec<u8>, CliError> {
             out.push('\n');
         }
         let footprint = group.iter().map(|one| one.footprint_blocks).max();
-        let sizes = in_blocks(&mrc.sizes, mrc.sampling.block, footprint.unwrap_or(0))
-            .map_err(|error| wrong_size(&error))?;
+        let sizes = in_blocks(
+            &mrc.sizes,
+            mrc.sampling.reading.block,
+            footprint.unwrap_or(0),
+        )
+        .map_err(|error| wrong_size(&error))?;
         render::group(&mut out, group, mrc.counted(), &sizes)
             .map_err(|error| CliError::of(Exit::Failed, &error))?;
     }
@@ -125,7 +125,7 @@ fn of_trace(mrc: &Mrc, path: &Path) -> Result<Vec<Answer>, CliError> {
     let mut settings = Settings {
         method: mrc.sampling.method(),
         writes: mrc.writes.writes(),
-        block: mrc.sampling.block,
+        block: mrc.sampling.reading.block,
         per_volume: mrc.per_volume,
     };
     let mut all = Vec::new();
@@ -182,7 +182,8 @@ fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError>
         sizes.dedup();
         sizes
     } else {
-        in_blocks(&mrc.sizes, sampling.block, footprint).map_err(|error| wrong_size(&error))?
+        in_blocks(&mrc.sizes, sampling.reading.block, footprint)
+            .map_err(|error| wrong_size(&error))?
     };
     Ok(Method::Miniature {
         policy: spec.clone(),
@@ -200,7 +201,7 @@ fn survey(sampling: &Sampling, path: &Path) -> Result<u64, CliError> {
             seed: sampling.seed,
         },
         writes: mrc::Writes::Allocate,
-        block: sampling.block,
+        block: sampling.reading.block,
         per_volume: false,
     };
     let (measured, _) = pass(sampling, path, &settings)?;
@@ -213,15 +214,11 @@ pub(crate) fn pass(
     path: &Path,
     settings: &Settings,
 ) -> Result<(Measured, &'static str), CliError> {
-    let options = Options {
-        format: sampling.format,
-        key: sampling.block,
-        ..Options::default()
-    };
-    let mut opened = trace::open(path, &options).map_err(|error| match error {
-        OpenError::Read(error) => CliError::of(Exit::Failed, &error),
-        error => CliError::of(Exit::Usage, &error),
-    })?;
+    let mut opened =
+        trace::open(path, &sampling.reading.options()).map_err(|error| match error {
+            OpenError::Read(error) => CliError::of(Exit::Failed, &error),
+            error => CliError::of(Exit::Usage, &error),
+        })?;
     let mut progress = Progress::new("drawing the curve");
     let measured = measure(&mut *opened.reader, settings, &mut |requests| {
         progress.count(requests);

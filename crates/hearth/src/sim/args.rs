@@ -1,19 +1,18 @@
 //! Arguments of `hearth sim`.
 
-pub(crate) use crate::cli::traces::args::block;
-
 use crate::cli::traces::args::Reading;
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use simulator::{
     Arrival, CacheSize, Interval, LatencySettings, Policy, Study, Warmup, WriteMiss, WritePolicy,
 };
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use trace::Arrangement;
 
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// The traces, packed or not; each is simulated by itself
+    /// The traces, packed or not; each is simulated by itself, unless --together is given
     #[arg(value_name = "TRACE", required_unless_present = "list_policies")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub traces: Vec<PathBuf>,
@@ -28,6 +27,11 @@ pub struct Sim {
     /// How the traces are read.
     #[command(flatten)]
     pub reading: Reading,
+    /// Simulate the traces as machines of one host: a VM each, which shares the cache with the others
+    ///
+    /// Their requests are merged by time. All have the format of the first one.
+    #[arg(long, value_name = "CLOCK", value_enum)]
+    pub together: Option<Together>,
     /// What writes do: around, through or back
     #[arg(long, value_name = "POLICY", default_value_t)]
     pub write_policy: WritePolicy,
@@ -84,6 +88,32 @@ pub struct Sim {
     /// List the policies with their parameters and papers, and end
     #[arg(long)]
     pub list_policies: bool,
+}
+
+/// Whose time it is that traces are merged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Together {
+    /// Their own: they were recorded at the same time
+    Recorded,
+    /// Every trace begins at the same moment, whenever it was recorded
+    FromZero,
+}
+
+impl Together {
+    /// The word for it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::FromZero => "from-zero",
+        }
+    }
+
+    /// The same for the crate that reads.
+    pub(super) const fn arrangement(self) -> Arrangement {
+        Arrangement::ByTime {
+            from_zero: matches!(self, Self::FromZero),
+        }
+    }
 }
 
 /// The policies of a command line.

@@ -11,18 +11,20 @@ mod render;
 
 use crate::cli::exit::{CliError, Exit, chain};
 use crate::cli::{Progress, to_json};
-use args::Sim;
+use args::{Sim, Together};
 use simulator::policy::PolicyError;
 use simulator::study::StudyResult;
 use simulator::{SimError, Study};
 use std::fs::File;
-use std::path::Path;
-use trace::OpenError;
+use std::path::{Path, PathBuf};
+use trace::{OpenError, Opened, Options, Part};
 
 /// A trace with what was found out about it.
 struct Simulated {
-    /// Its path as it was given.
+    /// Its path as it was given, or those of the traces that it was merged from.
     name: String,
+    /// Each of them.
+    paths: Vec<PathBuf>,
     /// The format that it was read as.
     format: &'static str,
     /// What that was recognised by, unless it was given.
@@ -40,8 +42,10 @@ pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
         .map_err(|error| CliError::of(Exit::Usage, &error))?;
     outputs::check(sim)?;
     let mut all = Vec::with_capacity(sim.traces.len());
-    for path in &sim.traces {
-        all.push(simulate(sim, &study, path)?);
+    // Together the traces are one; else each is one by itself.
+    let at_once = sim.together.map_or(1, |_| sim.traces.len());
+    for paths in sim.traces.chunks(at_once) {
+        all.push(simulate(sim, &study, paths)?);
     }
     outputs::write(sim, &study, &all)?;
     if json {
@@ -51,14 +55,21 @@ pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
     render::results(&all, sim.volumes)
 }
 
-fn simulate(sim: &Sim, study: &Study, path: &Path) -> Result<Simulated, CliError> {
-    let name = path.display().to_string();
-    if study.reads_twice() && !is_regular(path) {
+fn simulate(sim: &Sim, study: &Study, paths: &[PathBuf]) -> Result<Simulated, CliError> {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let name = names.join(" + ");
+    if study.reads_twice()
+        && let Some(path) = paths.iter().find(|path| !is_regular(path))
+    {
         return Err(CliError::new(
             Exit::Usage,
             format!(
-                "{name} can be read only once, but a size in percent, a warm-up in percent or Belady's \
-                 policy needs it twice"
+                "{} can be read only once, but a size in percent, a warm-up in percent or Belady's \
+                 policy needs it twice",
+                path.display()
             ),
         )
         .with_remedy("save it as a file, or give sizes in bytes and the warm-up as a time"));
@@ -66,7 +77,7 @@ fn simulate(sim: &Sim, study: &Study, path: &Path) -> Result<Simulated, CliError
     let options = sim.reading.options();
     let mut known = None;
     let mut open = || {
-        let opened = trace::open(path, &options)?;
+        let opened = open_trace(sim.together, paths, &options)?;
         known = Some((opened.format.name(), opened.recognised_by));
         Ok(opened.reader)
     };
@@ -77,10 +88,28 @@ fn simulate(sim: &Sim, study: &Study, path: &Path) -> Result<Simulated, CliError
     let (format, recognised_by) = known.unwrap_or(("unknown", None));
     Ok(Simulated {
         name,
+        paths: paths.to_vec(),
         format,
         recognised_by,
         result,
     })
+}
+
+/// Opens a trace, or several as one: a VM each, by the name of its file as it was given.
+fn open_trace(
+    together: Option<Together>,
+    paths: &[PathBuf],
+    options: &Options,
+) -> Result<Opened, OpenError> {
+    let Some(together) = together else {
+        return trace::open(&paths[0], options);
+    };
+    let of_path = |path: &PathBuf| Part {
+        path: path.clone(),
+        vm: Some(path.display().to_string()),
+    };
+    let parts: Vec<Part> = paths.iter().map(of_path).collect();
+    trace::open_together(&parts, together.arrangement(), options)
 }
 
 /// What is not there is for the reader to say.

@@ -1,35 +1,25 @@
 //! Files that a simulation writes: csv, Parquet, the report, and manifests.
 
 use super::Simulated;
-use super::args::Sim;
+use super::args::{Sim, Together};
 use crate::cli::exit::{CliError, Exit, chain};
+use crate::cli::output::{self, to_file};
 use serde_json::json;
 use simulator::report::TraceReport;
 use simulator::{Arrival, Manifest, RunResult, Study, TraceFile, manifest, report};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Finds out before an hour of simulating that a file could not be written behind it.
 pub(super) fn check(sim: &Sim) -> Result<(), CliError> {
-    for path in [&sim.csv, &sim.parquet, &sim.report, &sim.manifest]
+    let mut all: Vec<PathBuf> = [&sim.csv, &sim.parquet, &sim.report, &sim.manifest]
         .into_iter()
         .flatten()
-    {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
-            return Err(CliError::new(
-                Exit::Usage,
-                format!(
-                    "{} cannot be written: it is a folder, or lies in none",
-                    path.display()
-                ),
-            ));
-        }
-    }
-    Ok(())
+        .cloned()
+        .collect();
+    let tables = [&sim.csv, &sim.parquet].into_iter().flatten();
+    all.extend(tables.map(|path| manifest::beside(path)));
+    output::check(&all, &sim.traces)
 }
 
 /// Writes what was asked for.
@@ -76,30 +66,6 @@ fn of_trace(one: &Simulated) -> TraceReport {
     }
 }
 
-/// A file is there whole or not at all: a reader never sees half of it.
-fn to_file(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<(), CliError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    let part = Path::new(&name);
-    let written = File::create(part).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        write(&mut out)?;
-        out.flush()?;
-        fs::rename(part, path)
-    });
-    written.map_err(|error| {
-        // What is left of it is of no use; that it cannot be removed is no news beside the error.
-        let _ = fs::remove_file(part);
-        CliError::new(
-            Exit::Failed,
-            format!("{} cannot be written: {}", path.display(), chain(&error)),
-        )
-    })
-}
-
 fn is_file(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text != "-" && !text.starts_with(trace::generate::PREFIX)
@@ -107,25 +73,32 @@ fn is_file(path: &Path) -> bool {
 
 fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, CliError> {
     let mut files = Vec::with_capacity(all.len());
-    for (path, one) in sim.traces.iter().zip(all) {
+    let read = all
+        .iter()
+        .flat_map(|one| one.paths.iter().map(move |path| (path, one)));
+    for (path, one) in read {
+        let name = path.display().to_string();
         let examined = if is_file(path) {
             TraceFile::examine(path, one.format)
         } else {
             // What came through a pipe is gone; what was generated says how by its name.
             Ok(TraceFile {
-                file: one.name.clone(),
+                file: name.clone(),
                 format: one.format.to_owned(),
                 bytes: None,
                 xxh3_128: None,
             })
         };
-        files.push(examined.map_err(|error| {
-            CliError::new(Exit::Failed, format!("{}: {}", one.name, chain(&error)))
-        })?);
+        files.push(
+            examined.map_err(|error| {
+                CliError::new(Exit::Failed, format!("{name}: {}", chain(&error)))
+            })?,
+        );
     }
     let texts = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>();
     let parameters = json!({
         "policies": texts(&mut study.policies.iter().map(ToString::to_string)),
+        "together": sim.together.map(Together::name),
         "sizes": texts(&mut study.sizes.iter().map(ToString::to_string)),
         "block_bytes": study.block.get(),
         "write_policy": study.write_policy.name(),

@@ -8,3 +8,4 @@ mod cli;
 mod curves;
 mod life;
 mod rig;
+mod simulate;
