@@ -216,7 +216,7 @@ pub(crate) fn pass(
 ) -> Result<(Measured, &'static str), CliError> {
     let mut opened =
         trace::open(path, &sampling.reading.options()).map_err(|error| match error {
-            OpenError::Read(error) => CliError::of(Exit::Failed, &error),
+            OpenError::Read(_) | OpenError::Empty { .. } => CliError::of(Exit::Failed, &error),
             error => CliError::of(Exit::Usage, &error),
         })?;
     let mut progress = Progress::new("drawing the curve");

@@ -122,7 +122,9 @@ pub(crate) fn is_regular(path: &Path) -> bool {
 fn explain(error: &SimError, trace: &str) -> CliError {
     let named = |exit| CliError::new(exit, format!("{trace}: {}", chain(error)));
     match error {
-        SimError::Open(OpenError::Read(_)) | SimError::Read(_) => CliError::of(Exit::Failed, error),
+        SimError::Open(OpenError::Read(_) | OpenError::Empty { .. }) | SimError::Read(_) => {
+            CliError::of(Exit::Failed, error)
+        }
         SimError::Open(_) => CliError::of(Exit::Usage, error),
         SimError::Split(_) | SimError::Empty => named(Exit::Failed),
         SimError::NoTime(_) => named(Exit::Usage)

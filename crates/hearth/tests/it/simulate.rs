@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 /// A trace in Hearth's csv, of requests of a block each: time, operation, block.
 fn trace(folder: &tempfile::TempDir, name: &str, requests: &[(u64, &str, u64)]) -> PathBuf {
-    let mut text = "time_us,vm,volume,op,offset_bytes,length_bytes\n".to_owned();
+    let mut lines = vec!["time_us,vm,volume,op,offset_bytes,length_bytes".to_owned()];
     for (time, op, block) in requests {
-        text += &format!("{time},vm,disk,{op},{},4096\n", block * 4096);
+        lines.push(format!("{time},vm,disk,{op},{},4096", block * 4096));
     }
+    let text = lines.join("\n") + "\n";
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     path
@@ -172,4 +173,21 @@ fn a_cache_that_is_too_small_for_the_log_is_refused_in_one_sentence() {
     assert_eq!(output.status.code(), Some(2));
     let error = stderr(&output);
     assert_eq!(error.matches("needs at least").count(), 1, "{error}");
+}
+
+#[test]
+fn an_empty_trace_ends_every_command_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty.csv");
+    std::fs::write(&path, "").unwrap();
+    for words in [
+        &["sim", "--size", "1MiB"][..],
+        &["mrc"],
+        &["advise"],
+        &["trace", "info"],
+    ] {
+        let output = run(hearth().args(words).arg(&path));
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        assert!(stderr(&output).contains("the trace is empty"));
+    }
 }
