@@ -12,11 +12,14 @@
     reason = "a benchmark prints, reads the clock, and has nobody to report an error to"
 )]
 
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, OriginDone, OriginOp, OriginVerb};
+mod support;
+
+use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
     RequestId, Verb, WritePolicy, format,
 };
+use support::{cpu_nanos, origin};
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Prng};
 
 /// Reads in flight together.
@@ -68,21 +71,6 @@ impl Flash {
             buf,
             result: Ok(()),
         }
-    }
-}
-
-fn origin(op: OriginOp) -> OriginDone {
-    let buf = match op.verb {
-        OriginVerb::Read { mut buf, .. } => {
-            buf.fill(0);
-            Some(buf)
-        }
-        _ => None,
-    };
-    OriginDone {
-        token: op.token,
-        buf,
-        result: Ok(()),
     }
 }
 
@@ -145,12 +133,6 @@ fn open(capacity: Bytes, pool: &BufPool) -> (Cache, Flash) {
             recovery.flash_done(done, Instant::ZERO);
         }
     }
-}
-
-/// CPU time of this thread: other work on the machine does not count.
-fn cpu_nanos() -> i64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 fn main() {

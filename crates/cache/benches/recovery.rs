@@ -11,11 +11,14 @@
     reason = "a benchmark prints, reads the clock, and has nobody to report an error to"
 )]
 
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, OriginDone, OriginOp, OriginVerb};
+mod support;
+
+use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovered, Recovery,
     Request, RequestId, Verb, WritePolicy, format,
 };
+use support::{cpu_nanos, origin};
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map};
 
 /// Flash that keeps pages of metadata and forgets blocks.
@@ -58,21 +61,6 @@ impl Flash {
     }
 }
 
-fn origin(op: OriginOp) -> OriginDone {
-    let buf = match op.verb {
-        OriginVerb::Read { mut buf, .. } => {
-            buf.fill(0);
-            Some(buf)
-        }
-        _ => None,
-    };
-    OriginDone {
-        token: op.token,
-        buf,
-        result: Ok(()),
-    }
-}
-
 /// Carries effects out at once.
 fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
     let mut effects = Vec::new();
@@ -93,12 +81,6 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
             }
         }
     }
-}
-
-/// CPU time of this thread: other work on the machine does not count.
-fn cpu_nanos() -> i64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 /// Opens the cache; how many nanoseconds the recovery itself took.
