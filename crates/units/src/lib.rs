@@ -13,6 +13,7 @@ mod collections;
 mod disk;
 mod flash;
 mod prng;
+mod tenant;
 mod time;
 
 pub use bytes::{Bytes, ParseBytesError};
@@ -20,6 +21,7 @@ pub use collections::{Map, Set};
 pub use disk::{BlockIndex, DiskId, DiskSlot, ParseDiskIdError};
 pub use flash::FlashSlot;
 pub use prng::Prng;
+pub use tenant::TenantSlot;
 pub use time::{Duration, Instant, ParseDurationError};
 
 /// Bytes in a block, the unit of caching.
