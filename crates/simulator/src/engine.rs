@@ -73,6 +73,7 @@ impl<'a> Source<'a> {
         if !self.reader.read_batch(&mut self.records)? {
             return Ok(false);
         }
+        self.splitter.know(self.reader.volumes());
         self.splitter.split(&self.records, batch)?;
         Ok(true)
     }

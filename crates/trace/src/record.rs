@@ -123,11 +123,58 @@ impl fmt::Display for Volume {
     }
 }
 
+impl Volume {
+    /// What the name of a base image begins with: a volume that is only read, and the same for every VM
+    /// that asks for it. Any other name belongs to its VM.
+    pub const BASE_IMAGE: &str = "base:";
+
+    /// Whether it is a base image.
+    pub fn is_base_image(&self) -> bool {
+        self.name.starts_with(Self::BASE_IMAGE)
+    }
+}
+
+/// Whose a volume is: who asks through it, and where its blocks are.
+///
+/// ```text
+///   place  vm     name         blocks  vm  is_image
+///     0    web-1  disk           0      0    no
+///     1    web-1  base:debian    1      0    yes
+///     2    web-2  base:debian    1      1    yes     the same blocks, another VM
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// The volume that has the blocks: itself, or the first one of the same base image.
+    pub blocks: VolumeIndex,
+    /// The number of its VM, from 0 in order of first appearance. A volume whose VM nobody names is a VM of
+    /// its own.
+    pub vm: u32,
+    /// Whether it is a base image.
+    pub is_image: bool,
+}
+
+impl Role {
+    /// The role of a volume of which nothing is known: a VM's own.
+    pub const fn own(volume: VolumeIndex) -> Self {
+        Self {
+            blocks: volume,
+            vm: volume.get(),
+            is_image: false,
+        }
+    }
+}
+
 /// The volumes seen so far, each once.
 #[derive(Clone, Debug, Default)]
 pub struct Volumes {
     list: Vec<Volume>,
+    roles: Vec<Role>,
     places: Map<Volume, VolumeIndex>,
+    /// The first volume of each base image.
+    images: Map<String, VolumeIndex>,
+    /// The number of each VM that has a name.
+    vms: Map<String, u32>,
+    vm_count: u32,
 }
 
 impl Volumes {
@@ -171,7 +218,51 @@ impl Volumes {
             VolumeIndex(u32::try_from(self.list.len()).expect("a volume takes more than a byte"));
         self.list.push(volume.clone());
         self.places.insert(volume.clone(), place);
+        let role = self.role_of_new(volume, place);
+        self.roles.push(role);
         place
+    }
+
+    fn role_of_new(&mut self, volume: &Volume, place: VolumeIndex) -> Role {
+        let is_image = volume.is_base_image();
+        let blocks = if is_image {
+            *self.images.entry(volume.name.clone()).or_insert(place)
+        } else {
+            place
+        };
+        let next = self.vm_count;
+        let vm = if volume.vm.is_empty() {
+            next
+        } else {
+            *self.vms.entry(volume.vm.clone()).or_insert(next)
+        };
+        self.vm_count += u32::from(vm == next);
+        Role {
+            blocks,
+            vm,
+            is_image,
+        }
+    }
+
+    /// The roles of all volumes, in order of their places.
+    pub fn roles(&self) -> &[Role] {
+        &self.roles
+    }
+
+    /// How many VMs there are.
+    pub fn vm_count(&self) -> u32 {
+        self.vm_count
+    }
+
+    /// The name of a VM: its own, or that of its only volume; `None` if there are fewer.
+    pub fn vm_name(&self, vm: u32) -> Option<String> {
+        let first = self.roles.iter().position(|role| role.vm == vm)?;
+        let volume = &self.list[first];
+        Some(if volume.vm.is_empty() {
+            volume.to_string()
+        } else {
+            volume.vm.clone()
+        })
     }
 }
 
@@ -265,6 +356,39 @@ mod tests {
             volumes.get(VolumeIndex::new(1)).unwrap().to_string(),
             "src2/2"
         );
+    }
+
+    #[test]
+    fn a_base_image_is_one_volume_for_all_vms_and_a_disk_is_not() {
+        let mut volumes = Volumes::new();
+        for (vm, name) in [
+            ("web-1", "disk"),
+            ("web-1", "base:debian"),
+            ("web-2", "disk"),
+            ("web-2", "base:debian"),
+            ("", "7"),
+            ("", "8"),
+        ] {
+            volumes.intern(&volume(vm, name));
+        }
+        let roles: Vec<_> = volumes
+            .roles()
+            .iter()
+            .map(|role| (role.blocks.get(), role.vm, role.is_image))
+            .collect();
+        let expected = [
+            (0, 0, false),
+            (1, 0, true),
+            (2, 1, false),
+            (1, 1, true),
+            (4, 2, false),
+            (5, 3, false),
+        ];
+        assert_eq!(roles, expected);
+        let names: Vec<_> = (0..5).map(|vm| volumes.vm_name(vm)).collect();
+        let names: Vec<_> = names.iter().map(Option::as_deref).collect();
+        let expected = [Some("web-1"), Some("web-2"), Some("7"), Some("8"), None];
+        assert_eq!(names, expected);
     }
 
     #[test]

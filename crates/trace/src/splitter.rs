@@ -1,7 +1,7 @@
 //! Requests become accesses of aligned blocks, numbered from 0 in order of first access.
 //!
 //! A policy then needs no hash table: the number is an index. A block is a place on a volume; the same
-//! place on two volumes is two blocks.
+//! place on two volumes is two blocks, unless both are the same base image ([`Splitter::know`]).
 //!
 //! Reads and writes name every block that they touch. Discards and write-zeroes bring nothing into a
 //! cache, so they name only the blocks that were accessed before: a discard of a whole volume costs what
@@ -14,12 +14,13 @@
 mod chunks;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use units::Bytes;
 
 use self::chunks::{Arena, CHUNK_BLOCKS, Chunks, Span};
 use crate::limits::{DISTINCT_BLOCKS_MAX, REQUEST_BYTES_MAX};
-use crate::record::{Record, VolumeIndex};
+use crate::record::{Record, Role, VolumeIndex, Volumes};
 
 /// A record and the keys of its blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,12 +38,26 @@ pub struct Batch {
     pub requests: Vec<Request>,
     /// Their blocks, one after the other.
     pub keys: Vec<u32>,
+    roles: Arc<[Role]>,
 }
 
 impl Batch {
     /// The blocks of one of this batch's requests.
     pub fn keys_of(&self, request: &Request) -> &[u32] {
         &self.keys[request.keys.start as usize..request.keys.end as usize]
+    }
+
+    /// Whose a volume of these requests is; its own if the splitter was told nothing
+    /// ([`Splitter::know`]).
+    #[inline]
+    pub fn role(&self, volume: VolumeIndex) -> Role {
+        let known = self.roles.get(volume.to_usize());
+        known.copied().unwrap_or(Role::own(volume))
+    }
+
+    /// Whose each volume is, by place; empty if the splitter was told nothing.
+    pub fn roles(&self) -> &[Role] {
+        &self.roles
     }
 }
 
@@ -78,6 +93,9 @@ pub struct Splitter {
     owners: Vec<VolumeIndex>,
     /// The volume of the keys so far while `owners` is empty.
     only: VolumeIndex,
+    roles: Arc<[Role]>,
+    /// Whether any volume's blocks are another's.
+    has_images: bool,
 }
 
 impl Splitter {
@@ -95,7 +113,29 @@ impl Splitter {
             arena: Arena::default(),
             owners: Vec::new(),
             only: VolumeIndex::default(),
+            roles: Arc::default(),
+            has_images: false,
         }
+    }
+
+    /// Tells which volumes there are, before requests to them are split: VMs of one base image then
+    /// access the same blocks. Cheap if there are no new ones.
+    pub fn know(&mut self, volumes: &Volumes) {
+        if self.roles.len() == volumes.len() {
+            return;
+        }
+        self.roles = volumes.roles().into();
+        self.has_images = self.roles.iter().any(|role| role.is_image);
+    }
+
+    /// The volume that has the blocks of this one.
+    #[inline]
+    fn blocks_of(&self, volume: VolumeIndex) -> VolumeIndex {
+        if !self.has_images {
+            return volume;
+        }
+        let role = self.roles.get(volume.to_usize());
+        role.map_or(volume, |role| role.blocks)
     }
 
     /// The size of a block.
@@ -149,6 +189,9 @@ impl Splitter {
     pub fn split(&mut self, records: &[Record], into: &mut Batch) -> Result<(), SplitError> {
         into.requests.clear();
         into.keys.clear();
+        if !Arc::ptr_eq(&into.roles, &self.roles) {
+            into.roles = Arc::clone(&self.roles);
+        }
         into.requests.reserve(records.len());
         let mut start = 0;
         for record in records {
@@ -172,10 +215,11 @@ impl Splitter {
         let Some(last_byte) = last_byte else {
             return Err(too_long(record));
         };
+        let volume = self.blocks_of(record.volume);
         let first = record.offset.get() >> self.shift;
         let last = last_byte >> self.shift;
         if !record.op.carries_data() {
-            self.known(record.volume, first, last, keys);
+            self.known(volume, first, last, keys);
             return Ok(());
         }
         if record.length > REQUEST_BYTES_MAX {
@@ -184,7 +228,7 @@ impl Splitter {
         if last - first >= u64::from(DISTINCT_BLOCKS_MAX - self.next) {
             return Err(SplitError::TooManyBlocks);
         }
-        self.access(record.volume, first, last, keys)
+        self.access(volume, first, last, keys)
     }
 
     #[inline]
@@ -303,6 +347,33 @@ mod tests {
         assert_eq!(keys(&mut splitter, record(Op::Read, 0, 0, 512)), [0]);
         assert_eq!(keys(&mut splitter, record(Op::Read, 7, 0, 512)), [1]);
         assert_eq!(splitter.volume_of(1), VolumeIndex::new(7));
+    }
+
+    #[test]
+    fn the_same_place_on_a_base_image_is_one_block_for_all_vms() {
+        let mut volumes = Volumes::new();
+        for (vm, name) in [
+            ("a", "disk"),
+            ("a", "base:x"),
+            ("b", "disk"),
+            ("b", "base:x"),
+        ] {
+            volumes.intern(&crate::record::Volume {
+                vm: vm.to_owned(),
+                name: name.to_owned(),
+            });
+        }
+        let mut splitter = Splitter::new(Bytes::kib(4));
+        splitter.know(&volumes);
+        let of_volume = |volume| record(Op::Read, volume, 0, 8192);
+        assert_eq!(keys(&mut splitter, of_volume(0)), [0, 1]);
+        assert_eq!(keys(&mut splitter, of_volume(3)), [2, 3]);
+        assert_eq!(keys(&mut splitter, of_volume(1)), [2, 3]);
+        assert_eq!(keys(&mut splitter, of_volume(2)), [4, 5]);
+        assert_eq!(splitter.volume_of(2), VolumeIndex::new(1));
+        let mut batch = Batch::default();
+        splitter.split(&[of_volume(3)], &mut batch).unwrap();
+        assert_eq!(batch.role(VolumeIndex::new(3)).vm, 1);
     }
 
     #[test]

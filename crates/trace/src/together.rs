@@ -127,7 +127,8 @@ impl Source {
 
 /// The volume as one of that VM.
 fn volume_of(vm: &str, volume: &Volume) -> Volume {
-    let name = if volume.vm.is_empty() {
+    // A base image is the same one, whichever file asks for it.
+    let name = if volume.vm.is_empty() || volume.is_base_image() {
         volume.name.clone()
     } else {
         format!("{}/{}", volume.vm, volume.name)

@@ -50,12 +50,17 @@ fn conversion(path: &Path, target: Target) -> Conversion<'_> {
 
 /// The keys of reads and writes.
 fn keys(records: &[(Volume, Record)]) -> Vec<u32> {
+    let mut volumes = Volumes::new();
     let records: Vec<Record> = records
         .iter()
-        .map(|(_, record)| *record)
+        .map(|(volume, record)| Record {
+            volume: volumes.intern(volume),
+            ..*record
+        })
         .filter(|record| record.op.carries_data())
         .collect();
     let (mut splitter, mut batch) = (Splitter::new(BLOCK), Batch::default());
+    splitter.know(&volumes);
     let mut keys = Vec::new();
     for some in records.chunks(1000) {
         splitter.split(some, &mut batch).unwrap();

@@ -113,9 +113,12 @@ impl Source {
         };
         let own = match &part.pattern {
             Pattern::BaseImage { vms, .. } => {
-                let image = volume("base", "image");
-                let each = (1..=*vms).map(|vm| volume(&format!("{}-{vm}", part.vm), &part.volume));
-                std::iter::once(image).chain(each).collect()
+                // As places count them: VM k has its disk at 2k and the image at 2k + 1.
+                let image = format!("{}image", Volume::BASE_IMAGE);
+                (1..=*vms)
+                    .map(|vm| format!("{}-{vm}", part.vm))
+                    .flat_map(|vm| [volume(&vm, &part.volume), volume(&vm, &image)])
+                    .collect()
             }
             _ => vec![volume(&part.vm, &part.volume)],
         };
@@ -245,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_trace_in_every_release_and_on_every_machine() {
-        assert_eq!(hash(ALL), 1_852_693_778_177_581_193);
+        assert_eq!(hash(ALL), 11_513_678_093_925_063_698);
     }
 
     #[test]
@@ -261,8 +264,8 @@ mod tests {
         let (records, volumes) = generate(ALL);
         assert_eq!(records.len(), 14_000);
         assert!(records.is_sorted_by_key(|record| record.time_us));
-        // Six of a VM each, and an image with three VMs.
-        assert_eq!(volumes.len(), 6 + 4);
+        // Six of a VM each, and three VMs with a disk and the image.
+        assert_eq!(volumes.len(), 6 + 3 * 2);
     }
 
     #[test]

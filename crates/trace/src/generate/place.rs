@@ -230,7 +230,7 @@ impl Images {
         let vm = usize::try_from(dice.below(self.booted.len() as u64)).expect("an index of a list");
         if !dice::chance(dice, self.shared) {
             return Place {
-                volume: 1 + vm,
+                volume: 2 * vm,
                 offset: Bytes::new(self.own.draw(dice) * grain),
                 end: own_bytes,
                 read_only: false,
@@ -247,7 +247,7 @@ impl Images {
             *booted = self.boot_bytes;
         }
         Place {
-            volume: 0,
+            volume: 2 * vm + 1,
             offset: Bytes::new(offset),
             end: self.image_bytes,
             read_only: true,
@@ -417,8 +417,9 @@ mod tests {
         let mut walk = walk(&pattern, 64);
         let places: Vec<Place> = (0..3000).map(|_| walk.next(BLOCK, 0)).collect();
         let volumes: HashSet<usize> = places.iter().map(|place| place.volume).collect();
-        assert_eq!(volumes, HashSet::from([0, 1, 2, 3]));
-        assert!(places.iter().all(|p| p.read_only == (p.volume == 0)));
+        assert_eq!(volumes, HashSet::from([0, 1, 2, 3, 4, 5]));
+        let reads_image = |p: &Place| p.volume % 2 == 1;
+        assert!(places.iter().all(|p| p.read_only == reads_image(p)));
         let State::BaseImage(images) = &walk.state else {
             unreachable!("it is one")
         };
@@ -426,7 +427,7 @@ mod tests {
         // Each VM reads the first 64 blocks in order: block 63 three times at least.
         let last = places
             .iter()
-            .filter(|p| p.volume == 0 && p.offset.get() == 63 * 4096);
+            .filter(|p| reads_image(p) && p.offset.get() == 63 * 4096);
         assert!(last.count() >= 3);
     }
 

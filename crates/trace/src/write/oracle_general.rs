@@ -39,7 +39,8 @@ pub(super) fn convert(
         source,
     };
     let mut file = BufWriter::with_capacity(1 << 20, &mut output);
-    let read = source.each(|records, _| {
+    let read = source.each(|records, reader| {
+        forward.splitter.know(reader.volumes());
         forward.splitter.split(records, &mut forward.batch)?;
         forward.write(&mut file, &failed)
     })?;
