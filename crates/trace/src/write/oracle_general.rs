@@ -112,7 +112,7 @@ impl Forward {
             let seconds = u32::try_from(seconds)
                 .map_err(|_| unfit("it is more than 136 years after the first"))?;
             let first_block = record.offset.get() / self.block_bytes;
-            let volume = record.volume.get();
+            let volume = self.batch.role(record.volume).blocks.get();
             let keys = self.batch.keys_of(request);
             self.has_volumes |= volume > 0;
             self.has_far_blocks |= (first_block + keys.len() as u64) >> BLOCK_BITS > 0;
