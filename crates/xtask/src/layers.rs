@@ -4,7 +4,7 @@
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
 //!  program   hearth                    study   simulator -> trace -> units
 //!  shell     shard -> device origin frontend -> ring
-//!  pure      cache -> segment-log -> policy flash-format    medium    nbd-protocol -> block-io -> units
+//!  pure      cache -> tenancy -> segment-log -> policy flash-format    medium    nbd-protocol -> block-io -> units
 //! ```
 //!
 //! A pure crate depends on pure ones only, and of other people's crates only on those in
@@ -93,9 +93,22 @@ const TABLE: &[Crate] = &[
         &["units", "policy", "flash-format"],
     ),
     pure(
+        "tenancy",
+        "crates/tenancy",
+        &["units", "policy", "mrc", "flash-format", "segment-log"],
+    ),
+    pure(
         "cache",
         "crates/cache",
-        &["units", "block-io", "policy", "flash-format", "segment-log"],
+        &[
+            "units",
+            "block-io",
+            "policy",
+            "mrc",
+            "flash-format",
+            "segment-log",
+            "tenancy",
+        ],
     ),
     shell("ring", "crates/ring", &["units", "block-io"]),
     shell(
@@ -123,6 +136,7 @@ const TABLE: &[Crate] = &[
                 "block-io",
                 "policy",
                 "flash-format",
+                "tenancy",
                 "cache",
                 "ring",
                 "device",
@@ -146,7 +160,15 @@ const TABLE: &[Crate] = &[
     program(
         "simulator",
         "crates/simulator",
-        &["units", "policy", "flash-format", "segment-log", "trace"],
+        &[
+            "units",
+            "policy",
+            "mrc",
+            "flash-format",
+            "segment-log",
+            "tenancy",
+            "trace",
+        ],
     ),
     program(
         "hearth",
@@ -156,6 +178,7 @@ const TABLE: &[Crate] = &[
             "block-io",
             "policy",
             "flash-format",
+            "tenancy",
             "cache",
             "nbd-protocol",
             "ring",
@@ -177,6 +200,7 @@ const TABLE: &[Crate] = &[
             "block-io",
             "policy",
             "flash-format",
+            "tenancy",
             "cache",
             "medium",
             "device",
