@@ -134,8 +134,12 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
     }
 
     fn open(&mut self, key: StreamKey, now: Instant) -> Step {
-        if !key.survivors && self.table.free_count() <= SEGMENTS_RESERVED {
-            return Step::NoSegment;
+        if !key.survivors {
+            // What reclaim keeps always has room, so that a reclaim that has begun ends.
+            let short = self.table.free_count() <= SEGMENTS_RESERVED;
+            if short || !self.table.tenants.may_open(key.disk) {
+                return Step::NoSegment;
+            }
         }
         let Some((segment, generation)) = self.table.open(key.disk) else {
             return Step::NoSegment;

@@ -17,6 +17,9 @@
 //! Each disk has two streams, one of new blocks and one of what reclaim kept, so that blocks
 //! which have proved themselves do not share segments with blocks that have not.
 //!
+//! A disk belongs to a tenant, and a tenant has a share of the segments: reclaim takes from
+//! whoever is furthest above its share, when room is needed ([`Spare`]).
+//!
 //! The index is a type parameter: the daemon's is exact in 7.6 bytes a block, the simulator's
 //! ([`Dense`]) a plain array, since its keys are numbered from zero.
 //!
@@ -25,6 +28,7 @@
 //! - A block has one place, in a segment of its disk.
 //! - A segment's `live` is the number of index entries that point into it; a disk's cached
 //!   blocks are the sum over its segments.
+//! - While anybody is above its share, nobody who is not loses a segment.
 //! - A segment is free only if nothing points into it and nobody reads or writes it.
 //! - No more than half of a victim is kept, and new blocks leave [`SEGMENTS_RESERVED`] segments
 //!   to survivors, so that a reclaim that has begun can always end.
@@ -40,6 +44,7 @@ mod reclaim;
 mod simulated;
 mod streams;
 mod table;
+mod tenants;
 mod written;
 
 pub use append::{After, Closed, Placed, Sealed, Step};
@@ -51,4 +56,5 @@ pub use reclaim::{Begin, Move, Victim};
 pub use simulated::{Chores, Delays, Gathered, SimulatedLog};
 pub use streams::{OpenChunk, OpenSegment, Source, StreamKey};
 pub use table::{Phase, Segment};
+pub use tenants::{SEGMENTS_PER_TENANT_MIN, Spare};
 pub use written::FlashWritten;

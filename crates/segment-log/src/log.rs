@@ -3,9 +3,10 @@
 use crate::index::{Entered, Full, Index, Located};
 use crate::streams::{OpenSegment, StreamKey, Streams};
 use crate::table::{Phase, Segment, Table};
+use crate::tenants::{Owner, Spare};
 use flash_format::{Geometry, SegmentIndex};
 use policy::reclaim::Reclaim;
-use units::{BlockIndex, DiskSlot, FlashSlot};
+use units::{BlockIndex, DiskSlot, FlashSlot, TenantSlot};
 
 /// Where a slot's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,14 +96,50 @@ impl<I: Index, C> SegmentLog<I, C> {
         self.table.iter()
     }
 
-    /// Closed segments, oldest first.
+    /// Closed segments, oldest first; sorts them all.
     pub fn closed(&self) -> impl DoubleEndedIterator<Item = SegmentIndex> {
-        self.table.closed()
+        let mut closed: Vec<(u64, SegmentIndex)> = self.table.tenants.all_closed().collect();
+        closed.sort_unstable();
+        closed.into_iter().map(|(_, segment)| segment)
     }
 
     /// How many segments are closed.
     pub fn closed_count(&self) -> usize {
-        self.table.closed_count()
+        self.table.tenants.closed_count()
+    }
+
+    /// Says whose a disk is from now on, with all that is cached of it. A disk of which nobody
+    /// has said it, and one of which `None` was said, belongs to no tenant: it is reclaimed first.
+    /// Looks at every segment.
+    pub fn set_tenant(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
+        self.table.set_owner(disk, Owner::of(tenant));
+    }
+
+    /// Sets a tenant's share in segments; 0 unless it was set. Moves nothing and drops nothing:
+    /// a share acts when room is needed (see [`Spare`]). Shares may add up to more or less than
+    /// the log has. A share below [`crate::SEGMENTS_PER_TENANT_MIN`] holds next to nothing.
+    pub fn set_share(&mut self, tenant: TenantSlot, segments: u32) {
+        self.table.tenants.set_share(tenant, segments);
+    }
+
+    /// A tenant's share in segments.
+    pub fn share(&self, tenant: TenantSlot) -> u32 {
+        self.table.tenants.share(tenant)
+    }
+
+    /// Segments that a tenant holds: open ones, those being reclaimed, all but those given up.
+    pub fn held(&self, tenant: TenantSlot) -> u32 {
+        self.table.tenants.held(Owner::of(Some(tenant)))
+    }
+
+    /// Segments of disks that no tenant has.
+    pub fn held_by_nobody(&self) -> u32 {
+        self.table.tenants.held(Owner::NOBODY)
+    }
+
+    /// What happens to flash that a share gives and its tenant does not use.
+    pub fn set_spare(&mut self, spare: Spare) {
+        self.table.tenants.set_spare(spare);
     }
 
     /// How many segments are free.
@@ -338,5 +375,8 @@ impl<I: Index, C> SegmentLog<I, C> {
             );
         }
         assert_eq!(cached, self.cached, "cached blocks by disk");
+        let all = self.table.iter();
+        let all = all.map(|(index, of)| (index, of.disk, of.generation, of.phase));
+        self.table.tenants.self_check(all);
     }
 }

@@ -14,6 +14,7 @@ use crate::limits::{SEGMENTS_FREE_MAX, SEGMENTS_FREE_MIN, SEGMENTS_FREE_SHARE};
 use crate::log::SegmentLog;
 use crate::streams::StreamKey;
 use crate::table::Phase;
+use crate::tenants::Owner;
 use flash_format::SegmentIndex;
 use policy::reclaim::{Candidate, ClosedSegment};
 use units::{BlockIndex, DiskSlot, FlashSlot};
@@ -92,17 +93,15 @@ impl<I: Index, C> SegmentLog<I, C> {
         self.table.free_count() < share.clamp(SEGMENTS_FREE_MIN, SEGMENTS_FREE_MAX)
     }
 
-    /// Begins a reclaim if segments run short. One is under way at a time.
+    /// Begins a reclaim if segments run short, or if a tenant is over its limit and is not to be
+    /// ([`crate::Spare`]). One is under way at a time.
     pub fn begin_reclaim(&mut self) -> Begin {
-        if !self.wants_reclaim() {
+        let givers = self.givers();
+        if givers.is_empty() {
             return Begin::Enough;
         }
-        let Some(segment) = self.choose_victim() else {
-            let closing = |(_, segment): (_, &crate::Segment)| segment.phase == Phase::Closing;
-            return match self.streams.coldest() {
-                Some(key) if !self.table.iter().any(closing) => Begin::Close(key),
-                _ => Begin::Wait,
-            };
+        let Some(segment) = givers.iter().find_map(|owner| self.choose_victim(*owner)) else {
+            return self.close_for(&givers);
         };
         self.begin_free(segment);
         Begin::Reclaim(Victim {
@@ -113,14 +112,46 @@ impl<I: Index, C> SegmentLog<I, C> {
         })
     }
 
-    fn choose_victim(&mut self) -> Option<SegmentIndex> {
+    /// Of whom a segment is reclaimed now, in this order. Whoever is not above its share is not
+    /// among them while somebody else is.
+    fn givers(&mut self) -> Vec<Owner> {
+        if !self.wants_reclaim() {
+            return self.table.tenants.over_its_limit().into_iter().collect();
+        }
+        let order = self.table.tenants.in_order_of_excess();
+        let anybody_above = order.first().is_some_and(|(_, excess)| *excess > 0);
+        let gives = |excess: i64| excess > 0 || !anybody_above;
+        let givers = order.into_iter().filter(|(_, excess)| gives(*excess));
+        givers.map(|(owner, _)| owner).collect()
+    }
+
+    fn choose_victim(&mut self, owner: Owner) -> Option<SegmentIndex> {
         let table = &self.table;
-        let mut closed = table.closed().map(|segment| ClosedSegment {
+        let mut closed = table.tenants.closed(owner).map(|segment| ClosedSegment {
             segment,
             owner: table.get(segment).disk,
             live_blocks: table.get(segment).live,
         });
         self.policy.victim(&mut closed)
+    }
+
+    /// None of those who give a segment has a closed one: waits for one that is being closed, or
+    /// else closes an open one.
+    fn close_for(&self, givers: &[Owner]) -> Begin {
+        let tenants = &self.table.tenants;
+        let gives = |disk: DiskSlot| givers.contains(&tenants.owner_of(disk));
+        let mut segments = self.table.iter();
+        if segments.any(|(_, segment)| segment.phase == Phase::Closing && gives(segment.disk)) {
+            return Begin::Wait;
+        }
+        let coldest = |owner: &Owner| {
+            self.streams
+                .coldest(|disk| tenants.owner_of(disk) == *owner)
+        };
+        givers
+            .iter()
+            .find_map(coldest)
+            .map_or(Begin::Wait, Begin::Close)
     }
 
     /// Where a block lies if it still lies in this page of the victim.

@@ -90,6 +90,8 @@ pub struct SimulatedLog {
     resting: Resting,
     delays: Delays,
     written: FlashWritten,
+    /// What was written since the last [`SimulatedLog::take_written`], if somebody takes it.
+    untold: Option<Vec<(DiskSlot, FlashWritten)>>,
     chores: Chores,
     now: Instant,
     /// Nothing waits for an earlier time.
@@ -129,6 +131,7 @@ impl SimulatedLog {
             resting: Resting::new(&geometry),
             delays,
             written: FlashWritten::default(),
+            untold: None,
             chores: Chores::default(),
             now: Instant::ZERO,
             due: NEVER,
@@ -143,6 +146,20 @@ impl SimulatedLog {
             journal,
             checkpoint,
             ..self.written
+        }
+    }
+
+    /// Notes from now on whose segments are written, for [`SimulatedLog::take_written`].
+    pub fn note_writes(&mut self) {
+        self.untold.get_or_insert_default();
+    }
+
+    /// Calls `each` with every chunk and footer written since the last call, and whose it is.
+    /// Journal and checkpoints are nobody's. Nothing if [`SimulatedLog::note_writes`] was not called.
+    #[inline]
+    pub fn take_written(&mut self, mut each: impl FnMut(DiskSlot, FlashWritten)) {
+        for (disk, written) in self.untold.iter_mut().flat_map(|untold| untold.drain(..)) {
+            each(disk, written);
         }
     }
 
@@ -200,9 +217,9 @@ impl SimulatedLog {
     /// had to leave is told.
     #[inline]
     pub fn read(&mut self, disk: DiskSlot, key: u32, evicted: &mut impl Evicted<u32>) -> bool {
-        let hit = self.log.touch(disk, block_of(key)).is_some();
+        let hit = self.touch(disk, key);
         if !hit {
-            self.admit(disk, key, Source::Fill, evicted);
+            self.admit(disk, key, Source::Fill, &mut |_, key| evicted.push(key));
         }
         hit
     }
@@ -216,13 +233,55 @@ impl SimulatedLog {
         allocates: bool,
         evicted: &mut impl Evicted<u32>,
     ) -> bool {
-        let hit = self.invalidate(disk, key);
+        let hit = self.contains(disk, key);
         if hit {
-            self.admit(disk, key, Source::Update, evicted);
+            self.rewrite(disk, key, &mut |_, key| evicted.push(key));
         } else if allocates {
-            self.admit(disk, key, Source::Fill, evicted);
+            self.admit(disk, key, Source::Fill, &mut |_, key| evicted.push(key));
         }
         hit
+    }
+
+    /// Whether a block is cached.
+    #[inline]
+    pub fn contains(&self, disk: DiskSlot, key: u32) -> bool {
+        self.log.index().get(disk, block_of(key)).is_some()
+    }
+
+    /// Whether a block is cached; marks it as referenced.
+    #[inline]
+    pub fn touch(&mut self, disk: DiskSlot, key: u32) -> bool {
+        self.log.touch(disk, block_of(key)).is_some()
+    }
+
+    /// A block that is not cached comes in, and each that had to leave is told with its disk. True
+    /// if there was room.
+    ///
+    /// # Panics
+    /// If it is cached.
+    pub fn insert(
+        &mut self,
+        disk: DiskSlot,
+        key: u32,
+        evicted: &mut impl FnMut(DiskSlot, u32),
+    ) -> bool {
+        let refused = self.chores.not_admitted;
+        self.admit(disk, key, Source::Fill, evicted);
+        self.chores.not_admitted == refused
+    }
+
+    /// A block that is cached is written, its new copy cached instead of the old one. True if
+    /// there was room.
+    pub fn rewrite(
+        &mut self,
+        disk: DiskSlot,
+        key: u32,
+        evicted: &mut impl FnMut(DiskSlot, u32),
+    ) -> bool {
+        self.invalidate(disk, key);
+        let refused = self.chores.not_admitted;
+        self.admit(disk, key, Source::Update, evicted);
+        self.chores.not_admitted == refused
     }
 
     /// A write of a part of a block, a write around the cache, or an erasure: the block leaves.
@@ -253,7 +312,13 @@ impl SimulatedLog {
     }
 
     #[inline(never)]
-    fn admit(&mut self, disk: DiskSlot, key: u32, source: Source, evicted: &mut impl Evicted<u32>) {
+    fn admit(
+        &mut self,
+        disk: DiskSlot,
+        key: u32,
+        source: Source,
+        evicted: &mut impl FnMut(DiskSlot, u32),
+    ) {
         let stream = StreamKey::of(disk, source);
         let Some(placed) = self.place(stream, key, source) else {
             self.chores.not_admitted += 1;
@@ -319,11 +384,20 @@ impl SimulatedLog {
         let content = self.log.content_mut(stream).expect("the stream is open");
         let sources = std::mem::take(&mut content.0);
         self.written.count_chunk(&sealed);
+        self.note(stream.disk, |written| written.count_chunk(&sealed));
         self.log.write_ended(sealed.segment);
         if sealed.blocks_of(Source::Fill) > 0 {
             self.trust_fills(stream.disk, &sealed, &sources);
         }
         self.commits.pump(self.now);
+    }
+
+    fn note(&mut self, disk: DiskSlot, count: impl FnOnce(&mut FlashWritten)) {
+        if let Some(untold) = &mut self.untold {
+            let mut written = FlashWritten::default();
+            count(&mut written);
+            untold.push((disk, written));
+        }
     }
 
     /// Trusts the fills of a chunk that are still in the index.
@@ -351,15 +425,16 @@ impl SimulatedLog {
     fn close(&mut self, stream: StreamKey) {
         self.seal(stream);
         if let Some(closed) = self.log.close(stream) {
-            self.written
-                .count_footer(self.log.geometry().footer_pages());
+            let footer_pages = self.log.geometry().footer_pages();
+            self.written.count_footer(footer_pages);
+            self.note(stream.disk, |written| written.count_footer(footer_pages));
             self.log.write_ended(closed.segment);
             self.restless = true;
         }
     }
 
     /// Reclaims until enough segments are free.
-    fn reclaim(&mut self, evicted: &mut impl Evicted<u32>) {
+    fn reclaim(&mut self, evicted: &mut impl FnMut(DiskSlot, u32)) {
         loop {
             match self.log.begin_reclaim() {
                 Begin::Enough | Begin::Wait => return,
@@ -369,7 +444,7 @@ impl SimulatedLog {
         }
     }
 
-    fn reclaim_one(&mut self, mut victim: Victim, evicted: &mut impl Evicted<u32>) {
+    fn reclaim_one(&mut self, mut victim: Victim, evicted: &mut impl FnMut(DiskSlot, u32)) {
         let geometry = *self.log.geometry();
         let segment = victim.segment();
         let first = self.slots_of(segment).start;
@@ -408,7 +483,8 @@ impl SimulatedLog {
             .filter(|(key, _)| *key != NOTHING)
             .map(|(key, page)| (block_of(key), page));
         let dropped = self.log.evict(&victim, left, |block| {
-            evicted.push(u32::try_from(block.get()).expect("it was one"));
+            let key = u32::try_from(block.get()).expect("it was one");
+            evicted(victim.disk(), key);
         });
         self.chores.blocks_evicted += u64::from(dropped);
         self.chores.segments_reclaimed += 1;
@@ -447,10 +523,7 @@ impl Policy<u32> for SimulatedLog {
     }
 
     fn contains(&self, key: u32) -> bool {
-        self.log
-            .index()
-            .get(DiskSlot::new(0), block_of(key))
-            .is_some()
+        SimulatedLog::contains(self, DiskSlot::new(0), key)
     }
 
     fn blocks(&self) -> u32 {

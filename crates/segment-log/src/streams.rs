@@ -124,9 +124,10 @@ impl<C> Streams<C> {
         open.filter_map(|(open, key)| Some((key, open.as_ref()?)))
     }
 
-    /// The stream to which nothing was appended for longest.
-    pub(crate) fn coldest(&self) -> Option<StreamKey> {
-        let coldest = self.iter().min_by_key(|(_, open)| open.appended);
+    /// The stream to which nothing was appended for longest, among those of such disks.
+    pub(crate) fn coldest(&self, of: impl Fn(DiskSlot) -> bool) -> Option<StreamKey> {
+        let its = self.iter().filter(|(key, _)| of(key.disk));
+        let coldest = its.min_by_key(|(_, open)| open.appended);
         coldest.map(|(key, _)| key)
     }
 
@@ -153,18 +154,21 @@ mod tests {
     #[test]
     fn the_stream_that_was_idle_longest_is_the_coldest_and_the_first_of_equals() {
         let mut streams = Streams::new();
-        assert_eq!(streams.coldest(), None);
+        assert_eq!(streams.coldest(|_| true), None);
         let key = |disk, source| StreamKey::of(DiskSlot::new(disk), source);
         streams.insert(key(1023, Source::Survivor), open(0, 5));
         streams.insert(key(7, Source::Fill), open(1, 5));
         streams.insert(key(2, Source::Update), open(2, 9));
-        assert_eq!(streams.coldest(), Some(key(7, Source::Fill)));
+        assert_eq!(streams.coldest(|_| true), Some(key(7, Source::Fill)));
+        let second = DiskSlot::new(2);
+        let its = streams.coldest(|disk| disk == second);
+        assert_eq!(its, Some(key(2, Source::Update)));
         let order: Vec<u32> = streams.iter().map(|(_, open)| open.segment.get()).collect();
         assert_eq!(order, [2, 1, 0]);
         assert!(
             streams.remove(key(7, Source::Update)).is_some(),
             "new blocks share a stream"
         );
-        assert_eq!(streams.coldest(), Some(key(1023, Source::Survivor)));
+        assert_eq!(streams.coldest(|_| true), Some(key(1023, Source::Survivor)));
     }
 }

@@ -8,8 +8,9 @@
 //!   └────────────── Draining ◄────────────────────────────── Reclaiming
 //! ```
 
+use crate::tenants::{Owner, Tenants};
 use flash_format::{Geometry, SegmentIndex};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use units::{DiskSlot, FlashSlot};
 
 /// Where a segment is in its life.
@@ -63,8 +64,8 @@ pub(crate) struct Table {
     pub(crate) geometry: Geometry,
     segments: Vec<Segment>,
     free: VecDeque<SegmentIndex>,
-    /// Closed segments by generation: oldest first.
-    closed: BTreeMap<u64, SegmentIndex>,
+    /// Who holds how many, and which of them are closed.
+    pub(crate) tenants: Tenants,
     generation_next: u64,
     #[cfg(feature = "mutants")]
     pub(crate) ignores_readers: bool,
@@ -78,7 +79,7 @@ impl Table {
             geometry,
             segments: vec![UNUSED; count as usize],
             free: (0..count).map(SegmentIndex::new).collect(),
-            closed: BTreeMap::new(),
+            tenants: Tenants::new(),
             generation_next: 1,
             #[cfg(feature = "mutants")]
             ignores_readers: false,
@@ -100,9 +101,7 @@ impl Table {
             segment.generation = generation;
             if let Some(disk) = disk {
                 segment.disk = disk;
-                segment.phase = Phase::Closed;
-                let previous = table.closed.insert(generation, index);
-                assert!(previous.is_none(), "generations are unique");
+                table.set_phase(index, Phase::Closed);
             } else {
                 table.free.push_back(index);
             }
@@ -148,23 +147,25 @@ impl Table {
             segment.live == 0 && segment.writes == 0,
             "a free segment is empty"
         );
-        segment.phase = Phase::Open;
         segment.generation = generation;
         segment.disk = disk;
+        self.set_phase(index, Phase::Open);
         Some((index, generation))
     }
 
     pub(crate) fn set_phase(&mut self, index: SegmentIndex, phase: Phase) {
         let segment = self.get_mut(index);
-        let from = segment.phase;
-        segment.phase = phase;
-        let generation = segment.generation;
-        if from == Phase::Closed {
-            self.closed.remove(&generation);
-        }
-        if phase == Phase::Closed {
-            self.closed.insert(generation, index);
-        }
+        let from = std::mem::replace(&mut segment.phase, phase);
+        let (disk, generation) = (segment.disk, segment.generation);
+        self.tenants.changed(disk, index, generation, from, phase);
+    }
+
+    /// A disk changes hands, with its segments.
+    pub(crate) fn set_owner(&mut self, disk: DiskSlot, owner: Owner) {
+        let segments = (0..).map(SegmentIndex::new).zip(&self.segments);
+        let its = segments.filter(|(_, segment)| segment.disk == disk);
+        let its = its.map(|(index, segment)| (index, segment.generation, segment.phase));
+        self.tenants.set_owner(disk, owner, its);
     }
 
     /// The segment's last content is gone for good: it becomes free when nobody uses it.
@@ -183,7 +184,7 @@ impl Table {
         let read = segment.readers > 0 && !ignores_readers;
         let used = read || segment.writes > 0;
         if segment.phase == Phase::Draining && !used {
-            segment.phase = Phase::Free;
+            self.set_phase(index, Phase::Free);
             self.free.push_back(index);
         }
     }
@@ -202,15 +203,6 @@ impl Table {
         false
     }
 
-    /// Closed segments, oldest first.
-    pub(crate) fn closed(&self) -> impl DoubleEndedIterator<Item = SegmentIndex> {
-        self.closed.values().copied()
-    }
-
-    pub(crate) fn closed_count(&self) -> usize {
-        self.closed.len()
-    }
-
     /// Generations from now on are `least` or above.
     pub(crate) fn start_generations(&mut self, least: u64) {
         self.generation_next = self.generation_next.max(least);
@@ -218,6 +210,8 @@ impl Table {
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.segments.capacity() * size_of::<Segment>() + self.free.capacity() * 4
+        self.segments.capacity() * size_of::<Segment>()
+            + self.free.capacity() * size_of::<SegmentIndex>()
+            + self.tenants.bytes()
     }
 }

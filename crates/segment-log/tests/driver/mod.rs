@@ -1,0 +1,204 @@
+//! The shortest driver of a log that stores nothing: each write ends at once, and there is no
+//! journal.
+
+#![allow(dead_code, reason = "each test uses what it needs")]
+
+use flash_format::Geometry;
+use policy::reclaim::Kind;
+use segment_log::{After, Begin, Dense, Move, SegmentLog, Source, Step, StreamKey, Victim};
+use units::{BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
+
+/// A segment that was taken from somebody.
+#[derive(Debug)]
+pub(crate) struct Loss {
+    /// How far above its share its owner was.
+    pub(crate) excess: i64,
+    /// How far above its share the highest was.
+    pub(crate) highest: i64,
+}
+
+pub(crate) struct Driver {
+    pub(crate) log: SegmentLog<Dense, ()>,
+    /// By slot: disk and key.
+    contents: Vec<Option<(DiskSlot, u32)>>,
+    tenants: Vec<Option<TenantSlot>>,
+    pub(crate) refused: u64,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) free_at_reclaim_max: usize,
+    pub(crate) appended: u64,
+    pub(crate) kept: u64,
+    read: Vec<u64>,
+    evicted: Vec<u64>,
+    next: u32,
+    now: u64,
+}
+
+impl Driver {
+    /// Segments of 16 pages: 14 blocks, a header and a footer.
+    pub(crate) fn new(segments: u32, kind: Kind) -> Self {
+        let geometry = Geometry::of_slots(segments * 16, Bytes::kib(64)).unwrap();
+        Self {
+            log: SegmentLog::new(geometry, Dense::new(), kind.build()),
+            contents: vec![None; segments as usize * 16],
+            tenants: vec![None; DiskSlot::COUNT],
+            refused: 0,
+            losses: Vec::new(),
+            free_at_reclaim_max: 0,
+            appended: 0,
+            kept: 0,
+            read: vec![0; DiskSlot::COUNT],
+            evicted: vec![0; DiskSlot::COUNT],
+            next: 1 << 20,
+            now: 0,
+        }
+    }
+
+    /// Blocks of a disk that were fetched.
+    pub(crate) fn read_of(&self, disk: DiskSlot) -> u64 {
+        self.read[disk.index()]
+    }
+
+    pub(crate) fn evicted_of(&self, disk: DiskSlot) -> u64 {
+        self.evicted[disk.index()]
+    }
+
+    /// A block that nobody has read.
+    pub(crate) fn read_new(&mut self, disk: DiskSlot) {
+        self.next += 1;
+        assert!(!self.read(disk, self.next));
+    }
+
+    /// Blocks of different disks have different names in the index, which does not know disks.
+    pub(crate) fn read(&mut self, disk: DiskSlot, number: u32) -> bool {
+        let key = number * 8 + u32::from(disk.get()) % 8;
+        if self.log.touch(disk, block(key)).is_some() {
+            return true;
+        }
+        self.read[disk.index()] += 1;
+        let stream = StreamKey::of(disk, Source::Fill);
+        if let Some(slot) = self.append(stream, Source::Fill, disk, key) {
+            self.log.enter(disk, block(key), slot).unwrap();
+            self.appended += 1;
+        } else {
+            self.refused += 1;
+            self.read[disk.index()] -= 1;
+        }
+        self.reclaim();
+        false
+    }
+
+    fn append(
+        &mut self,
+        stream: StreamKey,
+        source: Source,
+        disk: DiskSlot,
+        key: u32,
+    ) -> Option<units::FlashSlot> {
+        self.now += 1;
+        let now = Instant::from_nanos(self.now);
+        loop {
+            match self.log.prepare(stream, now) {
+                Step::Ready => break,
+                Step::NoSegment => return None,
+                Step::Close => self.close(stream),
+                Step::Opened { segment, .. } => {
+                    let start = segment.index() * 16;
+                    self.contents[start..start + 16].fill(None);
+                }
+                Step::ChunkOpened { .. } => {}
+            }
+        }
+        let placed = self.log.place(stream, source, now);
+        self.contents[placed.slot.index()] = Some((disk, key));
+        match placed.after {
+            After::Nothing => {}
+            After::Seal => self.seal(stream),
+            After::Close => self.close(stream),
+        }
+        Some(placed.slot)
+    }
+
+    fn seal(&mut self, stream: StreamKey) {
+        if let Some(sealed) = self.log.seal(stream) {
+            self.log.write_ended(sealed.segment);
+        }
+    }
+
+    fn close(&mut self, stream: StreamKey) {
+        self.seal(stream);
+        if let Some(closed) = self.log.close(stream) {
+            self.log.write_ended(closed.segment);
+        }
+    }
+
+    pub(crate) fn set_tenant(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
+        self.log.set_tenant(disk, tenant);
+        self.tenants[disk.index()] = tenant;
+    }
+
+    fn excess_of(&self, tenant: Option<TenantSlot>) -> i64 {
+        tenant.map_or(i64::MAX, |tenant| {
+            i64::from(self.log.held(tenant)) - i64::from(self.log.share(tenant))
+        })
+    }
+
+    pub(crate) fn reclaim(&mut self) {
+        loop {
+            let free = self.log.free_count();
+            let highest = (0..8)
+                .map(TenantSlot::new)
+                .map(|t| self.excess_of(Some(t)))
+                .max();
+            let nobody = self.log.held_by_nobody() > 0;
+            let before: Vec<i64> = self.tenants.iter().map(|t| self.excess_of(*t)).collect();
+            match self.log.begin_reclaim() {
+                Begin::Enough | Begin::Wait => return,
+                Begin::Close(stream) => self.close(stream),
+                Begin::Reclaim(victim) => {
+                    self.free_at_reclaim_max = self.free_at_reclaim_max.max(free);
+                    self.losses.push(Loss {
+                        excess: before[victim.disk().index()],
+                        highest: if nobody { i64::MAX } else { highest.unwrap() },
+                    });
+                    self.reclaim_one(victim);
+                }
+            }
+        }
+    }
+
+    fn reclaim_one(&mut self, mut victim: Victim) {
+        let (segment, disk) = (victim.segment(), victim.disk());
+        let geometry = *self.log.geometry();
+        let start = segment.index() * 16;
+        let in_it: Vec<(u32, u32)> = (1..15)
+            .filter_map(|page| Some((self.contents[start + page as usize]?.1, page)))
+            .collect();
+        for (key, page) in &in_it {
+            if !self.log.keeps(&mut victim, block(*key), *page) {
+                continue;
+            }
+            let stream = victim.survivors();
+            if let Some(to) = self.append(stream, Source::Survivor, disk, *key) {
+                self.kept += 1;
+                let from = geometry.slot(segment, *page);
+                victim.moved(Move {
+                    block: block(*key),
+                    from,
+                    to,
+                });
+            }
+        }
+        self.seal(victim.survivors());
+        for moved in victim.take_moves() {
+            self.log.point_at(&victim, &moved);
+        }
+        let left = in_it.into_iter().map(|(key, page)| (block(key), page));
+        let dropped = self.log.evict(&victim, left, |_| {});
+        self.evicted[disk.index()] += u64::from(dropped);
+        self.log.release(segment);
+    }
+}
+
+const fn block(key: u32) -> BlockIndex {
+    BlockIndex::new(key as u64)
+}
