@@ -27,6 +27,8 @@ pub mod random;
 pub mod s3_fifo;
 pub mod sieve;
 pub mod slru;
+pub mod t_clock;
+pub mod tags;
 pub mod two_q;
 pub mod w_tiny_lfu;
 
