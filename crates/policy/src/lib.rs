@@ -6,10 +6,12 @@
 //!
 //! | module | decides |
 //! |---|---|
+//! | [`admission`] | which missed block may enter flash |
 //! | [`reclaim`] | in a log: which segment is reclaimed, and which of its blocks are kept |
 //! | [`replacement`] | in place: which block leaves when another one comes in |
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod reclaim;
 pub mod replacement;

@@ -35,11 +35,11 @@ pub mod w_tiny_lfu;
 pub mod limits;
 
 mod index;
-mod list;
+pub(crate) mod list;
 mod parameters;
 mod registry;
 mod setup;
-mod sketch;
+pub(crate) mod sketch;
 mod spec;
 mod table;
 
@@ -48,6 +48,8 @@ pub use parameters::{About, BadValue, Fraction, Parameter, Settings};
 pub use registry::Spec;
 pub use setup::{BadCapacity, Capacity, Setup};
 pub use spec::{SpecError, nearest, split_list};
+
+pub(crate) use spec::Registered;
 
 use std::hash::Hash;
 

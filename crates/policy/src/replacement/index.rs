@@ -6,10 +6,10 @@ use units::Map;
 
 /// Where a policy keeps what it knows of a block: a number below 2^32 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(pub(super) u32);
+pub struct Place(pub(crate) u32);
 
 impl Place {
-    pub(super) const fn to_usize(self) -> usize {
+    pub(crate) const fn to_usize(self) -> usize {
         self.0 as usize
     }
 }

@@ -14,40 +14,40 @@ const NONE: u32 = u32::MAX;
 
 /// The neighbours of a place in a list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     prev: u32,
     next: u32,
 }
 
 impl Link {
-    pub(super) const LOOSE: Self = Self {
+    pub(crate) const LOOSE: Self = Self {
         prev: NONE,
         next: NONE,
     };
 
     /// A loose place's link, where the table chains its free places.
-    pub(super) const fn chained_to(next: u32) -> Self {
+    pub(crate) const fn chained_to(next: u32) -> Self {
         Self { prev: NONE, next }
     }
 
-    pub(super) const fn chain(self) -> u32 {
+    pub(crate) const fn chain(self) -> u32 {
         self.next
     }
 }
 
 /// Something that holds a link for each place.
-pub(super) trait Links {
+pub(crate) trait Links {
     fn link(&self, place: Place) -> Link;
     fn link_mut(&mut self, place: Place) -> &mut Link;
 }
 
 /// Links apart from the nodes, for policies with two lists through one place.
 #[derive(Debug, Default)]
-pub(super) struct SideLinks(Vec<Link>);
+pub(crate) struct SideLinks(Vec<Link>);
 
 impl SideLinks {
     /// Makes room for `place`.
-    pub(super) fn cover(&mut self, place: Place) {
+    pub(crate) fn cover(&mut self, place: Place) {
         if place.to_usize() >= self.0.len() {
             self.0.resize(place.to_usize() + 1, Link::LOOSE);
         }
@@ -68,29 +68,29 @@ impl Links for SideLinks {
 
 /// One queue. A place is in at most one list of the same links.
 #[derive(Debug)]
-pub(super) struct List {
+pub(crate) struct List {
     front: u32,
     len: u32,
 }
 
 impl List {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             front: NONE,
             len: 0,
         }
     }
 
-    pub(super) const fn len(&self) -> u32 {
+    pub(crate) const fn len(&self) -> u32 {
         self.len
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The newest, unless there is none.
-    pub(super) const fn front(&self) -> Option<Place> {
+    pub(crate) const fn front(&self) -> Option<Place> {
         if self.len == 0 {
             None
         } else {
@@ -100,24 +100,24 @@ impl List {
 
     /// The oldest, unless there is none.
     #[inline]
-    pub(super) fn back(&self, links: &impl Links) -> Option<Place> {
+    pub(crate) fn back(&self, links: &impl Links) -> Option<Place> {
         self.front().map(|front| Place(links.link(front).prev))
     }
 
     /// The next newer one; from the front around to the back.
     #[inline]
-    pub(super) fn newer(place: Place, links: &impl Links) -> Place {
+    pub(crate) fn newer(place: Place, links: &impl Links) -> Place {
         Place(links.link(place).prev)
     }
 
     #[inline]
-    pub(super) fn push_front(&mut self, place: Place, links: &mut impl Links) {
+    pub(crate) fn push_front(&mut self, place: Place, links: &mut impl Links) {
         self.push_back(place, links);
         self.front = place.0;
     }
 
     #[inline]
-    pub(super) fn push_back(&mut self, place: Place, links: &mut impl Links) {
+    pub(crate) fn push_back(&mut self, place: Place, links: &mut impl Links) {
         if self.len == 0 {
             *links.link_mut(place) = Link {
                 prev: place.0,
@@ -138,7 +138,7 @@ impl List {
     }
 
     /// Puts `place` where `older`, which is in the list, becomes the next older one.
-    pub(super) fn insert_newer(&mut self, place: Place, older: Place, links: &mut impl Links) {
+    pub(crate) fn insert_newer(&mut self, place: Place, older: Place, links: &mut impl Links) {
         let newer = Place(links.link(older).prev);
         *links.link_mut(place) = Link {
             prev: newer.0,
@@ -153,7 +153,7 @@ impl List {
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, place: Place, links: &mut impl Links) {
+    pub(crate) fn remove(&mut self, place: Place, links: &mut impl Links) {
         let Link { prev, next } = links.link(place);
         links.link_mut(Place(prev)).next = next;
         links.link_mut(Place(next)).prev = prev;
@@ -164,7 +164,7 @@ impl List {
     }
 
     #[inline]
-    pub(super) fn move_to_front(&mut self, place: Place, links: &mut impl Links) {
+    pub(crate) fn move_to_front(&mut self, place: Place, links: &mut impl Links) {
         if self.front == place.0 {
             return;
         }
@@ -178,12 +178,12 @@ impl List {
 
     /// The oldest becomes the newest. There must be one.
     #[inline]
-    pub(super) fn rotate(&mut self, links: &impl Links) {
+    pub(crate) fn rotate(&mut self, links: &impl Links) {
         self.front = links.link(Place(self.front)).prev;
     }
 
     #[inline]
-    pub(super) fn pop_back(&mut self, links: &mut impl Links) -> Option<Place> {
+    pub(crate) fn pop_back(&mut self, links: &mut impl Links) -> Option<Place> {
         let back = self.back(links)?;
         self.remove(back, links);
         Some(back)

@@ -19,6 +19,13 @@ pub struct About {
     pub knows_future: bool,
 }
 
+impl About {
+    /// Whether this is its name, or another spelling of it.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.other_names.contains(&name)
+    }
+}
+
 /// A parameter's description.
 #[derive(Debug)]
 pub struct Parameter {
@@ -89,6 +96,11 @@ impl Fraction {
         u32::try_from(part).expect("parameters and capacities are limited")
     }
 
+    /// The nearest floating-point number.
+    pub fn to_f64(self) -> f64 {
+        f64::from(self.millionths) / f64::from(MILLION)
+    }
+
     /// A number such as `0.25` between two limits, both included, with up to six decimals.
     ///
     /// # Errors
@@ -125,7 +137,7 @@ impl fmt::Display for Fraction {
 }
 
 /// A whole number between two limits, both included.
-pub(super) fn parse_count(text: &str, from: u32, to: u32) -> Result<u32, BadValue> {
+pub(crate) fn parse_count(text: &str, from: u32, to: u32) -> Result<u32, BadValue> {
     match text.parse() {
         Ok(count) if (from..=to).contains(&count) => Ok(count),
         _ => Err(BadValue),

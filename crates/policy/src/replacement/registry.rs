@@ -1,5 +1,6 @@
 //! The policies by name: a line each.
 
+use super::spec::Registered;
 use super::{About, BadValue, Index, Key, Replacement, Settings, Setup};
 use super::{
     arc, belady, clock, clock2q_plus, fifo, lfu, lirs, lru, random, s3_fifo, sieve, slru, two_q,
@@ -19,31 +20,10 @@ macro_rules! registry {
             /// Every policy, in the order in which messages list them.
             pub const ALL: &[&'static About] = &[$(&$module::ABOUT),*];
 
-            pub(super) fn by_name(name: &str) -> Option<Self> {
-                match name {
-                    $(_ if is_called(&$module::ABOUT, name) => {
-                        Some(Self(Chosen::$policy($module::Config::default())))
-                    })*
-                    _ => None,
-                }
-            }
-
             /// What is to be known of it.
             pub fn about(&self) -> &'static About {
                 match &self.0 {
                     $(Chosen::$policy(_) => &$module::ABOUT,)*
-                }
-            }
-
-            pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
-                match &mut self.0 {
-                    $(Chosen::$policy(config) => config.set(name, value),)*
-                }
-            }
-
-            pub(super) fn get(&self, name: &str) -> String {
-                match &self.0 {
-                    $(Chosen::$policy(config) => config.get(name),)*
                 }
             }
 
@@ -57,6 +37,35 @@ macro_rules! registry {
             ) -> Box<dyn Replacement<K> + Send> {
                 match &self.0 {
                     $(Chosen::$policy(config) => Box::new($module::$policy::new(config, setup)),)*
+                }
+            }
+        }
+
+        impl Registered for Spec {
+            const ALL: &'static [&'static About] = Self::ALL;
+
+            fn by_name(name: &str) -> Option<Self> {
+                match name {
+                    $(_ if $module::ABOUT.is_called(name) => {
+                        Some(Self(Chosen::$policy($module::Config::default())))
+                    })*
+                    _ => None,
+                }
+            }
+
+            fn about(&self) -> &'static About {
+                self.about()
+            }
+
+            fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
+                match &mut self.0 {
+                    $(Chosen::$policy(config) => config.set(name, value),)*
+                }
+            }
+
+            fn get(&self, name: &str) -> String {
+                match &self.0 {
+                    $(Chosen::$policy(config) => config.get(name),)*
                 }
             }
         }
@@ -78,10 +87,6 @@ registry! {
     clock2q_plus::Clock2QPlus,
     w_tiny_lfu::WTinyLfu,
     belady::Belady,
-}
-
-fn is_called(about: &About, name: &str) -> bool {
-    about.name == name || about.other_names.contains(&name)
 }
 
 /// A policy and its parameters: what `name:parameter=value,...` says.

@@ -25,7 +25,7 @@ const HALVED: u64 = 0x7777_7777_7777_7777;
 const ODD: u64 = 0x1111_1111_1111_1111;
 
 #[derive(Debug)]
-pub(super) struct Sketch {
+pub(crate) struct Sketch {
     words: Vec<u64>,
     line_mask: usize,
     uses: u64,
@@ -34,7 +34,7 @@ pub(super) struct Sketch {
 
 impl Sketch {
     /// A sketch for a cache of that many blocks.
-    pub(super) fn new(capacity: u32) -> Self {
+    pub(crate) fn new(capacity: u32) -> Self {
         let words = (capacity as usize).next_power_of_two().max(WORDS_A_LINE);
         Self {
             words: vec![0; words],
@@ -46,7 +46,7 @@ impl Sketch {
 
     /// A block's hash: the same for every index and on every machine.
     #[inline]
-    pub(super) fn hash(key: impl Hash) -> u64 {
+    pub(crate) fn hash(key: impl Hash) -> u64 {
         FixedState::with_seed(0).hash_one(key)
     }
 
@@ -61,7 +61,7 @@ impl Sketch {
 
     /// Counts a use.
     #[inline]
-    pub(super) fn add(&mut self, hash: u64) {
+    pub(crate) fn add(&mut self, hash: u64) {
         let mut added = false;
         for row in 0..ROWS {
             let (word, shift) = self.counter(hash, row);
@@ -80,7 +80,7 @@ impl Sketch {
 
     /// About how many uses were counted: never too few since the last halving, at most 15.
     #[inline]
-    pub(super) fn estimate(&self, hash: u64) -> u64 {
+    pub(crate) fn estimate(&self, hash: u64) -> u64 {
         (0..ROWS)
             .map(|row| {
                 let (word, shift) = self.counter(hash, row);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Spec;
+use super::{About, BadValue, Spec};
 
 /// Why a text names no policy.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,10 +64,25 @@ fn parameters(known: &[&str]) -> String {
     }
 }
 
-impl FromStr for Spec {
-    type Err = SpecError;
+/// What a text chooses from a registry: a policy and its parameters.
+pub(crate) trait Registered: Sized {
+    /// Every policy, in the order in which messages list them.
+    const ALL: &'static [&'static About];
 
-    fn from_str(text: &str) -> Result<Self, SpecError> {
+    /// The policy of this name, with its parameters' defaults.
+    fn by_name(name: &str) -> Option<Self>;
+
+    /// What is to be known of it.
+    fn about(&self) -> &'static About;
+
+    /// Sets one of its parameters.
+    fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue>;
+
+    /// The value of one of its parameters.
+    fn get(&self, name: &str) -> String;
+
+    /// Reads `name` or `name:parameter=value,parameter=value`.
+    fn parse(text: &str) -> Result<Self, SpecError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         let mut spec = Self::by_name(name).ok_or_else(|| {
             let known: Vec<_> = Self::ALL.iter().map(|about| about.name).collect();
@@ -78,44 +93,13 @@ impl FromStr for Spec {
             }
         })?;
         for part in settings.split(',').filter(|part| !part.is_empty()) {
-            spec.set_part(part)?;
+            set_part(&mut spec, part)?;
         }
         Ok(spec)
     }
-}
 
-impl Spec {
-    fn set_part(&mut self, part: &str) -> Result<(), SpecError> {
-        let about = self.about();
-        let (name, value) = part.split_once('=').ok_or_else(|| SpecError::NoValue {
-            policy: about.name,
-            part: part.to_owned(),
-        })?;
-        let Some(parameter) = about.parameters.iter().find(|known| known.name == name) else {
-            let known: Vec<_> = about
-                .parameters
-                .iter()
-                .map(|parameter| parameter.name)
-                .collect();
-            return Err(SpecError::UnknownParameter {
-                policy: about.name,
-                name: name.to_owned(),
-                nearest: nearest(name, &known),
-                known,
-            });
-        };
-        self.set(name, value).map_err(|_| SpecError::BadValue {
-            policy: about.name,
-            parameter: parameter.name,
-            value: value.to_owned(),
-            takes: parameter.takes,
-        })
-    }
-}
-
-impl fmt::Display for Spec {
-    /// The name, and the parameters that differ from their defaults.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes the name, and the parameters that differ from their defaults.
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let about = self.about();
         let default = Self::by_name(about.name).expect("it is registered by its own name");
         f.write_str(about.name)?;
@@ -128,6 +112,48 @@ impl fmt::Display for Spec {
             }
         }
         Ok(())
+    }
+}
+
+fn set_part<S: Registered>(spec: &mut S, part: &str) -> Result<(), SpecError> {
+    let about = spec.about();
+    let (name, value) = part.split_once('=').ok_or_else(|| SpecError::NoValue {
+        policy: about.name,
+        part: part.to_owned(),
+    })?;
+    let Some(parameter) = about.parameters.iter().find(|known| known.name == name) else {
+        let known: Vec<_> = about
+            .parameters
+            .iter()
+            .map(|parameter| parameter.name)
+            .collect();
+        return Err(SpecError::UnknownParameter {
+            policy: about.name,
+            name: name.to_owned(),
+            nearest: nearest(name, &known),
+            known,
+        });
+    };
+    spec.set(name, value).map_err(|_| SpecError::BadValue {
+        policy: about.name,
+        parameter: parameter.name,
+        value: value.to_owned(),
+        takes: parameter.takes,
+    })
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Spec {
+    /// The name, and the parameters that differ from their defaults.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f)
     }
 }
 

@@ -7,16 +7,16 @@ const NONE: u32 = u32::MAX;
 
 /// A block's row: 16 bytes with 32-bit keys, so that four of them share a cache line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node<K> {
-    pub(super) key: K,
+pub(crate) struct Node<K> {
+    pub(crate) key: K,
     link: Link,
     /// The policy's own.
-    pub(super) tag: u32,
+    pub(crate) tag: u32,
 }
 
 /// The rows by place.
 #[derive(Debug)]
-pub(super) struct Nodes<K>(Vec<Node<K>>);
+pub(crate) struct Nodes<K>(Vec<Node<K>>);
 
 impl<K> std::ops::Index<Place> for Nodes<K> {
     type Output = Node<K>;
@@ -48,15 +48,15 @@ impl<K> Links for Nodes<K> {
 
 /// Index and rows together: each key in the index has a row that names it, and the other way round.
 #[derive(Debug)]
-pub(super) struct Table<K, I> {
+pub(crate) struct Table<K, I> {
     index: I,
-    pub(super) nodes: Nodes<K>,
+    pub(crate) nodes: Nodes<K>,
     /// The first of the chain of free places.
     free: u32,
 }
 
 impl<K: Copy, I: Index<K>> Table<K, I> {
-    pub(super) fn new(index: I) -> Self {
+    pub(crate) fn new(index: I) -> Self {
         Self {
             index,
             nodes: Nodes(Vec::new()),
@@ -65,13 +65,13 @@ impl<K: Copy, I: Index<K>> Table<K, I> {
     }
 
     #[inline]
-    pub(super) fn find(&self, key: K) -> Option<Place> {
+    pub(crate) fn find(&self, key: K) -> Option<Place> {
         self.index.get(key)
     }
 
     /// A row for `key`, which had none. Its links are loose.
     #[inline]
-    pub(super) fn insert(&mut self, key: K, tag: u32) -> Place {
+    pub(crate) fn insert(&mut self, key: K, tag: u32) -> Place {
         let node = Node {
             key,
             link: Link::LOOSE,
@@ -91,7 +91,7 @@ impl<K: Copy, I: Index<K>> Table<K, I> {
 
     /// Frees the row of a key, whose links must be loose already, and says which key it was.
     #[inline]
-    pub(super) fn release(&mut self, place: Place) -> K {
+    pub(crate) fn release(&mut self, place: Place) -> K {
         let key = self.nodes[place].key;
         self.index.remove(key);
         self.nodes[place].link = Link::chained_to(self.free);
@@ -102,7 +102,7 @@ impl<K: Copy, I: Index<K>> Table<K, I> {
     /// Gives the row of one key to another that had none, and says which the first was. Links and tag
     /// stay.
     #[inline]
-    pub(super) fn rekey(&mut self, place: Place, key: K) -> K {
+    pub(crate) fn rekey(&mut self, place: Place, key: K) -> K {
         let before = std::mem::replace(&mut self.nodes[place].key, key);
         self.index.remove(before);
         self.index.insert(key, place);
@@ -110,7 +110,7 @@ impl<K: Copy, I: Index<K>> Table<K, I> {
     }
 
     /// Bytes of memory that it holds.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.index.memory_bytes() + self.nodes.0.capacity() * size_of::<Node<K>>()
     }
 

@@ -1,0 +1,7 @@
+//! Limits of admission, each with its reason.
+
+use units::Bytes;
+
+/// Memory of a policy that does not depend on its share: its counters and the least that its tables
+/// have. Hundreds of tenants have hundreds of them.
+pub const FIXED_MEMORY: Bytes = Bytes::kib(4);
