@@ -42,17 +42,6 @@ pub enum Writes {
     Exclude,
 }
 
-/// Blocks of one volume that one request touches, lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// Which volume, as the trace numbers them.
-    pub volume: u32,
-    /// Its first block.
-    pub first: u64,
-    /// How many blocks.
-    pub count: u64,
-}
-
 /// Accesses by [`Kind`], as counts or as estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ByKind<T>(pub(crate) [T; 2]);

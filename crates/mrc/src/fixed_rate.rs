@@ -10,11 +10,11 @@
 //!
 //! Memory grows with the sampled blocks: about 60 bytes each. Fixed-size sampling bounds it.
 
-use crate::access::{ByKind, Counted, Kind, Run, Writes};
+use crate::access::{ByKind, Counted, Kind, Writes};
 use crate::curve::{Between, Curve};
 use crate::number::real;
 use crate::sampled::{Sample, scaled};
-use crate::spatial::Spatial;
+use policy::sampling::{Run, Spatial};
 
 /// A sampled LRU curve in the making, at a fixed rate.
 #[derive(Clone, Debug)]

@@ -15,12 +15,12 @@
 //! Driven by: the trace tools, and online by whoever watches a disk's requests. [`FixedSize::fade`] lets
 //! the past count less.
 
-use crate::access::{ByKind, Counted, Kind, Run, Writes};
+use crate::access::{ByKind, Counted, Kind, Writes};
 use crate::buckets::Buckets;
 use crate::curve::{Between, Curve};
 use crate::number::real;
 use crate::sampled::{Place, Sample, scaled};
-use crate::spatial::Spatial;
+use policy::sampling::{Run, Spatial};
 use std::collections::BinaryHeap;
 
 /// A sampled LRU curve in the making, of a bounded number of blocks.

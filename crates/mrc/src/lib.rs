@@ -30,17 +30,16 @@ mod miniature;
 mod number;
 mod olken;
 mod sampled;
-mod spatial;
 mod stamps;
 #[cfg(test)]
 mod testkit;
 
-pub use access::{Counted, Kind, Run, Writes};
+pub use access::{Counted, Kind, Writes};
 pub use curve::{Between, Curve, Point, even_sizes, plot_sizes};
 pub use exact::Exact;
 pub use fixed_rate::FixedRate;
 pub use fixed_size::FixedSize;
-pub use knee::{HEIGHT_MIN, Knee, knee};
 pub use miniature::{MINIATURE_BLOCKS_MIN, Miniature, MiniatureError};
 pub use olken::Stack;
-pub use spatial::Spatial;
+pub use policy::demand::{HEIGHT_MIN, Knee, knee};
+pub use policy::sampling::{Run, Spatial};

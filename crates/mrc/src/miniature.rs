@@ -10,12 +10,12 @@
 //!
 //! Policies that know the future are not for streams: `hearth sim` runs them.
 
-use crate::access::{ByKind, Counted, Kind, Run, Writes};
+use crate::access::{ByKind, Counted, Kind, Writes};
 use crate::curve::{Between, Curve, Point};
 use crate::number::{count_near, real};
 use crate::sampled::Keys;
-use crate::spatial::Spatial;
 use policy::replacement::{Capacity, Dense, Replacement, Setup, Spec};
+use policy::sampling::{Run, Spatial};
 
 /// Why there are no miniature caches.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

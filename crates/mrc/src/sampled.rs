@@ -1,10 +1,9 @@
 //! The blocks of a sample and their LRU stack: what both forms of SHARDS and the miniature
 //! simulations keep, and all that they keep.
 
-use crate::access::Run;
 use crate::number::real;
 use crate::olken::Stack;
-use crate::spatial::Spatial;
+use policy::sampling::{Run, Spatial};
 use units::Map;
 
 /// A block, anywhere.

@@ -1,8 +1,9 @@
 //! Requests with the traits of real ones, for the tests of this crate: skewed reuse, scans, writes,
 //! discards, two volumes.
 
-use crate::access::{Kind, Run, Writes};
+use crate::access::{Kind, Writes};
 use crate::exact::Exact;
+use policy::sampling::Run;
 use units::{Map, Prng};
 
 #[derive(Clone, Copy, Debug)]

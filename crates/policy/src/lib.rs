@@ -6,6 +6,9 @@
 //!
 //! | module | decides |
 //! |---|---|
+//! | [`demand`] | how much flash a tenant has use for |
+//! | [`prediction`] | how much it will have use for in the next window |
+//! | [`allocation`] | how the flash is divided among tenants |
 //! | [`admission`] | which missed block may enter flash |
 //! | [`reclaim`] | in a log: which segment is reclaimed, and which of its blocks are kept |
 //! | [`replacement`] | in place: which block leaves when another one comes in |
@@ -13,5 +16,11 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod allocation;
+pub mod demand;
+pub mod prediction;
 pub mod reclaim;
 pub mod replacement;
+pub mod sampling;
+
+mod number;

@@ -9,3 +9,6 @@ pub type Map<K, V> = hashbrown::HashMap<K, V, FixedState>;
 
 /// A hash set with a fixed seed.
 pub type Set<K> = hashbrown::HashSet<K, FixedState>;
+
+/// A hash table of whatever finds its own keys: a place in an array, for example, at five bytes a place.
+pub type Table<T> = hashbrown::HashTable<T>;

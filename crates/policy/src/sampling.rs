@@ -19,7 +19,18 @@
 //! near each other are mostly accessed alike, so the sample's error is smaller. And which blocks of a
 //! group are sampled is known from one hash, whatever the length of the request.
 
-use crate::access::Run;
+use crate::number::{count_near, real};
+
+/// Blocks of one volume that one request touches, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Which volume, as the trace numbers them.
+    pub volume: u32,
+    /// Its first block.
+    pub first: u64,
+    /// How many blocks.
+    pub count: u64,
+}
 
 /// Blocks that share a hash.
 const GROUP: u64 = 1 << GROUP_BITS;
@@ -57,14 +68,14 @@ impl Spatial {
             u64::MAX
         } else {
             // A rate of a few 2^-64 would round to nothing; one value in 2^64 is what is left then.
-            crate::number::count_near(rate * TWO_TO_64).max(1) - 1
+            count_near(rate * TWO_TO_64).max(1) - 1
         };
         Self { seed, limit }
     }
 
     /// The part of all blocks that is sampled.
     pub fn rate(&self) -> f64 {
-        (crate::number::real(self.limit) + 1.0) / TWO_TO_64
+        (real(self.limit) + 1.0) / TWO_TO_64
     }
 
     /// Samples only blocks with values below this one's from now on.
@@ -81,13 +92,23 @@ impl Spatial {
         value <= self.limit
     }
 
+    /// The value of a block, whether it is sampled or not.
+    pub fn value(&self, volume: u32, block: u64) -> u64 {
+        Deal::new(self.volume(volume), block >> GROUP_BITS).value(block & PLACE_MASK)
+    }
+
+    /// What the groups of a volume are hashed with.
+    const fn volume(&self, volume: u32) -> u64 {
+        mix(self.seed ^ (volume as u64 + 1).wrapping_mul(VOLUMES_APART))
+    }
+
     /// Calls `visit` with the number and the value of each sampled block of a run, lowest first.
     pub fn sampled(&self, run: Run, mut visit: impl FnMut(u64, u64)) {
         let Some(last) = run.count.checked_sub(1) else {
             return;
         };
         let last = run.first.saturating_add(last);
-        let volume = mix(self.seed ^ (u64::from(run.volume) + 1).wrapping_mul(VOLUMES_APART));
+        let volume = self.volume(run.volume);
         for group in run.first >> GROUP_BITS..=last >> GROUP_BITS {
             let deal = Deal::new(volume, group);
             let begin = group << GROUP_BITS;
@@ -155,7 +176,7 @@ impl Deal {
 
 /// A permutation of 64 bits in which each bit of the result depends on all bits of the argument
 /// (two rounds of xor-shift and multiply; the constants are Stafford's thirteenth variant).
-const fn mix(bits: u64) -> u64 {
+pub(crate) const fn mix(bits: u64) -> u64 {
     let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
@@ -206,7 +227,7 @@ mod tests {
     #[test]
     fn rate_one_samples_everything() {
         let spatial = Spatial::new(1.0, 1);
-        assert_eq!(spatial.rate(), 1.0);
+        assert!((spatial.rate() - 1.0).abs() < f64::EPSILON);
         let all = blocks(&spatial, run(5, 1000));
         assert!((5..1005).eq(all.iter().map(|(block, _)| *block)));
     }
