@@ -34,7 +34,7 @@ mod share;
 pub use registry::{Configured, Spec};
 pub use share::Share;
 
-use units::{Bytes, Instant, TenantSlot};
+use units::{Bytes, DiskSlot, Instant, TenantSlot};
 
 /// One block access, as admission sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,20 @@ pub struct Access {
     pub tenant: TenantSlot,
     /// A write of the whole block, which the origin has acknowledged; else a read.
     pub write: bool,
+    /// Which [`REGION`] of which disk, as [`region_of`] numbers them.
+    pub region: u64,
     /// Length of the sequential run that the access belongs to so far, its own included.
     pub run: Bytes,
     /// When.
     pub now: Instant,
+}
+
+/// Neighbouring blocks that HEC (J. Yang et al., SYSTOR 2013) counts as one: 4 MiB.
+pub const REGION: Bytes = Bytes::mib(4);
+
+/// The number of the region at an offset of a disk; no two regions of a host have the same.
+pub const fn region_of(disk: DiskSlot, offset: Bytes) -> u64 {
+    (disk.get() as u64) << 48 | offset.get() / REGION.get()
 }
 
 /// What becomes of a block that missed.
