@@ -4,7 +4,7 @@
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
 //!  program   hearth                    study   simulator -> trace -> units
 //!  shell     shard -> device origin frontend -> ring
-//!  pure      cache -> tenancy -> segment-log -> policy flash-format    medium    nbd-protocol -> block-io -> units
+//!  pure      cache -> tenancy -> segment-log -> policy flash-format    medium    nbd-protocol vhost-protocol -> block-io -> units
 //! ```
 //!
 //! A pure crate depends on pure ones only, and of other people's crates only on those in
@@ -86,6 +86,7 @@ const TABLE: &[Crate] = &[
         "crates/nbd-protocol",
         &["units", "block-io"],
     ),
+    pure("vhost-protocol", "crates/vhost-protocol", &["units"]),
     pure("medium", "crates/medium", &["units", "block-io"]),
     pure(
         "segment-log",
