@@ -22,15 +22,17 @@
 //!   built or resized, so that an access never allocates. [`Admission::memory`] counts it.
 //! - No clock, no dice: the same calls give the same answers on every machine.
 //! - Over any of them: a cut-off of sequential runs (the parameter `cutoff` of every policy;
-//!   [`sequential`] detects runs) and a write budget (`budget`, which the caller charges).
+//!   [`sequential`] detects runs) and a write budget ([`budget`], which the caller charges).
 
 pub mod always;
+pub mod budget;
 pub mod limits;
 pub mod sequential;
 
 mod registry;
 mod share;
 
+pub use budget::{Budget, BudgetError, Rate, TokenBucket};
 pub use registry::{Configured, Spec};
 pub use share::Share;
 
@@ -56,7 +58,7 @@ pub const REGION: Bytes = Bytes::mib(4);
 
 /// The number of the region at an offset of a disk; no two regions of a host have the same.
 pub const fn region_of(disk: DiskSlot, offset: Bytes) -> u64 {
-    (disk.get() as u64) << 48 | offset.get() / REGION.get()
+    ((disk.get() as u64) << 48) | (offset.get() / REGION.get())
 }
 
 /// What becomes of a block that missed.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use units::Bytes;
+
 /// A policy's description, for help texts and the book.
 #[derive(Debug)]
 pub struct About {
@@ -99,6 +101,12 @@ impl Fraction {
     /// The nearest floating-point number.
     pub fn to_f64(self) -> f64 {
         f64::from(self.millionths) / f64::from(MILLION)
+    }
+
+    /// This part of a size, rounded down; `None` if that does not fit 64 bits.
+    pub fn of_bytes(self, whole: Bytes) -> Option<Bytes> {
+        let part = u128::from(whole.get()) * u128::from(self.millionths) / u128::from(MILLION);
+        u64::try_from(part).ok().map(Bytes::new)
     }
 
     /// A number such as `0.25` between two limits, both included, with up to six decimals.
