@@ -3,14 +3,15 @@
 //! An entry is made by [`Flights::board`] and ended by [`Flights::land`] with the kernel's
 //! completion; its index is the `user_data` of both. All pointers given to the kernel point
 //! into heap memory that the entry owns (pages of a [`Buf`], bytes behind a [`Slice`], a boxed
-//! [`Message`]), so that the slab itself may grow and move.
+//! [`Message`]) or into memory that it keeps mapped ([`Foreign`]), so that the slab itself may grow and move.
 
 #![allow(
     unsafe_code,
     reason = "building submissions means handing raw pointers to the kernel"
 )]
 
-use crate::limits::{SEND_SLICES_MAX, SPARE_MESSAGES_MAX};
+use crate::foreign::{Foreign, Vectors};
+use crate::limits::{PIECES_MAX, SEND_SLICES_MAX, SPARE_MESSAGES_MAX};
 use crate::op::{Completion, Op};
 use block_io::{Buf, Slice};
 use io_uring::{opcode, squeue, types};
@@ -62,6 +63,10 @@ enum Cargo {
         _fd: Rc<OwnedFd>,
         _data: Slice,
     },
+    Foreign {
+        _fd: Rc<OwnedFd>,
+        _into: Foreign,
+    },
     Send {
         _fd: Rc<OwnedFd>,
         message: Box<Message>,
@@ -69,6 +74,7 @@ enum Cargo {
     Bare {
         _fd: Rc<OwnedFd>,
     },
+    Nothing,
 }
 
 struct Flight {
@@ -170,9 +176,21 @@ impl Flights {
                     self.spare.push(message);
                 }
             }
-            Cargo::Write { .. } | Cargo::Bare { .. } => {}
+            Cargo::Write { .. } | Cargo::Foreign { .. } | Cargo::Bare { .. } | Cargo::Nothing => {}
         }
         (flight.source, completion)
+    }
+
+    /// The `user_data` of every operation of a source that has this token.
+    pub(crate) fn with_token(&self, source: u32, token: u64) -> Vec<u64> {
+        let is_it = |flight: &Flight| flight.source == source && flight.token == token;
+        (0..)
+            .zip(&self.seats)
+            .filter_map(|(index, seat)| match seat {
+                Seat::Taken(flight) if is_it(flight) => Some(index),
+                Seat::Taken(_) | Seat::Free(_) => None,
+            })
+            .collect()
     }
 
     /// The `user_data` of every operation of a source, or of all sources.
@@ -241,6 +259,8 @@ impl Flights {
             }
             Op::PollIn { fd } => load_poll(fd, libc::POLLIN),
             Op::PollOut { fd } => load_poll(fd, libc::POLLOUT),
+            Op::ReadInto { file, offset, into } => load_foreign(file, offset, into),
+            Op::Nop => (opcode::Nop::new().build(), Cargo::Nothing),
         }
     }
 }
@@ -288,6 +308,28 @@ fn load_write(file: Rc<OwnedFd>, offset: u64, data: Slice, dsync: bool) -> (sque
             _data: data,
         },
     )
+}
+
+fn load_foreign(file: Rc<OwnedFd>, offset: u64, into: Foreign) -> (squeue::Entry, Cargo) {
+    let entry = match into.vectors() {
+        Vectors::One(one) => {
+            let length = length_u32(one.iov_len);
+            opcode::Read::new(fd(&file), one.iov_base.cast(), length)
+                .offset(offset)
+                .build()
+        }
+        Vectors::Many(vectors, count) => {
+            assert!(count <= PIECES_MAX, "a read fits one iovec array");
+            opcode::Readv::new(fd(&file), vectors, length_u32(count))
+                .offset(offset)
+                .build()
+        }
+    };
+    let cargo = Cargo::Foreign {
+        _fd: file,
+        _into: into,
+    };
+    (entry, cargo)
 }
 
 fn load_recv(

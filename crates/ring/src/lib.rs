@@ -21,6 +21,7 @@
 //! - Results are the kernel's: a short transfer is reported as such and judged by the caller.
 
 mod flight;
+mod foreign;
 mod limits;
 mod mailbox;
 mod op;
@@ -28,7 +29,8 @@ mod pace;
 mod ring;
 mod setup;
 
-pub use limits::SEND_SLICES_MAX;
+pub use foreign::Foreign;
+pub use limits::{PIECES_MAX, SEND_SLICES_MAX};
 pub use mailbox::{Mailbox, SendError, Sender, mailbox};
 pub use op::{Completion, Op};
 pub use ring::{Ring, Source, SourceId};

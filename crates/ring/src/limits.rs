@@ -5,6 +5,9 @@ use units::Duration;
 /// Slices in one [`crate::Op::Send`]: the kernel's `UIO_MAXIOV`.
 pub const SEND_SLICES_MAX: usize = 1024;
 
+/// Pieces of memory in one [`crate::Op::ReadInto`]: the kernel's `UIO_MAXIOV`.
+pub const PIECES_MAX: usize = 1024;
+
 /// Completion queue entries for each submission queue entry. Receives and polls stay in
 /// flight while reads come and go, so completions may outnumber one batch of submissions;
 /// beyond it the kernel keeps an overflow list, which is correct but slower.

@@ -1,5 +1,6 @@
 //! What can be asked of the kernel, and what comes back.
 
+use crate::Foreign;
 use block_io::{Buf, Slice};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,6 +19,16 @@ pub enum Op {
         buf: Buf,
         /// How much, at most the buffer's length.
         length: usize,
+    },
+    /// Reads from `file` at `offset` into memory that others see too, until all of it is full or
+    /// the file ends.
+    ReadInto {
+        /// What to read from.
+        file: Rc<OwnedFd>,
+        /// Where in the file.
+        offset: u64,
+        /// What to fill. At most [`crate::PIECES_MAX`] pieces.
+        into: Foreign,
     },
     /// Writes `data` to `file` at `offset`; with `dsync` it is durable at completion
     /// (`RWF_DSYNC`).
@@ -79,6 +90,8 @@ pub enum Op {
         /// What to watch.
         fd: Rc<OwnedFd>,
     },
+    /// Completes in the next turn: for a component that has more to do than fits into one.
+    Nop,
 }
 
 /// The outcome of an operation.

@@ -179,6 +179,12 @@ impl Source {
     pub fn cancel_all(&self) {
         self.inner.borrow_mut().cancel(Some(self.id.0));
     }
+
+    /// Asks the kernel to give up the operations in flight that were submitted with this token.
+    /// Each still completes, most with `ECANCELED`, some as if nothing had happened.
+    pub fn cancel(&self, token: u64) {
+        self.inner.borrow_mut().cancel_token(self.id.0, token);
+    }
 }
 
 impl Drop for Source {
@@ -241,6 +247,13 @@ impl Inner {
 
     fn cancel(&mut self, source: Option<u32>) {
         for user_data in self.flights.of(source) {
+            let entry = opcode::AsyncCancel::new(user_data).build();
+            self.queue(entry.user_data(CANCEL));
+        }
+    }
+
+    fn cancel_token(&mut self, source: u32, token: u64) {
+        for user_data in self.flights.with_token(source, token) {
             let entry = opcode::AsyncCancel::new(user_data).build();
             self.queue(entry.user_data(CANCEL));
         }
