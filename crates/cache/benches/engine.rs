@@ -20,7 +20,7 @@ use cache::{
     RequestId, Verb, WritePolicy, format,
 };
 use support::{cpu_nanos, origin};
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Prng};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Prng, TenantSlot};
 
 /// Reads in flight together.
 const DEPTH: usize = 32;
@@ -149,6 +149,8 @@ fn main() {
         size,
         policy: WritePolicy::Through,
         read_only: true,
+        tenant: "vm".into(),
+        shared: false,
         fingerprint: None,
     };
     let mut effects = Vec::new();
@@ -165,6 +167,7 @@ fn main() {
             Request {
                 id: RequestId(n),
                 disk,
+                vm: TenantSlot::new(0),
                 verb,
             },
             Instant::ZERO,
@@ -204,6 +207,7 @@ fn measure_hits(cache: &mut Cache, flash: &mut Flash, disk: DiskSlot, blocks: u6
                 Request {
                     id: RequestId(id),
                     disk,
+                    vm: TenantSlot::new(0),
                     verb,
                 },
                 Instant::ZERO,

@@ -19,7 +19,7 @@ use cache::{
     Request, RequestId, Verb, WritePolicy, format,
 };
 use support::{cpu_nanos, origin};
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map, TenantSlot};
 
 /// Flash that keeps pages of metadata and forgets blocks.
 struct Flash {
@@ -120,6 +120,8 @@ fn fill(cache: &mut Cache, flash: &mut Flash, capacity: Bytes) {
         size,
         policy: WritePolicy::Through,
         read_only: true,
+        tenant: "vm".into(),
+        shared: false,
         fingerprint: None,
     };
     cache.control(ControlId(0), command, Instant::ZERO);
@@ -132,7 +134,15 @@ fn fill(cache: &mut Cache, flash: &mut Flash, capacity: Bytes) {
         };
         let id = RequestId(n);
         let disk = DiskSlot::new(0);
-        cache.request(Request { id, disk, verb }, Instant::ZERO);
+        cache.request(
+            Request {
+                id,
+                disk,
+                vm: TenantSlot::new(0),
+                verb,
+            },
+            Instant::ZERO,
+        );
         drive(cache, flash, Instant::ZERO);
     }
     // What waits for time is written too.

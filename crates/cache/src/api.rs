@@ -1,7 +1,7 @@
 //! What goes into a cache and what comes out of it.
 
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token};
-use units::{Bytes, DiskId, DiskSlot, Duration};
+use units::{Bytes, DiskId, DiskSlot, Duration, TenantSlot};
 
 /// Names a guest's request. Its issuer chooses it and knows it again in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +29,9 @@ pub struct Request {
     pub id: RequestId,
     /// Which disk: a slot that [`Command::Attach`] gave.
     pub disk: DiskSlot,
+    /// Who asks: of a shared disk a VM that has joined it ([`crate::Cache::join`]), of any other
+    /// its tenant.
+    pub vm: TenantSlot,
     /// What to do.
     pub verb: Verb,
 }
@@ -97,6 +100,12 @@ pub enum Command {
         policy: WritePolicy,
         /// Refuse writes.
         read_only: bool,
+        /// Whose share of the flash it takes: the name of a VM, which may have several disks, or
+        /// of a base image.
+        tenant: String,
+        /// A base image: never written, and read by every VM that joins it
+        /// ([`crate::Cache::join`]). Its blocks are cached once for all of them.
+        shared: bool,
         /// A value that changes whenever the origin's bytes may have been changed by somebody
         /// else, if the origin has one.
         fingerprint: Option<u128>,
@@ -132,6 +141,8 @@ pub enum ControlOutcome {
     Attached {
         /// Its slot in requests.
         disk: DiskSlot,
+        /// Its tenant's slot in requests.
+        tenant: TenantSlot,
         /// Blocks of it that were found on flash and are served.
         warm_blocks: u64,
         /// Why blocks on flash were dropped, if they were.
@@ -165,6 +176,12 @@ pub enum ControlError {
     /// Every slot of the disk table is held by an attached disk.
     #[error("1024 disks are attached to this cache: attach to another cache")]
     TooManyDisks,
+    /// Every tenant slot is held by a VM or image that has a disk here.
+    #[error("1024 VMs and images use this cache: attach to another cache")]
+    TooManyTenants,
+    /// Only a shared disk can be joined.
+    #[error("the disk is not shared: it has one VM, its tenant")]
+    NotShared,
     /// Requests of the disk, or another command about it, are still in flight.
     #[error("requests of the disk, or another command about it, are still in flight")]
     Busy,

@@ -12,10 +12,12 @@ use crate::reads::Read;
 use crate::retirement::Retirement;
 use crate::stats::{DiskStats, Stats};
 use crate::status::Status;
+use crate::tenants::Tenants;
+use crate::views::Views;
 use crate::writes::{Change, Writes};
 use block_io::{BufPool, FlashDone, IoError, OriginDone, OriginVerb, Payload, Token};
 use slab::Slab;
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, SECTOR_BYTES};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, SECTOR_BYTES, TenantSlot};
 
 /// An attached disk.
 #[derive(Clone, Debug)]
@@ -23,6 +25,10 @@ pub(crate) struct Disk {
     pub(crate) size: Bytes,
     pub(crate) policy: WritePolicy,
     pub(crate) read_only: bool,
+    /// Whose it is.
+    pub(crate) tenant: TenantSlot,
+    /// Who reads it, if it is shared.
+    pub(crate) views: Option<Views>,
     /// Requests that are not answered yet.
     pub(crate) in_flight: u32,
 }
@@ -41,6 +47,7 @@ pub struct Cache {
     /// Who is attached where; with a flash its disk table says the same.
     pub(crate) bypassed_ids: Map<DiskSlot, DiskId>,
     pub(crate) disk_stats: Vec<DiskStats>,
+    pub(crate) tenants: Tenants,
     pub(crate) reads: Slab<Read>,
     pub(crate) writes: Writes,
     pub(crate) fills: Fills,
@@ -69,6 +76,7 @@ impl Cache {
             disks: vec![None; DiskSlot::COUNT],
             bypassed_ids: Map::default(),
             disk_stats: vec![DiskStats::default(); DiskSlot::COUNT],
+            tenants: Tenants::default(),
             reads: Slab::new(),
             writes: Writes::default(),
             fills: Fills::default(),
@@ -88,14 +96,14 @@ impl Cache {
     /// Never on anything that a guest can ask: what is wrong is answered with an error.
     pub fn request(&mut self, request: Request, now: Instant) {
         self.ports.now = now;
-        let Request { id, disk, verb } = request;
-        match self.check(disk, &verb) {
+        let Request { id, disk, vm, verb } = request;
+        match self.check(disk, vm, &verb) {
             Ok(()) => {
                 self.disks[disk.index()]
                     .as_mut()
                     .expect("it was checked")
                     .in_flight += 1;
-                self.start(id, disk, verb);
+                self.start(id, disk, vm, verb);
             }
             Err(error) => self.ports.effects.push(Effect::Reply {
                 request: id,
@@ -105,9 +113,10 @@ impl Cache {
         self.pump();
     }
 
-    fn check(&self, disk: DiskSlot, verb: &Verb) -> Result<(), IoError> {
+    fn check(&self, disk: DiskSlot, vm: TenantSlot, verb: &Verb) -> Result<(), IoError> {
         let disk = self.disks[disk.index()]
             .as_ref()
+            .filter(|disk| disk.views.as_ref().is_none_or(|views| views.has(vm)))
             .ok_or(IoError::ShuttingDown)?;
         let (offset, length, writes) = match verb {
             Verb::Flush => return Ok(()),
@@ -137,15 +146,18 @@ impl Cache {
         }
     }
 
-    fn start(&mut self, id: RequestId, disk: DiskSlot, verb: Verb) {
+    fn start(&mut self, id: RequestId, disk: DiskSlot, vm: TenantSlot, verb: Verb) {
         let stats = self.disk_stats(disk);
         match verb {
             Verb::Read { offset, length } => {
                 stats.read_requests += 1;
                 stats.read_bytes += length.get();
-                self.read(id, disk, offset, length, false);
+                if let Some(views) = self.views(disk) {
+                    views.asked(vm, length);
+                }
+                self.read(id, disk, vm, offset, length, false);
             }
-            Verb::Prefetch { offset, length } => self.read(id, disk, offset, length, true),
+            Verb::Prefetch { offset, length } => self.read(id, disk, vm, offset, length, true),
             Verb::Write { offset, data, fua } => {
                 stats.write_requests += 1;
                 stats.written_bytes += data.len() as u64;
@@ -362,6 +374,10 @@ impl Cache {
         self.disks[disk.index()]
             .as_ref()
             .map_or(WritePolicy::Around, |disk| disk.policy)
+    }
+
+    pub(crate) fn views(&mut self, disk: DiskSlot) -> Option<&mut Views> {
+        self.disks[disk.index()].as_mut()?.views.as_mut()
     }
 
     pub(crate) fn disk_stats(&mut self, disk: DiskSlot) -> &mut DiskStats {

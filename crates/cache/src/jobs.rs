@@ -11,9 +11,11 @@ use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
 use crate::ports::Ports;
+use crate::tenants::Use;
+use crate::views::Views;
 use flash_format::{DISK_BYTES_MAX, DiskEntry, SegmentIndex};
 use segment_log::Phase;
-use units::{DiskId, DiskSlot, SECTOR_BYTES};
+use units::{DiskId, DiskSlot, SECTOR_BYTES, TenantSlot};
 
 /// A disk that is about to be attached.
 #[derive(Clone, Debug)]
@@ -90,20 +92,21 @@ impl Cache {
                 size,
                 policy,
                 read_only,
+                tenant,
+                shared,
                 fingerprint,
-            } => self
-                .prepare_attach(
-                    disk,
-                    name,
-                    Disk {
-                        size,
-                        policy,
-                        read_only,
-                        in_flight: 0,
-                    },
-                    fingerprint,
-                )
-                .map(Kind::Attach),
+            } => {
+                let rules = Disk {
+                    size,
+                    policy,
+                    read_only: read_only || shared,
+                    tenant: TenantSlot::new(0),
+                    views: shared.then(|| Views::new(size)),
+                    in_flight: 0,
+                };
+                self.prepare_attach(disk, name, &tenant, rules, fingerprint)
+                    .map(Kind::Attach)
+            }
             Command::Detach { disk, fingerprint } => {
                 self.retire_again();
                 self.idle_disk(disk)
@@ -163,10 +166,11 @@ impl Cache {
     }
 
     fn prepare_attach(
-        &self,
+        &mut self,
         id: DiskId,
         name: String,
-        disk: Disk,
+        tenant: &str,
+        mut disk: Disk,
         fingerprint: Option<u128>,
     ) -> Result<Newcomer, ControlError> {
         if !disk.size.is_multiple_of(SECTOR_BYTES) || disk.size > DISK_BYTES_MAX {
@@ -188,6 +192,10 @@ impl Cache {
         };
         let before = self.flash.as_ref().map(|flash| &flash.disks[slot.index()]);
         let takes_over = matches!(before, Some(Some(entry)) if entry.id != id);
+        if self.jobs.iter().any(|job| job.kind.disk() == Some(slot)) {
+            return Err(ControlError::Busy);
+        }
+        disk.tenant = self.hold_tenant(tenant, Use::Disk)?;
         Ok(Newcomer {
             slot,
             id,
@@ -266,8 +274,7 @@ impl Cache {
                 return;
             }
             Kind::Detach { disk, .. } => {
-                self.disks[disk.index()] = None;
-                self.bypassed_ids.remove(&disk);
+                self.forget_disk(disk);
                 ControlOutcome::Done
             }
             Kind::Drop { .. } | Kind::Stop => ControlOutcome::Done,
@@ -284,6 +291,16 @@ impl Cache {
         }
     }
 
+    fn forget_disk(&mut self, slot: DiskSlot) {
+        let disk = self.disks[slot.index()].take();
+        self.bypassed_ids.remove(&slot);
+        let disk = disk.expect("a disk that is detached was attached");
+        for vm in disk.views.iter().flat_map(Views::joins) {
+            self.tenants.release(vm, Use::View);
+        }
+        self.tenants.release(disk.tenant, Use::Disk);
+    }
+
     fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
         let warm_blocks = match &self.flash {
             Some(flash) => flash.log.cached_blocks(newcomer.slot),
@@ -293,10 +310,12 @@ impl Cache {
             flash.durability[newcomer.slot.index()] = Durability::attached(newcomer.disk.read_only);
         }
         self.bypassed_ids.insert(newcomer.slot, newcomer.id);
+        let tenant = newcomer.disk.tenant;
         self.disks[newcomer.slot.index()] = Some(newcomer.disk);
         self.disk_stats[newcomer.slot.index()] = crate::stats::DiskStats::default();
         ControlOutcome::Attached {
             disk: newcomer.slot,
+            tenant,
             warm_blocks,
             dropped: newcomer.dropped,
         }

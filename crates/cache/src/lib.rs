@@ -60,7 +60,9 @@ mod rest;
 mod retirement;
 mod stats;
 mod status;
+mod tenants;
 mod trusted;
+mod views;
 mod writes;
 
 pub use api::{
@@ -71,4 +73,5 @@ pub use cache::Cache;
 pub use format::{FormatOptions, format};
 pub use recovery::{ColdReason, OpenError, Recovered, Recovery};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
-pub use status::{Mode, SegmentCounts, Status};
+pub use status::{Mode, SegmentCounts, Status, TenantStatus};
+pub use views::ViewStats;

@@ -10,6 +10,10 @@ pub(crate) const RUN_BLOCKS_MAX: u64 = 256;
 /// gigabytes never holds up another disk: 65,536 index probes take a few milliseconds.
 pub(crate) const ERASE_BLOCKS_MAX: u64 = 65_536;
 
+/// Memory in which a VM's view of an image remembers what it has read: exact up to images of
+/// 2 GiB, a sample of larger ones, and 64 MiB if 1024 VMs read one.
+pub(crate) const SEEN_BYTES_MAX: Bytes = Bytes::kib(64);
+
 /// Flash operations that may fail one after the other before the flash is given up: a medium
 /// that fails this often only costs time.
 pub(crate) const FLASH_FAILURES_MAX: u32 = 8;

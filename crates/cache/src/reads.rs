@@ -20,7 +20,7 @@ use crate::ports::{Hit, Purpose};
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
 use segment_log::Source;
 use smallvec::SmallVec;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, TenantSlot};
 
 pub(crate) type ReadId = usize;
 
@@ -29,6 +29,8 @@ pub(crate) type ReadId = usize;
 pub(crate) struct Read {
     pub(crate) request: RequestId,
     pub(crate) disk: DiskSlot,
+    /// Who asks.
+    vm: TenantSlot,
     offset: u64,
     end: u64,
     /// Only to bring blocks into the cache: no bytes are answered.
@@ -50,6 +52,7 @@ impl Cache {
         &mut self,
         request: RequestId,
         disk: DiskSlot,
+        vm: TenantSlot,
         offset: Bytes,
         length: Bytes,
         prefetch: bool,
@@ -58,6 +61,7 @@ impl Cache {
         let read = Read {
             request,
             disk,
+            vm,
             offset,
             end,
             prefetch,
@@ -91,7 +95,7 @@ impl Cache {
             .expect("with a cached end there is a flash");
         match flash.locate(&self.ports, disk, block) {
             Location::Memory(bytes) => {
-                self.disk_stats(disk).read_block_hits += 1;
+                self.count_read(id, block, 1, true);
                 let stop = block.next().start().get().min(end);
                 let from = index(at % BLOCK_BYTES);
                 let part = self.new_part(id, at);
@@ -130,7 +134,7 @@ impl Cache {
             count += 1;
         }
         let stop = first.advance(u64::from(count)).start().get().min(end);
-        self.disk_stats(disk).read_block_hits += u64::from(count);
+        self.count_read(id, first, u64::from(count), true);
         if self.reads[id].prefetch {
             return stop;
         }
@@ -163,7 +167,7 @@ impl Cache {
             None => self.start_fill(disk, first, end),
         };
         let stop = fill_first.advance(count).start().get().min(end);
-        self.disk_stats(disk).read_block_misses += blocks_to(first, stop);
+        self.count_read(id, first, blocks_to(first, stop), false);
         let part = self.new_part(id, at);
         let skip = index(at - fill_first.start().get());
         self.fills.join(
@@ -347,6 +351,20 @@ impl Cache {
     pub(crate) fn refetch(&mut self, hit: &Hit) {
         let at = hit.first.start().get() + hit.skip as u64;
         self.fetch_part(hit.read, hit.part, hit.disk, at, hit.length as u64);
+    }
+
+    /// Counts a run of blocks (or parts) that a read found in the cache, or did not.
+    fn count_read(&mut self, id: ReadId, first: BlockIndex, count: u64, hit: bool) {
+        let (disk, vm) = (self.reads[id].disk, self.reads[id].vm);
+        let stats = self.disk_stats(disk);
+        *if hit {
+            &mut stats.read_block_hits
+        } else {
+            &mut stats.read_block_misses
+        } += count;
+        if let Some(views) = self.views(disk) {
+            views.read(vm, first, count, hit);
+        }
     }
 
     fn new_part(&mut self, id: ReadId, offset: u64) -> usize {

@@ -2,8 +2,9 @@
 
 use crate::cache::Cache;
 use crate::retirement::Retirement;
+use crate::views::Views;
 use segment_log::Phase;
-use units::Bytes;
+use units::{Bytes, TenantSlot};
 
 /// Whether the flash is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,19 @@ pub struct SegmentCounts {
     pub reclaiming: u64,
 }
 
+/// A VM or a base image at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantStatus {
+    /// Its slot in requests and events.
+    pub slot: TenantSlot,
+    /// What people call it.
+    pub name: String,
+    /// Its disks that are attached.
+    pub disks: u32,
+    /// Shared disks that it reads, each as often as it joined.
+    pub views: u32,
+}
+
 impl Status {
     pub(crate) fn of(cache: &Cache) -> Self {
         let reason = cache.bypass_reason.clone().unwrap_or_default();
@@ -93,6 +107,12 @@ impl Status {
                 Phase::Reclaiming | Phase::Draining => &mut segments.reclaiming,
             } += 1;
         }
+        let views = cache
+            .disks
+            .iter()
+            .flatten()
+            .filter_map(|disk| disk.views.as_ref());
+        let views = Bytes::new(views.map(Views::bytes).sum::<usize>() as u64);
         let geometry = &flash.geometry;
         Self {
             mode,
@@ -104,7 +124,7 @@ impl Status {
                 * u64::from(geometry.segment_blocks_max()),
             cached_blocks: flash.log.index().len() as u64,
             segments,
-            memory: flash.memory_bytes(),
+            memory: flash.memory_bytes() + views,
             buffered: Bytes::new(flash.buffered_bytes as u64),
         }
     }

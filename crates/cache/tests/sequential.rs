@@ -9,7 +9,7 @@ use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
     RequestId, Verb, WritePolicy, format,
 };
-use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Prng};
+use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Prng, TenantSlot};
 
 const FLASH: Bytes = Bytes::mib(2);
 const DISK: u64 = 1 << 20;
@@ -145,6 +145,8 @@ impl Bench {
             size: Bytes::new(DISK),
             policy: WritePolicy::Through,
             read_only: false,
+            tenant: "vm".into(),
+            shared: false,
             fingerprint: None,
         };
         cache.control(ControlId(1), command, self.now);
@@ -245,6 +247,7 @@ impl Bench {
             Request {
                 id: RequestId(n),
                 disk,
+                vm: TenantSlot::new(0),
                 verb,
             },
             self.now,

@@ -21,7 +21,7 @@ use flash_format::{PAGE_BYTES, SEGMENT_BYTES_MIN, checksum};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use units::{Bytes, DiskId, DiskSlot, Duration, Instant};
+use units::{Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
 
 const CAPACITY: Bytes = Bytes::mib(2);
 const DISK_BYTES: Bytes = Bytes::mib(4);
@@ -160,6 +160,8 @@ impl Life {
             size: DISK_BYTES,
             policy: WritePolicy::Through,
             read_only: false,
+            tenant: "vm".into(),
+            shared: false,
             fingerprint: None,
         };
         cache.control(ControlId(1), command, self.now);
@@ -177,7 +179,15 @@ impl Life {
             };
             let id = RequestId(n);
             if cache.stats_of(disk).is_some() {
-                cache.request(Request { id, disk, verb }, self.now);
+                cache.request(
+                    Request {
+                        id,
+                        disk,
+                        vm: TenantSlot::new(0),
+                        verb,
+                    },
+                    self.now,
+                );
             }
             self.turn(cache);
         }

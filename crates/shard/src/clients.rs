@@ -14,7 +14,7 @@
 use crate::disk::RequestKind;
 use cache::{RequestId, Verb};
 use frontend::nbd::{self, Connection, RequestKey};
-use units::{DiskSlot, Instant};
+use units::{DiskSlot, Instant, TenantSlot};
 
 /// The client number of requests that a command makes.
 const COMMANDS: u32 = u32::MAX;
@@ -61,6 +61,8 @@ fn number(key: usize) -> u32 {
 pub(crate) struct Client {
     pub(crate) connection: Connection,
     pub(crate) disk: DiskSlot,
+    /// Which VM it is.
+    pub(crate) vm: TenantSlot,
     /// When the disk began to detach, how long the client may take to get its answers.
     pub(crate) farewell: Option<Instant>,
     /// Listed to be polled at the end of this turn.
@@ -70,10 +72,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(connection: Connection, disk: DiskSlot) -> Self {
+    pub(crate) fn new(connection: Connection, disk: DiskSlot, vm: TenantSlot) -> Self {
         Self {
             connection,
             disk,
+            vm,
             farewell: None,
             touched: false,
             starts: Vec::new(),

@@ -63,6 +63,12 @@ pub enum ShardError {
     /// The disk has as many clients as it may have.
     #[error("the disk has {0} connections, as many as it may have")]
     TooManyConnections(usize),
+    /// A shared disk is read by VMs, and the client does not say which it is.
+    #[error("the disk is shared by VMs: say which VM it is")]
+    WhichVm,
+    /// A disk that is not shared has one VM.
+    #[error("the disk is not shared: it has one VM, which need not be named")]
+    NotShared,
     /// The cache refused.
     #[error(transparent)]
     Cache(#[from] ControlError),
@@ -122,6 +128,7 @@ pub(crate) enum Message {
     Connect {
         disk: DiskId,
         client: Box<Negotiated>,
+        vm: Option<String>,
         reply: Reply<()>,
     },
     Stop {
@@ -203,12 +210,14 @@ impl ShardHandle {
         self.send(Message::Status { reply });
     }
 
-    /// Hands over a client that has negotiated this disk. On failure its socket is closed.
-    pub fn connect(&self, disk: DiskId, client: Negotiated, reply: Reply<()>) {
+    /// Hands over a client that has negotiated this disk; of a shared disk `vm` says which VM it
+    /// is, of any other nobody does. On failure its socket is closed.
+    pub fn connect(&self, disk: DiskId, client: Negotiated, vm: Option<String>, reply: Reply<()>) {
         let client = Box::new(client);
         self.send(Message::Connect {
             disk,
             client,
+            vm,
             reply,
         });
     }

@@ -89,7 +89,10 @@ impl Disk {
             name: self.spec.name.clone(),
             size: self.geometry.size,
             policy: cache.policy_of(slot).unwrap_or(self.spec.policy),
-            read_only: self.geometry.read_only || self.spec.read_only,
+            read_only: self.geometry.read_only || self.spec.read_only || self.spec.shared,
+            tenant: self.spec.tenant.clone(),
+            shared: self.spec.shared,
+            views: cache.views_of(slot),
             phase: match self.phase {
                 Phase::Serving => DiskPhase::Serving,
                 Phase::Draining(_) | Phase::Leaving(_) => DiskPhase::Detaching,

@@ -19,7 +19,7 @@ use cache::{Command, ControlError, ControlId, ControlOutcome, Mode, Request, Ver
 use frontend::nbd::{Connection, Negotiated};
 use origin::{Opened, Origin as _};
 use slab::Slab;
-use units::{DiskId, DiskSlot, Instant, Map};
+use units::{DiskId, DiskSlot, Instant, Map, TenantSlot};
 
 /// Commands that are under way.
 #[derive(Default)]
@@ -121,8 +121,9 @@ impl Shard {
             Message::Connect {
                 disk,
                 client,
+                vm,
                 reply,
-            } => reply(self.connect(disk, *client)),
+            } => reply(self.connect(disk, *client, vm.as_deref())),
             Message::Stop { reply } => self.stop(reply),
             Message::Retired { token, recorded } => self.retired(token, recorded),
         }
@@ -164,6 +165,8 @@ impl Shard {
             size: found,
             policy: spec.policy,
             read_only: spec.read_only || origin.geometry().read_only,
+            tenant: spec.tenant.clone(),
+            shared: spec.shared,
             fingerprint: origin.fingerprint(),
         };
         self.slots.insert(spec.id, None);
@@ -183,6 +186,7 @@ impl Shard {
                 disk,
                 warm_blocks,
                 dropped,
+                ..
             }) => (disk, warm_blocks, dropped),
             Ok(ControlOutcome::Done) => unreachable!("attaching a disk gives it a slot"),
             Err(error) => {
@@ -237,10 +241,19 @@ impl Shard {
     }
 
     fn flush(&mut self, disk: DiskSlot, reply: Reply<()>) {
+        if self.disks[disk.index()]
+            .as_ref()
+            .is_some_and(|disk| disk.spec.shared)
+        {
+            // It is never written.
+            return reply(Ok(()));
+        }
+        let vm = self.cache.tenant_of(disk).expect("it is serving");
         let flush = self.jobs.flushes.insert(reply);
         let request = Request {
             id: Asker::Command(flush).id(),
             disk,
+            vm,
             verb: Verb::Flush,
         };
         self.cache.request(request, self.now);
@@ -253,21 +266,51 @@ impl Shard {
         Ok(())
     }
 
-    fn connect(&mut self, disk: DiskId, client: Negotiated) -> Result<(), ShardError> {
+    fn connect(
+        &mut self,
+        disk: DiskId,
+        client: Negotiated,
+        vm: Option<&str>,
+    ) -> Result<(), ShardError> {
         let slot = self.serving(disk)?;
-        let most = self.config.connections_per_disk_max;
+        let vm = self.admit_vm(slot, vm)?;
         let disk = self.disks[slot.index()].as_mut().expect("it is serving");
-        if disk.connections >= most {
-            return Err(ShardError::TooManyConnections(most));
-        }
         disk.connections += 1;
         let limits = self.config.connection;
         let connection = Connection::new(client, &self.ring, &self.pool, limits);
         let source = connection.id();
-        let client = self.clients.insert(Client::new(connection, slot));
+        let client = self.clients.insert(Client::new(connection, slot, vm));
         self.own(Some(source), Owner::Client(client));
         self.touch(client);
         Ok(())
+    }
+
+    /// The VM under whose name a client asks. Of a shared disk each VM may have as many clients
+    /// as any other disk.
+    fn admit_vm(&mut self, slot: DiskSlot, vm: Option<&str>) -> Result<TenantSlot, ShardError> {
+        let most = self.config.connections_per_disk_max;
+        let disk = self.disks[slot.index()].as_ref().expect("it is serving");
+        match (disk.spec.shared, vm) {
+            (false, Some(_)) => Err(ShardError::NotShared),
+            (true, None) => Err(ShardError::WhichVm),
+            (false, None) if disk.connections >= most => Err(ShardError::TooManyConnections(most)),
+            (false, None) => Ok(self.cache.tenant_of(slot).expect("it is serving")),
+            (true, Some(vm)) => {
+                let vm = self.cache.join(slot, vm)?;
+                let of_vm = |client: &Client| client.disk == slot && client.vm == vm;
+                if self
+                    .clients
+                    .iter()
+                    .filter(|(_, client)| of_vm(client))
+                    .count()
+                    >= most
+                {
+                    self.cache.leave(slot, vm);
+                    return Err(ShardError::TooManyConnections(most));
+                }
+                Ok(vm)
+            }
+        }
     }
 
     fn detach(&mut self, slot: DiskSlot, reply: Reply<()>) {
@@ -470,6 +513,7 @@ impl Shard {
             turns: self.turns,
             flash_latency: flash_latency.unwrap_or_default(),
             disks: disks.collect(),
+            tenants: self.cache.tenants(),
         }
     }
 }

@@ -335,7 +335,7 @@ impl Shard {
         let asker = &mut self.clients[client];
         if let Some(disk) = self.disks[asker.disk.index()].as_deref_mut()
             && let Some(tap) = &disk.tap
-            && !tap.tell(&incoming.verb, self.now)
+            && !tap.tell(&incoming.verb, asker.vm, self.now)
         {
             disk.tap = None;
         }
@@ -348,6 +348,7 @@ impl Shard {
         let request = Request {
             id: id.id(),
             disk: asker.disk,
+            vm: asker.vm,
             verb,
         };
         self.cache.request(request, self.now);
@@ -358,6 +359,9 @@ impl Shard {
         self.own(Some(client.connection.id()), Owner::Nobody);
         if let Some(disk) = &mut self.disks[client.disk.index()] {
             disk.connections -= 1;
+            if disk.spec.shared {
+                self.cache.leave(client.disk, client.vm);
+            }
         }
     }
 }

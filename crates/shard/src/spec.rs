@@ -35,4 +35,9 @@ pub struct DiskSpec {
     pub policy: WritePolicy,
     /// Refuse writes.
     pub read_only: bool,
+    /// Whose share of the flash it takes: the name of a VM, which may have several disks, or of
+    /// a base image.
+    pub tenant: String,
+    /// A base image: refuses writes, and is read by as many VMs as like to, each under its name.
+    pub shared: bool,
 }

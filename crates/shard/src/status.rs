@@ -1,9 +1,9 @@
 //! What a shard tells about itself: plain values, copied out of its thread.
 
 use crate::latency::{Histogram, ReadWrite};
-use cache::{DiskStats, DropReason, WritePolicy};
+use cache::{DiskStats, DropReason, TenantStatus, ViewStats, WritePolicy};
 use std::path::PathBuf;
-use units::{Bytes, DiskId, Duration};
+use units::{Bytes, DiskId, Duration, TenantSlot};
 
 /// A shard at a moment.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct ShardStatus {
     pub flash_latency: ReadWrite,
     /// Its disks, by slot.
     pub disks: Vec<DiskStatus>,
+    /// VMs and base images, by slot.
+    pub tenants: Vec<TenantStatus>,
 }
 
 /// How opening the flash went.
@@ -63,6 +65,12 @@ pub struct DiskStatus {
     pub policy: WritePolicy,
     /// Whether writes are refused.
     pub read_only: bool,
+    /// Whose share of the flash it takes.
+    pub tenant: String,
+    /// Whether it is a base image that VMs share.
+    pub shared: bool,
+    /// What each VM asked of it, if it is shared.
+    pub views: Vec<(TenantSlot, ViewStats)>,
     /// Where it is in its life.
     pub phase: DiskPhase,
     /// Clients.

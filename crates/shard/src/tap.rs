@@ -14,7 +14,7 @@ use frontend::nbd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
-use units::{Bytes, Instant};
+use units::{Bytes, Instant, TenantSlot};
 
 /// What a guest asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub struct TapEvent {
     pub length: Bytes,
     /// The number that the tap was given.
     pub disk: u32,
+    /// Which VM asked: of a shared disk one that has joined it, of any other its tenant. The
+    /// shard's status has their names.
+    pub vm: TenantSlot,
     /// What.
     pub verb: TapVerb,
 }
@@ -64,7 +67,7 @@ pub struct Tap {
 
 impl Tap {
     /// Tells of a request. False: nobody listens any more.
-    pub(crate) fn tell(&self, verb: &nbd::Verb, time: Instant) -> bool {
+    pub(crate) fn tell(&self, verb: &nbd::Verb, vm: TenantSlot, time: Instant) -> bool {
         let (verb, offset, length) = match verb {
             nbd::Verb::Read { offset, length } => (TapVerb::Read, *offset, *length),
             nbd::Verb::Write { offset, data, .. } => {
@@ -82,6 +85,7 @@ impl Tap {
             offset,
             length,
             disk: self.disk,
+            vm,
             verb,
         };
         match self.events.try_send(event) {
@@ -100,6 +104,8 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
+    const VM: TenantSlot = TenantSlot::new(2);
+
     #[test]
     fn a_full_queue_loses_and_counts() {
         let (events, heard) = mpsc::sync_channel(2);
@@ -114,19 +120,20 @@ mod tests {
             length: Bytes::new(512),
         };
         for nanos in 0..5 {
-            assert!(tap.tell(&read, Instant::from_nanos(nanos)));
+            assert!(tap.tell(&read, VM, Instant::from_nanos(nanos)));
         }
         let first = TapEvent {
             time: Instant::ZERO,
             offset: Bytes::kib(4),
             length: Bytes::new(512),
             disk: 7,
+            vm: VM,
             verb: TapVerb::Read,
         };
         assert_eq!(heard.recv(), Ok(first));
         assert_eq!(lost.load(Ordering::Relaxed), 3);
         drop(heard);
-        assert!(!tap.tell(&nbd::Verb::Flush, Instant::ZERO));
+        assert!(!tap.tell(&nbd::Verb::Flush, VM, Instant::ZERO));
         assert_eq!(lost.load(Ordering::Relaxed), 3);
     }
 
@@ -142,7 +149,7 @@ mod tests {
             offset: Bytes::ZERO,
             length: Bytes::kib(4),
         };
-        assert!(tap.tell(&hint, Instant::ZERO));
+        assert!(tap.tell(&hint, VM, Instant::ZERO));
         assert_eq!(heard.try_recv(), Err(mpsc::TryRecvError::Empty));
     }
 }

@@ -254,10 +254,12 @@ impl World {
             },
         );
         if let Software::Cache(cache) = &mut self.host.software {
+            let vm = cache.tenant_of(slot).expect("it is served");
             cache.request(
                 Request {
                     id,
                     disk: slot,
+                    vm,
                     verb,
                 },
                 self.now,

@@ -219,6 +219,8 @@ impl World {
             size: disk.size(),
             policy,
             read_only: disk.settings.read_only,
+            tenant: format!("vm {number}"),
+            shared: false,
             fingerprint: disk.fingerprint(),
         };
         // The command may be answered at once, and says where the disk is then.

@@ -8,7 +8,7 @@ use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
     RequestId, Verb, WritePolicy, format,
 };
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
 
 /// Flash and origins that work at once; the origins read zeroes.
 pub(crate) struct Bench {
@@ -137,6 +137,8 @@ impl Bench {
             size,
             policy: WritePolicy::Through,
             read_only: false,
+            tenant: "vm".into(),
+            shared: false,
             fingerprint: None,
         };
         cache.control(ControlId(1), command, self.now);
@@ -169,7 +171,15 @@ impl Bench {
 
     pub(crate) fn ask(&mut self, cache: &mut Cache, disk: DiskSlot, verb: Verb) {
         let id = RequestId(1);
-        cache.request(Request { id, disk, verb }, self.now);
+        cache.request(
+            Request {
+                id,
+                disk,
+                vm: TenantSlot::new(0),
+                verb,
+            },
+            self.now,
+        );
         while self.ended.is_empty() {
             self.settle(cache);
         }

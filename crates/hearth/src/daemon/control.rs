@@ -490,6 +490,7 @@ fn problem(name: &Name, error: ShardError) -> Problem {
         ShardError::Detaching | ShardError::TooManyConnections(_) => ProblemKind::Busy,
         ShardError::Size { .. } => ProblemKind::Origin,
         ShardError::Stopping | ShardError::Ended => ProblemKind::Stopping,
+        ShardError::WhichVm | ShardError::NotShared => ProblemKind::Invalid,
         ShardError::Cache(_) | ShardError::Io(_) => ProblemKind::Failed,
     };
     Problem::new(kind, format!("disk '{name}': {}", chain(&error)))

@@ -80,6 +80,6 @@ impl Exports for DiskExports {
                 tracing::warn!(disk = %name, %error, "NBD client turned away");
             }
         });
-        shard.handle().connect(entry.id, client, reply);
+        shard.handle().connect(entry.id, client, None, reply);
     }
 }

@@ -417,6 +417,7 @@ mod tests {
             offset: Bytes::new(offset),
             length: Bytes::kib(4),
             disk,
+            vm: units::TenantSlot::new(0),
             verb: TapVerb::Read,
         }
     }

@@ -76,6 +76,7 @@ mod tests {
             offset: Bytes::new(offset),
             length: Bytes::new(length),
             disk: 0,
+            vm: units::TenantSlot::new(0),
             verb,
         }
     }

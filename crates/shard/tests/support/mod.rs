@@ -88,6 +88,8 @@ impl Lab {
             size: Some(DISK),
             policy: cache::WritePolicy::Through,
             read_only: false,
+            tenant: "vm1".to_owned(),
+            shared: false,
         }
     }
 
@@ -143,6 +145,15 @@ pub(crate) fn stop(shard: ShardHandle) {
 }
 
 pub(crate) fn connect(shard: &ShardHandle, disk: DiskId) -> Result<Guest, ShardError> {
+    connect_as(shard, disk, None)
+}
+
+/// Connects a client of a shared disk.
+pub(crate) fn connect_as(
+    shard: &ShardHandle,
+    disk: DiskId,
+    vm: Option<&str>,
+) -> Result<Guest, ShardError> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let negotiated = Negotiated {
         socket: theirs.into(),
@@ -155,7 +166,7 @@ pub(crate) fn connect(shard: &ShardHandle, disk: DiskId) -> Result<Guest, ShardE
         },
         admission: Admission::uncounted(),
     };
-    ask(|reply| shard.connect(disk, negotiated, reply))?;
+    ask(|reply| shard.connect(disk, negotiated, vm.map(str::to_owned), reply))?;
     ours.set_read_timeout(Some(PATIENCE)).unwrap();
     Ok(Guest {
         socket: ours,
@@ -173,6 +184,7 @@ const WRITE_ZEROES: u16 = 6;
 
 /// An NBD client in its transmission phase: simple replies, one request at a time unless the
 /// test sends and receives apart.
+#[derive(Debug)]
 pub(crate) struct Guest {
     pub(crate) socket: UnixStream,
     cookie: u64,

@@ -1,0 +1,235 @@
+//! Who has a share of the flash: VMs, and base images that VMs read.
+//!
+//! ```text
+//!  attach ─► in use (disks, views) ─► last one gone ─► remembered ─► slot given to another name
+//! ```
+//!
+//! A tenant has a slot for as long as it has a disk here or reads an image. Afterwards its slot
+//! stays its own until it is needed for another name, the longest unused first, so that what
+//! was counted or recorded under a slot keeps its meaning for as long as possible.
+
+use crate::api::ControlError;
+use crate::cache::Cache;
+use crate::status::TenantStatus;
+use crate::views::ViewStats;
+use units::{DiskSlot, Map, TenantSlot};
+
+/// A VM or an image.
+#[derive(Clone, Debug)]
+struct Tenant {
+    name: String,
+    /// Its disks that are attached or about to be.
+    disks: u32,
+    /// Images that it reads, each as often as it joined.
+    views: u32,
+    /// When it was last in use, in releases of tenants.
+    released: u64,
+}
+
+/// All tenants of a cache, by slot.
+#[derive(Default)]
+pub(crate) struct Tenants {
+    table: Vec<Tenant>,
+    by_name: Map<String, TenantSlot>,
+    releases: u64,
+    /// A slot that went from one name to another, until the cache has forgotten the first.
+    taken_over: Option<TenantSlot>,
+}
+
+/// What uses a tenant's slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// A disk of its own.
+    Disk,
+    /// An image that it reads.
+    View,
+}
+
+impl Tenants {
+    /// The slot of the tenant with this name, which it may get now, held for one more use.
+    ///
+    /// # Errors
+    /// [`ControlError::TooManyTenants`] if every slot is in use.
+    pub(crate) fn hold(&mut self, name: &str, what: Use) -> Result<TenantSlot, ControlError> {
+        let slot = match self.by_name.get(name) {
+            Some(slot) => *slot,
+            None => self.give_slot(name)?,
+        };
+        *self.uses(slot, what) += 1;
+        Ok(slot)
+    }
+
+    /// A use has ended. True if it was the tenant's last disk.
+    ///
+    /// # Panics
+    /// If it had not begun.
+    pub(crate) fn release(&mut self, slot: TenantSlot, what: Use) -> bool {
+        let uses = self.uses(slot, what);
+        *uses = uses.checked_sub(1).expect("each use was counted");
+        let last_disk = what == Use::Disk && *uses == 0;
+        self.releases += 1;
+        self.table[slot.index()].released = self.releases;
+        last_disk
+    }
+
+    fn uses(&mut self, slot: TenantSlot, what: Use) -> &mut u32 {
+        let tenant = &mut self.table[slot.index()];
+        match what {
+            Use::Disk => &mut tenant.disks,
+            Use::View => &mut tenant.views,
+        }
+    }
+
+    fn give_slot(&mut self, name: &str) -> Result<TenantSlot, ControlError> {
+        let tenant = Tenant {
+            name: name.to_owned(),
+            disks: 0,
+            views: 0,
+            released: 0,
+        };
+        let index = if self.table.len() < TenantSlot::COUNT {
+            self.table.push(tenant);
+            self.table.len() - 1
+        } else {
+            let unused = self.table.iter().enumerate();
+            let unused = unused.filter(|(_, old)| old.disks == 0 && old.views == 0);
+            let longest = unused.min_by_key(|(_, old)| old.released);
+            let (index, _) = longest.ok_or(ControlError::TooManyTenants)?;
+            self.by_name.remove(&self.table[index].name);
+            self.table[index] = tenant;
+            self.taken_over = Some(slot_at(index));
+            index
+        };
+        let slot = slot_at(index);
+        self.by_name.insert(name.to_owned(), slot);
+        Ok(slot)
+    }
+
+    /// The slot that the latest [`Tenants::hold`] has taken from another name, if it has.
+    pub(crate) fn take_over(&mut self) -> Option<TenantSlot> {
+        self.taken_over.take()
+    }
+
+    /// The slot of a tenant with this name, in use or remembered.
+    #[cfg(test)]
+    pub(crate) fn slot_of(&self, name: &str) -> Option<TenantSlot> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Every tenant, in use or remembered, by slot: its name, its disks, the images it reads.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TenantSlot, &str, u32, u32)> {
+        (0..)
+            .map(TenantSlot::new)
+            .zip(&self.table)
+            .map(|(slot, tenant)| (slot, tenant.name.as_str(), tenant.disks, tenant.views))
+    }
+}
+
+impl Cache {
+    /// Holds the slot of the tenant with this name.
+    pub(crate) fn hold_tenant(
+        &mut self,
+        name: &str,
+        what: Use,
+    ) -> Result<TenantSlot, ControlError> {
+        let slot = self.tenants.hold(name, what)?;
+        if let Some(slot) = self.tenants.take_over() {
+            let disks = self.disks.iter_mut().flatten();
+            for views in disks.filter_map(|disk| disk.views.as_mut()) {
+                views.forget(slot);
+            }
+        }
+        Ok(slot)
+    }
+
+    /// Lets a VM read a shared disk, under the slot that is returned. It may join several times,
+    /// once for each connection, and leaves as often.
+    ///
+    /// # Errors
+    /// [`ControlError::NotAttached`], [`ControlError::NotShared`],
+    /// [`ControlError::TooManyTenants`].
+    pub fn join(&mut self, disk: DiskSlot, vm: &str) -> Result<TenantSlot, ControlError> {
+        match &self.disks[disk.index()] {
+            None => return Err(ControlError::NotAttached),
+            Some(disk) if disk.views.is_none() => return Err(ControlError::NotShared),
+            Some(_) => {}
+        }
+        let slot = self.hold_tenant(vm, Use::View)?;
+        if let Some(views) = self.views(disk) {
+            views.join(slot);
+        }
+        Ok(slot)
+    }
+
+    /// A VM that has joined a shared disk leaves it; the blocks stay, for others and for the
+    /// next time. The caller has seen all its requests answered. Does nothing if the disk was
+    /// detached meanwhile.
+    pub fn leave(&mut self, disk: DiskSlot, vm: TenantSlot) {
+        if self.views(disk).is_some_and(|views| views.leave(vm)) {
+            self.tenants.release(vm, Use::View);
+        }
+    }
+
+    /// What each VM asked of a shared disk since it was attached, those that have left included;
+    /// nothing if it is not shared.
+    pub fn views_of(&self, disk: DiskSlot) -> Vec<(TenantSlot, ViewStats)> {
+        let views = self.disks[disk.index()].as_ref();
+        let views = views.and_then(|disk| disk.views.as_ref());
+        views.map_or_else(Vec::new, |views| views.stats().collect())
+    }
+
+    /// The tenant of an attached disk.
+    pub fn tenant_of(&self, disk: DiskSlot) -> Option<TenantSlot> {
+        Some(self.disks[disk.index()].as_ref()?.tenant)
+    }
+
+    /// Every tenant, those included that have nothing here any more but whose slot has not been
+    /// given to another.
+    pub fn tenants(&self) -> Vec<TenantStatus> {
+        let status = |(slot, name, disks, views): (_, &str, _, _)| TenantStatus {
+            slot,
+            name: name.to_owned(),
+            disks,
+            views,
+        };
+        self.tenants.iter().map(status).collect()
+    }
+}
+
+fn slot_at(index: usize) -> TenantSlot {
+    TenantSlot::new(u16::try_from(index).expect("slots are few"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_its_slot_after_its_last_use() {
+        let mut tenants = Tenants::default();
+        let web = tenants.hold("web", Use::Disk).unwrap();
+        let db = tenants.hold("db", Use::Disk).unwrap();
+        assert_ne!(web, db);
+        assert_eq!(tenants.hold("web", Use::View).unwrap(), web);
+        assert!(tenants.release(web, Use::Disk), "its last disk");
+        assert!(!tenants.release(web, Use::View));
+        assert_eq!(tenants.hold("web", Use::Disk).unwrap(), web);
+    }
+
+    #[test]
+    fn the_longest_unused_slot_goes_to_a_new_name() {
+        let mut tenants = Tenants::default();
+        for number in 0..TenantSlot::COUNT {
+            tenants.hold(&number.to_string(), Use::Disk).unwrap();
+        }
+        let error = tenants.hold("late", Use::Disk).unwrap_err();
+        assert_eq!(error, ControlError::TooManyTenants);
+        let [seven, nine] = ["7", "9"].map(|name| tenants.slot_of(name).unwrap());
+        tenants.release(nine, Use::Disk);
+        tenants.release(seven, Use::Disk);
+        assert_eq!(tenants.take_over(), None);
+        assert_eq!(tenants.hold("late", Use::Disk).unwrap(), nine);
+        assert_eq!(tenants.take_over(), Some(nine));
+        assert_eq!(tenants.slot_of("9"), None);
+    }
+}
