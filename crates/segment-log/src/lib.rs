@@ -50,7 +50,7 @@ mod written;
 pub use append::{After, Closed, Placed, Sealed, Step};
 pub use dense::Dense;
 pub use index::{Entered, Full, Index, Located};
-pub use limits::{SEGMENTS_RESERVED, resting_limit};
+pub use limits::{SEGMENTS_RESERVED, resting_limit, segments_for_shares};
 pub use log::{SegmentLog, Whereabouts};
 pub use reclaim::{Begin, Move, Victim};
 pub use simulated::{Chores, Delays, Gathered, SimulatedLog};

@@ -22,3 +22,15 @@ pub fn resting_limit(geometry: &Geometry) -> usize {
     let share = usize::try_from(geometry.slots() / RESTING_SHARE).unwrap_or(usize::MAX);
     share.max(RESTING_MIN)
 }
+
+/// Reclaim begins when a log of so many segments has fewer free ones than this.
+pub(crate) fn free_wanted(segments: u32) -> usize {
+    let share = segments as usize / SEGMENTS_FREE_SHARE;
+    share.clamp(SEGMENTS_FREE_MIN, SEGMENTS_FREE_MAX)
+}
+
+/// Segments of a log that tenants can hold at a time: all but those that reclaim keeps free.
+pub fn segments_for_shares(geometry: &Geometry) -> u32 {
+    let segments = geometry.segment_count();
+    segments.saturating_sub(u32::try_from(free_wanted(segments)).unwrap_or(segments))
+}

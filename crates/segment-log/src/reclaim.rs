@@ -10,7 +10,7 @@
 //! writes one of its blocks finds the copy that a recovery would find.
 
 use crate::index::Index;
-use crate::limits::{SEGMENTS_FREE_MAX, SEGMENTS_FREE_MIN, SEGMENTS_FREE_SHARE};
+use crate::limits::free_wanted;
 use crate::log::SegmentLog;
 use crate::streams::StreamKey;
 use crate::table::Phase;
@@ -89,8 +89,7 @@ impl Victim {
 
 impl<I: Index, C> SegmentLog<I, C> {
     fn wants_reclaim(&self) -> bool {
-        let share = self.table.geometry.segment_count() as usize / SEGMENTS_FREE_SHARE;
-        self.table.free_count() < share.clamp(SEGMENTS_FREE_MIN, SEGMENTS_FREE_MAX)
+        self.table.free_count() < free_wanted(self.table.geometry.segment_count())
     }
 
     /// Begins a reclaim if segments run short, or if a tenant is over its limit and is not to be

@@ -41,13 +41,28 @@
     allow(clippy::float_cmp, reason = "ratios of small counts are exact")
 )]
 
+mod check;
+mod counts;
+mod error;
+mod events;
+mod gauge;
 pub mod limits;
 mod number;
+mod report;
 mod request;
-mod runs;
+mod settings;
 mod shares;
 mod sharing;
+mod tenancy;
+mod tenant;
+mod windows;
 
-pub use request::Request;
+pub use counts::{Counts, Wrote};
+pub use error::SettingsError;
+pub use gauge::Wants;
+pub use report::{BudgetLeft, HostReport, LiveCurve, Report};
+pub use request::{Arrival, Request};
+pub use settings::{Capacity, Measure, Settings, Spare, TenantSettings, Window};
 pub use shares::{Share, Shares};
 pub use sharing::{Sharing, Use};
+pub use tenancy::Tenancy;

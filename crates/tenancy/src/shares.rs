@@ -15,7 +15,7 @@ pub struct Share {
 }
 
 /// The division of a window, by rising tenant. Without tenants it is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shares {
     /// The window began then.
     pub since: Instant,
@@ -24,6 +24,10 @@ pub struct Shares {
     /// What each tenant has. Their segments are all that the cache has, or fewer where spare flash
     /// stays idle.
     pub of: Vec<Share>,
+    /// Segments promised to nobody.
+    pub idle_segments: u32,
+    /// Demand of all tenants by what there is.
+    pub load: f64,
     /// Whether the tenants want more than there is: the host is overloaded.
     pub overloaded: bool,
 }

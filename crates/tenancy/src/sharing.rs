@@ -14,7 +14,7 @@
 //!
 //! Paper: the tags of *T-CLOCK* (poster, SYSTOR), for a sample instead of for all blocks.
 
-use crate::limits::SHARING_PAIRS_MAX;
+use crate::limits::TAG_PAIRS_MAX;
 use std::collections::BTreeMap;
 use units::{Map, TenantSlot};
 
@@ -23,6 +23,8 @@ use units::{Map, TenantSlot};
 pub struct Sharing {
     /// The VMs that use cached blocks of it.
     pub users: Vec<Use>,
+    /// Cached blocks that were used again since they came in.
+    pub reaccessed_blocks: u64,
     /// Cached blocks that two VMs or more use.
     pub shared_blocks: u64,
     /// Blocks that would be cached beside these if each VM had its own copies.
@@ -48,9 +50,18 @@ pub(crate) struct Tags {
     seed: u64,
     /// Hashes up to this one are sampled.
     limit: u64,
-    /// By block: who has read it, sorted.
-    users: Map<u64, Vec<TenantSlot>>,
+    blocks: Map<u64, Tagged>,
+    /// Users of all sampled blocks.
     pairs: usize,
+}
+
+/// A sampled block.
+#[derive(Clone, Debug, Default)]
+struct Tagged {
+    /// Who has used it, sorted.
+    users: Vec<TenantSlot>,
+    /// Whether it was used again since it came in.
+    again: bool,
 }
 
 /// Two rounds of xor-shift and multiply, Stafford's thirteenth variant: each bit depends on all.
@@ -65,7 +76,7 @@ impl Tags {
         Self {
             seed,
             limit: u64::MAX,
-            users: Map::default(),
+            blocks: Map::default(),
             pairs: 0,
         }
     }
@@ -84,53 +95,59 @@ impl Tags {
     }
 
     fn tag(&mut self, key: u64, vm: TenantSlot) {
-        let users = self.users.entry(key).or_default();
-        if let Err(at) = users.binary_search(&vm) {
-            users.insert(at, vm);
+        let tagged = self.blocks.entry(key).or_default();
+        tagged.again |= !tagged.users.is_empty();
+        if let Err(at) = tagged.users.binary_search(&vm) {
+            tagged.users.insert(at, vm);
             self.pairs += 1;
         }
-        while self.pairs > SHARING_PAIRS_MAX && self.limit > 1 {
+        while self.pairs > TAG_PAIRS_MAX && self.limit > 1 {
             self.limit /= 2;
             let (seed, limit) = (self.seed, self.limit);
-            self.users.retain(|key, _| mix(key ^ seed) <= limit);
-            self.pairs = self.users.values().map(Vec::len).sum();
+            self.blocks.retain(|key, _| mix(key ^ seed) <= limit);
+            self.count();
         }
+    }
+
+    fn count(&mut self) {
+        self.pairs = self.blocks.values().map(|tagged| tagged.users.len()).sum();
     }
 
     /// A block is cached no longer.
     #[inline]
     pub(crate) fn left(&mut self, key: u64) {
         if self.samples(key)
-            && let Some(users) = self.users.remove(&key)
+            && let Some(tagged) = self.blocks.remove(&key)
         {
-            self.pairs -= users.len();
+            self.pairs -= tagged.users.len();
         }
     }
 
     /// A VM is gone.
     pub(crate) fn forget(&mut self, vm: TenantSlot) {
-        for users in self.users.values_mut() {
-            users.retain(|user| *user != vm);
+        for tagged in self.blocks.values_mut() {
+            tagged.users.retain(|user| *user != vm);
         }
-        self.users.retain(|_, users| !users.is_empty());
-        self.pairs = self.users.values().map(Vec::len).sum();
+        self.count();
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let lists = self.users.values().map(Vec::capacity);
-        self.users.allocation_size() + lists.sum::<usize>() * size_of::<TenantSlot>()
+        let lists = self.blocks.values().map(|tagged| tagged.users.capacity());
+        self.blocks.allocation_size() + lists.sum::<usize>() * size_of::<TenantSlot>()
     }
 
     pub(crate) fn estimate(&self) -> Sharing {
         let mut of_vm: BTreeMap<TenantSlot, (u64, u64, f64)> = BTreeMap::new();
-        let (mut shared, mut saved) = (0, 0);
+        let (mut again, mut shared, mut saved) = (0, 0, 0);
         // Sorted, since sums of fractions depend on their order.
-        let mut lists: Vec<(&u64, &Vec<TenantSlot>)> = self.users.iter().collect();
-        lists.sort_unstable();
-        for (_, users) in lists {
+        let mut blocks: Vec<(&u64, &Tagged)> = self.blocks.iter().collect();
+        blocks.sort_unstable_by_key(|(key, _)| **key);
+        for (_, tagged) in blocks {
+            let users = &tagged.users;
             let is_shared = users.len() > 1;
+            again += u64::from(tagged.again);
             shared += u64::from(is_shared);
-            saved += users.len() as u64 - 1;
+            saved += (users.len() as u64).saturating_sub(1);
             let portion = 1.0 / crate::number::real(users.len() as u64);
             for vm in users {
                 let uses = of_vm.entry(*vm).or_default();
@@ -149,6 +166,7 @@ impl Tags {
         };
         Sharing {
             users: of_vm.into_iter().map(user).collect(),
+            reaccessed_blocks: scaled(again),
             shared_blocks: scaled(shared),
             saved_blocks: scaled(saved),
         }
@@ -186,7 +204,7 @@ mod tests {
         tags.left(9);
         assert_eq!(tags.estimate().saved_blocks, 0);
         tags.forget(VMS[0]);
-        assert_eq!(tags.estimate(), Sharing::default());
+        assert!(tags.estimate().users.is_empty());
     }
 
     #[test]
@@ -198,7 +216,7 @@ mod tests {
                     tags.used(key, TenantSlot::new(vm));
                 }
             }
-            assert!(tags.pairs <= SHARING_PAIRS_MAX);
+            assert!(tags.pairs <= TAG_PAIRS_MAX);
         }
         assert!(tags.bytes() < 1 << 20, "{}", tags.bytes());
         let sharing = tags.estimate();

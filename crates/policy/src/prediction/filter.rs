@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 /// Replaces outliers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     lambda: f64,
     values: usize,

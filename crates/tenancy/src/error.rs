@@ -1,0 +1,109 @@
+//! Settings that cannot be had, each with the arithmetic.
+
+use policy::allocation::BadLimits;
+use policy::demand::{WindowSettingsError, WindowsError};
+use units::{Bytes, TenantSlot};
+
+/// Why settings are refused; nothing was changed.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum SettingsError {
+    /// Floors, ceilings and weights that cannot all hold.
+    #[error("a segment holds {segment}: {limits}")]
+    Limits {
+        /// Which ones.
+        limits: BadLimits,
+        /// Bytes of blocks in a segment.
+        segment: Bytes,
+    },
+    /// A tenant could never have what it is promised.
+    #[error(
+        "a ceiling of {ceiling} is below the floor of {floor}: raise the one or lower the other by {}",
+        floor.saturating_sub(*ceiling)
+    )]
+    CeilingBelowFloor {
+        /// The floor.
+        floor: Bytes,
+        /// The ceiling.
+        ceiling: Bytes,
+    },
+    /// Less than one segment could ever be held.
+    #[error(
+        "a ceiling of {ceiling} is less than the {least} of two segments, without which nothing is cached: give {least} or more"
+    )]
+    CeilingTooLow {
+        /// The ceiling.
+        ceiling: Bytes,
+        /// The least.
+        least: Bytes,
+    },
+    /// Nothing would ever be written.
+    #[error(
+        "a budget of {a_day} a day is less than {least}: admission would stand still; give more, or leave the budget out"
+    )]
+    BudgetTooSmall {
+        /// The budget.
+        a_day: Bytes,
+        /// The least.
+        least: Bytes,
+    },
+    /// The burst would not cover one reclaim.
+    #[error(
+        "a burst of {burst} is less than the {least} that letting in one segment and reclaiming another can cost: give {least} or more"
+    )]
+    BurstTooSmall {
+        /// The burst.
+        burst: Bytes,
+        /// The least.
+        least: Bytes,
+    },
+    /// Too little to be divided.
+    #[error(
+        "staging of {staging} is less than {least}: give {least} or more, or 0B to stage nothing"
+    )]
+    Staging {
+        /// How much it was to be.
+        staging: Bytes,
+        /// The least.
+        least: Bytes,
+    },
+    /// The brain would need more memory than it may have.
+    #[error(
+        "{staging} of staging and {needs} for what is measured of {tenants} tenants come to {sum}, above the memory limit of {limit}: raise it, or lower staging or the samples"
+    )]
+    Memory {
+        /// For staging.
+        staging: Bytes,
+        /// How many there would be.
+        tenants: usize,
+        /// What their measures can come to need.
+        needs: Bytes,
+        /// All together.
+        sum: Bytes,
+        /// What there may be.
+        limit: Bytes,
+    },
+    /// A sample is too small to say anything, or too large.
+    #[error("a sample of {blocks} blocks for {what}: give from {least} to {most}")]
+    Sample {
+        /// What it is for.
+        what: &'static str,
+        /// How large it was to be.
+        blocks: u64,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// Windows that nothing can be measured over.
+    #[error(transparent)]
+    Windows(#[from] WindowsError),
+    /// Windows that nothing can be chosen by.
+    #[error(transparent)]
+    Window(#[from] WindowSettingsError),
+    /// Nobody is there.
+    #[error("no tenant has the slot {0:?}")]
+    UnknownTenant(TenantSlot),
+    /// Somebody is there already.
+    #[error("a tenant has the slot {0:?} already: detach it first, or set what is to change")]
+    TenantExists(TenantSlot),
+}
