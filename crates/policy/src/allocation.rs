@@ -61,7 +61,8 @@ pub enum Spare {
     /// Goes to the tenants in proportion to their demands.
     #[default]
     Spread,
-    /// Stays idle, which saves wear.
+    /// Stays idle, which saves wear: under `wss`, `rwss` and `utility`. The others know of no demand that
+    /// could be met, and share out everything.
     Idle,
 }
 
@@ -144,6 +145,11 @@ pub trait Allocator {
         true
     }
 
+    /// Whether flash without demand is left to nobody where [`Room::spare`] says so.
+    fn can_idle(&self) -> bool {
+        false
+    }
+
     /// The tenant's demand in blocks, for the report.
     fn demand(&self, tenant: &Tenant<'_>) -> Option<f64> {
         tenant.rwss
@@ -165,7 +171,8 @@ impl Spec {
         let allocator = self.allocator();
         let targets = allocator.targets(room, tenants);
         let shares = if allocator.is_steadied() {
-            steady::steady(room, tenants, &targets)
+            let idles = allocator.can_idle() && room.spare == Spare::Idle;
+            steady::steady(room, tenants, &targets, idles)
         } else {
             targets.clone()
         };

@@ -38,6 +38,18 @@ impl Claim {
 /// # Panics
 /// If the floors come to more than the total.
 pub(super) fn fill(total: u32, claims: &[Claim]) -> Vec<u32> {
+    // By slot, because sums of floating-point numbers depend on the order a little, and a segment on them.
+    let mut order: Vec<usize> = (0..claims.len()).collect();
+    order.sort_by_key(|&at| claims[at].slot);
+    let sorted: Vec<Claim> = order.iter().map(|&at| claims[at]).collect();
+    let mut shares = vec![0; claims.len()];
+    for (&at, share) in order.iter().zip(fill_by_slot(total, &sorted)) {
+        shares[at] = share;
+    }
+    shares
+}
+
+fn fill_by_slot(total: u32, claims: &[Claim]) -> Vec<u32> {
     let ceilings: u64 = claims.iter().map(|claim| u64::from(claim.ceiling)).sum();
     let floors: u64 = claims.iter().map(|claim| u64::from(claim.floor)).sum();
     assert!(floors <= u64::from(total), "floors fit the total");
@@ -54,7 +66,7 @@ pub(super) fn fill(total: u32, claims: &[Claim]) -> Vec<u32> {
         .sum();
     if wanting < u64::from(total) {
         let rest: Vec<Claim> = claims.iter().map(Claim::without_want).collect();
-        return fill(total, &rest);
+        return fill_by_slot(total, &rest);
     }
     let level = level(f64::from(total), claims);
     let exact: Vec<f64> = claims.iter().map(|claim| claim.at(level)).collect();
@@ -97,7 +109,7 @@ fn level(total: f64, claims: &[Claim]) -> f64 {
 }
 
 /// Whole shares that sum to the total, each within one of the exact one and within its limits.
-pub(super) fn whole(total: u32, claims: &[Claim], exact: &[f64]) -> Vec<u32> {
+fn whole(total: u32, claims: &[Claim], exact: &[f64]) -> Vec<u32> {
     let mut shares: Vec<u32> = claims
         .iter()
         .zip(exact)

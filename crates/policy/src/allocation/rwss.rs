@@ -26,4 +26,8 @@ impl Allocator for Rwss {
     fn targets(&self, room: &Room, tenants: &[Tenant<'_>]) -> Vec<u32> {
         by_demand(room, tenants, |tenant| tenant.rwss)
     }
+
+    fn can_idle(&self) -> bool {
+        true
+    }
 }

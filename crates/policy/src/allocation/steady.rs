@@ -13,13 +13,18 @@
 //!
 //! So each share after lies between the share before and the target, and limits that held for both hold
 //! for it; and with constant targets the second time nobody moves: it converges at once. Where spare
-//! flash may idle the sum needs nothing as long as it fits.
+//! flash idles, the sum needs nothing as long as it fits.
 
 use super::fill::{Claim, fill};
-use super::{Room, Spare, Tenant};
+use super::{Room, Tenant};
 
 /// The shares: targets with small moves held back.
-pub(super) fn steady(room: &Room, tenants: &[Tenant<'_>], targets: &[u32]) -> Vec<u32> {
+pub(super) fn steady(
+    room: &Room,
+    tenants: &[Tenant<'_>],
+    targets: &[u32],
+    idles: bool,
+) -> Vec<u32> {
     let pairs = tenants.iter().zip(targets);
     let moves: Vec<bool> = pairs
         .clone()
@@ -34,9 +39,12 @@ pub(super) fn steady(room: &Room, tenants: &[Tenant<'_>], targets: &[u32]) -> Ve
         .collect();
     let promised: u64 = held.iter().copied().map(u64::from).sum();
     let wanted: u32 = targets.iter().sum();
-    let (least, most) = match room.spare {
-        Spare::Spread => (wanted, wanted),
-        Spare::Idle => (0, room.capacity),
+    // Where flash may idle, a sum between nothing and the capacity is as good as another, unless there is
+    // demand for all of it.
+    let (least, most) = if idles && wanted < room.capacity {
+        (0, room.capacity)
+    } else {
+        (wanted, wanted)
     };
     let total = promised.clamp(u64::from(least), u64::from(most));
     let total = u32::try_from(total).expect("no more than the capacity");

@@ -89,6 +89,10 @@ impl Allocator for Utility {
             .collect();
         fill(room.capacity, &spread)
     }
+
+    fn can_idle(&self) -> bool {
+        true
+    }
 }
 
 /// The pieces of all tenants' hulls that save something, best first; of equals the lower slot's.

@@ -30,4 +30,8 @@ impl Allocator for Wss {
     fn demand(&self, tenant: &Tenant<'_>) -> Option<f64> {
         tenant.wss
     }
+
+    fn can_idle(&self) -> bool {
+        true
+    }
 }
