@@ -147,6 +147,15 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         staged
     }
 
+    /// A block whose bytes are at hand is to go to flash because somebody asked for just that (a
+    /// prefetch): no policy is asked, the budgets are. To be followed up as after [`Tenancy::missed`].
+    ///
+    /// # Panics
+    /// If its tenant is not attached.
+    pub fn asked_for(&mut self, arrival: &Arrival, key: K) -> Verdict {
+        self.admit(arrival, key)
+    }
+
     /// Whether the new copy of a block that is on flash may be written there. If not the block leaves
     /// the cache.
     ///
