@@ -141,6 +141,14 @@ impl Refusals {
     }
 }
 
+impl std::ops::AddAssign for Refusals {
+    fn add_assign(&mut self, other: Self) {
+        for (mine, more) in self.0.iter_mut().zip(other.0) {
+            *mine += more;
+        }
+    }
+}
+
 /// What becomes of a block whose bytes are staged, when it leaves the staging area on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {

@@ -27,6 +27,7 @@ use crate::dense::Dense;
 use crate::index::Index;
 use crate::log::SegmentLog;
 use crate::streams::{Source, StreamKey};
+use crate::tenants::Spare;
 use crate::written::FlashWritten;
 use commits::Commits;
 use flash_format::{FormatError, Geometry, SegmentIndex};
@@ -34,7 +35,7 @@ use policy::reclaim::Kind;
 use policy::replacement::{Evicted, Policy};
 use rest::Resting;
 use std::ops::Range;
-use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Instant};
+use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Instant, TenantSlot};
 
 /// Nothing waits for time.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
@@ -149,6 +150,13 @@ impl SimulatedLog {
         }
     }
 
+    /// Bytes of journal pages and checkpoints written so far.
+    #[inline]
+    pub fn journal_written(&self) -> u64 {
+        let (journal, checkpoint) = self.commits.written();
+        journal + checkpoint
+    }
+
     /// Notes from now on whose segments are written, for [`SimulatedLog::take_written`].
     pub fn note_writes(&mut self) {
         self.untold.get_or_insert_default();
@@ -166,6 +174,26 @@ impl SimulatedLog {
     /// What else it did so far.
     pub fn chores(&self) -> &Chores {
         &self.chores
+    }
+
+    /// Says whose a disk is; see [`SegmentLog::set_tenant`].
+    pub fn set_tenant(&mut self, disk: DiskSlot, tenant: TenantSlot) {
+        self.log.set_tenant(disk, Some(tenant));
+    }
+
+    /// Sets a tenant's share in segments; see [`SegmentLog::set_share`].
+    pub fn set_share(&mut self, tenant: TenantSlot, segments: u32) {
+        self.log.set_share(tenant, segments);
+    }
+
+    /// Says what happens to spare flash; see [`SegmentLog::set_spare`].
+    pub fn set_spare(&mut self, spare: Spare) {
+        self.log.set_spare(spare);
+    }
+
+    /// Reclaims whatever is due after shares have changed, and tells what had to leave.
+    pub fn rebalance(&mut self, evicted: &mut impl FnMut(DiskSlot, u32)) {
+        self.reclaim(evicted);
     }
 
     /// The log itself.
@@ -322,6 +350,7 @@ impl SimulatedLog {
         let stream = StreamKey::of(disk, source);
         let Some(placed) = self.place(stream, key, source) else {
             self.chores.not_admitted += 1;
+            self.reclaim(evicted);
             return;
         };
         self.log

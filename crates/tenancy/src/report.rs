@@ -6,6 +6,7 @@ use crate::settings::TenantSettings;
 use crate::sharing::{Sharing, Tags};
 use crate::tenancy::Tenancy;
 use mrc::{Counted, Curve};
+use policy::admission::Refusals;
 use policy::admission::budget::TokenBucket;
 use policy::replacement::Key;
 use units::{Bytes, Instant, TenantSlot};
@@ -146,6 +147,27 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// What became of a tenant's blocks, without the cost of a whole report.
     pub fn counts(&self, slot: TenantSlot) -> Option<&Counts> {
         Some(&self.get(slot)?.counts)
+    }
+
+    /// Blocks that were not let in, of all tenants that are attached.
+    pub fn refused(&self) -> Refusals {
+        let mut sum = Refusals::default();
+        for (_, tenant) in self.each() {
+            sum += tenant.counts.refused;
+        }
+        sum
+    }
+
+    /// Memory of all admission policies, staged bytes included.
+    pub fn admission_memory(&self) -> Bytes {
+        self.each()
+            .map(|(_, tenant)| tenant.admission.memory())
+            .sum()
+    }
+
+    /// A tenant's demand.
+    pub fn wants(&self, slot: TenantSlot) -> Option<&Wants> {
+        Some(self.get(slot)?.gauge.wants())
     }
 
     /// Everything about all tenants together.

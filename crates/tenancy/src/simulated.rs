@@ -1,0 +1,327 @@
+//! The daemon's cache with this brain in front, on a device that stores nothing.
+//!
+//! [`Simulated`] asks a [`Tenancy`] and drives a [`SimulatedLog`] as the daemon's cache does when each
+//! request ends before the next one comes: the same questions in the same order, the same charges, the
+//! same shares told to the log at the same moments. So verdicts, shares, hits and flash bytes are the
+//! daemon's, which a test of the cache compares.
+//!
+//! ```text
+//!   read ─┬─ log has it ─────► hit
+//!         ├─ staged ─────────► staged_hit ─► stays, or goes to the log
+//!         └─ fetched ────────► missed ─────► to the log, staged, or nothing
+//!   write ┬─ log has it ─────► hit, may_rewrite ─► its new copy to the log, or it leaves
+//!         ├─ staged ─────────► staged_hit with the new bytes
+//!         └─ neither ────────► missed, if writes allocate
+//! ```
+//!
+//! Blocks are numbered from zero over all disks. What is staged is a set of numbers here; the daemon has
+//! the bytes.
+
+use crate::counts::Wrote;
+use crate::request::{Arrival, Request};
+use crate::tenancy::Tenancy;
+use policy::admission::{Fate, Staged, Verdict};
+use segment_log::SimulatedLog;
+use units::{DiskSlot, Instant, Map, TenantSlot};
+
+/// Where a block was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// On flash.
+    Flash,
+    /// Staged in memory.
+    Memory,
+    /// Only at the origin.
+    Nowhere,
+}
+
+/// What became of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Where it was.
+    pub found: Found,
+    /// Whether it was written to flash for this access.
+    pub stored: bool,
+}
+
+impl Outcome {
+    const fn new(found: Found, stored: bool) -> Self {
+        Self { found, stored }
+    }
+}
+
+/// A log and the brain in front of it. See the module's header.
+pub struct Simulated {
+    log: SimulatedLog,
+    tenancy: Tenancy<u32>,
+    /// By disk: whose it is.
+    owners: Vec<Option<TenantSlot>>,
+    staged: Map<u32, DiskSlot>,
+    left: Vec<(u32, Fate)>,
+    journal: u64,
+    admitted_late: u64,
+}
+
+impl Simulated {
+    /// An empty log and the tenants that are attached already.
+    pub fn new(mut log: SimulatedLog, tenancy: Tenancy<u32>) -> Self {
+        log.note_writes();
+        log.set_spare(tenancy.settings().spare);
+        let mut simulated = Self {
+            log,
+            tenancy,
+            owners: vec![None; DiskSlot::COUNT],
+            staged: Map::default(),
+            left: Vec::new(),
+            journal: 0,
+            admitted_late: 0,
+        };
+        simulated.tell_shares();
+        simulated
+    }
+
+    /// The brain.
+    pub fn tenancy(&self) -> &Tenancy<u32> {
+        &self.tenancy
+    }
+
+    /// The log.
+    pub fn log(&self) -> &SimulatedLog {
+        &self.log
+    }
+
+    /// Blocks whose bytes the daemon would keep in memory.
+    pub fn staged_blocks(&self) -> usize {
+        self.staged.len()
+    }
+
+    /// Blocks that went to flash when they left memory, and not for an access of their own.
+    pub fn admitted_late(&self) -> u64 {
+        self.admitted_late
+    }
+
+    /// Whose a disk is.
+    pub fn owner(&self, disk: DiskSlot) -> Option<TenantSlot> {
+        self.owners[disk.index()]
+    }
+
+    /// A disk comes that belongs to a tenant.
+    pub fn set_owner(&mut self, disk: DiskSlot, tenant: TenantSlot) {
+        self.owners[disk.index()] = Some(tenant);
+        self.log.set_tenant(disk, tenant);
+    }
+
+    /// Does something to the brain: attaches tenants, changes settings. What leaves memory for it is
+    /// dealt with, and the log hears of the new shares.
+    ///
+    /// # Errors
+    /// What `change` fails with.
+    pub fn change<E>(
+        &mut self,
+        change: impl FnOnce(&mut Tenancy<u32>, &mut Vec<(u32, Fate)>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        change(&mut self.tenancy, &mut self.left)?;
+        self.settle();
+        self.log.set_spare(self.tenancy.settings().spare);
+        self.tell_shares();
+        Ok(())
+    }
+
+    /// Time has passed: windows end, chunks and rewritten blocks have waited long enough.
+    #[inline]
+    pub fn advance(&mut self, now: Instant) {
+        while self.tenancy.next_tick() <= now {
+            self.tick(now);
+        }
+        self.log.advance(now);
+        self.charge();
+    }
+
+    #[inline(never)]
+    fn tick(&mut self, now: Instant) {
+        self.log.advance(self.tenancy.next_tick());
+        self.charge();
+        let log = self.log.log();
+        let mut cached = vec![0; TenantSlot::COUNT];
+        for (disk, owner) in self.owners.iter().enumerate() {
+            if let Some(owner) = owner {
+                let disk = DiskSlot::new(u16::try_from(disk).expect("slots are few"));
+                cached[owner.index()] += log.cached_blocks(disk);
+            }
+        }
+        self.tenancy
+            .tick(now, |slot| cached[slot.index()], &mut self.left);
+        self.settle();
+        self.tell_shares();
+    }
+
+    fn tell_shares(&mut self) {
+        for share in &self.tenancy.shares().of {
+            self.log.set_share(share.tenant, share.segments);
+        }
+        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
+        self.log.rebalance(&mut |disk, key| {
+            if let Some(owner) = owners[disk.index()] {
+                tenancy.evicted(owner, key);
+            }
+        });
+        self.charge();
+    }
+
+    /// A request has come; see [`Tenancy::arrives`].
+    #[inline]
+    pub fn arrives(&mut self, request: &Request) -> Arrival {
+        self.tenancy.arrives(request)
+    }
+
+    /// A block is read.
+    #[inline]
+    pub fn read(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> Outcome {
+        if self.log.touch(disk, key) {
+            self.tenancy.hit(arrival, key);
+            return Outcome::new(Found::Flash, false);
+        }
+        let outcome = self.elsewhere(arrival, disk, key);
+        self.charge();
+        outcome
+    }
+
+    /// A whole block is written. One that is nowhere is asked about if `allocates`.
+    pub fn write(
+        &mut self,
+        arrival: &Arrival,
+        disk: DiskSlot,
+        key: u32,
+        allocates: bool,
+    ) -> Outcome {
+        let outcome = if self.log.contains(disk, key) {
+            self.tenancy.hit(arrival, key);
+            let stored = self.rewrite(arrival, disk, key);
+            Outcome::new(Found::Flash, stored)
+        } else if allocates || self.staged.contains_key(&key) {
+            self.elsewhere(arrival, disk, key)
+        } else {
+            Outcome::new(Found::Nowhere, false)
+        };
+        self.charge();
+        outcome
+    }
+
+    fn rewrite(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
+        let owner = arrival.tenant;
+        if !self.tenancy.may_rewrite(arrival) {
+            self.log.invalidate(disk, key);
+            self.tenancy.removed(owner, key);
+            return false;
+        }
+        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
+        let stored = self.log.rewrite(disk, key, &mut |disk, key| {
+            if let Some(owner) = owners[disk.index()] {
+                tenancy.evicted(owner, key);
+            }
+        });
+        if !stored {
+            self.tenancy.removed(owner, key);
+        }
+        stored
+    }
+
+    /// A block that is not on flash is staged or nowhere.
+    #[inline(never)]
+    fn elsewhere(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> Outcome {
+        let is_staged = !self.staged.is_empty() && self.staged.contains_key(&key);
+        let (found, enters) = if is_staged {
+            let staged = self.tenancy.staged_hit(arrival, key, &mut self.left);
+            if staged != Staged::Stays {
+                self.staged.remove(&key);
+            }
+            (Found::Memory, staged == Staged::Admit)
+        } else {
+            let verdict = self.tenancy.missed(arrival, key, &mut self.left);
+            if verdict == Verdict::Stage {
+                self.staged.insert(key, disk);
+            }
+            (Found::Nowhere, verdict == Verdict::Admit)
+        };
+        let stored = enters && self.insert(arrival.tenant, disk, key);
+        self.settle();
+        Outcome::new(found, stored)
+    }
+
+    fn insert(&mut self, owner: TenantSlot, disk: DiskSlot, key: u32) -> bool {
+        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
+        let stored = self.log.insert(disk, key, &mut |disk, key| {
+            if let Some(owner) = owners[disk.index()] {
+                tenancy.evicted(owner, key);
+            }
+        });
+        if !stored {
+            self.tenancy.withheld(owner, key);
+        }
+        stored
+    }
+
+    /// What has left memory goes to flash or nowhere.
+    fn settle(&mut self) {
+        if self.left.is_empty() {
+            return;
+        }
+        let mut left = std::mem::take(&mut self.left);
+        for (key, fate) in left.drain(..) {
+            let disk = self
+                .staged
+                .remove(&key)
+                .expect("what leaves memory was staged");
+            let owner = self.owners[disk.index()].expect("staged blocks have an owner");
+            if fate == Fate::Admit && self.insert(owner, disk, key) {
+                self.admitted_late += 1;
+            }
+        }
+        self.left = left;
+    }
+
+    /// A run of blocks is discarded: it counts as demand no longer. [`Simulated::invalidate`] is for each
+    /// of them.
+    pub fn discarded(&mut self, request: &Request) {
+        let (first, count) = (request.first.get(), request.count);
+        self.tenancy
+            .discarded(request.tenant, request.disk, first, count);
+    }
+
+    /// A block is written around the cache or in part, or erased: it leaves. Where it was.
+    ///
+    /// # Panics
+    /// If the brain and the set of staged blocks differ, which would be a mistake here.
+    pub fn invalidate(&mut self, disk: DiskSlot, key: u32) -> Found {
+        let was_cached = self.log.invalidate(disk, key);
+        let was_staged = self.staged.remove(&key).is_some();
+        if let Some(owner) = self.owners[disk.index()] {
+            let known = self.tenancy.removed(owner, key);
+            assert_eq!(known, was_staged, "the brain knows what is staged");
+        }
+        self.charge();
+        match (was_cached, was_staged) {
+            (true, _) => Found::Flash,
+            (false, true) => Found::Memory,
+            (false, false) => Found::Nowhere,
+        }
+    }
+
+    /// Tells the brain what was written since the last time.
+    #[inline]
+    fn charge(&mut self) {
+        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
+        self.log.take_written(|disk, written| {
+            tenancy.charge(owners[disk.index()], Wrote::from(written));
+        });
+        let journal = self.log.journal_written();
+        let metadata = journal - std::mem::replace(&mut self.journal, journal);
+        if metadata > 0 {
+            let wrote = Wrote {
+                metadata,
+                ..Wrote::default()
+            };
+            self.tenancy.charge(None, wrote);
+        }
+    }
+}
