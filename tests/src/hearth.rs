@@ -72,6 +72,13 @@ impl HearthSettings {
         self
     }
 
+    /// A `[[vm]]` section with these lines below its name.
+    #[must_use]
+    pub fn vm(mut self, name: &str, lines: &str) -> Self {
+        let _ = write!(self.disks, "\n[[vm]]\nname = '{name}'\n{lines}\n");
+        self
+    }
+
     fn text(&self, lab: &Lab) -> String {
         let at = |name: &str| lab.path(name).display().to_string();
         let mut text = format!(

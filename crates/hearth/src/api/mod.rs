@@ -5,3 +5,5 @@ pub mod problem;
 pub(crate) mod samples;
 pub mod server;
 pub mod types;
+mod vm_server;
+pub mod vms;

@@ -14,6 +14,8 @@ pub enum ProblemKind {
     NoSuchDisk,
     /// There is no such cache.
     NoSuchCache,
+    /// There is no such VM or base image.
+    NoSuchVm,
     /// There is no such resource.
     NoSuchPath,
     /// A disk of this name or identity is attached.
@@ -38,10 +40,11 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Invalid,
         Self::NoSuchDisk,
         Self::NoSuchCache,
+        Self::NoSuchVm,
         Self::NoSuchPath,
         Self::AlreadyAttached,
         Self::Busy,
@@ -70,6 +73,11 @@ impl ProblemKind {
             Self::NoSuchCache => (
                 "no-such-cache",
                 "There is no such cache",
+                StatusCode::NOT_FOUND,
+            ),
+            Self::NoSuchVm => (
+                "no-such-vm",
+                "There is no such VM or base image",
                 StatusCode::NOT_FOUND,
             ),
             Self::NoSuchPath => (
@@ -147,6 +155,15 @@ impl Problem {
             format!("there is no disk '{name}'"),
         )
         .with_remedy("hearth disk list")
+    }
+
+    /// There is no VM or base image of this name.
+    pub fn no_such_vm(name: &str) -> Self {
+        Self::new(
+            ProblemKind::NoSuchVm,
+            format!("there is no VM and no base image '{name}'"),
+        )
+        .with_remedy("hearth vm list")
     }
 
     /// The same, with what to do about it.

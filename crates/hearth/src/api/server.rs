@@ -4,6 +4,7 @@
 
 use super::problem::ProblemKind;
 use super::types::{DiskChange, DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
+use super::vm_server;
 use crate::config::{DiskConfig, Name};
 use crate::daemon::Control;
 use crate::metrics;
@@ -22,8 +23,8 @@ use utoipa::OpenApi;
 /// The largest request body: an attach request with long paths is below 16 KiB.
 const BODY_BYTES_MAX: usize = 64 << 10;
 
-type Shared = State<Arc<Control>>;
-type Body = Result<Bytes, BytesRejection>;
+pub(super) type Shared = State<Arc<Control>>;
+pub(super) type Body = Result<Bytes, BytesRejection>;
 
 /// The whole API, for the admin socket.
 pub fn router(control: Arc<Control>) -> Router {
@@ -38,6 +39,7 @@ pub fn router(control: Arc<Control>) -> Router {
         .route("/v1/disks/{name}/drop", post(drop_disk))
         .route("/v1/disks/{name}/flush", post(flush_disk))
         .route("/v1/recording", recording)
+        .merge(vm_server::routes())
         .route("/v1/openapi.json", get(show_document))
         .route("/metrics", get(show_metrics))
         .fallback(nothing_here)
@@ -75,6 +77,11 @@ pub fn metrics_router(control: Arc<Control>) -> Router {
         show_recording,
         start_recording,
         stop_recording,
+        vm_server::list_vms,
+        vm_server::show_vm,
+        vm_server::change_vm,
+        vm_server::reset_vm,
+        vm_server::show_image,
         show_metrics,
         show_document
     )
@@ -264,7 +271,7 @@ async fn show_document() -> Response {
 
 /// Does something to its end even if the client goes away meanwhile: a dropped request must not
 /// leave a disk half attached.
-async fn to_the_end<T: Send + 'static>(
+pub(super) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
     match tokio::spawn(work).await {
@@ -281,7 +288,7 @@ async fn nothing_here(method: axum::http::Method, uri: axum::http::Uri) -> Probl
     .with_remedy("GET /v1/openapi.json lists what there is")
 }
 
-fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+pub(super) fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
     let body = body.map_err(|error| Problem::new(ProblemKind::Invalid, error.body_text()))?;
     serde_json::from_slice(&body).map_err(|error| {
         Problem::new(ProblemKind::Invalid, error.to_string())
@@ -292,4 +299,9 @@ fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
 /// A text that is no name names no disk.
 fn known(name: &str) -> Result<Name, Problem> {
     name.parse().map_err(|_| Problem::no_such_disk(name))
+}
+
+/// A text that is no name names no VM.
+pub(super) fn known_vm(name: &str) -> Result<Name, Problem> {
+    name.parse().map_err(|_| Problem::no_such_vm(name))
 }

@@ -2,6 +2,7 @@
 //! book's page are made.
 
 use super::traces::args::Trace;
+use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::config::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, WritePolicy};
 use crate::mrc::args::Mrc;
@@ -19,7 +20,7 @@ Exit codes:
   3  the daemon cannot be reached
   4  refused in the present state
   5  a check found damage
-  6  there is no such disk or cache";
+  6  there is no such disk, VM or cache";
 
 /// Keeps the disks of virtual machines warm on the flash of their host.
 #[derive(Debug, Parser)]
@@ -71,6 +72,9 @@ pub enum Command {
     /// List, attach and steer disks
     #[command(subcommand, arg_required_else_help = true)]
     Disk(Disk),
+    /// See and set what each VM has of the flash
+    #[command(subcommand, arg_required_else_help = true)]
+    Vm(Vm),
     /// Make and examine caches on flash, offline
     #[command(subcommand, arg_required_else_help = true)]
     Cache(Cache),
@@ -205,6 +209,11 @@ pub struct Attach {
     /// Refuse writes
     #[arg(long)]
     pub read_only: bool,
+    /// A base image: never written, read by several VMs, cached once for all of them
+    ///
+    /// Each VM attaches to it as NAME@VM, if its settings name it: hearth vm set VM --image NAME.
+    #[arg(long, conflicts_with_all = ["vm", "read_only", "write_policy"])]
+    pub shared: bool,
     /// The size that the origin must have
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,

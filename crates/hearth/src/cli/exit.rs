@@ -17,7 +17,7 @@ pub enum Exit {
     Refused = 4,
     /// A check found damage.
     Damaged = 5,
-    /// There is no such disk or cache.
+    /// There is no such disk, VM or cache.
     NotFound = 6,
 }
 
@@ -110,6 +110,7 @@ mod tests {
             exits,
             [
                 Exit::Usage,
+                Exit::NotFound,
                 Exit::NotFound,
                 Exit::NotFound,
                 Exit::NotFound,

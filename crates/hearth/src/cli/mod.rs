@@ -18,6 +18,7 @@ mod render;
 mod run;
 mod table;
 pub mod traces;
+pub mod vms;
 
 pub(crate) use progress::Progress;
 pub use run::main;

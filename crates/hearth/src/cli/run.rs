@@ -4,7 +4,7 @@ use super::args::{Attach, Cache, Cli, Command, Disk, Global, OriginArg};
 use super::client::Client;
 use super::exit::{CliError, Exit, chain};
 use super::traces::{self, args::Trace};
-use super::{offline, progress, render};
+use super::{offline, progress, render, vms};
 use crate::api::types::{DiskChange, DiskStatus, Disks, Status};
 use crate::config::{DiskConfig, Name, OriginConfig, Text};
 use crate::{advise, daemon, docs, mrc, sim, top};
@@ -43,7 +43,11 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Completions { shell } => Ok(docs::completions(*shell)),
         Command::Man { dir } => written(docs::man(dir)),
         Command::Generate { root } => written(docs::generate(root)),
-        Command::Status | Command::Disk(_) | Command::Top(_) | Command::Trace(_) => {
+        Command::Status
+        | Command::Disk(_)
+        | Command::Vm(_)
+        | Command::Top(_)
+        | Command::Trace(_) => {
             if let Command::Trace(trace) = &cli.command
                 && let Some(done) = traces::offline(trace, global.json)
             {
@@ -83,6 +87,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             .await
             .map(String::into_bytes),
         Command::Disk(disk) => on_disk(&client, global, disk).await,
+        Command::Vm(vm) => vms::run(&client, global, vm).await,
         Command::Trace(trace) if let Trace::Record(record) = &**trace => {
             let asked = traces::record(&client, record);
             let recording = progress::waiting("waiting for the daemon".to_owned(), asked).await?;
@@ -169,23 +174,23 @@ fn disk_config(attach: &Attach) -> DiskConfig {
         origin.connections = connections;
     }
     DiskConfig {
-        name: attach.name.clone(),
         vm: attach.vm.clone(),
         cache: attach.cache.clone(),
-        origin,
         write_policy: attach.write_policy,
         read_only: attach.read_only,
+        shared: attach.shared,
         size: attach.size.map(Text),
         id: attach.id.map(Text),
+        ..DiskConfig::new(attach.name.clone(), origin)
     }
 }
 
-fn json<T: Serialize>(value: &T) -> Result<serde_json::Value, CliError> {
+pub(super) fn json<T: Serialize>(value: &T) -> Result<serde_json::Value, CliError> {
     serde_json::to_value(value).map_err(|error| CliError::of(Exit::Failed, &error))
 }
 
 /// An answer as text, or as JSON.
-fn show<T: Serialize>(
+pub(super) fn show<T: Serialize>(
     global: &Global,
     answer: &T,
     text: fn(&mut String, &T) -> std::fmt::Result,

@@ -1,9 +1,11 @@
 //! Contradictions within a configuration, found without touching anything.
 
 use super::model::{CacheConfig, Config, DiskConfig, NbdConfig, OriginConfig, TlsConfig};
+use super::policy::PolicyConfig;
 use super::uri::{NbdUri, NbdUriAddress};
 use super::words::{Name, TlsMode};
 use super::{Fault, Switch, disk_id};
+use policy::demand::Reuses;
 use std::collections::BTreeMap;
 use std::path::Path;
 use units::{Duration, SECTOR_BYTES};
@@ -22,6 +24,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     tls(&config.nbd, &mut faults);
     caches(&config.caches, &mut faults);
     disks(config, &mut faults);
+    super::vms::faults(config, &mut faults);
     faults
 }
 
@@ -141,7 +144,28 @@ fn caches(caches: &[CacheConfig], faults: &mut Vec<Fault>) {
                 faults.push(Fault::new(format!("cache[{at}].{key}"), "must not be zero"));
             }
         }
+        faults.extend(policy_faults(&cache.policy).into_iter().map(|fault| Fault {
+            key: format!("cache[{at}].policy.{}", fault.key),
+            ..fault
+        }));
     }
+}
+
+/// What is wrong with a cache's policy on its own; keys are relative to it.
+pub fn policy_faults(policy: &PolicyConfig) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if let Switch::On(rate) = policy.write_budget.0
+        && super::vms::is_nothing(rate)
+    {
+        faults.push(Fault::new("write_budget", super::vms::NO_BUDGET));
+    }
+    if Reuses::new(policy.reuses.into()).is_err() {
+        faults.push(Fault::new("reuses", "must be 0, 1 or 2"));
+    }
+    if !(0.0..=1.0).contains(&policy.hysteresis) {
+        faults.push(Fault::new("hysteresis", "must be between 0 and 1"));
+    }
+    faults
 }
 
 fn disks(config: &Config, faults: &mut Vec<Fault>) {
@@ -184,17 +208,17 @@ fn disks(config: &Config, faults: &mut Vec<Fault>) {
 ///
 /// # Errors
 /// What to write, if that is not exactly one cache.
-fn cache_of<'a>(config: &'a Config, disk: &DiskConfig) -> Result<&'a CacheConfig, String> {
+pub(super) fn cache_of<'a>(
+    config: &'a Config,
+    disk: &DiskConfig,
+) -> Result<&'a CacheConfig, String> {
     match (&disk.cache, config.caches.as_slice()) {
         (Some(name), caches) => caches
             .iter()
             .find(|cache| cache.name == *name)
             .ok_or_else(|| {
-                let known: Vec<&str> = caches.iter().map(|c| c.name.as_str()).collect();
-                format!(
-                    "there is no cache '{name}'; known caches: {}",
-                    known.join(", ")
-                )
+                let known = caches.iter().map(|c| c.name.as_str());
+                format!("there is no cache '{name}'; {}", meant(name, known))
             }),
         (None, [only]) => Ok(only),
         (None, []) => Err("there is no [[cache]] section; a disk needs one".to_owned()),
@@ -210,6 +234,12 @@ pub fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
     {
         let message = format!("{} is not a positive multiple of 512B", size.0);
         faults.push(Fault::new("size", message));
+    }
+    if disk.shared && disk.vm.is_some() {
+        faults.push(Fault::new(
+            "vm",
+            "a shared disk is no VM's own: remove this, and name the disk in `images` of each [[vm]] that reads it",
+        ));
     }
     faults.extend(origin(&disk.origin).into_iter().map(|fault| Fault {
         key: format!("origin{}", fault.key),
@@ -259,6 +289,18 @@ fn is_own_export(config: &Config, disk: &DiskConfig) -> bool {
         (Some(NbdUriAddress::Unix(path)), Some(ours)) => path == ours.0,
         _ => false,
     }
+}
+
+/// What to write instead of a name that nothing has.
+pub(crate) fn meant<'a>(name: &Name, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    if let Some(one) = super::nearest(name.as_str(), known.clone()) {
+        return format!("did you mean '{one}'?");
+    }
+    let known: Vec<&str> = known.collect();
+    if known.is_empty() {
+        return "there is none".to_owned();
+    }
+    format!("there are: {}", known.join(", "))
 }
 
 fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {

@@ -1,6 +1,7 @@
 //! From text to typed values: unknown keys, wrong types and wrong units are found here.
 
 use super::model::{CacheConfig, Config, DiskConfig, OriginConfig};
+use super::vm::VmConfig;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -163,21 +164,13 @@ fn line_at(text: &str, span: &Range<usize>) -> usize {
 }
 
 /// Every key that may appear, as nested objects: the serialized form of a configuration with
-/// one cache and one disk in it. Unset keys are there as nulls.
+/// one cache, one VM and one disk in it. Unset keys are there as nulls.
 pub(super) fn schema() -> Value {
     let name = || "x".parse().expect("x is a name");
     let config = Config {
         caches: vec![CacheConfig::new(name(), PathBuf::new())],
-        disks: vec![DiskConfig {
-            name: name(),
-            vm: None,
-            cache: None,
-            origin: OriginConfig::default(),
-            write_policy: super::WritePolicy::default(),
-            read_only: false,
-            size: None,
-            id: None,
-        }],
+        vms: vec![VmConfig::new(name())],
+        disks: vec![DiskConfig::new(name(), OriginConfig::default())],
         ..Config::default()
     };
     serde_json::to_value(config).expect("a configuration is plain data")
@@ -248,18 +241,22 @@ impl<'a> Walk<'a> {
 const LIKENESS_MIN: f64 = 0.75;
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let nearest = known
-        .clone()
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest {
-        Some((_, candidate)) => format!("unknown key; did you mean '{candidate}'?"),
+    match nearest(name, known.clone()) {
+        Some(candidate) => format!("unknown key; did you mean '{candidate}'?"),
         None => format!(
             "unknown key; known here: {}",
             known.collect::<Vec<_>>().join(", ")
         ),
     }
+}
+
+/// The one of the known words that was probably meant.
+pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

@@ -9,26 +9,35 @@
 //! Every stage reports all it finds, each with its line, so that a file is repaired in one go.
 //! `packaging/reference.toml` holds every key with unit, meaning and default.
 
+mod change;
 mod check;
 mod environment;
 mod identity;
 mod load;
 mod model;
+mod policy;
 mod reference;
 mod text;
 mod uri;
+mod vm;
+mod vms;
 mod words;
 
-pub use check::{disk_faults, faults};
+pub(crate) use check::meant;
+pub use check::{disk_faults, faults, policy_faults};
 pub use environment::environment;
 pub use identity::{canonical_origin, disk_id};
+pub(crate) use load::nearest;
 pub use load::{ConfigError, Fault, load, locate, parse};
 pub use model::{
     CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, SocketPath, TlsConfig,
 };
+pub use policy::{PolicyChange, PolicyConfig, Spare, Window};
 pub use reference::{Entry, Section, reference_sections};
 pub use text::{Mode, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
+pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
+pub use vms::vm_faults;
 pub use words::{
     LogFormat, LogTarget, NAME_BYTES_MAX, Name, ParseNameError, ReclaimPolicy, TlsMode, WritePolicy,
 };

@@ -3,7 +3,9 @@
 //! `packaging/reference.toml` shows the same defaults with their units and meanings; a test
 //! keeps the two equal.
 
+use super::policy::PolicyConfig;
 use super::text::{Mode, Switch, Text};
+use super::vm::VmConfig;
 use super::words::{LogFormat, LogTarget, Name, ReclaimPolicy, TlsMode, WritePolicy};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -22,6 +24,9 @@ pub struct Config {
     /// The caches, one flash file or device each.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheConfig>,
+    /// The VMs that have settings of their own.
+    #[serde(rename = "vm")]
+    pub vms: Vec<VmConfig>,
     /// The disks.
     #[serde(rename = "disk")]
     pub disks: Vec<DiskConfig>,
@@ -168,6 +173,9 @@ pub struct CacheConfig {
     /// Blocks that wait in memory to be written to flash.
     #[serde(default = "defaults::write_buffer")]
     pub write_buffer: Text<Bytes>,
+    /// What may enter the flash, and how it is divided among VMs.
+    #[serde(default)]
+    pub policy: PolicyConfig,
 }
 
 impl CacheConfig {
@@ -181,6 +189,7 @@ impl CacheConfig {
             trust_delay: defaults::trust_delay(),
             flash_timeout: defaults::flash_timeout(),
             write_buffer: defaults::write_buffer(),
+            policy: PolicyConfig::default(),
         }
     }
 }
@@ -208,6 +217,9 @@ pub struct DiskConfig {
     /// Whether writes are refused.
     #[serde(default)]
     pub read_only: bool,
+    /// Whether it is a base image: never written, read by several VMs, cached once for all.
+    #[serde(default)]
+    pub shared: bool,
     /// The size that the origin must have.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "20GiB")]
@@ -216,6 +228,29 @@ pub struct DiskConfig {
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "00112233445566778899aabbccddeeff")]
     pub id: Option<Text<DiskId>>,
+}
+
+impl DiskConfig {
+    /// A disk with every default.
+    pub fn new(name: Name, origin: OriginConfig) -> Self {
+        Self {
+            name,
+            vm: None,
+            cache: None,
+            origin,
+            write_policy: WritePolicy::default(),
+            read_only: false,
+            shared: false,
+            size: None,
+            id: None,
+        }
+    }
+
+    /// Whose share of the flash it takes: its VM's, which is called as the disk unless it says otherwise;
+    /// a shared disk has one of its own.
+    pub fn tenant(&self) -> &Name {
+        self.vm.as_ref().unwrap_or(&self.name)
+    }
 }
 
 /// Where a disk's bytes live: either a file or an NBD export. Times are texts with a unit,

@@ -69,7 +69,7 @@ pub fn reference_sections() -> Vec<Section> {
 #[cfg(test)]
 mod tests {
     use super::super::load::schema;
-    use super::super::{CacheConfig, Config, DiskConfig, OriginConfig, WritePolicy, parse};
+    use super::super::{CacheConfig, Config, DiskConfig, OriginConfig, VmConfig, parse};
     use super::*;
     use serde_json::Value;
     use std::collections::BTreeSet;
@@ -81,16 +81,11 @@ mod tests {
                 "main".parse().unwrap(),
                 "/var/cache/hearth/main.flash".into(),
             )],
-            disks: vec![DiskConfig {
-                name: "web-1".parse().unwrap(),
-                vm: None,
-                cache: None,
-                origin: OriginConfig::default(),
-                write_policy: WritePolicy::default(),
-                read_only: false,
-                size: None,
-                id: None,
-            }],
+            vms: vec![VmConfig::new("web".parse().unwrap())],
+            disks: vec![DiskConfig::new(
+                "web-1".parse().unwrap(),
+                OriginConfig::default(),
+            )],
             ..Config::default()
         };
         expected.disks[0].origin.file = Some("/srv/images/web-1.raw".into());
@@ -109,8 +104,12 @@ mod tests {
                     keys_of(value, &full, keys);
                 }
             }
-            Value::Array(items) => keys_of(&items[0], path, keys),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Value::Array(items) if !items.is_empty() => keys_of(&items[0], path, keys),
+            Value::Array(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_) => {
                 keys.insert(path.to_owned());
             }
         }

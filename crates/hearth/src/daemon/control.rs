@@ -5,18 +5,20 @@
 //! state directory before an attachment is answered.
 
 use super::answers;
+use super::problems::{on_its_way, problem};
 use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry, Taken};
 use super::settings;
 use super::shards::{Pulse, Shard, Shards};
 use super::state::StateDir;
+use super::vms::VmBook;
 use crate::api::problem::ProblemKind;
 use crate::api::types::{DiskSource, DiskStatus, Disks, Listener, Problem, Status};
 use crate::cli::exit::chain;
 use crate::config::{self, DiskConfig, Name, WritePolicy};
 use shard::ShardError;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use units::DiskId;
 
@@ -37,18 +39,28 @@ pub struct Control {
     pub(super) recordings: Recordings,
     /// Held while the list of disks is written, so that a later list is not overwritten.
     state: Mutex<StateDir>,
+    pub(super) vms: Arc<VmBook>,
+    /// Held while settings are changed, so that two changes are checked one after the other.
+    pub(super) changing: tokio::sync::Mutex<()>,
     listeners: Mutex<Vec<Listener>>,
     stopping: AtomicBool,
 }
 
 impl Control {
-    pub(super) fn new(registry: Arc<Registry>, shards: Arc<Shards>, state: StateDir) -> Self {
+    pub(super) fn new(
+        registry: Arc<Registry>,
+        shards: Arc<Shards>,
+        vms: Arc<VmBook>,
+        state: StateDir,
+    ) -> Self {
         Self {
             started: Instant::now(),
             registry,
             shards,
             recordings: Recordings::default(),
             state: Mutex::new(state),
+            vms,
+            changing: tokio::sync::Mutex::default(),
             listeners: Mutex::default(),
             stopping: AtomicBool::new(false),
         }
@@ -460,9 +472,13 @@ impl Control {
         Ok(())
     }
 
+    pub(super) fn state(&self) -> MutexGuard<'_, StateDir> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes down the disks that were attached at run time.
     fn remember(&self) -> Result<(), Problem> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         let entries = self.registry.all().into_iter();
         let runtime = entries.filter(|entry| {
             entry.source == DiskSource::Runtime && !matches!(entry.phase, Phase::Attaching)
@@ -473,25 +489,4 @@ impl Control {
                 .with_remedy("make room or restore the state directory, then repeat the command")
         })
     }
-}
-
-fn on_its_way(name: &Name) -> Problem {
-    Problem::new(
-        ProblemKind::Busy,
-        format!("the disk '{name}' is being attached or detached"),
-    )
-    .with_remedy("repeat the command in a moment")
-}
-
-fn problem(name: &Name, error: ShardError) -> Problem {
-    let kind = match error {
-        ShardError::NoSuchDisk => ProblemKind::NoSuchDisk,
-        ShardError::AlreadyAttached => ProblemKind::AlreadyAttached,
-        ShardError::Detaching | ShardError::TooManyConnections(_) => ProblemKind::Busy,
-        ShardError::Size { .. } => ProblemKind::Origin,
-        ShardError::Stopping | ShardError::Ended => ProblemKind::Stopping,
-        ShardError::WhichVm | ShardError::NotShared => ProblemKind::Invalid,
-        ShardError::Cache(_) | ShardError::Io(_) => ProblemKind::Failed,
-    };
-    Problem::new(kind, format!("disk '{name}': {}", chain(&error)))
 }

@@ -17,6 +17,7 @@ mod control;
 mod exports;
 mod listen;
 mod log;
+mod problems;
 mod recorder;
 mod recording;
 mod registry;
@@ -27,6 +28,9 @@ mod settings;
 mod shards;
 mod socket;
 mod state;
+mod vm_answers;
+mod vm_control;
+mod vms;
 
 pub use control::Control;
 pub(crate) use serve::serve;

@@ -15,6 +15,7 @@
 use super::sampling::Sampling;
 use crate::cli::exit::chain;
 use shard::{Tap, TapEvent, TapVerb};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use trace::write::CsvWriter;
 use trace::{Op, Volume};
-use units::{Bytes, DiskId, Instant};
+use units::{Bytes, DiskId, Instant, TenantSlot};
 
 /// Events that wait for the thread: at 500,000 requests a second it may be late by 130 ms. 40 bytes each.
 const QUEUE_EVENTS: usize = 1 << 16;
@@ -110,9 +111,54 @@ impl Progress {
 /// Takes a tap away and then drops what it is given.
 pub(super) type CloseTap = Box<dyn Fn(Sender<()>) + Send>;
 
+/// Who asks: the names of a shard's VMs by slot.
+pub(super) type VmNames = Vec<(TenantSlot, String)>;
+/// Asks a shard for them. May wait for as long as a turn of its loop takes.
+pub(super) type AskVmNames = Box<dyn Fn() -> VmNames + Send>;
+
+/// Whose requests a tap tells.
+pub(super) enum Asker {
+    /// Those of the one VM whose disk it is.
+    One(Volume),
+    /// Those of the VMs that share it.
+    Many(SharedVolume),
+}
+
+/// A base image and the VMs that were heard to read it.
+pub(super) struct SharedVolume {
+    /// The volume's name in the trace.
+    pub(super) name: String,
+    /// A slot keeps its name for as long as it can, so a name is asked for once.
+    pub(super) readers: BTreeMap<TenantSlot, Volume>,
+    pub(super) ask: AskVmNames,
+}
+
+impl Asker {
+    /// The volume that stands in an event's row.
+    fn volume(&mut self, vm: TenantSlot) -> &Volume {
+        match self {
+            Self::One(volume) => volume,
+            Self::Many(shared) => {
+                if !shared.readers.contains_key(&vm) {
+                    for (slot, vm) in (shared.ask)() {
+                        let name = shared.name.clone();
+                        shared.readers.insert(slot, Volume { vm, name });
+                    }
+                }
+                let name = &shared.name;
+                // A shard that has ended meanwhile names nobody.
+                shared.readers.entry(vm).or_insert_with(|| Volume {
+                    vm: String::new(),
+                    name: name.clone(),
+                })
+            }
+        }
+    }
+}
+
 /// A disk that is recorded.
 struct Source {
-    volume: Volume,
+    asker: Asker,
     id: DiskId,
     close: CloseTap,
 }
@@ -187,13 +233,13 @@ impl Recorder {
     }
 
     /// A tap for a disk, to be given to its shard. `None` if the recording has ended.
-    pub(super) fn tap(&self, volume: Volume, id: DiskId, close: CloseTap) -> Option<Tap> {
+    pub(super) fn tap(&self, asker: Asker, id: DiskId, close: CloseTap) -> Option<Tap> {
         let mut sources = lock(&self.sources);
         if sources.is_closed {
             return None;
         }
         let disk = u32::try_from(sources.list.len()).ok()?;
-        sources.list.push(Source { volume, id, close });
+        sources.list.push(Source { asker, id, close });
         Some(Tap {
             disk,
             events: self.events.clone(),
@@ -275,13 +321,14 @@ impl Work {
     fn write(&mut self, before: Instant) -> io::Result<()> {
         let old = self.held.partition_point(|event| event.time < before);
         let count = old.max(self.held.len().saturating_sub(HELD_BACK_MAX));
-        let sources = lock(&self.sources);
+        let mut sources = lock(&self.sources);
         let room = self.plan.size_max.get().saturating_sub(TRAILER_BYTES);
         let mut rows = 0;
         for event in self.held.drain(..count) {
-            let Some(source) = sources.list.get(event.disk as usize) else {
+            let Some(source) = sources.list.get_mut(event.disk as usize) else {
                 continue;
             };
+            let volume = source.asker.volume(event.vm);
             let time_us = (event.time - self.start).as_nanos() / 1000;
             let mut written = Ok(());
             self.sampling.parts(source.id, &event, |offset, length| {
@@ -289,9 +336,7 @@ impl Work {
                 if written.is_ok() {
                     let (offset, length) = (offset.get(), length.get());
                     let op = op(event.verb);
-                    written = self
-                        .writer
-                        .record(&source.volume, time_us, op, offset, length);
+                    written = self.writer.record(volume, time_us, op, offset, length);
                 }
             });
             written?;
@@ -407,7 +452,7 @@ mod tests {
         };
         let close = Box::new(drop::<Sender<()>>);
         recorder
-            .tap(volume, DiskId::from_u128(1), close)
+            .tap(Asker::One(volume), DiskId::from_u128(1), close)
             .expect("it has not ended")
     }
 
@@ -417,7 +462,7 @@ mod tests {
             offset: Bytes::new(offset),
             length: Bytes::kib(4),
             disk,
-            vm: units::TenantSlot::new(0),
+            vm: TenantSlot::new(0),
             verb: TapVerb::Read,
         }
     }
@@ -474,6 +519,37 @@ mod tests {
         assert!(
             text.ends_with("# end=stopped requests=5 rows=5 lost=0\n"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_row_of_a_base_image_names_the_vm_that_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.csv.zst");
+        let mut recorder = Recorder::start(&plan(path.clone(), Bytes::gib(1))).unwrap();
+        let names = ["web", "db"].into_iter().zip([3, 7]);
+        let names: VmNames = names
+            .map(|(name, slot)| (TenantSlot::new(slot), name.to_owned()))
+            .collect();
+        let shared = Asker::Many(SharedVolume {
+            name: "base:debian".to_owned(),
+            readers: BTreeMap::new(),
+            ask: Box::new(move || names.clone()),
+        });
+        let close = Box::new(drop::<Sender<()>>);
+        let tap = recorder.tap(shared, DiskId::from_u128(1), close).unwrap();
+        for vm in [7, 3, 9] {
+            let event = TapEvent {
+                vm: TenantSlot::new(vm),
+                ..event(0, now(), 0)
+            };
+            tap.events.send(event).unwrap();
+        }
+        recorder.stop().unwrap().join().unwrap();
+        let volumes: Vec<String> = read(&path).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(
+            volumes,
+            ["db/base:debian", "web/base:debian", "base:debian"]
         );
     }
 

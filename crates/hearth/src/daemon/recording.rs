@@ -4,22 +4,25 @@
 //! attached later; a disk's shard then tells the recorder's thread each request.
 
 use super::control::Control;
-use super::recorder::{End, Plan, Progress, Recorder};
+use super::recorder::{AskVmNames, Asker, End, Plan, Progress, Recorder, SharedVolume};
 use super::registry::Entry;
 use crate::api::problem::ProblemKind;
 use crate::api::types::{Problem, RecordRequest, Recording, RecordingState, RequestsTraced};
 use crate::config::Name;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use trace::Volume;
 use units::Bytes;
 
 /// The least size of a recording: the last lines and the end need some of it.
 const SIZE_MIN: Bytes = Bytes::kib(64);
+/// How long a shard may take to say who its VMs are, before a row has no VM.
+const NAMES_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The recordings of a daemon: the current or last one, and what those before it counted.
 #[derive(Default)]
@@ -77,17 +80,41 @@ impl Recordings {
             return None;
         }
         let shard = control.shards().get(&entry.cache)?;
-        let volume = Volume {
-            vm: entry.vm().to_string(),
-            name: name.to_string(),
+        let asker = if entry.config.shared {
+            Asker::Many(SharedVolume {
+                name: format!("{}{name}", Volume::BASE_IMAGE),
+                readers: BTreeMap::new(),
+                ask: vm_names(shard.handle().clone()),
+            })
+        } else {
+            Asker::One(Volume {
+                vm: entry.vm().to_string(),
+                name: name.to_string(),
+            })
         };
         let (handle, id) = (shard.handle().clone(), entry.id);
         let close = Box::new(move |done: mpsc::Sender<()>| {
             // A disk that was detached has lost its tap already.
             handle.tap(id, None, Box::new(move |_| drop(done)));
         });
-        current.recorder.tap(volume, id, close)
+        current.recorder.tap(asker, id, close)
     }
+}
+
+/// Asks a shard who its VMs are, and waits for the answer.
+fn vm_names(shard: shard::ShardHandle) -> AskVmNames {
+    Box::new(move || {
+        let (sender, answer) = mpsc::channel();
+        shard.status(Box::new(move |status| {
+            // The recorder may have given up.
+            let _ = sender.send(status);
+        }));
+        let Ok(Ok(status)) = answer.recv_timeout(NAMES_TIME_MAX) else {
+            return Vec::new();
+        };
+        let tenants = status.tenants.into_iter();
+        tenants.map(|tenant| (tenant.slot, tenant.name)).collect()
+    })
 }
 
 impl RequestsTraced {
@@ -253,7 +280,7 @@ fn plan(request: &RecordRequest) -> Result<Plan, Problem> {
         return wrong("size_bytes_max: at least 64 KiB");
     }
     let nanos = |seconds: f64| {
-        let time = std::time::Duration::try_from_secs_f64(seconds).ok();
+        let time = Duration::try_from_secs_f64(seconds).ok();
         let nanos = time.and_then(|time| u64::try_from(time.as_nanos()).ok());
         nanos.filter(|nanos| *nanos > 0)
     };

@@ -58,12 +58,9 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whose disk it is.
+    /// Whose disk it is; a shared one's own name.
     pub(super) fn vm(&self) -> Name {
-        self.config
-            .vm
-            .clone()
-            .unwrap_or_else(|| self.config.name.clone())
+        self.config.tenant().clone()
     }
 }
 

@@ -17,6 +17,7 @@ use super::registry::Registry;
 use super::service::{self, Inherited};
 use super::shards::{Pulse, Shard, Shards};
 use super::state::StateDir;
+use super::vms::VmBook;
 use super::{log, settings};
 use crate::api::server;
 use crate::api::types::DiskSource;
@@ -102,10 +103,13 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
             .with_remedy("each daemon needs a state directory of its own: daemon.state_dir")
     })?;
     let remembered = state.disks().map_err(|error| failed(&error))?;
+    let changed = state.settings().map_err(|error| failed(&error))?;
     let shards = Arc::new(start_shards(config, &state).await?);
     let registry = Arc::new(Registry::default());
-    let exports = Arc::new(DiskExports::new(Arc::clone(&registry), Arc::clone(&shards)));
-    let control = Arc::new(Control::new(registry, shards, state));
+    let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
+    let exports = DiskExports::new(Arc::clone(&registry), Arc::clone(&shards), Arc::clone(&vms));
+    let exports = Arc::new(exports);
+    let control = Arc::new(Control::new(registry, shards, vms, state));
 
     let (end_admin, admin_ends) = watch::channel(false);
     let admin = serve_admin(config, &mut inherited, &control, admin_ends)

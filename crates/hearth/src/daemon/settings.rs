@@ -60,8 +60,8 @@ pub(super) fn disk(disk: &DiskConfig) -> DiskSpec {
         size: disk.size.map(|size| size.0),
         policy: write_policy(disk.write_policy),
         read_only: disk.read_only,
-        tenant: disk.name.to_string(),
-        shared: false,
+        tenant: disk.tenant().to_string(),
+        shared: disk.shared,
     }
 }
 

@@ -4,21 +4,28 @@
 //!   state_dir/
 //!     lock                one daemon at a time
 //!     disks.json          disks that were attached at run time
+//!     settings.json       what was changed of VMs at run time
 //!     ...                 what each shard records of its cache
 //! ```
 //!
 //! A file is replaced whole: written beside, synced, renamed over, directory synced. So after
 //! a crash it holds either the old or the new list.
 
-use crate::config::DiskConfig;
+use crate::config::{DiskConfig, Name, VmChange};
 use rustix::fs::FlockOperation;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The version of `disks.json` that this program writes and reads.
 const DISKS_VERSION: u32 = 1;
+/// The same of `settings.json`.
+const SETTINGS_VERSION: u32 = 1;
+const DISKS: &str = "disks.json";
+const SETTINGS: &str = "settings.json";
 
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +44,9 @@ pub enum StateError {
         /// What the system said.
         source: io::Error,
     },
-    /// The list of disks is not what this program writes.
-    #[error("{} is not a list of disks that this version reads", path.display())]
-    Disks {
+    /// A file of it is not what this program writes.
+    #[error("{} is not what this version writes and reads", path.display())]
+    Foreign {
         /// Which file.
         path: PathBuf,
         /// What is wrong with it.
@@ -60,6 +67,20 @@ pub struct StateDir {
 struct DiskList {
     version: u32,
     disks: Vec<DiskConfig>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettingsList {
+    version: u32,
+    vms: BTreeMap<Name, VmChange>,
+}
+
+/// The settings that were changed at run time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changed {
+    /// Of VMs.
+    pub vms: BTreeMap<Name, VmChange>,
 }
 
 impl StateDir {
@@ -102,20 +123,9 @@ impl StateDir {
     /// # Errors
     /// If the list is there and cannot be read.
     pub fn disks(&self) -> Result<Vec<DiskConfig>, StateError> {
-        let path = self.dir.join("disks.json");
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(StateError::Io { path, source }),
-        };
-        match serde_json::from_str::<DiskList>(&text) {
-            Ok(list) if list.version == DISKS_VERSION => Ok(list.disks),
-            Ok(list) => Err(StateError::Disks {
-                path,
-                source: serde::de::Error::custom(format!("version {}", list.version)),
-            }),
-            Err(source) => Err(StateError::Disks { path, source }),
-        }
+        let list: Option<DiskList> =
+            self.read(DISKS, |list: &DiskList| list.version == DISKS_VERSION)?;
+        Ok(list.map_or_else(Vec::new, |list| list.disks))
     }
 
     /// Replaces the list of disks, durably.
@@ -123,15 +133,59 @@ impl StateDir {
     /// # Errors
     /// If it cannot be written; then the old list stands.
     pub fn set_disks(&self, disks: Vec<DiskConfig>) -> Result<(), StateError> {
-        let path = self.dir.join("disks.json");
-        let list = DiskList {
-            version: DISKS_VERSION,
-            disks,
+        let version = DISKS_VERSION;
+        self.write(DISKS, &DiskList { version, disks })
+    }
+
+    /// The settings that were changed at run time and not taken back since.
+    ///
+    /// # Errors
+    /// If they are there and cannot be read.
+    pub fn settings(&self) -> Result<Changed, StateError> {
+        let known = |list: &SettingsList| list.version == SETTINGS_VERSION;
+        let list: Option<SettingsList> = self.read(SETTINGS, known)?;
+        Ok(list.map_or_else(Changed::default, |list| Changed { vms: list.vms }))
+    }
+
+    /// Replaces the changed settings, durably.
+    ///
+    /// # Errors
+    /// If they cannot be written; then the old ones stand.
+    pub fn set_settings(&self, changed: Changed) -> Result<(), StateError> {
+        let list = SettingsList {
+            version: SETTINGS_VERSION,
+            vms: changed.vms,
         };
+        self.write(SETTINGS, &list)
+    }
+
+    fn read<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        is_known: impl FnOnce(&T) -> bool,
+    ) -> Result<Option<T>, StateError> {
+        let path = self.dir.join(name);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(StateError::Io { path, source }),
+        };
+        match serde_json::from_str::<T>(&text) {
+            Ok(list) if is_known(&list) => Ok(Some(list)),
+            Ok(_) => Err(StateError::Foreign {
+                path,
+                source: serde::de::Error::custom("another version"),
+            }),
+            Err(source) => Err(StateError::Foreign { path, source }),
+        }
+    }
+
+    fn write<T: Serialize>(&self, name: &str, content: &T) -> Result<(), StateError> {
+        let path = self.dir.join(name);
         let write = || {
-            let beside = self.dir.join("disks.json.new");
+            let beside = self.dir.join(format!("{name}.new"));
             let mut file = File::create(&beside)?;
-            serde_json::to_writer_pretty(&mut file, &list)?;
+            serde_json::to_writer_pretty(&mut file, content)?;
             file.write_all(b"\n")?;
             file.sync_all()?;
             std::fs::rename(&beside, &path)?;
@@ -180,6 +234,27 @@ mod tests {
     }
 
     #[test]
+    fn changed_settings_are_read_as_they_were_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        assert_eq!(state.settings().unwrap(), Changed::default());
+        let change = VmChange {
+            floor: Some(crate::config::Text(units::Bytes::gib(3))),
+            ..VmChange::default()
+        };
+        let vms = BTreeMap::from([("web".parse().unwrap(), change)]);
+        let changed = Changed { vms };
+        state.set_settings(changed.clone()).unwrap();
+        assert_eq!(state.settings().unwrap(), changed);
+        std::fs::write(
+            dir.path().join("settings.json"),
+            "{\"version\":9,\"vms\":{}}",
+        )
+        .unwrap();
+        assert!(matches!(state.settings(), Err(StateError::Foreign { .. })));
+    }
+
+    #[test]
     fn a_list_of_another_version_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(dir.path()).unwrap();
@@ -191,7 +266,7 @@ mod tests {
         ] {
             std::fs::write(dir.path().join("disks.json"), text).unwrap();
             assert!(
-                matches!(state.disks(), Err(StateError::Disks { .. })),
+                matches!(state.disks(), Err(StateError::Foreign { .. })),
                 "{text}"
             );
         }

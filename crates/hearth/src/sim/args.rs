@@ -1,9 +1,11 @@
 //! Arguments of `hearth sim`.
 
+use crate::cli::exit::{CliError, Exit};
 use crate::cli::traces::args::Reading;
 use clap::{Args, ValueEnum, ValueHint};
 use simulator::{
-    Arrival, CacheSize, Interval, LatencySettings, Policy, Study, Warmup, WriteMiss, WritePolicy,
+    Admission, Arrival, CacheSize, Interval, LatencySettings, Policy, Staging, Study, Warmup,
+    WriteMiss, WritePolicy,
 };
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -24,6 +26,14 @@ pub struct Sim {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
     #[arg(required_unless_present = "list_policies")]
     pub size: Vec<CacheSize>,
+    /// What may enter flash, separated by commas: each admission policy in front of each policy that replaces
+    /// in place; parameters follow a colon. Without it everything may
+    #[arg(long, value_name = "POLICY,...", value_parser = admissions)]
+    pub admission: Option<Admissions>,
+    /// RAM for admission, addresses and staged blocks together, beside the flash: a part of it (1%) or a
+    /// size (64MiB)
+    #[arg(long, value_name = "SIZE", default_value_t, requires = "admission")]
+    pub staging: Staging,
     /// How the traces are read.
     #[command(flatten)]
     pub reading: Reading,
@@ -124,6 +134,14 @@ fn policies(text: &str) -> Result<Policies, simulator::policy::PolicyError> {
     Policy::parse_list(text).map(Policies)
 }
 
+/// The admission policies of a command line.
+#[derive(Clone, Debug)]
+pub struct Admissions(pub Vec<Admission>);
+
+fn admissions(text: &str) -> Result<Admissions, simulator::policy::PolicyError> {
+    Admission::parse_list(text).map(Admissions)
+}
+
 fn speed(text: &str) -> Result<f64, String> {
     let factor = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
     factor
@@ -136,22 +154,36 @@ impl Sim {
     /// What the arguments ask of each trace.
     ///
     /// # Errors
-    /// If a device is not described as one.
-    pub(super) fn study(&self) -> Result<Study, simulator::device::DeviceError> {
+    /// If a device is not described as one, or a policy takes no admission.
+    pub(super) fn study(&self) -> Result<Study, CliError> {
         let reports = self.report.is_some();
+        let usage = |error: &dyn std::error::Error| CliError::of(Exit::Usage, error);
         Ok(Study {
-            policies: self.policy.0.clone(),
+            policies: self.policies().map_err(|error| usage(&error))?,
             sizes: self.size.clone(),
             block: self.reading.block,
             write_policy: self.write_policy,
             write_miss: self.write_miss,
             warmup: self.warmup,
             interval: self.interval.or(reports.then_some(Interval::Automatic)),
-            latency: self.latency()?,
+            latency: self.latency().map_err(|error| usage(&error))?,
             heat: reports,
             seed: self.seed,
             threads: self.threads(),
         })
+    }
+
+    /// Each policy behind each admission policy.
+    fn policies(&self) -> Result<Vec<Policy>, simulator::policy::PolicyError> {
+        let Some(Admissions(admissions)) = &self.admission else {
+            return Ok(self.policy.0.clone());
+        };
+        let pairs = admissions
+            .iter()
+            .flat_map(|admission| self.policy.0.iter().map(move |policy| (admission, policy)));
+        pairs
+            .map(|(admission, policy)| policy.behind(admission, self.staging))
+            .collect()
     }
 
     fn latency(&self) -> Result<Option<LatencySettings>, simulator::device::DeviceError> {

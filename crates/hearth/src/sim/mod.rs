@@ -37,9 +37,7 @@ pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
     if sim.list_policies {
         return render::policies(json);
     }
-    let study = sim
-        .study()
-        .map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let study = sim.study()?;
     outputs::check(sim)?;
     let mut all = Vec::with_capacity(sim.traces.len());
     // Together the traces are one; else each is one by itself.
@@ -132,6 +130,9 @@ fn explain(error: &SimError, trace: &str) -> CliError {
         SimError::AllWarmup(_) => named(Exit::Usage).with_remedy("a shorter --warmup"),
         SimError::Policy(PolicyError::Block(_)) => {
             named(Exit::Usage).with_remedy("leave --block out")
+        }
+        SimError::Policy(PolicyError::Admission(_)) => {
+            named(Exit::Usage).with_remedy("--policy lru, or leave --admission out")
         }
         SimError::Policy(PolicyError::WriteBack) => {
             named(Exit::Usage).with_remedy("--write-policy through or around")

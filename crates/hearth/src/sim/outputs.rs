@@ -98,6 +98,8 @@ fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, 
     let texts = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>();
     let parameters = json!({
         "policies": texts(&mut study.policies.iter().map(ToString::to_string)),
+        "admissions": texts(&mut study.policies.iter().map(|policy| policy.admission().unwrap_or("always").to_owned())),
+        "staging": sim.admission.as_ref().map(|_| sim.staging.to_string()),
         "together": sim.together.map(Together::name),
         "sizes": texts(&mut study.sizes.iter().map(ToString::to_string)),
         "block_bytes": study.block.get(),

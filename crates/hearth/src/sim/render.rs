@@ -46,9 +46,13 @@ fn write_results(out: &mut String, all: &[Simulated], volumes: bool) -> fmt::Res
         }
         heading(out, one)?;
         write!(out, "{}", runs(&one.result.runs))?;
+        for run in one.result.runs.iter().filter(|run| !run.vms.is_empty()) {
+            writeln!(out, "\n{} at {}, by VM", run.method(), run.size)?;
+            write!(out, "{}", of_vms(run))?;
+        }
         if volumes {
             for run in &one.result.runs {
-                writeln!(out, "\n{} at {}, by volume", run.policy, run.size)?;
+                writeln!(out, "\n{} at {}, by volume", run.method(), run.size)?;
                 write!(out, "{}", of_volumes(run))?;
             }
         }
@@ -89,6 +93,11 @@ fn runs(runs: &[RunResult]) -> Table {
         ("flash blocks", Side::Right),
         ("amplified", Side::Right),
     ];
+    let has_admission = runs.iter().any(|run| run.admission != "always");
+    if has_admission {
+        columns.push(("in RAM", Side::Right));
+        columns.push(("flash/access", Side::Right));
+    }
     let has_latency = runs.iter().any(|run| run.latency.is_some());
     if has_latency {
         for name in ["mean", "p50", "p90", "p95", "p99", "requests/s"] {
@@ -97,15 +106,15 @@ fn runs(runs: &[RunResult]) -> Table {
     }
     let mut table = Table::new(&columns);
     for run in runs {
-        table.row(cells(run, has_latency));
+        table.row(cells(run, has_admission, has_latency));
     }
     table
 }
 
-fn cells(run: &RunResult, has_latency: bool) -> Vec<String> {
+fn cells(run: &RunResult, has_admission: bool, has_latency: bool) -> Vec<String> {
     let counters = &run.counters;
     let mut cells = vec![
-        run.policy.clone(),
+        run.method(),
         quantity::bytes(run.size_bytes()),
         run.size_blocks.to_string(),
         format!("{:.4}", counters.miss_ratio()),
@@ -117,6 +126,10 @@ fn cells(run: &RunResult, has_latency: bool) -> Vec<String> {
         counters.flash_writes_blocks().to_string(),
         format!("{:.2}x", counters.write_amplification()),
     ];
+    if has_admission {
+        cells.push(quantity::percent(counters.ram_hits(), counters.accesses()));
+        cells.push(format!("{:.4}", run.flash_writes_per_access()));
+    }
     if !has_latency {
         return cells;
     }
@@ -131,6 +144,36 @@ fn cells(run: &RunResult, has_latency: bool) -> Vec<String> {
         }
     }
     cells
+}
+
+fn of_vms(run: &RunResult) -> Table {
+    let mut table = Table::new(&[
+        ("vm", Side::Left),
+        ("share", Side::Right),
+        ("held", Side::Right),
+        ("demand", Side::Right),
+        ("accesses", Side::Right),
+        ("miss ratio", Side::Right),
+        ("read hits", Side::Right),
+        ("in RAM", Side::Right),
+        ("flash blocks", Side::Right),
+    ]);
+    for vm in &run.vms {
+        let counters: &Counters = &vm.counters;
+        let demand = vm.demand_blocks.map(|blocks| blocks.to_string());
+        table.row(vec![
+            vm.vm.clone(),
+            vm.share_blocks.to_string(),
+            vm.held_blocks.to_string(),
+            demand.unwrap_or_else(|| "-".to_owned()),
+            counters.accesses().to_string(),
+            format!("{:.4}", counters.miss_ratio()),
+            quantity::percent(counters.read_hits, counters.reads),
+            quantity::percent(counters.ram_hits(), counters.accesses()),
+            counters.admitted_blocks().to_string(),
+        ]);
+    }
+    table
 }
 
 fn of_volumes(run: &RunResult) -> Table {

@@ -1,0 +1,62 @@
+//! `hearth vm`: what each VM has of the flash, and setting it.
+
+pub mod args;
+mod render;
+
+use super::client::Client;
+use super::exit::{CliError, Exit};
+use super::run::{json, show};
+use super::{args::Global, progress};
+use crate::api::vms::{ImageStatus, VmStatus, Vms};
+use crate::config::Name;
+use args::{Set, Vm};
+use hyper::Method;
+
+/// Does what was asked and returns what to print.
+pub(super) async fn run(client: &Client, global: &Global, vm: &Vm) -> Result<Vec<u8>, CliError> {
+    match vm {
+        Vm::List => {
+            let vms: Vms = client.get("/v1/vms").await?;
+            show(global, &vms, render::list)
+        }
+        Vm::Show { name } => match client.get::<VmStatus>(&path(name, "")).await {
+            Ok(vm) => show(global, &vm, render::vm),
+            Err(error) if error.exit == Exit::NotFound => {
+                let image: ImageStatus = client.get(&format!("/v1/images/{name}")).await?;
+                show(global, &image, render::image)
+            }
+            Err(error) => Err(error),
+        },
+        Vm::Set(set) => {
+            let vm =
+                progress::waiting(format!("changing {}", set.name), change(client, set)).await?;
+            show(global, &vm, render::set)
+        }
+    }
+}
+
+fn path(name: &Name, rest: &str) -> String {
+    format!("/v1/vms/{name}{rest}")
+}
+
+async fn change(client: &Client, set: &Set) -> Result<VmStatus, CliError> {
+    if set.reset {
+        let nothing = None::<&()>;
+        let path = path(&set.name, "/settings");
+        return client.send(Method::DELETE, &path, nothing).await;
+    }
+    let images: Vec<Name> = if set.image.is_empty() && set.remove_image.is_empty() {
+        Vec::new()
+    } else {
+        match client.get::<VmStatus>(&path(&set.name, "")).await {
+            Ok(vm) => vm.images.into_iter().map(|used| used.image).collect(),
+            // It has its settings before its first disk.
+            Err(error) if error.exit == Exit::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        }
+    };
+    let body = json(&set.change(&images))?;
+    client
+        .send(Method::PATCH, &path(&set.name, ""), Some(&body))
+        .await
+}
