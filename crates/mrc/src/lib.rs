@@ -4,12 +4,13 @@
 //!   block keys ─► Exact (Olken) ─────────────────┐
 //!   runs of blocks ─► Spatial ─► FixedRate ──────┼─► Curve ─► hull, knee, error
 //!                          ├───► FixedSize ──────┤
+//!                          ├───► Live ─────────┤
 //!                          └───► Miniature ──────┘
 //! ```
 //!
 //! Pure: accesses come in one by one, curves go out; no files, no clock, no dice. [`Exact`] takes keys
 //! that are dense small numbers; the sampled ones take blocks as the trace names them, since most of
-//! them are never looked at twice. Units: sizes and depths in blocks, ratios 0 to 1.
+//! them are never looked at twice. [`Live`] is for those who watch for months. Units: sizes and depths in blocks, ratios 0 to 1.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -26,6 +27,7 @@ mod fixed_rate;
 mod fixed_size;
 mod hull;
 mod knee;
+mod live;
 mod miniature;
 mod number;
 mod olken;
@@ -39,6 +41,7 @@ pub use curve::{Between, Curve, Point, even_sizes, plot_sizes};
 pub use exact::Exact;
 pub use fixed_rate::FixedRate;
 pub use fixed_size::FixedSize;
+pub use live::Live;
 pub use miniature::{MINIATURE_BLOCKS_MIN, Miniature, MiniatureError};
 pub use olken::Stack;
 pub use policy::demand::{HEIGHT_MIN, Knee, knee};

@@ -69,7 +69,7 @@ impl Stack {
         }
         let index = key as usize;
         if index >= self.newest.len() {
-            self.newest.resize(index + 1, NONE);
+            self.cover(index);
         }
         let stamp = self.newest[index];
         self.newest[index] = self.stamps.hand_out();
@@ -86,6 +86,16 @@ impl Stack {
             self.stamps.retire(stamp);
         }
         Some(depth)
+    }
+
+    /// Makes room for a key: a quarter more at a time.
+    #[cold]
+    fn cover(&mut self, index: usize) {
+        if index >= self.newest.capacity() {
+            let least = index + 1 - self.newest.len();
+            self.newest.reserve_exact(least.max(self.newest.len() / 4));
+        }
+        self.newest.resize(index + 1, NONE);
     }
 
     /// Takes a block out, leaving a hole. False if it was not there.

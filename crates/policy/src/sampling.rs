@@ -176,7 +176,7 @@ impl Deal {
 
 /// A permutation of 64 bits in which each bit of the result depends on all bits of the argument
 /// (two rounds of xor-shift and multiply; the constants are Stafford's thirteenth variant).
-pub(crate) const fn mix(bits: u64) -> u64 {
+pub const fn mix(bits: u64) -> u64 {
     let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
