@@ -12,7 +12,7 @@ use crate::cache::CacheModel;
 use crate::counters::Counters;
 use crate::latency::{LatencyModel, Times};
 use crate::number::{count, length, real};
-use crate::outcome::{Chore, HIT, Outcomes, STORED, runs};
+use crate::outcome::{Chore, HIT, Outcomes, RAM, STORED, runs};
 use crate::series::{Axis, Sample, Series};
 use crate::warmup::Warmup;
 use crate::write_policy::WritePolicy;
@@ -206,7 +206,10 @@ impl Run {
     /// Adds what was counted since the last sample to the series. It covers the warm-up too: how a
     /// cache warms up is what it is looked at for.
     fn sample(&mut self) {
-        let total = self.total();
+        if self.sampling.is_none() {
+            return;
+        }
+        let (total, vms) = (self.total(), self.cache.vms());
         let Some(sampling) = &mut self.sampling else {
             return;
         };
@@ -218,6 +221,7 @@ impl Run {
             counters: total.since(&sampling.counted),
             used_blocks: self.cache.used_blocks(),
             dirty_blocks: self.cache.dirty_blocks(),
+            vms,
         });
         sampling.counted = total;
     }
@@ -274,6 +278,7 @@ impl Run {
             Chore::Reclaim => self.chores.flash_reclaim_blocks += count,
             Chore::Descriptor => self.chores.flash_descriptor_blocks += count,
             Chore::Journal => self.chores.flash_journal_blocks += count,
+            Chore::Admit => self.chores.flash_fill_blocks += count,
         }
         if let Some(latency) = &mut self.latency {
             latency.chore(chore, blocks);
@@ -349,6 +354,7 @@ fn count_read(counters: &mut Counters, blocks: &[u8], hits: u64, block_bytes: u6
     counters.read_requests += 1;
     counters.reads += hits + misses;
     counters.read_hits += hits;
+    counters.ram_read_hits += in_ram(blocks);
     counters.origin_read_bytes += misses * block_bytes;
     counters.origin_reads += match (hits, misses) {
         (_, 0) => 0,
@@ -363,13 +369,21 @@ fn count_read(counters: &mut Counters, blocks: &[u8], hits: u64, block_bytes: u6
     counters.flash_fill_blocks += stored / u64::from(STORED);
 }
 
+/// Blocks that were staged in RAM.
+fn in_ram(blocks: &[u8]) -> u64 {
+    let staged: u64 = blocks.iter().map(|block| u64::from(block & RAM)).sum();
+    staged / u64::from(RAM)
+}
+
 fn count_write(counters: &mut Counters, blocks: &[u8], hits: u64) {
     counters.write_requests += 1;
     counters.writes += length(blocks.len());
     counters.write_hits += hits;
+    counters.ram_write_hits += in_ram(blocks);
     let stored: u64 = blocks.iter().map(|block| u64::from(block & STORED)).sum();
     let stored = stored / u64::from(STORED);
-    let updated = |block: &u8| u64::from(block & (HIT | STORED) == HIT | STORED);
+    // What was in RAM was not on flash: there it is new.
+    let updated = |block: &u8| u64::from(block & (HIT | RAM | STORED) == HIT | STORED);
     let updates: u64 = blocks.iter().map(updated).sum();
     counters.flash_update_blocks += updates;
     counters.flash_fill_blocks += stored - updates;

@@ -241,6 +241,34 @@ pub const COLUMNS: &[Column] = &[
     count("dirty_blocks_end", "dirty ones among them", |r| {
         Value::Count(r.used.dirty_end.into())
     }),
+    text(
+        "admission",
+        "what may enter flash, as it was given; always lets everything in",
+        |r| Value::Text(r.admission.clone()),
+    ),
+    count(
+        "ram_hits",
+        "hits whose blocks were staged in RAM, not on flash",
+        |r| Value::Count(r.counters.ram_hits()),
+    ),
+    count("ram_read_hits", "the reads among them", |r| {
+        Value::Count(r.counters.ram_read_hits)
+    }),
+    number(
+        "flash_writes_per_access",
+        "flash_writes_blocks / accesses",
+        |r| Value::Real(r.flash_writes_per_access()),
+    ),
+    count(
+        "refused_blocks",
+        "accesses whose blocks admission kept out, warm-up included",
+        |r| Value::Count(r.refused.total()),
+    ),
+    count(
+        "admission_bytes",
+        "memory of admission at the end, staged blocks included",
+        |r| Value::Count(r.admission_memory.get()),
+    ),
     number(
         "latency_mean_us",
         "time from arrival to answer, reads and writes: mean",

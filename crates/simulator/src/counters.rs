@@ -19,10 +19,14 @@ pub struct Counters {
     pub reads: u64,
     /// Blocks that were read and in the cache.
     pub read_hits: u64,
+    /// Those of them that were staged in RAM, not on flash.
+    pub ram_read_hits: u64,
     /// Blocks that were written.
     pub writes: u64,
     /// Blocks that were written and in the cache.
     pub write_hits: u64,
+    /// Those of them that were staged in RAM, not on flash.
+    pub ram_write_hits: u64,
     /// Bytes that were read or written.
     pub bytes: u64,
     /// Those of them that lay in blocks which were in the cache.
@@ -63,6 +67,11 @@ impl Counters {
     /// Accesses that found their block in the cache.
     pub const fn hits(&self) -> u64 {
         self.read_hits + self.write_hits
+    }
+
+    /// Hits whose blocks were staged in RAM, not on flash.
+    pub const fn ram_hits(&self) -> u64 {
+        self.ram_read_hits + self.ram_write_hits
     }
 
     /// Accesses that did not.
@@ -109,6 +118,8 @@ impl Counters {
             (&mut self.discard_requests, other.discard_requests),
             (&mut self.reads, other.reads),
             (&mut self.read_hits, other.read_hits),
+            (&mut self.ram_read_hits, other.ram_read_hits),
+            (&mut self.ram_write_hits, other.ram_write_hits),
             (&mut self.writes, other.writes),
             (&mut self.write_hits, other.write_hits),
             (&mut self.bytes, other.bytes),
@@ -160,8 +171,10 @@ mod tests {
             discard_requests: 1,
             reads: 1,
             read_hits: 1,
+            ram_read_hits: 1,
             writes: 1,
             write_hits: 1,
+            ram_write_hits: 1,
             bytes: 1,
             hit_bytes: 1,
             origin_reads: 1,
@@ -179,7 +192,7 @@ mod tests {
         two += &one;
         assert_eq!(two.since(&one), one);
         let values = serde_json::to_value(two).unwrap();
-        assert_eq!(fields, 20);
+        assert_eq!(fields, 22);
         for (name, value) in values.as_object().unwrap() {
             assert_eq!(value, 2, "{name}");
         }

@@ -15,7 +15,7 @@
 
 use crate::device::{Device, DeviceSettings, Direction};
 use crate::number::{count, real};
-use crate::outcome::{Chore, HIT, STORED, runs};
+use crate::outcome::{Chore, HIT, RAM, STORED, runs};
 use crate::write_policy::WritePolicy;
 use hdrhistogram::Histogram;
 use std::cmp::Reverse;
@@ -173,7 +173,7 @@ impl LatencyModel {
         let (writes, then) = match chore {
             Chore::Destage => (false, Some(Target::Origin)),
             Chore::Reclaim => (false, Some(Target::Flash)),
-            Chore::Descriptor | Chore::Journal => (true, None),
+            Chore::Descriptor | Chore::Journal | Chore::Admit => (true, None),
         };
         self.later(self.now, Target::Flash, writes, bytes, then);
     }
@@ -197,7 +197,8 @@ impl LatencyModel {
         let bytes = |length: u32| Bytes::new(self.block.get() * u64::from(length));
         runs(
             blocks,
-            |block| block & HIT != 0,
+            // What is staged in RAM takes no time beside the devices'.
+            |block| block & (HIT | RAM) == HIT,
             |length| done = done.max(self.flash.submit(at, Direction::Read, bytes(length))),
         );
         let mut fetched = at;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   batch.keys      17 18 19 17 ...
-//!   outcomes.blocks  0  S  S HS        H = HIT, S = STORED
+//!   outcomes.blocks  0  S  S HS        H = HIT, S = STORED; R = RAM
 //!   outcomes.chores (after key 2: reclaim wrote 40 blocks), ...
 //! ```
 //!
@@ -13,6 +13,9 @@
 pub(crate) const HIT: u8 = 1;
 /// The block was written to flash for this access: a fill after a read, an update or a fill for a write.
 pub(crate) const STORED: u8 = 2;
+
+/// The block was in RAM, staged, and not on flash; with [`HIT`].
+pub(crate) const RAM: u8 = 4;
 
 /// Flash and origin I/O that no request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(crate) enum Chore {
     Descriptor,
     /// A page of journal or checkpoint is written to flash.
     Journal,
+    /// A block that was staged in RAM is written to flash: a fill.
+    Admit,
 }
 
 /// A chore and when it came up.

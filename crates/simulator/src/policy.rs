@@ -2,13 +2,21 @@
 //! segments, and any that the caller brings.
 
 mod custom;
+mod guarded;
+pub(crate) mod shared;
 
 pub use custom::Custom;
+pub use guarded::{Admission, Guarded, ParseStagingError, Staging};
+pub use shared::Settings as SharedSettings;
 
-use crate::cache::in_place::InPlace;
+use crate::cache::admitted::Admitted;
+use crate::cache::in_place::{Blocks, InPlace};
 use crate::cache::segments::Segments;
+use crate::cache::shared::Shared;
 use crate::cache::{CacheModel, Maker};
+use crate::write_policy::WritePolicy;
 use flash_format::FormatError;
+use policy::admission::Share;
 use policy::reclaim::Kind;
 use policy::replacement::{
     About, BadCapacity, Capacity, Dense, Parameter, Setup, Spec, SpecError, nearest, split_list,
@@ -35,8 +43,12 @@ pub enum Policy {
         /// The size of its segments; chosen by the size of the cache if not said.
         segment: Option<Bytes>,
     },
+    /// Blocks that VMs share stay where they are written, and space moves between VMs.
+    Shared(SharedSettings),
     /// The caller's own code, over blocks that stay where they are written.
     Custom(Custom),
+    /// One of the above behind an admission policy.
+    Guarded(Guarded),
 }
 
 /// The daemon's log under each way to reclaim: a line each.
@@ -95,8 +107,11 @@ pub enum PolicyError {
     /// The daemon's blocks have one size.
     #[error("the daemon's log has blocks of 4KiB, not of {0}")]
     Block(Bytes),
-    /// The daemon does not write back.
-    #[error("the daemon's log does not write back")]
+    /// Admission cannot be put in front.
+    #[error("{0} takes no admission in front: it is for policies that replace in place")]
+    Admission(String),
+    /// The daemon does not write back, nor do caches over shared blocks.
+    #[error("the daemon's log and caches over shared blocks do not write back")]
     WriteBack,
 }
 
@@ -146,7 +161,12 @@ pub fn known() -> Vec<Known> {
     };
     let in_place = Spec::ALL.iter().copied();
     let segments = SEGMENT_POLICIES.iter().map(|(_, about)| about);
-    in_place.chain(segments).map(as_listed).collect()
+    let shared = shared::SHARED_POLICIES.iter().map(|(.., about)| about);
+    in_place
+        .chain(segments)
+        .chain(shared)
+        .map(as_listed)
+        .collect()
 }
 
 impl Policy {
@@ -162,11 +182,13 @@ impl Policy {
     pub(crate) fn knows_the_future(&self) -> bool {
         match self {
             Self::InPlace { spec, .. } => spec.about().knows_future,
-            Self::Segment { .. } | Self::Custom(_) => false,
+            Self::Segment { .. } | Self::Shared(_) | Self::Custom(_) => false,
+            Self::Guarded(guarded) => guarded.policy.knows_the_future(),
         }
     }
 
-    pub(crate) fn build(&self, maker: &Maker) -> Result<Box<dyn CacheModel>, PolicyError> {
+    /// The policy at work over blocks that stay where they are written; `None` if it is of another kind.
+    fn blocks(&self, maker: &Maker) -> Result<Option<Blocks>, PolicyError> {
         match self {
             Self::InPlace { spec, .. } => {
                 let setup = Setup {
@@ -174,19 +196,36 @@ impl Policy {
                     index: Dense::new(),
                     future: maker.future.as_ref().map(|future| future.0.clone()),
                 };
-                let blocks = spec.build(setup);
-                Ok(Box::new(InPlace::new(
-                    blocks,
-                    maker.write_policy,
-                    maker.write_miss,
-                )))
+                Ok(Some(spec.build(setup)))
             }
+            Self::Custom(custom) => Ok(Some(custom.build(maker.blocks))),
+            Self::Segment { .. } | Self::Shared(_) | Self::Guarded(_) => Ok(None),
+        }
+    }
+
+    pub(crate) fn build(&self, maker: &Maker) -> Result<Box<dyn CacheModel>, PolicyError> {
+        if let Some(blocks) = self.blocks(maker)? {
+            let (policy, miss) = (maker.write_policy, maker.write_miss);
+            return Ok(Box::new(InPlace::new(blocks, policy, miss)));
+        }
+        match self {
             Self::Segment { kind, segment } => Ok(Box::new(Segments::new(*kind, *segment, maker)?)),
-            Self::Custom(custom) => Ok(Box::new(InPlace::new(
-                custom.build(maker.blocks),
-                maker.write_policy,
-                maker.write_miss,
-            ))),
+            Self::Shared(settings) => {
+                if maker.write_policy == WritePolicy::Back {
+                    return Err(PolicyError::WriteBack);
+                }
+                Capacity::new(maker.blocks.into())?;
+                Ok(Box::new(Shared::new(settings, maker)))
+            }
+            Self::Guarded(guarded) => {
+                let blocks = guarded.policy.blocks(maker)?;
+                let blocks = blocks.ok_or_else(|| PolicyError::Admission(self.to_string()))?;
+                let flash = Bytes::new(u64::from(maker.blocks) * maker.block.get());
+                let share = Share::new(maker.blocks.into(), guarded.staging.bytes(flash));
+                let admission = guarded.admission.build(share);
+                Ok(Box::new(Admitted::new(blocks, admission, maker)))
+            }
+            Self::InPlace { .. } | Self::Custom(_) => unreachable!("built above"),
         }
     }
 }
@@ -196,6 +235,9 @@ impl FromStr for Policy {
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+        if let Some(shared) = SharedSettings::parse(text) {
+            return Ok(Self::Shared(shared?));
+        }
         let of_log = SEGMENT_POLICIES
             .iter()
             .find(|(_, about)| about.name == name);
@@ -269,7 +311,9 @@ impl fmt::Display for Policy {
                     None => Ok(()),
                 }
             }
+            Self::Shared(settings) => settings.fmt(f),
             Self::Custom(custom) => custom.fmt(f),
+            Self::Guarded(guarded) => guarded.policy.fmt(f),
         }
     }
 }

@@ -5,8 +5,10 @@ use crate::counters::Counters;
 use crate::number::{ratio, real};
 use crate::series::Series;
 use hdrhistogram::Histogram;
+use policy::admission::Refusals;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use trace::Volume;
+use units::Bytes;
 
 /// Everything about one run: a policy at a size over a trace.
 ///
@@ -18,6 +20,8 @@ pub struct RunResult {
     pub trace: String,
     /// The policy, as it was given.
     pub policy: String,
+    /// The admission in front of it, as it was given.
+    pub admission: String,
     /// The size, as it was given.
     pub size: String,
     /// The size in blocks.
@@ -34,6 +38,12 @@ pub struct RunResult {
     pub counters: Counters,
     /// The same for each volume, without reclaim, descriptors and destaging, which no volume asked for.
     pub volumes: Vec<VolumeResult>,
+    /// What each VM had of it, if the cache was divided among VMs.
+    pub vms: Vec<VmResult>,
+    /// Accesses whose blocks admission kept out, by reason; the warm-up counts too.
+    pub refused: Refusals,
+    /// Memory of admission at the end, staged bytes included.
+    pub admission_memory: Bytes,
     /// How full the cache was.
     pub used: UsedBlocks,
     /// How long requests took, if devices were modelled.
@@ -62,6 +72,21 @@ pub struct VolumeResult {
     pub volume: Volume,
     /// What.
     pub counters: Counters,
+}
+
+/// What a VM had of a cache that was divided, and what was counted for it.
+#[derive(Clone, Debug)]
+pub struct VmResult {
+    /// Its name.
+    pub vm: String,
+    /// What was counted for its requests, those to base images too.
+    pub counters: Counters,
+    /// Blocks that it might hold, at the end.
+    pub share_blocks: u64,
+    /// Blocks that it held, at the end.
+    pub held_blocks: u64,
+    /// Blocks that it was expected to want, where that was asked.
+    pub demand_blocks: Option<u64>,
 }
 
 /// How long requests took on the modelled devices.
@@ -161,6 +186,22 @@ impl RunResult {
         ratio(self.counters.hits(), self.counters.accesses())
     }
 
+    /// The policy, and the admission in front of it unless that lets everything in.
+    pub fn method(&self) -> String {
+        if self.admission == "always" {
+            return self.policy.clone();
+        }
+        format!("{} + {}", self.admission, self.policy)
+    }
+
+    /// Blocks written to flash for each access.
+    pub fn flash_writes_per_access(&self) -> f64 {
+        ratio(
+            self.counters.flash_writes_blocks(),
+            self.counters.accesses(),
+        )
+    }
+
     /// The size in bytes.
     pub fn size_bytes(&self) -> u64 {
         u64::from(self.size_blocks) * self.block_bytes
@@ -174,6 +215,16 @@ impl Serialize for RunResult {
             map.serialize_entry(column.name, &(column.value)(self))?;
         }
         map.serialize_entry("volumes", &self.volumes)?;
+        if self.refused.total() > 0 {
+            let named = self.refused.iter().filter(|(_, count)| *count > 0);
+            let refused: serde_json::Map<String, serde_json::Value> = named
+                .map(|(reason, count)| (reason.name().to_owned(), count.into()))
+                .collect();
+            map.serialize_entry("refused", &refused)?;
+        }
+        if !self.vms.is_empty() {
+            map.serialize_entry("vms", &self.vms)?;
+        }
         if let Some(series) = &self.series {
             map.serialize_entry("series", series)?;
         }
@@ -186,6 +237,22 @@ impl Serialize for VolumeResult {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("vm", &self.volume.vm)?;
         map.serialize_entry("volume", &self.volume.name)?;
+        for (name, value) in columns::of_volume(&self.counters) {
+            map.serialize_entry(name, &value)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for VmResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("vm", &self.vm)?;
+        map.serialize_entry("share_blocks", &self.share_blocks)?;
+        map.serialize_entry("held_blocks", &self.held_blocks)?;
+        if let Some(demand) = self.demand_blocks {
+            map.serialize_entry("demand_blocks", &demand)?;
+        }
         for (name, value) in columns::of_volume(&self.counters) {
             map.serialize_entry(name, &value)?;
         }
@@ -213,6 +280,7 @@ pub(crate) mod tests {
         RunResult {
             trace: "some, trace".to_owned(),
             policy: policy.to_owned(),
+            admission: "always".to_owned(),
             size: format!("{size_blocks}blk"),
             size_blocks,
             block_bytes: 4096,
@@ -231,6 +299,9 @@ pub(crate) mod tests {
                 ..Counters::default()
             },
             volumes: Vec::new(),
+            vms: Vec::new(),
+            refused: Refusals::default(),
+            admission_memory: Bytes::ZERO,
             used: UsedBlocks {
                 mean: 41.5,
                 peak: 50,

@@ -66,8 +66,20 @@ impl fmt::Display for Interval {
     }
 }
 
-/// What happened in an interval.
+/// What a VM has of a cache that is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct VmSample {
+    /// Blocks that it may hold.
+    pub share_blocks: u64,
+    /// Blocks that it holds.
+    pub held_blocks: u64,
+    /// Blocks that it is expected to want, where that is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub demand_blocks: Option<u64>,
+}
+
+/// What happened in an interval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sample {
     /// Where the interval begins: microseconds since the first request, or accesses.
     pub start: u64,
@@ -78,6 +90,9 @@ pub struct Sample {
     pub used_blocks: u32,
     /// Dirty ones among them.
     pub dirty_blocks: u32,
+    /// What each VM has at its end, by the VM's number; of a cache that is divided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub vms: Vec<VmSample>,
 }
 
 /// What an interval's `start` counts.
@@ -132,6 +147,7 @@ impl Series {
                 last.counters += &sample.counters;
                 last.used_blocks = sample.used_blocks;
                 last.dirty_blocks = sample.dirty_blocks;
+                last.vms = sample.vms;
             }
             _ => self.samples.push(sample),
         }
@@ -158,6 +174,7 @@ impl Series {
                     last.counters += &sample.counters;
                     last.used_blocks = sample.used_blocks;
                     last.dirty_blocks = sample.dirty_blocks;
+                    last.vms = sample.vms;
                 }
                 _ => halved.push(sample),
             }
@@ -179,6 +196,7 @@ mod tests {
             },
             used_blocks: 0,
             dirty_blocks: 0,
+            vms: Vec::new(),
         }
     }
 

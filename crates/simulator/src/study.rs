@@ -9,6 +9,7 @@
 
 use crate::account::{Finished, Run, Start};
 use crate::cache::Maker;
+use crate::counters::Counters;
 use crate::engine::{Source, drive};
 use crate::error::SimError;
 use crate::future::{Future, Uses};
@@ -16,13 +17,13 @@ use crate::heat::Heat;
 use crate::latency::{Arrival, LatencyModel, LatencySettings};
 use crate::number::length;
 use crate::policy::Policy;
-use crate::result::{LatencyResult, RunResult, UsedBlocks, VolumeResult};
-use crate::series::{Interval, Series};
+use crate::result::{LatencyResult, RunResult, UsedBlocks, VmResult, VolumeResult};
+use crate::series::{Interval, Series, VmSample};
 use crate::size::CacheSize;
 use crate::warmup::Warmup;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use std::num::NonZeroUsize;
-use trace::{Batch, OpenError, Reader, Splitter, Volume};
+use trace::{Batch, OpenError, Reader, Splitter, Volume, Volumes};
 use units::Bytes;
 
 /// What is asked of every trace.
@@ -149,12 +150,7 @@ impl Study {
         let runs = drive(&mut source, runs, self.threads.get(), &mut |batch| {
             sight.see(batch);
         })?;
-        let volumes: Vec<Volume> = source
-            .reader()
-            .volumes()
-            .iter()
-            .map(|(_, v)| v.clone())
-            .collect();
+        let volumes = source.reader().volumes().clone();
         let footprint = source.splitter().distinct();
         if footprint == 0 {
             return Err(SimError::Empty);
@@ -167,7 +163,7 @@ impl Study {
                 })
                 .collect::<Result<_, _>>()?,
             heat: sight.heat,
-            volumes,
+            volumes: volumes.iter().map(|(_, v)| v.clone()).collect(),
             duration_us: sight.last_us.saturating_sub(sight.first_us.unwrap_or(0)),
         })
     }
@@ -261,19 +257,22 @@ impl Study {
         size: CacheSize,
         finished: Finished,
         footprint: u32,
-        volumes: &[Volume],
+        volumes: &Volumes,
     ) -> Result<RunResult, SimError> {
         if !finished.is_counting {
             return Err(SimError::AllWarmup(self.warmup.to_string()));
         }
         let latency = finished.times().map(LatencyResult::of);
-        let of_volume = |(counters, volume): (_, &Volume)| VolumeResult {
+        let of_volume = |(counters, (_, volume)): (_, (_, &Volume))| VolumeResult {
             volume: volume.clone(),
             counters,
         };
+        let vms = vms(&finished, volumes);
+        let admission = finished.cache.admission();
         Ok(RunResult {
             trace: trace.to_owned(),
             policy: policy.to_string(),
+            admission: policy.admission().unwrap_or("always").to_owned(),
             size: size.to_string(),
             size_blocks: size.blocks(self.block, footprint)?,
             block_bytes: self.block.get(),
@@ -284,9 +283,12 @@ impl Study {
             volumes: finished
                 .volumes
                 .into_iter()
-                .zip(volumes)
+                .zip(volumes.iter())
                 .map(of_volume)
                 .collect(),
+            vms,
+            refused: admission.refusals,
+            admission_memory: admission.memory,
             used: UsedBlocks {
                 mean: finished.used_blocks_mean,
                 peak: finished.used_blocks_peak,
@@ -297,4 +299,24 @@ impl Study {
             series: finished.series,
         })
     }
+}
+
+/// What each VM of a divided cache had, and what was counted for the volumes that it asked through.
+fn vms(finished: &Finished, volumes: &Volumes) -> Vec<VmResult> {
+    let of = |(vm, has): (u32, VmSample)| {
+        let mut counters = Counters::default();
+        for (role, counted) in volumes.roles().iter().zip(&finished.volumes) {
+            if role.vm == vm {
+                counters += counted;
+            }
+        }
+        VmResult {
+            vm: volumes.vm_name(vm).unwrap_or_default(),
+            counters,
+            share_blocks: has.share_blocks,
+            held_blocks: has.held_blocks,
+            demand_blocks: has.demand_blocks,
+        }
+    };
+    (0..).zip(finished.cache.vms()).map(of).collect()
 }

@@ -122,14 +122,18 @@ impl SharedClock {
         holding
     }
 
-    /// Moves some of one VM's share to another, as much as the first one has.
+    /// Sets the shares of all VMs that there have been. Nothing is moved: whoever is furthest above its share
+    /// gives room when room is needed.
     ///
     /// # Panics
-    /// If there are no such VMs.
-    pub fn move_share(&mut self, from: usize, to: usize, blocks: u32) {
-        let moved = blocks.min(self.vms[from].holding.share);
-        self.vms[from].holding.share -= moved;
-        self.vms[to].holding.share += moved;
+    /// If there is not one for each VM, or they come to more than the capacity.
+    pub fn set_shares(&mut self, shares: &[u32]) {
+        assert_eq!(shares.len(), self.vms.len(), "a share for each VM");
+        let sum: u64 = shares.iter().copied().map(u64::from).sum();
+        assert!(sum <= u64::from(self.capacity), "no more than there is");
+        for (vm, share) in self.vms.iter_mut().zip(shares) {
+            vm.holding.share = *share;
+        }
     }
 
     /// The VM reads or writes the block. True if it was there for this VM; if not, it is now.
@@ -409,7 +413,7 @@ mod tests {
         cache.access(1, 2);
         cache.access(1, 0);
         cache.access(1, 0);
-        cache.move_share(0, 1, 1);
+        cache.set_shares(&[1, 2]);
         cache.access(0, 3);
         assert!(cache.contains(1, 0) && !cache.contains(0, 1));
         // The same with one bit for all: the hand clears it at once and takes block 1 all the same, but
@@ -444,8 +448,9 @@ mod tests {
             let sum: u32 = (0..cache.vms()).map(|vm| cache.holding(vm).share).sum();
             assert_eq!(sum, 1001);
         }
-        cache.move_share(2, 3, 100_000);
-        assert_eq!(cache.holding(2).share, 0);
+        cache.set_shares(&[0, 0, 1001, 0, 0, 0, 0]);
+        cache.access(7, 7);
+        assert_eq!(cache.holding(2).share, 875);
     }
 
     proptest::proptest! {

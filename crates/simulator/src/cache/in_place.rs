@@ -139,13 +139,22 @@ fn store(blocks: &mut [u8], op: Op) {
 
 /// A bit for each block.
 #[derive(Default)]
-struct Dirty {
+pub(super) struct Dirty {
     words: Vec<u64>,
     count: u32,
 }
 
 impl Dirty {
-    fn set(&mut self, key: u32) {
+    pub(super) const fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub(super) fn has(&self, key: u32) -> bool {
+        let word = self.words.get(key as usize / 64);
+        word.is_some_and(|word| word & 1 << (key % 64) != 0)
+    }
+
+    pub(super) fn set(&mut self, key: u32) {
         let (word, bit) = (key as usize / 64, 1 << (key % 64));
         if word >= self.words.len() {
             self.words.resize((word + 1).next_power_of_two(), 0);
@@ -155,7 +164,7 @@ impl Dirty {
     }
 
     /// True if it was set.
-    fn clear(&mut self, key: u32) -> bool {
+    pub(super) fn clear(&mut self, key: u32) -> bool {
         let bit = 1 << (key % 64);
         let Some(word) = self.words.get_mut(key as usize / 64) else {
             return false;

@@ -2,15 +2,21 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | [`admitted`] | a replacement policy behind an admission policy, with staged blocks in RAM |
 //! | [`in_place`] | a replacement policy over blocks that are written where they lie, under each write policy |
 //! | [`segments`] | the daemon's log of segments |
+//! | [`shared`] | VMs that share blocks: S-CAVE, T-CLOCK and what is between them |
 
+pub(crate) mod admitted;
 pub(crate) mod in_place;
 pub(crate) mod segments;
+pub(crate) mod shared;
 
 use crate::future::Future;
 use crate::outcome::Outcomes;
+use crate::series::VmSample;
 use crate::write_policy::{WriteMiss, WritePolicy};
+use policy::admission::Refusals;
 use trace::{Batch, Request};
 use units::Bytes;
 
@@ -41,6 +47,25 @@ pub(crate) trait CacheModel: Send {
     fn dirty_blocks(&self) -> u32 {
         0
     }
+
+    /// What admission did so far; nothing without one.
+    fn admission(&self) -> AdmissionUse {
+        AdmissionUse::default()
+    }
+
+    /// What each VM has of it, by the VM's number; nothing of a cache that is not divided among VMs.
+    fn vms(&self) -> Vec<VmSample> {
+        Vec::new()
+    }
+}
+
+/// What admission refused and what it costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AdmissionUse {
+    /// Accesses whose blocks were kept out, by reason.
+    pub(crate) refusals: Refusals,
+    /// Memory at the moment, staged bytes included.
+    pub(crate) memory: Bytes,
 }
 
 /// The place in a trace's batch of a request's keys, seen from the first key of its part.

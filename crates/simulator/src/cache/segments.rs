@@ -12,7 +12,7 @@ use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::reclaim::Kind;
 use policy::replacement::Evicted;
 use segment_log::{FlashWritten, SimulatedLog};
-use trace::{Batch, Op, Request};
+use trace::{Batch, Op, Request, VolumeIndex};
 use units::{BLOCK_BYTES, Bytes, DiskSlot, Instant};
 
 /// Segments that a small cache has: fewer would leave reclaim little to choose from.
@@ -35,12 +35,55 @@ impl Evicted<u32> for Unasked {
 
 /// The largest segment that leaves a cache of that many blocks [`SEGMENTS_WANTED`] of them, between the
 /// smallest there can be and the daemon's own.
-fn segment_for(blocks: u32) -> Bytes {
+pub(super) fn segment_for(blocks: u32) -> Bytes {
     let bytes = u64::from(blocks) * BLOCK_BYTES / SEGMENTS_WANTED;
     let power = bytes.checked_ilog2().map_or(0, |power| 1 << power);
     Bytes::new(power)
         .max(flash_format::SEGMENT_BYTES_MIN)
         .min(flash_format::SEGMENT_BYTES_DEFAULT)
+}
+
+/// Whether the daemon can do what is asked.
+pub(super) fn check(maker: &Maker) -> Result<(), PolicyError> {
+    if maker.block.get() != BLOCK_BYTES {
+        return Err(PolicyError::Block(maker.block));
+    }
+    if maker.write_policy == WritePolicy::Back {
+        return Err(PolicyError::WriteBack);
+    }
+    Ok(())
+}
+
+/// The daemon's disk that stands for a volume. More volumes than a daemon has disks share their streams.
+pub(super) fn disk_of(volume: VolumeIndex) -> DiskSlot {
+    let disk = volume.to_usize() % DiskSlot::COUNT;
+    DiskSlot::new(u16::try_from(disk).expect("a slot is 16 bits"))
+}
+
+/// What was written between two looks beside the blocks themselves, as chores.
+pub(super) fn push_chores(
+    at_key: u32,
+    before: FlashWritten,
+    now: FlashWritten,
+    chores: &mut Vec<Timed>,
+) {
+    for (chore, bytes) in [
+        (Chore::Reclaim, now.reclaim - before.reclaim),
+        (Chore::Descriptor, now.descriptors - before.descriptors),
+        (
+            Chore::Journal,
+            now.journal + now.checkpoint - before.journal - before.checkpoint,
+        ),
+    ] {
+        if bytes > 0 {
+            chores.push(Timed {
+                at_key,
+                chore,
+                blocks: u32::try_from(bytes / BLOCK_BYTES)
+                    .expect("a request writes less than 16 TiB"),
+            });
+        }
+    }
 }
 
 impl Segments {
@@ -51,12 +94,7 @@ impl Segments {
         segment: Option<Bytes>,
         maker: &Maker,
     ) -> Result<Self, PolicyError> {
-        if maker.block.get() != BLOCK_BYTES {
-            return Err(PolicyError::Block(maker.block));
-        }
-        if maker.write_policy == WritePolicy::Back {
-            return Err(PolicyError::WriteBack);
-        }
+        check(maker)?;
         let segment = segment.unwrap_or_else(|| segment_for(maker.blocks));
         Ok(Self {
             log: SimulatedLog::new(maker.blocks, segment, kind)?,
@@ -99,23 +137,7 @@ impl Segments {
     fn chores(&mut self, at_key: u32, chores: &mut Vec<Timed>) {
         let now = self.log.written();
         let before = std::mem::replace(&mut self.written, now);
-        for (chore, bytes) in [
-            (Chore::Reclaim, now.reclaim - before.reclaim),
-            (Chore::Descriptor, now.descriptors - before.descriptors),
-            (
-                Chore::Journal,
-                now.journal + now.checkpoint - before.journal - before.checkpoint,
-            ),
-        ] {
-            if bytes > 0 {
-                chores.push(Timed {
-                    at_key,
-                    chore,
-                    blocks: u32::try_from(bytes / BLOCK_BYTES)
-                        .expect("a request writes less than 16 TiB"),
-                });
-            }
-        }
+        push_chores(at_key, before, now, chores);
     }
 }
 
@@ -128,9 +150,7 @@ impl CacheModel for Segments {
             let record = &request.record;
             self.log
                 .advance(Instant::from_nanos(record.time_us.saturating_mul(1000)));
-            // More volumes than a daemon has disks share their streams.
-            let disk = record.volume.to_usize() % DiskSlot::COUNT;
-            let disk = DiskSlot::new(u16::try_from(disk).expect("a slot is 16 bits"));
+            let disk = disk_of(record.volume);
             let flags = &mut outcomes.blocks[places(request, first_key)];
             for (key, flag) in batch.keys_of(request).iter().zip(flags) {
                 *flag = self.one(record.op, disk, *key);

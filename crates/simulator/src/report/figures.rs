@@ -59,17 +59,18 @@ pub(super) fn of(report: &TraceReport) -> Result<Vec<Figure>, fmt::Error> {
 /// The runs of a trace, with their policies and sizes in order.
 struct Study<'a> {
     runs: &'a [RunResult],
-    policies: Vec<&'a str>,
+    /// Each with the admission in front of it.
+    methods: Vec<String>,
     sizes: Vec<u32>,
 }
 
 impl<'a> Study<'a> {
     fn of(runs: &'a [RunResult]) -> Self {
-        let mut policies: Vec<&str> = Vec::new();
+        let mut methods: Vec<String> = Vec::new();
         let mut sizes: Vec<u32> = Vec::new();
         for run in runs {
-            if !policies.contains(&run.policy.as_str()) {
-                policies.push(&run.policy);
+            if !methods.contains(&run.method()) {
+                methods.push(run.method());
             }
             sizes.push(run.size_blocks);
         }
@@ -77,7 +78,7 @@ impl<'a> Study<'a> {
         sizes.dedup();
         Self {
             runs,
-            policies,
+            methods,
             sizes,
         }
     }
@@ -92,20 +93,20 @@ impl<'a> Study<'a> {
 
     /// A line for each policy through its runs, from the smallest size to the largest.
     fn by_policy(&self, point: impl Fn(&RunResult) -> (f64, f64)) -> Vec<Line> {
-        let line = |(colour, policy): (usize, &&str)| {
+        let line = |(colour, method): (usize, &String)| {
             let mut runs: Vec<_> = self
                 .runs
                 .iter()
-                .filter(|run| run.policy == **policy)
+                .filter(|run| run.method() == *method)
                 .collect();
             runs.sort_by_key(|run| run.size_blocks);
             Line {
-                name: (*policy).to_owned(),
+                name: method.clone(),
                 colour,
                 points: runs.into_iter().map(&point).collect(),
             }
         };
-        self.policies.iter().enumerate().map(line).collect()
+        self.methods.iter().enumerate().map(line).collect()
     }
 
     /// A line for each policy from its run of one size; runs that have none are left out.
@@ -115,14 +116,14 @@ impl<'a> Study<'a> {
         points: impl Fn(&RunResult) -> Option<Vec<(f64, f64)>>,
     ) -> Vec<Line> {
         let mut lines = Vec::new();
-        for (colour, policy) in self.policies.iter().enumerate() {
+        for (colour, method) in self.methods.iter().enumerate() {
             let run = self
                 .runs
                 .iter()
-                .find(|run| run.policy == *policy && run.size_blocks == size);
+                .find(|run| run.method() == *method && run.size_blocks == size);
             if let Some(points) = run.and_then(&points) {
                 lines.push(Line {
-                    name: (*policy).to_owned(),
+                    name: method.clone(),
                     colour,
                     points,
                 });

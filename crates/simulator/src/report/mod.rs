@@ -146,7 +146,7 @@ fn table_of_runs(out: &mut String, report: &TraceReport) -> fmt::Result {
             out,
             "<tr><td class=\"word\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td>{}</td><td>{}</td><td>{}</td><td>{:.2}</td>",
-            escape(&run.policy),
+            escape(&run.method()),
             label::bytes(real(run.size_bytes())),
             percent_exact(counters.miss_ratio()),
             percent_exact(ratio(counters.read_hits, counters.reads)),
@@ -190,7 +190,7 @@ fn table_of_volumes(out: &mut String, report: &TraceReport) -> fmt::Result {
          <th>origin reads</th><th>origin writes</th></tr></thead><tbody>",
         volumes.len().min(VOLUMES_LISTED),
         volumes.len(),
-        escape(&run.policy),
+        escape(&run.method()),
         label::bytes(real(run.size_bytes())),
     )?;
     for volume in volumes.into_iter().take(VOLUMES_LISTED) {

@@ -1,0 +1,248 @@
+//! The daemon's log with its brain in front: VMs and base images as tenants, admission, write budgets,
+//! shares that follow demand.
+//!
+//! The very code of the daemon ([`tenancy`], [`segment_log`]) on a device that stores nothing. Each VM of
+//! the trace is a tenant, and so is each base image; a volume is a disk of its tenant. A tenant comes with
+//! its first request, as a VM that is started does. Staged blocks lie in RAM beside the flash that the size
+//! counts: a read of one is a hit, counted apart.
+//!
+//! ```text
+//!   volume ─► role: whose blocks, which VM ─► disk, tenant ─► Simulated ─► HIT | RAM | STORED
+//! ```
+
+use super::segments::{check, disk_of, push_chores, segment_for};
+use super::{AdmissionUse, CacheModel, Maker, VmUse, places};
+use crate::outcome::{Chore, HIT, Outcomes, RAM, STORED, Timed};
+use crate::policy::PolicyError;
+use crate::write_policy::{WriteMiss, WritePolicy};
+use policy::reclaim::Kind;
+use segment_log::{FlashWritten, SimulatedLog};
+use tenancy::{Capacity, Found, Outcome, Settings, Simulated, Tenancy, TenantSettings};
+use trace::{Batch, Op, Request};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
+
+/// What decides over a log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Brain {
+    /// What holds for all VMs.
+    pub settings: Settings,
+    /// What holds for single VMs, by the number that the trace gives them ([`trace::Role::vm`]); any
+    /// other has the default.
+    pub vms: Vec<(u32, TenantSettings)>,
+}
+
+/// Such a cache.
+pub(crate) struct Divided {
+    cache: Simulated,
+    write_policy: WritePolicy,
+    allocates: bool,
+    written: FlashWritten,
+    admitted_late: u64,
+    vms: Vec<(u32, TenantSettings)>,
+    /// By number of the VM: its tenant. By disk: its image's tenant, if it is an image.
+    of_vm: Vec<Option<TenantSlot>>,
+    of_image: Vec<Option<TenantSlot>>,
+    tenants: u16,
+}
+
+impl Divided {
+    /// # Errors
+    /// If the log cannot have this size, segment, block or write policy, or the settings contradict each
+    /// other.
+    pub(crate) fn new(
+        kind: Kind,
+        segment: Option<Bytes>,
+        maker: &Maker,
+        brain: &Brain,
+    ) -> Result<Self, PolicyError> {
+        check(maker)?;
+        let segment = segment.unwrap_or_else(|| segment_for(maker.blocks));
+        let log = SimulatedLog::new(maker.blocks, segment, kind)?;
+        let capacity = Capacity::of(log.log().geometry());
+        let settings = Settings {
+            memory: Bytes::new(u64::MAX),
+            ..brain.settings.clone()
+        };
+        // The tenants come one by one; whatever of them contradicts each other is found here.
+        let mut rehearsal = Tenancy::<u32>::new(settings.clone(), capacity, Instant::ZERO)?;
+        let slots = (0..TenantSlot::COUNT).filter_map(|at| u16::try_from(at).ok());
+        for (slot, (_, tenant)) in slots.map(TenantSlot::new).zip(&brain.vms) {
+            rehearsal.attach(slot, tenant.clone(), &mut Vec::new())?;
+        }
+        let tenancy = Tenancy::new(settings, capacity, Instant::ZERO)?;
+        Ok(Self {
+            cache: Simulated::new(log, tenancy),
+            write_policy: maker.write_policy,
+            allocates: maker.write_miss == WriteMiss::Allocate,
+            written: FlashWritten::default(),
+            admitted_late: 0,
+            vms: brain.vms.clone(),
+            of_vm: Vec::new(),
+            of_image: vec![None; DiskSlot::COUNT],
+            tenants: 0,
+        })
+    }
+
+    /// The tenant of a VM or of an image that comes for the first time. More than a daemon has share the
+    /// last one's share.
+    fn come(&mut self, settings: TenantSettings) -> TenantSlot {
+        let last = u16::try_from(TenantSlot::COUNT - 1).expect("slots are few");
+        let slot = TenantSlot::new(self.tenants.min(last));
+        if self.tenants <= last {
+            self.tenants += 1;
+            let attached = self
+                .cache
+                .change(|tenancy, left| tenancy.attach(slot, settings, left));
+            attached.expect("the settings were tried before, and memory is not limited here");
+        }
+        slot
+    }
+
+    fn vm(&mut self, number: u32) -> TenantSlot {
+        let at = number as usize;
+        if self.of_vm.len() <= at {
+            self.of_vm.resize(at + 1, None);
+        }
+        if let Some(slot) = self.of_vm[at] {
+            return slot;
+        }
+        let of = self.vms.iter().find(|(vm, _)| *vm == number);
+        let settings = of.map_or_else(TenantSettings::default, |(_, settings)| settings.clone());
+        let slot = self.come(settings);
+        self.of_vm[at] = Some(slot);
+        slot
+    }
+
+    fn image(&mut self, disk: DiskSlot) -> TenantSlot {
+        if let Some(slot) = self.of_image[disk.index()] {
+            return slot;
+        }
+        let slot = self.come(TenantSettings {
+            image: true,
+            ..TenantSettings::default()
+        });
+        self.of_image[disk.index()] = Some(slot);
+        slot
+    }
+
+    /// The request as the brain sees it.
+    fn ask(&mut self, batch: &Batch, request: &Request) -> tenancy::Request {
+        let record = &request.record;
+        let role = batch.role(record.volume);
+        let disk = disk_of(role.blocks);
+        let vm = self.vm(role.vm);
+        let tenant = if role.is_image { self.image(disk) } else { vm };
+        if self.cache.owner(disk).is_none() {
+            self.cache.set_owner(disk, tenant);
+        }
+        // Two volumes may share a disk slot; then the first one's tenant has both.
+        let tenant = self.cache.owner(disk).unwrap_or(tenant);
+        let most = (1 << BlockIndex::BITS) - 1;
+        tenancy::Request {
+            vm,
+            tenant,
+            disk,
+            first: BlockIndex::new((record.offset.get() / BLOCK_BYTES).min(most)),
+            count: request.keys.len() as u64,
+            write: record.op == Op::Write,
+            now: Instant::from_nanos(record.time_us.saturating_mul(1000)),
+        }
+    }
+
+    fn request(&mut self, ask: &tenancy::Request, op: Op, keys: &[u32], flags: &mut [u8]) {
+        match op {
+            Op::Read | Op::Write if !keys.is_empty() => {
+                let arrival = self.cache.arrives(ask);
+                for (key, flag) in keys.iter().zip(flags) {
+                    *flag = match (op, self.write_policy) {
+                        (Op::Read, _) => flags_of(self.cache.read(&arrival, ask.disk, *key)),
+                        (_, WritePolicy::Around) => {
+                            found_flags(self.cache.invalidate(ask.disk, *key))
+                        }
+                        _ => flags_of(self.cache.write(&arrival, ask.disk, *key, self.allocates)),
+                    };
+                }
+            }
+            Op::Discard | Op::WriteZeroes => {
+                for key in keys {
+                    self.cache.invalidate(ask.disk, *key);
+                }
+                self.cache.discarded(ask);
+            }
+            Op::Read | Op::Write | Op::Flush => {}
+        }
+    }
+
+    /// What was written since the last look beside the blocks themselves.
+    fn chores(&mut self, at_key: u32, chores: &mut Vec<Timed>) {
+        let now = self.cache.log().written();
+        let before = std::mem::replace(&mut self.written, now);
+        let late = self.cache.admitted_late();
+        let late_before = std::mem::replace(&mut self.admitted_late, late);
+        push_chores(at_key, before, now, chores);
+        if late > late_before {
+            chores.push(Timed {
+                at_key,
+                chore: Chore::Admit,
+                blocks: u32::try_from(late - late_before).expect("staging is in memory"),
+            });
+        }
+    }
+}
+
+const fn found_flags(found: Found) -> u8 {
+    match found {
+        Found::Flash => HIT,
+        Found::Memory => HIT | RAM,
+        Found::Nowhere => 0,
+    }
+}
+
+const fn flags_of(outcome: Outcome) -> u8 {
+    found_flags(outcome.found) | if outcome.stored { STORED } else { 0 }
+}
+
+impl CacheModel for Divided {
+    fn run(&mut self, batch: &Batch, requests: &[Request], outcomes: &mut Outcomes) {
+        let Some(first_key) = requests.first().map(|first| first.keys.start) else {
+            return;
+        };
+        for request in requests {
+            let ask = self.ask(batch, request);
+            self.cache.advance(ask.now);
+            let flags = &mut outcomes.blocks[places(request, first_key)];
+            self.request(&ask, request.record.op, batch.keys_of(request), flags);
+            self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
+        }
+    }
+
+    fn used_blocks(&self) -> u32 {
+        policy::replacement::Policy::blocks(self.cache.log())
+    }
+
+    fn admission(&self) -> AdmissionUse {
+        let tenancy = self.cache.tenancy();
+        AdmissionUse {
+            refusals: tenancy.refused(),
+            memory: tenancy.admission_memory(),
+        }
+    }
+
+    fn vms(&self) -> Vec<VmUse> {
+        let tenancy = self.cache.tenancy();
+        let (log, segment_blocks) = (self.cache.log().log(), tenancy.capacity().segment_blocks);
+        let of = |slot: &Option<TenantSlot>| {
+            let Some(slot) = *slot else {
+                return VmUse::default();
+            };
+            let share = tenancy.shares().get(slot).map_or(0, |share| share.segments);
+            let predicted = tenancy.wants(slot).and_then(|wants| wants.rwss_predicted);
+            VmUse {
+                share_blocks: u64::from(share) * u64::from(segment_blocks),
+                held_blocks: u64::from(log.held(slot)) * u64::from(segment_blocks),
+                demand_blocks: predicted.map(crate::number::count),
+            }
+        };
+        self.of_vm.iter().map(of).collect()
+    }
+}
