@@ -1,4 +1,5 @@
-//! What a VM attaches to. So far: an NBD server.
+//! What a VM attaches to over NBD, and the words that every front end shares with its disk:
+//! [`Incoming`], [`Verb`], [`RequestKey`]. The other front end is the crate `vhost-user`.
 //!
 //! ```text
 //!  client ── unix, TCP ──► nbd::Server          on tokio: accept, limits, handshake, TLS
@@ -15,3 +16,5 @@
 
 pub mod limits;
 pub mod nbd;
+
+pub use nbd::{Incoming, RequestKey, Verb};

@@ -67,6 +67,7 @@ pub struct Inflight<A> {
     size: u16,
     /// What the next request is counted as.
     counter: u64,
+    is_fresh: bool,
 }
 
 impl<A: Area> Inflight<A> {
@@ -100,6 +101,7 @@ impl<A: Area> Inflight<A> {
             area,
             size,
             counter,
+            is_fresh: true,
         };
         let version = inflight.area.load_u16(VERSION);
         if version == 0 {
@@ -115,9 +117,16 @@ impl<A: Area> Inflight<A> {
                 size: said,
             });
         }
+        inflight.is_fresh = false;
         inflight.end_last_batch(used_index);
         inflight.collect(heads);
         Ok(inflight)
+    }
+
+    /// Whether nobody had used the region before. Otherwise all that was ever taken from the ring
+    /// was answered or is in flight.
+    pub fn is_fresh(&self) -> bool {
+        self.is_fresh
     }
 
     /// A request is begun. Call it before anything of it happens.

@@ -127,6 +127,11 @@ const TABLE: &[Crate] = &[
         "crates/frontend",
         &["units", "block-io", "ring", "nbd-protocol"],
     ),
+    shell(
+        "vhost-user",
+        "crates/vhost-user",
+        &["units", "block-io", "ring", "vhost-protocol", "frontend"],
+    ),
     Crate {
         may_be_unsafe: false,
         ..shell(

@@ -1,0 +1,99 @@
+//! Eventfds of QEMU's: heard and rung without ever waiting for them.
+//!
+//! They are whatever QEMU gave us, shared with it and with the guest's processor. So they are checked
+//! to be eventfds, read only in a way that cannot wait, and written by the ring, which waits in our
+//! place when a counter is full.
+
+use crate::tokens::Task;
+use block_io::Slice;
+use ring::{Op, Source};
+use rustix::io::{Errno, ReadWriteFlags};
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+
+/// Bytes of an eventfd's counter.
+const COUNTER_BYTES: usize = 8;
+
+/// What the system calls an eventfd.
+const EVENTFD: &[u8] = b"anon_inode:[eventfd]";
+
+/// The descriptor is no eventfd.
+#[derive(Debug, thiserror::Error)]
+#[error("a descriptor that should be an eventfd is none")]
+pub(crate) struct NotAnEventfd;
+
+/// Checks what QEMU gave us. Where `/proc` is missing it is believed; a wrong one then costs its
+/// device some turns.
+pub(crate) fn eventfd(fd: OwnedFd) -> Result<Rc<OwnedFd>, NotAnEventfd> {
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    match rustix::fs::readlink(path, Vec::new()) {
+        Ok(name) if name.as_bytes() != EVENTFD => Err(NotAnEventfd),
+        Ok(_) | Err(_) => Ok(Rc::new(fd)),
+    }
+}
+
+/// Takes an eventfd's counter down to zero. False: it cannot be heard any more.
+pub(crate) fn clear(fd: &OwnedFd) -> bool {
+    let mut counter = [0; COUNTER_BYTES];
+    let mut into = [IoSliceMut::new(&mut counter)];
+    // An offset of -1 is that of a stream.
+    let read = rustix::io::preadv2(fd, &mut into, u64::MAX, ReadWriteFlags::NOWAIT);
+    matches!(read, Ok(COUNTER_BYTES) | Err(Errno::AGAIN | Errno::INTR))
+}
+
+/// A one, as an eventfd takes it.
+pub(crate) fn one(pool: &block_io::BufPool) -> Slice {
+    pool.copy_of(&1_u64.to_le_bytes())
+}
+
+/// Rings an eventfd and asks nothing further.
+pub(crate) fn signal(fd: &Rc<OwnedFd>, source: &Source, one: &Slice) {
+    source.submit(Task::Signal.token(), write(fd, one));
+}
+
+fn write(fd: &Rc<OwnedFd>, one: &Slice) -> Op {
+    Op::Write {
+        file: Rc::clone(fd),
+        offset: 0,
+        data: one.clone(),
+        dsync: false,
+    }
+}
+
+/// A queue's interrupt. At most one is on its way; those that come meanwhile are one more.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    fd: Option<Rc<OwnedFd>>,
+    is_ringing: bool,
+    again: bool,
+}
+
+impl Bell {
+    pub(crate) fn set(&mut self, fd: Option<Rc<OwnedFd>>) {
+        self.fd = fd;
+    }
+
+    /// Whether an interrupt is still on its way.
+    pub(crate) fn is_ringing(&self) -> bool {
+        self.is_ringing
+    }
+
+    pub(crate) fn ring(&mut self, queue: usize, source: &Source, one: &Slice) {
+        let Some(fd) = &self.fd else { return };
+        if self.is_ringing {
+            self.again = true;
+            return;
+        }
+        self.is_ringing = true;
+        source.submit(Task::Interrupt { queue }.token(), write(fd, one));
+    }
+
+    /// An interrupt was delivered, or could not be.
+    pub(crate) fn rang(&mut self, queue: usize, source: &Source, one: &Slice) {
+        self.is_ringing = false;
+        if std::mem::take(&mut self.again) {
+            self.ring(queue, source, one);
+        }
+    }
+}
