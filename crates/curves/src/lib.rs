@@ -18,8 +18,14 @@
 
 mod exact;
 mod facts;
+mod forecasts;
 mod measure;
+mod number;
+mod requests;
+mod reuse;
 mod sampled;
 
 pub use facts::Facts;
+pub use forecasts::{ForecastRow, ForecastSettings, forecast_rows};
 pub use measure::{CurveError, Curves, Measured, Method, Settings, VolumeCurves, measure};
+pub use reuse::{ReuseRow, ReuseSettings, reuse_rows};

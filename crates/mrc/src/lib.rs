@@ -4,13 +4,14 @@
 //!   block keys ─► Exact (Olken) ─────────────────┐
 //!   runs of blocks ─► Spatial ─► FixedRate ──────┼─► Curve ─► hull, knee, error
 //!                          ├───► FixedSize ──────┤
-//!                          ├───► Live ─────────┤
+//!                          ├───► Live ───────────┤
 //!                          └───► Miniature ──────┘
 //! ```
 //!
 //! Pure: accesses come in one by one, curves go out; no files, no clock, no dice. [`Exact`] takes keys
 //! that are dense small numbers; the sampled ones take blocks as the trace names them, since most of
-//! them are never looked at twice. [`Live`] is for those who watch for months. Units: sizes and depths in blocks, ratios 0 to 1.
+//! them are never looked at twice. [`Live`] is for those who watch for months. Units: sizes and depths
+//! in blocks, ratios 0 to 1.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
