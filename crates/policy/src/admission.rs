@@ -26,15 +26,25 @@
 
 pub mod always;
 pub mod budget;
+pub mod frequency;
+pub mod hec;
+pub mod larc;
 pub mod limits;
+pub mod probation;
+pub mod reuse_age;
 pub mod sequential;
+pub mod staging;
 
+mod ghosts;
+mod queues;
 mod registry;
 mod share;
+mod sizes;
 
 pub use budget::{Budget, BudgetError, Rate, TokenBucket};
 pub use registry::{Configured, Spec};
 pub use share::Share;
+pub use sizes::DataSize;
 
 use units::{Bytes, DiskSlot, Instant, TenantSlot};
 
@@ -206,6 +216,30 @@ pub trait Admission<K>: Send {
     fn resize(&mut self, share: Share, left: &mut Vec<(K, Fate)>);
 
     /// All memory that it holds, and that it lets the caller hold in staged bytes. Never above
-    /// [`Share::staging`] by more than [`limits::FIXED_MEMORY`].
+    /// [`Share::staging`] by more than [`limits::FIXED_MEMORY`], or after a small change of the share an
+    /// eighth: tables are not copied for less.
     fn memory(&self) -> Bytes;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A read that belongs to no run.
+    pub(super) fn read() -> Access {
+        Access {
+            tenant: TenantSlot::new(0),
+            write: false,
+            region: 0,
+            run: Bytes::kib(4),
+            now: Instant::ZERO,
+        }
+    }
+
+    /// What becomes of blocks that miss.
+    pub(super) fn verdicts(policy: &mut impl Admission<u64>, keys: &[u64]) -> Vec<Verdict> {
+        keys.iter()
+            .map(|key| policy.missed(*key, read(), &mut Vec::new()))
+            .collect()
+    }
 }

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use units::Bytes;
 
-use super::always;
 use super::sequential::{CUTOFF, Cutoff, parse_cutoff, write_cutoff};
 use super::{Admission, Share};
+use super::{always, frequency, hec, larc, probation, reuse_age, staging};
 use crate::replacement::{About, BadValue, Key, Registered, Settings, SpecError};
 
 /// Parameters of an admission policy. All have the cut-off, which is not the policy's own.
@@ -91,6 +91,12 @@ macro_rules! registry {
 
 registry! {
     always::Always,
+    staging::Staging,
+    larc::Larc,
+    hec::Hec,
+    frequency::Frequency,
+    probation::Probation,
+    reuse_age::ReuseAge,
 }
 
 /// A policy and its parameters: what `name:parameter=value,...` says.

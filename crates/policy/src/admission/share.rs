@@ -11,9 +11,9 @@ pub struct Share {
     pub blocks: u64,
     /// RAM for all that admission remembers, addresses and staged bytes together.
     pub staging: Bytes,
-    /// For `frequency`: the VM's weight. One if it has none.
+    /// For [`super::frequency`]: the VM's weight. One if it has none.
     pub weight: Fraction,
-    /// For `frequency`: a VM of high priority is not held to the threshold.
+    /// For [`super::frequency`]: a VM of high priority is not held to the threshold.
     pub high_priority: bool,
 }
 
@@ -26,6 +26,21 @@ impl Share {
             weight: Fraction::ONE,
             high_priority: false,
         }
+    }
+
+    /// A VM's weight among all VMs of the host: its part of the CPUs times its part of the memory, rounded
+    /// down to a millionth. Both sums include the VM itself.
+    ///
+    /// # Panics
+    /// If a part is more than its sum.
+    pub fn weight_of(cpus: u64, cpus_sum: u64, memory: u64, memory_sum: u64) -> Fraction {
+        assert!(cpus <= cpus_sum);
+        assert!(memory <= memory_sum);
+        let whole = (u128::from(cpus_sum) * u128::from(memory_sum)).max(1);
+        let part = u128::from(cpus) * u128::from(memory);
+        // Sums of a host are far below the 2^118 from which on this would overflow.
+        let millionths = part.saturating_mul(1_000_000) / whole;
+        Fraction::millionths(u32::try_from(millionths).expect("a part is not more than the whole"))
     }
 
     /// The same with this weight.

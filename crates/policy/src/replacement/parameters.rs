@@ -80,6 +80,11 @@ impl Fraction {
         Self { millionths }
     }
 
+    /// How many millionths.
+    pub const fn get_millionths(self) -> u32 {
+        self.millionths
+    }
+
     /// This part of a number, rounded down.
     ///
     /// # Panics

@@ -14,6 +14,7 @@
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::FixedState;
+use units::Bytes;
 
 const WORDS_A_LINE: usize = 8;
 const ROWS: usize = 4;
@@ -42,6 +43,32 @@ impl Sketch {
             uses: 0,
             uses_max: 10 * u64::from(capacity),
         }
+    }
+
+    /// A sketch in so much memory, at least one line of it, that is halved after so many uses, or sooner
+    /// if it could not tell as many apart.
+    pub(crate) fn within(bytes: Bytes, uses_max: u64) -> Self {
+        let words = bytes.to_usize() / size_of::<u64>();
+        let words = 1 << words.max(WORDS_A_LINE).ilog2();
+        Self {
+            words: vec![0; words],
+            line_mask: words / WORDS_A_LINE - 1,
+            uses: 0,
+            uses_max: uses_max.clamp(1, 10 * words as u64),
+        }
+    }
+
+    /// From now on it is halved after as many uses as the other one.
+    pub(crate) fn set_age(&mut self, other: &Self) {
+        self.uses_max = other.uses_max;
+        while self.uses >= self.uses_max {
+            self.age();
+        }
+    }
+
+    /// Bytes of memory that it holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>()
     }
 
     /// A block's hash: the same for every index and on every machine.
