@@ -7,7 +7,7 @@ use crate::number::real;
 use crate::request::{Arrival, Request};
 use crate::settings::{Settings, TenantSettings};
 use crate::sharing::Tags;
-use mrc::{Counted, FixedSize, Kind, Run};
+use mrc::{Counted, Kind, Live, Run};
 use policy::admission::budget::TokenBucket;
 use policy::admission::{Admission, Fate, Reason, Share, Verdict};
 use policy::allocation::{Cached, Size};
@@ -22,7 +22,7 @@ pub(crate) struct Tenant<K> {
     pub(crate) tags: Option<Tags>,
     pub(crate) admission: Box<dyn Admission<K>>,
     pub(crate) gauge: Gauge,
-    pub(crate) curve: FixedSize,
+    pub(crate) curve: Live,
     pub(crate) budget: Option<TokenBucket>,
     pub(crate) settings: TenantSettings,
     /// What admission was told of its share.
@@ -189,8 +189,8 @@ pub(crate) fn spec_of<'a>(
     settings.admission.as_ref().unwrap_or(&all.admission)
 }
 
-fn curve_of(settings: &TenantSettings, all: &Settings) -> FixedSize {
-    FixedSize::new(all.curve_blocks as usize, all.seed, settings.writes)
+fn curve_of(settings: &TenantSettings, all: &Settings) -> Live {
+    Live::new(all.curve_blocks as usize, all.seed, settings.writes)
 }
 
 fn share_of(settings: &TenantSettings, blocks: u64, staging: Bytes) -> Share {
