@@ -10,7 +10,7 @@
     reason = "a bench reads the clock, prints, and counts below 2^32"
 )]
 
-use cache::index::{Index, Located};
+use cache::index::{Index, Located, Marked};
 use std::hint::black_box;
 use std::time::Instant;
 use units::{BlockIndex, DiskSlot, FlashSlot, Prng};
@@ -58,8 +58,8 @@ fn measure(blocks: u32) {
         let n = dice.below(u64::from(blocks)) as u32 ^ (chain & 1);
         let wanted = located(n.min(blocks - 1));
         chain = index
-            .get_and_touch(wanted.disk, wanted.block)
-            .map_or(0, FlashSlot::get);
+            .change(wanted.disk, wanted.block, |was| Marked { mark: 1, ..was })
+            .map_or(0, |was| was.slot.get());
     }
     let chained = ns_each(begin, lookups);
 

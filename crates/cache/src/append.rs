@@ -24,6 +24,19 @@ impl Flash {
         source: Source,
         bytes: &[u8],
     ) -> Option<FlashSlot> {
+        self.append_to(ports, StreamKey::of(disk, source), block, source, bytes)
+    }
+
+    /// [`Flash::append`] to the stream of a disk that takes the survivors of a reclaim.
+    pub(crate) fn append_to(
+        &mut self,
+        ports: &mut Ports,
+        key: StreamKey,
+        block: BlockIndex,
+        source: Source,
+        bytes: &[u8],
+    ) -> Option<FlashSlot> {
+        let disk = key.disk;
         assert_eq!(bytes.len(), PAGE_BYTES, "blocks are appended whole");
         if self.stopping || self.closed_to.contains(&disk) {
             return None;
@@ -32,7 +45,6 @@ impl Flash {
             ports.stats.not_admitted.write_buffer += 1;
             return None;
         }
-        let key = StreamKey::of(disk, source);
         if !self.ensure_chunk(ports, key) {
             ports.stats.not_admitted.no_segment += 1;
             return None;

@@ -11,7 +11,7 @@
 //! second bucket = (f(quotient) - home) mod B  (the same formula leads back)
 //!
 //! bucket, 64 bytes, one cache line:  9 entries of 7 bytes | counts 1 byte
-//! entry, 56 bits:  quotient + 1 | second? | referenced | flash slot     all zero = empty
+//! entry, 56 bits:  quotient + 1 | second? | mark 4 bits | flash slot    all zero = empty
 //! ```
 //!
 //! An entry lies in its home bucket if there is room when it arrives, else in its second, where
@@ -39,7 +39,7 @@ mod tests;
 use bucket::{Bucket, Entry, STRAYS_MANY, WAYS};
 use displace::Displacement;
 use geometry::{Address, Geometry};
-pub use segment_log::{Full, Located};
+pub use segment_log::{Full, Located, Marked};
 use std::hint::{black_box, select_unpredictable};
 use units::{BlockIndex, DiskSlot, FlashSlot};
 use zerocopy::FromZeros;
@@ -123,44 +123,48 @@ impl Index {
     /// Where a block lies, if it is cached.
     pub fn get(&self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
         let address = self.geometry.address(disk, block);
-        self.find(&address)
+        self.lookup(&address)
             .map(|(_, _, entry)| self.geometry.slot(entry))
     }
 
-    /// Where a block lies, if it is cached; marks it as referenced.
-    pub fn get_and_touch(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+    /// Where a block lies, and its mark, if it is cached.
+    pub fn find(&self, disk: DiskSlot, block: BlockIndex) -> Option<Marked> {
         let address = self.geometry.address(disk, block);
-        let (bucket, way, entry) = self.find(&address)?;
-        let touched = self.geometry.with_referenced(entry, true);
-        // A block that is hit often stays marked: writing only on the change keeps its cache
-        // line clean.
-        if touched != entry {
-            self.buckets[bucket].store(way, touched);
-        }
-        Some(self.geometry.slot(entry))
+        let (_, _, entry) = self.lookup(&address)?;
+        Some(self.marked(entry))
     }
 
-    /// Marks a block as referenced, if it is cached. True if it is.
-    pub fn touch(&mut self, disk: DiskSlot, block: BlockIndex) -> bool {
-        self.get_and_touch(disk, block).is_some()
-    }
-
-    /// Whether a block was referenced since this was last asked; false if it is not cached.
-    pub fn take_referenced(&mut self, disk: DiskSlot, block: BlockIndex) -> bool {
+    /// Says where a cached block lies and how it is marked, given what was said last, which is
+    /// returned; `None` if the block is not cached. Never fails for lack of room.
+    ///
+    /// # Panics
+    /// If the new slot is above the count that the index was made for.
+    pub fn change(
+        &mut self,
+        disk: DiskSlot,
+        block: BlockIndex,
+        change: impl FnOnce(Marked) -> Marked,
+    ) -> Option<Marked> {
         let address = self.geometry.address(disk, block);
-        let Some((bucket, way, entry)) = self.find(&address) else {
-            return false;
-        };
-        let referenced = self.geometry.is_referenced(entry);
-        if referenced {
-            let cleared = self.geometry.with_referenced(entry, false);
-            self.buckets[bucket].store(way, cleared);
+        let (bucket, way, entry) = self.lookup(&address)?;
+        let before = self.marked(entry);
+        let after = change(before);
+        // A block that is hit often keeps its mark: writing only on a change keeps its cache line
+        // clean.
+        if after != before {
+            self.buckets[bucket].store(way, self.geometry.with(entry, after));
         }
-        referenced
+        Some(before)
     }
 
-    /// Says where a block lies. Returns where it lay before, if it was cached; it then stays
-    /// marked as referenced if it was. A new block is not marked.
+    fn marked(&self, entry: Entry) -> Marked {
+        Marked {
+            slot: self.geometry.slot(entry),
+            mark: self.geometry.mark(entry),
+        }
+    }
+
+    /// Says where a block lies and how it is marked. Returns what was said before, if it was cached.
     ///
     /// # Errors
     /// [`Full`] if the block is new and no place was found for it; nothing is changed.
@@ -171,14 +175,14 @@ impl Index {
         &mut self,
         disk: DiskSlot,
         block: BlockIndex,
-        slot: FlashSlot,
-    ) -> Result<Option<FlashSlot>, Full> {
+        marked: Marked,
+    ) -> Result<Option<Marked>, Full> {
         let address = self.geometry.address(disk, block);
-        self.insert_at(&address, slot)
+        self.insert_at(&address, marked)
     }
 
-    /// [`Index::insert`] for many blocks in their order; `each` gets each one's position in
-    /// `blocks` and its result. Faster than one by one when the index is larger than the
+    /// [`Index::insert`] for many blocks in their order, with mark 0; `each` gets each one's position
+    /// in `blocks` and its result. Faster than one by one when the index is larger than the
     /// processor's caches.
     ///
     /// # Panics
@@ -186,7 +190,7 @@ impl Index {
     pub fn insert_batch(
         &mut self,
         blocks: &[Located],
-        mut each: impl FnMut(usize, Result<Option<FlashSlot>, Full>),
+        mut each: impl FnMut(usize, Result<Option<Marked>, Full>),
     ) {
         let mut addresses = [Address::default(); BATCH_KEYS];
         let mut nears = [0; BATCH_KEYS];
@@ -204,7 +208,11 @@ impl Index {
             }
             self.touch_all(nears[..batch.len()].iter().copied());
             for (i, (address, located)) in addresses.iter().zip(batch).enumerate() {
-                let result = self.insert_at(address, located.slot);
+                let marked = Marked {
+                    slot: located.slot,
+                    mark: 0,
+                };
+                let result = self.insert_at(address, marked);
                 each(batch_number * BATCH_KEYS + i, result);
             }
         }
@@ -218,47 +226,29 @@ impl Index {
         black_box(touched);
     }
 
-    /// Forgets a block. Returns where it lay, if it was cached.
-    pub fn remove(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+    /// Forgets a block. Returns where it lay and its mark, if it was cached.
+    pub fn remove(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<Marked> {
         let address = self.geometry.address(disk, block);
-        let (bucket, way, entry) = self.find(&address)?;
+        let (bucket, way, entry) = self.lookup(&address)?;
         self.clear(bucket, way);
-        Some(self.geometry.slot(entry))
+        Some(self.marked(entry))
     }
 
-    /// Forgets a block if it lies in this slot. True if it did.
-    pub fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> bool {
-        let address = self.geometry.address(disk, block);
-        match self.find(&address) {
-            Some((bucket, way, entry)) if self.geometry.slot(entry) == slot => {
-                self.clear(bucket, way);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Moves a block to another slot if it lies in `from`. True if it did. Never fails for lack
-    /// of room; the referenced mark stays.
-    ///
-    /// # Panics
-    /// If `to` is above the count that the index was made for.
-    pub fn relocate(
+    /// Forgets a block if it lies in this slot. Returns its place and mark if it did.
+    pub fn remove_if(
         &mut self,
         disk: DiskSlot,
         block: BlockIndex,
-        from: FlashSlot,
-        to: FlashSlot,
-    ) -> bool {
+        slot: FlashSlot,
+    ) -> Option<Marked> {
         let address = self.geometry.address(disk, block);
-        match self.find(&address) {
-            Some((bucket, way, entry)) if self.geometry.slot(entry) == from => {
-                let moved = self.geometry.with_slot(entry, to);
-                self.buckets[bucket].store(way, moved);
-                true
-            }
-            _ => false,
+        let (bucket, way, entry) = self.lookup(&address)?;
+        let marked = self.marked(entry);
+        if marked.slot != slot {
+            return None;
         }
+        self.clear(bucket, way);
+        Some(marked)
     }
 
     /// Visits the entries of the next `buckets` buckets and removes those that `each` says.
@@ -267,12 +257,21 @@ impl Index {
     /// Every entry that is in the index from the first call of a sweep to its last is visited at
     /// least once, whatever is inserted and moved in between. One sweep runs at a time.
     pub fn sweep(&mut self, buckets: usize, mut each: impl FnMut(Located) -> Sweep) -> bool {
+        self.sweep_marked(buckets, |located, _| each(located))
+    }
+
+    /// [`Index::sweep`], with the mark of each block.
+    fn sweep_marked(
+        &mut self,
+        buckets: usize,
+        mut each: impl FnMut(Located, Marked) -> Sweep,
+    ) -> bool {
         let end = self.swept.saturating_add(buckets).min(self.buckets.len());
         for number in self.swept..end {
             let mut way = 0;
             while way < self.buckets[number].len() {
                 let entry = self.buckets[number].load(way);
-                match each(self.located(number, entry)) {
+                match each(self.located(number, entry), self.marked(entry)) {
                     Sweep::Keep => way += 1,
                     // The last entry takes its place and is looked at next.
                     Sweep::Remove => self.clear(number, way),
@@ -304,6 +303,13 @@ impl Index {
             })
     }
 
+    /// Every cached block's place and mark, in the order of the buckets.
+    fn iter_marked(&self) -> impl Iterator<Item = Marked> + '_ {
+        self.buckets.iter().flat_map(move |bucket| {
+            (0..bucket.len()).map(move |way| self.marked(bucket.load(way)))
+        })
+    }
+
     /// Verifies the invariants of the module's header; takes as long as a few lookups for each
     /// entry.
     ///
@@ -328,7 +334,7 @@ impl Index {
                 );
                 strays[address.home] += u32::from(self.geometry.is_stray(entry));
                 assert_eq!(
-                    self.find(&address).map(|(at, way, _)| (at, way)),
+                    self.lookup(&address).map(|(at, way, _)| (at, way)),
                     Some((number, way)),
                     "a key has one entry, and it is found"
                 );
@@ -346,7 +352,7 @@ impl Index {
 
     /// The bucket and place of a key, and what is there.
     #[inline]
-    fn find(&self, address: &Address) -> Option<(usize, usize, Entry)> {
+    fn lookup(&self, address: &Address) -> Option<(usize, usize, Entry)> {
         let shift = self.geometry.tag_shift();
         let home = &self.buckets[address.home];
         let matches = home.matches(address.home_tag, shift);
@@ -364,11 +370,10 @@ impl Index {
     }
 
     #[inline]
-    fn insert_at(&mut self, address: &Address, slot: FlashSlot) -> Result<Option<FlashSlot>, Full> {
-        if let Some((bucket, way, entry)) = self.find(address) {
-            let moved = self.geometry.with_slot(entry, slot);
-            self.buckets[bucket].store(way, moved);
-            return Ok(Some(self.geometry.slot(entry)));
+    fn insert_at(&mut self, address: &Address, marked: Marked) -> Result<Option<Marked>, Full> {
+        if let Some((bucket, way, entry)) = self.lookup(address) {
+            self.buckets[bucket].store(way, self.geometry.with(entry, marked));
+            return Ok(Some(self.marked(entry)));
         }
         let mut at_home = self.buckets[address.home].len();
         let mut at_second = WAYS;
@@ -383,9 +388,9 @@ impl Index {
             }
         }
         if at_home <= at_second {
-            self.buckets[address.home].push(self.geometry.entry(address.home_tag, slot));
+            self.buckets[address.home].push(self.geometry.entry(address.home_tag, marked));
         } else {
-            self.buckets[address.second].push(self.geometry.entry(address.second_tag, slot));
+            self.buckets[address.second].push(self.geometry.entry(address.second_tag, marked));
             self.buckets[address.home].add_stray();
         }
         self.len += 1;

@@ -202,7 +202,8 @@ impl Flash {
             ports.stats.checksum_mismatches += 1;
             return;
         }
-        if let Some(to) = self.append(ports, victim.disk(), block, Source::Survivor, bytes) {
+        let survivors = victim.survivors();
+        if let Some(to) = self.append_to(ports, survivors, block, Source::Survivor, bytes) {
             victim.moved(Move { block, from, to });
         }
     }

@@ -166,7 +166,9 @@ fn reads_alone_have_the_same_answer() {
 
 #[test]
 fn writes_and_erasures_have_the_same_answer() {
-    let answer = compare(&requests(60_000, 3, 2), Duration::ZERO);
+    // The cache has journalled a few pages before the first request, so its checkpoints come a little
+    // sooner: the last request is not near one.
+    let answer = compare(&requests(59_500, 3, 2), Duration::ZERO);
     assert!(answer.written.update > 0 && answer.retrusted_blocks > 1000);
 }
 

@@ -141,7 +141,8 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
                 return Step::NoSegment;
             }
         }
-        let Some((segment, generation)) = self.table.open(key.disk) else {
+        let opened = self.table.open(key.disk, !key.survivors, self.appended);
+        let Some((segment, generation)) = opened else {
             return Step::NoSegment;
         };
         let open = OpenSegment {
@@ -165,7 +166,6 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
     /// If [`SegmentLog::prepare`] has not said [`Step::Ready`].
     #[inline]
     pub fn place(&mut self, key: StreamKey, source: Source, now: Instant) -> Placed {
-        let geometry = &self.table.geometry;
         let open = self.streams.get_mut(key).expect("the stream is open");
         let chunk = open.chunk.as_mut().expect("the chunk is open");
         chunk.blocks[source.index()] += 1;
@@ -173,6 +173,11 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
         open.next_page += 1;
         open.blocks += 1;
         open.appended = now;
+        if source != Source::Survivor {
+            self.appended += 1;
+            self.table.tenants.budget_of_disk_mut(key.disk).earn();
+        }
+        let geometry = &self.table.geometry;
         let full = open.next_page == room(geometry) || open.blocks == geometry.segment_blocks_max();
         Placed {
             slot: geometry.slot(open.segment, page),
@@ -298,9 +303,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_two_free_segments_are_for_survivors() {
+    fn the_last_free_segment_is_for_survivors() {
         let mut log = log(8);
-        let disks = (0..6).map(|disk| StreamKey::of(DiskSlot::new(disk), Source::Fill));
+        let disks = (0..7).map(|disk| StreamKey::of(DiskSlot::new(disk), Source::Fill));
         for key in disks {
             place(&mut log, key);
         }

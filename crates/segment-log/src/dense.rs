@@ -1,14 +1,18 @@
 //! An index for blocks that are numbered from zero: an array.
 //!
-//! A word for each number up to the largest: the slot and, in the lowest bit, the referenced
-//! mark; zero for a block that is not cached. Numbers are unique over all disks, so the index does
+//! A word for each number up to the largest: the slot and, in the lowest four bits, the mark; zero
+//! for a block that is not cached. Numbers are unique over all disks, so the index does
 //! not look at whose a block is.
 
-use crate::index::{Full, Index};
+use crate::heat::MARKS;
+use crate::index::{Full, Index, Marked};
 use units::{BlockIndex, DiskSlot, FlashSlot};
 
-/// Slots that fit beside the mark: 8 TiB of blocks.
-const SLOTS_MAX: u32 = 1 << 31;
+/// Bits of a mark.
+const MARK_BITS: u32 = MARKS.ilog2();
+
+/// Slots that fit beside the mark: 1 TiB of blocks.
+const SLOTS_MAX: u32 = 1 << (u32::BITS - MARK_BITS);
 
 /// An index that is an array of words, 4 bytes for each block number in use.
 #[derive(Clone, Debug, Default)]
@@ -54,16 +58,21 @@ impl Dense {
 }
 
 #[inline]
-const fn slot_of(word: u32) -> Option<FlashSlot> {
-    FlashSlot::checked_new(word >> 1)
+fn marked_of(word: u32) -> Option<Marked> {
+    let slot = FlashSlot::checked_new(word >> MARK_BITS)?;
+    let mark = u8::try_from(word & u32::from(MARKS - 1)).expect("a mark has four bits");
+    Some(Marked { slot, mark })
 }
 
 /// # Panics
 /// If the slot does not fit beside the mark.
 #[inline]
-const fn word_of(slot: FlashSlot) -> u32 {
-    assert!(slot.get() < SLOTS_MAX, "a dense index is for 2^31 slots");
-    slot.get() << 1
+fn word_of(marked: Marked) -> u32 {
+    assert!(
+        marked.slot.get() < SLOTS_MAX,
+        "a dense index is for 2^28 slots"
+    );
+    marked.slot.get() << MARK_BITS | u32::from(marked.mark)
 }
 
 impl Index for Dense {
@@ -72,25 +81,22 @@ impl Index for Dense {
     }
 
     #[inline]
-    fn get(&self, _disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
-        slot_of(self.word(block))
+    fn find(&self, _disk: DiskSlot, block: BlockIndex) -> Option<Marked> {
+        marked_of(self.word(block))
     }
 
     #[inline]
-    fn get_and_touch(&mut self, _disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+    fn change(
+        &mut self,
+        _disk: DiskSlot,
+        block: BlockIndex,
+        change: impl FnOnce(Marked) -> Marked,
+    ) -> Option<Marked> {
         let at = usize::try_from(block.get()).ok()?;
         let word = self.words.get_mut(at)?;
-        let slot = slot_of(*word)?;
-        *word |= 1;
-        Some(slot)
-    }
-
-    #[inline]
-    fn take_referenced(&mut self, _disk: DiskSlot, block: BlockIndex) -> bool {
-        let word = self.word_mut(block);
-        let referenced = *word & 1 == 1;
-        *word &= !1;
-        referenced
+        let before = marked_of(*word)?;
+        *word = word_of(change(before));
+        Some(before)
     }
 
     #[inline]
@@ -98,55 +104,43 @@ impl Index for Dense {
         &mut self,
         _disk: DiskSlot,
         block: BlockIndex,
-        slot: FlashSlot,
-    ) -> Result<Option<FlashSlot>, Full> {
+        marked: Marked,
+    ) -> Result<Option<Marked>, Full> {
         let word = self.word_mut(block);
-        let previous = slot_of(*word);
-        *word = word_of(slot) | (*word & 1);
+        let previous = marked_of(std::mem::replace(word, word_of(marked)));
         self.len += usize::from(previous.is_none());
         Ok(previous)
     }
 
     #[inline]
-    fn remove(&mut self, _disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+    fn remove(&mut self, _disk: DiskSlot, block: BlockIndex) -> Option<Marked> {
         let word = self.word_mut(block);
-        let slot = slot_of(std::mem::take(word))?;
+        let marked = marked_of(std::mem::take(word))?;
         self.len -= 1;
-        Some(slot)
+        Some(marked)
     }
 
     #[inline]
-    fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> bool {
-        self.get(disk, block) == Some(slot) && self.remove(disk, block).is_some()
+    fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> Option<Marked> {
+        let lies = self.get(disk, block) == Some(slot);
+        if lies { self.remove(disk, block) } else { None }
     }
 
-    #[inline]
-    fn relocate(
-        &mut self,
-        disk: DiskSlot,
-        block: BlockIndex,
-        from: FlashSlot,
-        to: FlashSlot,
-    ) -> bool {
-        let lies = self.get(disk, block) == Some(from);
-        if lies {
-            let word = self.word_mut(block);
-            *word = word_of(to) | (*word & 1);
-        }
-        lies
-    }
-
-    fn retain(&mut self, mut keep: impl FnMut(FlashSlot) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(Marked) -> bool) {
         for word in &mut self.words {
-            if slot_of(*word).is_some_and(|slot| !keep(slot)) {
+            if marked_of(*word).is_some_and(|marked| !keep(marked)) {
                 *word = 0;
                 self.len -= 1;
             }
         }
     }
 
-    fn for_each(&self, see: impl FnMut(FlashSlot)) {
-        self.words.iter().copied().filter_map(slot_of).for_each(see);
+    fn for_each(&self, see: impl FnMut(Marked)) {
+        self.words
+            .iter()
+            .copied()
+            .filter_map(marked_of)
+            .for_each(see);
     }
 }
 
@@ -161,55 +155,47 @@ mod tests {
     proptest! {
         #[test]
         fn the_array_agrees_with_an_ordered_map(
-            steps in prop::collection::vec((0..8_u8, 0..40_u64, 1..60_u32), 1..300)
+            steps in prop::collection::vec((0..6_u8, 0..40_u64, 1..60_u32, 0..16_u8), 1..300)
         ) {
             let mut dense = Dense::new();
-            let mut model: BTreeMap<u64, (FlashSlot, bool)> = BTreeMap::new();
-            for (what, number, slot) in steps {
+            let mut model: BTreeMap<u64, Marked> = BTreeMap::new();
+            for (what, number, slot, mark) in steps {
                 let (block, slot) = (BlockIndex::new(number), FlashSlot::new(slot));
+                let new = Marked { slot, mark };
                 let there = model.get(&number).copied();
                 match what {
                     0 | 1 => {
-                        let before = dense.insert(DISK, block, slot).unwrap();
-                        prop_assert_eq!(before, there.map(|there| there.0));
-                        model.insert(number, (slot, there.is_some_and(|there| there.1)));
+                        prop_assert_eq!(dense.insert(DISK, block, new).unwrap(), there);
+                        model.insert(number, new);
                     }
                     2 => {
-                        prop_assert_eq!(dense.remove(DISK, block), there.map(|there| there.0));
+                        prop_assert_eq!(dense.remove(DISK, block), there);
                         model.remove(&number);
                     }
                     3 => {
-                        let lies = there.is_some_and(|there| there.0 == slot);
+                        let lies = there.filter(|there| there.slot == slot);
                         prop_assert_eq!(dense.remove_if(DISK, block, slot), lies);
-                        model.retain(|key, _| *key != number || !lies);
+                        model.retain(|key, _| *key != number || lies.is_none());
                     }
                     4 => {
-                        let touched = dense.get_and_touch(DISK, block);
-                        prop_assert_eq!(touched, there.map(|there| there.0));
-                        model.entry(number).and_modify(|there| there.1 = true);
-                    }
-                    5 => {
-                        let marked = there.is_some_and(|there| there.1);
-                        prop_assert_eq!(dense.take_referenced(DISK, block), marked);
-                        model.entry(number).and_modify(|there| there.1 = false);
-                    }
-                    6 => {
-                        let from = there.map_or(slot, |there| there.0);
-                        let moved = dense.relocate(DISK, block, from, slot);
-                        prop_assert_eq!(moved, there.is_some());
-                        model.entry(number).and_modify(|there| there.0 = slot);
+                        let changed = dense.change(DISK, block, |was| {
+                            assert_eq!(Some(was), there);
+                            new
+                        });
+                        prop_assert_eq!(changed, there);
+                        model.entry(number).and_modify(|there| *there = new);
                     }
                     _ => {
-                        dense.retain(|at| at != slot);
-                        model.retain(|_, there| there.0 != slot);
+                        dense.retain(|at| at.slot != slot);
+                        model.retain(|_, there| there.slot != slot);
                     }
                 }
                 prop_assert_eq!(dense.len(), model.len());
-                prop_assert_eq!(dense.get(DISK, block), model.get(&number).map(|there| there.0));
+                prop_assert_eq!(dense.find(DISK, block), model.get(&number).copied());
             }
             let mut seen = Vec::new();
-            dense.for_each(|slot| seen.push(slot));
-            prop_assert!(seen.into_iter().eq(model.into_values().map(|there| there.0)));
+            dense.for_each(|marked| seen.push(marked));
+            prop_assert!(seen.into_iter().eq(model.into_values()));
         }
     }
 }

@@ -18,6 +18,15 @@ pub struct Located {
     pub slot: FlashSlot,
 }
 
+/// Where a block lies, and the mark that the log has put on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// Where it lies.
+    pub slot: FlashSlot,
+    /// The mark: below [`MARKS`](crate::MARKS). What it means is the log's business.
+    pub mark: u8,
+}
+
 /// What became of a block that was to be entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
@@ -29,7 +38,7 @@ pub enum Entered {
     Full,
 }
 
-/// An exact index of cached blocks with a referenced mark for each.
+/// An exact index of cached blocks with a mark of four bits for each.
 ///
 /// The log keeps its counts beside it, so nobody else changes an index that a log has.
 pub trait Index {
@@ -41,17 +50,25 @@ pub trait Index {
         self.len() == 0
     }
 
+    /// Where a block lies, and its mark, if it is cached.
+    fn find(&self, disk: DiskSlot, block: BlockIndex) -> Option<Marked>;
+
     /// Where a block lies, if it is cached.
-    fn get(&self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot>;
+    fn get(&self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+        self.find(disk, block).map(|marked| marked.slot)
+    }
 
-    /// Where a block lies, if it is cached; marks it as referenced.
-    fn get_and_touch(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot>;
+    /// Says where a cached block lies and how it is marked, given what was said last, which is
+    /// returned; `None` if the block is not cached. Never fails for lack of room.
+    fn change(
+        &mut self,
+        disk: DiskSlot,
+        block: BlockIndex,
+        change: impl FnOnce(Marked) -> Marked,
+    ) -> Option<Marked>;
 
-    /// Whether a block was referenced since this was last asked; false if it is not cached.
-    fn take_referenced(&mut self, disk: DiskSlot, block: BlockIndex) -> bool;
-
-    /// Says where a block lies. Returns where it lay before, if it was cached; it then stays
-    /// marked as referenced if it was. A new block is not marked.
+    /// Says where a block lies and how it is marked. Returns what was said before, if it was
+    /// cached.
     ///
     /// # Errors
     /// [`Full`] if the block is new and no place was found for it; nothing is changed.
@@ -59,40 +76,34 @@ pub trait Index {
         &mut self,
         disk: DiskSlot,
         block: BlockIndex,
-        slot: FlashSlot,
-    ) -> Result<Option<FlashSlot>, Full>;
+        marked: Marked,
+    ) -> Result<Option<Marked>, Full>;
 
-    /// [`Index::insert`] for many blocks in their order; `each` gets each one's position in
-    /// `blocks` and its result.
+    /// [`Index::insert`] for many blocks in their order, with mark 0; `each` gets each one's
+    /// position in `blocks` and its result.
     fn insert_batch(
         &mut self,
         blocks: &[Located],
-        mut each: impl FnMut(usize, Result<Option<FlashSlot>, Full>),
+        mut each: impl FnMut(usize, Result<Option<Marked>, Full>),
     ) {
         for (i, located) in blocks.iter().enumerate() {
-            each(i, self.insert(located.disk, located.block, located.slot));
+            let marked = Marked {
+                slot: located.slot,
+                mark: 0,
+            };
+            each(i, self.insert(located.disk, located.block, marked));
         }
     }
 
-    /// Forgets a block. Returns where it lay, if it was cached.
-    fn remove(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot>;
+    /// Forgets a block. Returns where it lay and its mark, if it was cached.
+    fn remove(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<Marked>;
 
-    /// Forgets a block if it lies in this slot. True if it did.
-    fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> bool;
+    /// Forgets a block if it lies in this slot. Returns its place and mark if it did.
+    fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> Option<Marked>;
 
-    /// Moves a block to another slot if it lies in `from`. True if it did. Never fails for lack
-    /// of room; the referenced mark stays.
-    fn relocate(
-        &mut self,
-        disk: DiskSlot,
-        block: BlockIndex,
-        from: FlashSlot,
-        to: FlashSlot,
-    ) -> bool;
+    /// Forgets every block for which `keep` is false.
+    fn retain(&mut self, keep: impl FnMut(Marked) -> bool);
 
-    /// Forgets every block for whose slot `keep` is false.
-    fn retain(&mut self, keep: impl FnMut(FlashSlot) -> bool);
-
-    /// The slot of every cached block.
-    fn for_each(&self, see: impl FnMut(FlashSlot));
+    /// Every cached block.
+    fn for_each(&self, see: impl FnMut(Marked));
 }

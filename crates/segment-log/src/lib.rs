@@ -18,7 +18,8 @@
 //! which have proved themselves do not share segments with blocks that have not.
 //!
 //! A disk belongs to a tenant, and a tenant has a share of the segments: reclaim takes from
-//! whoever is furthest above its share, when room is needed ([`Spare`]).
+//! whoever is furthest above its share, when room is needed ([`Spare`]). A segment that is warm enough
+//! can be spared where it lies; how warm its blocks are is said by four bits of each in the index.
 //!
 //! The index is a type parameter: the daemon's is exact in 7.6 bytes a block, the simulator's
 //! ([`Dense`]) a plain array, since its keys are numbered from zero.
@@ -27,7 +28,7 @@
 //!
 //! - A block has one place, in a segment of its disk.
 //! - A segment's `live` is the number of index entries that point into it; a disk's cached
-//!   blocks are the sum over its segments.
+//!   blocks are the sum over its segments. So is it for each mark.
 //! - While anybody is above its share, nobody who is not loses a segment.
 //! - A segment is free only if nothing points into it and nobody reads or writes it.
 //! - No more than half of a victim is kept, and new blocks leave [`SEGMENTS_RESERVED`] segments
@@ -37,6 +38,7 @@
 
 mod append;
 mod dense;
+mod heat;
 mod index;
 mod limits;
 mod log;
@@ -49,7 +51,8 @@ mod written;
 
 pub use append::{After, Closed, Placed, Sealed, Step};
 pub use dense::Dense;
-pub use index::{Entered, Full, Index, Located};
+pub use heat::MARKS;
+pub use index::{Entered, Full, Index, Located, Marked};
 pub use limits::{SEGMENTS_RESERVED, resting_limit, segments_for_shares};
 pub use log::{SegmentLog, Whereabouts};
 pub use reclaim::{Begin, Move, Victim};

@@ -2,14 +2,21 @@
 
 use flash_format::Geometry;
 
-/// Segments that only survivors of reclaim may take, so that reclaim can always finish.
-pub const SEGMENTS_RESERVED: usize = 2;
-/// Reclaim starts when fewer segments than this are free ...
-pub(crate) const SEGMENTS_FREE_MIN: usize = 4;
+/// Segments that only survivors of reclaim may take, so that reclaim can always finish: at most half
+/// of a victim is kept, so its survivors open one segment at most, and then the victim is free.
+pub const SEGMENTS_RESERVED: usize = 1;
+/// Reclaim starts when fewer segments than this are free: beside those for survivors one for the
+/// next new blocks. In a small log each free segment costs hits ...
+pub(crate) const SEGMENTS_FREE_MIN: usize = SEGMENTS_RESERVED + 1;
 /// ... or fewer than one in so many, up to [`SEGMENTS_FREE_MAX`].
 pub(crate) const SEGMENTS_FREE_SHARE: usize = 64;
 /// Free segments beyond which keeping more would only waste flash.
 pub(crate) const SEGMENTS_FREE_MAX: usize = 16;
+
+/// While more than one in so many segments is open, survivors of reclaim join the new blocks of their
+/// disk instead of opening a segment: with hundreds of disks on a small log there would be nothing
+/// but open segments.
+pub(crate) const SEGMENTS_OPEN_SHARE: usize = 4;
 
 /// Rewritten blocks that may rest untrusted, as a share of all slots: one in 256, so that a
 /// crash costs well under 1 % of the blocks for them.

@@ -1,6 +1,7 @@
 //! The log: index, table and streams, and the counts that tie them together.
 
-use crate::index::{Entered, Full, Index, Located};
+use crate::heat::{Census, Remembered, heat_of, mark_of};
+use crate::index::{Entered, Full, Index, Located, Marked};
 use crate::streams::{OpenSegment, StreamKey, Streams};
 use crate::table::{Phase, Segment, Table};
 use crate::tenants::{Owner, Spare};
@@ -28,6 +29,11 @@ pub struct SegmentLog<I, C> {
     /// Cached blocks by disk.
     pub(crate) cached: Vec<u64>,
     pub(crate) policy: Box<dyn Reclaim<SegmentIndex>>,
+    /// The hottest that a block can get.
+    heat_max: u8,
+    /// Blocks appended so far, survivors apart: the log's clock.
+    pub(crate) appended: u64,
+    remembered: Remembered,
 }
 
 impl<I: Index, C> SegmentLog<I, C> {
@@ -57,7 +63,10 @@ impl<I: Index, C> SegmentLog<I, C> {
             table,
             streams: Streams::new(),
             cached: vec![0; DiskSlot::COUNT],
+            heat_max: policy.heat_max(),
             policy,
+            appended: 0,
+            remembered: Remembered::new(),
         }
     }
 
@@ -96,9 +105,13 @@ impl<I: Index, C> SegmentLog<I, C> {
         self.table.iter()
     }
 
-    /// Closed segments, oldest first; sorts them all.
+    /// Closed segments in the order in which they were opened; sorts them all.
     pub fn closed(&self) -> impl DoubleEndedIterator<Item = SegmentIndex> {
-        let mut closed: Vec<(u64, SegmentIndex)> = self.table.tenants.all_closed().collect();
+        let all = self.table.iter();
+        let closed = all.filter(|(_, segment)| segment.phase == Phase::Closed);
+        let mut closed: Vec<(u64, SegmentIndex)> = closed
+            .map(|(index, segment)| (segment.generation, index))
+            .collect();
         closed.sort_unstable();
         closed.into_iter().map(|(_, segment)| segment)
     }
@@ -170,13 +183,25 @@ impl<I: Index, C> SegmentLog<I, C> {
         self.streams.iter().map(|(key, _)| key).collect()
     }
 
-    /// Where a block lies, if it is cached; marks it as referenced.
+    /// Where a block that is asked for lies, if it is cached; it becomes hotter.
     #[inline]
     pub fn touch(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
-        self.index.get_and_touch(disk, block)
+        let (table, heat_max) = (&mut self.table, self.heat_max);
+        let was = self.index.change(disk, block, |at| Marked {
+            slot: at.slot,
+            mark: table.of_slot(at.slot).warmed(at.mark, heat_max),
+        })?;
+        Some(was.slot)
     }
 
-    /// Enters a block that was not cached under the slot where it was placed.
+    /// How hot a block is; 0 if it is not cached.
+    pub fn heat(&self, disk: DiskSlot, block: BlockIndex) -> u8 {
+        let marked = self.index.find(disk, block);
+        marked.map_or(0, |at| heat_of(at.mark, self.segment_of(at.slot).round))
+    }
+
+    /// Enters a block that was not cached under the slot where it was placed. If it was forgotten
+    /// a moment ago it is as hot as it was, and one more for having been written.
     ///
     /// # Errors
     /// [`Full`] if the index has no place for it.
@@ -189,12 +214,15 @@ impl<I: Index, C> SegmentLog<I, C> {
         block: BlockIndex,
         slot: FlashSlot,
     ) -> Result<(), Full> {
-        let previous = self.index.insert(disk, block, slot)?;
+        let heat = self.remembered.recall(disk, block).unwrap_or(0);
+        let segment = self.table.of_slot(slot);
+        let mark = mark_of(heat, segment.round);
+        let previous = self.index.insert(disk, block, Marked { slot, mark })?;
         assert!(
             previous.is_none(),
             "a block that is entered was not in the cache"
         );
-        self.table.of_slot(slot).live += 1;
+        segment.count(mark);
         self.cached[disk.index()] += 1;
         Ok(())
     }
@@ -209,14 +237,14 @@ impl<I: Index, C> SegmentLog<I, C> {
                 i,
                 match result {
                     Ok(None) => {
-                        table.of_slot(new.slot).live += 1;
+                        table.of_slot(new.slot).count(0);
                         cached[new.disk.index()] += 1;
                         Entered::New
                     }
                     Ok(Some(old)) => {
-                        table.of_slot(old).live -= 1;
-                        table.of_slot(new.slot).live += 1;
-                        Entered::Instead(old)
+                        table.of_slot(old.slot).uncount(old.mark);
+                        table.of_slot(new.slot).count(0);
+                        Entered::Instead(old.slot)
                     }
                     Err(Full) => Entered::Full,
                 },
@@ -224,25 +252,27 @@ impl<I: Index, C> SegmentLog<I, C> {
         });
     }
 
-    /// Forgets a block. Returns where it lay, if it was cached.
+    /// Forgets a block, because it is written or erased. Returns where it lay, if it was cached.
     pub fn forget(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
-        let slot = self.index.remove(disk, block)?;
-        self.uncount(disk, slot);
-        Some(slot)
+        let marked = self.index.remove(disk, block)?;
+        let heat = heat_of(marked.mark, self.segment_of(marked.slot).round);
+        let hotter = (heat + 1).min(self.heat_max);
+        self.remembered.remember(disk, block, hotter);
+        self.uncount(disk, marked);
+        Some(marked.slot)
     }
 
     /// Forgets a block if it lies in this slot. True if it did.
     pub fn forget_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> bool {
         let removed = self.index.remove_if(disk, block, slot);
-        if removed {
-            self.uncount(disk, slot);
+        if let Some(marked) = removed {
+            self.uncount(disk, marked);
         }
-        removed
+        removed.is_some()
     }
 
-    fn uncount(&mut self, disk: DiskSlot, slot: FlashSlot) {
-        let live = &mut self.table.of_slot(slot).live;
-        *live = live.checked_sub(1).expect("each entry was counted");
+    fn uncount(&mut self, disk: DiskSlot, marked: Marked) {
+        self.table.of_slot(marked.slot).uncount(marked.mark);
         self.cached[disk.index()] -= 1;
     }
 
@@ -259,12 +289,12 @@ impl<I: Index, C> SegmentLog<I, C> {
 
     fn forget_where(&mut self, goes: impl Fn(SegmentIndex, &Segment) -> bool) {
         let (table, cached) = (&mut self.table, &mut self.cached);
-        self.index.retain(|slot| {
-            let number = table.geometry.segment_of(slot);
+        self.index.retain(|at| {
+            let number = table.geometry.segment_of(at.slot);
             let segment = table.get_mut(number);
             let goes = goes(number, segment);
             if goes {
-                segment.live -= 1;
+                segment.uncount(at.mark);
                 cached[segment.disk.index()] -= 1;
             }
             !goes
@@ -350,7 +380,10 @@ impl<I: Index, C> SegmentLog<I, C> {
 
     /// Bytes of memory, without the index.
     pub fn bytes(&self) -> usize {
-        self.table.bytes() + self.streams.bytes() + self.cached.capacity() * size_of::<u64>()
+        self.table.bytes()
+            + self.streams.bytes()
+            + self.remembered.bytes()
+            + self.cached.capacity() * size_of::<u64>()
     }
 
     /// Asserts the invariants of the crate's header; walks the whole index.
@@ -358,16 +391,19 @@ impl<I: Index, C> SegmentLog<I, C> {
     /// # Panics
     /// If one is broken.
     pub fn self_check(&self) {
-        let mut live = vec![0_u32; self.table.geometry.segment_count() as usize];
+        let count = self.table.geometry.segment_count() as usize;
+        let mut live = vec![(0_u32, Census::default()); count];
         let mut cached = vec![0_u64; DiskSlot::COUNT];
-        self.index.for_each(|slot| {
-            let segment = self.table.geometry.segment_of(slot);
-            live[segment.index()] += 1;
+        self.index.for_each(|at| {
+            let segment = self.table.geometry.segment_of(at.slot);
+            live[segment.index()].0 += 1;
+            live[segment.index()].1[usize::from(at.mark)] += 1;
             cached[self.table.get(segment).disk.index()] += 1;
         });
         for (index, segment) in self.table.iter() {
-            let counted = live[index.index()];
+            let (counted, census) = live[index.index()];
             assert_eq!(segment.live, counted, "live entries of {index:?}");
+            assert_eq!(segment.census, census, "marks of the entries of {index:?}");
             let idle = counted == 0 && segment.readers == 0 && segment.writes == 0;
             assert!(
                 segment.phase != Phase::Free || idle,
@@ -375,8 +411,6 @@ impl<I: Index, C> SegmentLog<I, C> {
             );
         }
         assert_eq!(cached, self.cached, "cached blocks by disk");
-        let all = self.table.iter();
-        let all = all.map(|(index, of)| (index, of.disk, of.generation, of.phase));
-        self.table.tenants.self_check(all);
+        self.table.tenants.self_check(self.table.iter());
     }
 }

@@ -9,14 +9,15 @@
 //! Until the driver has recorded the segment free the index points into it, so that whoever
 //! writes one of its blocks finds the copy that a recovery would find.
 
-use crate::index::Index;
-use crate::limits::free_wanted;
+use crate::heat::{Census, count_of, heat_of, mark_of};
+use crate::index::{Index, Marked};
+use crate::limits::{SEGMENTS_OPEN_SHARE, free_wanted};
 use crate::log::SegmentLog;
-use crate::streams::StreamKey;
-use crate::table::Phase;
+use crate::streams::{Source, StreamKey};
+use crate::table::{Phase, Segment};
 use crate::tenants::Owner;
 use flash_format::SegmentIndex;
-use policy::reclaim::{Candidate, ClosedSegment};
+use policy::reclaim::{ClosedSegment, HEAT_LIMIT, Heads, Keeps, Turn};
 use units::{BlockIndex, DiskSlot, FlashSlot};
 
 /// What is to be done about free segments.
@@ -48,8 +49,49 @@ pub struct Move {
 pub struct Victim {
     segment: SegmentIndex,
     disk: DiskSlot,
-    kept: u32,
+    survivors: StreamKey,
+    choice: Choice,
     moves: Vec<Move>,
+}
+
+/// Which blocks of a victim are kept: the hottest as many as may be, in the order in which they lie.
+#[derive(Debug)]
+struct Choice {
+    /// Blocks that are this hot are kept ...
+    kept_from: u8,
+    /// ... and so many that are cooler by one.
+    cooler: u32,
+    /// Not more than so many in all: a block may get hotter before it is looked at.
+    left: u32,
+}
+
+impl Choice {
+    fn new(keeps: Keeps, census: &Census, round: u8) -> Self {
+        let mut choice = Self {
+            kept_from: HEAT_LIMIT + 1,
+            cooler: 0,
+            left: keeps.at_most,
+        };
+        let mut left = keeps.at_most;
+        while choice.kept_from > keeps.least_heat {
+            let cooler = count_of(census, round, choice.kept_from - 1);
+            if cooler > left {
+                choice.cooler = left;
+                break;
+            }
+            left -= cooler;
+            choice.kept_from -= 1;
+        }
+        choice
+    }
+
+    fn keeps(&mut self, heat: u8) -> bool {
+        let cooler = heat + 1 == self.kept_from && self.cooler > 0;
+        let keeps = self.left > 0 && (heat >= self.kept_from || cooler);
+        self.cooler -= u32::from(keeps && cooler);
+        self.left -= u32::from(keeps);
+        keeps
+    }
 }
 
 impl Victim {
@@ -65,10 +107,7 @@ impl Victim {
 
     /// The stream that takes its survivors.
     pub fn survivors(&self) -> StreamKey {
-        StreamKey {
-            disk: self.disk,
-            survivors: true,
-        }
+        self.survivors
     }
 
     /// A survivor was placed in its stream.
@@ -99,16 +138,40 @@ impl<I: Index, C> SegmentLog<I, C> {
         if givers.is_empty() {
             return Begin::Enough;
         }
-        let Some(segment) = givers.iter().find_map(|owner| self.choose_victim(*owner)) else {
+        let victim = givers.iter().find_map(|owner| self.choose_victim(*owner));
+        let Some((segment, keeps)) = victim else {
             return self.close_for(&givers);
         };
         self.begin_free(segment);
+        let Segment {
+            disk,
+            census,
+            round,
+            ..
+        } = self.table.get(segment);
+        let survivors = self.stream_for_survivors(*disk);
         Begin::Reclaim(Victim {
             segment,
-            disk: self.table.get(segment).disk,
-            kept: 0,
+            disk: *disk,
+            survivors,
+            choice: Choice::new(keeps, census, *round),
             moves: Vec::new(),
         })
+    }
+
+    /// Survivors have a stream of their own, unless so many segments are open already that one more
+    /// would cost more than it sorts: then they join the disk's new blocks.
+    fn stream_for_survivors(&self, disk: DiskSlot) -> StreamKey {
+        let own = StreamKey::of(disk, Source::Survivor);
+        let joint = StreamKey::of(disk, Source::Fill);
+        let segments = self.table.geometry.segment_count() as usize;
+        let crowded = self.streams.len() * SEGMENTS_OPEN_SHARE > segments;
+        let is_open = |key| self.streams.get(key).is_some();
+        if crowded && !is_open(own) && is_open(joint) {
+            joint
+        } else {
+            own
+        }
     }
 
     /// Of whom a segment is reclaimed now, in this order. Whoever is not above its share is not
@@ -124,14 +187,41 @@ impl<I: Index, C> SegmentLog<I, C> {
         givers.map(|(owner, _)| owner).collect()
     }
 
-    fn choose_victim(&mut self, owner: Owner) -> Option<SegmentIndex> {
-        let table = &self.table;
-        let mut closed = table.tenants.closed(owner).map(|segment| ClosedSegment {
-            segment,
-            owner: table.get(segment).disk,
-            live_blocks: table.get(segment).live,
-        });
-        self.policy.victim(&mut closed)
+    /// Asks the policy about one owner's segments, and spares those it says, until it names one to
+    /// reclaim.
+    fn choose_victim(&mut self, owner: Owner) -> Option<(SegmentIndex, Keeps)> {
+        let sample = self.table.tenants.sample(owner);
+        let live = |segment: &SegmentIndex| self.table.get(*segment).live;
+        let emptiest = sample.into_iter().min_by_key(live);
+        let mut spared = 0;
+        loop {
+            let seen = |segment| self.as_closed(segment);
+            let [fresh, proven] = self.table.tenants.heads(owner).map(|head| head.map(seen));
+            let turn = self.policy.turn(&Heads {
+                fresh,
+                proven,
+                emptiest: emptiest.map(seen),
+                segment_blocks: self.table.geometry.segment_blocks_max(),
+                spared,
+                budget: self.table.tenants.budget(owner),
+            })?;
+            match turn {
+                Turn::Spare(segment) => self.table.spare(segment, self.appended),
+                Turn::Reclaim { segment, keeps } => return Some((segment, keeps)),
+            }
+            spared += 1;
+        }
+    }
+
+    fn as_closed(&self, index: SegmentIndex) -> ClosedSegment<SegmentIndex> {
+        let segment = self.table.get(index);
+        ClosedSegment {
+            segment: index,
+            opened: segment.generation,
+            age: self.appended - segment.since,
+            live_blocks: segment.live,
+            warm_blocks: segment.warm(),
+        }
     }
 
     /// None of those who give a segment has a closed one: waits for one that is being closed, or
@@ -159,19 +249,17 @@ impl<I: Index, C> SegmentLog<I, C> {
         (self.index.get(victim.disk, block) == Some(slot)).then_some(slot)
     }
 
-    /// Whether the block in this page of the victim is kept; clears its referenced mark. Asked
-    /// once for each of the victim's blocks, in the order in which they lie.
+    /// Whether the block in this page of the victim is kept. Asked once for each of the victim's
+    /// blocks, in the order in which they lie.
     pub fn keeps(&mut self, victim: &mut Victim, block: BlockIndex, page: u32) -> bool {
         if self.still_in(victim, block, page).is_none() {
             return false;
         }
-        let referenced = self.index.take_referenced(victim.disk, block);
-        let keeps = self.policy.keep(Candidate {
-            referenced,
-            kept_so_far: victim.kept,
-            segment_blocks: self.table.geometry.segment_blocks_max(),
-        });
-        victim.kept += u32::from(keeps);
+        let keeps = victim.choice.keeps(self.heat(victim.disk, block));
+        if keeps {
+            let budget = self.table.tenants.budget_of_disk_mut(victim.disk);
+            budget.spend();
+        }
         keeps
     }
 
@@ -180,16 +268,27 @@ impl<I: Index, C> SegmentLog<I, C> {
         victim.moves.iter().all(|moved| self.is_written(moved.to))
     }
 
-    /// Points the index at a survivor's new slot. False if the block was written or forgotten
-    /// meanwhile: then the survivor is dead.
+    /// Points the index at a survivor's new slot, where it is cooler by one. False if the block was
+    /// written or forgotten meanwhile: then the survivor is dead.
     pub fn point_at(&mut self, victim: &Victim, moved: &Move) -> bool {
-        let points = self
-            .index
-            .relocate(victim.disk, moved.block, moved.from, moved.to);
-        if points {
-            self.table.of_slot(moved.from).live -= 1;
-            self.table.of_slot(moved.to).live += 1;
-        }
+        let table = &mut self.table;
+        let mut points = false;
+        self.index.change(victim.disk, moved.block, |at| {
+            points = at.slot == moved.from;
+            if !points {
+                return at;
+            }
+            let from = table.of_slot(moved.from);
+            let heat = heat_of(at.mark, from.round);
+            from.uncount(at.mark);
+            let to = table.of_slot(moved.to);
+            let mark = mark_of(heat.saturating_sub(1), to.round);
+            to.count(mark);
+            Marked {
+                slot: moved.to,
+                mark,
+            }
+        });
         points
     }
 

@@ -86,11 +86,15 @@ pub struct OpenSegment<C> {
 /// All open segments, by stream.
 pub(crate) struct Streams<C> {
     open: Vec<Option<OpenSegment<C>>>,
+    count: usize,
 }
 
 impl<C> Streams<C> {
     pub(crate) fn new() -> Self {
-        Self { open: Vec::new() }
+        Self {
+            open: Vec::new(),
+            count: 0,
+        }
     }
 
     #[inline]
@@ -109,10 +113,18 @@ impl<C> Streams<C> {
         }
         let previous = self.open[key.index()].replace(open);
         assert!(previous.is_none(), "a stream has one open segment");
+        self.count += 1;
     }
 
     pub(crate) fn remove(&mut self, key: StreamKey) -> Option<OpenSegment<C>> {
-        self.open.get_mut(key.index())?.take()
+        let removed = self.open.get_mut(key.index())?.take();
+        self.count -= usize::from(removed.is_some());
+        removed
+    }
+
+    /// How many segments are open.
+    pub(crate) fn len(&self) -> usize {
+        self.count
     }
 
     /// Every open segment with its stream, in a fixed order.

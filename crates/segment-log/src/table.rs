@@ -2,14 +2,17 @@
 //!
 //! ```text
 //!        open()            close()           footer, chunks done
-//!  Free ───────► Open ───────────► Closing ─────────────────────► Closed
-//!   ▲                                                               │ begin_reclaim(),
+//!  Free ───────► Open ───────────► Closing ─────────────────────► Closed ◄─┐ spare()
+//!   ▲                                                               │ └─────┘
+//!   │                                                               │ begin_reclaim(),
 //!   │ last reader and writer gone            release()              ▼ begin_free()
 //!   └────────────── Draining ◄────────────────────────────── Reclaiming
 //! ```
 
+use crate::heat::{Census, MARKS, heat_of, mark_of, warm};
 use crate::tenants::{Owner, Tenants};
-use flash_format::{Geometry, SegmentIndex};
+use flash_format::{CHUNK_BLOCKS_MAX, Geometry, SegmentIndex};
+use policy::reclaim::Budget;
 use std::collections::VecDeque;
 use units::{DiskSlot, FlashSlot};
 
@@ -47,6 +50,55 @@ pub struct Segment {
     pub live: u32,
     /// Chunks of it, and its footer, that are on their way.
     pub writes: u32,
+    /// Its place in the order in which segments are looked at: it goes behind the others when it
+    /// is spared. No two segments have the same.
+    pub(crate) turn: u64,
+    /// What the log's clock said when it was opened or last spared.
+    pub(crate) since: u64,
+    /// It has new blocks and was never spared.
+    pub(crate) fresh: bool,
+    /// How often it was spared, modulo [`MARKS`].
+    pub(crate) round: u8,
+    /// Live blocks by mark.
+    pub(crate) census: Census,
+}
+
+impl Segment {
+    /// A block with this mark is in it now.
+    #[inline]
+    pub(crate) fn count(&mut self, mark: u8) {
+        self.live += 1;
+        self.census[usize::from(mark)] += 1;
+    }
+
+    /// A block with this mark was in it.
+    ///
+    /// # Panics
+    /// If it was not counted.
+    #[inline]
+    pub(crate) fn uncount(&mut self, mark: u8) {
+        self.live = self.live.checked_sub(1).expect("each entry was counted");
+        let marked = &mut self.census[usize::from(mark)];
+        *marked = marked.checked_sub(1).expect("each mark was counted");
+    }
+
+    /// The mark of a block in it that was asked for: hotter by one, up to `heat_max`.
+    #[inline]
+    pub(crate) fn warmed(&mut self, mark: u8, heat_max: u8) -> u8 {
+        let heat = heat_of(mark, self.round);
+        if heat >= heat_max {
+            return mark;
+        }
+        let hotter = mark_of(heat + 1, self.round);
+        self.census[usize::from(mark)] -= 1;
+        self.census[usize::from(hotter)] += 1;
+        hotter
+    }
+
+    /// Live blocks that are warm.
+    pub fn warm(&self) -> u32 {
+        warm(&self.census, self.round)
+    }
 }
 
 const UNUSED: Segment = Segment {
@@ -57,7 +109,21 @@ const UNUSED: Segment = Segment {
     readers: 0,
     live: 0,
     writes: 0,
+    turn: 0,
+    since: 0,
+    fresh: false,
+    round: 0,
+    census: [0; MARKS as usize],
 };
+
+/// What reclaim may write of a log of this layout. Each segment costs a footer and a header for each
+/// chunk of its own; a chunk of survivors is sealed with each reclaim, and the entry that frees a
+/// segment takes a page of the journal.
+fn budget(geometry: &Geometry) -> Budget {
+    let blocks = geometry.segment_blocks_max();
+    let own = geometry.footer_pages() + blocks.div_ceil(CHUNK_BLOCKS_MAX) + 2;
+    Budget::new(blocks, own)
+}
 
 /// All segments.
 pub(crate) struct Table {
@@ -67,6 +133,7 @@ pub(crate) struct Table {
     /// Who holds how many, and which of them are closed.
     pub(crate) tenants: Tenants,
     generation_next: u64,
+    turn_next: u64,
     #[cfg(feature = "mutants")]
     pub(crate) ignores_readers: bool,
 }
@@ -79,8 +146,9 @@ impl Table {
             geometry,
             segments: vec![UNUSED; count as usize],
             free: (0..count).map(SegmentIndex::new).collect(),
-            tenants: Tenants::new(),
+            tenants: Tenants::new(budget(&geometry)),
             generation_next: 1,
+            turn_next: 1,
             #[cfg(feature = "mutants")]
             ignores_readers: false,
         }
@@ -99,6 +167,7 @@ impl Table {
             table.generation_next = table.generation_next.max(generation + 1);
             let segment = &mut table.segments[index.index()];
             segment.generation = generation;
+            segment.turn = generation;
             if let Some(disk) = disk {
                 segment.disk = disk;
                 table.set_phase(index, Phase::Closed);
@@ -106,6 +175,7 @@ impl Table {
                 table.free.push_back(index);
             }
         }
+        table.turn_next = table.generation_next;
         table
     }
 
@@ -133,11 +203,17 @@ impl Table {
         self.free.len()
     }
 
-    /// Gives a free segment to a disk, under a new generation.
-    pub(crate) fn open(&mut self, disk: DiskSlot) -> Option<(SegmentIndex, u64)> {
+    /// Gives a free segment to a disk, under a new generation, for new blocks or for survivors.
+    pub(crate) fn open(
+        &mut self,
+        disk: DiskSlot,
+        fresh: bool,
+        now: u64,
+    ) -> Option<(SegmentIndex, u64)> {
         let index = self.free.pop_front()?;
         let generation = self.generation_next;
         self.generation_next += 1;
+        let turn = self.next_turn();
         let segment = self.get_mut(index);
         assert!(
             segment.phase == Phase::Free && segment.readers == 0,
@@ -149,22 +225,48 @@ impl Table {
         );
         segment.generation = generation;
         segment.disk = disk;
+        segment.turn = turn;
+        segment.since = now;
+        segment.fresh = fresh;
+        segment.round = 0;
         self.set_phase(index, Phase::Open);
         Some((index, generation))
     }
 
+    fn next_turn(&mut self) -> u64 {
+        let turn = self.turn_next;
+        self.turn_next += 1;
+        turn
+    }
+
     pub(crate) fn set_phase(&mut self, index: SegmentIndex, phase: Phase) {
+        let before = *self.get(index);
+        self.get_mut(index).phase = phase;
+        self.tenants
+            .changed(index, &before, self.segments[index.index()]);
+    }
+
+    /// A closed segment stays for another round, behind the others; its blocks become cooler.
+    pub(crate) fn spare(&mut self, index: SegmentIndex, now: u64) {
+        let before = *self.get(index);
+        assert!(
+            before.phase == Phase::Closed,
+            "only closed segments are spared"
+        );
+        let turn = self.next_turn();
         let segment = self.get_mut(index);
-        let from = std::mem::replace(&mut segment.phase, phase);
-        let (disk, generation) = (segment.disk, segment.generation);
-        self.tenants.changed(disk, index, generation, from, phase);
+        segment.turn = turn;
+        segment.since = now;
+        segment.fresh = false;
+        segment.round = (segment.round + 1) % MARKS;
+        self.tenants
+            .changed(index, &before, self.segments[index.index()]);
     }
 
     /// A disk changes hands, with its segments.
     pub(crate) fn set_owner(&mut self, disk: DiskSlot, owner: Owner) {
         let segments = (0..).map(SegmentIndex::new).zip(&self.segments);
         let its = segments.filter(|(_, segment)| segment.disk == disk);
-        let its = its.map(|(index, segment)| (index, segment.generation, segment.phase));
         self.tenants.set_owner(disk, owner, its);
     }
 
@@ -206,6 +308,7 @@ impl Table {
     /// Generations from now on are `least` or above.
     pub(crate) fn start_generations(&mut self, least: u64) {
         self.generation_next = self.generation_next.max(least);
+        self.turn_next = self.turn_next.max(least);
     }
 
     /// Bytes of memory.

@@ -21,17 +21,22 @@
 //! tenants) belong to *nobody*, whose segments go first.
 //!
 //! Invariants, checked by [`crate::SegmentLog::self_check`]: a tenant's `held` is the number of
-//! its disks' segments that are neither free nor given up; each closed segment is listed with the
-//! owner of its disk.
+//! its disks' segments that are neither free nor given up; each closed segment is in one of the two
+//! queues of its disk's owner.
 
-use crate::table::Phase;
+use crate::table::{Phase, Segment};
 use flash_format::SegmentIndex;
+use policy::reclaim::Budget;
 use std::collections::BTreeMap;
 use units::{DiskSlot, TenantSlot};
 
 /// The least share with which a tenant can keep anything: each of a disk's two streams has a
 /// segment open.
 pub const SEGMENTS_PER_TENANT_MIN: u32 = 2;
+
+/// Segments of each queue of which the emptiest is looked for. With so many to choose from the choice
+/// is nearly as good as from all.
+const SAMPLED: usize = 8;
 
 /// What happens to flash that a tenant's share gives it and that it does not use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,17 +78,81 @@ enum Wants {
     RoomNow,
 }
 
-/// A tenant, or nobody.
+/// Closed segments by their turns.
 #[derive(Debug, Default)]
+struct Queue {
+    segments: BTreeMap<u64, SegmentIndex>,
+    /// Where the next sample begins.
+    sampled_to: u64,
+}
+
+impl Queue {
+    fn first(&self) -> Option<(u64, SegmentIndex)> {
+        self.segments
+            .iter()
+            .next()
+            .map(|(turn, segment)| (*turn, *segment))
+    }
+
+    /// A few segments, others each time, all of them before one comes again.
+    fn sample(&mut self) -> Vec<SegmentIndex> {
+        let from = self.sampled_to;
+        let behind = self.segments.range(from..);
+        let before = self.segments.range(..from);
+        let few: Vec<(u64, SegmentIndex)> = behind
+            .chain(before)
+            .take(SAMPLED)
+            .map(|(turn, segment)| (*turn, *segment))
+            .collect();
+        self.sampled_to = few.last().map_or(0, |(turn, _)| turn + 1);
+        few.into_iter().map(|(_, segment)| segment).collect()
+    }
+}
+
+/// A tenant, or nobody.
+#[derive(Debug)]
 struct Account {
     share: u32,
     held: u32,
     wants: Wants,
-    /// Closed segments by generation: oldest first.
-    closed: BTreeMap<u64, SegmentIndex>,
+    /// Closed segments of new blocks that were never spared.
+    fresh: Queue,
+    /// The other closed ones.
+    proven: Queue,
+    /// What reclaim may write for it.
+    budget: Budget,
 }
 
 impl Account {
+    fn new(budget: Budget) -> Self {
+        Self {
+            share: 0,
+            held: 0,
+            wants: Wants::Nothing,
+            fresh: Queue::default(),
+            proven: Queue::default(),
+            budget,
+        }
+    }
+
+    fn queue_mut(&mut self, fresh: bool) -> &mut Queue {
+        if fresh {
+            &mut self.fresh
+        } else {
+            &mut self.proven
+        }
+    }
+
+    fn closed_count(&self) -> usize {
+        self.fresh.segments.len() + self.proven.segments.len()
+    }
+
+    /// The turn that comes first.
+    fn first_turn(&self) -> Option<u64> {
+        let queues = [&self.fresh, &self.proven].into_iter();
+        queues.filter_map(Queue::first).map(|(turn, _)| turn).min()
+    }
+
     /// Segments that it may take while spare ones stay idle.
     fn limit(&self) -> u32 {
         if self.share == 0 {
@@ -104,16 +173,19 @@ const fn is_held(phase: Phase) -> bool {
 pub(crate) struct Tenants {
     of_disk: Vec<Owner>,
     accounts: Vec<Account>,
+    /// What a new account begins with.
+    purse: Budget,
     spare: Spare,
     /// Nothing has changed since nobody was over its limit.
     settled: bool,
 }
 
 impl Tenants {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(purse: Budget) -> Self {
         Self {
             of_disk: vec![Owner::NOBODY; DiskSlot::COUNT],
-            accounts: vec![Account::default()],
+            accounts: vec![Account::new(purse)],
+            purse,
             spare: Spare::default(),
             settled: false,
         }
@@ -124,8 +196,9 @@ impl Tenants {
     }
 
     fn account_mut(&mut self, owner: Owner) -> &mut Account {
-        if self.accounts.len() <= owner.0 {
-            self.accounts.resize_with(owner.0 + 1, Account::default);
+        let purse = self.purse;
+        while self.accounts.len() <= owner.0 {
+            self.accounts.push(Account::new(purse));
         }
         self.settled = false;
         &mut self.accounts[owner.0]
@@ -152,56 +225,61 @@ impl Tenants {
         self.accounts.get(owner.0).map_or(0, |account| account.held)
     }
 
-    /// A disk changes hands; `segments` has its segments with their generations and phases.
-    pub(crate) fn set_owner(
+    /// A disk changes hands, with its segments.
+    pub(crate) fn set_owner<'a>(
         &mut self,
         disk: DiskSlot,
         owner: Owner,
-        segments: impl Iterator<Item = (SegmentIndex, u64, Phase)>,
+        its_segments: impl Iterator<Item = (SegmentIndex, &'a Segment)>,
     ) {
         let from = std::mem::replace(&mut self.of_disk[disk.index()], owner);
         if from == owner {
             return;
         }
-        for (segment, generation, phase) in segments {
-            self.turn(from, segment, generation, phase, Phase::Free);
-            self.turn(owner, segment, generation, Phase::Free, phase);
+        for (index, segment) in its_segments {
+            self.leaves(from, segment);
+            self.comes(owner, index, segment);
         }
     }
 
-    /// A segment of a disk goes from one phase to another.
-    pub(crate) fn changed(
-        &mut self,
-        disk: DiskSlot,
-        segment: SegmentIndex,
-        generation: u64,
-        from: Phase,
-        to: Phase,
-    ) {
-        self.turn(self.owner_of(disk), segment, generation, from, to);
+    /// A segment goes from one phase, or from one turn, to another. If it changes its disk it is
+    /// free in between.
+    pub(crate) fn changed(&mut self, index: SegmentIndex, before: &Segment, now: Segment) {
+        self.leaves(self.owner_of(before.disk), before);
+        self.comes(self.owner_of(now.disk), index, &now);
     }
 
-    fn turn(
-        &mut self,
-        owner: Owner,
-        segment: SegmentIndex,
-        generation: u64,
-        from: Phase,
-        to: Phase,
-    ) {
+    fn leaves(&mut self, owner: Owner, segment: &Segment) {
         let account = self.account_mut(owner);
-        match (is_held(from), is_held(to)) {
-            (false, true) => account.held += 1,
-            (true, false) => account.held -= 1,
-            _ => {}
+        account.held -= u32::from(is_held(segment.phase));
+        if segment.phase == Phase::Closed {
+            let queue = account.queue_mut(segment.fresh);
+            queue.segments.remove(&segment.turn);
         }
-        if from == Phase::Closed {
-            account.closed.remove(&generation);
+    }
+
+    fn comes(&mut self, owner: Owner, index: SegmentIndex, segment: &Segment) {
+        let account = self.account_mut(owner);
+        account.held += u32::from(is_held(segment.phase));
+        if segment.phase == Phase::Closed {
+            let queue = account.queue_mut(segment.fresh);
+            let previous = queue.segments.insert(segment.turn, index);
+            assert!(previous.is_none(), "turns are unique");
         }
-        if to == Phase::Closed {
-            let previous = account.closed.insert(generation, segment);
-            assert!(previous.is_none(), "generations are unique");
-        }
+    }
+
+    /// What reclaim may write for an owner.
+    pub(crate) fn budget(&self, owner: Owner) -> &Budget {
+        self.accounts
+            .get(owner.0)
+            .map_or(&self.purse, |account| &account.budget)
+    }
+
+    /// What reclaim may write for the owner of a disk.
+    #[inline]
+    pub(crate) fn budget_of_disk_mut(&mut self, disk: DiskSlot) -> &mut Budget {
+        let owner = self.owner_of(disk);
+        &mut self.accounts[owner.0].budget
     }
 
     /// Whether a disk may take a free segment for new blocks; a refusal is remembered.
@@ -222,25 +300,24 @@ impl Tenants {
         may
     }
 
-    /// Closed segments of an owner, oldest first.
-    pub(crate) fn closed(&self, owner: Owner) -> impl DoubleEndedIterator<Item = SegmentIndex> {
-        let account = self.accounts.get(owner.0);
-        account
-            .into_iter()
-            .flat_map(|account| account.closed.values().copied())
+    /// The closed segments of an owner whose turn it is: fresh and proven.
+    pub(crate) fn heads(&self, owner: Owner) -> [Option<SegmentIndex>; 2] {
+        let Some(account) = self.accounts.get(owner.0) else {
+            return [None; 2];
+        };
+        [&account.fresh, &account.proven].map(|queue| Some(queue.first()?.1))
     }
 
-    /// All closed segments with their generations.
-    pub(crate) fn all_closed(&self) -> impl Iterator<Item = (u64, SegmentIndex)> {
-        let accounts = self.accounts.iter();
-        accounts.flat_map(|account| account.closed.iter().map(|(at, segment)| (*at, *segment)))
+    /// A few closed segments of an owner, others each time.
+    pub(crate) fn sample(&mut self, owner: Owner) -> Vec<SegmentIndex> {
+        let account = &mut self.accounts[owner.0];
+        let mut few = account.fresh.sample();
+        few.extend(account.proven.sample());
+        few
     }
 
     pub(crate) fn closed_count(&self) -> usize {
-        self.accounts
-            .iter()
-            .map(|account| account.closed.len())
-            .sum()
+        self.accounts.iter().map(Account::closed_count).sum()
     }
 
     /// How many segments an owner has beyond its share; nobody has no share at all.
@@ -260,11 +337,11 @@ impl Tenants {
         let mut order: Vec<(Owner, i64)> = holders
             .map(|at| (Owner(at), self.excess(Owner(at))))
             .collect();
-        let oldest = |owner: Owner| self.accounts[owner.0].closed.keys().next().copied();
+        let first = |owner: Owner| self.accounts[owner.0].first_turn();
         order.sort_by_key(|(owner, excess)| {
             (
                 std::cmp::Reverse(*excess),
-                oldest(*owner).unwrap_or(u64::MAX),
+                first(*owner).unwrap_or(u64::MAX),
             )
         });
         order
@@ -281,7 +358,7 @@ impl Tenants {
             let above = self.spare == Spare::Strict && account.held > limit;
             let wants = match account.wants {
                 Wants::Nothing => false,
-                Wants::Room => !account.closed.is_empty(),
+                Wants::Room => account.closed_count() > 0,
                 Wants::RoomNow => true,
             };
             above || (wants && limit > 0 && account.held >= limit)
@@ -295,21 +372,30 @@ impl Tenants {
     }
 
     /// Asserts that the counts are those of the segments.
-    pub(crate) fn self_check(
+    pub(crate) fn self_check<'a>(
         &self,
-        segments: impl Iterator<Item = (SegmentIndex, DiskSlot, u64, Phase)>,
+        segments: impl Iterator<Item = (SegmentIndex, &'a Segment)>,
     ) {
         let mut held = vec![0; self.accounts.len()];
         let mut closed = 0;
-        for (segment, disk, generation, phase) in segments {
-            let owner = self.owner_of(disk);
-            held[owner.0] += u32::from(is_held(phase));
-            let listed = self.accounts[owner.0].closed.get(&generation);
-            let is_closed = phase == Phase::Closed;
-            closed += usize::from(is_closed);
-            assert!(
-                !is_closed || listed == Some(&segment),
-                "{segment:?} is listed with its owner"
+        for (index, segment) in segments {
+            let owner = self.owner_of(segment.disk);
+            held[owner.0] += u32::from(is_held(segment.phase));
+            if segment.phase != Phase::Closed {
+                continue;
+            }
+            closed += 1;
+            let account = &self.accounts[owner.0];
+            let queue = if segment.fresh {
+                &account.fresh
+            } else {
+                &account.proven
+            };
+            let listed = queue.segments.get(&segment.turn);
+            assert_eq!(
+                listed,
+                Some(&index),
+                "a closed segment is in its owner's queue"
             );
         }
         let counted: Vec<u32> = self.accounts.iter().map(|account| account.held).collect();

@@ -1,11 +1,14 @@
 //! How keys become buckets and entries, and back.
 
 use super::bucket::{ENTRY_BITS, Entry};
+use segment_log::{MARKS, Marked};
 use units::{BlockIndex, DiskSlot, FlashSlot, Prng};
 
 /// Bits of a key: disk slot above block number.
 const KEY_BITS: u32 = BlockIndex::BITS + DiskSlot::COUNT.ilog2();
 const KEY_MASK: u64 = (1 << KEY_BITS) - 1;
+/// Bits of a mark.
+const MARK_BITS: u32 = MARKS.ilog2();
 /// Half of the key's bits: `x ^ (x >> HALF)` is then its own inverse.
 const HALF: u32 = KEY_BITS / 2;
 
@@ -49,8 +52,8 @@ impl Geometry {
         let tag_max = ((KEY_MASK / buckets + 1) << 1) | 1;
         let tag_bits = u64::BITS - tag_max.leading_zeros();
         assert!(
-            tag_bits + 1 + slot_bits <= ENTRY_BITS,
-            "quotient, marks and slot fit in an entry"
+            tag_bits + MARK_BITS + slot_bits <= ENTRY_BITS,
+            "quotient, mark and slot fit in an entry"
         );
         Self {
             buckets,
@@ -105,9 +108,8 @@ impl Geometry {
         (in_memory(other), flipped)
     }
 
-    pub(super) fn entry(&self, tag: u64, slot: FlashSlot) -> Entry {
-        self.assert_slot(slot);
-        Entry::from_bits(tag << self.tag_shift() | u64::from(slot.get()))
+    pub(super) fn entry(&self, tag: u64, marked: Marked) -> Entry {
+        self.with(Entry::from_bits(tag << self.tag_shift()), marked)
     }
 
     #[inline]
@@ -116,26 +118,27 @@ impl Geometry {
         FlashSlot::new(slot)
     }
 
-    pub(super) fn with_slot(&self, entry: Entry, slot: FlashSlot) -> Entry {
-        self.assert_slot(slot);
-        Entry::from_bits(entry.bits() & !self.slot_mask() | u64::from(slot.get()))
+    #[inline]
+    pub(super) fn mark(&self, entry: Entry) -> u8 {
+        let mark = (entry.bits() >> self.slot_bits) & u64::from(MARKS - 1);
+        u8::try_from(mark).expect("a mark has four bits")
     }
 
+    /// # Panics
+    /// If the slot or the mark is too large.
     #[inline]
-    pub(super) fn is_referenced(&self, entry: Entry) -> bool {
-        entry.bits() & (1 << self.slot_bits) != 0
-    }
-
-    #[inline]
-    pub(super) fn with_referenced(&self, entry: Entry, referenced: bool) -> Entry {
-        let cleared = entry.bits() & !(1 << self.slot_bits);
-        Entry::from_bits(cleared | u64::from(referenced) << self.slot_bits)
+    pub(super) fn with(&self, entry: Entry, marked: Marked) -> Entry {
+        self.assert_slot(marked.slot);
+        assert!(marked.mark < MARKS, "a mark has four bits");
+        let tag = entry.bits() >> self.tag_shift() << self.tag_shift();
+        let mark = u64::from(marked.mark) << self.slot_bits;
+        Entry::from_bits(tag | mark | u64::from(marked.slot.get()))
     }
 
     /// The lowest bit of an entry's quotient and choice.
     #[inline]
     pub(super) fn tag_shift(&self) -> u32 {
-        self.slot_bits + 1
+        self.slot_bits + MARK_BITS
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! The index as the log's.
 
-use super::{Full, Index, Located, Sweep};
+use super::{Full, Index, Located, Marked, Sweep};
 use units::{BlockIndex, DiskSlot, FlashSlot};
 
 impl segment_log::Index for Index {
@@ -9,58 +9,54 @@ impl segment_log::Index for Index {
     }
 
     #[inline]
+    fn find(&self, disk: DiskSlot, block: BlockIndex) -> Option<Marked> {
+        self.find(disk, block)
+    }
+
+    #[inline]
     fn get(&self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
         self.get(disk, block)
     }
 
     #[inline]
-    fn get_and_touch(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
-        self.get_and_touch(disk, block)
-    }
-
-    fn take_referenced(&mut self, disk: DiskSlot, block: BlockIndex) -> bool {
-        self.take_referenced(disk, block)
+    fn change(
+        &mut self,
+        disk: DiskSlot,
+        block: BlockIndex,
+        change: impl FnOnce(Marked) -> Marked,
+    ) -> Option<Marked> {
+        self.change(disk, block, change)
     }
 
     fn insert(
         &mut self,
         disk: DiskSlot,
         block: BlockIndex,
-        slot: FlashSlot,
-    ) -> Result<Option<FlashSlot>, Full> {
-        self.insert(disk, block, slot)
+        marked: Marked,
+    ) -> Result<Option<Marked>, Full> {
+        self.insert(disk, block, marked)
     }
 
     fn insert_batch(
         &mut self,
         blocks: &[Located],
-        each: impl FnMut(usize, Result<Option<FlashSlot>, Full>),
+        each: impl FnMut(usize, Result<Option<Marked>, Full>),
     ) {
         self.insert_batch(blocks, each);
     }
 
-    fn remove(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+    fn remove(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<Marked> {
         self.remove(disk, block)
     }
 
-    fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> bool {
+    fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> Option<Marked> {
         self.remove_if(disk, block, slot)
     }
 
-    fn relocate(
-        &mut self,
-        disk: DiskSlot,
-        block: BlockIndex,
-        from: FlashSlot,
-        to: FlashSlot,
-    ) -> bool {
-        self.relocate(disk, block, from, to)
-    }
-
-    fn retain(&mut self, mut keep: impl FnMut(FlashSlot) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(Marked) -> bool) {
         self.restart_sweep();
-        let done = self.sweep(usize::MAX, |entry| {
-            if keep(entry.slot) {
+        let done = self.sweep_marked(usize::MAX, |_, marked| {
+            if keep(marked) {
                 Sweep::Keep
             } else {
                 Sweep::Remove
@@ -69,7 +65,7 @@ impl segment_log::Index for Index {
         assert!(done, "a sweep of all buckets ends");
     }
 
-    fn for_each(&self, mut see: impl FnMut(FlashSlot)) {
-        self.iter().for_each(|entry| see(entry.slot));
+    fn for_each(&self, see: impl FnMut(Marked)) {
+        self.iter_marked().for_each(see);
     }
 }

@@ -16,15 +16,25 @@ fn slot(number: u32) -> FlashSlot {
     FlashSlot::new(number)
 }
 
+fn at(number: u32, mark: u8) -> Marked {
+    Marked {
+        slot: slot(number),
+        mark,
+    }
+}
+
 #[test]
 fn a_block_is_found_where_it_was_put_and_nowhere_else() {
     let mut index = Index::new(100, SEED);
-    assert_eq!(index.insert(disk(3), block(5), slot(9)), Ok(None));
+    assert_eq!(index.insert(disk(3), block(5), at(9, 0)), Ok(None));
     assert_eq!(index.get(disk(3), block(5)), Some(slot(9)));
     assert_eq!(index.get(disk(5), block(3)), None);
-    assert_eq!(index.insert(disk(3), block(5), slot(10)), Ok(Some(slot(9))));
+    assert_eq!(
+        index.insert(disk(3), block(5), at(10, 2)),
+        Ok(Some(at(9, 0)))
+    );
     assert_eq!(index.len(), 1);
-    assert_eq!(index.remove(disk(3), block(5)), Some(slot(10)));
+    assert_eq!(index.remove(disk(3), block(5)), Some(at(10, 2)));
     assert_eq!(index.get(disk(3), block(5)), None);
     assert!(index.is_empty());
 }
@@ -37,7 +47,7 @@ fn the_largest_keys_come_back_from_their_entries() {
         for number in [0, 1, 1023] {
             for corner in corners {
                 index
-                    .insert(disk(number), block(corner), slot(slots))
+                    .insert(disk(number), block(corner), at(slots, 15))
                     .unwrap();
             }
         }
@@ -68,28 +78,29 @@ fn an_entry_fits_at_every_size_up_to_the_largest() {
 }
 
 #[test]
-fn a_mark_is_taken_once_and_survives_a_new_slot() {
+fn a_block_keeps_its_mark_until_it_is_changed() {
     let mut index = Index::new(100, SEED);
-    index.insert(disk(0), block(1), slot(1)).unwrap();
-    assert!(!index.take_referenced(disk(0), block(1)));
-    assert!(index.touch(disk(0), block(1)));
-    assert_eq!(index.insert(disk(0), block(1), slot(2)), Ok(Some(slot(1))));
-    assert!(index.relocate(disk(0), block(1), slot(2), slot(3)));
-    assert!(index.take_referenced(disk(0), block(1)));
-    assert!(!index.take_referenced(disk(0), block(1)));
-    assert_eq!(index.get(disk(0), block(1)), Some(slot(3)));
-    assert!(!index.touch(disk(0), block(2)));
+    assert_eq!(index.insert(disk(0), block(1), at(1, 15)), Ok(None));
+    assert_eq!(index.find(disk(0), block(1)), Some(at(1, 15)));
+    let was = index.change(disk(0), block(1), |was| Marked { mark: 6, ..was });
+    assert_eq!(was, Some(at(1, 15)));
+    assert_eq!(
+        index.insert(disk(0), block(1), at(3, 0)),
+        Ok(Some(at(1, 6)))
+    );
+    assert_eq!(index.remove(disk(0), block(1)), Some(at(3, 0)));
+    let nothing = index.change(disk(0), block(1), |_| panic!("it is not cached"));
+    assert_eq!(nothing, None);
 }
 
 #[test]
-fn a_block_that_has_moved_on_is_not_removed_or_relocated() {
+fn a_block_that_has_moved_on_is_not_removed() {
     let mut index = Index::new(100, SEED);
-    index.insert(disk(0), block(1), slot(2)).unwrap();
-    assert!(!index.remove_if(disk(0), block(1), slot(1)));
-    assert!(!index.relocate(disk(0), block(1), slot(1), slot(3)));
+    index.insert(disk(0), block(1), at(2, 3)).unwrap();
+    assert_eq!(index.remove_if(disk(0), block(1), slot(1)), None);
     assert_eq!(index.get(disk(0), block(1)), Some(slot(2)));
-    assert!(index.remove_if(disk(0), block(1), slot(2)));
-    assert!(!index.remove_if(disk(0), block(1), slot(2)));
+    assert_eq!(index.remove_if(disk(0), block(1), slot(2)), Some(at(2, 3)));
+    assert_eq!(index.remove_if(disk(0), block(1), slot(2)), None);
 }
 
 #[test]
@@ -118,7 +129,7 @@ fn full_changes_nothing_and_room_is_used_again() {
     let mut index = Index::new(20, SEED);
     let mut kept = Vec::new();
     let refused = (0..10_000)
-        .find(|n| match index.insert(disk(0), block(*n), slot(1)) {
+        .find(|n| match index.insert(disk(0), block(*n), at(1, 0)) {
             Ok(_) => {
                 kept.push(*n);
                 false
@@ -133,7 +144,7 @@ fn full_changes_nothing_and_room_is_used_again() {
     for n in kept {
         index.remove(disk(0), block(n)).unwrap();
     }
-    assert_eq!(index.insert(disk(0), block(refused), slot(1)), Ok(None));
+    assert_eq!(index.insert(disk(0), block(refused), at(1, 0)), Ok(None));
 }
 
 #[test]
@@ -141,7 +152,7 @@ fn the_same_history_gives_the_same_table() {
     let table = || {
         let mut index = Index::new(1000, SEED);
         for n in 0..1000 {
-            index.insert(disk(1), block(n * 17), slot(1)).unwrap();
+            index.insert(disk(1), block(n * 17), at(1, 0)).unwrap();
         }
         index.iter().collect::<Vec<_>>()
     };
@@ -154,7 +165,7 @@ fn a_sweep_misses_nothing_while_the_table_fills() {
     for seed in 0..20 {
         let mut index = Index::new(slots, seed);
         for n in 0..600 {
-            index.insert(disk(1), block(n), slot(1)).unwrap();
+            index.insert(disk(1), block(n), at(1, 0)).unwrap();
         }
         let mut next = 0;
         while !index.sweep(3, |located| {
@@ -166,7 +177,7 @@ fn a_sweep_misses_nothing_while_the_table_fills() {
         }) {
             // Enough newcomers that others are moved about between two steps.
             for _ in 0..30 {
-                let _may_be_full = index.insert(disk(2), block(next), slot(2));
+                let _may_be_full = index.insert(disk(2), block(next), at(2, 0));
                 next += 1;
             }
             index.self_check();
@@ -178,13 +189,11 @@ fn a_sweep_misses_nothing_while_the_table_fills() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Insert(u16, u64, u32),
+    Insert(u16, u64, u32, u8),
     Batch(Vec<(u16, u64, u32)>),
     Remove(u16, u64),
     RemoveIf(u16, u64, u32),
-    Relocate(u16, u64, u32, u32),
-    Touch(u16, u64),
-    TakeReferenced(u16, u64),
+    Change(u16, u64, u32, u8),
     Sweep(usize, u16),
 }
 
@@ -194,37 +203,32 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let disks = 0..3_u16;
     let blocks = 0..30_u64;
     let slots = 1..=SLOTS;
-    let place = (disks.clone(), blocks.clone(), slots.clone());
+    let place = (disks.clone(), blocks.clone(), slots);
     let step = prop_oneof![
-        8 => place.clone().prop_map(|(d, b, s)| Step::Insert(d, b, s)),
+        8 => (place.clone(), 0..16_u8).prop_map(|((d, b, s), m)| Step::Insert(d, b, s, m)),
         2 => prop::collection::vec(place.clone(), 0..70).prop_map(Step::Batch),
-        4 => (disks.clone(), blocks.clone()).prop_map(|(d, b)| Step::Remove(d, b)),
+        4 => (disks.clone(), blocks).prop_map(|(d, b)| Step::Remove(d, b)),
         2 => place.clone().prop_map(|(d, b, s)| Step::RemoveIf(d, b, s)),
-        2 => (place, slots).prop_map(|((d, b, s), t)| Step::Relocate(d, b, s, t)),
-        2 => (disks.clone(), blocks.clone()).prop_map(|(d, b)| Step::Touch(d, b)),
-        2 => (disks.clone(), blocks).prop_map(|(d, b)| Step::TakeReferenced(d, b)),
+        4 => (place, 0..16_u8).prop_map(|((d, b, s), m)| Step::Change(d, b, s, m)),
         1 => (1..6_usize, disks).prop_map(|(n, d)| Step::Sweep(n, d)),
     ];
     prop::collection::vec(step, 1..200)
 }
 
-/// The obvious index: what is cached, where, and whether it was referenced.
-type Model = BTreeMap<(u16, u64), (u32, bool)>;
+/// The obvious index: what is cached, where, and with which mark.
+type Model = BTreeMap<(u16, u64), Marked>;
 
 fn model_insert(
     model: &mut Model,
-    (d, b, s): (u16, u64, u32),
-    result: Result<Option<FlashSlot>, Full>,
+    (d, b, new): (u16, u64, Marked),
+    result: Result<Option<Marked>, Full>,
     sweeping: bool,
 ) {
     match (result, model.get_mut(&(d, b))) {
-        (Ok(old), Some(entry)) => {
-            assert_eq!(old, Some(slot(entry.0)));
-            entry.0 = s;
-        }
+        (Ok(old), Some(entry)) => assert_eq!(old, Some(std::mem::replace(entry, new))),
         (Ok(old), None) => {
             assert_eq!(old, None);
-            model.insert((d, b), (s, false));
+            model.insert((d, b), new);
         }
         (Err(Full), Some(_)) => panic!("a block that has a place was refused"),
         // A sweep under way forbids some moves; without it only a table near its load refuses.
@@ -235,9 +239,9 @@ fn model_insert(
 fn apply(index: &mut Index, model: &mut Model, step: Step) {
     let sweeping = index.swept != 0;
     match step {
-        Step::Insert(d, b, s) => {
-            let result = index.insert(disk(d), block(b), slot(s));
-            model_insert(model, (d, b, s), result, sweeping);
+        Step::Insert(d, b, s, m) => {
+            let result = index.insert(disk(d), block(b), at(s, m));
+            model_insert(model, (d, b, at(s, m)), result, sweeping);
         }
         Step::Batch(places) => {
             let located: Vec<_> = places
@@ -252,46 +256,36 @@ fn apply(index: &mut Index, model: &mut Model, step: Step) {
             index.insert_batch(&located, |i, result| {
                 assert_eq!(i, expected);
                 expected += 1;
-                model_insert(model, places[i], result, sweeping);
+                let (d, b, s) = places[i];
+                model_insert(model, (d, b, at(s, 0)), result, sweeping);
             });
             assert_eq!(expected, places.len());
         }
         Step::Remove(d, b) => {
-            let old = model.remove(&(d, b)).map(|(s, _)| slot(s));
+            let old = model.remove(&(d, b));
             assert_eq!(index.remove(disk(d), block(b)), old);
         }
         Step::RemoveIf(d, b, s) => {
-            let there = model.get(&(d, b)).is_some_and(|entry| entry.0 == s);
+            let there = model.get(&(d, b)).copied();
+            let there = there.filter(|there| there.slot == slot(s));
             assert_eq!(index.remove_if(disk(d), block(b), slot(s)), there);
-            if there {
+            if there.is_some() {
                 model.remove(&(d, b));
             }
         }
-        Step::Relocate(d, b, from, to) => {
-            let there = model.get(&(d, b)).is_some_and(|entry| entry.0 == from);
-            let moved = index.relocate(disk(d), block(b), slot(from), slot(to));
-            assert_eq!(moved, there);
-            if there {
-                model.get_mut(&(d, b)).unwrap().0 = to;
-            }
-        }
-        Step::Touch(d, b) => {
-            let entry = model.get_mut(&(d, b));
-            assert_eq!(index.touch(disk(d), block(b)), entry.is_some());
-            if let Some(entry) = entry {
-                entry.1 = true;
-            }
-        }
-        Step::TakeReferenced(d, b) => {
-            let was = model
-                .get_mut(&(d, b))
-                .is_some_and(|entry| std::mem::take(&mut entry.1));
-            assert_eq!(index.take_referenced(disk(d), block(b)), was);
+        Step::Change(d, b, s, m) => {
+            let there = model.get(&(d, b)).copied();
+            let was = index.change(disk(d), block(b), |was| {
+                assert_eq!(Some(was), there);
+                at(s, m)
+            });
+            assert_eq!(was, there);
+            model.entry((d, b)).and_modify(|entry| *entry = at(s, m));
         }
         Step::Sweep(buckets, d) => {
             index.sweep(buckets, |located| {
                 let key = (located.disk.get(), located.block.get());
-                assert_eq!(model[&key].0, located.slot.get());
+                assert_eq!(model[&key].slot, located.slot);
                 if key.0 == d {
                     model.remove(&key);
                     Sweep::Remove
@@ -314,8 +308,8 @@ proptest! {
             prop_assert_eq!(index.len(), model.len());
             for d in 0..3 {
                 for b in 0..30 {
-                    let expected = model.get(&(d, b)).map(|entry| slot(entry.0));
-                    prop_assert_eq!(index.get(disk(d), block(b)), expected);
+                    let expected = model.get(&(d, b)).copied();
+                    prop_assert_eq!(index.find(disk(d), block(b)), expected);
                 }
             }
         }

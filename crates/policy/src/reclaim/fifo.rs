@@ -1,42 +1,57 @@
-//! First in, first out: the oldest segment goes, with all that is in it.
+//! First in, first out: the segment opened first goes, with all that is in it.
 //!
 //! The yardstick for hits, and the least that can be written to flash: each block is written
 //! once, whatever happens to it.
 
-use super::{Candidate, ClosedSegment, Reclaim};
+use super::{Heads, Keeps, Reclaim, Turn};
 
 /// Reclaims the segment that was opened first and keeps nothing of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Fifo;
 
-impl<S> Reclaim<S> for Fifo {
-    fn victim(&mut self, closed: &mut dyn Iterator<Item = ClosedSegment<S>>) -> Option<S> {
-        closed.next().map(|oldest| oldest.segment)
+impl<S: Copy> Reclaim<S> for Fifo {
+    fn heat_max(&self) -> u8 {
+        0
     }
 
-    fn keep(&mut self, _block: Candidate) -> bool {
-        false
+    fn turn(&self, heads: &Heads<'_, S>) -> Option<Turn<S>> {
+        let first = heads.opened_first()?;
+        Some(Turn::Reclaim {
+            segment: first.segment,
+            keeps: Keeps {
+                least_heat: 1,
+                at_most: 0,
+            },
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Budget, ClosedSegment};
     use super::*;
-    use units::DiskSlot;
 
     #[test]
     fn the_segment_opened_first_goes_and_takes_all_with_it() {
-        let closed = [7, 3, 5].map(|segment| ClosedSegment {
+        let segment = |segment: u32, opened| ClosedSegment {
             segment,
-            owner: DiskSlot::new(0),
-            live_blocks: segment,
-        });
-        assert_eq!(Fifo.victim(&mut closed.into_iter()), Some(7));
-        let hot = Candidate {
-            referenced: true,
-            kept_so_far: 0,
-            segment_blocks: 8,
+            opened,
+            age: 100,
+            live_blocks: 14,
+            warm_blocks: 14,
         };
-        assert!(!Reclaim::<u32>::keep(&mut Fifo, hot));
+        let budget = Budget::new(14, 3);
+        let heads = Heads {
+            fresh: Some(segment(7, 21)),
+            proven: Some(segment(3, 20)),
+            emptiest: Some(segment(5, 22)),
+            segment_blocks: 14,
+            spared: 0,
+            budget: &budget,
+        };
+        let Some(Turn::Reclaim { segment, keeps }) = Fifo.turn(&heads) else {
+            panic!("nothing is spared")
+        };
+        assert_eq!((segment, keeps.at_most), (3, 0));
     }
 }
