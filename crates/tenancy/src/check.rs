@@ -21,7 +21,7 @@ pub(crate) fn all(
 ) -> Result<(), SettingsError> {
     windows(settings)?;
     samples(settings)?;
-    budget(settings.budget, capacity)?;
+    budget(settings.budget, capacity.device_reserve())?;
     for (_, tenant) in tenants {
         one(tenant, capacity)?;
     }
@@ -85,7 +85,7 @@ fn one(tenant: &TenantSettings, capacity: Capacity) -> Result<(), SettingsError>
             return Err(SettingsError::CeilingTooLow { ceiling, least });
         }
     }
-    budget(tenant.budget, capacity)
+    budget(tenant.budget, capacity.reserve())
 }
 
 /// What a tenant's measures can come to need, staging aside.
@@ -127,7 +127,7 @@ fn memory(
 }
 
 /// A budget must let something in.
-fn budget(budget: Option<Budget>, capacity: Capacity) -> Result<(), SettingsError> {
+fn budget(budget: Option<Budget>, reserve: Bytes) -> Result<(), SettingsError> {
     let Some(budget) = budget else {
         return Ok(());
     };
@@ -137,7 +137,7 @@ fn budget(budget: Option<Budget>, capacity: Capacity) -> Result<(), SettingsErro
             least: BUDGET_A_DAY_MIN,
         });
     }
-    let least = capacity.reserve() + Bytes::new(units::BLOCK_BYTES);
+    let least = reserve + Bytes::new(units::BLOCK_BYTES);
     if budget.burst() < least {
         return Err(SettingsError::BurstTooSmall {
             burst: budget.burst(),

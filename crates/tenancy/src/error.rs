@@ -48,7 +48,7 @@ pub enum SettingsError {
     },
     /// The burst would not cover one reclaim.
     #[error(
-        "a burst of {burst} is less than the {least} that letting in one segment and reclaiming another can cost: give {least} or more"
+        "a burst of {burst} is less than the {least} that letting one segment in can cost, with the reclaim and the checkpoint that it may cause: give {least} or more"
     )]
     BurstTooSmall {
         /// The burst.

@@ -250,13 +250,14 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// what the reclaim that it may cause can cost ([`Capacity::reserve`]).
     fn pay(&mut self, slot: TenantSlot) -> bool {
         const BLOCK: Bytes = Bytes::new(BLOCK_BYTES);
-        let (now, wanted) = (self.now, self.capacity.reserve() + BLOCK);
-        let grants = |budget: Option<&mut TokenBucket>| {
-            budget.is_none_or(|budget| budget.grants(wanted, now))
+        let now = self.now;
+        let grants = |budget: Option<&mut TokenBucket>, reserve: Bytes| {
+            budget.is_none_or(|budget| budget.grants(reserve + BLOCK, now))
         };
         let tenant = self.tenants[slot.index()].as_mut();
         let own = &mut tenant.expect("the tenant is attached").budget;
-        let both = grants(self.budget.as_mut()) && grants(own.as_mut());
+        let both = grants(self.budget.as_mut(), self.capacity.device_reserve())
+            && grants(own.as_mut(), self.capacity.reserve());
         if both {
             for budget in [&mut self.budget, own].into_iter().flatten() {
                 budget.charge(BLOCK, now);

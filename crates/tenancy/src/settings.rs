@@ -4,7 +4,7 @@
 //! with the arithmetic ([`SettingsError`]) and changes nothing.
 
 use crate::limits::CURVE_BLOCKS_DEFAULT;
-use flash_format::Geometry;
+use flash_format::{Geometry, PAGE_BYTES};
 use mrc::Writes;
 use policy::admission;
 use policy::admission::budget::Budget;
@@ -23,6 +23,8 @@ pub struct Capacity {
     pub segments: u32,
     /// Blocks that a segment holds.
     pub segment_blocks: u32,
+    /// What a checkpoint of the log writes at once; nothing where blocks lie in place.
+    pub checkpoint: Bytes,
 }
 
 impl Capacity {
@@ -31,6 +33,7 @@ impl Capacity {
         Self {
             segments: segment_log::segments_for_shares(geometry),
             segment_blocks: geometry.segment_blocks_max(),
+            checkpoint: Bytes::new((geometry.checkpoint_pages() + 1) * PAGE_BYTES as u64),
         }
     }
 
@@ -49,10 +52,15 @@ impl Capacity {
         u64::from(self.segment_blocks) * BLOCK_BYTES
     }
 
-    /// What letting one more block in can cause to be written beside it: a segment opened, and others
-    /// reclaimed for it of which at most half is kept.
+    /// What letting one more block in can cause to be written for its tenant beside it: a segment
+    /// opened, and others reclaimed for it of which at most half is kept.
     pub fn reserve(self) -> Bytes {
         Bytes::new(2 * self.segment_bytes())
+    }
+
+    /// The same on the whole device: the journal may need a checkpoint, too.
+    pub fn device_reserve(self) -> Bytes {
+        self.reserve() + self.checkpoint
     }
 
     /// Bytes of blocks in all segments.

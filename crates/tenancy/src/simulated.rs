@@ -130,15 +130,14 @@ impl Simulated {
     /// Time has passed: windows end, chunks and rewritten blocks have waited long enough.
     #[inline]
     pub fn advance(&mut self, now: Instant) {
-        while self.tenancy.next_tick() <= now {
-            self.tick(now);
-        }
+        while self.tenancy.next_tick() <= now && self.tick(now) {}
         self.log.advance(now);
         self.charge();
     }
 
+    /// Ends a window. False if none has ended.
     #[inline(never)]
-    fn tick(&mut self, now: Instant) {
+    fn tick(&mut self, now: Instant) -> bool {
         self.log.advance(self.tenancy.next_tick());
         self.charge();
         let log = self.log.log();
@@ -149,10 +148,13 @@ impl Simulated {
                 cached[owner.index()] += log.cached_blocks(disk);
             }
         }
-        self.tenancy
-            .tick(now, |slot| cached[slot.index()], &mut self.left);
+        let ended = self
+            .tenancy
+            .tick(now, |slot| cached[slot.index()], &mut self.left)
+            .is_some();
         self.settle();
         self.tell_shares();
+        ended
     }
 
     fn tell_shares(&mut self) {

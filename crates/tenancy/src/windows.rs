@@ -47,7 +47,8 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         cached: impl Fn(TenantSlot) -> u64,
         left: &mut Vec<(K, Fate)>,
     ) -> Option<&Shares> {
-        if now < self.window_ends {
+        // At the end of time windows end no more.
+        if now < self.window_ends || self.window_ends == self.window_began {
             return None;
         }
         let idle = std::mem::take(&mut self.accesses) == 0;

@@ -1,0 +1,479 @@
+//! Worked examples: what the brain decides, by hand.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
+
+mod support;
+
+use policy::admission::Reason;
+use policy::admission::budget::Budget;
+use support::{disk, host, key, log, read, request, seconds, vm, write};
+use tenancy::{
+    Capacity, Found, Measure, Request, Settings, SettingsError, Spare, Tenancy, TenantSettings,
+    Window,
+};
+use units::{BlockIndex, Bytes, Duration, Instant, Prng};
+
+fn settings(allocation: &str, window: Duration) -> Settings {
+    Settings {
+        allocation: allocation.parse().unwrap(),
+        prediction: "last".parse().unwrap(),
+        measure: Measure::Exact,
+        window: Window::Fixed(window),
+        hysteresis: policy::replacement::Fraction::ZERO,
+        ..Settings::default()
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// One tenant, everything admitted, nothing budgeted: the log behaves as if nobody asked.
+#[test]
+fn a_brain_that_admits_everything_changes_nothing() {
+    let mut alone = log(64);
+    let mut host = host(64, Settings::default(), &[TenantSettings::default()]);
+    let mut dice = Prng::new(3);
+    let (mut hits, mut hits_alone) = (0, 0);
+    for step in 0..40_000_u64 {
+        let now = Instant::from_nanos(step * 5_000_000);
+        let span = if dice.one_in(2) { 300 } else { 3000 };
+        let block = dice.below(span);
+        let key = key(0, block);
+        alone.advance(now);
+        let (outcome, hit) = if dice.one_in(4) {
+            let outcome = write(&mut host, 0, block, now);
+            (outcome, alone.write(disk(0), key, true, &mut Vec::new()))
+        } else {
+            let outcome = read(&mut host, 0, block, 1, now)[0];
+            (outcome, alone.read(disk(0), key, &mut Vec::new()))
+        };
+        hits += u32::from(outcome.found == Found::Flash);
+        hits_alone += u32::from(hit);
+    }
+    assert!(hits > 10_000);
+    assert_eq!(hits, hits_alone);
+    assert_eq!(host.log().written(), alone.written());
+    assert_eq!(host.log().chores(), alone.chores());
+    let counts = *host.tenancy().counts(vm(0)).unwrap();
+    assert_eq!(counts.evicted, alone.chores().blocks_evicted);
+    assert_eq!(
+        host.tenancy().host_report().wrote.total(),
+        alone.written().total(),
+        "every byte was charged"
+    );
+}
+
+/// 64 segments less the four that are kept free, of 14 blocks. In the first minute the first VM uses 280
+/// blocks twice and the second 140, and 1,000 each once: 2 to 1 of 60 segments.
+#[test]
+fn shares_follow_what_was_used_again() {
+    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let mut host = host(64, settings("rwss", MINUTE), &tenants);
+    let at_first: Vec<u32> = host
+        .tenancy()
+        .shares()
+        .of
+        .iter()
+        .map(|of| of.segments)
+        .collect();
+    assert_eq!(at_first, [30, 30], "equal parts until somebody is known");
+    for _ in 0..2 {
+        read(&mut host, 0, 0, 280, seconds(1));
+        read(&mut host, 1, 0, 140, seconds(2));
+    }
+    for number in 0..2 {
+        read(&mut host, number, 5000, 1000, seconds(3));
+    }
+    host.advance(seconds(60));
+    let shares = host.tenancy().shares().clone();
+    assert_eq!((shares.window, shares.since), (1, seconds(60)));
+    let segments: Vec<u32> = shares.of.iter().map(|of| of.segments).collect();
+    assert_eq!(segments, [40, 20]);
+    assert!(!shares.overloaded, "420 blocks of 840 are wanted");
+    assert_eq!(host.log().log().share(vm(0)), 40);
+    let wants = *host.tenancy().wants(vm(0)).unwrap();
+    assert_eq!((wants.wss, wants.rwss), (1280, 280));
+    assert_eq!(wants.rwss_predicted, Some(280.0));
+    // Nothing happens in the next minute: nobody wants anything.
+    host.advance(seconds(121));
+    assert_eq!(host.tenancy().wants(vm(0)).unwrap().rwss, 0);
+}
+
+/// The same demand, and spare flash stays idle: 20 and 10 segments.
+#[test]
+fn spare_flash_stays_idle_where_that_is_set() {
+    let settings = Settings {
+        spare: Spare::Idle,
+        ..settings("rwss", MINUTE)
+    };
+    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let mut host = host(64, settings, &tenants);
+    for _ in 0..2 {
+        read(&mut host, 0, 0, 280, seconds(1));
+        read(&mut host, 1, 0, 140, seconds(2));
+    }
+    host.advance(seconds(60));
+    let shares = host.tenancy().shares();
+    let segments: Vec<u32> = shares.of.iter().map(|of| of.segments).collect();
+    assert_eq!((segments, shares.idle_segments), (vec![20, 10], 30));
+    // A scan of the second VM keeps to its ten segments.
+    for first in (10_000..13_000).step_by(50) {
+        read(&mut host, 1, first, 50, seconds(61));
+    }
+    assert!(host.log().log().held(vm(1)) <= 10);
+}
+
+/// A tenant may take what others leave: 60 segments of which one VM uses nothing.
+#[test]
+fn what_one_leaves_another_uses() {
+    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let mut host = host(64, Settings::default(), &tenants);
+    for first in (0..3000).step_by(50) {
+        read(&mut host, 0, first, 50, seconds(1));
+    }
+    let held = host.log().log().held(vm(0));
+    assert!(held >= 58, "{held} of 60, though its share is 30");
+    // When the other comes, the first gives back what is above its share and no more.
+    for first in (0..3000).step_by(50) {
+        read(&mut host, 1, first, 50, seconds(2));
+    }
+    let held = [vm(0), vm(1)].map(|tenant| host.log().log().held(tenant));
+    assert!(held[0] >= 29 && held[1] >= 29, "{held:?}");
+}
+
+/// 10 MiB a minute and a burst of 1 MiB: after 256 blocks, less the reserve of two segments of 14 blocks and
+/// a checkpoint, nothing comes in until time has passed.
+#[test]
+fn a_budget_that_is_used_up_refuses_and_says_so() {
+    let budget = Budget::per_day(Bytes::mib(14_400))
+        .unwrap()
+        .with_burst(Bytes::mib(1));
+    let settings = Settings {
+        budget: Some(budget),
+        ..Settings::default()
+    };
+    let mut host = host(512, settings, &[TenantSettings::default()]);
+    let outcomes = read(&mut host, 0, 0, 1000, seconds(0));
+    let stored = outcomes.iter().filter(|outcome| outcome.stored).count();
+    let refused = host.tenancy().refused().of(Reason::Budget);
+    assert_eq!(stored as u64 + refused, 1000);
+    // Each 14 blocks pay for a header and a footer, too.
+    let reserve = host.tenancy().capacity().device_reserve();
+    let most = (256 - reserve.get() / 4096) * 14 / 16;
+    assert!(
+        (most - 14..=most + 2).contains(&(stored as u64)),
+        "{stored} of {most}"
+    );
+    let left = host.tenancy().host_report().budget.unwrap();
+    assert!(
+        left.left + Bytes::kib(16) >= reserve && left.debt.is_zero(),
+        "{left:?}"
+    );
+    // Half a second is 85 KiB, 21 blocks, some of them for headers.
+    let later = Instant::ZERO + Duration::from_millis(500);
+    let outcomes = read(&mut host, 0, 5000, 100, later);
+    let stored = outcomes.iter().filter(|outcome| outcome.stored).count();
+    assert!((15..=24).contains(&stored), "{stored}");
+    assert_eq!(
+        host.tenancy()
+            .counts(vm(0))
+            .unwrap()
+            .refused
+            .of(Reason::Budget),
+        refused + 100 - stored as u64
+    );
+}
+
+#[test]
+fn a_vms_own_budget_leaves_the_others_alone() {
+    let budget = Budget::per_day(Bytes::mib(64))
+        .unwrap()
+        .with_burst(Bytes::mib(1));
+    let poor = TenantSettings {
+        budget: Some(budget),
+        ..TenantSettings::default()
+    };
+    let mut host = host(512, Settings::default(), &[poor, TenantSettings::default()]);
+    read(&mut host, 0, 0, 1000, seconds(0));
+    read(&mut host, 1, 0, 1000, seconds(0));
+    let refused = |number| {
+        host.tenancy()
+            .counts(vm(number))
+            .unwrap()
+            .refused
+            .of(Reason::Budget)
+    };
+    assert!(refused(0) > 700);
+    assert_eq!(refused(1), 0);
+}
+
+/// A cached block whose new copy may not be written leaves the cache: it must not be served stale.
+#[test]
+fn a_rewrite_beyond_the_budget_drops_the_block() {
+    let budget = Budget::per_day(Bytes::mib(64))
+        .unwrap()
+        .with_burst(Bytes::mib(1));
+    let settings = Settings {
+        budget: Some(budget),
+        ..Settings::default()
+    };
+    let mut host = host(512, settings, &[TenantSettings::default()]);
+    read(&mut host, 0, 0, 1000, seconds(0));
+    let outcome = write(&mut host, 0, 0, seconds(0));
+    assert_eq!((outcome.found, outcome.stored), (Found::Flash, false));
+    assert_eq!(
+        read(&mut host, 0, 0, 1, seconds(0))[0].found,
+        Found::Nowhere
+    );
+}
+
+#[test]
+fn a_sequential_run_is_cut_off_where_the_policy_says() {
+    let settings = Settings {
+        admission: "always:cutoff=64KiB".parse().unwrap(),
+        ..Settings::default()
+    };
+    let mut host = host(512, settings, &[TenantSettings::default()]);
+    for first in (0..64).step_by(8) {
+        read(&mut host, 0, first, 8, seconds(0));
+    }
+    let counts = host.tenancy().counts(vm(0)).unwrap();
+    // The first two requests make a run of 16 blocks; the other six are beyond 64 KiB.
+    assert_eq!(counts.admitted, 16);
+    assert_eq!(counts.refused.of(Reason::Sequential), 48);
+}
+
+/// Three VMs read 100 blocks of an image, one of them 50 more: without sharing 350 blocks would be
+/// cached, with it 150.
+#[test]
+fn what_sharing_an_image_saves_is_seen() {
+    let image = TenantSettings {
+        image: true,
+        ..TenantSettings::default()
+    };
+    let vms = [(); 3].map(|()| TenantSettings::default());
+    let mut tenants = vms.to_vec();
+    tenants.push(image);
+    let mut host = host(512, Settings::default(), &tenants);
+    let mut reads = |number, first, count| {
+        let asks = Request {
+            vm: vm(number),
+            ..request(3, first, count, false, seconds(0))
+        };
+        let arrival = host.arrives(&asks);
+        for block in first..first + count {
+            host.read(&arrival, disk(3), key(3, block));
+        }
+    };
+    for number in 0..3 {
+        reads(number, 0, 100);
+    }
+    reads(2, 100, 50);
+    let report = host.tenancy().report(vm(3)).unwrap();
+    let sharing = report.sharing.unwrap();
+    assert_eq!((sharing.shared_blocks, sharing.saved_blocks), (100, 200));
+    assert_eq!(sharing.users[2].blocks, 150);
+    assert_eq!(report.counts.reads, 350);
+    assert_eq!(host.tenancy().host_report().saved_by_sharing_blocks, 200);
+    let counts = |number| *host.tenancy().counts(vm(number)).unwrap();
+    assert_eq!((counts(0).image_reads, counts(0).image_hits), (100, 0));
+    assert_eq!((counts(1).image_reads, counts(1).image_hits), (100, 100));
+    assert_eq!(counts(1).reads, 0, "none of its own");
+}
+
+#[test]
+fn a_window_that_is_noticed_late_decides_the_same() {
+    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let run = |pauses: &[u64]| {
+        let mut host = host(64, settings("rwss", MINUTE), &tenants);
+        for _ in 0..2 {
+            read(&mut host, 0, 0, 280, seconds(1));
+            read(&mut host, 1, 0, 140, seconds(50));
+        }
+        for pause in pauses {
+            host.advance(seconds(*pause));
+        }
+        read(&mut host, 0, 0, 10, seconds(200));
+        let shares = host.tenancy().shares().clone();
+        (shares, *host.tenancy().wants(vm(1)).unwrap())
+    };
+    assert_eq!(run(&[60, 120, 180]), run(&[]));
+    assert_eq!(run(&[61, 150]), run(&[]));
+}
+
+#[test]
+fn a_long_rest_is_slept_through() {
+    let mut host = host(64, settings("rwss", MINUTE), &[TenantSettings::default()]);
+    read(&mut host, 0, 0, 100, seconds(1));
+    host.advance(Instant::from_nanos(u64::MAX));
+    assert!(host.tenancy().shares().window < 10_000);
+}
+
+const SIXTY_MIB: Capacity = Capacity {
+    segments: 60,
+    segment_blocks: 256,
+    checkpoint: Bytes::ZERO,
+};
+
+#[test]
+fn tenants_that_contradict_each_other_are_refused_with_the_arithmetic() {
+    let capacity = SIXTY_MIB;
+    let mut tenancy = Tenancy::<u32>::new(Settings::default(), capacity, Instant::ZERO).unwrap();
+    let floor = |mib| TenantSettings {
+        floor: Bytes::mib(mib),
+        ..TenantSettings::default()
+    };
+    let mut left = Vec::new();
+    let mut attach = |slot, settings| {
+        let attached = tenancy.attach(vm(slot), settings, &mut left);
+        attached.map_err(|error| error.to_string())
+    };
+    attach(0, floor(40)).unwrap();
+    let message = attach(1, floor(21)).unwrap_err();
+    assert!(
+        message.contains("61 segments, 1 more than the 60"),
+        "{message}"
+    );
+    attach(1, floor(20)).unwrap();
+    let message = attach(1, floor(0)).unwrap_err();
+    assert!(message.contains("already"), "{message}");
+    let narrow = TenantSettings {
+        ceiling: Some(Bytes::mib(10)),
+        ..floor(12)
+    };
+    let message = attach(2, narrow).unwrap_err();
+    assert!(message.contains("lower the other by 2MiB"), "{message}");
+    let low = TenantSettings {
+        ceiling: Some(Bytes::mib(1)),
+        ..floor(0)
+    };
+    assert!(attach(2, low).unwrap_err().contains("2MiB of two segments"));
+}
+
+#[test]
+fn settings_that_contradict_themselves_are_refused_with_the_arithmetic() {
+    let set = |settings| {
+        let capacity = SIXTY_MIB;
+        let new = Tenancy::<u32>::new(settings, capacity, Instant::ZERO);
+        new.err().expect("it is refused").to_string()
+    };
+    let budget = Budget::per_day(Bytes::mib(1)).unwrap();
+    let message = set(Settings {
+        budget: Some(budget),
+        ..Settings::default()
+    });
+    assert!(
+        message.contains("1MiB a day is less than 64MiB"),
+        "{message}"
+    );
+    let burst = Budget::per_day(Bytes::gib(1))
+        .unwrap()
+        .with_burst(Bytes::mib(1));
+    let message = set(Settings {
+        budget: Some(burst),
+        ..Settings::default()
+    });
+    assert!(message.contains("burst of 1MiB"), "{message}");
+    let message = set(Settings {
+        staging: Bytes::mib(100),
+        memory: Bytes::mib(64),
+        ..Settings::default()
+    });
+    assert!(
+        message.contains("come to 100MiB, above the memory limit of 64MiB"),
+        "{message}"
+    );
+    let message = set(Settings {
+        staging: Bytes::kib(4),
+        ..Settings::default()
+    });
+    assert!(message.contains("64KiB"), "{message}");
+    let message = set(Settings {
+        window: Window::Fixed(Duration::ZERO),
+        ..Settings::default()
+    });
+    assert!(message.contains("a window of 0s"), "{message}");
+    let message = set(Settings {
+        curve_blocks: 7,
+        ..Settings::default()
+    });
+    assert!(message.contains("7 blocks for curves"), "{message}");
+}
+
+#[test]
+fn a_refused_change_changes_nothing_and_an_accepted_one_acts_at_once() {
+    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let mut host = host(64, Settings::default(), &tenants);
+    let before = host.tenancy().shares().clone();
+    let too_much = TenantSettings {
+        floor: Bytes::gib(1),
+        ..TenantSettings::default()
+    };
+    let refused = host.change(|tenancy, left| tenancy.set_tenant(vm(0), too_much, left));
+    assert!(matches!(refused, Err(SettingsError::Limits { .. })));
+    assert_eq!(host.tenancy().shares(), &before);
+    let floor = TenantSettings {
+        floor: Bytes::new(45 * 14 * 4096),
+        ..TenantSettings::default()
+    };
+    host.change(|tenancy, left| tenancy.set_tenant(vm(1), floor, left))
+        .unwrap();
+    assert_eq!(host.log().log().share(vm(1)), 45);
+    let unknown =
+        host.change(|tenancy, left| tenancy.set_tenant(vm(9), TenantSettings::default(), left));
+    assert_eq!(unknown, Err(SettingsError::UnknownTenant(vm(9))));
+    let set = Settings {
+        allocation: "static".parse().unwrap(),
+        admission: "always:cutoff=4MiB".parse().unwrap(),
+        ..Settings::default()
+    };
+    host.change(|tenancy, left| tenancy.set(set, left)).unwrap();
+    assert_eq!(
+        host.tenancy().report(vm(0)).unwrap().admission,
+        "always:cutoff=4MiB"
+    );
+}
+
+#[test]
+fn a_tenant_that_leaves_gives_its_share_back() {
+    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let mut host = host(64, Settings::default(), &tenants);
+    read(&mut host, 0, 0, 100, seconds(0));
+    host.change(|tenancy, left| {
+        assert!(tenancy.detach(vm(0), left));
+        assert!(!tenancy.detach(vm(0), left));
+        Ok::<(), SettingsError>(())
+    })
+    .unwrap();
+    let shares = host.tenancy().shares();
+    assert_eq!((shares.of.len(), shares.of[0].segments), (1, 60));
+    assert!(host.tenancy().report(vm(0)).is_none());
+}
+
+#[test]
+fn the_last_disk_and_the_last_tenant_are_like_any_other() {
+    let capacity = Capacity {
+        segments: 4096,
+        segment_blocks: 16,
+        checkpoint: Bytes::ZERO,
+    };
+    let settings = Settings {
+        measure: Measure::Sampled(64),
+        curve_blocks: 256,
+        memory: Bytes::gib(4),
+        ..Settings::default()
+    };
+    let mut tenancy = Tenancy::<u32>::new(settings, capacity, Instant::ZERO).unwrap();
+    for slot in 0..1024 {
+        tenancy
+            .attach(vm(slot), TenantSettings::default(), &mut Vec::new())
+            .unwrap();
+    }
+    let last = Request {
+        first: BlockIndex::new((1 << BlockIndex::BITS) - 1),
+        ..request(1023, 0, 1, false, seconds(0))
+    };
+    let arrival = tenancy.arrives(&last);
+    tenancy.missed(&arrival, 7, &mut Vec::new());
+    assert_eq!(tenancy.shares().segments(), 4096);
+    assert_eq!(tenancy.counts(vm(1023)).unwrap().admitted, 1);
+}

@@ -1,0 +1,81 @@
+//! Tenants on a simulated log, and requests for them.
+
+#![allow(dead_code, reason = "each test uses what it needs")]
+#![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
+
+use policy::reclaim::Kind;
+use segment_log::SimulatedLog;
+use tenancy::{Capacity, Outcome, Request, Settings, Simulated, Tenancy, TenantSettings};
+use units::{BlockIndex, Bytes, DiskSlot, Duration, Instant, TenantSlot};
+
+/// Segments of 16 pages, of which 14 hold blocks.
+pub(crate) const SEGMENT: Bytes = Bytes::kib(64);
+
+pub(crate) fn vm(number: u16) -> TenantSlot {
+    TenantSlot::new(number)
+}
+
+pub(crate) fn disk(number: u16) -> DiskSlot {
+    DiskSlot::new(number)
+}
+
+pub(crate) fn seconds(seconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(seconds)
+}
+
+pub(crate) fn log(segments: u32) -> SimulatedLog {
+    SimulatedLog::new(segments * 16, SEGMENT, Kind::Clock).unwrap()
+}
+
+/// A cache of so many segments whose tenants have a disk of their own each, of the same number.
+pub(crate) fn host(segments: u32, settings: Settings, tenants: &[TenantSettings]) -> Simulated {
+    let log = log(segments);
+    let capacity = Capacity::of(log.log().geometry());
+    let tenancy = Tenancy::new(settings, capacity, Instant::ZERO).unwrap();
+    let mut host = Simulated::new(log, tenancy);
+    for (number, settings) in (0..).zip(tenants) {
+        host.change(|tenancy, left| tenancy.attach(vm(number), settings.clone(), left))
+            .unwrap();
+        host.set_owner(disk(number), vm(number));
+    }
+    host
+}
+
+/// Blocks of different disks have different names.
+pub(crate) fn key(number: u16, block: u64) -> u32 {
+    u32::try_from(block * 8).unwrap() + u32::from(number) % 8
+}
+
+pub(crate) fn request(number: u16, first: u64, count: u64, write: bool, now: Instant) -> Request {
+    Request {
+        vm: vm(number),
+        tenant: vm(number),
+        disk: disk(number),
+        first: BlockIndex::new(first),
+        count,
+        write,
+        now,
+    }
+}
+
+/// Reads blocks of a tenant's disk in one request.
+pub(crate) fn read(
+    host: &mut Simulated,
+    number: u16,
+    first: u64,
+    count: u64,
+    now: Instant,
+) -> Vec<Outcome> {
+    host.advance(now);
+    let arrival = host.arrives(&request(number, first, count, false, now));
+    (first..first + count)
+        .map(|block| host.read(&arrival, disk(number), key(number, block)))
+        .collect()
+}
+
+/// Writes one block of a tenant's disk.
+pub(crate) fn write(host: &mut Simulated, number: u16, block: u64, now: Instant) -> Outcome {
+    host.advance(now);
+    let arrival = host.arrives(&request(number, block, 1, true, now));
+    host.write(&arrival, disk(number), key(number, block), true)
+}
