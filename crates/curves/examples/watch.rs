@@ -16,11 +16,12 @@
 )]
 
 use mrc::{FixedSize, Kind, Live, Run, Writes};
+use policy::allocation::{Cached, Limits, Room, Size, Spare, Spec, Tenant};
 use policy::demand::{Demand, Exact, Reuses, Sampled, Windows};
-use policy::replacement::Dense;
+use policy::replacement::{Dense, Fraction};
 use rustix::time::{ClockId, clock_gettime};
 use trace::{Options, Splitter, open};
-use units::{Bytes, Duration, Instant};
+use units::{Bytes, Duration, Instant, Prng, TenantSlot};
 
 /// CPU time of this process so far, in nanoseconds.
 fn cpu_ns() -> u64 {
@@ -139,6 +140,102 @@ fn main() {
     let memory = Demand::<u64>::memory(&sampled);
     println!("\trate {:.4}, {memory}", sampled.rate());
     errors(&requests, &windows, blocks);
+    println!("single blocks, ns each:\tcurve\tlive, two samples\tsampled demand");
+    for (name, blocks) in [("none sampled", 1 << 40), ("all sampled", 7_000)] {
+        singles(name, blocks);
+    }
+    division();
+}
+
+/// Single random blocks of a disk of so many, once its first million has set the rate.
+fn singles(name: &str, blocks: u64) {
+    let mut dice = Prng::new(1);
+    let run = |first| Run {
+        volume: 0,
+        first,
+        count: 1,
+    };
+    let mut curve = FixedSize::new(8192, 1, Writes::Allocate);
+    let mut live = Live::new(8192, 1, Writes::Allocate);
+    live.fade(0.0);
+    let mut sampled = Sampled::new(&Windows::ladder(), 7_168, 1);
+    for _ in 0..15_625 {
+        let first = dice.below(blocks);
+        let whole = Run {
+            volume: 0,
+            first,
+            count: 64.min(blocks - first),
+        };
+        curve.access(Kind::Read, whole);
+        live.access(Kind::Read, whole);
+        sampled.access_run(first, whole.count, Instant::ZERO);
+    }
+    let firsts: Vec<u64> = (0..1_000_000).map(|_| dice.below(blocks)).collect();
+    let each = |access: &mut dyn FnMut(u64)| {
+        let mut least = u64::MAX;
+        for _ in 0..5 {
+            let before = cpu_ns();
+            for &first in &firsts {
+                access(first);
+            }
+            least = least.min(cpu_ns() - before);
+        }
+        least as f64 / 1e6
+    };
+    let curve = each(&mut |first| curve.access(Kind::Read, run(first)));
+    let live = each(&mut |first| live.access(Kind::Read, run(first)));
+    let now = Instant::from_nanos(1 << 40);
+    let demand = each(&mut |first| sampled.access_run(first, 1, now));
+    println!("{name}\t{curve:.1}\t{live:.1}\t{demand:.1}");
+}
+
+/// What dividing a terabyte among a thousand tenants takes.
+fn division() {
+    let mut dice = Prng::new(2);
+    let curves: Vec<Vec<Size>> = (0..1000)
+        .map(|_| {
+            let mut missed = 1.0;
+            let step = dice.below(1 << 14) + 1;
+            let sizes = (1..400).map(|at| {
+                missed *= 0.99;
+                Size {
+                    blocks: at * step,
+                    hit_ratio: 1.0 - missed,
+                }
+            });
+            sizes.collect()
+        })
+        .collect();
+    let tenants: Vec<Tenant<'_>> = (0..)
+        .zip(&curves)
+        .map(|(slot, curve)| Tenant {
+            slot: TenantSlot::new(slot),
+            limits: Limits::default(),
+            before: Some(1000),
+            wss: Some(dice.below(1 << 20) as f64),
+            rwss: Some(dice.below(1 << 20) as f64),
+            cached: Cached::default(),
+            cached_before: Cached::default(),
+            curve,
+            accesses_a_second: dice.below(1000) as f64,
+            saved_us: 1000.0,
+        })
+        .collect();
+    let room = Room {
+        capacity: 1 << 20,
+        segment_blocks: 252,
+        spare: Spare::Spread,
+        hysteresis: Fraction::millionths(100_000),
+    };
+    for about in Spec::ALL {
+        let spec: Spec = about.name.parse().unwrap();
+        let before = cpu_ns();
+        for _ in 0..10 {
+            spec.divide(&room, &tenants).unwrap();
+        }
+        let us = (cpu_ns() - before) as f64 / 1e4;
+        println!("{} among 1,000 tenants: {us:.0} us", about.name);
+    }
 }
 
 /// Mean errors over 200 moments of the trace, of four samples.
