@@ -139,6 +139,14 @@ fn main() {
     });
     let memory = Demand::<u64>::memory(&sampled);
     println!("\trate {:.4}, {memory}", sampled.rate());
+    let now = requests[requests.len() - 1].now;
+    let mut sampled = sampled;
+    let before = cpu_ns();
+    for _ in 0..100 {
+        Demand::<u64>::ladder(&mut sampled, Reuses::ONE, now);
+    }
+    let look = (cpu_ns() - before) as f64 / 1e5;
+    println!("\tall windows: {look:.0} us");
     errors(&requests, &windows, blocks);
     println!("single blocks, ns each:\tcurve\tlive, two samples\tsampled demand");
     for (name, blocks) in [("none sampled", 1 << 40), ("all sampled", 7_000)] {
