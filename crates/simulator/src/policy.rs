@@ -52,19 +52,26 @@ pub enum Policy {
 }
 
 /// The daemon's log under each way to reclaim: a line each.
-const SEGMENT_POLICIES: [(Kind, About); 2] = [
+const SEGMENT_POLICIES: [(Kind, About); 3] = [
+    (
+        Kind::TwinClock,
+        segment_about(
+            "segment-twin-clock",
+            "the daemon's own: a log of segments that spares warm segments where they lie",
+        ),
+    ),
     (
         Kind::Clock,
         segment_about(
             "segment-clock",
-            "the daemon's own: a log of segments that reclaims the oldest and keeps what was read since",
+            "the daemon's log of segments, reclaiming the oldest and keeping what was read since",
         ),
     ),
     (
         Kind::Fifo,
         segment_about(
             "segment-fifo",
-            "the daemon's own: a log of segments that reclaims the oldest and keeps nothing",
+            "the daemon's log of segments, reclaiming the oldest and keeping nothing",
         ),
     ),
 ];
@@ -88,7 +95,7 @@ const fn segment_about(name: &'static str, paper: &'static str) -> About {
 
 const SEGMENT: Parameter = Parameter {
     name: "segment",
-    meaning: "size of a segment; by default the largest of which there are 64, 4MiB at most",
+    meaning: "size of a segment; by default the one that wastes least, 4MiB at most",
     takes: "a power of two from 64KiB to 16MiB",
 };
 

@@ -126,6 +126,7 @@ fn segments(cache: &CacheStatus) -> String {
 
 fn policy_word(cache: &CacheStatus) -> &'static str {
     match cache.reclaim {
+        crate::config::ReclaimPolicy::TwinClock => "twin-clock",
         crate::config::ReclaimPolicy::Clock => "clock",
         crate::config::ReclaimPolicy::Fifo => "fifo",
     }

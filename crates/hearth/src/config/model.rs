@@ -158,7 +158,7 @@ pub struct CacheConfig {
     pub name: Name,
     /// The flash file or block device.
     pub path: PathBuf,
-    /// What reclaim keeps of the oldest segment.
+    /// Which segment reclaim empties, and what of it is kept.
     #[serde(default)]
     pub reclaim: ReclaimPolicy,
     /// How long an incomplete chunk waits for more blocks.
@@ -173,6 +173,9 @@ pub struct CacheConfig {
     /// Blocks that wait in memory to be written to flash.
     #[serde(default = "defaults::write_buffer")]
     pub write_buffer: Text<Bytes>,
+    /// Whether a block that is written whole and is not cached may enter the flash too.
+    #[serde(default)]
+    pub allocate_writes: bool,
     /// What may enter the flash, and how it is divided among VMs.
     #[serde(default)]
     pub policy: PolicyConfig,
@@ -189,6 +192,7 @@ impl CacheConfig {
             trust_delay: defaults::trust_delay(),
             flash_timeout: defaults::flash_timeout(),
             write_buffer: defaults::write_buffer(),
+            allocate_writes: false,
             policy: PolicyConfig::default(),
         }
     }

@@ -27,14 +27,16 @@ impl fmt::Display for WritePolicy {
     }
 }
 
-/// What reclaim keeps of the segment that it empties.
+/// Which segment reclaim empties, and what of it is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum ReclaimPolicy {
-    /// Blocks that were read since they were written.
+    /// Warm segments stay where they are; of others the hottest few blocks are kept.
     #[default]
+    TwinClock,
+    /// The oldest; the blocks that were read since they were written are kept.
     Clock,
-    /// Nothing.
+    /// The oldest; nothing is kept.
     Fifo,
 }
 

@@ -1,7 +1,8 @@
 //! From the configuration's words to those of the crates below.
 
+use super::tenants::{self, FlashSize};
 use crate::config::{
-    CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, ReclaimPolicy,
+    CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, PolicyConfig, ReclaimPolicy,
     TlsMode, WritePolicy, disk_id,
 };
 use frontend::limits::{ConnectionLimits, ServerLimits};
@@ -18,7 +19,15 @@ pub(super) fn write_policy(policy: WritePolicy) -> cache::WritePolicy {
     }
 }
 
-pub(super) fn shard(cache: &CacheConfig, nbd: &NbdConfig, state_dir: &Path) -> ShardConfig {
+pub(super) fn shard(
+    cache: &CacheConfig,
+    policy: &PolicyConfig,
+    nbd: &NbdConfig,
+    state_dir: &Path,
+) -> ShardConfig {
+    let flash = FlashSize::of(&cache.path);
+    // Without flash nothing is let in anyway; what cannot be set is told by the configuration's check.
+    let tenancy = flash.and_then(|flash| tenants::settings(policy, flash).ok().flatten());
     ShardConfig {
         name: cache.name.to_string(),
         flash: cache.path.clone(),
@@ -29,9 +38,12 @@ pub(super) fn shard(cache: &CacheConfig, nbd: &NbdConfig, state_dir: &Path) -> S
             flash_timeout: cache.flash_timeout.0,
             write_buffer: cache.write_buffer.0,
             reclaim: match cache.reclaim {
+                ReclaimPolicy::TwinClock => Kind::TwinClock,
                 ReclaimPolicy::Clock => Kind::Clock,
                 ReclaimPolicy::Fifo => Kind::Fifo,
             },
+            tenancy,
+            allocate_writes: cache.allocate_writes,
         },
         connection: ConnectionLimits {
             requests: count(nbd.requests_in_flight_max),
@@ -115,7 +127,8 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_crates_below() {
         let cache = CacheConfig::new("c".parse().unwrap(), "/c".into());
-        let shard = shard(&cache, &NbdConfig::default(), Path::new("/s"));
+        let policy = PolicyConfig::default();
+        let shard = shard(&cache, &policy, &NbdConfig::default(), Path::new("/s"));
         assert_eq!(shard.cache, cache::Config::default());
         assert_eq!(shard.connection, ConnectionLimits::default());
         assert_eq!(server(&NbdConfig::default()), ServerLimits::default());

@@ -19,7 +19,7 @@ pub struct Sim {
     #[arg(value_hint = ValueHint::FilePath)]
     pub traces: Vec<PathBuf>,
     /// The policies, separated by commas; parameters follow a colon: lru,s3-fifo:small=0.2
-    #[arg(long, value_name = "POLICY,...", default_value = "segment-clock", value_parser = policies)]
+    #[arg(long, value_name = "POLICY,...", default_value = "segment-twin-clock", value_parser = policies)]
     pub policy: Policies,
     /// The sizes, separated by commas: bytes (4MiB), blocks (27000blk) or a part of the distinct
     /// blocks of the trace (10%)

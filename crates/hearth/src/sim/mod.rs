@@ -138,7 +138,7 @@ fn explain(error: &SimError, trace: &str) -> CliError {
             named(Exit::Usage).with_remedy("--write-policy through or around")
         }
         SimError::Policy(PolicyError::Log(_)) => named(Exit::Usage)
-            .with_remedy("a larger --size, or smaller segments: segment-clock:segment=64KiB"),
+            .with_remedy("a larger --size, or smaller segments: segment-twin-clock:segment=64KiB"),
         SimError::Size(_) | SimError::Policy(_) | SimError::TooLongForTheFuture => {
             named(Exit::Usage)
         }

@@ -15,8 +15,10 @@ use segment_log::{FlashWritten, SimulatedLog};
 use trace::{Batch, Op, Request, VolumeIndex};
 use units::{BLOCK_BYTES, Bytes, DiskSlot, Instant};
 
-/// Segments that a small cache has: fewer would leave reclaim little to choose from.
-const SEGMENTS_WANTED: u64 = 64;
+/// Pages of a segment that hold no block of a full one, about: a header, a footer.
+const OWN_PAGES: u64 = 2;
+/// Half segments that a log has free or half full at a time: two free, one of each stream open.
+const IDLE_HALVES: u64 = 7;
 
 /// Such a cache.
 pub(crate) struct Segments {
@@ -33,14 +35,20 @@ impl Evicted<u32> for Unasked {
     fn push(&mut self, _key: u32) {}
 }
 
-/// The largest segment that leaves a cache of that many blocks [`SEGMENTS_WANTED`] of them, between the
-/// smallest there can be and the daemon's own.
+/// The segment with which a cache of that many blocks wastes least, between the smallest there can be and
+/// the daemon's own. Of `p` pages each, segments lose [`OWN_PAGES`]` / p` of the flash to their own pages
+/// and [`IDLE_HALVES`]` / 2 * p / blocks` to segments that are free or open; the sum is least where
+/// both are equal, and of two powers of two the one is taken that is nearer by ratio.
 pub(super) fn segment_for(blocks: u32) -> Bytes {
-    let bytes = u64::from(blocks) * BLOCK_BYTES / SEGMENTS_WANTED;
-    let power = bytes.checked_ilog2().map_or(0, |power| 1 << power);
-    Bytes::new(power)
-        .max(flash_format::SEGMENT_BYTES_MIN)
-        .min(flash_format::SEGMENT_BYTES_DEFAULT)
+    let least_squared = u64::from(blocks) * OWN_PAGES * 2 / IDLE_HALVES;
+    let mut segment = flash_format::SEGMENT_BYTES_MIN.get();
+    let pages_squared = |segment: u64| (segment / BLOCK_BYTES).pow(2);
+    while segment < flash_format::SEGMENT_BYTES_DEFAULT.get()
+        && pages_squared(segment) * 2 < least_squared
+    {
+        segment *= 2;
+    }
+    Bytes::new(segment)
 }
 
 /// Whether the daemon can do what is asked.
@@ -173,7 +181,7 @@ mod tests {
         let mib = |mib: u32| segment_for(mib * 256);
         assert_eq!(mib(1), Bytes::kib(64));
         assert_eq!(mib(16), Bytes::kib(256));
-        assert_eq!(mib(255), Bytes::mib(2));
+        assert_eq!(mib(255), Bytes::mib(1));
         assert_eq!(mib(1 << 14), Bytes::mib(4));
     }
 }
