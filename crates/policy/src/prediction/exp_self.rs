@@ -3,7 +3,7 @@
 //! Paper: CloudCache (see [`crate::demand`]), section 4.2, which says that the parameter is estimated by
 //! the error between predicted and observed, and not how. Here twenty smoothings with weights .05 to 1
 //! run side by side; the one with the least error so far speaks, each error counting nine tenths of
-//! the next one ([`FADE`]). A search by gradient would take fewer numbers and can be caught in a corner;
+//! the next one. A search by gradient would take fewer numbers and can be caught in a corner;
 //! twenty cost 480 bytes and 40 additions a window.
 
 use super::Predictor;
