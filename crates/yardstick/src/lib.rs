@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
+
 use std::path::Path;
 use std::sync::Arc;
 
