@@ -224,7 +224,7 @@ pub enum Effect {
 }
 
 /// How a cache behaves. All have defaults.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// How long an incomplete chunk waits for more blocks before it is written.
     pub write_delay: Duration,
@@ -238,6 +238,12 @@ pub struct Config {
     pub write_buffer: Bytes,
     /// The reclaim policy.
     pub reclaim: policy::reclaim::Kind,
+    /// Who may enter what, and who gets how much. Without it everything that is read is admitted,
+    /// and the log reclaims what is oldest, whosever it is.
+    pub tenancy: Option<tenancy::Settings>,
+    /// Whether a block that is written whole and is not cached is offered to admission; else only
+    /// what is read is.
+    pub allocate_writes: bool,
 }
 
 impl Default for Config {
@@ -248,6 +254,8 @@ impl Default for Config {
             flash_timeout: Duration::from_secs(2),
             write_buffer: Bytes::mib(64),
             reclaim: policy::reclaim::Kind::default(),
+            tenancy: None,
+            allocate_writes: false,
         }
     }
 }

@@ -129,9 +129,7 @@ impl Flash {
         gathered.buf[..PAGE_BYTES].copy_from_slice(&header.encode(self.uuid));
         let length = (1 + entries.len()) * PAGE_BYTES;
         let bytes = gathered.buf.freeze().slice(0..length);
-        ports.stats.flash_written.count_chunk(&sealed);
-        let block_bytes = (entries.len() * PAGE_BYTES) as u64;
-        ports.written.push((key.disk, block_bytes));
+        ports.count_written(Some(key.disk), |written| written.count_chunk(&sealed));
         let offset = self.page_offset(segment, page);
         let id = self.chunks.insert(Chunk {
             disk: key.disk,
@@ -171,7 +169,7 @@ impl Flash {
             };
             to.copy_from_slice(&page.encode(self.uuid));
         }
-        ports.stats.flash_written.count_footer(pages);
+        ports.count_written(Some(key.disk), |written| written.count_footer(pages));
         let offset = self.page_offset(segment, self.geometry.segment_pages() - pages);
         ports.wake_at(ports.now + self.config.flash_timeout);
         let bytes = buf.freeze().slice(0..length);
@@ -190,7 +188,9 @@ impl Flash {
             // Nothing in it was ever trusted, so forgetting it is all there is to do.
             for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
                 let slot = self.geometry.slot(chunk.segment, page);
-                self.log.forget_if(chunk.disk, entry.block, slot);
+                if self.log.forget_if(chunk.disk, entry.block, slot) {
+                    ports.evicted.push((chunk.disk, entry.block));
+                }
                 if let Some(reclaiming) = &mut self.reclaiming {
                     reclaiming.lost(slot);
                 }

@@ -1,6 +1,7 @@
 //! The cache of a shard: events in, effects out.
 
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, Verb, WritePolicy};
+use crate::brain::Brain;
 use crate::durability::WriteCount;
 use crate::fills::Fills;
 use crate::flash::Flash;
@@ -10,6 +11,7 @@ use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
 use crate::ports::{Ports, Purpose, Wake};
 use crate::reads::Read;
 use crate::retirement::Retirement;
+use crate::staging::Staging;
 use crate::stats::{DiskStats, Stats};
 use crate::status::Status;
 use crate::tenants::Tenants;
@@ -48,6 +50,8 @@ pub struct Cache {
     pub(crate) bypassed_ids: Map<DiskSlot, DiskId>,
     pub(crate) disk_stats: Vec<DiskStats>,
     pub(crate) tenants: Tenants,
+    pub(crate) brain: Brain,
+    pub(crate) staging: Staging,
     pub(crate) reads: Slab<Read>,
     pub(crate) writes: Writes,
     pub(crate) fills: Fills,
@@ -67,6 +71,11 @@ impl Cache {
         flash: Option<Box<Flash>>,
         bypass_reason: Option<String>,
     ) -> Self {
+        let settings = config.tenancy.clone();
+        let brain = flash
+            .as_deref()
+            .map(|flash| Brain::new(settings, flash, ports.now));
+        let brain = brain.unwrap_or_default();
         Self {
             config,
             ports,
@@ -77,6 +86,8 @@ impl Cache {
             bypassed_ids: Map::default(),
             disk_stats: vec![DiskStats::default(); DiskSlot::COUNT],
             tenants: Tenants::default(),
+            brain,
+            staging: Staging::default(),
             reads: Slab::new(),
             writes: Writes::default(),
             fills: Fills::default(),
@@ -87,6 +98,7 @@ impl Cache {
     /// Lets a recovered cache begin its first checkpoint.
     pub(crate) fn open(&mut self, now: Instant) {
         self.ports.now = now;
+        self.wake_for_brain();
         self.pump();
     }
 
@@ -162,7 +174,14 @@ impl Cache {
                 stats.write_requests += 1;
                 stats.written_bytes += data.len() as u64;
                 let length = Bytes::new(data.len() as u64);
-                self.write(id, disk, offset, length, Change::Data { bytes: data, fua });
+                self.write(
+                    id,
+                    disk,
+                    vm,
+                    offset,
+                    length,
+                    Change::Data { bytes: data, fua },
+                );
             }
             Verb::Flush => {
                 stats.flush_requests += 1;
@@ -177,7 +196,7 @@ impl Cache {
             }
             Verb::Discard { offset, length } => {
                 stats.erase_requests += 1;
-                self.write(id, disk, offset, length, Change::Discard);
+                self.write(id, disk, vm, offset, length, Change::Discard);
             }
             Verb::WriteZeroes {
                 offset,
@@ -186,7 +205,14 @@ impl Cache {
                 fua,
             } => {
                 stats.erase_requests += 1;
-                self.write(id, disk, offset, length, Change::Zeroes { may_unmap, fua });
+                self.write(
+                    id,
+                    disk,
+                    vm,
+                    offset,
+                    length,
+                    Change::Zeroes { may_unmap, fua },
+                );
             }
         }
     }
@@ -200,6 +226,7 @@ impl Cache {
         let io = self.ports.complete(done.token);
         let ok = done.result.is_ok();
         if let Purpose::Hit(hit) = io.purpose {
+            self.brain.flash_took(now.since(io.issued));
             self.hit_done(&hit, done.buf, done.result);
         } else if let Some(flash) = self.flash.as_mut() {
             let ports = &mut self.ports;
@@ -240,7 +267,12 @@ impl Cache {
         self.ports.now = now;
         let io = self.ports.complete(done.token);
         match io.purpose {
-            Purpose::Fill(fill) => self.fill_done(fill, done.buf, done.result),
+            Purpose::Fill(fill) => {
+                if let Some(tenant) = self.tenant_of(self.fills.disk(fill)) {
+                    self.brain.origin_took(tenant, now.since(io.issued));
+                }
+                self.fill_done(fill, done.buf, done.result);
+            }
             Purpose::Direct {
                 read,
                 part,
@@ -301,6 +333,7 @@ impl Cache {
         if let Some(flash) = self.flash.as_mut() {
             flash.tick(&mut self.ports);
         }
+        self.tick_brain();
         self.watch_flash();
         self.pump();
     }
@@ -315,12 +348,9 @@ impl Cache {
     /// Moves what is to be done to the end of `into`, in order.
     pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
         into.append(&mut self.ports.effects);
-        for (disk, bytes) in self.ports.written.drain(..) {
-            self.disk_stats[disk.index()].flash_written_bytes += bytes;
-        }
     }
 
-    fn pump(&mut self) {
+    pub(crate) fn pump(&mut self) {
         loop {
             // First the jobs: a checkpoint that starts now is not replayed from the entries that
             // have just become durable, so the table has to show already what they freed.
@@ -330,6 +360,7 @@ impl Cache {
             if let Some(flash) = self.flash.as_mut() {
                 flash.pump(&mut self.ports);
             }
+            self.account();
             let progress = self.step_jobs();
             if self.ports.wakes.is_empty() && !progress {
                 return;

@@ -113,7 +113,7 @@ impl Flash {
                     .encode(&self.geometry, self.uuid, number, page);
             to.copy_from_slice(&encoded);
         }
-        ports.stats.flash_written.checkpoint += bytes as u64;
+        ports.count_written(None, |written| written.checkpoint += bytes as u64);
         let offset = self.geometry.checkpoint_page_offset(area, first);
         ports.flash_write(
             Purpose::CheckpointPages,
@@ -156,7 +156,7 @@ impl Flash {
             clean_end: clean.then(|| self.journal.next_sequence()),
         };
         self.checkpoint.superblock_sequence = superblock.sequence;
-        ports.stats.flash_written.checkpoint += PAGE_BYTES as u64;
+        ports.count_written(None, |written| written.checkpoint += PAGE_BYTES as u64);
         let page = ports.pool.copy_of(&superblock.encode());
         ports.flash_write(Purpose::Superblock, superblock.offset(), page, true);
     }

@@ -64,6 +64,10 @@ impl Fills {
         fill
     }
 
+    pub(crate) fn disk(&self, id: FillId) -> DiskSlot {
+        self.fills[id].disk
+    }
+
     pub(crate) fn join(&mut self, id: FillId, waiter: Waiter) {
         self.fills[id].waiters.push(waiter);
     }

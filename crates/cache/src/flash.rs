@@ -135,6 +135,7 @@ impl Flash {
             self.bad.push_back((ticket, disk, block, slot));
         } else {
             self.log.forget(disk, block);
+            ports.evicted.push((disk, block));
         }
     }
 
@@ -179,7 +180,7 @@ impl Flash {
         for (page, to) in batch.pages.iter().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
             to.copy_from_slice(&page.encode(self.uuid));
         }
-        ports.stats.flash_written.journal += bytes as u64;
+        ports.count_written(None, |written| written.journal += bytes as u64);
         ports.wake_at(ports.now + self.config.flash_timeout);
         let offset = self.geometry.journal_page_offset(batch.first_sequence);
         ports.flash_write(Purpose::Journal, offset, buf.freeze().slice(0..bytes), true);
@@ -198,7 +199,9 @@ impl Flash {
         }
         let durable = self.journal.durable();
         while let Some((_, disk, block, slot)) = self.bad.pop_front_if(|bad| bad.0 <= durable) {
-            self.log.forget_if(disk, block, slot);
+            if self.log.forget_if(disk, block, slot) {
+                ports.evicted.push((disk, block));
+            }
         }
         while let Some((_, write)) = self
             .waiting_writes

@@ -30,6 +30,22 @@ pub enum Guard {
     KillFills,
     /// A fill that starts while its block is being written is not admitted.
     NoFillDuringWrite,
+    /// A fill that was killed brings nothing into the cache, nor into staging.
+    KilledFillStaysOut,
+    /// A staged block leaves when a write to it arrives.
+    WriteUnstages,
+    /// A staged block leaves when it is discarded or zeroed.
+    ErasureUnstages,
+    /// Staged blocks leave with their disk.
+    DetachUnstages,
+    /// No block is fetched that is staged: two copies would be admitted.
+    NoFillOfStaged,
+    /// A write that overlapped another does not enter a block that was not cached.
+    NoAllocationOfContendedWrite,
+    /// A block that is refused is not written to flash.
+    RefusedStaysOut,
+    /// A rewritten block is not written to flash when the budget is used up.
+    RewriteWithinBudget,
     /// Two writes to one block at a time leave no copy.
     NoCopyOfContendedWrite,
     /// A block that is written in part leaves the cache.

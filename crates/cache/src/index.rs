@@ -305,9 +305,9 @@ impl Index {
 
     /// Every cached block's place and mark, in the order of the buckets.
     fn iter_marked(&self) -> impl Iterator<Item = Marked> + '_ {
-        self.buckets.iter().flat_map(move |bucket| {
-            (0..bucket.len()).map(move |way| self.marked(bucket.load(way)))
-        })
+        self.buckets
+            .iter()
+            .flat_map(move |bucket| (0..bucket.len()).map(move |way| self.marked(bucket.load(way))))
     }
 
     /// Verifies the invariants of the module's header; takes as long as a few lookups for each

@@ -112,7 +112,12 @@ impl Cache {
                 self.idle_disk(disk)
                     .map(|()| Kind::Detach { disk, fingerprint })
             }
-            Command::Drop { disk } => self.attached(disk).map(|_| Kind::Drop { disk }),
+            Command::Drop { disk } => {
+                if let Some(tenant) = self.tenant_of(disk) {
+                    self.unstage_disk(disk, tenant);
+                }
+                self.attached(disk).map(|_| Kind::Drop { disk })
+            }
             Command::SetPolicy { disk, policy } => {
                 let result = self.set_policy(disk, policy).map(|()| ControlOutcome::Done);
                 self.ports.effects.push(Effect::ControlDone { id, result });
@@ -298,7 +303,13 @@ impl Cache {
         for vm in disk.views.iter().flat_map(Views::joins) {
             self.tenants.release(vm, Use::View);
         }
-        self.tenants.release(disk.tenant, Use::Disk);
+        if !lacks(Guard::DetachUnstages) {
+            self.unstage_disk(slot, disk.tenant);
+        }
+        self.own_disk(slot, None);
+        if self.tenants.release(disk.tenant, Use::Disk) {
+            self.end_tenant(disk.tenant);
+        }
     }
 
     fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
@@ -313,6 +324,8 @@ impl Cache {
         let tenant = newcomer.disk.tenant;
         self.disks[newcomer.slot.index()] = Some(newcomer.disk);
         self.disk_stats[newcomer.slot.index()] = crate::stats::DiskStats::default();
+        self.own_disk(newcomer.slot, Some(tenant));
+        self.begin_tenant(tenant);
         ControlOutcome::Attached {
             disk: newcomer.slot,
             tenant,

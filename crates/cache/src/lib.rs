@@ -12,6 +12,10 @@
 //!  │ reads.rs   runs of blocks: flash, memory, shared fill      │
 //!  │ writes.rs  distrust durably, then the origin, then the copy│
 //!  │ jobs.rs    attach, detach, drop, stop                      │
+//!  │ tenants.rs VMs and images      views.rs  who reads an image│
+//!  ├────────────────────────────────────────────────────────────┤
+//!  │ brain      demand, shares      admission what may enter    │
+//!  │ staging    bytes that wait in memory for a verdict         │
 //!  ├────────────────────────────────────────────────────────────┤
 //!  │ segment-log: segments, streams, what is reclaimed          │
 //!  │ index      where each block is, exactly                    │
@@ -34,8 +38,10 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod api;
 mod append;
+mod brain;
 mod cache;
 mod checkpoint;
 mod chunks;
@@ -58,6 +64,7 @@ mod reclaim;
 mod recovery;
 mod rest;
 mod retirement;
+mod staging;
 mod stats;
 mod status;
 mod tenants;

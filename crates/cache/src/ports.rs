@@ -9,6 +9,7 @@ use crate::stats::Stats;
 use crate::writes::WriteId;
 use block_io::{BufPool, FlashOp, FlashVerb, OriginOp, OriginVerb, Slice, Token};
 use flash_format::SegmentIndex;
+use segment_log::FlashWritten;
 use slab::Slab;
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Instant};
 
@@ -95,8 +96,10 @@ pub(crate) struct Ports {
     pub(crate) now: Instant,
     pub(crate) stats: Stats,
     pub(crate) wakes: Vec<Wake>,
-    /// Bytes of blocks that went to flash, by disk, until the cache counts them.
-    pub(crate) written: Vec<(DiskSlot, u64)>,
+    /// What went to flash, for a disk or for nobody, until the cache counts it.
+    pub(crate) written: Vec<(Option<DiskSlot>, FlashWritten)>,
+    /// Blocks that left the flash, until the brain is told.
+    pub(crate) evicted: Vec<(DiskSlot, BlockIndex)>,
     next_tick: Option<Instant>,
 }
 
@@ -110,6 +113,7 @@ impl Ports {
             stats: Stats::default(),
             wakes: Vec::new(),
             written: Vec::new(),
+            evicted: Vec::new(),
             next_tick: None,
         }
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!  request ─► runs ─┬─ on flash ──► read, verify ──┬─► part
 //!                   │                  wrong, late └─► origin ─► part
-//!                   ├─ in memory ─────────────────────► part
+//!                   ├─ in memory, staged ─────────────► part
 //!                   ├─ being fetched ─► join the fill ─► part
 //!                   └─ nowhere ─► fill ─► part, and admit
 //! ```
@@ -11,6 +11,7 @@
 //! The reply goes out when every part is there, or with the first error.
 
 use crate::RequestId;
+use crate::admission::Key;
 use crate::cache::Cache;
 use crate::fills::{Fill, Waiter};
 use crate::flash::Location;
@@ -18,8 +19,8 @@ use crate::guard::{Guard, lacks};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::{Hit, Purpose};
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
-use segment_log::Source;
 use smallvec::SmallVec;
+use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, TenantSlot};
 
 pub(crate) type ReadId = usize;
@@ -31,10 +32,12 @@ pub(crate) struct Read {
     pub(crate) disk: DiskSlot,
     /// Who asks.
     vm: TenantSlot,
+    /// What the brain remembers of the request.
+    pub(crate) arrival: Option<Arrival>,
     offset: u64,
     end: u64,
     /// Only to bring blocks into the cache: no bytes are answered.
-    prefetch: bool,
+    pub(crate) prefetch: bool,
     parts: SmallVec<[Part; 1]>,
     left: usize,
     error: Option<IoError>,
@@ -58,10 +61,17 @@ impl Cache {
         prefetch: bool,
     ) {
         let (offset, end) = (offset.get(), (offset + length).get());
+        let cached_end = if self.flash.is_some() {
+            self.cached_end(disk)
+        } else {
+            0
+        };
+        let arrival = self.read_arrives(disk, vm, offset, end.min(cached_end), prefetch);
         let read = Read {
             request,
             disk,
             vm,
+            arrival,
             offset,
             end,
             prefetch,
@@ -71,11 +81,6 @@ impl Cache {
         };
         // Held until every part is issued, so that none completes the read early.
         let id = self.reads.insert(Read { left: 1, ..read });
-        let cached_end = if self.flash.is_some() {
-            self.cached_end(disk)
-        } else {
-            0
-        };
         let mut at = offset;
         while at < end.min(cached_end) {
             at = self.read_run(id, disk, at, end.min(cached_end));
@@ -95,16 +100,67 @@ impl Cache {
             .expect("with a cached end there is a flash");
         match flash.locate(&self.ports, disk, block) {
             Location::Memory(bytes) => {
-                self.count_read(id, block, 1, true);
-                let stop = block.next().start().get().min(end);
-                let from = index(at % BLOCK_BYTES);
-                let part = self.new_part(id, at);
-                self.set_part(id, part, bytes.slice(from..from + index(stop - at)));
-                self.part_done(id);
-                stop
+                self.count_hits(id, block, 1);
+                self.read_from_memory(id, at, end, &bytes)
             }
             Location::Flash(slot) => self.read_hit_run(id, disk, at, end, slot),
-            Location::Nowhere => self.read_miss_run(id, disk, at, end),
+            Location::Nowhere => match self.staging.get(Key::new(disk, block)) {
+                Some(bytes) => {
+                    let bytes = bytes.clone();
+                    self.read_staged(id, disk, block);
+                    self.read_from_memory(id, at, end, &bytes)
+                }
+                None => self.read_miss_run(id, disk, at, end),
+            },
+        }
+    }
+
+    /// Tells the brain of the request, but for the part that is never cached.
+    fn read_arrives(
+        &mut self,
+        disk: DiskSlot,
+        vm: TenantSlot,
+        offset: u64,
+        end: u64,
+        prefetch: bool,
+    ) -> Option<Arrival> {
+        if offset >= end || self.brain.is_off() {
+            return None;
+        }
+        let first = BlockIndex::containing(Bytes::new(offset));
+        let request = tenancy::Request {
+            vm,
+            tenant: self.tenant_of(disk)?,
+            disk,
+            first,
+            count: blocks_to(first, end),
+            write: false,
+            now: self.ports.now,
+        };
+        self.brain.arrives(&request, !prefetch)
+    }
+
+    /// Answers the rest of a block, from byte `at`, from its bytes in memory.
+    fn read_from_memory(&mut self, id: ReadId, at: u64, end: u64, bytes: &Slice) -> u64 {
+        let block = BlockIndex::containing(Bytes::new(at));
+        let stop = block.next().start().get().min(end);
+        let from = index(at % BLOCK_BYTES);
+        let part = self.new_part(id, at);
+        self.set_part(id, part, bytes.slice(from..from + index(stop - at)));
+        self.part_done(id);
+        stop
+    }
+
+    /// Counts a read of a staged block, and lets the brain decide what becomes of it.
+    fn read_staged(&mut self, id: ReadId, disk: DiskSlot, block: BlockIndex) {
+        self.disk_stats(disk).read_block_staged_hits += 1;
+        let read = &self.reads[id];
+        let (vm, arrival, prefetch) = (read.vm, read.arrival, read.prefetch);
+        if let Some(views) = self.views(disk) {
+            views.read(vm, block, 1, true);
+        }
+        if let (Some(arrival), false) = (arrival, prefetch) {
+            self.staged_hit(&arrival, disk, block);
         }
     }
 
@@ -134,7 +190,7 @@ impl Cache {
             count += 1;
         }
         let stop = first.advance(u64::from(count)).start().get().min(end);
-        self.count_read(id, first, u64::from(count), true);
+        self.count_hits(id, first, count);
         if self.reads[id].prefetch {
             return stop;
         }
@@ -167,7 +223,7 @@ impl Cache {
             None => self.start_fill(disk, first, end),
         };
         let stop = fill_first.advance(count).start().get().min(end);
-        self.count_read(id, first, blocks_to(first, stop), false);
+        self.count_misses(id, first, blocks_to(first, stop));
         let part = self.new_part(id, at);
         let skip = index(at - fill_first.start().get());
         self.fills.join(
@@ -197,7 +253,12 @@ impl Cache {
         let mut count = 1;
         let flash = self.flash.as_ref().expect("a fill is for the flash");
         let cached = flash.log.index();
-        while first.advance(count) < limit && cached.get(disk, first.advance(count)).is_none() {
+        let staged =
+            |block| self.staging.contains(Key::new(disk, block)) && !lacks(Guard::NoFillOfStaged);
+        while first.advance(count) < limit
+            && cached.get(disk, first.advance(count)).is_none()
+            && !staged(first.advance(count))
+        {
             count += 1;
         }
         // Blocks that are being written come from the origin too, but are not admitted.
@@ -231,7 +292,7 @@ impl Cache {
         };
         match bytes {
             Ok(bytes) => {
-                self.admit(&fill, &bytes);
+                self.admit_fill(&fill, &bytes);
                 for waiter in &fill.waiters {
                     self.set_part(
                         waiter.read,
@@ -247,25 +308,6 @@ impl Cache {
                     self.part_failed(waiter.read, error);
                 }
             }
-        }
-    }
-
-    fn admit(&mut self, fill: &Fill, bytes: &Slice) {
-        if fill.killed {
-            self.ports.stats.killed_fills += 1;
-            return;
-        }
-        let Some(flash) = self.flash.as_mut() else {
-            return;
-        };
-        for (i, page) in (0..fill.count).zip(bytes.chunks_exact(PAGE_BYTES)) {
-            flash.admit(
-                &mut self.ports,
-                fill.disk,
-                fill.first.advance(i),
-                Source::Fill,
-                page,
-            );
         }
     }
 
@@ -353,17 +395,26 @@ impl Cache {
         self.fetch_part(hit.read, hit.part, hit.disk, at, hit.length as u64);
     }
 
-    /// Counts a run of blocks (or parts) that a read found in the cache, or did not.
-    fn count_read(&mut self, id: ReadId, first: BlockIndex, count: u64, hit: bool) {
-        let (disk, vm) = (self.reads[id].disk, self.reads[id].vm);
-        let stats = self.disk_stats(disk);
-        *if hit {
-            &mut stats.read_block_hits
-        } else {
-            &mut stats.read_block_misses
-        } += count;
+    /// Counts a run of blocks (or parts) that a read found on flash or on its way there.
+    #[inline]
+    fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
+        let read = &self.reads[id];
+        let (disk, vm, arrival, prefetch) = (read.disk, read.vm, read.arrival, read.prefetch);
+        self.disk_stats(disk).read_block_hits += u64::from(count);
         if let Some(views) = self.views(disk) {
-            views.read(vm, first, count, hit);
+            views.read(vm, first, count.into(), true);
+        }
+        if let (Some(arrival), false) = (arrival, prefetch) {
+            self.told_hit(&arrival, disk, first, count);
+        }
+    }
+
+    /// Counts a run of blocks (or parts) that a read did not find.
+    fn count_misses(&mut self, id: ReadId, first: BlockIndex, count: u64) {
+        let (disk, vm) = (self.reads[id].disk, self.reads[id].vm);
+        self.disk_stats(disk).read_block_misses += count;
+        if let Some(views) = self.views(disk) {
+            views.read(vm, first, count, false);
         }
     }
 

@@ -253,7 +253,9 @@ impl Flash {
             self.point_at(ports, &reclaiming.victim, &moved);
         }
         let left = reclaiming.descriptors.iter().map(|at| (at.block, at.page));
-        let evicted = self.log.evict(&reclaiming.victim, left, |_| {});
+        let disk = reclaiming.disk();
+        let gone = |block| ports.evicted.push((disk, block));
+        let evicted = self.log.evict(&reclaiming.victim, left, gone);
         ports.stats.blocks_evicted += u64::from(evicted);
         ports.stats.segments_reclaimed += 1;
         self.release(reclaiming.victim.segment());

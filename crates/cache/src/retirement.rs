@@ -5,6 +5,7 @@
 //! of the cache must never be trusted. Reads go on meanwhile; writes wait for the record.
 
 use crate::api::Effect;
+use crate::brain::Brain;
 use crate::cache::Cache;
 use crate::limits::{PATIENCE_TIMEOUTS, WATCH_PARTS};
 use crate::ports::Purpose;
@@ -41,6 +42,8 @@ impl Cache {
             return;
         };
         self.bypass_reason = Some(reason.to_owned());
+        self.brain = Brain::default();
+        self.staging.clear();
         self.ask_to_retire(flash.incarnation);
         self.end_jobs_without_flash();
         // What was being read from flash comes from the origin at the next look.

@@ -1,5 +1,6 @@
 //! What the cache counts. Plain numbers; the program turns them into metrics.
 
+use policy::admission::Refusals;
 pub use segment_log::FlashWritten;
 
 /// Counters of a cache since it was opened.
@@ -25,6 +26,9 @@ pub struct Stats {
     pub blocks_evicted: u64,
     /// Blocks that were read from the origin but not admitted, by reason.
     pub not_admitted: NotAdmitted,
+    /// Blocks that were cached and rewritten, and left the cache because the write budget did not
+    /// allow for their new copies.
+    pub not_rewritten: u64,
     /// Journal commits.
     pub journal_commits: u64,
     /// Guest writes that waited for a journal commit first.
@@ -53,6 +57,10 @@ pub struct NotAdmitted {
     pub write_buffer: u64,
     /// The index had no place.
     pub index_full: u64,
+    /// The settings of the cache or of its tenant contradict others.
+    pub settings: u64,
+    /// The admission policy or a write budget refused them, by why.
+    pub refused: Refusals,
 }
 
 /// Counters of a disk since it was attached.
@@ -72,7 +80,9 @@ pub struct DiskStats {
     pub written_bytes: u64,
     /// Blocks (or parts) read that were in the cache.
     pub read_block_hits: u64,
-    /// Blocks (or parts) read that were not.
+    /// Blocks (or parts) read whose bytes were staged in memory.
+    pub read_block_staged_hits: u64,
+    /// Blocks (or parts) read that were in neither.
     pub read_block_misses: u64,
     /// Bytes of its blocks written to flash, for whatever cause.
     pub flash_written_bytes: u64,

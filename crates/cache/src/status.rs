@@ -46,6 +46,14 @@ pub struct Status {
     pub memory: Bytes,
     /// Bytes that wait in memory to be written to flash.
     pub buffered: Bytes,
+    /// Blocks whose bytes are staged in memory.
+    pub staged_blocks: u64,
+    /// Memory for them.
+    pub staged: Bytes,
+    /// Memory of the brain, as it counts it: what is staged included.
+    pub brain: Bytes,
+    /// Why nothing enters the flash, if the settings contradict each other.
+    pub error: Option<String>,
 }
 
 /// Segments by what they are.
@@ -72,6 +80,8 @@ pub struct TenantStatus {
     pub disks: u32,
     /// Shared disks that it reads, each as often as it joined.
     pub views: u32,
+    /// Why nothing of it enters the flash, if its settings contradict others.
+    pub error: Option<String>,
 }
 
 impl Status {
@@ -96,6 +106,10 @@ impl Status {
                 segments: SegmentCounts::default(),
                 memory: Bytes::ZERO,
                 buffered: Bytes::ZERO,
+                staged_blocks: 0,
+                staged: Bytes::ZERO,
+                brain: Bytes::ZERO,
+                error: None,
             };
         };
         let mut segments = SegmentCounts::default();
@@ -126,6 +140,10 @@ impl Status {
             segments,
             memory: flash.memory_bytes() + views,
             buffered: Bytes::new(flash.buffered_bytes as u64),
+            staged_blocks: cache.staging.len() as u64,
+            staged: cache.staging.bytes(),
+            brain: cache.brain.memory(),
+            error: cache.brain.error().map(ToString::to_string),
         }
     }
 }

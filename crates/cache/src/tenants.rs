@@ -12,10 +12,12 @@ use crate::api::ControlError;
 use crate::cache::Cache;
 use crate::status::TenantStatus;
 use crate::views::ViewStats;
+use std::collections::BTreeMap;
+use tenancy::{SettingsError, TenantSettings};
 use units::{DiskSlot, Map, TenantSlot};
 
 /// A VM or an image.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Tenant {
     name: String,
     /// Its disks that are attached or about to be.
@@ -24,6 +26,8 @@ struct Tenant {
     views: u32,
     /// When it was last in use, in releases of tenants.
     released: u64,
+    /// Why nothing of it enters the flash, if nothing does.
+    error: Option<SettingsError>,
 }
 
 /// All tenants of a cache, by slot.
@@ -31,6 +35,8 @@ struct Tenant {
 pub(crate) struct Tenants {
     table: Vec<Tenant>,
     by_name: Map<String, TenantSlot>,
+    /// What was set, by name: kept whether the tenant is here or not.
+    settings: BTreeMap<String, TenantSettings>,
     releases: u64,
     /// A slot that went from one name to another, until the cache has forgotten the first.
     taken_over: Option<TenantSlot>,
@@ -86,6 +92,7 @@ impl Tenants {
             disks: 0,
             views: 0,
             released: 0,
+            error: None,
         };
         let index = if self.table.len() < TenantSlot::COUNT {
             self.table.push(tenant);
@@ -111,17 +118,36 @@ impl Tenants {
     }
 
     /// The slot of a tenant with this name, in use or remembered.
-    #[cfg(test)]
     pub(crate) fn slot_of(&self, name: &str) -> Option<TenantSlot> {
         self.by_name.get(name).copied()
     }
 
-    /// Every tenant, in use or remembered, by slot: its name, its disks, the images it reads.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (TenantSlot, &str, u32, u32)> {
-        (0..)
-            .map(TenantSlot::new)
-            .zip(&self.table)
-            .map(|(slot, tenant)| (slot, tenant.name.as_str(), tenant.disks, tenant.views))
+    /// What was set for a tenant, or the defaults.
+    pub(crate) fn settings(&self, slot: TenantSlot) -> TenantSettings {
+        let name = &self.table[slot.index()].name;
+        self.settings.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Sets it.
+    pub(crate) fn set(&mut self, name: &str, settings: TenantSettings) {
+        self.settings.insert(name.to_owned(), settings);
+    }
+
+    /// Why nothing of a tenant enters the flash, or that it may again.
+    pub(crate) fn set_error(&mut self, slot: TenantSlot, error: Option<SettingsError>) {
+        self.table[slot.index()].error = error;
+    }
+
+    /// Every tenant, in use or remembered, by slot.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = TenantStatus> {
+        let slots = (0..).map(TenantSlot::new);
+        slots.zip(&self.table).map(|(slot, tenant)| TenantStatus {
+            slot,
+            name: tenant.name.clone(),
+            disks: tenant.disks,
+            views: tenant.views,
+            error: tenant.error.as_ref().map(ToString::to_string),
+        })
     }
 }
 
@@ -186,13 +212,7 @@ impl Cache {
     /// Every tenant, those included that have nothing here any more but whose slot has not been
     /// given to another.
     pub fn tenants(&self) -> Vec<TenantStatus> {
-        let status = |(slot, name, disks, views): (_, &str, _, _)| TenantStatus {
-            slot,
-            name: name.to_owned(),
-            disks,
-            views,
-        };
-        self.tenants.iter().map(status).collect()
+        self.tenants.iter().collect()
     }
 }
 

@@ -12,10 +12,12 @@
 //! the older bytes.
 //!
 //! Two writes to one block in flight together leave the origin with either's bytes, so neither
-//! puts a copy into the cache.
+//! puts a copy into the cache. A block that was not cached may enter it after a write of all of it
+//! (`admission.rs`), if no other write was under way on it at any time of this one.
 
 use crate::RequestId;
 use crate::WritePolicy;
+use crate::admission::Key;
 use crate::cache::Cache;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
@@ -25,7 +27,8 @@ use crate::ports::{Ports, Purpose};
 use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
 use segment_log::Source;
 use slab::Slab;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
+use tenancy::Arrival;
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, TenantSlot};
 
 pub(crate) type WriteId = usize;
 
@@ -55,6 +58,10 @@ pub(crate) struct Write {
     waiting: bool,
     /// Whole blocks that were in the cache: their copies are replaced.
     cached: Vec<BlockIndex>,
+    /// No other write was under way on its blocks when it came, so those that were not cached may be.
+    alone: bool,
+    /// What the brain remembers of it.
+    arrival: Option<Arrival>,
 }
 
 /// All writes of a cache, and which belong to which disk.
@@ -118,10 +125,12 @@ impl Cache {
         &mut self,
         request: RequestId,
         disk: DiskSlot,
+        vm: TenantSlot,
         offset: Bytes,
         length: Bytes,
         change: Change,
     ) {
+        let arrival = self.write_arrives(disk, vm, offset, length, &change);
         let id = self.writes.insert(Write {
             request,
             disk,
@@ -134,6 +143,8 @@ impl Cache {
             contended: false,
             waiting: false,
             cached: Vec::new(),
+            alone: true,
+            arrival,
         });
         self.start_piece(id);
     }
@@ -165,6 +176,7 @@ impl Cache {
         // What the others have taken out of the index this one does not find there, so it cannot
         // put a copy of it back: only they have to be told.
         write.contended = false;
+        write.alone = others.is_empty() || lacks(Guard::NoAllocationOfContendedWrite);
         write.cached.clear();
         if !lacks(Guard::KillFills) {
             self.fills.kill(disk, first, blocks);
@@ -183,10 +195,38 @@ impl Cache {
         }
     }
 
-    /// Takes the write's blocks out of the index. Returns what has to be durable before the
-    /// origin may be written.
+    /// Tells the brain of a write of data, but for the part that is never cached.
+    fn write_arrives(
+        &mut self,
+        disk: DiskSlot,
+        vm: TenantSlot,
+        offset: Bytes,
+        length: Bytes,
+        change: &Change,
+    ) -> Option<Arrival> {
+        let end = (offset + length).get().min(self.cached_end(disk));
+        let is_data = matches!(change, Change::Data { .. });
+        if !is_data || self.brain.is_off() || offset.get() >= end {
+            return None;
+        }
+        let first = BlockIndex::containing(offset);
+        let request = tenancy::Request {
+            vm,
+            tenant: self.tenant_of(disk)?,
+            disk,
+            first,
+            count: end.div_ceil(BLOCK_BYTES) - first.get(),
+            write: true,
+            now: self.ports.now,
+        };
+        self.brain.arrives(&request, true)
+    }
+
+    /// Takes the write's blocks out of the index and out of staging. Returns what has to be durable
+    /// before the origin may be written.
     fn distrust_blocks(&mut self, id: WriteId, overtakes_a_waiting_write: bool) -> Option<Ticket> {
         let cached_end = self.cached_end(self.writes.writes[id].disk);
+        self.unstage_written(id);
         let flash = self.flash.as_mut()?;
         let write = &mut self.writes.writes[id];
         let update = matches!(write.change, Change::Data { .. });
@@ -211,9 +251,38 @@ impl Cache {
             }
             if whole && update {
                 write.cached.push(block);
+            } else if let (Some(disk), Some(tenancy)) =
+                (&self.disks[write.disk.index()], self.brain.tenancy_mut())
+            {
+                tenancy.removed(disk.tenant, Key::new(write.disk, block));
             }
         }
         ticket.filter(|ticket| *ticket > flash.journal.durable())
+    }
+
+    /// The blocks of a write that comes leave staging, and those of an erasure count as demand no
+    /// longer.
+    fn unstage_written(&mut self, id: WriteId) {
+        let write = &self.writes.writes[id];
+        let (disk, first, blocks) = (write.disk, write.first, write.blocks);
+        let erases = !matches!(write.change, Change::Data { .. });
+        let Some(tenant) = self.tenant_of(disk) else {
+            return;
+        };
+        if let (true, Some(tenancy)) = (erases, self.brain.tenancy_mut()) {
+            tenancy.discarded(tenant, disk, first.get(), blocks);
+        }
+        let kept = if erases {
+            lacks(Guard::ErasureUnstages)
+        } else {
+            lacks(Guard::WriteUnstages)
+        };
+        if self.staging.is_empty() || kept {
+            return;
+        }
+        for i in 0..blocks {
+            self.unstage(tenant, Key::new(disk, first.advance(i)));
+        }
     }
 
     fn wait_until_durable(&mut self, id: WriteId, ticket: Ticket) {
@@ -265,9 +334,11 @@ impl Cache {
             return;
         }
         let write = self.writes.remove(id);
-        match result {
-            Ok(()) => self.update_copies(&write),
-            Err(_) => self.disk_stats(write.disk).origin_errors += 1,
+        if result.is_ok() {
+            self.update_copies(&write);
+        } else {
+            self.disk_stats(write.disk).origin_errors += 1;
+            self.forget_copies(&write);
         }
         self.reply(write.disk, write.request, result.map(|()| Payload::new()));
     }
@@ -278,22 +349,62 @@ impl Cache {
         self.reply(write.disk, write.request, Err(IoError::Failed));
     }
 
+    /// The origin has all of a write: its blocks that were cached get their new copies, and those
+    /// that were not are offered.
     fn update_copies(&mut self, write: &Write) {
-        if write.contended || self.policy(write.disk) != WritePolicy::Through {
-            return;
-        }
-        let (Change::Data { bytes, .. }, Some(flash)) = (&write.change, self.flash.as_mut()) else {
+        let Change::Data { bytes, .. } = &write.change else {
             return;
         };
-        for block in &write.cached {
+        if write.contended || self.policy(write.disk) != WritePolicy::Through {
+            self.forget_copies(write);
+            return;
+        }
+        let page = |block: BlockIndex| {
             let at = Bytes::new(block.start().get() - write.offset).to_usize();
-            flash.admit(
-                &mut self.ports,
-                write.disk,
-                *block,
-                Source::Update,
-                &bytes[at..at + PAGE_BYTES],
-            );
+            &bytes[at..at + PAGE_BYTES]
+        };
+        for block in &write.cached {
+            self.update_copy(write, *block, page(*block));
+        }
+        if !self.config.allocate_writes || !write.alone || self.flash.is_none() {
+            return;
+        }
+        let first = write.offset.div_ceil(BLOCK_BYTES);
+        let end = write.piece_end.min(self.cached_end(write.disk)) / BLOCK_BYTES;
+        let mut cached = write.cached.iter().peekable();
+        for block in (first..end).map(BlockIndex::new) {
+            if cached.next_if_eq(&&block).is_none() {
+                self.offer_written(write.arrival, write.disk, block, page(block));
+            }
+        }
+    }
+
+    fn update_copy(&mut self, write: &Write, block: BlockIndex, page: &[u8]) {
+        let may = match (self.brain.tenancy_mut(), &write.arrival) {
+            (Some(tenancy), Some(arrival)) => {
+                tenancy.hit(arrival, Key::new(write.disk, block));
+                tenancy.may_rewrite(arrival) || lacks(Guard::RewriteWithinBudget)
+            }
+            _ => self.brain.is_off(),
+        };
+        if !may {
+            self.ports.stats.not_rewritten += 1;
+        }
+        if !(may && self.append(write.disk, block, Source::Update, page)) {
+            self.forget_copy(write.disk, block);
+        }
+    }
+
+    /// The copies that a write took out of the cache are not replaced.
+    fn forget_copies(&mut self, write: &Write) {
+        for block in &write.cached {
+            self.forget_copy(write.disk, *block);
+        }
+    }
+
+    fn forget_copy(&mut self, disk: DiskSlot, block: BlockIndex) {
+        if let Some(tenant) = self.tenant_of(disk) {
+            self.removed(tenant, Key::new(disk, block));
         }
     }
 }
@@ -320,7 +431,7 @@ impl Flash {
         }
     }
 
-    /// Appends a block and enters it into the index, if there is room.
+    /// Appends a block and enters it into the index, if there is room. True if there was.
     pub(crate) fn admit(
         &mut self,
         ports: &mut Ports,
@@ -328,15 +439,18 @@ impl Flash {
         block: BlockIndex,
         source: Source,
         bytes: &[u8],
-    ) {
+    ) -> bool {
         let Some(slot) = self.append(ports, disk, block, source, bytes) else {
-            return;
+            return false;
         };
         if self.log.enter(disk, block, slot).is_err() {
             ports.stats.not_admitted.index_full += 1;
-        } else if source == Source::Update {
+            return false;
+        }
+        if source == Source::Update {
             let count = self.write_count(disk);
             self.rest(ports, disk, block, slot, count);
         }
+        true
     }
 }

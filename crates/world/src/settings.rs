@@ -189,6 +189,7 @@ fn draw_config(dice: &mut Prng) -> Config {
         } else {
             Reclaim::Clock
         },
+        ..Config::default()
     }
 }
 
