@@ -261,9 +261,9 @@ impl SimulatedLog {
         allocates: bool,
         evicted: &mut impl Evicted<u32>,
     ) -> bool {
-        let hit = self.contains(disk, key);
+        let hit = self.invalidate(disk, key);
         if hit {
-            self.rewrite(disk, key, &mut |_, key| evicted.push(key));
+            self.admit(disk, key, Source::Update, &mut |_, key| evicted.push(key));
         } else if allocates {
             self.admit(disk, key, Source::Fill, &mut |_, key| evicted.push(key));
         }
@@ -291,24 +291,11 @@ impl SimulatedLog {
         &mut self,
         disk: DiskSlot,
         key: u32,
+        source: Source,
         evicted: &mut impl FnMut(DiskSlot, u32),
     ) -> bool {
         let refused = self.chores.not_admitted;
-        self.admit(disk, key, Source::Fill, evicted);
-        self.chores.not_admitted == refused
-    }
-
-    /// A block that is cached is written, its new copy cached instead of the old one. True if
-    /// there was room.
-    pub fn rewrite(
-        &mut self,
-        disk: DiskSlot,
-        key: u32,
-        evicted: &mut impl FnMut(DiskSlot, u32),
-    ) -> bool {
-        self.invalidate(disk, key);
-        let refused = self.chores.not_admitted;
-        self.admit(disk, key, Source::Update, evicted);
+        self.admit(disk, key, source, evicted);
         self.chores.not_admitted == refused
     }
 

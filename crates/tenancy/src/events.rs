@@ -5,9 +5,9 @@
 //! come from the origin, [`Tenancy::missed`]. Each of the last two may send other blocks off, which it
 //! puts into `left`: those with [`Fate::Admit`] go to flash now, the bytes of all of them leave memory.
 //!
-//! A block that is written whole is asked about when the origin has acknowledged it: on flash,
-//! [`Tenancy::hit`] and then [`Tenancy::may_rewrite`]; staged, [`Tenancy::staged_hit`] with its new
-//! bytes, or [`Tenancy::removed`] when the write came and [`Tenancy::missed`] now; else `missed`.
+//! A block that is written whole is asked about when the origin has acknowledged it: one that was on flash
+//! with [`Tenancy::hit`] and then [`Tenancy::may_rewrite`], any other with [`Tenancy::missed`]. Staged
+//! bytes are given up when the write comes ([`Tenancy::removed`]).
 //!
 //! A block that is let in and finds no room on flash is given back with [`Tenancy::withheld`].
 

@@ -87,6 +87,8 @@ pub struct HostReport {
     pub wrote: Wrote,
     /// The device's write budget, if it has one.
     pub budget: Option<BudgetLeft>,
+    /// Blocks that are divided among tenants.
+    pub capacity_blocks: u64,
     /// Demand by capacity; above 1 the host is overloaded.
     pub load: f64,
     /// Blocks that would be cached twice or more if base images were not shared. An estimate.
@@ -179,6 +181,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
             window_ends: self.window_ends,
             wrote: self.wrote,
             budget: self.budget.as_ref().map(|bucket| left(bucket, self.now)),
+            capacity_blocks: self.capacity.blocks(),
             load: self.shares.load,
             saved_by_sharing_blocks: saved.map(|sharing| sharing.saved_blocks).sum(),
             memory: self.memory(),

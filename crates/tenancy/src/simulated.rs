@@ -9,9 +9,9 @@
 //!   read ─┬─ log has it ─────► hit
 //!         ├─ staged ─────────► staged_hit ─► stays, or goes to the log
 //!         └─ fetched ────────► missed ─────► to the log, staged, or nothing
-//!   write ┬─ log has it ─────► hit, may_rewrite ─► its new copy to the log, or it leaves
-//!         ├─ staged ─────────► staged_hit with the new bytes
-//!         └─ neither ────────► missed, if writes allocate
+//!   write ┬─ log had it ─────► hit, may_rewrite ─► its new copy to the log, or it has left
+//!         ├─ staged ─────────► removed, then as if it were nowhere
+//!         └─ nowhere ────────► missed, if writes allocate
 //! ```
 //!
 //! Blocks are numbered from zero over all disks. What is staged is a set of numbers here; the daemon has
@@ -21,7 +21,7 @@ use crate::counts::Wrote;
 use crate::request::{Arrival, Request};
 use crate::tenancy::Tenancy;
 use policy::admission::{Fate, Staged, Verdict};
-use segment_log::SimulatedLog;
+use segment_log::{SimulatedLog, Source};
 use units::{DiskSlot, Instant, Map, TenantSlot};
 
 /// Where a block was found.
@@ -58,6 +58,8 @@ pub struct Simulated {
     owners: Vec<Option<TenantSlot>>,
     staged: Map<u32, DiskSlot>,
     left: Vec<(u32, Fate)>,
+    /// Where the blocks of a write were.
+    found: Vec<Found>,
     journal: u64,
     admitted_late: u64,
 }
@@ -73,6 +75,7 @@ impl Simulated {
             owners: vec![None; DiskSlot::COUNT],
             staged: Map::default(),
             left: Vec::new(),
+            found: Vec::new(),
             journal: 0,
             admitted_late: 0,
         };
@@ -176,19 +179,64 @@ impl Simulated {
         self.tenancy.arrives(request)
     }
 
-    /// A block is read.
+    /// A block is read: [`Simulated::read_run`] of one.
     #[inline]
     pub fn read(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> Outcome {
-        if self.log.touch(disk, key) {
-            self.tenancy.hit(arrival, key);
-            return Outcome::new(Found::Flash, false);
-        }
-        let outcome = self.elsewhere(arrival, disk, key);
-        self.charge();
+        let mut outcome = Outcome::new(Found::Nowhere, false);
+        self.read_run(arrival, disk, &[key], |_, of| outcome = of);
         outcome
     }
 
-    /// A whole block is written. One that is nowhere is asked about if `allocates`.
+    /// The blocks of one request are read. First all of them are looked for; those that are nowhere are
+    /// asked about when they have come. `each` hears of each block's place and outcome.
+    #[inline]
+    pub fn read_run(
+        &mut self,
+        arrival: &Arrival,
+        disk: DiskSlot,
+        keys: &[u32],
+        mut each: impl FnMut(usize, Outcome),
+    ) {
+        let mut missing = 0;
+        for (at, key) in keys.iter().enumerate() {
+            if self.log.touch(disk, *key) {
+                self.tenancy.hit(arrival, *key);
+                each(at, Outcome::new(Found::Flash, false));
+            } else if !self.staged.is_empty() && self.staged.contains_key(key) {
+                let stored = self.staged_hit(arrival, disk, *key);
+                each(at, Outcome::new(Found::Memory, stored));
+            } else {
+                missing += 1;
+                each(at, Outcome::new(Found::Nowhere, false));
+            }
+        }
+        if missing > 0 {
+            self.fetched(arrival, disk, keys, missing, &mut each);
+        }
+    }
+
+    /// The missing blocks of a read have come.
+    #[inline(never)]
+    fn fetched(
+        &mut self,
+        arrival: &Arrival,
+        disk: DiskSlot,
+        keys: &[u32],
+        missing: usize,
+        each: &mut impl FnMut(usize, Outcome),
+    ) {
+        let one = keys.len() == missing;
+        for (at, key) in keys.iter().enumerate() {
+            let is_missing =
+                one || !(self.log.contains(disk, *key) || self.staged.contains_key(key));
+            if is_missing {
+                let stored = self.missed(arrival, disk, *key, Source::Fill);
+                each(at, Outcome::new(Found::Nowhere, stored));
+            }
+        }
+    }
+
+    /// A whole block is written: [`Simulated::write_run`] of one.
     pub fn write(
         &mut self,
         arrival: &Arrival,
@@ -196,71 +244,101 @@ impl Simulated {
         key: u32,
         allocates: bool,
     ) -> Outcome {
-        let outcome = if self.log.contains(disk, key) {
-            self.tenancy.hit(arrival, key);
-            let stored = self.rewrite(arrival, disk, key);
-            Outcome::new(Found::Flash, stored)
-        } else if allocates || self.staged.contains_key(&key) {
-            self.elsewhere(arrival, disk, key)
-        } else {
-            Outcome::new(Found::Nowhere, false)
-        };
-        self.charge();
+        let mut outcome = Outcome::new(Found::Nowhere, false);
+        self.write_run(arrival, disk, &[key], allocates, |_, of| outcome = of);
         outcome
     }
 
-    fn rewrite(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
-        let owner = arrival.tenant;
-        if !self.tenancy.may_rewrite(arrival) {
-            self.log.invalidate(disk, key);
-            self.tenancy.removed(owner, key);
-            return false;
-        }
-        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
-        let stored = self.log.rewrite(disk, key, &mut |disk, key| {
-            if let Some(owner) = owners[disk.index()] {
-                tenancy.evicted(owner, key);
+    /// The blocks of one request are written whole. All old copies leave; when the origin has the new
+    /// ones those of cached blocks may go to flash, and the others are asked about if `allocates`.
+    pub fn write_run(
+        &mut self,
+        arrival: &Arrival,
+        disk: DiskSlot,
+        keys: &[u32],
+        allocates: bool,
+        mut each: impl FnMut(usize, Outcome),
+    ) {
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        found.extend(keys.iter().map(|key| {
+            if self.staged.remove(key).is_some() {
+                self.tenancy.removed(arrival.tenant, *key);
+                Found::Memory
+            } else if self.log.invalidate(disk, *key) {
+                Found::Flash
+            } else {
+                Found::Nowhere
             }
-        });
-        if !stored {
-            self.tenancy.removed(owner, key);
+        }));
+        self.charge();
+        for cached in [true, false] {
+            for (at, key) in keys.iter().enumerate() {
+                if (found[at] == Found::Flash) == cached {
+                    let stored = if cached {
+                        self.rewrite(arrival, disk, *key)
+                    } else {
+                        allocates && self.missed(arrival, disk, *key, Source::Update)
+                    };
+                    each(at, Outcome::new(found[at], stored));
+                }
+            }
         }
+        self.found = found;
+    }
+
+    /// A block that was cached until it was written.
+    fn rewrite(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
+        self.tenancy.hit(arrival, key);
+        let stored = self.tenancy.may_rewrite(arrival) && self.enter(disk, key, Source::Update);
+        if !stored {
+            self.tenancy.removed(arrival.tenant, key);
+        }
+        self.charge();
         stored
     }
 
-    /// A block that is not on flash is staged or nowhere.
-    #[inline(never)]
-    fn elsewhere(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> Outcome {
-        let is_staged = !self.staged.is_empty() && self.staged.contains_key(&key);
-        let (found, enters) = if is_staged {
-            let staged = self.tenancy.staged_hit(arrival, key, &mut self.left);
-            if staged != Staged::Stays {
-                self.staged.remove(&key);
-            }
-            (Found::Memory, staged == Staged::Admit)
-        } else {
-            let verdict = self.tenancy.missed(arrival, key, &mut self.left);
-            if verdict == Verdict::Stage {
-                self.staged.insert(key, disk);
-            }
-            (Found::Nowhere, verdict == Verdict::Admit)
-        };
-        let stored = enters && self.insert(arrival.tenant, disk, key);
+    /// A staged block is read. True if it went to flash.
+    fn staged_hit(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
+        let staged = self.tenancy.staged_hit(arrival, key, &mut self.left);
         self.settle();
-        Outcome::new(found, stored)
+        if staged != Staged::Stays {
+            self.staged.remove(&key);
+        }
+        let stored =
+            staged == Staged::Admit && self.let_in(arrival.tenant, disk, key, Source::Fill);
+        self.charge();
+        stored
     }
 
-    fn insert(&mut self, owner: TenantSlot, disk: DiskSlot, key: u32) -> bool {
-        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
-        let stored = self.log.insert(disk, key, &mut |disk, key| {
-            if let Some(owner) = owners[disk.index()] {
-                tenancy.evicted(owner, key);
-            }
-        });
+    /// The bytes of a block that is neither on flash nor staged are at hand. True if they went to flash.
+    fn missed(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32, source: Source) -> bool {
+        let verdict = self.tenancy.missed(arrival, key, &mut self.left);
+        self.settle();
+        if verdict == Verdict::Stage {
+            self.staged.insert(key, disk);
+        }
+        let stored = verdict == Verdict::Admit && self.let_in(arrival.tenant, disk, key, source);
+        self.charge();
+        stored
+    }
+
+    /// A block that was let in goes to flash, if there is room.
+    fn let_in(&mut self, owner: TenantSlot, disk: DiskSlot, key: u32, source: Source) -> bool {
+        let stored = self.enter(disk, key, source);
         if !stored {
             self.tenancy.withheld(owner, key);
         }
         stored
+    }
+
+    fn enter(&mut self, disk: DiskSlot, key: u32, source: Source) -> bool {
+        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
+        self.log.insert(disk, key, source, &mut |disk, key| {
+            if let Some(owner) = owners[disk.index()] {
+                tenancy.evicted(owner, key);
+            }
+        })
     }
 
     /// What has left memory goes to flash or nowhere.
@@ -275,7 +353,7 @@ impl Simulated {
                 .remove(&key)
                 .expect("what leaves memory was staged");
             let owner = self.owners[disk.index()].expect("staged blocks have an owner");
-            if fate == Fate::Admit && self.insert(owner, disk, key) {
+            if fate == Fate::Admit && self.let_in(owner, disk, key, Source::Fill) {
                 self.admitted_late += 1;
             }
         }

@@ -6,7 +6,7 @@ mod support;
 
 use policy::admission::Reason;
 use policy::admission::budget::Budget;
-use support::{disk, host, key, log, read, request, seconds, vm, write};
+use support::{disk, host, key, log_of, read, request, seconds, vm, write};
 use tenancy::{
     Capacity, Found, Measure, Request, Settings, SettingsError, Spare, Tenancy, TenantSettings,
     Window,
@@ -29,8 +29,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// One tenant, everything admitted, nothing budgeted: the log behaves as if nobody asked.
 #[test]
 fn a_brain_that_admits_everything_changes_nothing() {
-    let mut alone = log(64);
-    let mut host = host(64, Settings::default(), &[TenantSettings::default()]);
+    let mut alone = log_of(60);
+    let mut host = host(60, Settings::default(), &[TenantSettings::default()]);
     let mut dice = Prng::new(3);
     let (mut hits, mut hits_alone) = (0, 0);
     for step in 0..40_000_u64 {
@@ -40,8 +40,10 @@ fn a_brain_that_admits_everything_changes_nothing() {
         let key = key(0, block);
         alone.advance(now);
         let (outcome, hit) = if dice.one_in(4) {
-            let outcome = write(&mut host, 0, block, now);
-            (outcome, alone.write(disk(0), key, true, &mut Vec::new()))
+            let arrival = host.arrives(&request(0, block, 1, true, now));
+            host.advance(now);
+            let outcome = host.write(&arrival, disk(0), key, false);
+            (outcome, alone.write(disk(0), key, false, &mut Vec::new()))
         } else {
             let outcome = read(&mut host, 0, block, 1, now)[0];
             (outcome, alone.read(disk(0), key, &mut Vec::new()))
@@ -62,12 +64,12 @@ fn a_brain_that_admits_everything_changes_nothing() {
     );
 }
 
-/// 64 segments less the four that are kept free, of 14 blocks. In the first minute the first VM uses 280
+/// 60 segments of 14 blocks. In the first minute the first VM uses 280
 /// blocks twice and the second 140, and 1,000 each once: 2 to 1 of 60 segments.
 #[test]
 fn shares_follow_what_was_used_again() {
     let tenants = [TenantSettings::default(), TenantSettings::default()];
-    let mut host = host(64, settings("rwss", MINUTE), &tenants);
+    let mut host = host(60, settings("rwss", MINUTE), &tenants);
     let at_first: Vec<u32> = host
         .tenancy()
         .shares()
@@ -106,7 +108,7 @@ fn spare_flash_stays_idle_where_that_is_set() {
         ..settings("rwss", MINUTE)
     };
     let tenants = [TenantSettings::default(), TenantSettings::default()];
-    let mut host = host(64, settings, &tenants);
+    let mut host = host(60, settings, &tenants);
     for _ in 0..2 {
         read(&mut host, 0, 0, 280, seconds(1));
         read(&mut host, 1, 0, 140, seconds(2));
@@ -126,7 +128,7 @@ fn spare_flash_stays_idle_where_that_is_set() {
 #[test]
 fn what_one_leaves_another_uses() {
     let tenants = [TenantSettings::default(), TenantSettings::default()];
-    let mut host = host(64, Settings::default(), &tenants);
+    let mut host = host(60, Settings::default(), &tenants);
     for first in (0..3000).step_by(50) {
         read(&mut host, 0, first, 50, seconds(1));
     }
@@ -284,7 +286,7 @@ fn what_sharing_an_image_saves_is_seen() {
 fn a_window_that_is_noticed_late_decides_the_same() {
     let tenants = [TenantSettings::default(), TenantSettings::default()];
     let run = |pauses: &[u64]| {
-        let mut host = host(64, settings("rwss", MINUTE), &tenants);
+        let mut host = host(60, settings("rwss", MINUTE), &tenants);
         for _ in 0..2 {
             read(&mut host, 0, 0, 280, seconds(1));
             read(&mut host, 1, 0, 140, seconds(50));
@@ -302,7 +304,7 @@ fn a_window_that_is_noticed_late_decides_the_same() {
 
 #[test]
 fn a_long_rest_is_slept_through() {
-    let mut host = host(64, settings("rwss", MINUTE), &[TenantSettings::default()]);
+    let mut host = host(60, settings("rwss", MINUTE), &[TenantSettings::default()]);
     read(&mut host, 0, 0, 100, seconds(1));
     host.advance(Instant::from_nanos(u64::MAX));
     assert!(host.tenancy().shares().window < 10_000);
@@ -402,7 +404,7 @@ fn settings_that_contradict_themselves_are_refused_with_the_arithmetic() {
 #[test]
 fn a_refused_change_changes_nothing_and_an_accepted_one_acts_at_once() {
     let tenants = [TenantSettings::default(), TenantSettings::default()];
-    let mut host = host(64, Settings::default(), &tenants);
+    let mut host = host(60, Settings::default(), &tenants);
     let before = host.tenancy().shares().clone();
     let too_much = TenantSettings {
         floor: Bytes::gib(1),
@@ -436,7 +438,7 @@ fn a_refused_change_changes_nothing_and_an_accepted_one_acts_at_once() {
 #[test]
 fn a_tenant_that_leaves_gives_its_share_back() {
     let tenants = [TenantSettings::default(), TenantSettings::default()];
-    let mut host = host(64, Settings::default(), &tenants);
+    let mut host = host(60, Settings::default(), &tenants);
     read(&mut host, 0, 0, 100, seconds(0));
     host.change(|tenancy, left| {
         assert!(tenancy.detach(vm(0), left));

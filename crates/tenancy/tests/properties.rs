@@ -132,7 +132,7 @@ proptest! {
         tenants in prop::collection::vec(any_tenant(), 1..5),
         late in any_tenant(), seed: u64,
     ) {
-        let mut host = host(64, first, &tenants);
+        let mut host = host(60, first, &tenants);
         let (mut dice, mut clock) = (Prng::new(seed), 0);
         let count = u16::try_from(tenants.len()).unwrap();
         work(&mut host, count, 2000, &mut dice, &mut clock);
@@ -170,7 +170,7 @@ proptest! {
             measure: Measure::Sampled(256),
             ..Settings::default()
         };
-        let mut host = host(64, settings, &[TenantSettings::default(), TenantSettings::default()]);
+        let mut host = host(60, settings, &[TenantSettings::default(), TenantSettings::default()]);
         let mut dice = Prng::new(seed);
         let mut clock = 0;
         let mut written = vec![(0_u64, 0_u64)];
@@ -206,7 +206,7 @@ proptest! {
             window: Window::Fixed(Duration::from_secs(5)),
             ..Settings::default()
         };
-        let mut host = host(64, settings, &vec![TenantSettings::default(); tenants]);
+        let mut host = host(60, settings, &vec![TenantSettings::default(); tenants]);
         let (mut dice, mut clock) = (Prng::new(seed), 0);
         work(&mut host, 1, 3000, &mut dice, &mut clock);
         let held = host.log().log().held(vm(0));
@@ -224,7 +224,7 @@ fn the_memory_of_a_tenant_is_within_what_is_stated() {
         window: Window::Fixed(Duration::from_secs(5)),
         ..Settings::default()
     };
-    let mut host = host(64, settings, &[TenantSettings::default()]);
+    let mut host = host(60, settings, &[TenantSettings::default()]);
     for step in 0..200_000_u64 {
         let now = Instant::from_nanos(step * 100_000);
         read(&mut host, 0, step * 37 % 500_000, 1, now);

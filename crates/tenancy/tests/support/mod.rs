@@ -27,9 +27,16 @@ pub(crate) fn log(segments: u32) -> SimulatedLog {
     SimulatedLog::new(segments * 16, SEGMENT, Kind::Clock).unwrap()
 }
 
+/// A log of which tenants can hold so many segments.
+pub(crate) fn log_of(segments: u32) -> SimulatedLog {
+    let logs = (segments..).map(log);
+    let mut fitting = logs.skip_while(|log| Capacity::of(log.log().geometry()).segments < segments);
+    fitting.next().unwrap()
+}
+
 /// A cache of so many segments whose tenants have a disk of their own each, of the same number.
 pub(crate) fn host(segments: u32, settings: Settings, tenants: &[TenantSettings]) -> Simulated {
-    let log = log(segments);
+    let log = log_of(segments);
     let capacity = Capacity::of(log.log().geometry());
     let tenancy = Tenancy::new(settings, capacity, Instant::ZERO).unwrap();
     let mut host = Simulated::new(log, tenancy);
@@ -68,9 +75,14 @@ pub(crate) fn read(
 ) -> Vec<Outcome> {
     host.advance(now);
     let arrival = host.arrives(&request(number, first, count, false, now));
-    (first..first + count)
-        .map(|block| host.read(&arrival, disk(number), key(number, block)))
-        .collect()
+    let keys: Vec<u32> = (first..first + count)
+        .map(|block| key(number, block))
+        .collect();
+    let mut outcomes = vec![None; keys.len()];
+    host.read_run(&arrival, disk(number), &keys, |at, outcome| {
+        outcomes[at] = Some(outcome);
+    });
+    outcomes.into_iter().map(Option::unwrap).collect()
 }
 
 /// Writes one block of a tenant's disk.
