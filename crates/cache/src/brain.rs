@@ -14,6 +14,7 @@
 
 use crate::admission::Key;
 use crate::cache::Cache;
+use crate::disks::slots;
 use crate::flash::Flash;
 use crate::ports::Ports;
 use policy::admission::{Fate, region_of};
@@ -144,7 +145,8 @@ impl Brain {
             return;
         };
         let flash = self.saved.flash.take().unwrap_or(0);
-        for (tenant, origin) in (0..).map(TenantSlot::new).zip(&mut self.saved.origins) {
+        let origins = self.saved.origins.iter_mut();
+        for (origin, tenant) in origins.zip((0..).map(TenantSlot::new)) {
             if let Some(origin) = origin.take() {
                 tenancy.saves(tenant, Duration::from_nanos(origin.saturating_sub(flash)));
             }
@@ -174,7 +176,7 @@ impl Cache {
         };
         let disks = &self.disks;
         let cached = |tenant: TenantSlot| {
-            let own = (0..).map(DiskSlot::new).zip(disks);
+            let own = slots().zip(disks);
             let own =
                 own.filter(|(_, disk)| disk.as_ref().is_some_and(|disk| disk.tenant == tenant));
             own.map(|(slot, _)| flash.log.cached_blocks(slot)).sum()
@@ -304,8 +306,8 @@ impl Cache {
 
     fn replace_brain(&mut self, settings: Option<Settings>) -> Result<(), SettingsError> {
         self.staging.clear();
-        let slots = (0..).map(DiskSlot::new).zip(&self.disks);
-        let owners: Vec<_> = slots
+        let owners: Vec<_> = slots()
+            .zip(&self.disks)
             .filter_map(|(slot, disk)| Some((slot, disk.as_ref()?.tenant)))
             .collect();
         if let Some(flash) = self.flash.as_mut() {
@@ -360,6 +362,12 @@ impl Cache {
     /// What the brain knows of a tenant; none if it is off or the tenant has no disk here.
     pub fn tenant_report(&self, tenant: TenantSlot) -> Option<tenancy::Report> {
         self.brain.tenancy()?.report(tenant)
+    }
+
+    /// What the brain knows of each tenant that has a disk here; nothing if it is off.
+    pub fn tenant_reports(&self) -> Vec<tenancy::Report> {
+        let slots = self.tenants.iter().map(|tenant| tenant.slot);
+        slots.filter_map(|slot| self.tenant_report(slot)).collect()
     }
 
     /// What the brain knows of all tenants together; none if it is off.

@@ -141,13 +141,16 @@ impl Tenants {
     /// Every tenant, in use or remembered, by slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = TenantStatus> {
         let slots = (0..).map(TenantSlot::new);
-        slots.zip(&self.table).map(|(slot, tenant)| TenantStatus {
-            slot,
-            name: tenant.name.clone(),
-            disks: tenant.disks,
-            views: tenant.views,
-            error: tenant.error.as_ref().map(ToString::to_string),
-        })
+        self.table
+            .iter()
+            .zip(slots)
+            .map(|(tenant, slot)| TenantStatus {
+                slot,
+                name: tenant.name.clone(),
+                disks: tenant.disks,
+                views: tenant.views,
+                error: tenant.error.as_ref().map(ToString::to_string),
+            })
     }
 }
 

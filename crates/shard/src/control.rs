@@ -17,6 +17,7 @@ use ring::Sender;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use tenancy::{Settings, SettingsError, TenantSettings};
 use units::{Bytes, DiskId};
 
 /// What is called with the outcome of a command.
@@ -41,7 +42,7 @@ pub enum SpawnError {
 }
 
 /// Why a command was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ShardError {
     /// The shard serves no such disk.
     #[error("no such disk is attached")]
@@ -69,6 +70,9 @@ pub enum ShardError {
     /// A disk that is not shared has one VM.
     #[error("the disk is not shared: it has one VM, which need not be named")]
     NotShared,
+    /// Settings that contradict each other, or those of others.
+    #[error(transparent)]
+    Settings(#[from] Arc<SettingsError>),
     /// The cache refused.
     #[error(transparent)]
     Cache(#[from] ControlError),
@@ -120,6 +124,15 @@ pub(crate) enum Message {
     Tap {
         disk: DiskId,
         tap: Option<Tap>,
+        reply: Reply<()>,
+    },
+    SetTenancy {
+        settings: Option<Box<Settings>>,
+        reply: Reply<()>,
+    },
+    SetTenant {
+        tenant: String,
+        settings: Box<TenantSettings>,
         reply: Reply<()>,
     },
     Status {
@@ -205,6 +218,25 @@ impl ShardHandle {
         self.send(Message::Tap { disk, tap, reply });
     }
 
+    /// Changes what holds for all tenants from now on; with none there are no tenants, and
+    /// everything that is read is admitted. Contradictions are refused and nothing has changed.
+    pub fn set_tenancy(&self, settings: Option<Settings>, reply: Reply<()>) {
+        let settings = settings.map(Box::new);
+        self.send(Message::SetTenancy { settings, reply });
+    }
+
+    /// Changes what holds for the VM or image with this name from now on, whether it has a disk
+    /// here or not. Contradictions are refused and nothing has changed; of one that has no disk
+    /// here they show when it gets one, in its status.
+    pub fn set_tenant(&self, tenant: String, settings: TenantSettings, reply: Reply<()>) {
+        let settings = Box::new(settings);
+        self.send(Message::SetTenant {
+            tenant,
+            settings,
+            reply,
+        });
+    }
+
     /// What the shard is like now. Answered after the flash has been opened.
     pub fn status(&self, reply: Reply<ShardStatus>) {
         self.send(Message::Status { reply });
@@ -245,6 +277,8 @@ impl Message {
             Self::Detach { reply, .. }
             | Self::Drop { reply, .. }
             | Self::SetPolicy { reply, .. }
+            | Self::SetTenancy { reply, .. }
+            | Self::SetTenant { reply, .. }
             | Self::Flush { reply, .. }
             | Self::Tap { reply, .. }
             | Self::Connect { reply, .. }

@@ -16,10 +16,9 @@ use crate::status::ShardStatus;
 use crate::tap::Tap;
 use block_io::{IoError, Token};
 use cache::{Command, ControlError, ControlId, ControlOutcome, Mode, Request, Verb};
-use frontend::nbd::{Connection, Negotiated};
 use origin::{Opened, Origin as _};
 use slab::Slab;
-use units::{DiskId, DiskSlot, Instant, Map, TenantSlot};
+use units::{DiskId, DiskSlot, Instant, Map};
 
 /// Commands that are under way.
 #[derive(Default)]
@@ -117,6 +116,16 @@ impl Shard {
                 Err(error) => reply(Err(error)),
             },
             Message::Tap { disk, tap, reply } => reply(self.tap(disk, tap)),
+            Message::SetTenancy { settings, reply } => {
+                reply(self.set_tenancy(settings.map(|boxed| *boxed)));
+            }
+            Message::SetTenant {
+                tenant,
+                settings,
+                reply,
+            } => {
+                reply(self.set_tenant(&tenant, *settings));
+            }
             Message::Status { reply } => reply(Ok(self.status())),
             Message::Connect {
                 disk,
@@ -216,7 +225,7 @@ impl Shard {
     }
 
     /// The slot of a disk that takes commands and clients.
-    fn serving(&self, disk: DiskId) -> Result<DiskSlot, ShardError> {
+    pub(crate) fn serving(&self, disk: DiskId) -> Result<DiskSlot, ShardError> {
         let slot = self.slots.get(&disk).copied().flatten();
         let slot = slot.ok_or(ShardError::NoSuchDisk)?;
         match &self.disks[slot.index()] {
@@ -264,53 +273,6 @@ impl Shard {
         let disk = self.disks[slot.index()].as_mut().expect("it is serving");
         disk.tap = tap;
         Ok(())
-    }
-
-    fn connect(
-        &mut self,
-        disk: DiskId,
-        client: Negotiated,
-        vm: Option<&str>,
-    ) -> Result<(), ShardError> {
-        let slot = self.serving(disk)?;
-        let vm = self.admit_vm(slot, vm)?;
-        let disk = self.disks[slot.index()].as_mut().expect("it is serving");
-        disk.connections += 1;
-        let limits = self.config.connection;
-        let connection = Connection::new(client, &self.ring, &self.pool, limits);
-        let source = connection.id();
-        let client = self.clients.insert(Client::new(connection, slot, vm));
-        self.own(Some(source), Owner::Client(client));
-        self.touch(client);
-        Ok(())
-    }
-
-    /// The VM under whose name a client asks. Of a shared disk each VM may have as many clients
-    /// as any other disk.
-    fn admit_vm(&mut self, slot: DiskSlot, vm: Option<&str>) -> Result<TenantSlot, ShardError> {
-        let most = self.config.connections_per_disk_max;
-        let disk = self.disks[slot.index()].as_ref().expect("it is serving");
-        match (disk.spec.shared, vm) {
-            (false, Some(_)) => Err(ShardError::NotShared),
-            (true, None) => Err(ShardError::WhichVm),
-            (false, None) if disk.connections >= most => Err(ShardError::TooManyConnections(most)),
-            (false, None) => Ok(self.cache.tenant_of(slot).expect("it is serving")),
-            (true, Some(vm)) => {
-                let vm = self.cache.join(slot, vm)?;
-                let of_vm = |client: &Client| client.disk == slot && client.vm == vm;
-                if self
-                    .clients
-                    .iter()
-                    .filter(|(_, client)| of_vm(client))
-                    .count()
-                    >= most
-                {
-                    self.cache.leave(slot, vm);
-                    return Err(ShardError::TooManyConnections(most));
-                }
-                Ok(vm)
-            }
-        }
     }
 
     fn detach(&mut self, slot: DiskSlot, reply: Reply<()>) {
@@ -513,6 +475,8 @@ impl Shard {
             turns: self.turns,
             flash_latency: flash_latency.unwrap_or_default(),
             disks: disks.collect(),
+            reports: self.cache.tenant_reports(),
+            host: self.cache.host_report(),
             tenants: self.cache.tenants(),
         }
     }

@@ -32,6 +32,7 @@ mod run;
 mod spec;
 mod status;
 mod tap;
+mod vms;
 
 pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError};
 pub use latency::{Bucket, Histogram, ReadWrite};

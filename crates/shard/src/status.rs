@@ -26,6 +26,10 @@ pub struct ShardStatus {
     pub disks: Vec<DiskStatus>,
     /// VMs and base images, by slot.
     pub tenants: Vec<TenantStatus>,
+    /// What the brain knows of each that has a disk here; nothing while it is off.
+    pub reports: Vec<tenancy::Report>,
+    /// What it knows of all together.
+    pub host: Option<tenancy::HostReport>,
 }
 
 /// How opening the flash went.

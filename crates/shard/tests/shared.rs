@@ -149,3 +149,54 @@ fn a_tap_tells_which_vm_asked() {
     assert!(told.iter().all(|event| event.disk == 3));
     stop(shard);
 }
+
+#[test]
+fn what_holds_for_vms_changes_while_they_are_served() {
+    let lab = Lab::new();
+    let shard = lab.spawn();
+    let (_, mut guest) = lab.attach(&shard);
+    assert!(status(&shard).host.is_none(), "there are no tenants yet");
+    let settings = tenancy::Settings {
+        admission: "larc".parse().unwrap(),
+        staging: units::Bytes::mib(4),
+        ..tenancy::Settings::default()
+    };
+    ask(|reply| shard.set_tenancy(Some(settings), reply)).unwrap();
+    verify(&mut guest, &lab.expected);
+    let blocks = DISK.get() / 4096;
+    let after = status(&shard);
+    let first_touch = policy::admission::Reason::FirstTouch;
+    assert_eq!(after.reports[0].counts.refused.of(first_touch), blocks);
+    assert_eq!(after.stats.not_admitted.refused.of(first_touch), blocks);
+    assert_eq!(after.disks[0].stats.cached_blocks, 0);
+    // More than there is cannot be promised.
+    let greedy = tenancy::TenantSettings {
+        floor: units::Bytes::gib(1),
+        ..tenancy::TenantSettings::default()
+    };
+    let refused = ask(|reply| shard.set_tenant("vm1".to_owned(), greedy.clone(), reply));
+    let ShardError::Settings(why) = refused.unwrap_err() else {
+        panic!("the settings are at fault");
+    };
+    assert!(why.to_string().contains("segment"), "{why}");
+    // Nor to one that is not there yet: it is served, and nothing of it enters.
+    ask(|reply| shard.set_tenant("late".to_owned(), greedy, reply)).unwrap();
+    ask(|reply| shard.detach(lab.spec().id, reply)).unwrap();
+    let spec = DiskSpec {
+        tenant: "late".to_owned(),
+        ..lab.spec()
+    };
+    let opened = origin::open(&lab.origin(), false).unwrap();
+    ask(|reply| shard.attach(spec.clone(), opened, reply)).unwrap();
+    let mut guest = connect(&shard, spec.id).unwrap();
+    verify(&mut guest, &lab.expected);
+    let closed = status(&shard);
+    assert_eq!(closed.stats.not_admitted.settings, blocks);
+    let late = closed.tenants.iter().find(|tenant| tenant.name == "late");
+    assert!(late.unwrap().error.is_some());
+    // Switched off again, everything enters.
+    ask(|reply| shard.set_tenancy(None, reply)).unwrap();
+    verify(&mut guest, &lab.expected);
+    assert_eq!(status(&shard).disks[0].stats.cached_blocks, blocks);
+    stop(shard);
+}

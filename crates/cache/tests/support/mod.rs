@@ -131,14 +131,26 @@ impl Bench {
     }
 
     pub(crate) fn attach(&mut self, cache: &mut Cache, id: u128, size: Bytes) -> DiskSlot {
+        self.attach_to(cache, id, size, "vm", false)
+    }
+
+    /// Attaches a disk of this tenant, or a base image.
+    pub(crate) fn attach_to(
+        &mut self,
+        cache: &mut Cache,
+        id: u128,
+        size: Bytes,
+        tenant: &str,
+        shared: bool,
+    ) -> DiskSlot {
         let command = Command::Attach {
             disk: DiskId::from_u128(id),
             name: "vda".into(),
             size,
             policy: WritePolicy::Through,
-            read_only: false,
-            tenant: "vm".into(),
-            shared: false,
+            read_only: shared,
+            tenant: tenant.into(),
+            shared,
             fingerprint: None,
         };
         cache.control(ControlId(1), command, self.now);
@@ -170,16 +182,19 @@ impl Bench {
     }
 
     pub(crate) fn ask(&mut self, cache: &mut Cache, disk: DiskSlot, verb: Verb) {
+        self.ask_for(cache, disk, TenantSlot::new(0), verb);
+    }
+
+    /// A request of this VM.
+    pub(crate) fn ask_for(
+        &mut self,
+        cache: &mut Cache,
+        disk: DiskSlot,
+        vm: TenantSlot,
+        verb: Verb,
+    ) {
         let id = RequestId(1);
-        cache.request(
-            Request {
-                id,
-                disk,
-                vm: TenantSlot::new(0),
-                verb,
-            },
-            self.now,
-        );
+        cache.request(Request { id, disk, vm, verb }, self.now);
         while self.ended.is_empty() {
             self.settle(cache);
         }

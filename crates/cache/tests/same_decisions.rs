@@ -1,0 +1,285 @@
+//! The brain decides alike in the daemon's cache and in the simulator: one stream of requests of two VMs
+//! and a base image that both read, through the cache and through the simulated cache, has the same
+//! verdicts by reason, the same shares in each window, the same hits, and the same bytes written to flash
+//! for each cause.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
+
+mod support;
+
+use cache::{Config, FlashWritten, Verb};
+use flash_format::Geometry;
+use policy::admission::budget::Budget;
+use policy::reclaim::Kind;
+use segment_log::{Delays, SimulatedLog};
+use support::Bench;
+use tenancy::{
+    Capacity, Counts, Found, Request, Settings, Share, Simulated, Tenancy, TenantSettings, Window,
+};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant, Prng, TenantSlot};
+
+const FLASH: Bytes = Bytes::mib(24);
+const SEGMENT: Bytes = Bytes::kib(256);
+const BLOCKS: u64 = 8_000;
+/// The VMs' tenants, and the image's, in the order in which they come.
+const TENANTS: [TenantSlot; 3] = [TenantSlot::new(0), TenantSlot::new(1), TenantSlot::new(2)];
+const IMAGE: usize = 2;
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Read,
+    Write,
+    Discard,
+}
+
+/// What a VM asks of its own disk, or of the image.
+#[derive(Clone, Copy, Debug)]
+struct Ask {
+    vm: usize,
+    disk: usize,
+    what: What,
+    first: u64,
+    count: u64,
+}
+
+/// Half of the requests go to a tenth of the blocks, some are part of a scan, one in four is a write, and
+/// one in four goes to the image.
+fn requests(count: usize, blocks_max: u64, seed: u64) -> Vec<Ask> {
+    let mut dice = Prng::new(seed);
+    let mut scan = 0;
+    let mut one = || {
+        let vm = usize::from(dice.one_in(3));
+        let disk = if dice.one_in(4) { IMAGE } else { vm };
+        let span = if dice.one_in(2) { BLOCKS / 10 } else { BLOCKS };
+        let count = 1 + dice.below(blocks_max);
+        let (what, first) = if dice.one_in(10) {
+            scan = (scan + 8) % (BLOCKS - 8);
+            (What::Read, scan)
+        } else if disk != IMAGE && dice.one_in(3) {
+            let what = if dice.one_in(8) {
+                What::Discard
+            } else {
+                What::Write
+            };
+            (what, dice.below(span))
+        } else {
+            (What::Read, dice.below(span))
+        };
+        let count = count.min(BLOCKS - first);
+        Ask {
+            vm,
+            disk,
+            what,
+            first,
+            count,
+        }
+    };
+    (0..count).map(|_| one()).collect()
+}
+
+/// What both have decided and counted.
+#[derive(Debug, PartialEq)]
+struct Answer {
+    /// Each window's shares.
+    shares: Vec<Vec<Share>>,
+    counts: Vec<Counts>,
+    cached: Vec<u64>,
+    staged: u64,
+    blocks_kept: u64,
+    written: FlashWritten,
+}
+
+fn note(shares: &mut Vec<Vec<Share>>, now: &tenancy::Shares) {
+    while (shares.len() as u64) < now.window {
+        shares.push(now.of.clone());
+    }
+}
+
+fn through_the_cache(asked: &[Ask], settings: &Settings, pause: Duration) -> Answer {
+    let config = Config {
+        reclaim: Kind::default(),
+        tenancy: Some(settings.clone()),
+        allocate_writes: true,
+        ..Config::default()
+    };
+    let (mut bench, mut cache) = Bench::open(FLASH, SEGMENT, config);
+    let size = Bytes::new(BLOCKS * BLOCK_BYTES);
+    let disks: Vec<DiskSlot> = (0..3)
+        .zip(["web", "db", "debian"])
+        .map(|(id, name)| bench.attach_to(&mut cache, id, size, name, id == 2))
+        .collect();
+    for (at, name) in ["web", "db"].into_iter().enumerate() {
+        assert_eq!(cache.join(disks[IMAGE], name), Ok(TENANTS[at]));
+    }
+    let before = cache.stats().flash_written;
+    let mut shares = Vec::new();
+    for ask in asked {
+        bench.now = bench.now + pause;
+        cache.tick(bench.now);
+        bench.settle(&mut cache);
+        note(&mut shares, cache.shares().unwrap());
+        let offset = Bytes::new(ask.first * BLOCK_BYTES);
+        let length = Bytes::new(ask.count * BLOCK_BYTES);
+        let verb = match ask.what {
+            What::Read => Verb::Read { offset, length },
+            What::Write => Verb::Write {
+                offset,
+                data: bench.pool.copy_of(&vec![1; length.to_usize()]),
+                fua: false,
+            },
+            What::Discard => Verb::Discard { offset, length },
+        };
+        let disk = disks[ask.disk];
+        bench.ask_for(&mut cache, disk, TENANTS[ask.vm], verb);
+        if !matches!(ask.what, What::Read) {
+            bench.ask_for(&mut cache, disk, TENANTS[ask.vm], Verb::Flush);
+        }
+    }
+    cache.self_check();
+    let now = cache.stats().flash_written;
+    Answer {
+        shares,
+        counts: TENANTS
+            .iter()
+            .map(|tenant| *cache.tenant_counts(*tenant).unwrap())
+            .collect(),
+        cached: disks
+            .iter()
+            .map(|disk| cache.stats_of(*disk).unwrap().cached_blocks)
+            .collect(),
+        staged: cache.status().staged_blocks,
+        blocks_kept: cache.stats().blocks_kept,
+        written: FlashWritten {
+            journal: now.journal - before.journal,
+            checkpoint: now.checkpoint - before.checkpoint,
+            ..now
+        },
+    }
+}
+
+fn through_the_simulated_cache(asked: &[Ask], settings: &Settings, pause: Duration) -> Answer {
+    let geometry = Geometry::new(FLASH, SEGMENT).unwrap();
+    let log = SimulatedLog::on(geometry, Kind::default(), Delays::default());
+    let tenancy = Tenancy::new(settings.clone(), Capacity::of(&geometry), Instant::ZERO).unwrap();
+    let mut simulated = Simulated::new(log, tenancy);
+    let disks: Vec<DiskSlot> = (0..3).map(DiskSlot::new).collect();
+    for (at, tenant) in TENANTS.into_iter().enumerate() {
+        let settings = TenantSettings {
+            image: at == IMAGE,
+            ..TenantSettings::default()
+        };
+        simulated
+            .change(|tenancy, left| tenancy.attach(tenant, settings, left))
+            .unwrap();
+        simulated.set_owner(disks[at], tenant);
+    }
+    let mut shares = Vec::new();
+    let mut now = Instant::ZERO;
+    for ask in asked {
+        now = now + pause;
+        simulated.advance(now);
+        note(&mut shares, simulated.tenancy().shares());
+        let request = Request {
+            vm: TENANTS[ask.vm],
+            tenant: TENANTS[ask.disk],
+            disk: disks[ask.disk],
+            first: BlockIndex::new(ask.first),
+            count: ask.count,
+            write: matches!(ask.what, What::Write),
+            now,
+        };
+        let first = u32::try_from(ask.disk as u64 * BLOCKS + ask.first).unwrap();
+        let keys: Vec<u32> = (first..)
+            .take(usize::try_from(ask.count).unwrap())
+            .collect();
+        match ask.what {
+            What::Read => {
+                let arrival = simulated.arrives(&request);
+                simulated.read_run(&arrival, request.disk, &keys, |_, _| {});
+            }
+            What::Write => {
+                let arrival = simulated.arrives(&request);
+                simulated.write_run(&arrival, request.disk, &keys, true, |_, _| {});
+            }
+            What::Discard => {
+                for key in keys {
+                    let found = simulated.invalidate(request.disk, key);
+                    assert!(matches!(
+                        found,
+                        Found::Flash | Found::Memory | Found::Nowhere
+                    ));
+                }
+                simulated.discarded(&request);
+            }
+        }
+    }
+    let log = simulated.log().log();
+    Answer {
+        shares,
+        counts: TENANTS
+            .iter()
+            .map(|tenant| *simulated.tenancy().counts(*tenant).unwrap())
+            .collect(),
+        cached: disks.iter().map(|disk| log.cached_blocks(*disk)).collect(),
+        staged: simulated.staged_blocks() as u64,
+        blocks_kept: simulated.log().chores().blocks_kept,
+        written: simulated.log().written(),
+    }
+}
+
+fn settings(admission: &str) -> Settings {
+    Settings {
+        admission: admission.parse().unwrap(),
+        staging: Bytes::mib(1),
+        allocation: "rwss".parse().unwrap(),
+        window: Window::Fixed(Duration::from_secs(5)),
+        ..Settings::default()
+    }
+}
+
+/// The answer, when it was found to be the same from both.
+fn compare(asked: &[Ask], settings: &Settings, pause: Duration) -> Answer {
+    let answer = through_the_cache(asked, settings, pause);
+    let simulated = through_the_simulated_cache(asked, settings, pause);
+    let windows = answer.shares.iter().zip(&simulated.shares).enumerate();
+    for (window, (cache, simulated)) in windows {
+        assert_eq!(cache, simulated, "shares of window {window}");
+    }
+    assert_eq!(answer, simulated, "{}", settings.admission);
+    answer
+}
+
+#[test]
+fn every_admission_policy_decides_alike() {
+    let asked = requests(20_000, 1, 1);
+    for about in policy::admission::Spec::ALL {
+        let answer = compare(&asked, &settings(about.name), Duration::from_millis(3));
+        assert!(answer.shares.len() >= 11, "{answer:?}");
+        let hits: u64 = answer.counts.iter().map(|counts| counts.read_hits).sum();
+        assert!(hits > 1000, "{}: {answer:?}", about.name);
+    }
+}
+
+#[test]
+fn requests_of_many_blocks_are_decided_alike() {
+    let asked = requests(20_000, 16, 2);
+    for admission in ["always:cutoff=128KiB", "staging", "probation"] {
+        compare(&asked, &settings(admission), Duration::from_millis(3));
+    }
+}
+
+#[test]
+fn a_budget_that_runs_out_does_so_at_the_same_block() {
+    let asked = requests(20_000, 1, 3);
+    let budget = Budget::per_day(Bytes::gib(20)).unwrap();
+    let settings = Settings {
+        budget: Some(budget.with_burst(Bytes::mib(8))),
+        ..settings("always")
+    };
+    let answer = compare(&asked, &settings, Duration::from_millis(3));
+    let refused = |counts: &Counts| counts.refused.of(policy::admission::Reason::Budget);
+    assert!(
+        answer.counts.iter().map(refused).sum::<u64>() > 1000,
+        "{answer:?}"
+    );
+}
