@@ -246,6 +246,11 @@ pub const COLUMNS: &[Column] = &[
         "what may enter flash, as it was given; always lets everything in",
         |r| Value::Text(r.admission.clone()),
     ),
+    text(
+        "allocation",
+        "what divides the cache among VMs; none, or the policy does by itself",
+        |r| Value::Text(r.allocation.clone()),
+    ),
     count(
         "ram_hits",
         "hits whose blocks were staged in RAM, not on flash",

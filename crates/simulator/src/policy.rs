@@ -2,10 +2,13 @@
 //! segments, and any that the caller brings.
 
 mod custom;
+mod divided;
 mod guarded;
 pub(crate) mod shared;
 
+pub use crate::cache::divided::Brain;
 pub use custom::Custom;
+pub use divided::{Divided, Host};
 pub use guarded::{Admission, Guarded, ParseStagingError, Staging};
 pub use shared::Settings as SharedSettings;
 
@@ -49,6 +52,8 @@ pub enum Policy {
     Custom(Custom),
     /// One of the above behind an admission policy.
     Guarded(Guarded),
+    /// One of the above with the daemon's brain in front.
+    Divided(Box<Divided>),
 }
 
 /// The daemon's log under each way to reclaim: a line each.
@@ -117,6 +122,15 @@ pub enum PolicyError {
     /// Admission cannot be put in front.
     #[error("{0} takes no admission in front: it is for policies that replace in place")]
     Admission(String),
+    /// The brain cannot be put in front.
+    #[error("{0} cannot be divided among VMs: lru and the daemon's log can")]
+    Brain(String),
+    /// A budget that lets nothing in.
+    #[error(transparent)]
+    Budget(#[from] policy::admission::budget::BudgetError),
+    /// What is to divide it contradicts itself.
+    #[error("the cache cannot be divided so")]
+    Settings(#[from] tenancy::SettingsError),
     /// The daemon does not write back, nor do caches over shared blocks.
     #[error("the daemon's log and caches over shared blocks do not write back")]
     WriteBack,
@@ -189,7 +203,7 @@ impl Policy {
     pub(crate) fn knows_the_future(&self) -> bool {
         match self {
             Self::InPlace { spec, .. } => spec.about().knows_future,
-            Self::Segment { .. } | Self::Shared(_) | Self::Custom(_) => false,
+            Self::Segment { .. } | Self::Shared(_) | Self::Custom(_) | Self::Divided(_) => false,
             Self::Guarded(guarded) => guarded.policy.knows_the_future(),
         }
     }
@@ -206,7 +220,9 @@ impl Policy {
                 Ok(Some(spec.build(setup)))
             }
             Self::Custom(custom) => Ok(Some(custom.build(maker.blocks))),
-            Self::Segment { .. } | Self::Shared(_) | Self::Guarded(_) => Ok(None),
+            Self::Segment { .. } | Self::Shared(_) | Self::Guarded(_) | Self::Divided(_) => {
+                Ok(None)
+            }
         }
     }
 
@@ -231,6 +247,10 @@ impl Policy {
                 let share = Share::new(maker.blocks.into(), guarded.staging.bytes(flash));
                 let admission = guarded.admission.build(share);
                 Ok(Box::new(Admitted::new(blocks, admission, maker)))
+            }
+            Self::Divided(divided) => {
+                Capacity::new(maker.blocks.into())?;
+                divided.build(maker)
             }
             Self::InPlace { .. } | Self::Custom(_) => unreachable!("built above"),
         }
@@ -321,6 +341,7 @@ impl fmt::Display for Policy {
             Self::Shared(settings) => settings.fmt(f),
             Self::Custom(custom) => custom.fmt(f),
             Self::Guarded(guarded) => guarded.policy.fmt(f),
+            Self::Divided(divided) => f.write_str(divided.policy()),
         }
     }
 }

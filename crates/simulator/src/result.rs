@@ -22,6 +22,8 @@ pub struct RunResult {
     pub policy: String,
     /// The admission in front of it, as it was given.
     pub admission: String,
+    /// What divided the cache among VMs; `none` if nothing did, or the policy by itself.
+    pub allocation: String,
     /// The size, as it was given.
     pub size: String,
     /// The size in blocks.
@@ -186,12 +188,16 @@ impl RunResult {
         ratio(self.counters.hits(), self.counters.accesses())
     }
 
-    /// The policy, and the admission in front of it unless that lets everything in.
+    /// The policy, with the admission in front of it unless that lets everything in, and what divides it.
     pub fn method(&self) -> String {
-        if self.admission == "always" {
-            return self.policy.clone();
+        let mut method = match self.admission.as_str() {
+            "always" => self.policy.clone(),
+            admission => format!("{admission} + {}", self.policy),
+        };
+        if self.allocation != "none" {
+            method = format!("{method}, {}", self.allocation);
         }
-        format!("{} + {}", self.admission, self.policy)
+        method
     }
 
     /// Blocks written to flash for each access.
@@ -281,6 +287,7 @@ pub(crate) mod tests {
             trace: "some, trace".to_owned(),
             policy: policy.to_owned(),
             admission: "always".to_owned(),
+            allocation: "none".to_owned(),
             size: format!("{size_blocks}blk"),
             size_blocks,
             block_bytes: 4096,

@@ -67,7 +67,7 @@ impl fmt::Display for Interval {
 }
 
 /// What a VM has of a cache that is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VmSample {
     /// Blocks that it may hold.
     pub share_blocks: u64,

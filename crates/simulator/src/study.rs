@@ -273,6 +273,7 @@ impl Study {
             trace: trace.to_owned(),
             policy: policy.to_string(),
             admission: policy.admission().unwrap_or("always").to_owned(),
+            allocation: policy.allocation().unwrap_or_else(|| "none".to_owned()),
             size: size.to_string(),
             size_blocks: size.blocks(self.block, footprint)?,
             block_bytes: self.block.get(),

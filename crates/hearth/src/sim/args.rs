@@ -1,8 +1,10 @@
 //! Arguments of `hearth sim`.
 
+use super::host::HostArgs;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::traces::args::Reading;
 use clap::{Args, ValueEnum, ValueHint};
+use simulator::policy::PolicyError;
 use simulator::{
     Admission, Arrival, CacheSize, Interval, LatencySettings, Policy, Staging, Study, Warmup,
     WriteMiss, WritePolicy,
@@ -34,6 +36,9 @@ pub struct Sim {
     /// size (64MiB)
     #[arg(long, value_name = "SIZE", default_value_t, requires = "admission")]
     pub staging: Staging,
+    /// How it is divided among VMs.
+    #[command(flatten)]
+    pub host: HostArgs,
     /// How the traces are read.
     #[command(flatten)]
     pub reading: Reading,
@@ -130,7 +135,7 @@ impl Together {
 #[derive(Clone, Debug)]
 pub struct Policies(pub Vec<Policy>);
 
-fn policies(text: &str) -> Result<Policies, simulator::policy::PolicyError> {
+fn policies(text: &str) -> Result<Policies, PolicyError> {
     Policy::parse_list(text).map(Policies)
 }
 
@@ -138,7 +143,7 @@ fn policies(text: &str) -> Result<Policies, simulator::policy::PolicyError> {
 #[derive(Clone, Debug)]
 pub struct Admissions(pub Vec<Admission>);
 
-fn admissions(text: &str) -> Result<Admissions, simulator::policy::PolicyError> {
+fn admissions(text: &str) -> Result<Admissions, PolicyError> {
     Admission::parse_list(text).map(Admissions)
 }
 
@@ -173,17 +178,45 @@ impl Sim {
         })
     }
 
-    /// Each policy behind each admission policy.
-    fn policies(&self) -> Result<Vec<Policy>, simulator::policy::PolicyError> {
-        let Some(Admissions(admissions)) = &self.admission else {
-            return Ok(self.policy.0.clone());
+    /// Each policy behind each admission policy, divided by each allocator.
+    fn policies(&self) -> Result<Vec<Policy>, PolicyError> {
+        let always = [Admission::default()];
+        let admissions = self.admission.as_ref().map_or(&always[..], |list| &list.0);
+        let allocations: Vec<_> = match &self.host.allocation {
+            Some(list) => list.0.iter().map(Some).collect(),
+            None => vec![None],
         };
-        let pairs = admissions
-            .iter()
-            .flat_map(|admission| self.policy.0.iter().map(move |policy| (admission, policy)));
-        pairs
-            .map(|(admission, policy)| policy.behind(admission, self.staging))
-            .collect()
+        let mut policies = Vec::new();
+        for allocation in &allocations {
+            for admission in admissions {
+                for policy in &self.policy.0 {
+                    policies.push(self.one_policy(policy, admission, *allocation)?);
+                }
+            }
+        }
+        Ok(policies)
+    }
+
+    fn one_policy(
+        &self,
+        policy: &Policy,
+        admission: &Admission,
+        allocation: Option<&policy::allocation::Spec>,
+    ) -> Result<Policy, PolicyError> {
+        let is_log = matches!(policy, Policy::Segment { .. });
+        let needs_brain = allocation.is_some()
+            || self.host.budget.is_some()
+            || (is_log && self.admission.is_some());
+        if needs_brain {
+            let host = self
+                .host
+                .host(allocation, admission, self.staging, self.seed);
+            return policy.divided(&host);
+        }
+        match &self.admission {
+            Some(_) => policy.behind(admission, self.staging),
+            None => Ok(policy.clone()),
+        }
     }
 
     fn latency(&self) -> Result<Option<LatencySettings>, simulator::device::DeviceError> {

@@ -6,6 +6,7 @@
 //! ```
 
 pub mod args;
+mod host;
 mod outputs;
 mod render;
 
@@ -134,6 +135,8 @@ fn explain(error: &SimError, trace: &str) -> CliError {
         SimError::Policy(PolicyError::Admission(_)) => {
             named(Exit::Usage).with_remedy("--policy lru, or leave --admission out")
         }
+        SimError::Policy(PolicyError::Settings(_)) => named(Exit::Usage)
+            .with_remedy("a larger --size, or another --budget, --staging or --window"),
         SimError::Policy(PolicyError::WriteBack) => {
             named(Exit::Usage).with_remedy("--write-policy through or around")
         }

@@ -11,9 +11,10 @@
 //! ```
 
 use super::segments::{check, disk_of, push_chores, segment_for};
-use super::{AdmissionUse, CacheModel, Maker, VmUse, places};
+use super::{AdmissionUse, CacheModel, Maker, places};
 use crate::outcome::{Chore, HIT, Outcomes, RAM, STORED, Timed};
 use crate::policy::PolicyError;
+use crate::series::VmSample;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::reclaim::Kind;
 use segment_log::{FlashWritten, SimulatedLog};
@@ -29,6 +30,8 @@ pub struct Brain {
     /// What holds for single VMs, by the number that the trace gives them ([`trace::Role::vm`]); any
     /// other has the default.
     pub vms: Vec<(u32, TenantSettings)>,
+    /// All VMs and images are one tenant: nothing is divided.
+    pub one_tenant: bool,
 }
 
 /// Such a cache.
@@ -39,6 +42,7 @@ pub(crate) struct Divided {
     written: FlashWritten,
     admitted_late: u64,
     vms: Vec<(u32, TenantSettings)>,
+    one_tenant: bool,
     /// By number of the VM: its tenant. By disk: its image's tenant, if it is an image.
     of_vm: Vec<Option<TenantSlot>>,
     of_image: Vec<Option<TenantSlot>>,
@@ -77,6 +81,7 @@ impl Divided {
             written: FlashWritten::default(),
             admitted_late: 0,
             vms: brain.vms.clone(),
+            one_tenant: brain.one_tenant,
             of_vm: Vec::new(),
             of_image: vec![None; DiskSlot::COUNT],
             tenants: 0,
@@ -130,8 +135,12 @@ impl Divided {
         let record = &request.record;
         let role = batch.role(record.volume);
         let disk = disk_of(role.blocks);
-        let vm = self.vm(role.vm);
-        let tenant = if role.is_image { self.image(disk) } else { vm };
+        let vm = self.vm(if self.one_tenant { 0 } else { role.vm });
+        let tenant = if role.is_image && !self.one_tenant {
+            self.image(disk)
+        } else {
+            vm
+        };
         if self.cache.owner(disk).is_none() {
             self.cache.set_owner(disk, tenant);
         }
@@ -228,16 +237,19 @@ impl CacheModel for Divided {
         }
     }
 
-    fn vms(&self) -> Vec<VmUse> {
+    fn vms(&self) -> Vec<VmSample> {
+        if self.one_tenant {
+            return Vec::new();
+        }
         let tenancy = self.cache.tenancy();
         let (log, segment_blocks) = (self.cache.log().log(), tenancy.capacity().segment_blocks);
         let of = |slot: &Option<TenantSlot>| {
             let Some(slot) = *slot else {
-                return VmUse::default();
+                return VmSample::default();
             };
             let share = tenancy.shares().get(slot).map_or(0, |share| share.segments);
             let predicted = tenancy.wants(slot).and_then(|wants| wants.rwss_predicted);
-            VmUse {
+            VmSample {
                 share_blocks: u64::from(share) * u64::from(segment_blocks),
                 held_blocks: u64::from(log.held(slot)) * u64::from(segment_blocks),
                 demand_blocks: predicted.map(crate::number::count),

@@ -15,8 +15,9 @@ use segment_log::{FlashWritten, SimulatedLog};
 use trace::{Batch, Op, Request, VolumeIndex};
 use units::{BLOCK_BYTES, Bytes, DiskSlot, Instant};
 
-/// Pages of a segment that hold no block of a full one, about: a header, a footer.
-const OWN_PAGES: u64 = 2;
+/// What a segment costs beside its blocks, in pages, about: a header, a footer, and with its reclaim another
+/// header and a page of the journal.
+const OWN_PAGES: u64 = 4;
 /// Half segments that a log has free or half full at a time: two free, one of each stream open.
 const IDLE_HALVES: u64 = 7;
 
@@ -36,7 +37,7 @@ impl Evicted<u32> for Unasked {
 }
 
 /// The segment with which a cache of that many blocks wastes least, between the smallest there can be and
-/// the daemon's own. Of `p` pages each, segments lose [`OWN_PAGES`]` / p` of the flash to their own pages
+/// the daemon's own. Of `p` pages each, segments lose [`OWN_PAGES`]` / p` to their own pages
 /// and [`IDLE_HALVES`]` / 2 * p / blocks` to segments that are free or open; the sum is least where
 /// both are equal, and of two powers of two the one is taken that is nearer by ratio.
 pub(super) fn segment_for(blocks: u32) -> Bytes {

@@ -86,6 +86,15 @@ pub struct Admission {
     written: String,
 }
 
+impl Default for Admission {
+    /// Everything may enter.
+    fn default() -> Self {
+        let written = "always".to_owned();
+        let spec = written.parse().expect("it is registered by this name");
+        Self { spec, written }
+    }
+}
+
 impl Admission {
     /// The policies of a list such as `always,larc,staging:kind=data,n=2`.
     ///
@@ -132,7 +141,7 @@ impl Policy {
                 written: admission.written.clone(),
                 staging,
             })),
-            Self::Segment { .. } | Self::Shared(_) | Self::Guarded(_) => {
+            Self::Segment { .. } | Self::Shared(_) | Self::Guarded(_) | Self::Divided(_) => {
                 Err(PolicyError::Admission(self.to_string()))
             }
         }
@@ -142,6 +151,15 @@ impl Policy {
     pub fn admission(&self) -> Option<&str> {
         match self {
             Self::Guarded(guarded) => Some(&guarded.written),
+            Self::Divided(divided) => Some(divided.admission()),
+            _ => None,
+        }
+    }
+
+    /// What divides the cache among VMs; nothing does, or the policy does by itself.
+    pub fn allocation(&self) -> Option<String> {
+        match self {
+            Self::Divided(divided) => divided.allocation(),
             _ => None,
         }
     }
