@@ -81,25 +81,66 @@ impl Guest {
         name: &str,
         steps: &str,
     ) -> anyhow::Result<Self> {
+        let disk = format!(
+            "driver=nbd,node-name=disk,server.type=unix,server.path={},export={export},reconnect-delay=30",
+            socket.display()
+        );
+        let arguments = ["-blockdev", &disk, "-device", "virtio-blk-pci,drive=disk"];
+        Self::start(lab, kit, name, steps, &arguments)
+    }
+
+    /// Boots from the disk that is served over vhost-user at `socket` and does `steps` of
+    /// guest-probe. QEMU connects again when the server was started anew.
+    ///
+    /// # Errors
+    ///
+    /// When QEMU cannot be started.
+    pub fn boot_vhost_user(
+        lab: &Lab,
+        kit: &GuestKit,
+        socket: &Path,
+        name: &str,
+        steps: &str,
+    ) -> anyhow::Result<Self> {
+        let chardev = format!("socket,id=disk,path={},reconnect=1", socket.display());
+        let arguments = [
+            "-object",
+            "memory-backend-memfd,id=memory,size=256M,share=on",
+            "-machine",
+            "memory-backend=memory",
+            "-chardev",
+            &chardev,
+            "-device",
+            "vhost-user-blk-pci,chardev=disk",
+        ];
+        Self::start(lab, kit, name, steps, &arguments)
+    }
+
+    fn start(
+        lab: &Lab,
+        kit: &GuestKit,
+        name: &str,
+        steps: &str,
+        disk: &[&str],
+    ) -> anyhow::Result<Self> {
         let console = lab.path(&format!("{name}-console.log"));
         let mut command = Command::new("qemu-system-x86_64");
         command
-            .args(["-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "256"])
+            .args([
+                "-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "256",
+            ])
             .args(["-nodefaults", "-display", "none", "-no-reboot"])
             .arg("-kernel")
             .arg(kit.folder.join("vmlinuz"))
             .arg("-initrd")
             .arg(kit.folder.join("initrd.gz"))
             .arg("-append")
-            .arg(format!("console=ttyS0 quiet panic=-1 random.trust_cpu=on probe={steps}"))
+            .arg(format!(
+                "console=ttyS0 quiet panic=-1 random.trust_cpu=on probe={steps}"
+            ))
             .arg("-serial")
             .arg(format!("file:{}", console.display()))
-            .arg("-blockdev")
-            .arg(format!(
-                "driver=nbd,node-name=disk,server.type=unix,server.path={},export={export},reconnect-delay=30",
-                socket.display()
-            ))
-            .args(["-device", "virtio-blk-pci,drive=disk"]);
+            .args(disk);
         let process = Process::start(lab, &format!("{name}-qemu"), &mut command)?;
         Ok(Self { process, console })
     }
