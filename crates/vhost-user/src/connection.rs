@@ -61,6 +61,8 @@ pub struct Counters {
     pub kicks: u64,
     /// Interrupts that guests wanted for their answers.
     pub interrupts: u64,
+    /// Requests taken up that an earlier connection had begun and not answered.
+    pub resumed: u64,
     /// Queues that were broken by their guest.
     pub broken: u64,
 }
@@ -363,6 +365,16 @@ impl Connection {
             Err(error @ MessageError::Unknown { .. }) if acknowledges => Err(error.into()),
             Err(error) => return self.fail(error),
         };
+        let resumed = std::mem::take(&mut self.device.resumed);
+        if resumed > 0 {
+            let disk = &self.name;
+            tracing::info!(
+                disk,
+                resumed,
+                "requests of an earlier connection are taken up"
+            );
+            self.counters.resumed += resumed as u64;
+        }
         let said = match answer {
             Ok(Answer::Done) if !acknowledges => Ok(()),
             Ok(Answer::Done) => self.socket.say(&reply::number(&header, 0), None),

@@ -85,6 +85,8 @@ pub(crate) struct Device {
     pub(crate) to_hear: u64,
     /// Queues whose guest is to be interrupted whatever is published, a bit each.
     pub(crate) to_wake: u64,
+    /// Requests that were taken up and not reported yet.
+    pub(crate) resumed: usize,
     /// Polls of descriptors that are gone.
     pub(crate) to_cancel: Vec<u64>,
 }
@@ -128,6 +130,7 @@ impl Device {
             pending: 0,
             to_hear: 0,
             to_wake: 0,
+            resumed: 0,
             to_cancel: Vec::new(),
         }
     }
@@ -177,7 +180,7 @@ impl Device {
             inflight,
         };
         let vring = &mut self.vrings[queue];
-        vring.start(start)?;
+        self.resumed += vring.start(start)?;
         if !self.features.has(Features::PROTOCOL_FEATURES) {
             vring.is_enabled = true;
         }

@@ -200,7 +200,8 @@ impl Vring {
         }
     }
 
-    pub(crate) fn start(&mut self, start: Start<'_>) -> Result<(), RingError> {
+    /// Starts it. Gives how many requests are taken up that somebody else had begun.
+    pub(crate) fn start(&mut self, start: Start<'_>) -> Result<usize, RingError> {
         self.check_stopped()?;
         let addresses = self.addresses.ok_or(RingError::Unset)?;
         if self.size == 0 {
@@ -219,6 +220,7 @@ impl Vring {
             let taken = u16::try_from(heads.len()).expect("at most one for each descriptor");
             queue.resume_at(queue.used_index().wrapping_add(taken));
         }
+        let resumed = heads.len();
         self.running = Some(Running {
             queue,
             inflight,
@@ -229,7 +231,7 @@ impl Vring {
             is_broken: false,
         });
         self.is_stopping = false;
-        Ok(())
+        Ok(resumed)
     }
 
     /// Stops it and says how far it was read.
