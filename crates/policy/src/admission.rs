@@ -40,11 +40,13 @@ mod queues;
 mod registry;
 mod share;
 mod sizes;
+mod writes;
 
 pub use budget::{Budget, BudgetError, Rate, TokenBucket};
 pub use registry::{Configured, Spec};
 pub use share::Share;
 pub use sizes::DataSize;
+pub use writes::Writes;
 
 use units::{Bytes, DiskSlot, Instant, TenantSlot};
 
@@ -95,6 +97,8 @@ pub enum Reason {
     TooCold,
     /// It comes back, but only after it would have left flash again.
     TooLate,
+    /// It was written, and the policy looks at reads only.
+    Write,
 }
 
 impl Reason {
@@ -102,12 +106,13 @@ impl Reason {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every reason, in the order in which tables list them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::FirstTouch,
         Self::Sequential,
         Self::Budget,
         Self::TooCold,
         Self::TooLate,
+        Self::Write,
     ];
 
     /// Its name in metrics and tables.
@@ -118,6 +123,7 @@ impl Reason {
             Self::Budget => "budget",
             Self::TooCold => "too-cold",
             Self::TooLate => "too-late",
+            Self::Write => "write",
         }
     }
 }

@@ -4,11 +4,11 @@
 //! cargo run --release -p yardstick --example admission -- \
 //!     libcachesim/cloudPhysicsIO.vscsi.zst clock 0.01 1,5,10,25,40 always larc reuse-age
 //!
-//! trace  replacement  percent  policy  hits  staged_hits  admitted  memory_share  ns
+//! trace  replacement  percent  policy  hits  read_hits  staged_hits  admitted  updated  memory_share  ns
 //! ```
 //!
 //! The share is a percentage of the trace's distinct blocks; RAM for admission is a part of it (0.01: one
-//! hundredth of the flash). Ratios are of accesses; the memory is the most that was held, as a part of the
+//! hundredth of the flash). Ratios are of accesses, read hits of reads; updated are writes of blocks on flash; the memory is the most that was held, as a part of the
 //! flash; nanoseconds of CPU time an access include the replacement policy. Without policies: all.
 
 #![allow(
@@ -61,10 +61,12 @@ fn main() {
             let ns = (cpu_ns() - before) as f64 / accesses.len() as f64;
             let counts = front.counts;
             println!(
-                "{trace}\t{replacement}\t{percent}\t{spec}\t{:.4}\t{:.4}\t{:.4}\t{:.5}\t{ns:.1}",
+                "{trace}\t{replacement}\t{percent}\t{spec}\t{:.4}\t{:.4}\t{:.4}\t{:.4}\t{:.4}\t{:.5}\t{ns:.1}",
                 counts.hit_ratio(),
+                counts.read_hit_ratio(),
                 counts.staged_hits as f64 / counts.accesses as f64,
                 counts.admitted_ratio(),
+                counts.flash_write_hits as f64 / counts.accesses as f64,
                 counts.memory.get() as f64 / flash.get() as f64,
             );
         }

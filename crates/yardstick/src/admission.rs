@@ -96,9 +96,15 @@ pub fn seen(path: &Path) -> Vec<Seen> {
 pub struct Counts {
     /// Block accesses.
     pub accesses: u64,
-    /// Of blocks on flash.
+    /// Reads among them.
+    pub reads: u64,
+    /// Accesses of blocks on flash.
     pub flash_hits: u64,
-    /// Of blocks whose bytes were staged.
+    /// Writes among those.
+    pub flash_write_hits: u64,
+    /// Reads of blocks on flash, or of staged bytes.
+    pub read_hits: u64,
+    /// Accesses of blocks whose bytes were staged.
     pub staged_hits: u64,
     /// Blocks written to flash.
     pub admitted: u64,
@@ -112,6 +118,11 @@ impl Counts {
     /// Hits among the accesses.
     pub fn hit_ratio(&self) -> f64 {
         ratio(self.flash_hits + self.staged_hits, self.accesses)
+    }
+
+    /// Read hits among the reads.
+    pub fn read_hit_ratio(&self) -> f64 {
+        ratio(self.read_hits, self.reads)
     }
 
     /// Blocks admitted for each access.
@@ -177,8 +188,11 @@ impl Front {
     pub fn access(&mut self, seen: Seen) {
         let (key, access) = (seen.key, seen.access());
         self.counts.accesses += 1;
+        self.counts.reads += u64::from(!seen.write);
         if self.flash.contains(key) {
             self.counts.flash_hits += 1;
+            self.counts.read_hits += u64::from(!seen.write);
+            self.counts.flash_write_hits += u64::from(seen.write);
             self.flash.access(key, &mut self.evicted);
             self.admission.hit(u64::from(key), access);
             return;
@@ -186,6 +200,7 @@ impl Front {
         let mut left = std::mem::take(&mut self.left);
         if *self.is_staged(key) {
             self.counts.staged_hits += 1;
+            self.counts.read_hits += u64::from(!seen.write);
             let answer = self.admission.staged_hit(u64::from(key), access, &mut left);
             *self.is_staged(key) = answer == Staged::Stays;
             if answer == Staged::Admit {

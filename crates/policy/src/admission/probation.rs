@@ -18,6 +18,7 @@ use units::{BLOCK_BYTES, Bytes};
 use super::queues::{MARK_MAX, Queues};
 use super::sequential::CUTOFF;
 use super::sizes::{DATA_SIZE_TAKES, DataSize, Wanted, split};
+use super::writes::{WRITES, Writes};
 use super::{Access, Admission, Configured, Fate, Reason, Share, Staged, Verdict};
 use crate::replacement::{About, BadValue, Fraction, Key, Parameter, Settings, parse_count};
 
@@ -51,11 +52,7 @@ pub const ABOUT: About = About {
             meaning: "when such a block enters flash: when it leaves the RAM, or at once",
             takes: "leaving or at-once",
         },
-        Parameter {
-            name: "writes",
-            meaning: "what is kept of a written block: its bytes, or its address among the ghosts",
-            takes: "data or address",
-        },
+        WRITES,
         CUTOFF,
     ],
     knows_future: false,
@@ -72,8 +69,8 @@ pub struct Config {
     pub threshold: u32,
     /// Whether such a block enters flash at once, not when it leaves the RAM.
     pub at_once: bool,
-    /// Whether a written block's bytes are kept.
-    pub stages_writes: bool,
+    /// What a written block's first access leaves.
+    pub writes: Writes,
 }
 
 impl Default for Config {
@@ -83,7 +80,7 @@ impl Default for Config {
             ghosts: Fraction::ONE,
             threshold: 2,
             at_once: false,
-            stages_writes: true,
+            writes: Writes::Data,
         }
     }
 }
@@ -100,8 +97,7 @@ impl Settings for Config {
             ("threshold", _) => self.threshold = parse_count(value, 1, 1000)?,
             ("when", "leaving") => self.at_once = false,
             ("when", "at-once") => self.at_once = true,
-            ("writes", "data") => self.stages_writes = true,
-            ("writes", "address") => self.stages_writes = false,
+            ("writes", _) => self.writes = Writes::parse(value)?,
             _ => return Err(BadValue),
         }
         Ok(())
@@ -114,8 +110,7 @@ impl Settings for Config {
             "threshold" => self.threshold.to_string(),
             "when" if self.at_once => "at-once".to_owned(),
             "when" => "leaving".to_owned(),
-            _ if self.stages_writes => "data".to_owned(),
-            _ => "address".to_owned(),
+            _ => self.writes.to_string(),
         }
     }
 }
@@ -196,8 +191,16 @@ impl<K: Key> Probation<K> {
 
 impl<K: Key> Admission<K> for Probation<K> {
     fn missed(&mut self, key: K, access: Access, left: &mut Vec<(K, Fate)>) -> Verdict {
-        match self.queues.find(key) {
-            Some(place) if self.queues.queue(place) == GHOSTS => {
+        let known = self.queues.find(key);
+        let is_staged = known.is_some_and(|place| self.queues.queue(place) == DATA);
+        if access.write && self.config.writes.refused() && !is_staged {
+            if self.config.writes == Writes::Note && known.is_none() {
+                self.remember(key);
+            }
+            return Verdict::Refuse(Reason::Write);
+        }
+        match known {
+            Some(place) if !is_staged => {
                 self.queues.forget(place);
                 Verdict::Admit
             }
@@ -206,7 +209,9 @@ impl<K: Key> Admission<K> for Probation<K> {
                 Staged::Stays => Verdict::Stage,
                 Staged::Drop => Verdict::Refuse(Reason::FirstTouch),
             },
-            None if self.data_max == 0 || (access.write && !self.config.stages_writes) => {
+            None if self.data_max == 0
+                || (access.write && self.config.writes == Writes::Address) =>
+            {
                 self.remember(key);
                 Verdict::Refuse(Reason::FirstTouch)
             }

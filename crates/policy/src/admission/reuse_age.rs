@@ -16,7 +16,9 @@
 //! average. So the filter needs no size: where flash turns over fast only blocks in quick use come in, which
 //! slows it down; where it is large, everything that comes back does. Blocks that are used stay longer than
 //! that average and others leave earlier, so an interval must be several times shorter than the age. One
-//! return is weaker evidence than two: hence two factors, `once` and `again`. While flash has not been full
+//! return is weaker evidence than two: hence two factors, `once` and `again`. A write is evidence like a read,
+//! but only a read admits (`writes=note`): written blocks that nobody reads would be written to flash
+//! over and over again. While flash has not been full
 //! there is no age, and whatever comes back is admitted.
 //!
 //! The idea of admitting by comparing reuse with what the cache can hold is old; nearest are Flashield
@@ -33,6 +35,7 @@ use super::probation::GHOSTS_MOST;
 use super::queues::{MARK_MAX, Queues};
 use super::sequential::CUTOFF;
 use super::sizes::{DATA_SIZE_TAKES, DataSize, Wanted, split};
+use super::writes::{WRITES, Writes};
 use super::{Access, Admission, Configured, Fate, Reason, Share, Staged, Verdict};
 use crate::replacement::{About, BadValue, Fraction, Key, Parameter, Settings, parse_count};
 
@@ -66,11 +69,7 @@ pub const ABOUT: About = About {
             meaning: "the same for a second or later return",
             takes: "1 to 1000000",
         },
-        Parameter {
-            name: "writes",
-            meaning: "what is kept of a written block: its bytes, or its address among the ghosts",
-            takes: "data or address",
-        },
+        WRITES,
         CUTOFF,
     ],
     knows_future: false,
@@ -87,18 +86,18 @@ pub struct Config {
     pub once: u32,
     /// The same for a second or later return.
     pub again: u32,
-    /// Whether a written block's bytes are kept.
-    pub stages_writes: bool,
+    /// What a written block's first access leaves.
+    pub writes: Writes,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
             data: DataSize::Part(Fraction::millionths(10_000)),
-            ghosts: Fraction::millionths(4_000_000),
-            once: 64,
+            ghosts: Fraction::millionths(2_000_000),
+            once: 1024,
             again: 16,
-            stages_writes: true,
+            writes: Writes::Note,
         }
     }
 }
@@ -112,8 +111,7 @@ impl Settings for Config {
             ("ghosts", _) => self.ghosts = Fraction::parse(value, Fraction::ZERO, GHOSTS_MOST)?,
             ("once", _) => self.once = parse_count(value, 1, FACTOR_MAX)?,
             ("again", _) => self.again = parse_count(value, 1, FACTOR_MAX)?,
-            ("writes", "data") => self.stages_writes = true,
-            ("writes", "address") => self.stages_writes = false,
+            ("writes", _) => self.writes = Writes::parse(value)?,
             _ => return Err(BadValue),
         }
         Ok(())
@@ -125,8 +123,7 @@ impl Settings for Config {
             "ghosts" => self.ghosts.to_string(),
             "once" => self.once.to_string(),
             "again" => self.again.to_string(),
-            _ if self.stages_writes => "data".to_owned(),
-            _ => "address".to_owned(),
+            _ => self.writes.to_string(),
         }
     }
 }
@@ -257,10 +254,20 @@ impl<K: Key> Admission<K> for ReuseAge<K> {
         if self.staged.find(key).is_some() {
             return Verdict::Stage;
         }
+        if access.write && self.config.writes.refused() {
+            if self.config.writes == Writes::Note {
+                let count = self
+                    .ghosts
+                    .get(Name::of(key))
+                    .map_or(0, |ghost| ghost.count);
+                self.remember(key, self.now, count);
+            }
+            return Verdict::Refuse(Reason::Write);
+        }
         if let Some(ghost) = self.ghosts.get(Name::of(key)) {
             return self.returned(key, ghost);
         }
-        if self.data_max == 0 || (access.write && !self.config.stages_writes) {
+        if self.data_max == 0 || (access.write && self.config.writes == Writes::Address) {
             self.remember(key, self.now, 0);
             return Verdict::Refuse(Reason::FirstTouch);
         }

@@ -19,6 +19,7 @@
 
 use units::Bytes;
 
+use super::sizes::exactly;
 use super::{Access, Admission, Fate, Reason, Share, Staged, Verdict};
 use crate::replacement::{BadValue, Key, Parameter};
 
@@ -39,7 +40,7 @@ pub(super) fn parse_cutoff(text: &str) -> Result<Option<Bytes>, BadValue> {
 
 /// Writes the parameter's value.
 pub(super) fn write_cutoff(cutoff: Option<Bytes>) -> String {
-    cutoff.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string())
+    cutoff.map_or_else(|| "none".to_owned(), exactly)
 }
 
 /// Streams of a disk that are told apart: more than guests interleave, few enough to be searched

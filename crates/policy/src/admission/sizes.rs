@@ -39,8 +39,18 @@ impl fmt::Display for DataSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Part(part) => part.fmt(f),
-            Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Bytes(bytes) => f.write_str(&exactly(*bytes)),
         }
+    }
+}
+
+/// A size in a form that is read as the same size: people's form rounds.
+pub(super) fn exactly(bytes: Bytes) -> String {
+    let text = bytes.to_string();
+    if text.parse() == Ok(bytes) {
+        text
+    } else {
+        format!("{}B", bytes.get())
     }
 }
 
@@ -119,7 +129,7 @@ mod tests {
 
     #[test]
     fn data_sizes_are_read_and_written() {
-        for text in ["0.01", "64MiB", "1", "0"] {
+        for text in ["0.01", "64MiB", "1", "0", "65929B"] {
             assert_eq!(DataSize::parse(text).unwrap().to_string(), text);
         }
         assert!(DataSize::parse("1.5").is_err());
