@@ -25,6 +25,8 @@ pub enum Pattern {
     Zipf {
         /// The exponent.
         theta: f64,
+        /// Frequent places are neighbours, the most frequent first, instead of scattered.
+        clustered: bool,
     },
     /// Zones with a share of the accesses each, uniform inside: fio's `random_distribution=zoned`.
     Zoned {
@@ -145,7 +147,13 @@ impl Walk {
         let places = footprint.get() / grain.get();
         assert!(places > 0, "a footprint has a place");
         let state = match pattern {
-            Pattern::Zipf { theta } => State::Zipf(Scattered::new(places, *theta)),
+            Pattern::Zipf { theta, clustered } => {
+                let mut law = Scattered::new(places, *theta);
+                if *clustered {
+                    law.factor = 1;
+                }
+                State::Zipf(law)
+            }
             Pattern::Zoned { zones } => State::Zoned(areas(zones, places)),
             Pattern::Sequential { run } => State::Sequential {
                 cursor: 0,
@@ -394,6 +402,19 @@ mod tests {
                 assert!(offsets(&mut walk, 200).iter().all(|&at| at < blocks));
             }
         }
+    }
+
+    #[test]
+    fn clustered_places_are_as_frequent_as_they_lie_near_the_beginning() {
+        let pattern = Pattern::Zipf {
+            theta: 0.9,
+            clustered: true,
+        };
+        let offsets = offsets(&mut walk(&pattern, 1000), 20_000);
+        let within = |from, to| offsets.iter().filter(|o| (from..to).contains(*o)).count();
+        let tens: Vec<usize> = (0..4).map(|ten| within(ten * 10, ten * 10 + 10)).collect();
+        assert!(tens.is_sorted_by(|a, b| a > b), "{tens:?}");
+        assert!(within(0, 500) > 4 * within(500, 1000));
     }
 
     #[test]

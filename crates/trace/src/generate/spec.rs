@@ -118,8 +118,8 @@ const COMMON_KEYS: [&str; 15] = [
 pub const KINDS: [(&str, &[&str], &str); 7] = [
     (
         "zipf",
-        &["theta"],
-        "place k of n is as frequent as k^-theta",
+        &["theta", "places"],
+        "place k of n is as frequent as k^-theta, scattered or clustered",
     ),
     (
         "zoned",
@@ -169,6 +169,7 @@ impl FromStr for Spec {
 struct Draft {
     part: Part,
     theta: f64,
+    clustered: bool,
     zones: Vec<Zone>,
     run: Bytes,
     vms: u32,
@@ -202,6 +203,7 @@ impl Draft {
                 start_us: 0,
             },
             theta: 0.99,
+            clustered: false,
             zones: Vec::new(),
             run: Bytes::mib(1),
             vms: 4,
@@ -306,6 +308,13 @@ fn set_common(draft: &mut Draft, key: &str, value: &str, seed: &mut Option<u64>)
 fn set_own(draft: &mut Draft, key: &str, value: &str) -> Set {
     Some(match key {
         "theta" => number(value, 0.0, 10.0).map(|theta| draft.theta = theta),
+        "places" => match value {
+            "scattered" | "clustered" => {
+                draft.clustered = value == "clustered";
+                Ok(())
+            }
+            _ => Err("scattered or clustered".to_owned()),
+        },
         "zones" => zones(value).map(|zones| draft.zones = zones),
         "run" => size(value).map(|run| draft.run = run),
         "image" => size(value).map(|image| draft.image = image),
@@ -327,7 +336,10 @@ fn finish(draft: Draft, kind: &str) -> Result<Part, SpecError> {
         _ => Arrival::Poisson,
     };
     part.pattern = match kind {
-        "zipf" => Pattern::Zipf { theta: draft.theta },
+        "zipf" => Pattern::Zipf {
+            theta: draft.theta,
+            clustered: draft.clustered,
+        },
         "zoned" if draft.zones.is_empty() => {
             return Err(wrong(
                 "zones",
@@ -501,7 +513,13 @@ mod tests {
         let [zipf, again] = &spec.parts[..] else {
             unreachable!("two parts")
         };
-        assert_eq!(zipf.pattern, Pattern::Zipf { theta: 0.8 });
+        assert_eq!(
+            zipf.pattern,
+            Pattern::Zipf {
+                theta: 0.8,
+                clustered: false
+            }
+        );
         assert_eq!(zipf.footprint, Bytes::new(4_096_000_000));
         assert_eq!((zipf.requests, zipf.vm.as_str()), (10_000_000, "vm1"));
         assert_eq!(again.pattern, Pattern::Loop);
