@@ -5,7 +5,7 @@ use super::scale::Kind;
 use super::{TraceReport, heat, label};
 use crate::number::{ratio, real};
 use crate::result::RunResult;
-use crate::series::{self, Series};
+use crate::series::{self, Series, VmSample};
 use std::fmt;
 
 /// A figure with its heading.
@@ -26,6 +26,10 @@ pub(super) fn of(report: &TraceReport) -> Result<Vec<Figure>, fmt::Error> {
     let mut figures = Vec::new();
     figures.push(study.miss_ratio_curve()?);
     figures.push(study.flash_writes()?);
+    figures.extend(study.read_hits_against_flash()?);
+    for size in study.shown_sizes() {
+        figures.extend(study.shares(size)?);
+    }
     for size in study.shown_sizes() {
         figures.extend(study.over_time(size)?);
     }
@@ -152,25 +156,54 @@ impl<'a> Study<'a> {
     }
 
     fn flash_writes(&self) -> Result<Figure, fmt::Error> {
+        self.trade_off(
+            "Hits against flash writes",
+            "hit ratio",
+            RunResult::hit_ratio,
+        )
+    }
+
+    /// The same for reads alone, if there is anything to be traded: several methods, and writes that do not
+    /// count as hits.
+    fn read_hits_against_flash(&self) -> Result<Option<Figure>, fmt::Error> {
+        let has_both = |run: &RunResult| run.counters.reads > 0 && run.counters.writes > 0;
+        if self.methods.len() < 2 || !self.runs.iter().any(has_both) {
+            return Ok(None);
+        }
+        let reads = |run: &RunResult| ratio(run.counters.read_hits, run.counters.reads);
+        self.trade_off("Read hits against flash writes", "read hit ratio", reads)
+            .map(Some)
+    }
+
+    /// What each run hits for what it writes, and the front: the runs that no other beats in both.
+    fn trade_off(
+        &self,
+        title: &str,
+        label: &'static str,
+        hits: impl Fn(&RunResult) -> f64,
+    ) -> Result<Figure, fmt::Error> {
+        let point = |run: &RunResult| (run.flash_writes_per_access(), hits(run));
+        let mut lines = self.by_policy(point);
+        let all: Vec<(f64, f64)> = self.runs.iter().map(point).collect();
+        lines.push(Line {
+            name: "nothing better in both".to_owned(),
+            colour: lines.len(),
+            points: front(&all),
+        });
         let chart = Chart {
             x: axis(
                 "flash blocks written an access",
                 Kind::Linear,
                 label::trimmed,
             ),
-            y: axis("hit ratio", Kind::Linear, label::percent),
-            lines: self.by_policy(|run| {
-                let counters = &run.counters;
-                (
-                    ratio(counters.flash_writes_blocks(), counters.accesses()),
-                    run.hit_ratio(),
-                )
-            }),
+            y: axis(label, Kind::Linear, label::percent),
+            lines,
             marks: Marks::Dotted,
         };
         Ok(Figure {
-            title: "Hits against flash writes".to_owned(),
-            caption: "Up is more hits, left is less wear; a line joins a policy's sizes."
+            title: title.to_owned(),
+            caption: "Up is more hits, left is less wear; a line joins a method's sizes, the last one the runs \
+                      that no other run beats in both."
                 .to_owned(),
             html: chart.html()?,
         })
@@ -198,6 +231,60 @@ impl<'a> Study<'a> {
         Ok(Some(Figure {
             title: format!("Hit ratio over time, {}", self.name_of(size)),
             caption: "Reads and writes; from the first request, warm-up included.".to_owned(),
+            html: chart.html()?,
+        }))
+    }
+
+    /// What each VM may hold and is expected to want, under the last method that divides the cache.
+    fn shares(&self, size: u32) -> Result<Option<Figure>, fmt::Error> {
+        let divides = |run: &&RunResult| run.size_blocks == size && !run.vms.is_empty();
+        let Some(run) = self.runs.iter().rev().find(divides) else {
+            return Ok(None);
+        };
+        let Some(series) = run
+            .series
+            .as_ref()
+            .filter(|series| series.samples.len() > 1)
+        else {
+            return Ok(None);
+        };
+        let mut lines = Vec::new();
+        for (at, vm) in run.vms.iter().enumerate() {
+            let course = |value: fn(&VmSample) -> Option<u64>| -> Vec<(f64, f64)> {
+                let samples = series.samples.iter();
+                let points = samples.filter_map(|sample| {
+                    let blocks = sample.vms.get(at).and_then(value)?;
+                    Some((real(sample.start), real(blocks * run.block_bytes)))
+                });
+                points.collect()
+            };
+            let demand = course(|sample| sample.demand_blocks);
+            lines.push(Line {
+                name: vm.vm.clone(),
+                colour: 2 * at,
+                points: course(|sample| Some(sample.share_blocks)),
+            });
+            if !demand.is_empty() {
+                lines.push(Line {
+                    name: format!("{}: demand", vm.vm),
+                    colour: 2 * at + 1,
+                    points: demand,
+                });
+            }
+        }
+        lines.truncate(2 * VMS_SHOWN);
+        let chart = Chart {
+            x: match series.axis {
+                series::Axis::TimeUs => axis("time", Kind::Time, label::time_us),
+                series::Axis::Accesses => axis("accesses", Kind::Linear, label::count),
+            },
+            y: axis("share", Kind::Linear, label::bytes),
+            lines,
+            marks: Marks::Steps,
+        };
+        Ok(Some(Figure {
+            title: format!("Shares over time, {}", self.name_of(size)),
+            caption: format!("What each VM might hold under {}.", run.method()),
             html: chart.html()?,
         }))
     }
@@ -234,6 +321,23 @@ fn axis(label: &'static str, kind: Kind, tick: fn(f64) -> String) -> Axis {
     }
 }
 
+/// VMs whose shares are drawn; more could not be told apart.
+const VMS_SHOWN: usize = 6;
+
+/// The points that no other is above and to the left of, from left to right.
+fn front(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut sorted = points.to_vec();
+    // Of equal writes the one with the most hits first.
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    let mut front: Vec<(f64, f64)> = Vec::new();
+    for point in sorted {
+        if front.last().is_none_or(|last| point.1 > last.1) {
+            front.push(point);
+        }
+    }
+    front
+}
+
 /// Points that a line over time has at most; more would hide one another.
 const POINTS_SHOWN: usize = 160;
 
@@ -248,4 +352,23 @@ fn hit_ratios(series: &Series) -> Vec<(f64, f64)> {
             (real(group[0].start), ratio(hits, accesses))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_front_holds_what_nothing_beats_in_both() {
+        let points = [
+            (0.5, 0.4),
+            (0.1, 0.2),
+            (0.3, 0.4),
+            (0.2, 0.1),
+            (0.1, 0.1),
+            (0.9, 0.5),
+        ];
+        assert_eq!(front(&points), [(0.1, 0.2), (0.3, 0.4), (0.9, 0.5)]);
+        assert!(front(&[]).is_empty());
+    }
 }
