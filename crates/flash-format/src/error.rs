@@ -49,6 +49,14 @@ pub enum FormatError {
         /// Size of the device.
         present: Bytes,
     },
+    /// More flash than there are numbers for: of a simulated log, whose index is denser.
+    #[error("a simulated log holds at most {most}, not {present}")]
+    TooLarge {
+        /// Largest size.
+        most: Bytes,
+        /// Size that was asked for.
+        present: Bytes,
+    },
     /// A segment size that the format cannot express.
     #[error("the segment size {0} is not a power of two from 64KiB to 16MiB")]
     SegmentSize(Bytes),

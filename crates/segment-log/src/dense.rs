@@ -11,9 +11,6 @@ use units::{BlockIndex, DiskSlot, FlashSlot};
 /// Bits of a mark.
 const MARK_BITS: u32 = MARKS.ilog2();
 
-/// Slots that fit beside the mark: 1 TiB of blocks.
-const SLOTS_MAX: u32 = 1 << (u32::BITS - MARK_BITS);
-
 /// An index that is an array of words, 4 bytes for each block number in use.
 #[derive(Clone, Debug, Default)]
 pub struct Dense {
@@ -22,6 +19,9 @@ pub struct Dense {
 }
 
 impl Dense {
+    /// Slots that fit beside the mark: 1 TiB of blocks.
+    pub const SLOTS_MAX: u32 = 1 << (u32::BITS - MARK_BITS);
+
     /// An empty index.
     pub fn new() -> Self {
         Self::default()
@@ -69,7 +69,7 @@ fn marked_of(word: u32) -> Option<Marked> {
 #[inline]
 fn word_of(marked: Marked) -> u32 {
     assert!(
-        marked.slot.get() < SLOTS_MAX,
+        marked.slot.get() < Dense::SLOTS_MAX,
         "a dense index is for 2^28 slots"
     );
     marked.slot.get() << MARK_BITS | u32::from(marked.mark)

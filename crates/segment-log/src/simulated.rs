@@ -106,9 +106,16 @@ impl SimulatedLog {
     /// `segment_bytes`.
     ///
     /// # Errors
-    /// [`FormatError::SegmentSize`], and [`FormatError::TooSmall`] if it would not have eight
-    /// segments.
+    /// [`FormatError::SegmentSize`], [`FormatError::TooSmall`] if it would not have eight
+    /// segments, and [`FormatError::TooLarge`] beyond [`Dense::SLOTS_MAX`].
     pub fn new(blocks: u32, segment_bytes: Bytes, kind: Kind) -> Result<Self, FormatError> {
+        let bytes = |slots: u32| Bytes::new(u64::from(slots) * units::BLOCK_BYTES);
+        if blocks > Dense::SLOTS_MAX {
+            return Err(FormatError::TooLarge {
+                most: bytes(Dense::SLOTS_MAX),
+                present: bytes(blocks),
+            });
+        }
         let geometry = Geometry::of_slots(blocks, segment_bytes)?;
         let log = SegmentLog::new(geometry, Dense::new(), kind.build());
         Ok(Self::over(log, Delays::default()))
@@ -499,6 +506,8 @@ mod tests {
         assert!(matches!(small, Some(FormatError::TooSmall { .. })));
         let odd = SimulatedLog::new(1 << 20, Bytes::kib(65), Kind::Clock).err();
         assert!(matches!(odd, Some(FormatError::SegmentSize(_))));
+        let large = SimulatedLog::new((1 << 28) + 1, Bytes::mib(4), Kind::Clock).err();
+        assert!(matches!(large, Some(FormatError::TooLarge { most, .. }) if most == Bytes::gib(1024)));
     }
 
     /// Segments of 16 pages hold 14 blocks. Of eight, reclaim keeps two free, so that opening

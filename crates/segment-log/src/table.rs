@@ -117,11 +117,11 @@ const UNUSED: Segment = Segment {
 };
 
 /// What reclaim may write of a log of this layout. Each segment costs a footer and a header for each
-/// chunk of its own; a chunk of survivors is sealed with each reclaim, and the entry that frees a
-/// segment takes a page of the journal.
+/// chunk of its own; a chunk of survivors is sealed with each reclaim; and the entry that frees a
+/// segment takes a page of the journal, which the next checkpoint doubles.
 fn budget(geometry: &Geometry) -> Budget {
     let blocks = geometry.segment_blocks_max();
-    let own = geometry.footer_pages() + blocks.div_ceil(CHUNK_BLOCKS_MAX) + 2;
+    let own = geometry.footer_pages() + blocks.div_ceil(CHUNK_BLOCKS_MAX) + 3;
     Budget::new(blocks, own)
 }
 
