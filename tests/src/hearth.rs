@@ -36,6 +36,7 @@ pub fn program() -> anyhow::Result<PathBuf> {
 pub struct HearthSettings {
     flash: Option<PathBuf>,
     cache_keys: String,
+    policy_keys: String,
     nbd_keys: String,
     disks: String,
 }
@@ -54,6 +55,14 @@ impl HearthSettings {
     pub fn cache_key(mut self, line: &str) -> Self {
         self.cache_keys.push_str(line);
         self.cache_keys.push('\n');
+        self
+    }
+
+    /// A line of the `[cache.policy]` section.
+    #[must_use]
+    pub fn policy_key(mut self, line: &str) -> Self {
+        self.policy_keys.push_str(line);
+        self.policy_keys.push('\n');
         self
     }
 
@@ -79,6 +88,16 @@ impl HearthSettings {
         self
     }
 
+    /// Writes the configuration into the lab, and gives its path.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn write(&self, lab: &Lab) -> anyhow::Result<PathBuf> {
+        std::fs::create_dir_all(lab.path("state")).context("a state folder")?;
+        lab.write("hearth.toml", &self.text(lab))
+    }
+
     fn text(&self, lab: &Lab) -> String {
         let at = |name: &str| lab.path(name).display().to_string();
         let mut text = format!(
@@ -92,9 +111,10 @@ impl HearthSettings {
         if let Some(flash) = &self.flash {
             let _ = write!(
                 text,
-                "\n[[cache]]\nname = 'flash'\npath = '{}'\n{}",
+                "\n[[cache]]\nname = 'flash'\npath = '{}'\n{}\n[cache.policy]\n{}",
                 flash.display(),
-                self.cache_keys
+                self.cache_keys,
+                self.policy_keys
             );
         }
         text + &self.disks
@@ -148,8 +168,7 @@ impl Hearth {
     ///
     /// When it ends, or does not listen in time.
     pub fn start(lab: &Lab, settings: &HearthSettings) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(lab.path("state")).context("a state folder")?;
-        let config = lab.write("hearth.toml", &settings.text(lab))?;
+        let config = settings.write(lab)?;
         // Sockets of one that was killed must not be taken for the new one's.
         for name in ["admin.sock", "nbd.sock"] {
             let _ = std::fs::remove_file(lab.path(name));

@@ -10,39 +10,58 @@ use units::{Bytes, Duration};
 /// Arguments of `advise`.
 #[derive(Debug, Args)]
 pub struct Advise {
-    /// The traces, packed or not; each is judged by itself
-    #[arg(value_name = "TRACE", required = true, value_hint = ValueHint::FilePath)]
+    /// The traces, packed or not; each is judged by itself. None: the running daemon is asked
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub traces: Vec<PathBuf>,
+    /// Judge the running host by its live curves: who would gain from flash, whether there is too
+    /// little of it, whether the write budget costs hits, whether more flash would pay
+    #[arg(long, conflicts_with = "traces")]
+    pub host: bool,
     /// How the curve is found.
     #[command(flatten)]
     pub sampling: Sampling,
     /// What writes do: around, through or back
-    #[arg(long, value_name = "POLICY", default_value_t)]
+    #[arg(long, requires = "traces", value_name = "POLICY", default_value_t)]
     pub write_policy: WritePolicy,
     /// Sizes to compare besides the one advised: bytes (4MiB), blocks (27000blk) or a part of the
     /// distinct blocks (10%); if not given 1%, 5%, 10%, 25%, 50% and 100%
-    #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
+    #[arg(
+        long,
+        requires = "traces",
+        value_name = "SIZE,...",
+        value_delimiter = ','
+    )]
     pub sizes: Vec<CacheSize>,
     /// Mean time to read a block from flash
-    #[arg(long, value_name = "TIME", default_value = "80us")]
+    #[arg(long, requires = "traces", value_name = "TIME", default_value = "80us")]
     pub flash_read: Duration,
     /// Mean time to write a block to flash
-    #[arg(long, value_name = "TIME", default_value = "20us")]
+    #[arg(long, requires = "traces", value_name = "TIME", default_value = "20us")]
     pub flash_write: Duration,
     /// Mean time to read a block from the origin
-    #[arg(long, value_name = "TIME", default_value = "600us")]
+    #[arg(
+        long,
+        requires = "traces",
+        value_name = "TIME",
+        default_value = "600us"
+    )]
     pub origin_read: Duration,
     /// Mean time to write a block to the origin
-    #[arg(long, value_name = "TIME", default_value = "1200us")]
+    #[arg(
+        long,
+        requires = "traces",
+        value_name = "TIME",
+        default_value = "1200us"
+    )]
     pub origin_write: Duration,
     /// Size of the drive that the cache is on; with --dwpd or --endurance its wear is told
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, requires = "traces", value_name = "SIZE")]
     pub drive_size: Option<Bytes>,
     /// How often a day the drive may be written over its warranty
-    #[arg(long, value_name = "N", requires = "drive_size", value_parser = positive)]
+    #[arg(long, requires = "drive_size", value_name = "N", value_parser = positive)]
     pub dwpd: Option<f64>,
     /// The warranty of --dwpd, in years
-    #[arg(long, value_name = "YEARS", default_value = "5", value_parser = positive)]
+    #[arg(long, requires = "traces", value_name = "YEARS", default_value = "5", value_parser = positive)]
     pub warranty: f64,
     /// How much may be written to the drive over its life (TBW), such as 1200TiB
     #[arg(
@@ -53,17 +72,17 @@ pub struct Advise {
     )]
     pub endurance: Option<Bytes>,
     /// How long the drive must last, in years
-    #[arg(long, value_name = "YEARS", default_value = "5", value_parser = positive)]
+    #[arg(long, requires = "traces", value_name = "YEARS", default_value = "5", value_parser = positive)]
     pub years: f64,
     /// Bytes written to flash for each byte cached: reclaim and the drive's own
-    #[arg(long, value_name = "FACTOR", default_value = "1.3", value_parser = amplification)]
+    #[arg(long, requires = "traces", value_name = "FACTOR", default_value = "1.3", value_parser = amplification)]
     pub write_amplification: f64,
     /// What a GiB of flash costs a month, in any currency; with --origin-price the size that gains
     /// most is advised
-    #[arg(long, value_name = "PRICE", requires = "origin_price", value_parser = price)]
+    #[arg(long, requires = "origin_price", value_name = "PRICE", value_parser = price)]
     pub flash_price: Option<f64>,
     /// What a million blocks read from the origin cost, in the same currency
-    #[arg(long, value_name = "PRICE", requires = "flash_price", value_parser = price)]
+    #[arg(long, requires = "flash_price", value_name = "PRICE", value_parser = price)]
     pub origin_price: Option<f64>,
 }
 
@@ -85,6 +104,11 @@ fn amplification(text: &str) -> Result<f64, String> {
 }
 
 impl Advise {
+    /// Whether it is the running daemon that is asked.
+    pub(crate) fn asks_host(&self) -> bool {
+        self.host || self.traces.is_empty()
+    }
+
     /// All that is given besides the traces.
     pub(super) fn scenario(&self) -> Scenario {
         let us = |time: Duration| time.to_std().as_secs_f64() * 1e6;

@@ -5,6 +5,8 @@
 
 mod answer;
 pub mod args;
+pub mod host;
+pub(crate) mod host_words;
 mod words;
 
 use crate::cli::exit::{CliError, Exit};

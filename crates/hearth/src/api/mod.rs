@@ -1,5 +1,6 @@
 //! The admin API: HTTP and JSON over a unix socket.
 
+mod cache_server;
 pub mod problem;
 #[cfg(test)]
 pub(crate) mod samples;

@@ -5,7 +5,12 @@ use super::types::{
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
     Recording, RecordingState, RefusedBlocks, RequestsTraced, SegmentCounts, Status,
 };
-use crate::config::{Name, ReclaimPolicy, WritePolicy};
+use super::vms::{
+    Admission, BlockCounts, Curve, CurvePoint, Demand, FlashWritten, ImageRead, ImageReader,
+    ImageStatus, ImageUse, ImageUser, PolicyStatus, Share, Sharing, VmCounters, VmSettings,
+    VmStatus, Vms, WriteBudget,
+};
+use crate::config::{Name, PolicyChange, ReclaimPolicy, Switch, Text, WritePolicy};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -110,6 +115,7 @@ fn cache() -> CacheStatus {
             read: latency(5000),
             write: latency(900),
         },
+        policy: Some(policy()),
         inside: CacheInside {
             journal_commits: 77,
             ..CacheInside::default()
@@ -171,5 +177,179 @@ pub(crate) fn disks() -> Disks {
     waiting.connections = 0;
     Disks {
         disks: vec![disk("web-1"), waiting],
+    }
+}
+
+pub(crate) fn policy() -> PolicyStatus {
+    PolicyStatus {
+        settings: PolicyChange {
+            admission: Some(Text("always".parse().unwrap())),
+            write_budget: Some(Text(Switch::On("1DWPD".parse().unwrap()))),
+            ..PolicyChange::default()
+        },
+        changed: vec!["write_budget".to_owned()],
+        error: None,
+        capacity_blocks: 2_500_000,
+        load: 0.8,
+        flash_written_day_bytes: 4 << 30,
+        write_budget: Some(WriteBudget {
+            bytes_per_day: 10 << 30,
+            burst_bytes: 1 << 30,
+            left_bytes: 1 << 30,
+            debt_bytes: 0,
+        }),
+        memory_bytes: 20 << 20,
+        saved_blocks: 150_000,
+    }
+}
+
+fn admission() -> Admission {
+    let refused = [
+        ("budget", 0),
+        ("first-touch", 12_300),
+        ("sequential", 40_000),
+    ];
+    Admission {
+        policy: "larc".to_owned(),
+        staging_bytes: 16 << 20,
+        admitted_blocks: 1_200_000,
+        staged_blocks: 50_000,
+        dropped_blocks: 30_000,
+        withheld_blocks: 0,
+        refused_blocks: refused
+            .into_iter()
+            .map(|(reason, blocks)| (reason.to_owned(), blocks))
+            .collect(),
+    }
+}
+
+pub(crate) fn share() -> Share {
+    const GIB: u64 = 1 << 18;
+    let point = |size_blocks: u64, read_hit_ratio: f64| CurvePoint {
+        size_blocks,
+        read_hit_ratio,
+        hit_ratio: read_hit_ratio * 0.9,
+    };
+    Share {
+        cache: name("main"),
+        error: None,
+        share_blocks: 4 * GIB,
+        target_blocks: 5 * GIB,
+        held_blocks: 1_000_000,
+        demand: Demand {
+            window_seconds: 300.0,
+            working_set_blocks: 3 * GIB,
+            reused_blocks: 2 * GIB,
+            predicted_blocks: Some(600_000.0),
+            prediction_error: Some(0.08),
+            reads_per_second: 1200.0,
+        },
+        admission: admission(),
+        blocks: BlockCounts {
+            reads: 4_000_000,
+            flash_hits: 3_300_000,
+            memory_hits: 60_000,
+            writes: 700_000,
+            image_reads: 100_000,
+            image_hits: 90_000,
+            evicted: 80_000,
+        },
+        flash_written_bytes: FlashWritten {
+            admitted: 5 << 30,
+            reclaim: 400 << 20,
+            metadata: 50 << 20,
+        },
+        flash_written_day_bytes: 3 << 30,
+        write_budget: Some(WriteBudget {
+            bytes_per_day: 200 << 30,
+            burst_bytes: 8 << 30,
+            left_bytes: 6 << 30,
+            debt_bytes: 0,
+        }),
+        curve: Curve {
+            sampled_rate: 0.01,
+            present_read_hit_ratio: 0.80,
+            target_read_hit_ratio: 0.84,
+            knee_blocks: Some(3 * GIB),
+            points: vec![
+                point(GIB, 0.4),
+                point(2 * GIB, 0.65),
+                point(4 * GIB, 0.8),
+                point(8 * GIB, 0.9),
+            ],
+        },
+        sharing: None,
+        memory_bytes: 2 << 20,
+    }
+}
+
+pub(crate) fn vms() -> Vms {
+    let read = ImageRead {
+        read_requests: 900,
+        read_bytes: 400 << 20,
+        read_block_hits: 90_000,
+        read_block_misses: 10_000,
+        seen_blocks: 80_000,
+        saved_blocks: 70_000,
+    };
+    let counters = VmCounters {
+        read_requests: 12_000,
+        write_requests: 3000,
+        read_block_hits: 22_000,
+        read_block_misses: 2000,
+        origin_read_bytes: 2000 * 4096,
+        flash_written_bytes: 300 << 20,
+        cached_blocks: 600_000,
+    };
+    let image = Share {
+        share_blocks: 300_000,
+        target_blocks: 300_000,
+        held_blocks: 120_000,
+        write_budget: None,
+        sharing: Some(Sharing {
+            shared_blocks: 60_000,
+            saved_blocks: 150_000,
+            users: vec![ImageUser {
+                vm: "web".to_owned(),
+                used_blocks: 80_000,
+                shared_blocks: 60_000,
+                portion_blocks: 35_000.0,
+            }],
+        }),
+        ..share()
+    };
+    Vms {
+        vms: vec![VmStatus {
+            name: name("web"),
+            disks: vec![name("web-1")],
+            images: vec![ImageUse {
+                image: name("debian-12"),
+                export: "debian-12@web".to_owned(),
+                read,
+            }],
+            settings: VmSettings {
+                weight: 100,
+                floor_bytes: 2 << 30,
+                ceiling_bytes: None,
+                write_budget: Some("200GiB/day".to_owned()),
+                admission: None,
+                high_priority: false,
+            },
+            changed: vec!["floor".to_owned()],
+            counters,
+            shares: vec![share()],
+        }],
+        images: vec![ImageStatus {
+            name: name("debian-12"),
+            cache: name("main"),
+            readers: vec![ImageReader {
+                vm: name("web"),
+                read,
+            }],
+            cached_blocks: 120_000,
+            saved_blocks: 70_000,
+            counters,
+            share: Some(image),
+        }],
     }
 }

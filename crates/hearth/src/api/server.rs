@@ -4,7 +4,7 @@
 
 use super::problem::ProblemKind;
 use super::types::{DiskChange, DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
-use super::vm_server;
+use super::{cache_server, vm_server};
 use crate::config::{DiskConfig, Name};
 use crate::daemon::Control;
 use crate::metrics;
@@ -40,6 +40,7 @@ pub fn router(control: Arc<Control>) -> Router {
         .route("/v1/disks/{name}/flush", post(flush_disk))
         .route("/v1/recording", recording)
         .merge(vm_server::routes())
+        .merge(cache_server::routes())
         .route("/v1/openapi.json", get(show_document))
         .route("/metrics", get(show_metrics))
         .fallback(nothing_here)
@@ -82,6 +83,9 @@ pub fn metrics_router(control: Arc<Control>) -> Router {
         vm_server::change_vm,
         vm_server::reset_vm,
         vm_server::show_image,
+        cache_server::change_policy,
+        cache_server::reset_policy,
+        cache_server::show_advice,
         show_metrics,
         show_document
     )
@@ -259,7 +263,12 @@ async fn stop_recording(State(control): Shared) -> Result<Json<Recording>, Probl
     (status = 200, content_type = "application/openmetrics-text", body = String),
 ))]
 async fn show_metrics(State(control): Shared) -> Response {
-    let text = metrics::render(control.status().await, control.disks().await);
+    let (status, disks, vms) = (
+        control.status().await,
+        control.disks().await,
+        control.vms().await,
+    );
+    let text = metrics::render(status, disks, vms);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 

@@ -4,6 +4,7 @@
 //! Units are the last word of a name; counters count from the start of the daemon (a cache's)
 //! or from the attachment (a disk's) and never go down.
 
+use super::vms::PolicyStatus;
 use crate::config::{Name, ReclaimPolicy, WritePolicy};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -193,6 +194,8 @@ pub struct CacheStatus {
     pub flash_timeouts: u64,
     /// Time of flash reads and writes.
     pub flash_latency: FlashLatency,
+    /// What may enter it and how it is divided; none while it does not answer.
+    pub policy: Option<PolicyStatus>,
     /// Other counters, for those who look inside.
     pub inside: CacheInside,
 }
@@ -255,15 +258,18 @@ pub struct RefusedBlocks {
     pub write_buffer: u64,
     /// The index had no place.
     pub index_full: u64,
+    /// Settings contradict each other: it is not known what may enter.
+    pub settings: u64,
 }
 
 impl RefusedBlocks {
     /// Every reason with its name.
-    pub fn reasons(&self) -> [(&'static str, u64); 3] {
+    pub fn reasons(&self) -> [(&'static str, u64); 4] {
         [
             ("no_segment", self.no_segment),
             ("write_buffer", self.write_buffer),
             ("index_full", self.index_full),
+            ("settings", self.settings),
         ]
     }
 }
@@ -390,9 +396,11 @@ pub struct DiskCounters {
     pub read_bytes: u64,
     /// Bytes that guests wrote.
     pub written_bytes: u64,
-    /// Blocks, or parts of one, that were read and were in the cache.
+    /// Blocks, or parts of one, that were read and were on flash.
     pub read_block_hits: u64,
-    /// Blocks, or parts of one, that were read and were not.
+    /// Blocks, or parts of one, that were read and were in memory: staged.
+    pub read_block_staged_hits: u64,
+    /// Blocks, or parts of one, that were read and were in neither.
     pub read_block_misses: u64,
     /// Bytes written to flash for this disk: fills and updates.
     pub flash_written_bytes: u64,

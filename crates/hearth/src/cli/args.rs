@@ -1,6 +1,7 @@
 //! The command line: one definition from which parsing, help, man pages, completions and the
 //! book's page are made.
 
+use super::caches::Set;
 use super::traces::args::Trace;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
@@ -75,12 +76,12 @@ pub enum Command {
     /// See and set what each VM has of the flash
     #[command(subcommand, arg_required_else_help = true)]
     Vm(Vm),
-    /// Make and examine caches on flash, offline
+    /// Make and examine caches on flash, and set their policies
     #[command(subcommand, arg_required_else_help = true)]
     Cache(Cache),
-    /// Watch the disks live
+    /// Watch the disks, or the VMs, live
     ///
-    /// Keys: q quits, < and > choose the column to sort by, r reverses, p pauses.
+    /// Keys: q quits, < and > choose the column to sort by, r reverses, v shows VMs instead, p pauses.
     Top(Top),
     /// Simulate caches over traces
     ///
@@ -247,10 +248,10 @@ fn parse_origin(text: &str) -> Result<OriginArg, String> {
     }
 }
 
-/// Make and examine caches on flash, offline.
+/// Make and examine caches on flash, and set their policies.
 #[derive(Debug, Subcommand)]
 pub enum Cache {
-    /// Make an empty cache on a file or block device
+    /// Make an empty cache on a file or block device, offline
     ///
     /// What was there is lost. Without --force nothing is written over anything but zeroes.
     Format(Format),
@@ -260,6 +261,12 @@ pub enum Cache {
     /// code 5. Whether the daemon still trusts this cache is in its state directory, which is not
     /// looked at.
     Check(Check),
+    /// Change what may enter a cache and how it is divided among VMs, while the daemon runs
+    ///
+    /// What is not given stays as it is. The change is remembered over restarts and holds over the
+    /// configuration file until it is taken back with --reset. No cached block is lost by it. Settings
+    /// that contradict each other are refused, and nothing is changed.
+    Set(Box<Set>),
 }
 
 /// Arguments of `cache format`.
@@ -299,6 +306,9 @@ pub struct Top {
     /// The column to sort by
     #[arg(long, value_name = "COLUMN", default_value_t = SortBy::Iops)]
     pub sort: SortBy,
+    /// Show VMs and base images instead of disks
+    #[arg(long)]
+    pub vms: bool,
     /// Print one interval as text and end; so does --json, as JSON
     #[arg(long)]
     pub once: bool,

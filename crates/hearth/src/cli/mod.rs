@@ -8,6 +8,7 @@
 //! ```
 
 pub mod args;
+pub mod caches;
 pub mod client;
 pub mod exit;
 mod offline;

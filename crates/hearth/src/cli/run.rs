@@ -4,7 +4,9 @@ use super::args::{Attach, Cache, Cli, Command, Disk, Global, OriginArg};
 use super::client::Client;
 use super::exit::{CliError, Exit, chain};
 use super::traces::{self, args::Trace};
-use super::{offline, progress, render, vms};
+use super::{caches, offline, progress, render, vms};
+use crate::advise::host::HostAdvice;
+use crate::advise::host_words;
 use crate::api::types::{DiskChange, DiskStatus, Disks, Status};
 use crate::config::{DiskConfig, Name, OriginConfig, Text};
 use crate::{advise, daemon, docs, mrc, sim, top};
@@ -38,12 +40,14 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Cache(Cache::Format(format)) => offline::format(format, global.json),
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
         Command::Mrc(arguments) => mrc::run(arguments, global.json),
-        Command::Advise(arguments) => advise::run(arguments, global.json),
+        Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
         Command::Sim(arguments) => sim::run(arguments, global.json),
         Command::Completions { shell } => Ok(docs::completions(*shell)),
         Command::Man { dir } => written(docs::man(dir)),
         Command::Generate { root } => written(docs::generate(root)),
         Command::Status
+        | Command::Advise(_)
+        | Command::Cache(Cache::Set(_))
         | Command::Disk(_)
         | Command::Vm(_)
         | Command::Top(_)
@@ -88,6 +92,11 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             .map(String::into_bytes),
         Command::Disk(disk) => on_disk(&client, global, disk).await,
         Command::Vm(vm) => vms::run(&client, global, vm).await,
+        Command::Cache(Cache::Set(set)) => caches::set(&client, global, set).await,
+        Command::Advise(_) => {
+            let advice: HostAdvice = client.get("/v1/advice").await?;
+            show(global, &advice, host_words::write)
+        }
         Command::Trace(trace) if let Trace::Record(record) = &**trace => {
             let asked = traces::record(&client, record);
             let recording = progress::waiting("waiting for the daemon".to_owned(), asked).await?;

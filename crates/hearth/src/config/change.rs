@@ -25,6 +25,13 @@ macro_rules! change {
         }
 
         impl $change {
+            /// The change that makes any settings these.
+            pub fn of(settings: &$settings) -> Self {
+                Self {
+                    $( $field: Some(settings.$field.clone()), )*
+                }
+            }
+
             /// Changes settings.
             pub fn apply(&self, settings: &mut $settings) {
                 $(

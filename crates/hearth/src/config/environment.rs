@@ -1,8 +1,9 @@
 //! What a configuration needs from the machine, looked at without changing anything.
 
-use super::model::{Config, DiskConfig};
-use super::{Fault, Switch};
+use super::model::{CacheConfig, Config, DiskConfig};
+use super::{Fault, Switch, VmConfig};
 use crate::cli::exit::chain;
+use crate::daemon::tenants::{self, FlashSize};
 use crate::offline;
 use std::fs::{File, Metadata};
 use std::io;
@@ -34,6 +35,7 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     tls(config, &mut faults);
     caches(config, &mut faults);
     origins(config, &mut faults);
+    promises(config, &mut faults);
     faults
 }
 
@@ -78,6 +80,36 @@ fn caches(config: &Config, faults: &mut Vec<Fault>) {
             Err(error) => faults.push(Fault::new(key, error.to_string())),
         }
     }
+}
+
+/// What VMs are promised, and what may be written, goes with the flash that there is.
+fn promises(config: &Config, faults: &mut Vec<Fault>) {
+    for (at, cache) in config.caches.iter().enumerate() {
+        let Some(flash) = FlashSize::of(&cache.path) else {
+            // Said already.
+            continue;
+        };
+        let on = |vm: &VmConfig| {
+            let mut own = config.disks.iter().filter(|disk| !disk.shared);
+            own.any(|disk| disk.tenant() == &vm.name && is_on(config, disk, cache))
+        };
+        let vms: Vec<VmConfig> = config.vms.iter().filter(|vm| on(vm)).cloned().collect();
+        if let Some(message) = tenants::floors(&cache.name, flash.capacity, &vms) {
+            let first = config
+                .vms
+                .iter()
+                .position(|vm| on(vm) && !vm.floor.0.is_zero());
+            let key = format!("vm[{}].floor", first.unwrap_or(0));
+            faults.push(Fault::new(key, message));
+        }
+        if let Err(message) = tenants::refused(&cache.policy, flash, &vms) {
+            faults.push(Fault::new(format!("cache[{at}].policy"), message));
+        }
+    }
+}
+
+fn is_on(config: &Config, disk: &DiskConfig, cache: &CacheConfig) -> bool {
+    super::check::cache_of(config, disk).is_ok_and(|of| of.name == cache.name)
 }
 
 fn origins(config: &Config, faults: &mut Vec<Fault>) {
@@ -137,7 +169,7 @@ fn size_fault(disk: &DiskConfig, found: Bytes) -> Option<String> {
 }
 
 /// A regular file or block device, and its size.
-fn block_storage(path: &Path) -> io::Result<(Metadata, Bytes)> {
+pub(crate) fn block_storage(path: &Path) -> io::Result<(Metadata, Bytes)> {
     let metadata = std::fs::metadata(path)?;
     if metadata.is_file() {
         let size = Bytes::new(metadata.len());

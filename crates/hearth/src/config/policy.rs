@@ -14,6 +14,8 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
+    /// Whether any of it holds.
+    pub enabled: bool,
     /// What may enter the flash.
     pub admission: Text<admission::Spec>,
     /// Memory for what admission stages and remembers.
@@ -38,18 +40,26 @@ pub struct PolicyConfig {
 
 impl Default for PolicyConfig {
     fn default() -> Self {
-        let known = "it is registered by this name";
+        let brain = tenancy::Settings::default();
         Self {
-            admission: Text("always".parse().expect(known)),
-            staging: Text(Bytes::ZERO),
+            enabled: true,
+            admission: Text(brain.admission),
+            staging: Text(brain.staging),
             write_budget: Text(Switch::Off),
-            allocation: Text("equal".parse().expect(known)),
-            spare: Spare::default(),
-            reuses: 1,
-            window: Text(Window::Fixed(Duration::from_secs(300))),
-            prediction: Text("exp-self".parse().expect(known)),
-            hysteresis: 0.05,
-            memory: Text(Bytes::gib(1)),
+            allocation: Text(brain.allocation),
+            spare: match brain.spare {
+                tenancy::Spare::Lent => Spare::Lent,
+                tenancy::Spare::Idle => Spare::Idle,
+                tenancy::Spare::Strict => Spare::Strict,
+            },
+            reuses: brain.reuses.get(),
+            window: Text(match brain.window {
+                tenancy::Window::Fixed(time) => Window::Fixed(time),
+                tenancy::Window::Knee { .. } => Window::Auto,
+            }),
+            prediction: Text(brain.prediction),
+            hysteresis: brain.hysteresis.to_f64(),
+            memory: Text(brain.memory),
         }
     }
 }
@@ -101,6 +111,8 @@ impl FromStr for Window {
 change! {
     /// What to change of a cache's policy; what is not given stays as it is.
     PolicyChange of PolicyConfig {
+        /// Whether any of it holds; else all that is read is let in, and whatever is oldest leaves.
+        enabled: bool,
         /// What may enter the flash.
         #[schema(value_type = Option<String>, example = "larc")]
         admission: Text<admission::Spec>,

@@ -39,6 +39,7 @@ pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
         flash_errors: 0,
         flash_timeouts: 0,
         flash_latency: FlashLatency::default(),
+        policy: None,
         inside: CacheInside::default(),
     };
     match pulse {
@@ -94,6 +95,7 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
             no_segment: stats.not_admitted.no_segment,
             write_buffer: stats.not_admitted.write_buffer,
             index_full: stats.not_admitted.index_full,
+            settings: stats.not_admitted.settings,
         },
         checksum_errors: stats.checksum_mismatches,
         flash_errors: stats.flash_errors,
@@ -171,6 +173,7 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus) -> DiskStatus {
             read_bytes: stats.read_bytes,
             written_bytes: stats.written_bytes,
             read_block_hits: stats.read_block_hits,
+            read_block_staged_hits: stats.read_block_staged_hits,
             read_block_misses: stats.read_block_misses,
             flash_written_bytes: stats.flash_written_bytes,
             origin_read_bytes: stats.origin_read_bytes,

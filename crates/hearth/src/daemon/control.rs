@@ -5,6 +5,9 @@
 //! state directory before an attachment is answered.
 
 use super::answers;
+use super::brains::too_much;
+use super::ledger::Ledger;
+use super::policies::PolicyBook;
 use super::problems::{on_its_way, problem};
 use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry, Taken};
@@ -40,6 +43,8 @@ pub struct Control {
     /// Held while the list of disks is written, so that a later list is not overwritten.
     state: Mutex<StateDir>,
     pub(super) vms: Arc<VmBook>,
+    pub(super) policies: Arc<PolicyBook>,
+    pub(super) ledger: Mutex<Ledger>,
     /// Held while settings are changed, so that two changes are checked one after the other.
     pub(super) changing: tokio::sync::Mutex<()>,
     listeners: Mutex<Vec<Listener>>,
@@ -51,6 +56,7 @@ impl Control {
         registry: Arc<Registry>,
         shards: Arc<Shards>,
         vms: Arc<VmBook>,
+        policies: Arc<PolicyBook>,
         state: StateDir,
     ) -> Self {
         Self {
@@ -60,6 +66,8 @@ impl Control {
             recordings: Recordings::default(),
             state: Mutex::new(state),
             vms,
+            policies,
+            ledger: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             listeners: Mutex::default(),
             stopping: AtomicBool::new(false),
@@ -94,7 +102,7 @@ impl Control {
                     .map(|d| d.connections as u64)
                     .sum::<u64>();
             }
-            caches.push(answers::cache(shard, &pulse));
+            caches.push(self.cache(shard, &pulse));
         }
         let listeners = self
             .listeners
@@ -156,6 +164,13 @@ impl Control {
     /// used: then nothing is remembered.
     pub async fn attach(&self, disk: DiskConfig) -> Result<DiskStatus, Problem> {
         let entry = self.reserve(disk, DiskSource::Runtime)?;
+        if let Some(shard) = self.shards.get(&entry.cache)
+            && let Some(message) = self.promised(shard, None)
+        {
+            self.registry.remove(&entry);
+            return Err(too_much(message));
+        }
+        self.tell_vm_of(&entry.config, &entry.cache).await;
         let phase = match self.open_and_attach(&entry).await {
             Ok(phase) => phase,
             Err(problem) => {
@@ -183,6 +198,7 @@ impl Control {
         source: DiskSource,
     ) -> Result<(), Problem> {
         let entry = self.reserve(disk, source)?;
+        self.tell_vm_of(&entry.config, &entry.cache).await;
         if self.try_once(&entry).await {
             return Ok(());
         }
@@ -302,7 +318,7 @@ impl Control {
             .shard(entry)?
             .ask(|handle, reply| handle.attach(spec, opened, reply))
             .await
-            .map_err(|error| problem(&entry.config.name, error))?;
+            .map_err(|error| problem(&entry.config.name, &error))?;
         self.tap(entry).await;
         Ok(Phase::Attached {
             geometry: attached.geometry,
@@ -372,35 +388,8 @@ impl Control {
                 self.registry.remove(entry);
                 Ok(())
             }
-            Err(error) => Err(problem(name, error)),
+            Err(error) => Err(problem(name, &error)),
         }
-    }
-
-    /// Forgets a disk's cached blocks.
-    ///
-    /// # Errors
-    /// If there is no such disk, or it is not attached.
-    pub async fn drop_blocks(&self, name: &Name) -> Result<DiskStatus, Problem> {
-        let (entry, id) = self.attached(name)?;
-        self.shard(&entry)?
-            .ask(|handle, reply| handle.drop_cache(id, reply))
-            .await
-            .map_err(|error| problem(name, error))?;
-        tracing::info!(disk = %name, "cached blocks dropped");
-        self.disk(name).await
-    }
-
-    /// Makes every write that was answered durable on the origin.
-    ///
-    /// # Errors
-    /// If there is no such disk, it is not attached, or the origin fails.
-    pub async fn flush(&self, name: &Name) -> Result<DiskStatus, Problem> {
-        let (entry, id) = self.attached(name)?;
-        self.shard(&entry)?
-            .ask(|handle, reply| handle.flush(id, reply))
-            .await
-            .map_err(|error| problem(name, error))?;
-        self.disk(name).await
     }
 
     /// Changes what writes do. Remembered for disks that were attached at run time; those of
@@ -418,11 +407,14 @@ impl Control {
         self.shard(&entry)?
             .ask(|handle, reply| handle.set_policy(id, word, reply))
             .await
-            .map_err(|error| problem(name, error))?;
+            .map_err(|error| problem(name, &error))?;
         self.registry.change(&entry, |entry| {
             entry.config.write_policy = policy;
             true
         });
+        if let Some(entry) = self.registry.get(name) {
+            self.tell_vm_of(&entry.config, &entry.cache).await;
+        }
         tracing::info!(disk = %name, %policy, "write policy changed");
         self.remember()?;
         self.disk(name).await
@@ -438,7 +430,7 @@ impl Control {
             .ok_or_else(|| Problem::no_such_disk(name.as_str()))
     }
 
-    fn attached(&self, name: &Name) -> Result<(Entry, DiskId), Problem> {
+    pub(super) fn attached(&self, name: &Name) -> Result<(Entry, DiskId), Problem> {
         self.refuse_when_stopping()?;
         let entry = self.entry(name)?;
         match &entry.phase {
@@ -455,7 +447,7 @@ impl Control {
         }
     }
 
-    fn shard(&self, entry: &Entry) -> Result<&Shard, Problem> {
+    pub(super) fn shard(&self, entry: &Entry) -> Result<&Shard, Problem> {
         self.shards.get(&entry.cache).ok_or_else(|| {
             let detail = format!("there is no cache '{}'", entry.cache);
             Problem::new(ProblemKind::NoSuchCache, detail)

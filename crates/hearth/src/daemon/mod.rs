@@ -13,10 +13,14 @@
 //! moment its origin is open. Everything here is control: no request of a guest passes.
 
 mod answers;
+mod blocks;
+mod brains;
 mod control;
 mod exports;
+mod ledger;
 mod listen;
 mod log;
+mod policies;
 mod problems;
 mod recorder;
 mod recording;
@@ -26,8 +30,10 @@ mod serve;
 mod service;
 mod settings;
 mod shards;
+mod share_answers;
 mod socket;
 mod state;
+pub(crate) mod tenants;
 mod vm_answers;
 mod vm_control;
 mod vms;

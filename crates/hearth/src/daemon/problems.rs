@@ -16,15 +16,17 @@ pub(super) fn on_its_way(name: &Name) -> Problem {
 }
 
 /// What a shard said about a disk.
-pub(super) fn problem(name: &Name, error: ShardError) -> Problem {
+pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
     let kind = match error {
         ShardError::NoSuchDisk => ProblemKind::NoSuchDisk,
         ShardError::AlreadyAttached => ProblemKind::AlreadyAttached,
         ShardError::Detaching | ShardError::TooManyConnections(_) => ProblemKind::Busy,
         ShardError::Size { .. } => ProblemKind::Origin,
-        ShardError::WhichVm | ShardError::NotShared => ProblemKind::Invalid,
+        ShardError::WhichVm | ShardError::NotShared | ShardError::Settings(_) => {
+            ProblemKind::Invalid
+        }
         ShardError::Stopping | ShardError::Ended => ProblemKind::Stopping,
         ShardError::Cache(_) | ShardError::Io(_) => ProblemKind::Failed,
     };
-    Problem::new(kind, format!("disk '{name}': {}", chain(&error)))
+    Problem::new(kind, format!("disk '{name}': {}", chain(error)))
 }

@@ -12,7 +12,9 @@
 
 use super::control::Control;
 use super::exports::DiskExports;
+use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
+use super::policies::PolicyBook;
 use super::registry::Registry;
 use super::service::{self, Inherited};
 use super::shards::{Pulse, Shard, Shards};
@@ -104,12 +106,14 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
     })?;
     let remembered = state.disks().map_err(|error| failed(&error))?;
     let changed = state.settings().map_err(|error| failed(&error))?;
-    let shards = Arc::new(start_shards(config, &state).await?);
+    let policies = Arc::new(PolicyBook::new(&config.caches, changed.caches));
+    let shards = Arc::new(start_shards(config, &policies, &state).await?);
     let registry = Arc::new(Registry::default());
     let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
     let exports = DiskExports::new(Arc::clone(&registry), Arc::clone(&shards), Arc::clone(&vms));
     let exports = Arc::new(exports);
-    let control = Arc::new(Control::new(registry, shards, vms, state));
+    let control = Arc::new(Control::new(registry, shards, vms, policies, state));
+    let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
 
     let (end_admin, admin_ends) = watch::channel(false);
     let admin = serve_admin(config, &mut inherited, &control, admin_ends)
@@ -133,6 +137,7 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
     }
     service::stopping(config.daemon.stop_timeout.0);
     tracing::info!("stopping");
+    ledger.abort();
     control.stop();
     exports.stop();
     let stopped = tokio::select! {
@@ -148,10 +153,16 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
     stopped
 }
 
-async fn start_shards(config: &Config, state: &StateDir) -> Result<Shards, CliError> {
+async fn start_shards(
+    config: &Config,
+    policies: &PolicyBook,
+    state: &StateDir,
+) -> Result<Shards, CliError> {
     let mut shards = Shards::default();
     for cache in &config.caches {
-        let handle = start_shard(settings::shard(cache, &config.nbd, state.path())).await?;
+        let policy = policies.settings(&cache.name);
+        let settings = settings::shard(cache, &policy, &config.nbd, state.path());
+        let handle = start_shard(settings).await?;
         shards.add(Shard::new(handle, cache.clone()));
     }
     Ok(shards)
@@ -238,6 +249,8 @@ async fn serve_admin(
 /// Attaches the disks of the configuration and the remembered ones. Returns when the caches are
 /// open and each disk was tried once, or [`ATTACH_PATIENCE`] later; the rest goes on.
 async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<DiskConfig>) {
+    // First, so that no block of a VM is judged by other settings than its own.
+    control.tell_all_vms().await;
     let configured = config.disks.iter().cloned();
     let configured = configured.map(|disk| (disk, DiskSource::Config));
     let remembered = remembered.into_iter().filter(|disk| {
@@ -326,6 +339,14 @@ async fn watchdog(control: Arc<Control>) {
             tracing::error!("a cache's thread does not answer");
         }
         tokio::time::sleep(interval).await;
+    }
+}
+
+/// Notes what was written to flash, for the last day's sums.
+async fn keep_ledger(control: Arc<Control>) {
+    loop {
+        control.note_written().await;
+        tokio::time::sleep(ledger::STEP).await;
     }
 }
 

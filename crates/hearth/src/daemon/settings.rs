@@ -2,8 +2,8 @@
 
 use super::tenants::{self, FlashSize};
 use crate::config::{
-    CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, PolicyConfig, ReclaimPolicy,
-    TlsMode, WritePolicy, disk_id,
+    CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, PolicyConfig,
+    ReclaimPolicy, TlsMode, WritePolicy, disk_id,
 };
 use frontend::limits::{ConnectionLimits, ServerLimits};
 use frontend::nbd::{Tls, TlsError, TlsOffer};

@@ -1,5 +1,6 @@
 //! The shards, and waiting for their answers without blocking a thread.
 
+use super::tenants::FlashSize;
 use crate::config::{CacheConfig, Name};
 use shard::{Reply, ShardError, ShardHandle, ShardStatus};
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ const STATUS_TIME_MAX: Duration = Duration::from_secs(2);
 pub(super) struct Shard {
     handle: ShardHandle,
     config: CacheConfig,
+    flash: Option<FlashSize>,
     has_answered: AtomicBool,
 }
 
@@ -32,6 +34,7 @@ impl Shard {
     pub(super) fn new(handle: ShardHandle, config: CacheConfig) -> Self {
         Self {
             handle,
+            flash: FlashSize::of(&config.path),
             config,
             has_answered: AtomicBool::new(false),
         }
@@ -43,6 +46,11 @@ impl Shard {
 
     pub(super) fn config(&self) -> &CacheConfig {
         &self.config
+    }
+
+    /// What its flash was like at the start; none if it could not be used.
+    pub(super) fn flash(&self) -> Option<FlashSize> {
+        self.flash
     }
 
     /// Sends a command and waits for its answer.

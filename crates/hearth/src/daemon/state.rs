@@ -4,14 +4,14 @@
 //!   state_dir/
 //!     lock                one daemon at a time
 //!     disks.json          disks that were attached at run time
-//!     settings.json       what was changed of VMs at run time
+//!     settings.json       what was changed of VMs and caches at run time
 //!     ...                 what each shard records of its cache
 //! ```
 //!
 //! A file is replaced whole: written beside, synced, renamed over, directory synced. So after
 //! a crash it holds either the old or the new list.
 
-use crate::config::{DiskConfig, Name, VmChange};
+use crate::config::{DiskConfig, Name, PolicyChange, VmChange};
 use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,8 @@ struct DiskList {
 struct SettingsList {
     version: u32,
     vms: BTreeMap<Name, VmChange>,
+    #[serde(default)]
+    caches: BTreeMap<Name, PolicyChange>,
 }
 
 /// The settings that were changed at run time.
@@ -81,6 +83,8 @@ struct SettingsList {
 pub struct Changed {
     /// Of VMs.
     pub vms: BTreeMap<Name, VmChange>,
+    /// Of caches' policies.
+    pub caches: BTreeMap<Name, PolicyChange>,
 }
 
 impl StateDir {
@@ -144,7 +148,10 @@ impl StateDir {
     pub fn settings(&self) -> Result<Changed, StateError> {
         let known = |list: &SettingsList| list.version == SETTINGS_VERSION;
         let list: Option<SettingsList> = self.read(SETTINGS, known)?;
-        Ok(list.map_or_else(Changed::default, |list| Changed { vms: list.vms }))
+        Ok(list.map_or_else(Changed::default, |list| Changed {
+            vms: list.vms,
+            caches: list.caches,
+        }))
     }
 
     /// Replaces the changed settings, durably.
@@ -155,6 +162,7 @@ impl StateDir {
         let list = SettingsList {
             version: SETTINGS_VERSION,
             vms: changed.vms,
+            caches: changed.caches,
         };
         self.write(SETTINGS, &list)
     }
@@ -243,7 +251,12 @@ mod tests {
             ..VmChange::default()
         };
         let vms = BTreeMap::from([("web".parse().unwrap(), change)]);
-        let changed = Changed { vms };
+        let policy = PolicyChange {
+            reuses: Some(2),
+            ..PolicyChange::default()
+        };
+        let caches = BTreeMap::from([("main".parse().unwrap(), policy)]);
+        let changed = Changed { vms, caches };
         state.set_settings(changed.clone()).unwrap();
         assert_eq!(state.settings().unwrap(), changed);
         std::fs::write(

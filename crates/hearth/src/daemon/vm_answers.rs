@@ -1,14 +1,21 @@
 //! From the shards' words about VMs and base images to those of the API.
 
 use super::exports::image_export;
+use super::ledger::{Account, Ledger};
+use super::policies::PolicyBook;
 use super::registry::Entry;
+use super::share_answers::{self, About};
+use super::tenants::FlashSize;
 use super::vms::VmBook;
 use crate::api::vms::{
-    ImageRead, ImageReader, ImageStatus, ImageUse, VmCounters, VmSettings, VmStatus, Vms,
+    ImageRead, ImageReader, ImageStatus, ImageUse, PolicyStatus, Share, VmCounters, VmSettings,
+    VmStatus, Vms,
 };
-use crate::config::{Name, VmConfig};
+use crate::config::{Name, PolicyChange, VmConfig};
 use shard::ShardStatus;
 use std::collections::{BTreeMap, BTreeSet};
+use tenancy::Report;
+use units::TenantSlot;
 
 /// All that is known at a moment.
 pub(super) struct Seen<'a> {
@@ -18,6 +25,8 @@ pub(super) struct Seen<'a> {
     pub(super) shards: &'a BTreeMap<Name, Box<ShardStatus>>,
     /// What operators want.
     pub(super) book: &'a VmBook,
+    /// What was written.
+    pub(super) ledger: &'a Ledger,
 }
 
 impl Seen<'_> {
@@ -57,7 +66,43 @@ impl Seen<'_> {
             changed: self.book.change_of(name).keys(),
             counters,
             settings: shown(&settings),
+            shares: self.shares(name, &own),
         }
+    }
+
+    /// What a VM has of each cache that it has disks on.
+    fn shares(&self, vm: &Name, own: &[&Entry]) -> Vec<Share> {
+        let mut caches: Vec<&Name> = own.iter().map(|entry| &entry.cache).collect();
+        caches.sort();
+        caches.dedup();
+        let shares = caches.into_iter();
+        shares
+            .filter_map(|cache| {
+                let of_cache = own.iter().filter(|entry| entry.cache == *cache);
+                let held = of_cache.filter_map(|entry| self.served(entry));
+                let held_blocks = held.map(|disk| disk.stats.cached_blocks).sum();
+                self.share(cache, vm, held_blocks)
+            })
+            .collect()
+    }
+
+    /// What a VM or image has of a cache; none while the cache has no policy or does not answer.
+    fn share(&self, cache: &Name, name: &Name, held_blocks: u64) -> Option<Share> {
+        let shard = self.shards.get(cache)?;
+        let tenant = shard
+            .tenants
+            .iter()
+            .find(|tenant| tenant.name == name.as_str())?;
+        let report = report_of(shard, tenant.slot)?;
+        let account = (cache.to_string(), Some(name.to_string()));
+        let about = About {
+            cache,
+            error: tenant.error.clone(),
+            held_blocks,
+            written_day_bytes: self.ledger.last_day(&account, report.counts.wrote.total()),
+            name: &|slot| name_of(shard, slot),
+        };
+        Some(share_answers::share(report, about))
     }
 
     fn image_use(&self, image: &Name, vm: &Name) -> ImageUse {
@@ -96,6 +141,7 @@ impl Seen<'_> {
             saved_blocks: readers.iter().map(|reader| reader.read.saved_blocks).sum(),
             readers,
             counters,
+            share: self.share(&entry.cache, name, counters.cached_blocks),
         }
     }
 
@@ -104,10 +150,6 @@ impl Seen<'_> {
         let (Some(shard), Some(served)) = (self.shards.get(&entry.cache), self.served(entry))
         else {
             return BTreeMap::new();
-        };
-        let name = |slot| {
-            let tenant = shard.tenants.iter().find(|tenant| tenant.slot == slot)?;
-            Some(tenant.name.clone())
         };
         let views = served.views.iter();
         views
@@ -120,7 +162,7 @@ impl Seen<'_> {
                     seen_blocks: stats.blocks_seen,
                     saved_blocks: stats.blocks_found,
                 };
-                Some((name(*slot)?, read))
+                Some((name_of(shard, *slot)?, read))
             })
             .collect()
     }
@@ -128,6 +170,64 @@ impl Seen<'_> {
     fn served(&self, entry: &Entry) -> Option<&shard::DiskStatus> {
         let shard = self.shards.get(&entry.cache)?;
         shard.disks.iter().find(|disk| disk.id == entry.id)
+    }
+}
+
+/// What a shard's brain says of a tenant; none if it is off or the tenant has no disk there.
+fn report_of(shard: &ShardStatus, slot: TenantSlot) -> Option<&Report> {
+    shard.reports.iter().find(|report| report.tenant == slot)
+}
+
+fn name_of(shard: &ShardStatus, slot: TenantSlot) -> Option<String> {
+    let tenant = shard.tenants.iter().find(|tenant| tenant.slot == slot)?;
+    Some(tenant.name.clone())
+}
+
+/// The accounts of a shard that [`Ledger`] keeps.
+pub(super) fn accounts(cache: &Name, shard: &ShardStatus) -> Vec<(Account, u64)> {
+    let all = shard.stats.flash_written;
+    let all: u64 = [
+        all.fill,
+        all.update,
+        all.reclaim,
+        all.descriptors,
+        all.journal,
+        all.checkpoint,
+    ]
+    .iter()
+    .sum();
+    let each = shard.reports.iter().filter_map(|report| {
+        let name = name_of(shard, report.tenant)?;
+        Some(((cache.to_string(), Some(name)), report.counts.wrote.total()))
+    });
+    each.chain([((cache.to_string(), None), all)]).collect()
+}
+
+/// A cache's policy and how it does.
+pub(super) fn policy(
+    cache: &Name,
+    shard: &ShardStatus,
+    flash: Option<FlashSize>,
+    book: &PolicyBook,
+    ledger: &Ledger,
+) -> PolicyStatus {
+    let settings = book.settings(cache);
+    let host = shard.host.as_ref();
+    let mut accounts = accounts(cache, shard);
+    let written = accounts.pop();
+    PolicyStatus {
+        settings: PolicyChange::of(&settings),
+        changed: book.change_of(cache).keys(),
+        error: shard.cache.error.clone(),
+        capacity_blocks: flash.map_or(0, |flash| flash.capacity.blocks()),
+        load: host.map_or(0.0, |host| host.load),
+        flash_written_day_bytes: written
+            .map_or(0, |(account, bytes)| ledger.last_day(&account, bytes)),
+        write_budget: host
+            .and_then(|host| host.budget.as_ref())
+            .map(share_answers::budget),
+        memory_bytes: host.map_or(0, |host| host.memory.get()),
+        saved_blocks: host.map_or(0, |host| host.saved_by_sharing_blocks),
     }
 }
 

@@ -1,23 +1,26 @@
 //! What an operator can see and set of VMs.
 
+use super::answers;
 use super::control::Control;
+use super::ledger::Ledger;
 use super::registry::Entry;
-use super::shards::Pulse;
-use super::state::Changed;
-use super::vm_answers::Seen;
+use super::shards::{Pulse, Shard};
+use super::vm_answers::{Seen, accounts, policy};
 use crate::api::problem::ProblemKind;
-use crate::api::types::Problem;
+use crate::api::types::{CacheStatus, Problem};
 use crate::api::vms::{ImageStatus, VmStatus, Vms};
-use crate::cli::exit::chain;
 use crate::config::{self, Name, VmChange};
 use shard::ShardStatus;
 use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Instant;
 
 impl Control {
     /// Every VM and base image.
     pub async fn vms(&self) -> Vms {
         let shards = self.shard_states().await;
-        self.seen(&self.entries(), &shards).all()
+        let ledger = self.ledger();
+        self.seen(&self.entries(), &shards, &ledger).all()
     }
 
     async fn shard_states(&self) -> BTreeMap<Name, Box<ShardStatus>> {
@@ -30,16 +33,49 @@ impl Control {
         shards
     }
 
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        // A panic elsewhere leaves the notes whole, or one too few.
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what was written to flash.
+    pub(super) async fn note_written(&self) {
+        let shards = self.shard_states().await;
+        let of_each = shards
+            .iter()
+            .flat_map(|(cache, shard)| accounts(cache, shard));
+        let counters: BTreeMap<_, _> = of_each.collect();
+        self.ledger().note(Instant::now(), &counters);
+    }
+
+    /// How a cache does.
+    pub(super) fn cache(&self, shard: &Shard, pulse: &Pulse) -> CacheStatus {
+        let mut status = answers::cache(shard, pulse);
+        if let Pulse::Status(of) = pulse {
+            let ledger = self.ledger();
+            status.policy = Some(policy(
+                &shard.config().name,
+                of,
+                shard.flash(),
+                &self.policies,
+                &ledger,
+            ));
+        }
+        status
+    }
+
     fn seen<'a>(
         &'a self,
         entries: &'a [Entry],
         shards: &'a BTreeMap<Name, Box<ShardStatus>>,
+        ledger: &'a Ledger,
     ) -> Seen<'a> {
         let book = &self.vms;
         Seen {
             entries,
             shards,
             book,
+            ledger,
         }
     }
 
@@ -50,7 +86,19 @@ impl Control {
     pub async fn vm(&self, name: &Name) -> Result<VmStatus, Problem> {
         let mut vms = self.vms().await.vms.into_iter();
         let found = vms.find(|vm| vm.name == *name);
-        found.ok_or_else(|| Problem::no_such_vm(name.as_str()))
+        found.ok_or_else(|| self.no_such_vm(name))
+    }
+
+    /// There is no VM and no image of this name, but perhaps of one much like it.
+    fn no_such_vm(&self, name: &Name) -> Problem {
+        let mut known = self.vms.names();
+        known.extend(self.entries().iter().map(Entry::vm));
+        known.sort();
+        known.dedup();
+        let meant = config::meant(name, known.iter().map(Name::as_str));
+        let mut problem = Problem::no_such_vm(name.as_str());
+        problem.detail = format!("{}; {meant}", problem.detail);
+        problem
     }
 
     /// One base image.
@@ -60,7 +108,7 @@ impl Control {
     pub async fn image(&self, name: &Name) -> Result<ImageStatus, Problem> {
         let mut images = self.vms().await.images.into_iter();
         let found = images.find(|image| image.name == *name);
-        found.ok_or_else(|| Problem::no_such_vm(name.as_str()))
+        found.ok_or_else(|| self.no_such_vm(name))
     }
 
     /// Changes settings of a VM, and remembers them. A VM that has no disk yet finds them when it has.
@@ -91,15 +139,19 @@ impl Control {
             return Err(Problem::new(ProblemKind::Invalid, detail));
         }
         self.refuse_unknown_images(name, &settings.images)?;
-        let before = self.vms.change_of(name);
+        let (change_before, before) = (self.vms.change_of(name), self.vms.settings(name));
+        self.tell_vm(&settings, &before).await?;
         self.vms.set(name, change);
         if let Err(problem) = self.remember_settings() {
-            self.vms.set(name, before);
+            self.vms.set(name, change_before);
+            // It held before, so it holds again.
+            let _ = self.tell_vm(&before, &settings).await;
             return Err(problem);
         }
         tracing::info!(vm = %name, "settings changed");
         let shards = self.shard_states().await;
-        Ok(self.seen(&self.entries(), &shards).vm(name))
+        let ledger = self.ledger();
+        Ok(self.seen(&self.entries(), &shards, &ledger).vm(name))
     }
 
     fn refuse_unknown_images(&self, vm: &Name, images: &[Name]) -> Result<(), Problem> {
@@ -135,15 +187,5 @@ impl Control {
             }
         }
         Ok(())
-    }
-
-    fn remember_settings(&self) -> Result<(), Problem> {
-        let changed = Changed {
-            vms: self.vms.changes(),
-        };
-        self.state().set_settings(changed).map_err(|error| {
-            Problem::new(ProblemKind::Failed, chain(&error))
-                .with_remedy("make room or restore the state directory, then repeat the command")
-        })
     }
 }

@@ -1,7 +1,7 @@
 //! The book's page of the metrics.
 
 use super::NOTICE;
-use crate::metrics::{FAMILIES, Kind};
+use crate::metrics::{Kind, families};
 use std::fmt::Write;
 
 pub(super) fn page() -> String {
@@ -17,7 +17,7 @@ pub(super) fn page() -> String {
          apart for the guest's requests, the flash and the origin, in buckets from 10 us to 100 s.\n\n\
          | metric | type | labels | meaning |\n|---|---|---|---|\n",
     );
-    for family in FAMILIES {
+    for family in families() {
         let kind = match family.kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",

@@ -1,8 +1,8 @@
 //! From a snapshot to the text that Prometheus reads.
 
-use super::families::FAMILIES;
-use super::family::{Family, Kind, Series};
+use super::family::{Family, Kind, Series, families};
 use crate::api::types::{Disks, Latency, Status};
+use crate::api::vms::Vms;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
 use prometheus_client::metrics::MetricType;
@@ -23,9 +23,9 @@ pub(super) const BUCKET_SECONDS: [f64; 22] = [
 ///
 /// # Panics
 /// Never: writing to a string does not fail.
-pub fn render(status: Status, disks: Disks) -> String {
+pub fn render(status: Status, disks: Disks, vms: Vms) -> String {
     let mut registry = Registry::with_prefix("hearth");
-    registry.register_collector(Box::new(Snapshot { status, disks }));
+    registry.register_collector(Box::new(Snapshot { status, disks, vms }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)
         .expect("writing to a string does not fail");
@@ -37,11 +37,12 @@ pub fn render(status: Status, disks: Disks) -> String {
 pub(super) struct Snapshot {
     pub(super) status: Status,
     pub(super) disks: Disks,
+    pub(super) vms: Vms,
 }
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for family in FAMILIES {
+        for family in families() {
             self.family(family, &mut encoder)?;
         }
         Ok(())
@@ -128,7 +129,7 @@ mod tests {
     use crate::api::samples;
 
     fn lines() -> String {
-        render(samples::status(), samples::disks())
+        render(samples::status(), samples::disks(), samples::vms())
     }
 
     #[test]
@@ -142,6 +143,10 @@ mod tests {
             "hearth_cache_segments{cache=\"main\",state=\"free\"} 40",
             "hearth_cache_bypassed{cache=\"main\"} 0",
             "hearth_disk_attached{disk=\"db\",vm=\"database\",cache=\"main\"} 0",
+            "hearth_vm_share_blocks{vm=\"web\",kind=\"vm\",cache=\"main\"} 1048576",
+            "hearth_vm_refused_blocks_total{vm=\"web\",kind=\"vm\",cache=\"main\",reason=\"sequential\"} 40000",
+            "hearth_vm_write_budget_day_bytes{vm=\"web\",kind=\"vm\",cache=\"main\"} 214748364800",
+            "hearth_image_saved_blocks_total{image=\"debian-12\",cache=\"main\"} 70000",
             "hearth_build_info{version=\"0.1.0\"} 1",
             "# UNIT hearth_uptime_seconds seconds",
             "hearth_uptime_seconds 93784.5",
@@ -172,7 +177,7 @@ mod tests {
 
     #[test]
     fn no_metric_is_a_ratio() {
-        for family in FAMILIES {
+        for family in families() {
             assert!(!family.name.contains("ratio"), "{}", family.name);
             assert!(!family.name.contains("percent"), "{}", family.name);
         }
@@ -181,7 +186,7 @@ mod tests {
     #[test]
     fn every_family_appears_once_under_its_name() {
         let text = lines();
-        for family in FAMILIES {
+        for family in families() {
             let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
             assert_eq!(text.matches(&heading).count(), 1, "{heading}\n{text}");
         }

@@ -41,7 +41,7 @@ macro_rules! disk_counter {
 }
 
 /// Every metric, in the order in which they are shown.
-pub const FAMILIES: &[Family] = &[
+pub(super) const FAMILIES: &[Family] = &[
     gauge(
         "build_info",
         None,
@@ -261,7 +261,7 @@ pub const FAMILIES: &[Family] = &[
     counter(
         "cache_refused_blocks",
         None,
-        "Blocks that were fetched and not kept, by reason: no_segment, write_buffer, index_full",
+        "Blocks that were fetched and not kept, by reason: no_segment, write_buffer, index_full, settings",
         &["cache", "reason"],
         |snapshot, out| {
             for cache in &snapshot.status.caches {
@@ -400,15 +400,23 @@ pub const FAMILIES: &[Family] = &[
         DISK,
         |snapshot, out| {
             disks(snapshot, out, None, |disk| {
-                Value::Whole(disk.counters.read_block_hits + disk.counters.read_block_misses)
+                let counters = &disk.counters;
+                let found = counters.read_block_hits + counters.read_block_staged_hits;
+                Value::Whole(found + counters.read_block_misses)
             });
         },
     ),
     disk_counter!(
         "disk_read_block_hits",
         None,
-        "Blocks, or parts of one, that guests read and that were in the cache",
+        "Blocks, or parts of one, that guests read and that were on flash",
         read_block_hits
+    ),
+    disk_counter!(
+        "disk_read_block_staged_hits",
+        None,
+        "Blocks, or parts of one, that guests read and that were in memory: staged",
+        read_block_staged_hits
     ),
     disk_counter!(
         "disk_flash_written",

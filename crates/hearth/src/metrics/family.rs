@@ -45,6 +45,13 @@ impl Family {
     }
 }
 
+/// Every metric, in the order in which they are shown.
+pub fn families() -> impl Iterator<Item = &'static Family> {
+    super::families::FAMILIES
+        .iter()
+        .chain(super::vm_families::FAMILIES)
+}
+
 /// One series of a metric.
 #[derive(Debug)]
 pub(super) struct Series<'a> {

@@ -8,7 +8,7 @@
 mod encode;
 mod families;
 mod family;
+mod vm_families;
 
 pub use encode::{CONTENT_TYPE, render};
-pub use families::FAMILIES;
-pub use family::{Family, Kind};
+pub use family::{Family, Kind, families};

@@ -8,7 +8,7 @@
 
 mod answer;
 pub mod args;
-mod plot;
+pub(crate) mod plot;
 mod render;
 
 use crate::cli::exit::{CliError, Exit, chain};

@@ -15,7 +15,7 @@ pub(super) fn letter(place: usize) -> char {
 
 /// Draws curves, each a function of the column's part of the width, 0 to 1, whose values are 0 to 1.
 /// `right` is what stands below the right end.
-pub(super) fn draw(
+pub(crate) fn draw(
     out: &mut String,
     curves: &[&dyn Fn(f64) -> f64],
     title: &str,
@@ -48,6 +48,23 @@ pub(super) fn draw(
     }
     writeln!(out, "     +{}", "-".repeat(COLUMNS))?;
     writeln!(out, "      0{right:>width$}", width = COLUMNS - 1)
+}
+
+/// A line below the axis with letters at parts of the width, 0 to 1; later ones stand over earlier ones,
+/// and what lies beyond the width is left out.
+pub(crate) fn marks(out: &mut String, marks: &[(char, f64)]) -> fmt::Result {
+    let mut line = [' '; COLUMNS];
+    for (letter, at) in marks {
+        let column = (0..COLUMNS).min_by(|a, b| {
+            let distance = |column: usize| (part(column) - at).abs();
+            distance(*a).total_cmp(&distance(*b))
+        });
+        if let Some(column) = column.filter(|_| (0.0..=1.0).contains(at)) {
+            line[column] = *letter;
+        }
+    }
+    let text: String = line.iter().collect();
+    writeln!(out, "      {}", text.trim_end())
 }
 
 #[allow(clippy::cast_precision_loss, reason = "columns are few")]
@@ -85,6 +102,13 @@ mod tests {
         );
         assert_eq!(lines.len(), 19);
         assert!(lines[18].ends_with("1.0GiB"));
+    }
+
+    #[test]
+    fn marks_stand_below_their_part_of_the_width() {
+        let mut out = String::new();
+        marks(&mut out, &[('T', 0.5), ('P', 0.0), ('X', 1.5)]).unwrap();
+        assert_eq!(out, format!("      P{}T\n", " ".repeat(30)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The difference of two looks at the counters.
 
+use super::vms::{self, VmRow};
 use crate::api::types::{CacheStatus, DiskCounters, DiskStatus, Disks, Latency, Status};
+use crate::api::vms::Vms;
 use crate::cli::args::SortBy;
 use crate::cli::quantity::approximate;
 use serde::Serialize;
@@ -13,6 +15,8 @@ pub struct Look {
     pub status: Status,
     /// The disks.
     pub disks: Disks,
+    /// The VMs and base images.
+    pub vms: Vms,
 }
 
 /// What happened between two looks.
@@ -24,6 +28,8 @@ pub struct Interval {
     pub caches: Vec<CacheRow>,
     /// What each disk did.
     pub disks: Vec<DiskRow>,
+    /// What each VM and base image did.
+    pub vms: Vec<VmRow>,
 }
 
 /// What a cache did, by second.
@@ -62,7 +68,7 @@ pub struct DiskRow {
     pub read_bytes_per_second: f64,
     /// Bytes that guests wrote.
     pub written_bytes_per_second: f64,
-    /// Blocks read that were on flash.
+    /// Blocks read that were on flash or staged in memory.
     pub hit_blocks: u64,
     /// Blocks read that were not.
     pub miss_blocks: u64,
@@ -119,6 +125,7 @@ impl Interval {
             .collect();
         Self {
             seconds,
+            vms: vms::between(&before.vms, &now.vms, seconds),
             caches: now
                 .status
                 .caches
@@ -194,7 +201,7 @@ fn disk_row(before: Option<&DiskStatus>, now: &DiskStatus, seconds: f64) -> Disk
         writes_per_second: rate(|c| c.write_requests),
         read_bytes_per_second: rate(|c| c.read_bytes),
         written_bytes_per_second: rate(|c| c.written_bytes),
-        hit_blocks: change(|c| c.read_block_hits),
+        hit_blocks: change(|c| c.read_block_hits + c.read_block_staged_hits),
         miss_blocks: change(|c| c.read_block_misses),
         p50_seconds: times.quantile(50),
         p99_seconds: times.quantile(99),
@@ -258,6 +265,7 @@ pub(crate) mod tests {
         let before = Look {
             status: samples::status(),
             disks: samples::disks(),
+            vms: samples::vms(),
         };
         let mut now = before.clone();
         now.status.uptime_seconds += 2.0;

@@ -9,6 +9,7 @@
 
 mod interval;
 mod screen;
+mod vms;
 mod watch;
 
 pub use interval::{CacheRow, DiskRow, Interval, Look};

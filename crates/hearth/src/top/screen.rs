@@ -1,6 +1,7 @@
 //! An interval as a table: on a terminal, or as text.
 
 use super::interval::{CacheRow, DiskRow, Interval};
+use super::vms;
 use crate::cli::args::SortBy;
 use crate::cli::quantity::{bytes, count, percent, seconds};
 use crate::cli::{Side, Table};
@@ -17,6 +18,8 @@ pub(super) struct View {
     pub(super) sort: SortBy,
     pub(super) reverse: bool,
     pub(super) paused: bool,
+    /// VMs instead of disks.
+    pub(super) vms: bool,
 }
 
 impl View {
@@ -60,7 +63,7 @@ fn cells(row: &DiskRow) -> [String; 11] {
     ]
 }
 
-fn rate(per_second: f64) -> String {
+pub(super) fn rate(per_second: f64) -> String {
     let whole = std::time::Duration::try_from_secs_f64(per_second.max(0.0));
     bytes(whole.map_or(u64::MAX, |whole| whole.as_secs()))
 }
@@ -80,15 +83,25 @@ fn cache_line(row: &CacheRow) -> String {
 }
 
 /// The interval as text.
-pub(super) fn text(interval: &Interval) -> String {
+pub(super) fn text(interval: &Interval, of_vms: bool) -> String {
     let mut out = String::new();
     for row in &interval.caches {
         out.push_str(&cache_line(row));
         out.push('\n');
     }
-    let mut table = Table::new(&COLUMNS.map(|(name, _, side, _)| (name, side)));
-    for row in &interval.disks {
-        table.row(cells(row).to_vec());
+    let mut table = if of_vms {
+        Table::new(&vms::COLUMNS.map(|(name, _, side)| (name, side)))
+    } else {
+        Table::new(&COLUMNS.map(|(name, _, side, _)| (name, side)))
+    };
+    if of_vms {
+        for row in &interval.vms {
+            table.row(vms::cells(row).to_vec());
+        }
+    } else {
+        for row in &interval.disks {
+            table.row(cells(row).to_vec());
+        }
     }
     out.push_str(&table.to_string());
     out
@@ -110,37 +123,54 @@ pub(super) fn draw(frame: &mut Frame<'_>, interval: &Interval, view: View) {
         .collect();
     frame.render_widget(Paragraph::new(lines), top);
 
+    if view.vms {
+        frame.render_widget(vm_grid(interval), middle);
+    } else {
+        frame.render_widget(disk_grid(interval, view), middle);
+    }
+    let paused = if view.paused { "  PAUSED" } else { "" };
+    let keys = if view.vms {
+        format!("q quit  v disks  p pause{paused}")
+    } else {
+        let sort = view.sort;
+        format!("q quit  < > sort by {sort}  r reverse  v VMs  p pause{paused}")
+    };
+    frame.render_widget(Paragraph::new(keys), bottom);
+}
+
+fn disk_grid(interval: &Interval, view: View) -> Grid<'static> {
     let heading = COLUMNS.map(|(name, width, side, sort)| {
         let mark = match (sort == Some(view.sort), view.reverse) {
             (false, _) => "",
             (true, false) => "v",
             (true, true) => "^",
         };
-        Cell::from(aligned(&format!("{name}{mark}"), width, side))
+        (format!("{name}{mark}"), width, side)
     });
-    let rows = interval.disks.iter().map(|row| {
-        let cells = cells(row);
-        Row::new(
-            cells
-                .iter()
-                .zip(COLUMNS)
-                .map(|(cell, (_, width, side, _))| Cell::from(aligned(cell, width, side)))
-                .collect::<Vec<_>>(),
-        )
-    });
+    let rows = interval.disks.iter().map(|row| cells(row).to_vec());
+    grid(&heading, rows)
+}
+
+fn vm_grid(interval: &Interval) -> Grid<'static> {
+    let heading = vms::COLUMNS.map(|(name, width, side)| (name.to_owned(), width, side));
+    let rows = interval.vms.iter().map(|row| vms::cells(row).to_vec());
+    grid(&heading, rows)
+}
+
+fn grid(heading: &[(String, u16, Side)], rows: impl Iterator<Item = Vec<String>>) -> Grid<'static> {
+    let line = |cells: &[String]| {
+        let columns = cells.iter().zip(heading);
+        let cells =
+            columns.map(|(cell, (_, width, side))| Cell::from(aligned(cell, *width, *side)));
+        Row::new(cells.collect::<Vec<_>>())
+    };
+    let rows: Vec<Row<'static>> = rows.map(|cells| line(&cells)).collect();
+    let names: Vec<String> = heading.iter().map(|(name, _, _)| name.clone()).collect();
+    let widths = heading
+        .iter()
+        .map(|(_, width, _)| Constraint::Length(*width));
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let grid = Grid::new(
-        rows,
-        COLUMNS.map(|(_, width, _, _)| Constraint::Length(width)),
-    )
-    .header(Row::new(heading).style(bold));
-    frame.render_widget(grid, middle);
-    let paused = if view.paused { "  PAUSED" } else { "" };
-    let keys = format!(
-        "q quit  < > sort by {}  r reverse  p pause{paused}",
-        view.sort
-    );
-    frame.render_widget(Paragraph::new(keys), bottom);
+    Grid::new(rows, widths).header(line(&names).style(bold))
 }
 
 fn aligned(text: &str, width: u16, side: Side) -> String {
@@ -168,7 +198,7 @@ mod tests {
 
     #[test]
     fn text_shows_a_line_to_a_disk() {
-        let text = text(&interval());
+        let text = text(&interval(), false);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
         assert!(lines[0].starts_with("cache main: 3.81GiB cached"), "{text}");
@@ -184,12 +214,24 @@ mod tests {
     }
 
     #[test]
+    fn vms_have_a_view_of_their_own() {
+        let text = text(&interval(), true);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].starts_with("VM "), "{text}");
+        let web = lines.iter().find(|line| line.starts_with("web ")).unwrap();
+        assert!(web.contains("4.00GiB"), "{text}");
+        assert!(text.contains("debian-12 (image)"), "{text}");
+        assert!(lines.iter().all(|line| line.len() <= 110), "{text}");
+    }
+
+    #[test]
     fn the_screen_marks_the_column_that_sorts() {
         let mut terminal = Terminal::new(TestBackend::new(120, 6)).unwrap();
         let view = View {
             sort: SortBy::P99,
             reverse: false,
             paused: true,
+            vms: false,
         };
         terminal
             .draw(|frame| draw(frame, &interval(), view))
@@ -209,6 +251,7 @@ mod tests {
                 sort: SortBy::Iops,
                 reverse: true,
                 paused: false,
+                vms: width > 5,
             };
             terminal
                 .draw(|frame| draw(frame, &interval(), view))
@@ -222,6 +265,7 @@ mod tests {
             sort: SortBy::Disk,
             reverse: false,
             paused: false,
+            vms: false,
         };
         view.move_sort(false);
         assert_eq!(view.sort, SortBy::Origin);

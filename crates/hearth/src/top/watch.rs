@@ -40,6 +40,7 @@ async fn look(client: &Client) -> Result<Look, CliError> {
     Ok(Look {
         status: client.get("/v1/status").await?,
         disks: client.get("/v1/disks").await?,
+        vms: client.get("/v1/vms").await?,
     })
 }
 
@@ -53,7 +54,7 @@ async fn once(client: &Client, top: &Top, json: bool) -> Result<String, CliError
             .map(|text| text + "\n")
             .map_err(|error| CliError::of(Exit::Failed, &error));
     }
-    Ok(screen::text(&interval))
+    Ok(screen::text(&interval, top.vms))
 }
 
 async fn live(
@@ -66,6 +67,7 @@ async fn live(
         sort: top.sort,
         reverse: false,
         paused: false,
+        vms: top.vms,
     };
     let mut interval = Interval::between(&first, &first);
     let mut before = first;
@@ -86,6 +88,7 @@ async fn live(
                 KeyCode::Char('<' | ',') | KeyCode::Left => view.move_sort(false),
                 KeyCode::Char('>' | '.') | KeyCode::Right => view.move_sort(true),
                 KeyCode::Char('r') => view.reverse = !view.reverse,
+                KeyCode::Char('v') => view.vms = !view.vms,
                 KeyCode::Char('p' | ' ') => view.paused = !view.paused,
                 _ => continue,
             }

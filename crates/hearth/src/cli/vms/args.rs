@@ -12,6 +12,21 @@ pub enum Vm {
     /// List the VMs and base images with what they have of the flash
     List,
     /// Show one VM or base image in full
+    ///
+    /// Demand and what is foreseen, share and what is held of it, where reads were found, what was let
+    /// into the flash and what was not and why, bytes written by cause against the budget, and the live
+    /// miss-ratio curve with the present share (P) and the target (T) marked below it. Of a base image:
+    /// what each VM has read of it, and what sharing saves.
+    ///
+    /// JSON of a VM: `name`, `disks`, `images`, `settings`, `changed`, `counters`, and for each cache in
+    /// `shares`: `cache`, `error`, `share_blocks`, `target_blocks`, `held_blocks`, `demand` with
+    /// `window_seconds`, `working_set_blocks`, `reused_blocks`, `predicted_blocks`, `prediction_error`
+    /// and `reads_per_second`; `admission` with `policy`, `staging_bytes`, `admitted_blocks`,
+    /// `staged_blocks`, `dropped_blocks`, `withheld_blocks` and `refused_blocks` by reason; `blocks` with
+    /// `reads`, `flash_hits`, `memory_hits`, `writes`, `image_reads`, `image_hits` and `evicted`;
+    /// `flash_written_bytes` by cause, `flash_written_day_bytes`, `write_budget`; `curve` with
+    /// `sampled_rate`, `present_read_hit_ratio`, `target_read_hit_ratio`, `knee_blocks` and `points` of
+    /// `size_blocks`, `read_hit_ratio` and `hit_ratio`; `sharing`, `memory_bytes`. A block has 4096 bytes.
     Show {
         /// The name of a VM or base image
         name: Name,
@@ -55,7 +70,7 @@ pub struct Set {
     #[arg(long, value_name = "NAME", group = "what")]
     pub remove_image: Vec<Name>,
     /// Take back all that was set while the daemon ran: the configuration file's word holds again
-    #[arg(long, group = "what", exclusive = true)]
+    #[arg(long, group = "what", conflicts_with_all = ["weight", "floor", "ceiling", "write_budget", "admission", "high_priority", "image", "remove_image"])]
     pub reset: bool,
 }
 

@@ -1,6 +1,7 @@
 //! `hearth vm`: what each VM has of the flash, and setting it.
 
 pub mod args;
+mod curve;
 mod render;
 
 use super::client::Client;

@@ -1,60 +1,133 @@
 //! Answers about VMs and base images as text.
 
-use crate::api::vms::{ImageRead, ImageStatus, VmStatus, Vms};
+use super::curve;
+use crate::api::vms::{ImageRead, ImageStatus, Share, VmStatus, Vms, WriteBudget};
 use crate::cli::quantity;
 use crate::cli::table::{Side, Table, facts};
 use crate::config::Name;
 use std::fmt::{self, Write};
 
+/// A line of `hearth vm list`: sums over caches.
+#[derive(Default)]
+struct Line {
+    demand: u64,
+    predicted: Option<f64>,
+    share: u64,
+    held: u64,
+    reads: u64,
+    flash_hits: u64,
+    memory_hits: u64,
+    written: u64,
+    budget: Option<u64>,
+    refused: u64,
+}
+
+impl Line {
+    fn of<'a>(shares: impl IntoIterator<Item = &'a Share>) -> Self {
+        let mut line = Self::default();
+        for share in shares {
+            line.demand += share.demand.reused_blocks;
+            if let Some(predicted) = share.demand.predicted_blocks {
+                line.predicted = Some(line.predicted.unwrap_or(0.0) + predicted);
+            }
+            line.share += share.share_blocks;
+            line.held += share.held_blocks;
+            line.reads += share.blocks.reads;
+            line.flash_hits += share.blocks.flash_hits;
+            line.memory_hits += share.blocks.memory_hits;
+            line.written += share.flash_written_day_bytes;
+            if let Some(budget) = &share.write_budget {
+                line.budget = Some(line.budget.unwrap_or(0) + budget.bytes_per_day);
+            }
+            line.refused += share.admission.refused_blocks.values().sum::<u64>();
+        }
+        line
+    }
+
+    fn cells(&self) -> [String; 8] {
+        let written = quantity::bytes(self.written);
+        [
+            blocks(self.demand),
+            self.predicted.map_or("-".to_owned(), real_blocks),
+            blocks(self.share),
+            blocks(self.held),
+            quantity::percent(self.flash_hits, self.reads),
+            quantity::percent(self.memory_hits, self.reads),
+            match self.budget {
+                Some(budget) => format!("{written}/{}", quantity::bytes(budget)),
+                None => written,
+            },
+            quantity::count(quantity::approximate(self.refused)),
+        ]
+    }
+}
+
+const COLUMNS: [(&str, Side); 8] = [
+    ("demand", Side::Right),
+    ("next", Side::Right),
+    ("share", Side::Right),
+    ("held", Side::Right),
+    ("hits", Side::Right),
+    ("ram", Side::Right),
+    ("written a day", Side::Right),
+    ("refused", Side::Right),
+];
+
 /// `hearth vm list`.
 pub(super) fn list(out: &mut String, vms: &Vms) -> fmt::Result {
-    let mut table = Table::new(&[
-        ("vm", Side::Left),
-        ("disks", Side::Right),
-        ("held", Side::Right),
-        ("read hits", Side::Right),
-        ("flash written", Side::Right),
-        ("images", Side::Left),
-    ]);
+    let mut table = Table::new(&columns(("vm", Side::Left), ("disks", Side::Right)));
     for vm in &vms.vms {
-        let images: Vec<&str> = vm.images.iter().map(|used| used.image.as_str()).collect();
-        table.row(vec![
-            vm.name.to_string(),
-            vm.disks.len().to_string(),
-            blocks(vm.counters.cached_blocks),
-            hits(vm.counters.read_block_hits, vm.counters.read_block_misses),
-            quantity::bytes(vm.counters.flash_written_bytes),
-            images.join(","),
-        ]);
+        let mut cells = vec![vm.name.to_string(), vm.disks.len().to_string()];
+        if vm.shares.is_empty() {
+            cells.extend(without_policy(vm.counters.cached_blocks));
+        } else {
+            cells.extend(Line::of(&vm.shares).cells());
+        }
+        table.row(cells);
     }
     write!(out, "{table}")?;
     if vms.images.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&[
-        ("image", Side::Left),
-        ("vms", Side::Right),
-        ("held", Side::Right),
-        ("read hits", Side::Right),
-        ("flash written", Side::Right),
-        ("saved by sharing", Side::Right),
-    ]);
+    let mut table = Table::new(&columns(("image", Side::Left), ("vms", Side::Right)));
     for image in &vms.images {
-        let counters = &image.counters;
-        table.row(vec![
-            image.name.to_string(),
-            image.readers.len().to_string(),
-            blocks(image.cached_blocks),
-            hits(counters.read_block_hits, counters.read_block_misses),
-            quantity::bytes(counters.flash_written_bytes),
-            blocks(image.saved_blocks),
-        ]);
+        let mut cells = vec![image.name.to_string(), image.readers.len().to_string()];
+        match &image.share {
+            Some(share) => cells.extend(Line::of([share]).cells()),
+            None => cells.extend(without_policy(image.cached_blocks)),
+        }
+        table.row(cells);
     }
     write!(out, "\n{table}")
 }
 
+fn columns(first: (&'static str, Side), second: (&'static str, Side)) -> Vec<(&'static str, Side)> {
+    [first, second].into_iter().chain(COLUMNS).collect()
+}
+
+/// A line of somebody whose cache has no policy, or has not answered: only what it holds is known.
+fn without_policy(held: u64) -> impl Iterator<Item = String> {
+    let dash = || "-".to_owned();
+    let cells = [
+        dash(),
+        dash(),
+        dash(),
+        blocks(held),
+        dash(),
+        dash(),
+        dash(),
+        dash(),
+    ];
+    cells.into_iter()
+}
+
 fn blocks(count: u64) -> String {
     quantity::bytes(count.saturating_mul(units::BLOCK_BYTES))
+}
+
+fn real_blocks(count: f64) -> String {
+    let whole = std::time::Duration::try_from_secs_f64(count.max(0.0));
+    blocks(whole.map_or(u64::MAX, |whole| whole.as_secs()))
 }
 
 fn hits(hits: u64, misses: u64) -> String {
@@ -64,20 +137,27 @@ fn hits(hits: u64, misses: u64) -> String {
 /// `hearth vm show` of a VM.
 pub(super) fn vm(out: &mut String, vm: &VmStatus) -> fmt::Result {
     let names: Vec<&str> = vm.disks.iter().map(Name::as_str).collect();
-    let counters = &vm.counters;
-    facts(
-        out,
-        &[
-            ("vm", vm.name.to_string()),
-            (
-                "disks",
-                if names.is_empty() {
-                    "none".to_owned()
-                } else {
-                    names.join(", ")
-                },
-            ),
-            ("settings", settings(vm)),
+    let disks = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    let lines = [
+        ("vm", vm.name.to_string()),
+        ("disks", disks),
+        ("settings", settings(vm)),
+    ];
+    let mut lines = lines.to_vec();
+    if !vm.changed.is_empty() {
+        lines.push(("", format!("set while running: {}", vm.changed.join(", "))));
+    }
+    facts(out, &lines)?;
+    for of in &vm.shares {
+        share(out, of)?;
+    }
+    if vm.shares.is_empty() {
+        let counters = &vm.counters;
+        let lines = [
             ("held", blocks(counters.cached_blocks)),
             (
                 "read hits",
@@ -87,66 +167,234 @@ pub(super) fn vm(out: &mut String, vm: &VmStatus) -> fmt::Result {
                 "flash written",
                 quantity::bytes(counters.flash_written_bytes),
             ),
-            ("origin read", quantity::bytes(counters.origin_read_bytes)),
-        ],
-    )?;
-    let used = vm
-        .images
-        .iter()
-        .map(|used| (used.export.as_str(), &used.read));
-    reads(out, "export", used)
+        ];
+        facts(out, &lines)?;
+    }
+    let used = vm.images.iter();
+    reads(
+        out,
+        "export",
+        used.map(|used| (used.export.as_str(), &used.read)),
+    )
+}
+
+/// What is had of one cache, and why.
+fn share(out: &mut String, share: &Share) -> fmt::Result {
+    writeln!(out, "\non cache {}", share.cache)?;
+    let mut lines = Vec::new();
+    if let Some(error) = &share.error {
+        lines.push(("  CLOSED", format!("nothing enters the flash: {error}")));
+    }
+    lines.extend([
+        ("  demand", demand(share)),
+        ("  share", held(share)),
+        ("  reads", found(share)),
+        ("  admission", admission(share)),
+        ("  written", written(share)),
+    ]);
+    if let Some(left) = &share.write_budget {
+        lines.push(("  budget", budget(left)));
+    }
+    facts(out, &lines)?;
+    refusals(out, share)?;
+    curve::draw(out, share)
+}
+
+fn demand(share: &Share) -> String {
+    let demand = &share.demand;
+    let next = match (demand.predicted_blocks, demand.prediction_error) {
+        (Some(next), Some(error)) => {
+            let off = error * 100.0;
+            format!("{} foreseen (off by {off:.0}% so far)", real_blocks(next))
+        }
+        (Some(next), None) => format!("{} foreseen", real_blocks(next)),
+        (None, _) => "nothing foreseen before the first window has ended".to_owned(),
+    };
+    format!(
+        "{} used again of {} used in {}; {next}",
+        blocks(demand.reused_blocks),
+        blocks(demand.working_set_blocks),
+        quantity::uptime(demand.window_seconds),
+    )
+}
+
+fn held(share: &Share) -> String {
+    format!(
+        "{}, target {}; {} held",
+        blocks(share.share_blocks),
+        blocks(share.target_blocks),
+        blocks(share.held_blocks)
+    )
+}
+
+fn found(share: &Share) -> String {
+    let of = &share.blocks;
+    let mut text = format!(
+        "{} blocks, {} found on flash, {} in memory",
+        of.reads,
+        quantity::percent(of.flash_hits, of.reads),
+        quantity::percent(of.memory_hits, of.reads)
+    );
+    if of.image_reads > 0 {
+        let found = quantity::percent(of.image_hits, of.image_reads);
+        // Writing to a string does not fail.
+        let _ = write!(text, "; {} of base images, {found} found", of.image_reads);
+    }
+    text
+}
+
+fn admission(share: &Share) -> String {
+    let of = &share.admission;
+    format!(
+        "{}: {} blocks let in, {} staged, {} of those dropped; {} of memory",
+        of.policy,
+        of.admitted_blocks,
+        of.staged_blocks,
+        of.dropped_blocks,
+        quantity::bytes(of.staging_bytes)
+    )
+}
+
+fn written(share: &Share) -> String {
+    let of = &share.flash_written_bytes;
+    let causes = of
+        .causes()
+        .map(|(cause, bytes)| format!("{cause} {}", quantity::bytes(bytes)));
+    format!(
+        "{} ({}); {} in the last day",
+        quantity::bytes(of.total()),
+        causes.join(", "),
+        quantity::bytes(share.flash_written_day_bytes)
+    )
+}
+
+pub(super) fn budget(budget: &WriteBudget) -> String {
+    let per_day = quantity::bytes(budget.bytes_per_day);
+    if budget.debt_bytes > 0 {
+        let debt = quantity::bytes(budget.debt_bytes);
+        return format!(
+            "{per_day} a day; {debt} over it, so nothing is let in until that is made up for"
+        );
+    }
+    format!(
+        "{per_day} a day, at most {} at once; {} left now",
+        quantity::bytes(budget.burst_bytes),
+        quantity::bytes(budget.left_bytes)
+    )
+}
+
+/// What each reason means to an operator.
+const REASONS: [(&str, &str); 6] = [
+    ("first-touch", "was not used often enough yet"),
+    ("sequential", "belongs to a long sequential run"),
+    ("budget", "the write budget is used up"),
+    ("too-cold", "is used less than what it would push out"),
+    ("too-late", "would come back only after it had left again"),
+    ("write", "was written, and the policy looks at reads only"),
+];
+
+fn refusals(out: &mut String, share: &Share) -> fmt::Result {
+    let refused = &share.admission.refused_blocks;
+    let all: u64 = refused.values().sum();
+    if all == 0 {
+        return Ok(());
+    }
+    let mut table = Table::new(&[
+        ("  refused", Side::Left),
+        ("blocks", Side::Right),
+        ("", Side::Right),
+        ("", Side::Left),
+    ]);
+    let mut rows: Vec<_> = refused.iter().filter(|(_, blocks)| **blocks > 0).collect();
+    rows.sort_by(|a, b| b.1.cmp(a.1));
+    for (reason, blocks) in rows {
+        let meaning = REASONS.iter().find(|(name, _)| name == reason);
+        table.row(vec![
+            format!("  {reason}"),
+            blocks.to_string(),
+            quantity::percent(*blocks, all),
+            meaning.map_or("", |(_, meaning)| meaning).to_owned(),
+        ]);
+    }
+    write!(out, "\n{table}")
 }
 
 fn settings(vm: &VmStatus) -> String {
     let settings = &vm.settings;
-    let ceiling = settings
-        .ceiling_bytes
-        .map_or("none".to_owned(), quantity::bytes);
-    let changed = if vm.changed.is_empty() {
-        String::new()
-    } else {
-        format!(" (set while running: {})", vm.changed.join(", "))
-    };
-    format!(
-        "weight {}, floor {}, ceiling {ceiling}{changed}",
+    let size = |bytes: Option<u64>| bytes.map_or("none".to_owned(), quantity::bytes);
+    let mut text = format!(
+        "weight {}, floor {}, ceiling {}, write budget {}, admission {}",
         settings.weight,
-        quantity::bytes(settings.floor_bytes)
-    )
+        quantity::bytes(settings.floor_bytes),
+        size(settings.ceiling_bytes),
+        settings.write_budget.as_deref().unwrap_or("none"),
+        settings.admission.as_deref().unwrap_or("the cache's"),
+    );
+    if settings.high_priority {
+        text.push_str(", high priority");
+    }
+    text
 }
 
 /// `hearth vm show` of a base image.
 pub(super) fn image(out: &mut String, image: &ImageStatus) -> fmt::Result {
-    let counters = &image.counters;
-    facts(
-        out,
-        &[
-            ("image", image.name.to_string()),
-            ("cache", image.cache.to_string()),
-            (
-                "held",
-                format!("{}, once for all VMs", blocks(image.cached_blocks)),
+    let mut lines = vec![
+        ("image", image.name.to_string()),
+        ("cache", image.cache.to_string()),
+        (
+            "held",
+            format!("{}, once for all VMs", blocks(image.cached_blocks)),
+        ),
+        (
+            "saved",
+            format!(
+                "{} that a VM would have read from the origin and another had brought in",
+                blocks(image.saved_blocks)
             ),
-            (
-                "read hits",
-                hits(counters.read_block_hits, counters.read_block_misses),
+        ),
+    ];
+    let sharing = image
+        .share
+        .as_ref()
+        .and_then(|share| share.sharing.as_ref());
+    if let Some(sharing) = sharing {
+        let saved = blocks(sharing.saved_blocks);
+        let shared = blocks(sharing.shared_blocks);
+        lines.push((
+            "shared",
+            format!(
+                "{shared} are used by two VMs or more; copies for each would take {saved} more"
             ),
-            (
-                "flash written",
-                quantity::bytes(counters.flash_written_bytes),
-            ),
-            ("origin read", quantity::bytes(counters.origin_read_bytes)),
-            (
-                "saved by sharing",
-                format!("{} not read from the origin", blocks(image.saved_blocks)),
-            ),
-        ],
-    )?;
+        ));
+    }
+    facts(out, &lines)?;
     let readers = image.readers.iter();
     reads(
         out,
         "vm",
         readers.map(|reader| (reader.vm.as_str(), &reader.read)),
-    )
+    )?;
+    if let Some(sharing) = sharing.filter(|sharing| !sharing.users.is_empty()) {
+        let mut table = Table::new(&[
+            ("vm", Side::Left),
+            ("uses", Side::Right),
+            ("with others", Side::Right),
+            ("falls to it", Side::Right),
+        ]);
+        for user in &sharing.users {
+            table.row(vec![
+                user.vm.clone(),
+                blocks(user.used_blocks),
+                blocks(user.shared_blocks),
+                real_blocks(user.portion_blocks),
+            ]);
+        }
+        write!(out, "\n{table}")?;
+    }
+    match &image.share {
+        Some(of) => share(out, of),
+        None => Ok(()),
+    }
 }
 
 /// What VMs have read of images, a line each.
@@ -182,4 +430,54 @@ fn reads<'a>(
 /// `hearth vm set`.
 pub(super) fn set(out: &mut String, vm: &VmStatus) -> fmt::Result {
     writeln!(out, "{}: {}", vm.name, settings(vm))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::samples;
+
+    fn text<T>(render: fn(&mut String, &T) -> fmt::Result, answer: &T) -> String {
+        let mut out = String::new();
+        render(&mut out, answer).unwrap();
+        out
+    }
+
+    #[test]
+    fn the_list_of_vms_looks_as_agreed() {
+        let text = text(list, &samples::vms());
+        assert_eq!(text, include_str!("snapshots/vm_list.txt"));
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 100),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_vm_looks_as_agreed_and_an_image_tells_what_sharing_saves() {
+        let vms = samples::vms();
+        let shown = text(vm, &vms.vms[0]);
+        assert_eq!(shown, include_str!("snapshots/vm_show.txt"));
+        let shown = text(image, &vms.images[0]);
+        for words in [
+            "held    469MiB, once for all VMs",
+            "saved   273MiB that a VM would have read from the origin",
+            "copies for each would take 586MiB more",
+            "web  400MiB  90.0%     312MiB       273MiB",
+            "web  312MiB       234MiB       137MiB",
+            "on cache main",
+        ] {
+            assert!(shown.contains(words), "{words}\n{shown}");
+        }
+    }
+
+    #[test]
+    fn every_reason_of_the_brain_is_explained() {
+        for reason in policy::admission::Reason::ALL {
+            assert!(
+                REASONS.iter().any(|(name, _)| *name == reason.name()),
+                "{reason:?}"
+            );
+        }
+    }
 }

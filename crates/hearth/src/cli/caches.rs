@@ -1,0 +1,137 @@
+//! `hearth cache set`: a cache's policy while the daemon runs.
+
+use super::client::Client;
+use super::exit::CliError;
+use super::run::{json, show};
+use super::{args::Global, progress, quantity};
+use crate::api::types::CacheStatus;
+use crate::config::{Name, PolicyChange, Spare, Switch, Text, Window};
+use clap::Args;
+use hyper::Method;
+use policy::admission::budget::Rate;
+use policy::{admission, allocation, prediction};
+use std::fmt::{self, Write};
+use units::Bytes;
+
+/// Arguments of `cache set`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+pub struct Set {
+    /// The cache's name
+    pub name: Name,
+    /// Whether any of this holds; else all that is read is let in, and whatever is oldest leaves
+    #[arg(long, value_name = "true|false", group = "what")]
+    pub enabled: Option<bool>,
+    /// Which missed blocks are written to flash, such as always or larc
+    #[arg(long, value_name = "POLICY", group = "what")]
+    pub admission: Option<admission::Spec>,
+    /// Memory for what admission remembers and for blocks that wait in memory
+    #[arg(long, value_name = "SIZE", group = "what")]
+    pub staging: Option<Bytes>,
+    /// What the flash may be written, such as 1TiB/day, 20MiB/s or 1DWPD, or `off`
+    #[arg(long, value_name = "RATE|off", group = "what")]
+    pub write_budget: Option<Switch<Rate>>,
+    /// How the flash is divided, such as equal, rwss or utility
+    #[arg(long, value_name = "METHOD", group = "what")]
+    pub allocation: Option<allocation::Spec>,
+    /// What becomes of flash that its owner does not use
+    #[arg(long, value_name = "WHAT", group = "what")]
+    pub spare: Option<Spare>,
+    /// How often a block must have been used again to count as demand: 0 to 2
+    #[arg(long, value_name = "N", group = "what")]
+    pub reuses: Option<u8>,
+    /// Over which time demand is measured, or `auto`
+    #[arg(long, value_name = "TIME|auto", group = "what")]
+    pub window: Option<Window>,
+    /// How the next window's demand is foreseen, such as exp-self
+    #[arg(long, value_name = "METHOD", group = "what")]
+    pub prediction: Option<prediction::Spec>,
+    /// A share changes only by at least this part of itself: 0 to 1
+    #[arg(long, value_name = "PART", group = "what")]
+    pub hysteresis: Option<f64>,
+    /// Memory for all of this together
+    #[arg(long, value_name = "SIZE", group = "what")]
+    pub memory: Option<Bytes>,
+    /// Take back all that was set while the daemon ran: the configuration file's word holds again
+    #[arg(long, group = "what", conflicts_with_all = ["enabled", "admission", "staging", "write_budget", "allocation", "spare", "reuses", "window", "prediction", "hysteresis", "memory"])]
+    pub reset: bool,
+}
+
+impl Set {
+    fn change(&self) -> PolicyChange {
+        PolicyChange {
+            enabled: self.enabled,
+            admission: self.admission.clone().map(Text),
+            staging: self.staging.map(Text),
+            write_budget: self.write_budget.clone().map(Text),
+            allocation: self.allocation.clone().map(Text),
+            spare: self.spare,
+            reuses: self.reuses,
+            window: self.window.map(Text),
+            prediction: self.prediction.clone().map(Text),
+            hysteresis: self.hysteresis,
+            memory: self.memory.map(Text),
+        }
+    }
+}
+
+/// Does what was asked and returns what to print.
+pub(super) async fn set(client: &Client, global: &Global, set: &Set) -> Result<Vec<u8>, CliError> {
+    let name = &set.name;
+    let sent = async {
+        if set.reset {
+            let path = format!("/v1/caches/{name}/settings");
+            return client.send(Method::DELETE, &path, None::<&()>).await;
+        }
+        let path = format!("/v1/caches/{name}/policy");
+        let body = json(&set.change())?;
+        client.send(Method::PATCH, &path, Some(&body)).await
+    };
+    let cache: CacheStatus = progress::waiting(format!("changing {name}"), sent).await?;
+    show(global, &cache, done)
+}
+
+fn done(out: &mut String, cache: &CacheStatus) -> fmt::Result {
+    match &cache.policy {
+        Some(policy) => writeln!(
+            out,
+            "{}: {}",
+            cache.name,
+            words(&policy.settings, &policy.changed)
+        ),
+        None => writeln!(out, "{}: changed; it does not answer now", cache.name),
+    }
+}
+
+/// A policy in a line.
+pub(super) fn words(settings: &PolicyChange, changed: &[String]) -> String {
+    fn text<T: fmt::Display>(value: Option<&Text<T>>) -> String {
+        value.map_or_else(String::new, |value| value.0.to_string())
+    }
+    let mut line = if settings.enabled == Some(false) {
+        "off: all that is read is let in".to_owned()
+    } else {
+        let spare = match settings.spare {
+            Some(Spare::Idle) => "idle",
+            Some(Spare::Strict) => "strict",
+            Some(Spare::Lent) | None => "lent",
+        };
+        format!(
+            "admission {}, staging {}, write budget {}, allocation {}, spare {spare}, window {}, \
+             prediction {}",
+            text(settings.admission.as_ref()),
+            settings
+                .staging
+                .map_or_else(String::new, |size| quantity::bytes(size.0.get())),
+            text(settings.write_budget.as_ref()),
+            text(settings.allocation.as_ref()),
+            text(settings.window.as_ref()),
+            text(settings.prediction.as_ref()),
+        )
+    };
+    if !changed.is_empty() {
+        // Writing to a string does not fail.
+        let _ = write!(line, " (set while running: {})", changed.join(", "));
+    }
+    line
+}
