@@ -86,7 +86,7 @@ impl Cache {
     fn asker_of(&self, read: crate::reads::ReadId) -> Asker {
         let read = &self.reads[read];
         Asker {
-            arrival: read.arrival,
+            arrival: self.brain.still(read.arrival),
             prefetch: read.prefetch,
             source: Source::Fill,
         }
@@ -121,7 +121,7 @@ impl Cache {
         page: &[u8],
     ) {
         let asker = Asker {
-            arrival,
+            arrival: self.brain.still(arrival),
             prefetch: false,
             source: Source::Update,
         };
@@ -168,6 +168,7 @@ impl Cache {
     /// Appends a block that the brain lets in, and tells it if that cannot be done.
     fn let_in(&mut self, disk: DiskSlot, block: BlockIndex, source: Source, page: &[u8]) {
         if self.append(disk, block, source, page) {
+            self.ports.stats.writes_allocated += u64::from(source == Source::Update);
             return;
         }
         if let (Some(tenant), Some(tenancy)) = (self.tenant_of(disk), self.brain.tenancy_mut()) {

@@ -54,6 +54,7 @@ impl Flash {
         let crc = checksum(bytes);
         self.checksums[placed.slot.index()] = crc;
         self.buffered_bytes += PAGE_BYTES;
+        ports.stats.blocks_appended += 1;
         let content = self.log.content_mut(key).expect("the stream is open");
         content.descriptors.push(Descriptor {
             block,

@@ -119,6 +119,13 @@ impl Brain {
         })
     }
 
+    /// What is remembered of a request, if it still means something: the brain may have been
+    /// replaced while the request was under way.
+    pub(crate) fn still(&self, arrival: Option<Arrival>) -> Option<Arrival> {
+        let tenancy = self.tenancy.as_deref()?;
+        arrival.filter(|arrival| tenancy.tenant_settings(arrival.tenant).is_some())
+    }
+
     /// A read of the flash took so long.
     #[inline]
     pub(crate) fn flash_took(&mut self, time: Duration) {
@@ -357,6 +364,11 @@ impl Cache {
         self.divided();
         self.pump();
         Ok(())
+    }
+
+    /// What holds for all tenants; none if the brain is off or closed.
+    pub fn tenancy(&self) -> Option<&Settings> {
+        Some(self.brain.tenancy()?.settings())
     }
 
     /// What the brain knows of a tenant; none if it is off or the tenant has no disk here.

@@ -18,6 +18,8 @@ pub struct Stats {
     pub flash_errors: u64,
     /// Flash reads that took too long; the origin was asked instead.
     pub flash_timeouts: u64,
+    /// Blocks that were taken in to be written to flash, those that reclaim keeps included.
+    pub blocks_appended: u64,
     /// Segments reclaimed.
     pub segments_reclaimed: u64,
     /// Blocks that reclaim wrote again.
@@ -26,6 +28,8 @@ pub struct Stats {
     pub blocks_evicted: u64,
     /// Blocks that were read from the origin but not admitted, by reason.
     pub not_admitted: NotAdmitted,
+    /// Blocks that were not cached, were written whole and let in.
+    pub writes_allocated: u64,
     /// Blocks that were cached and rewritten, and left the cache because the write budget did not
     /// allow for their new copies.
     pub not_rewritten: u64,

@@ -380,7 +380,8 @@ impl Cache {
     }
 
     fn update_copy(&mut self, write: &Write, block: BlockIndex, page: &[u8]) {
-        let may = match (self.brain.tenancy_mut(), &write.arrival) {
+        let arrival = self.brain.still(write.arrival);
+        let may = match (self.brain.tenancy_mut(), &arrival) {
             (Some(tenancy), Some(arrival)) => {
                 tenancy.hit(arrival, Key::new(write.disk, block));
                 tenancy.may_rewrite(arrival) || lacks(Guard::RewriteWithinBudget)

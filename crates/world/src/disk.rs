@@ -4,7 +4,7 @@ use crate::checker::{History, SECTOR, Tag, fill_sector};
 use crate::settings::DiskSettings;
 use crate::storage::{Latency, Storage};
 use cache::{ControlId, WritePolicy};
-use units::{Bytes, DiskId, DiskSlot, Prng, SECTOR_BYTES};
+use units::{Bytes, DiskId, DiskSlot, Prng, SECTOR_BYTES, TenantSlot};
 
 /// Where a disk stands with the cache of this life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) struct Disk {
     pub history: History,
     /// Where it stands.
     pub standing: Standing,
+    /// VMs that have joined it, each as often as it did; only of shared disks.
+    pub readers: Vec<TenantSlot>,
     /// What its writes do.
     pub policy: WritePolicy,
     /// Changes with every write to the origin.
@@ -60,6 +62,7 @@ impl Disk {
             history: History::new(sectors),
             standing: Standing::Away,
             policy: WritePolicy::Through,
+            readers: Vec::new(),
             version: 1,
             may_be_written_by_strangers: false,
             sectors_most: settings.sectors,

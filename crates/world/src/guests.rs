@@ -63,6 +63,8 @@ impl World {
         self.requests_left -= 1;
         self.requests_made += 1;
         self.before_request();
+        self.readers_come_and_go();
+        self.check_brain()?;
         let pause = self.settings.pause.as_nanos();
         let wait = Duration::from_nanos(self.dice.below(pause + 1));
         self.workers[worker].next_at = self.now + wait;
@@ -234,6 +236,7 @@ impl World {
             Asked::Change { .. } => self.current_moment(),
             _ => self.next_moment(),
         };
+        let vm = self.asker(disk);
         let slot = self.disks[disk]
             .served_as()
             .expect("only served disks are asked");
@@ -254,7 +257,6 @@ impl World {
             },
         );
         if let Software::Cache(cache) = &mut self.host.software {
-            let vm = cache.tenant_of(slot).expect("it is served");
             cache.request(
                 Request {
                     id,
@@ -266,6 +268,13 @@ impl World {
             );
         }
         self.carry_out_effects()
+    }
+
+    /// Whether a disk has requests in flight.
+    pub(crate) fn is_asked(&self, disk: usize) -> bool {
+        self.outstanding
+            .values()
+            .any(|request| request.disk == disk)
     }
 
     /// Reads all of a disk through the cache, in pieces; each must equal the origin.

@@ -197,6 +197,7 @@ impl World {
                     }
                     disk.may_be_written_by_strangers = false;
                     disk.size_is_known = true;
+                    disk.readers.clear();
                     Standing::Served(slot)
                 }
                 (Standing::Attaching(asked), Err(_)) if asked == id => Standing::Away,

@@ -15,11 +15,13 @@
 //! [`checker`]); when nothing is in flight, every block read through the cache against the origin
 //! (I3); one answer for each request, and none lost (I8); no error that only the flash is to blame
 //! for (never hostage); bytes written to flash as the cache counts them against as the device
-//! does, and memory against its limits (I7); the cache's own invariants.
+//! does, write budgets over every span of time, and memory against its limits (I7); the cache's
+//! own invariants.
 
 #![forbid(unsafe_code)]
 
 mod between;
+mod brain;
 pub mod checker;
 mod disk;
 mod guests;

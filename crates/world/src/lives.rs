@@ -1,5 +1,6 @@
 //! The lives of the host's process: opening the cache, attaching disks, traffic, an end, again.
 
+use crate::brain::Meter;
 use crate::disk::Standing;
 use crate::host::{CACHE_UUID, Software};
 use crate::settings::{End, Life, pick};
@@ -94,6 +95,7 @@ impl World {
 
     fn begin(&mut self, life: Life) {
         self.crashed = false;
+        self.meter = Meter::default();
         self.operations = 0;
         self.requests_made = 0;
         self.requests_left = 0;
@@ -211,6 +213,7 @@ impl World {
             return;
         }
         let policy = *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around]);
+        let tenant = self.tenant_name(number);
         let disk = &mut self.disks[number];
         disk.policy = policy;
         let command = Command::Attach {
@@ -219,8 +222,8 @@ impl World {
             size: disk.size(),
             policy,
             read_only: disk.settings.read_only,
-            tenant: format!("vm {number}"),
-            shared: false,
+            tenant,
+            shared: disk.settings.shared,
             fingerprint: disk.fingerprint(),
         };
         // The command may be answered at once, and says where the disk is then.
@@ -254,6 +257,9 @@ impl World {
             };
             self.flash.errors.clear();
             self.flash.errors.always(Kind::Any, fault);
+        }
+        if self.dice.one_in(self.settings.brain_rate) {
+            self.change_brain();
         }
         if !self.dice.one_in(self.settings.control_rate) {
             return;
@@ -313,6 +319,10 @@ impl World {
             return Ok(());
         };
         cache.self_check();
+        self.check_brain()?;
+        let Software::Cache(cache) = &self.host.software else {
+            return Ok(());
+        };
         let status = cache.status();
         let stats = cache.stats();
         let counted = stats.flash_written.total();
@@ -393,6 +403,22 @@ impl World {
         marks.add("not admitted: index full", stats.not_admitted.index_full);
         marks.add("write waited for the journal", stats.writes_waited);
         marks.add("checkpoint", stats.checkpoints);
+        let staged_hits = self
+            .disks
+            .iter()
+            .filter_map(|disk| cache.stats_of(disk.served_as()?));
+        let staged_hits = staged_hits.map(|stats| stats.read_block_staged_hits);
+        marks.add("staged block read", staged_hits.sum());
+        marks.add("write allocated", stats.writes_allocated);
+        marks.add(
+            "window ended",
+            cache.shares().map_or(0, |shares| shares.window),
+        );
+        marks.add("not rewritten for the budget", stats.not_rewritten);
+        marks.add("not admitted: settings", stats.not_admitted.settings);
+        for (reason, count) in stats.not_admitted.refused.iter() {
+            marks.add(reason.name(), count);
+        }
         marks.add("contended write", stats.contended_writes);
         marks.add("shared fill", stats.shared_fills);
         marks.add("killed fill", stats.killed_fills);

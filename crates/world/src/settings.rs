@@ -2,9 +2,12 @@
 //! testing, Groce et al. 2012): a world with every fault at once never gets far enough to meet
 //! the rare combinations of two.
 
+use crate::brain::draw_settings;
 use crate::storage::Latency;
+use crate::world::geometry_of;
 use cache::Config;
 use policy::reclaim::Kind as Reclaim;
+use tenancy::Capacity;
 use units::{Bytes, Duration, Prng};
 
 /// How a life of the host's process ends.
@@ -46,6 +49,8 @@ pub struct DiskSettings {
     pub read_only: bool,
     /// Whether its origin has a fingerprint.
     pub fingerprint: bool,
+    /// A base image that VMs share; refuses writes, too.
+    pub shared: bool,
 }
 
 /// One operation in so many meets the fault; 0 for none.
@@ -104,6 +109,10 @@ pub struct Settings {
     pub pause: Duration,
     /// Control commands: one in so many requests; 0 for none.
     pub control_rate: u64,
+    /// Changes of what holds for tenants: one in so many requests; 0 for none.
+    pub brain_rate: u64,
+    /// Disks that one VM has.
+    pub disks_per_vm: usize,
     /// The only command is to drop a disk's cache: others make checkpoints, so that the journal
     /// never gets long enough to make one itself.
     pub only_drops: bool,
@@ -135,11 +144,21 @@ impl Settings {
         let lives = (0..=dice.below(lives_more))
             .map(|_| draw_life(dice, restless))
             .collect();
+        let segment_bytes = Bytes::kib(64 << dice.below(2));
+        // Superblocks, journal and two checkpoints take about 0.7 MiB; the rest is segments.
+        let flash_capacity = Bytes::kib(1400 + 64 * dice.below(20));
+        let geometry = geometry_of(flash_capacity, segment_bytes);
+        let config = draw_config(dice, Capacity::of(&geometry));
         Self {
-            config: draw_config(dice),
-            // Superblocks, journal and two checkpoints take about 0.7 MiB; the rest is segments.
-            flash_capacity: Bytes::kib(1400 + 64 * dice.below(20)),
-            segment_bytes: Bytes::kib(64 << dice.below(2)),
+            brain_rate: if config.tenancy.is_some() {
+                *pick(dice, &[0, 0, 6, 30])
+            } else {
+                0
+            },
+            disks_per_vm: 1 + usize::from(dice.one_in(3)),
+            config,
+            flash_capacity,
+            segment_bytes,
             flash_latency: draw_latency(dice, 10, 300),
             origin_latency: draw_latency(dice, 100, 3_000),
             disks,
@@ -171,14 +190,16 @@ impl Settings {
 }
 
 fn draw_disk(dice: &mut Prng) -> DiskSettings {
+    let shared = dice.one_in(6);
     DiskSettings {
         sectors: 8 * (4 + dice.below(140)) + if dice.one_in(3) { dice.below(8) } else { 0 },
-        read_only: dice.one_in(10),
+        read_only: shared || dice.one_in(10),
         fingerprint: !dice.one_in(4),
+        shared,
     }
 }
 
-fn draw_config(dice: &mut Prng) -> Config {
+fn draw_config(dice: &mut Prng, capacity: Capacity) -> Config {
     Config {
         write_delay: Duration::from_micros(*pick(dice, &[0, 200, 5_000, 100_000])),
         trust_delay: Duration::from_micros(*pick(dice, &[0, 1_000, 20_000, 1_000_000])),
@@ -189,7 +210,8 @@ fn draw_config(dice: &mut Prng) -> Config {
         } else {
             Reclaim::Clock
         },
-        ..Config::default()
+        tenancy: (!dice.one_in(3)).then(|| draw_settings(dice, capacity)),
+        allocate_writes: dice.one_in(2),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Time jumps from one due event to the next. Events that are due together happen in an order that
 //! the seed decides, one at a time; after each the cache's effects are carried out at once.
 
+use crate::brain::Meter;
 use crate::checker::{Moment, Tag};
 use crate::disk::{Disk, Standing};
 use crate::guests::{Outstanding, Worker};
@@ -67,6 +68,8 @@ pub(crate) struct World {
     /// When stalled origins go on.
     release_at: Option<Instant>,
     pub(crate) first_life_operations: u64,
+    /// What is held against write budgets.
+    pub(crate) meter: Meter,
     /// A copy of the flash from the end of an earlier life.
     pub(crate) old_copy: Option<Vec<u8>>,
 }
@@ -134,6 +137,7 @@ impl World {
             crashed: false,
             release_at: None,
             first_life_operations: 0,
+            meter: Meter::default(),
             old_copy: None,
         }
     }
@@ -334,11 +338,15 @@ impl World {
 
 /// The layout of a seed's flash: as asked, or the smallest that works.
 pub(crate) fn geometry(settings: &Settings) -> Geometry {
-    let wanted = Geometry::new(settings.flash_capacity, settings.segment_bytes);
-    match wanted {
+    geometry_of(settings.flash_capacity, settings.segment_bytes)
+}
+
+/// The layout of a device of this size, or of the least that is enough.
+pub(crate) fn geometry_of(capacity: Bytes, segment_bytes: Bytes) -> Geometry {
+    match Geometry::new(capacity, segment_bytes) {
         Ok(geometry) => geometry,
         Err(flash_format::FormatError::TooSmall { needed, .. }) => {
-            Geometry::new(needed, settings.segment_bytes).expect("it said how much is needed")
+            Geometry::new(needed, segment_bytes).expect("it said how much is needed")
         }
         Err(error) => panic!("the settings are drawn from valid ones: {error}"),
     }
