@@ -18,6 +18,7 @@ use nbd_protocol::{
 };
 use std::path::Path;
 use units::{BlockIndex, Bytes, DiskSlot};
+use vhost_protocol::{Features, Region, Request, RingAddresses, RingDescriptor, encode};
 
 fn main() {
     nbd_options();
@@ -27,6 +28,9 @@ fn main() {
     flash_page();
     flash_recovery();
     trace();
+    vhost_messages();
+    vhost_rings();
+    vhost_device();
 }
 
 fn write(target: &str, name: &str, choice: u8, bytes: &[u8]) {
@@ -277,4 +281,135 @@ fn trace() {
             &sample.bytes,
         );
     }
+}
+
+/// What QEMU says when it sets a device up and takes it down.
+fn vhost_session() -> Vec<(Request, u8)> {
+    let ring = RingDescriptor {
+        ring: 0,
+        has_descriptor: true,
+    };
+    let region = Region {
+        guest: 1 << 32,
+        size: 4096,
+        user: 1 << 33,
+        offset: 0,
+    };
+    let addresses = RingAddresses {
+        ring: 0,
+        is_logged: false,
+        descriptors: 0x7000_0000_0000,
+        used: 0x7000_0000_0200,
+        available: 0x7000_0000_0100,
+        log: 0x200,
+    };
+    let config = Request::GetConfig {
+        offset: 0,
+        size: 60,
+        flags: 0,
+    };
+    let wce = Request::SetConfig {
+        offset: 32,
+        bytes: vec![0],
+    };
+    let inflight = Request::SetInflight {
+        bytes: 0x1000,
+        offset: 0x9000,
+        queues: 1,
+        size: 16,
+    };
+    vec![
+        (Request::GetFeatures, 0),
+        (Request::SetFeatures(Features::OFFERED), 0),
+        (config, 0),
+        (wce, 0),
+        (Request::AddRegion(region), 1),
+        (Request::RemoveRegion(region), 1),
+        (Request::GetRingBase { ring: 0 }, 0),
+        (
+            Request::GetInflight {
+                queues: 1,
+                size: 16,
+            },
+            0,
+        ),
+        (inflight, 1),
+        (Request::SetRingSize { ring: 0, size: 16 }, 0),
+        (Request::SetRingBase { ring: 0, base: 0 }, 0),
+        (Request::SetRingAddresses(addresses), 0),
+        // The second of two descriptors is an eventfd; one alone is memory and refused.
+        (Request::SetRingCall(ring), 1),
+        (Request::SetRingKick(ring), 2),
+        (Request::SetMemoryTable(vec![region]), 1),
+        (Request::ResetDevice, 0),
+    ]
+}
+
+fn vhost_messages() {
+    let all: Vec<u8> = vhost_session()
+        .iter()
+        .flat_map(|(request, _)| encode(request, true))
+        .collect();
+    // This target has no choices: the first byte is a message's.
+    write("vhost_messages", "session", all[0], &all[1..]);
+}
+
+/// A queue of 16 with requests in it, as `vhost_rings` lays memory out.
+fn ring_memory() -> Vec<u8> {
+    let mut memory = vec![0; 0x800];
+    let mut put = |at: usize, bytes: &[u8]| memory[at..at + bytes.len()].copy_from_slice(bytes);
+    let descriptor = |address: u64, length: u32, flags: u16, next: u16| {
+        let mut bytes = address.to_le_bytes().to_vec();
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(flags.to_le_bytes());
+        bytes.extend(next.to_le_bytes());
+        bytes
+    };
+    // A read in the ring, a write through a table, a flush, a discard.
+    put(0, &descriptor(0x500, 16, 1, 1));
+    put(16, &descriptor(0x700, 513, 2, 0));
+    put(32, &descriptor(0x600, 48, 4, 0));
+    put(48, &descriptor(0x520, 16, 1, 4));
+    put(64, &descriptor(0x710, 1, 2, 0));
+    put(80, &descriptor(0x530, 32, 1, 4));
+    put(0x600, &descriptor(0x510, 16, 1, 1));
+    put(0x610, &descriptor(0x1000, 512, 1, 2));
+    put(0x620, &descriptor(0x711, 1, 2, 0));
+    put(0x102, &[4, 0, 0, 0, 2, 0, 3, 0, 5, 0]);
+    for (at, kind) in [(0x500, 0), (0x510, 1), (0x520, 4), (0x530, 11)] {
+        put(at, &[kind, 0, 0, 0, 0, 0, 0, 0, 8]);
+    }
+    put(0x548, &[8]);
+    memory
+}
+
+fn vhost_rings() {
+    let memory = ring_memory();
+    for (name, choice) in [("plain", 3), ("large-sectors", 7), ("read-only", 10)] {
+        write("vhost_rings", name, choice, &memory);
+    }
+}
+
+fn vhost_device() {
+    let mut requests = Vec::new();
+    for (at, piece) in ring_memory().chunks(128).enumerate() {
+        if piece.iter().any(|byte| *byte != 0) {
+            let at = u16::try_from(at * 128).unwrap();
+            requests.push(1);
+            requests.extend(at.to_le_bytes());
+            requests.push(128);
+            requests.extend(piece);
+        }
+    }
+    requests.extend([2, 3, 3, 3, 3]);
+    let mut session = requests.clone();
+    for (request, files) in vhost_session() {
+        let bytes = encode(&request, true);
+        session.push(files << 4);
+        session.push(u8::try_from(bytes.len()).unwrap());
+        session.extend(bytes);
+    }
+    // A script has no choice in front: its first byte is a tag.
+    write("vhost_device", "requests", requests[0], &requests[1..]);
+    write("vhost_device", "session", session[0], &session[1..]);
 }

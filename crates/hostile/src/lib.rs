@@ -24,6 +24,9 @@ mod nbd_options;
 mod nbd_requests;
 mod pieces;
 mod trace;
+mod vhost_device;
+mod vhost_messages;
+mod vhost_rings;
 
 /// One parser and what is thrown at it.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +75,21 @@ pub const TARGETS: &[Target] = &[
         name: "trace",
         body: trace::run,
         cost: 6,
+    },
+    Target {
+        name: "vhost_messages",
+        body: vhost_messages::run,
+        cost: 1,
+    },
+    Target {
+        name: "vhost_rings",
+        body: vhost_rings::run,
+        cost: 1,
+    },
+    Target {
+        name: "vhost_device",
+        body: vhost_device::run,
+        cost: 30,
     },
 ];
 
