@@ -314,3 +314,61 @@ impl<I: Index, C> SegmentLog<I, C> {
         count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// In round 5: three blocks of heat 3, two of 2, four of 1, five cold.
+    fn census() -> Census {
+        let mut census = Census::default();
+        (census[8], census[7], census[6], census[5]) = (3, 2, 4, 5);
+        census
+    }
+
+    /// How many of 3, 2, 4 and 5 blocks of heats 3 to 0 are kept, the coolest asked about first.
+    fn kept(least_heat: u8, at_most: u32) -> [u32; 4] {
+        let mut choice = Choice::new(
+            Keeps {
+                least_heat,
+                at_most,
+            },
+            &census(),
+            5,
+        );
+        let mut kept = [0; 4];
+        for (place, (heat, blocks)) in [(0, 5), (1, 4), (2, 2), (3, 3)].into_iter().enumerate() {
+            for _ in 0..blocks {
+                kept[place] += u32::from(choice.keeps(heat));
+            }
+        }
+        kept
+    }
+
+    #[test]
+    fn the_hottest_are_kept_whatever_is_asked_about_first() {
+        assert_eq!(kept(1, 7), [0, 2, 2, 3]);
+        assert_eq!(kept(1, 2), [0, 0, 0, 2]);
+        assert_eq!(kept(1, 14), [0, 4, 2, 3]);
+        assert_eq!(kept(0, 14), [5, 4, 2, 3]);
+        assert_eq!(kept(1, 0), [0, 0, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_are_kept_than_may_be_even_if_all_got_hotter(
+            counts in prop::array::uniform4(0..20_u16),
+            at_most in 0..40_u32,
+            least_heat in 0..2_u8,
+        ) {
+            let mut census = Census::default();
+            census[..4].copy_from_slice(&counts);
+            let keeps = Keeps { least_heat, at_most };
+            let mut choice = Choice::new(keeps, &census, 0);
+            let blocks: u32 = counts.iter().map(|count| u32::from(*count)).sum();
+            let kept = (0..blocks).filter(|_| choice.keeps(HEAT_LIMIT)).count();
+            prop_assert_eq!(kept, at_most.min(blocks) as usize);
+        }
+    }
+}

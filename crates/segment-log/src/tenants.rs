@@ -415,3 +415,25 @@ impl Tenants {
             + listed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_go_round_so_that_every_segment_is_looked_at() {
+        let mut queue = Queue::default();
+        assert!(queue.sample().is_empty());
+        for number in 0..20 {
+            queue
+                .segments
+                .insert(u64::from(number) * 3, SegmentIndex::new(number));
+        }
+        let numbers = |queue: &mut Queue| -> Vec<u32> {
+            queue.sample().into_iter().map(SegmentIndex::get).collect()
+        };
+        assert_eq!(numbers(&mut queue), (0..8).collect::<Vec<u32>>());
+        assert_eq!(numbers(&mut queue), (8..16).collect::<Vec<u32>>());
+        assert_eq!(numbers(&mut queue), [16, 17, 18, 19, 0, 1, 2, 3]);
+    }
+}

@@ -19,6 +19,7 @@ pub(crate) struct Loss {
 
 pub(crate) struct Driver {
     pub(crate) log: SegmentLog<Dense, ()>,
+    pages: usize,
     /// By slot: disk and key.
     contents: Vec<Option<(DiskSlot, u32)>>,
     tenants: Vec<Option<TenantSlot>>,
@@ -36,10 +37,17 @@ pub(crate) struct Driver {
 impl Driver {
     /// Segments of 16 pages: 14 blocks, a header and a footer.
     pub(crate) fn new(segments: u32, kind: Kind) -> Self {
-        let geometry = Geometry::of_slots(segments * 16, Bytes::kib(64)).unwrap();
+        Self::of_pages(segments, 16, kind)
+    }
+
+    /// Segments of so many pages, of which one is the footer's.
+    pub(crate) fn of_pages(segments: u32, pages: u32, kind: Kind) -> Self {
+        let size = Bytes::new(u64::from(pages) * 4096);
+        let geometry = Geometry::of_slots(segments * pages, size).unwrap();
         Self {
             log: SegmentLog::new(geometry, Dense::new(), kind.build()),
-            contents: vec![None; segments as usize * 16],
+            pages: pages as usize,
+            contents: vec![None; (segments * pages) as usize],
             tenants: vec![None; DiskSlot::COUNT],
             refused: 0,
             losses: Vec::new(),
@@ -70,7 +78,7 @@ impl Driver {
 
     /// Blocks of different disks have different names in the index, which does not know disks.
     pub(crate) fn read(&mut self, disk: DiskSlot, number: u32) -> bool {
-        let key = number * 8 + u32::from(disk.get()) % 8;
+        let key = Self::key(disk, number);
         if self.log.touch(disk, block(key)).is_some() {
             return true;
         }
@@ -85,6 +93,32 @@ impl Driver {
         }
         self.reclaim();
         false
+    }
+
+    const fn key(disk: DiskSlot, number: u32) -> u32 {
+        number * 8 + disk.get() as u32 % 8
+    }
+
+    pub(crate) fn is_cached(&self, disk: DiskSlot, number: u32) -> bool {
+        let key = Self::key(disk, number);
+        segment_log::Index::get(self.log.index(), disk, block(key)).is_some()
+    }
+
+    pub(crate) fn heat(&self, disk: DiskSlot, number: u32) -> u8 {
+        self.log.heat(disk, block(Self::key(disk, number)))
+    }
+
+    /// A write of a block: its copy, if there is one, is forgotten and appended again.
+    pub(crate) fn rewrite(&mut self, disk: DiskSlot, number: u32) {
+        let key = Self::key(disk, number);
+        if self.log.forget(disk, block(key)).is_none() {
+            return;
+        }
+        let stream = StreamKey::of(disk, Source::Update);
+        let slot = self.append(stream, Source::Update, disk, key).unwrap();
+        self.log.enter(disk, block(key), slot).unwrap();
+        self.appended += 1;
+        self.reclaim();
     }
 
     fn append(
@@ -102,8 +136,8 @@ impl Driver {
                 Step::NoSegment => return None,
                 Step::Close => self.close(stream),
                 Step::Opened { segment, .. } => {
-                    let start = segment.index() * 16;
-                    self.contents[start..start + 16].fill(None);
+                    let start = segment.index() * self.pages;
+                    self.contents[start..start + self.pages].fill(None);
                 }
                 Step::ChunkOpened { .. } => {}
             }
@@ -169,8 +203,8 @@ impl Driver {
     fn reclaim_one(&mut self, mut victim: Victim) {
         let (segment, disk) = (victim.segment(), victim.disk());
         let geometry = *self.log.geometry();
-        let start = segment.index() * 16;
-        let in_it: Vec<(u32, u32)> = (1..15)
+        let start = segment.index() * self.pages;
+        let in_it: Vec<(u32, u32)> = (1..geometry.segment_pages() - 1)
             .filter_map(|page| Some((self.contents[start + page as usize]?.1, page)))
             .collect();
         for (key, page) in &in_it {

@@ -1,0 +1,140 @@
+//! What reclaim does with warm segments, with what guests rewrite, and with many disks.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
+
+mod driver;
+
+use driver::Driver;
+use policy::reclaim::Kind;
+use proptest::prelude::*;
+use units::{DiskSlot, Prng};
+
+const DISK: DiskSlot = DiskSlot::new(0);
+
+/// 14 segments of which two stay free: twelve are full after 12 x 14 blocks. The first one's blocks
+/// are all read again; then new blocks come until every segment had its turn.
+#[test]
+fn a_warm_segment_is_spared_where_it_lies_and_nothing_of_it_is_written() {
+    let mut log = Driver::new(14, Kind::TwinClock);
+    for block in 0..12 * 14 {
+        log.read(DISK, block);
+    }
+    for block in 0..14 {
+        assert!(log.read(DISK, block));
+        assert_eq!(log.heat(DISK, block), 1);
+    }
+    for _ in 0..11 * 14 {
+        log.read_new(DISK);
+    }
+    assert_eq!((log.evicted_of(DISK), log.kept), (11 * 14, 0));
+    assert!((0..14).all(|block| log.is_cached(DISK, block)));
+    assert!(
+        (0..14).all(|block| log.heat(DISK, block) == 0),
+        "cooler by one"
+    );
+    for _ in 0..14 * 14 {
+        log.read_new(DISK);
+    }
+    assert!(
+        !(0..14).any(|block| log.is_cached(DISK, block)),
+        "nobody asked"
+    );
+    log.log.self_check();
+}
+
+/// CLOCK writes the same blocks again instead, half of the segment at most.
+#[test]
+fn clock_pays_for_what_it_keeps() {
+    let mut log = Driver::new(14, Kind::Clock);
+    for block in 0..12 * 14 {
+        log.read(DISK, block);
+    }
+    for block in 0..14 {
+        log.read(DISK, block);
+    }
+    for _ in 0..14 {
+        log.read_new(DISK);
+    }
+    // Half a segment came free, so a second one went too.
+    assert_eq!((log.evicted_of(DISK), log.kept), (7 + 14, 7));
+    assert_eq!(log.heat(DISK, 0), 0, "a kept block is cold");
+}
+
+#[test]
+fn a_block_is_as_hot_after_it_was_rewritten_and_one_more() {
+    let mut log = Driver::new(14, Kind::TwinClock);
+    log.read(DISK, 1);
+    log.read(DISK, 1);
+    assert_eq!(log.heat(DISK, 1), 1);
+    log.rewrite(DISK, 1);
+    assert_eq!(log.heat(DISK, 1), 2);
+    for _ in 0..5 {
+        log.rewrite(DISK, 1);
+    }
+    assert_eq!(log.heat(DISK, 1), 3, "not hotter than the limit");
+    log.log.self_check();
+}
+
+/// Every other block is rewritten, so that segments empty at all ages: they are compacted, and most
+/// of what was never rewritten lives on though nobody read it again.
+#[test]
+fn half_empty_segments_are_compacted() {
+    let quiet_after = |kind| {
+        let mut log = Driver::of_pages(24, 128, kind);
+        let blocks = 10 * 126;
+        for block in 0..blocks {
+            log.read(DISK, block);
+        }
+        let mut dice = Prng::new(1);
+        for _ in 0..10_000 {
+            let block = dice.below(u64::from(blocks) / 2);
+            log.rewrite(DISK, u32::try_from(block).unwrap() * 2);
+        }
+        log.log.self_check();
+        let quiet = (0..blocks / 2).filter(|block| log.is_cached(DISK, block * 2 + 1));
+        quiet.count()
+    };
+    assert_eq!(quiet_after(Kind::Fifo), 0);
+    assert!(quiet_after(Kind::TwinClock) > 400);
+}
+
+/// With a disk for each of 200 volumes on 64 segments of 14 blocks, nearly all segments are open.
+/// Each volume reads two blocks of its own again and again.
+#[test]
+fn hundreds_of_disks_on_a_small_log_still_admit() {
+    let mut log = Driver::new(64, Kind::TwinClock);
+    let mut dice = Prng::new(2);
+    for _ in 0..20_000 {
+        let disk = DiskSlot::new(u16::try_from(dice.below(200)).unwrap());
+        let block = u32::try_from(dice.below(2)).unwrap();
+        log.read(disk, u32::from(disk.get()) * 4 + block);
+    }
+    assert_eq!(log.refused, 0);
+    log.log.self_check();
+}
+
+proptest! {
+    /// Whatever is read and rewritten, what reclaim writes again stays within what the appended blocks
+    /// have earned: 3 % with segments this small, and a segment's worth at a time.
+    #[test]
+    fn what_is_written_again_stays_within_the_budget(
+        seed in any::<u64>(),
+        hot in 10..300_u64,
+        writes in 0..4_u64,
+    ) {
+        let mut log = Driver::new(32, Kind::TwinClock);
+        let mut dice = Prng::new(seed);
+        for _ in 0..8_000 {
+            let span = if dice.one_in(2) { hot } else { 1500 };
+            let block = u32::try_from(dice.below(span)).unwrap();
+            if dice.below(4) < writes {
+                log.rewrite(DISK, block);
+            } else {
+                log.read(DISK, block);
+            }
+        }
+        prop_assert_eq!(log.refused, 0);
+        prop_assert!(log.kept * 100 <= log.appended * 3, "{} of {}", log.kept, log.appended);
+        log.log.self_check();
+    }
+}
