@@ -59,7 +59,7 @@ const UNKNOWN: &[(&[&str], &str)] = &[
         &["cache", "set", "flash", "--allocation", "utilty"],
         "utility",
     ),
-    (&["vm", "show", "wbe"], "did you mean 'web'?"),
+    (&["vm", "show", "webb"], "did you mean 'web'?"),
 ];
 
 #[test]
