@@ -179,9 +179,14 @@ impl Queue {
         fence(Ordering::SeqCst);
     }
 
+    /// Whether an answer is there.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.ram.load(self.used + 2) != self.seen
+    }
+
     /// The next answer: head and bytes written.
     pub(crate) fn answer(&mut self) -> Option<(u16, u32)> {
-        if self.ram.load(self.used + 2) == self.seen {
+        if !self.has_answer() {
             return None;
         }
         let place = u64::from(self.seen % self.size);
