@@ -1,6 +1,7 @@
 //! What the cache engine itself costs: nanoseconds of one core for a 4 KiB read hit, from the
 //! request to the reply, checksum included and data copies excluded (flash is an array of equal
 //! blocks, so any buffer already holds the right bytes); and bytes of memory for a cached block.
+//! The same with the brain on (demand, curve, admission, shares), in turn with it off.
 //!
 //! `cargo bench -p cache --bench engine [-- MIB_OF_CACHE]`
 
@@ -24,7 +25,11 @@ use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Prng, TenantSlot};
 
 /// Reads in flight together.
 const DEPTH: usize = 32;
-const HITS: u64 = 4_000_000;
+const HITS: u64 = 1_000_000;
+/// Times that each way is measured, in turn.
+const ROUNDS: usize = 7;
+/// Admission policies that are measured with the brain on.
+const ADMISSION: [&str; 3] = ["always", "staging:kind=hybrid", "probation"];
 
 /// Flash whose blocks all read as zeroes, and metadata pages that are kept.
 struct Flash {
@@ -183,10 +188,46 @@ fn main() {
         status.memory.get() as f64 / status.blocks_max as f64
     );
 
-    measure_hits(&mut cache, &mut flash, disk, blocks);
+    let mut off = Vec::new();
+    let mut on = ADMISSION.map(|_| Vec::new());
+    for _ in 0..ROUNDS {
+        cache.set_tenancy(None, Instant::ZERO).unwrap();
+        off.push(measure_hits(&mut cache, &mut flash, disk, blocks));
+        for (admission, on) in ADMISSION.iter().zip(&mut on) {
+            let settings = tenancy::Settings {
+                admission: admission.parse().unwrap(),
+                staging: Bytes::mib(64),
+                ..tenancy::Settings::default()
+            };
+            cache.set_tenancy(Some(settings), Instant::ZERO).unwrap();
+            // Samples and ghosts fill first.
+            measure_hits(&mut cache, &mut flash, disk, blocks);
+            on.push(measure_hits(&mut cache, &mut flash, disk, blocks));
+        }
+    }
+    let off = tell("off", off, None);
+    for (admission, on) in ADMISSION.iter().zip(on) {
+        tell(admission, on, Some(off));
+    }
+    println!("brain: {} of memory", cache.status().brain);
 }
 
-fn measure_hits(cache: &mut Cache, flash: &mut Flash, disk: DiskSlot, blocks: u64) {
+/// Prints a median with its spread; returns it.
+fn tell(what: &str, mut nanos: Vec<f64>, off: Option<f64>) -> f64 {
+    nanos.sort_by(f64::total_cmp);
+    let median = nanos[nanos.len() / 2];
+    let spread = (nanos[nanos.len() - 1] - nanos[0]) / 2.0;
+    let more = off.map_or_else(String::new, |off| {
+        format!(", {:+.1} % of off", (median / off - 1.0) * 100.0)
+    });
+    println!(
+        "hit, brain {what}: {median:.0} ns of CPU ± {spread:.0}, depth {DEPTH}, median of {ROUNDS} x {HITS} random hits{more}"
+    );
+    median
+}
+
+/// Nanoseconds of CPU for a hit.
+fn measure_hits(cache: &mut Cache, flash: &mut Flash, disk: DiskSlot, blocks: u64) -> f64 {
     let mut effects = Vec::new();
     let mut dice = Prng::new(1);
     let offsets: Vec<Bytes> = (0..1 << 20)
@@ -223,5 +264,5 @@ fn measure_hits(cache: &mut Cache, flash: &mut Flash, disk: DiskSlot, blocks: u6
         "all were hits"
     );
     assert_eq!(cache.stats().checksum_mismatches, 0);
-    println!("hit: {nanos:.0} ns of CPU, depth {DEPTH}, {replies} hits, random over all blocks");
+    nanos
 }

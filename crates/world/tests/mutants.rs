@@ -51,7 +51,6 @@ missed! {
     fetch_nothing_that_is_staged: NoFillOfStaged,
     allocate_no_contended_write: NoAllocationOfContendedWrite,
     keep_out_what_is_refused: RefusedStaysOut,
-    rewrite_within_the_budget: RewriteWithinBudget,
     keep_no_copy_of_contended_writes: NoCopyOfContendedWrite,
     drop_blocks_written_in_part: PartialWriteDrops,
     drop_blocks_that_are_erased: ErasureDrops,
