@@ -22,7 +22,20 @@ use crate::request::{Arrival, Request};
 use crate::tenancy::Tenancy;
 use policy::admission::{Fate, Staged, Verdict};
 use segment_log::{SimulatedLog, Source};
-use units::{DiskSlot, Instant, Map, TenantSlot};
+use units::{BlockIndex, DiskSlot, Instant, Set, TenantSlot};
+
+/// A block's name as the daemon's: its disk and its number.
+#[inline]
+const fn name(disk: DiskSlot, key: u32) -> u64 {
+    (disk.get() as u64) << BlockIndex::BITS | key as u64
+}
+
+/// The block with this name.
+fn place(name: u64) -> (DiskSlot, u32) {
+    let disk = u16::try_from(name >> BlockIndex::BITS).expect("a name begins with a disk");
+    let key = u32::try_from(name & ((1 << BlockIndex::BITS) - 1)).expect("it was one");
+    (DiskSlot::new(disk), key)
+}
 
 /// Where a block was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +66,11 @@ impl Outcome {
 /// A log and the brain in front of it. See the module's header.
 pub struct Simulated {
     log: SimulatedLog,
-    tenancy: Tenancy<u32>,
+    tenancy: Tenancy<u64>,
     /// By disk: whose it is.
     owners: Vec<Option<TenantSlot>>,
-    staged: Map<u32, DiskSlot>,
-    left: Vec<(u32, Fate)>,
+    staged: Set<u64>,
+    left: Vec<(u64, Fate)>,
     /// Where the blocks of a write were.
     found: Vec<Found>,
     journal: u64,
@@ -66,14 +79,14 @@ pub struct Simulated {
 
 impl Simulated {
     /// An empty log and the tenants that are attached already.
-    pub fn new(mut log: SimulatedLog, tenancy: Tenancy<u32>) -> Self {
+    pub fn new(mut log: SimulatedLog, tenancy: Tenancy<u64>) -> Self {
         log.note_writes();
         log.set_spare(tenancy.settings().spare);
         let mut simulated = Self {
             log,
             tenancy,
             owners: vec![None; DiskSlot::COUNT],
-            staged: Map::default(),
+            staged: Set::default(),
             left: Vec::new(),
             found: Vec::new(),
             journal: 0,
@@ -84,7 +97,7 @@ impl Simulated {
     }
 
     /// The brain.
-    pub fn tenancy(&self) -> &Tenancy<u32> {
+    pub fn tenancy(&self) -> &Tenancy<u64> {
         &self.tenancy
     }
 
@@ -121,7 +134,7 @@ impl Simulated {
     /// What `change` fails with.
     pub fn change<E>(
         &mut self,
-        change: impl FnOnce(&mut Tenancy<u32>, &mut Vec<(u32, Fate)>) -> Result<(), E>,
+        change: impl FnOnce(&mut Tenancy<u64>, &mut Vec<(u64, Fate)>) -> Result<(), E>,
     ) -> Result<(), E> {
         change(&mut self.tenancy, &mut self.left)?;
         self.settle();
@@ -167,7 +180,7 @@ impl Simulated {
         let (tenancy, owners) = (&mut self.tenancy, &self.owners);
         self.log.rebalance(&mut |disk, key| {
             if let Some(owner) = owners[disk.index()] {
-                tenancy.evicted(owner, key);
+                tenancy.evicted(owner, name(disk, key));
             }
         });
         self.charge();
@@ -200,9 +213,9 @@ impl Simulated {
         let mut missing = 0;
         for (at, key) in keys.iter().enumerate() {
             if self.log.touch(disk, *key) {
-                self.tenancy.hit(arrival, *key);
+                self.tenancy.hit(arrival, name(disk, *key));
                 each(at, Outcome::new(Found::Flash, false));
-            } else if !self.staged.is_empty() && self.staged.contains_key(key) {
+            } else if self.is_staged(disk, *key) {
                 let stored = self.staged_hit(arrival, disk, *key);
                 each(at, Outcome::new(Found::Memory, stored));
             } else {
@@ -227,8 +240,7 @@ impl Simulated {
     ) {
         let one = keys.len() == missing;
         for (at, key) in keys.iter().enumerate() {
-            let is_missing =
-                one || !(self.log.contains(disk, *key) || self.staged.contains_key(key));
+            let is_missing = one || !(self.log.contains(disk, *key) || self.is_staged(disk, *key));
             if is_missing {
                 let stored = self.missed(arrival, disk, *key, Source::Fill);
                 each(at, Outcome::new(Found::Nowhere, stored));
@@ -262,8 +274,9 @@ impl Simulated {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         found.extend(keys.iter().map(|key| {
-            if self.staged.remove(key).is_some() {
-                self.tenancy.removed(arrival.tenant, *key);
+            let name = name(disk, *key);
+            if self.staged.remove(&name) {
+                self.tenancy.removed(arrival.tenant, name);
                 Found::Memory
             } else if self.log.invalidate(disk, *key) {
                 Found::Flash
@@ -289,21 +302,27 @@ impl Simulated {
 
     /// A block that was cached until it was written.
     fn rewrite(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
-        self.tenancy.hit(arrival, key);
+        self.tenancy.hit(arrival, name(disk, key));
         let stored = self.tenancy.may_rewrite(arrival) && self.enter(disk, key, Source::Update);
         if !stored {
-            self.tenancy.removed(arrival.tenant, key);
+            self.tenancy.removed(arrival.tenant, name(disk, key));
         }
         self.charge();
         stored
     }
 
+    #[inline]
+    fn is_staged(&self, disk: DiskSlot, key: u32) -> bool {
+        !self.staged.is_empty() && self.staged.contains(&name(disk, key))
+    }
+
     /// A staged block is read. True if it went to flash.
     fn staged_hit(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
-        let staged = self.tenancy.staged_hit(arrival, key, &mut self.left);
+        let name = name(disk, key);
+        let staged = self.tenancy.staged_hit(arrival, name, &mut self.left);
         self.settle();
         if staged != Staged::Stays {
-            self.staged.remove(&key);
+            self.staged.remove(&name);
         }
         let stored =
             staged == Staged::Admit && self.let_in(arrival.tenant, disk, key, Source::Fill);
@@ -313,10 +332,11 @@ impl Simulated {
 
     /// The bytes of a block that is neither on flash nor staged are at hand. True if they went to flash.
     fn missed(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32, source: Source) -> bool {
-        let verdict = self.tenancy.missed(arrival, key, &mut self.left);
+        let name = name(disk, key);
+        let verdict = self.tenancy.missed(arrival, name, &mut self.left);
         self.settle();
         if verdict == Verdict::Stage {
-            self.staged.insert(key, disk);
+            self.staged.insert(name);
         }
         let stored = verdict == Verdict::Admit && self.let_in(arrival.tenant, disk, key, source);
         self.charge();
@@ -327,7 +347,7 @@ impl Simulated {
     fn let_in(&mut self, owner: TenantSlot, disk: DiskSlot, key: u32, source: Source) -> bool {
         let stored = self.enter(disk, key, source);
         if !stored {
-            self.tenancy.withheld(owner, key);
+            self.tenancy.withheld(owner, name(disk, key));
         }
         stored
     }
@@ -336,7 +356,7 @@ impl Simulated {
         let (tenancy, owners) = (&mut self.tenancy, &self.owners);
         self.log.insert(disk, key, source, &mut |disk, key| {
             if let Some(owner) = owners[disk.index()] {
-                tenancy.evicted(owner, key);
+                tenancy.evicted(owner, name(disk, key));
             }
         })
     }
@@ -347,11 +367,9 @@ impl Simulated {
             return;
         }
         let mut left = std::mem::take(&mut self.left);
-        for (key, fate) in left.drain(..) {
-            let disk = self
-                .staged
-                .remove(&key)
-                .expect("what leaves memory was staged");
+        for (name, fate) in left.drain(..) {
+            assert!(self.staged.remove(&name), "what leaves memory was staged");
+            let (disk, key) = place(name);
             let owner = self.owners[disk.index()].expect("staged blocks have an owner");
             if fate == Fate::Admit && self.let_in(owner, disk, key, Source::Fill) {
                 self.admitted_late += 1;
@@ -374,9 +392,9 @@ impl Simulated {
     /// If the brain and the set of staged blocks differ, which would be a mistake here.
     pub fn invalidate(&mut self, disk: DiskSlot, key: u32) -> Found {
         let was_cached = self.log.invalidate(disk, key);
-        let was_staged = self.staged.remove(&key).is_some();
-        if let Some(owner) = self.owners[disk.index()] {
-            let known = self.tenancy.removed(owner, key);
+        let was_staged = self.staged.remove(&name(disk, key));
+        if let (true, Some(owner)) = (was_cached || was_staged, self.owners[disk.index()]) {
+            let known = self.tenancy.removed(owner, name(disk, key));
             assert_eq!(known, was_staged, "the brain knows what is staged");
         }
         self.charge();
