@@ -75,6 +75,8 @@ pub enum Finding {
         /// Blocks after which curves mean something.
         needed_blocks: u64,
     },
+    /// Nothing was read in the last window, so nothing is known of what hits are worth.
+    Idle,
     /// The VMs want more than there is.
     Overloaded {
         /// Flash that is missing.
@@ -203,6 +205,10 @@ fn findings(advice: &CacheAdvice, tenants: &[Tenant<'_>], best: &[f64]) -> Vec<F
             read_blocks,
             needed_blocks: READS_MIN,
         });
+        return findings;
+    }
+    if advice.reads_per_second <= 0.0 {
+        findings.push(Finding::Idle);
         return findings;
     }
     if advice.load > LOAD_MAX {
@@ -489,5 +495,9 @@ mod tests {
             needed_blocks: READS_MIN,
         };
         assert_eq!(advice.findings, [too_early]);
+        let mut idle = share(4 * GIB, 0.9, 5 * GIB);
+        idle.demand.reads_per_second = 0.0;
+        let advice = host([("a", idle.clone()), ("b", idle)], 0.1);
+        assert_eq!(advice.findings, [Finding::Idle]);
     }
 }

@@ -36,7 +36,7 @@ fn of_cache(out: &mut String, cache: &CacheAdvice) -> fmt::Result {
     if cache
         .findings
         .iter()
-        .any(|one| matches!(one, Finding::TooEarly { .. }))
+        .any(|one| matches!(one, Finding::TooEarly { .. } | Finding::Idle))
     {
         return Ok(());
     }
@@ -93,6 +93,9 @@ fn words(finding: &Finding, cache: &CacheAdvice) -> String {
             "Too early to say: {read_blocks} blocks were read since the start, {needed_blocks} are \
              needed. Ask again later."
         ),
+        Finding::Idle => {
+            "Nothing was read in the last window: ask while the VMs are at work.".to_owned()
+        }
         Finding::Overloaded { missing_blocks } => format!(
             "The host is overloaded: its VMs want {} more than there is. Move a VM away, give floors to \
              those that matter, or add flash.",

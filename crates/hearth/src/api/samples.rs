@@ -183,8 +183,13 @@ pub(crate) fn disks() -> Disks {
 pub(crate) fn policy() -> PolicyStatus {
     PolicyStatus {
         settings: PolicyChange {
+            enabled: Some(true),
             admission: Some(Text("always".parse().unwrap())),
+            staging: Some(Text(units::Bytes::mib(64))),
             write_budget: Some(Text(Switch::On("1DWPD".parse().unwrap()))),
+            allocation: Some(Text("equal".parse().unwrap())),
+            window: Some(Text("5min".parse().unwrap())),
+            prediction: Some(Text("exp-self".parse().unwrap())),
             ..PolicyChange::default()
         },
         changed: vec!["write_budget".to_owned()],

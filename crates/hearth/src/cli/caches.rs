@@ -16,6 +16,7 @@ use units::Bytes;
 /// Arguments of `cache set`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+#[command(override_usage = "hearth cache set [OPTIONS] <NAME>")]
 pub struct Set {
     /// The cache's name
     pub name: Name,

@@ -1,7 +1,7 @@
 //! Answers of the admin API as text.
 
-use super::quantity;
 use super::table::{Side, Table, facts};
+use super::{caches, quantity, vms};
 use crate::api::types::{
     CacheState, CacheStatus, DiskCounters, DiskSource, DiskState, DiskStatus, Disks, Latency,
     RecordingState, Status,
@@ -90,7 +90,29 @@ fn cache_status(out: &mut String, cache: &CacheStatus) -> fmt::Result {
             ),
         ),
     ]);
+    lines.extend(dividing(cache));
     facts(out, &lines)
+}
+
+/// What may enter it and how it is divided.
+fn dividing(cache: &CacheStatus) -> Vec<(&'static str, String)> {
+    let Some(policy) = &cache.policy else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    if let Some(error) = &policy.error {
+        lines.push(("  CLOSED", format!("nothing enters the flash: {error}")));
+    }
+    lines.push(("  policy", caches::words(&policy.settings, &policy.changed)));
+    let divided = quantity::bytes(policy.capacity_blocks.saturating_mul(units::BLOCK_BYTES));
+    let wanted = 100.0 * policy.load;
+    lines.push(("  demand", format!("{wanted:.0}% of {divided} to divide")));
+    if let Some(left) = &policy.write_budget {
+        let day = quantity::bytes(policy.flash_written_day_bytes);
+        let left = vms::budget(left);
+        lines.push(("  budget", format!("{left}; {day} written in the last day")));
+    }
+    lines
 }
 
 fn cached(cache: &CacheStatus) -> String {

@@ -153,13 +153,20 @@ pub(crate) fn floors(cache: &Name, capacity: Capacity, vms: &[VmConfig]) -> Opti
         .collect();
     let more = segments - u64::from(capacity.segments);
     let more = Bytes::new(more * capacity.segment_bytes());
-    let floors = if each.len() == 1 { "floor" } else { "floors" };
+    let there_is = format!(
+        "the {} that cache '{cache}' has to divide",
+        capacity.bytes()
+    );
+    if let [only] = promised[..] {
+        return Some(format!(
+            "the floor of {} ({}) exceeds {there_is}: lower it by {more}",
+            only.name, only.floor.0
+        ));
+    }
     Some(format!(
-        "the {floors} of {} = {} exceed the {} that cache '{cache}' has to divide: lower {} by {more}",
+        "the floors of {} = {} exceed {there_is}: lower them by {more}",
         each.join(" + "),
         Bytes::new(sum),
-        capacity.bytes(),
-        if each.len() == 1 { "it" } else { "them" },
     ))
 }
 
@@ -214,6 +221,11 @@ mod tests {
             said,
             "the floors of web (60MiB) + db (50MiB) = 110MiB exceed the 100MiB that cache 'main' has \
              to divide: lower them by 10MiB"
+        );
+        let said = floors(&cache, FLASH.capacity, &[vm("web", 130 * MIB)]).unwrap();
+        assert!(
+            said.starts_with("the floor of web (130MiB) exceeds the 100MiB that"),
+            "{said}"
         );
         // A byte takes a segment.
         let rounded = [vm("web", 100 * MIB), vm("db", 1)];

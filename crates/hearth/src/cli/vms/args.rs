@@ -42,6 +42,7 @@ pub enum Vm {
 /// Arguments of `vm set`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+#[command(override_usage = "hearth vm set [OPTIONS] <NAME>")]
 pub struct Set {
     /// The VM's name
     pub name: Name,

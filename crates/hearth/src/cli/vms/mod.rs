@@ -4,6 +4,8 @@ pub mod args;
 mod curve;
 mod render;
 
+pub(super) use render::budget;
+
 use super::client::Client;
 use super::exit::{CliError, Exit};
 use super::run::{json, show};

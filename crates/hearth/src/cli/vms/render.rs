@@ -268,7 +268,7 @@ fn written(share: &Share) -> String {
     )
 }
 
-pub(super) fn budget(budget: &WriteBudget) -> String {
+pub(in crate::cli) fn budget(budget: &WriteBudget) -> String {
     let per_day = quantity::bytes(budget.bytes_per_day);
     if budget.debt_bytes > 0 {
         let debt = quantity::bytes(budget.debt_bytes);
