@@ -117,11 +117,12 @@ fn spare_flash_stays_idle_where_that_is_set() {
     let shares = host.tenancy().shares();
     let segments: Vec<u32> = shares.of.iter().map(|of| of.segments).collect();
     assert_eq!((segments, shares.idle_segments), (vec![20, 10], 30));
-    // A scan of the second VM keeps to its ten segments.
+    // A scan of the second VM keeps to its ten segments, and one for each of its two streams.
     for first in (10_000..13_000).step_by(50) {
         read(&mut host, 1, first, 50, seconds(61));
     }
-    assert!(host.log().log().held(vm(1)) <= 10);
+    let held = host.log().log().held(vm(1));
+    assert!(held <= 12, "{held}");
 }
 
 /// A tenant may take what others leave: 60 segments of which one VM uses nothing.
