@@ -13,6 +13,10 @@
 #![allow(clippy::print_stdout, reason = "the figures are what it is for")]
 #![allow(clippy::unwrap_used, reason = "a tool of ours that may stop anywhere")]
 #![allow(unsafe_code, reason = "shares the tests' memory of a guest")]
+#![allow(
+    clippy::cast_precision_loss,
+    reason = "figures that are printed with three digits"
+)]
 
 #[path = "../tests/support/driver.rs"]
 mod driver;
@@ -78,12 +82,15 @@ fn main() {
         Some(file) => read_file(&arguments, file),
         None => load(&arguments),
     };
-    let own = own_time() - before.0;
+    let own = own_time().saturating_sub(before.0);
     let per = |time: Duration| time.as_secs_f64() * 1e6 / count.operations as f64;
     let rate = count.operations as f64 / count.elapsed.as_secs_f64();
     print!("iops={rate:.0} own_us={:.2}", per(own));
     if let (Some(server), Some(before)) = (arguments.server, before.1) {
-        print!(" server_us={:.2}", per(time_of(server) - before));
+        print!(
+            " server_us={:.2}",
+            per(time_of(server).saturating_sub(before))
+        );
     }
     let share = |number: u64| number as f64 / count.operations as f64;
     println!(
