@@ -148,6 +148,7 @@ impl<K: Key> Probation<K> {
             row_bytes: Queues::<K, 2>::ROW_BYTES,
             ghosts: config.ghosts,
             ghost_bytes: Queues::<K, 2>::ROW_BYTES,
+            ghosts_first: 0,
         };
         let split = split(wanted, share);
         let limit = Queues::<K, 2>::rows_within(Bytes::new(u64::MAX)) / 2;

@@ -65,6 +65,8 @@ pub(super) struct Wanted {
     pub(super) ghosts: Fraction,
     /// What knowing an address costs.
     pub(super) ghost_bytes: u64,
+    /// Hundredths of the RAM that addresses may take before staged bytes get anything.
+    pub(super) ghosts_first: u64,
 }
 
 /// What there is room for.
@@ -76,7 +78,8 @@ pub(super) struct Split {
     pub(super) ghosts: u64,
 }
 
-/// What was wanted, or as much of each part as fits into the share's RAM, in proportion.
+/// What was wanted. If that does not fit into the share's RAM: as much of each part as fits, in proportion,
+/// but of addresses at least what comes first.
 pub(super) fn split(wanted: Wanted, share: Share) -> Split {
     let flash = Bytes::new(share.blocks.saturating_mul(BLOCK_BYTES));
     let data = u128::from(wanted.data.of(flash).get());
@@ -85,13 +88,15 @@ pub(super) fn split(wanted: Wanted, share: Share) -> Split {
     let ghosts = u128::from(ghosts.get()) * u128::from(wanted.ghost_bytes);
     let whole = (data + ghosts).max(1);
     let granted = whole.min(u128::from(share.staging.get()));
-    let scale = |part: u128, unit: u64| {
-        let bytes = part * granted / whole;
+    let first = granted * u128::from(wanted.ghosts_first) / 100;
+    let ghosts = (ghosts * granted / whole).max(ghosts.min(first));
+    let data = data.min(granted - ghosts);
+    let count = |bytes: u128, unit: u64| {
         u64::try_from(bytes / u128::from(unit)).expect("within the staging RAM")
     };
     Split {
-        data_blocks: scale(data, BLOCK_BYTES + wanted.row_bytes),
-        ghosts: scale(ghosts, wanted.ghost_bytes),
+        data_blocks: count(data, BLOCK_BYTES + wanted.row_bytes),
+        ghosts: count(ghosts, wanted.ghost_bytes),
     }
 }
 
@@ -105,6 +110,7 @@ mod tests {
             row_bytes: 25,
             ghosts: Fraction::ONE,
             ghost_bytes: 25,
+            ghosts_first: 0,
         }
     }
 
@@ -125,6 +131,23 @@ mod tests {
         };
         assert_eq!(of(3_298_000), half);
         assert_eq!(of(0).data_blocks, 0);
+    }
+
+    /// Of 1,000,000 bytes 750,000 come first: 30,000 addresses. What is left holds 60 blocks.
+    #[test]
+    fn addresses_can_come_first() {
+        let wanted = Wanted {
+            ghosts_first: 75,
+            ..wanted("0.01")
+        };
+        let little = split(wanted, Share::new(100_000, Bytes::new(1_000_000)));
+        let expected = Split {
+            data_blocks: 60,
+            ghosts: 30_000,
+        };
+        assert_eq!(little, expected);
+        let all = split(wanted, Share::new(100_000, Bytes::mib(10)));
+        assert_eq!((all.data_blocks, all.ghosts), (993, 100_000));
     }
 
     #[test]
