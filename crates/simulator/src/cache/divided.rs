@@ -162,14 +162,19 @@ impl Divided {
         match op {
             Op::Read | Op::Write if !keys.is_empty() => {
                 let arrival = self.cache.arrives(ask);
-                for (key, flag) in keys.iter().zip(flags) {
-                    *flag = match (op, self.write_policy) {
-                        (Op::Read, _) => flags_of(self.cache.read(&arrival, ask.disk, *key)),
-                        (_, WritePolicy::Around) => {
-                            found_flags(self.cache.invalidate(ask.disk, *key))
+                let disk = ask.disk;
+                let each = |at: usize, outcome| flags[at] = flags_of(outcome);
+                match (op, self.write_policy) {
+                    (Op::Read, _) => self.cache.read_run(&arrival, disk, keys, each),
+                    (_, WritePolicy::Around) => {
+                        for (key, flag) in keys.iter().zip(flags) {
+                            *flag = found_flags(self.cache.invalidate(disk, *key));
                         }
-                        _ => flags_of(self.cache.write(&arrival, ask.disk, *key, self.allocates)),
-                    };
+                    }
+                    _ => {
+                        let allocates = self.allocates;
+                        self.cache.write_run(&arrival, disk, keys, allocates, each);
+                    }
                 }
             }
             Op::Discard | Op::WriteZeroes => {
