@@ -207,10 +207,6 @@ fn findings(advice: &CacheAdvice, tenants: &[Tenant<'_>], best: &[f64]) -> Vec<F
         });
         return findings;
     }
-    if advice.reads_per_second <= 0.0 {
-        findings.push(Finding::Idle);
-        return findings;
-    }
     if advice.load > LOAD_MAX {
         let wanted = approximate(advice.capacity_blocks) * (advice.load - 1.0);
         findings.push(Finding::Overloaded {
@@ -218,6 +214,11 @@ fn findings(advice: &CacheAdvice, tenants: &[Tenant<'_>], best: &[f64]) -> Vec<F
         });
     }
     findings.extend(tenants.iter().filter_map(budget_limits));
+    if advice.reads_per_second <= 0.0 {
+        // Nothing below can be weighed.
+        findings.push(Finding::Idle);
+        return findings;
+    }
     let worth = GAIN_MIN * advice.reads_per_second;
     let mut moves: Vec<(f64, Finding)> = Vec::new();
     for (tenant, &blocks) in tenants.iter().zip(best) {

@@ -220,7 +220,8 @@ pub(super) fn policy(
         changed: book.change_of(cache).keys(),
         error: shard.cache.error.clone(),
         capacity_blocks: flash.map_or(0, |flash| flash.capacity.blocks()),
-        load: host.map_or(0.0, |host| host.load),
+        // No demand is an empty sum, which is minus zero.
+        load: host.map_or(0.0, |host| host.load.abs()),
         flash_written_day_bytes: written
             .map_or(0, |(account, bytes)| ledger.last_day(&account, bytes)),
         write_budget: host
