@@ -245,7 +245,8 @@ def better(sim, arguments):
                 common = {"together": "from-zero", "window": arguments.window, "policy": policies, "size": size}
                 runs = sim(traces, admission="staging", allocation="rwss", **common)
                 runs += sim(traces, admission=rivals, **common)
-                runs += sim(traces, admission=ours, allocation=arguments.allocation, **common)
+                divided = {} if arguments.allocation == "none" else {"allocation": arguments.allocation}
+                runs += sim(traces, admission=ours, **divided, **common)
             else:
                 runs = sim(traces, policy=policies, admission=f"staging,{rivals},{ours}", size=size)
             at = {f"{run['admission']} + {run['policy']}": run for run in runs}
@@ -315,8 +316,8 @@ def main():
     parser.add_argument("--size", type=lambda text: text.split(","), help="sizes, as hearth sim takes them")
     parser.add_argument("--window", default="5min", help="of demand, for allocation")
     parser.add_argument("--log", default="segment-twin-clock", help="which log of the daemon")
-    parser.add_argument("--ours", type=lambda text: text.split(";"), default=["probation"], help="our admission, several with ;")
-    parser.add_argument("--allocation", default="rwss", help="ours, for better")
+    parser.add_argument("--ours", type=lambda text: text.split(";"), default=["probation", "probation:writes=note"], help="our admission, several with ;")
+    parser.add_argument("--allocation", default="rwss", help="ours, for better; none for one queue for all")
     parser.add_argument("--points", help="better: write every point to this new csv")
     parser.add_argument("--only", type=lambda text: text.split(","), help="better: only these workloads")
     arguments = parser.parse_args()
