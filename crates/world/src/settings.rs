@@ -166,7 +166,7 @@ impl Settings {
             length_most: *pick(dice, &[1, 8, 16, 40, 160]),
             hot_blocks: *pick(dice, &[0, 2, 8, 30]),
             changes_percent: *pick(dice, &[5, 30, 50, 80]),
-            pause: Duration::from_micros(*pick(dice, &[0, 100, 3_000, 40_000])),
+            pause: Duration::from_micros(*pick(dice, &[0, 100, 3_000, 40_000, 300_000])),
             control_rate: if restless {
                 *pick(dice, &[0, 5, 10, 20])
             } else {
