@@ -5,7 +5,7 @@
 //! says, then [`SegmentLog::place`] for the slot, then does what [`After`] says.
 
 use crate::index::Index;
-use crate::limits::SEGMENTS_RESERVED;
+use crate::limits::{SEGMENTS_OPEN_QUARTERS, SEGMENTS_RESERVED};
 use crate::log::SegmentLog;
 use crate::streams::{OpenChunk, OpenSegment, Source, StreamKey};
 use crate::table::Phase;
@@ -137,7 +137,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
         if !key.survivors {
             // What reclaim keeps always has room, so that a reclaim that has begun ends.
             let short = self.table.free_count() <= SEGMENTS_RESERVED;
-            if short || !self.table.tenants.may_open(key.disk) {
+            if short || self.is_crowded_out() || !self.table.tenants.may_open(key.disk) {
                 return Step::NoSegment;
             }
         }
@@ -152,12 +152,22 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
             next_page: 0,
             blocks: 0,
             appended: now,
+            appended_at: self.appended,
         };
         self.streams.insert(key, open);
         Step::Opened {
             segment,
             generation,
         }
+    }
+
+    /// Whether so many segments are open that new blocks must not open one more. Who is turned away is
+    /// remembered: a stream that has been idle for long is closed for its sake.
+    fn is_crowded_out(&mut self) -> bool {
+        let segments = self.table.geometry.segment_count() as usize;
+        let crowded = self.streams.len() * 4 >= segments * SEGMENTS_OPEN_QUARTERS;
+        self.turned_away |= crowded;
+        crowded
     }
 
     /// Places a block in a stream's open chunk. The caller enters it into the index.
@@ -173,6 +183,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
         open.next_page += 1;
         open.blocks += 1;
         open.appended = now;
+        open.appended_at = self.appended;
         if source != Source::Survivor {
             self.appended += 1;
             self.table.tenants.budget_of_disk_mut(key.disk).earn();
@@ -305,18 +316,30 @@ mod tests {
     #[test]
     fn the_last_free_segment_is_for_survivors() {
         let mut log = log(8);
-        let disks = (0..7).map(|disk| StreamKey::of(DiskSlot::new(disk), Source::Fill));
-        for key in disks {
-            place(&mut log, key);
+        for _ in 0..7 * 14 {
+            if place(&mut log, NEW).after == After::Close {
+                log.seal(NEW);
+                log.close(NEW);
+            }
         }
         assert_eq!(log.free_count(), SEGMENTS_RESERVED);
-        let late = StreamKey::of(DiskSlot::new(9), Source::Fill);
-        assert_eq!(log.prepare(late, Instant::ZERO), Step::NoSegment);
-        let survivors = StreamKey::of(DiskSlot::new(9), Source::Survivor);
+        assert_eq!(log.prepare(NEW, Instant::ZERO), Step::NoSegment);
+        let survivors = StreamKey::of(NEW.disk, Source::Survivor);
         assert!(matches!(
             log.prepare(survivors, Instant::ZERO),
             Step::Opened { .. }
         ));
+    }
+
+    #[test]
+    fn new_blocks_open_no_segment_while_three_quarters_are_open() {
+        let mut log = log(8);
+        for disk in 0..6 {
+            place(&mut log, StreamKey::of(DiskSlot::new(disk), Source::Fill));
+        }
+        let late = StreamKey::of(DiskSlot::new(9), Source::Fill);
+        assert_eq!(log.prepare(late, Instant::ZERO), Step::NoSegment);
+        assert_eq!(log.free_count(), 2);
     }
 
     #[test]

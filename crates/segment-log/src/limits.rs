@@ -18,6 +18,14 @@ pub(crate) const SEGMENTS_FREE_MAX: usize = 16;
 /// but open segments.
 pub(crate) const SEGMENTS_OPEN_SHARE: usize = 4;
 
+/// While more quarters of all segments than this are open, new blocks open none. With more disks than
+/// segments each would close another's half-empty one; those that have a segment fill it instead, and
+/// the others wait until a stream has been idle for long.
+pub(crate) const SEGMENTS_OPEN_QUARTERS: usize = 3;
+/// A stream is closed for the sake of one that was turned away when so large a part of the log has been
+/// appended since it was last.
+pub(crate) const STREAM_IDLE_SHARE: u64 = 4;
+
 /// Rewritten blocks that may rest untrusted, as a share of all slots: one in 256, so that a
 /// crash costs well under 1 % of the blocks for them.
 const RESTING_SHARE: u64 = 256;

@@ -34,6 +34,8 @@ pub struct SegmentLog<I, C> {
     /// Blocks appended so far, survivors apart: the log's clock.
     pub(crate) appended: u64,
     remembered: Remembered,
+    /// A stream was not opened because too many are.
+    pub(crate) turned_away: bool,
 }
 
 impl<I: Index, C> SegmentLog<I, C> {
@@ -67,6 +69,7 @@ impl<I: Index, C> SegmentLog<I, C> {
             policy,
             appended: 0,
             remembered: Remembered::new(),
+            turned_away: false,
         }
     }
 

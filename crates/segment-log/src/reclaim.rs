@@ -11,7 +11,7 @@
 
 use crate::heat::{Census, count_of, heat_of, mark_of};
 use crate::index::{Index, Marked};
-use crate::limits::{SEGMENTS_OPEN_SHARE, free_wanted};
+use crate::limits::{SEGMENTS_OPEN_SHARE, STREAM_IDLE_SHARE, free_wanted};
 use crate::log::SegmentLog;
 use crate::streams::{Source, StreamKey};
 use crate::table::{Phase, Segment};
@@ -134,6 +134,11 @@ impl<I: Index, C> SegmentLog<I, C> {
     /// Begins a reclaim if segments run short, or if a tenant is over its limit and is not to be
     /// ([`crate::Spare`]). One is under way at a time.
     pub fn begin_reclaim(&mut self) -> Begin {
+        if std::mem::take(&mut self.turned_away)
+            && let Some(idle) = self.idle_stream()
+        {
+            return Begin::Close(idle);
+        }
         let givers = self.givers();
         if givers.is_empty() {
             return Begin::Enough;
@@ -172,6 +177,14 @@ impl<I: Index, C> SegmentLog<I, C> {
         } else {
             own
         }
+    }
+
+    /// A stream to which nothing was appended for long.
+    fn idle_stream(&self) -> Option<StreamKey> {
+        let coldest = self.streams.coldest(|_| true)?;
+        let idle = self.appended - self.streams.get(coldest)?.appended_at;
+        let long = self.table.geometry.slots() / STREAM_IDLE_SHARE;
+        (idle > long).then_some(coldest)
     }
 
     /// Of whom a segment is reclaimed now, in this order. Whoever is not above its share is not

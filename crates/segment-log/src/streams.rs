@@ -81,6 +81,8 @@ pub struct OpenSegment<C> {
     /// Blocks in it.
     pub(crate) blocks: u32,
     pub(crate) appended: Instant,
+    /// What the log's clock said then.
+    pub(crate) appended_at: u64,
 }
 
 /// All open segments, by stream.
@@ -160,6 +162,7 @@ mod tests {
             next_page: 0,
             blocks: 0,
             appended: Instant::from_nanos(appended),
+            appended_at: appended,
         }
     }
 
