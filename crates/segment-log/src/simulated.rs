@@ -10,8 +10,8 @@
 //! origin ends before the next request: the same decisions in the same order, so hits,
 //! evictions and reclaims are the daemon's. What is written is counted by cause as the daemon
 //! counts it, the journal included ([`commits`]). Two things depend on how requests meet in
-//! time, and stand here at their worst: each write that has to distrust a copy pays for a commit
-//! of its own, which the daemon shares among the writes of one flash write's duration; and the
+//! time, and stand here at their worst: each request that has to distrust copies pays for a commit
+//! of its own, which the daemon shares among the requests of one flash write's duration; and the
 //! origin is taken to be flushed by the guest after each write, so that what was fetched after a
 //! write is trusted at once.
 //!
@@ -99,6 +99,8 @@ pub struct SimulatedLog {
     due: Instant,
     /// Something happened that may want a reclaim.
     restless: bool,
+    /// Kept for its memory between requests.
+    were_cached: Vec<bool>,
 }
 
 impl SimulatedLog {
@@ -144,6 +146,7 @@ impl SimulatedLog {
             now: Instant::ZERO,
             due: NEVER,
             restless: false,
+            were_cached: Vec::new(),
         }
     }
 
@@ -259,8 +262,7 @@ impl SimulatedLog {
         hit
     }
 
-    /// A write of a whole block whose new copy is cached if the old one was, or in any case if
-    /// `allocates`. True if it was cached.
+    /// A write of a whole block: [`SimulatedLog::write_run`] of one. True if it was cached.
     pub fn write(
         &mut self,
         disk: DiskSlot,
@@ -268,13 +270,41 @@ impl SimulatedLog {
         allocates: bool,
         evicted: &mut impl Evicted<u32>,
     ) -> bool {
-        let hit = self.invalidate(disk, key);
-        if hit {
-            self.admit(disk, key, Source::Update, &mut |_, key| evicted.push(key));
-        } else if allocates {
-            self.admit(disk, key, Source::Fill, &mut |_, key| evicted.push(key));
-        }
+        let mut hit = false;
+        self.write_run(disk, &[key], allocates, evicted, |_, was_cached, _| {
+            hit = was_cached;
+        });
         hit
+    }
+
+    /// The blocks of one request are written whole. All old copies leave, and one commit distrusts
+    /// them; then the new ones of those that were cached are cached, and after them the others if
+    /// `allocates`. `each` gets each key's position, whether it was cached, and whether it is now.
+    pub fn write_run(
+        &mut self,
+        disk: DiskSlot,
+        keys: &[u32],
+        allocates: bool,
+        evicted: &mut impl Evicted<u32>,
+        mut each: impl FnMut(usize, bool, bool),
+    ) {
+        let mut were_cached = std::mem::take(&mut self.were_cached);
+        were_cached.clear();
+        were_cached.extend(keys.iter().map(|key| self.withdraw(disk, *key)));
+        self.commit_withdrawn();
+        for (wanted, source) in [(true, Source::Update), (false, Source::Fill)] {
+            for (at, key) in keys.iter().enumerate() {
+                let was_cached = were_cached[at];
+                // A request that names a block twice has one copy of it.
+                if was_cached == wanted {
+                    let stored = (was_cached || allocates)
+                        && !self.contains(disk, *key)
+                        && self.insert(disk, *key, source, &mut |_, key| evicted.push(key));
+                    each(at, was_cached, stored);
+                }
+            }
+        }
+        self.were_cached = were_cached;
     }
 
     /// Whether a block is cached.
@@ -309,6 +339,14 @@ impl SimulatedLog {
     /// A write of a part of a block, a write around the cache, or an erasure: the block leaves.
     /// True if it was cached.
     pub fn invalidate(&mut self, disk: DiskSlot, key: u32) -> bool {
+        let was_cached = self.withdraw(disk, key);
+        self.commit_withdrawn();
+        was_cached
+    }
+
+    /// The block leaves, like the others that its request changes: [`SimulatedLog::commit_withdrawn`]
+    /// follows the last of them. True if it was cached.
+    pub fn withdraw(&mut self, disk: DiskSlot, key: u32) -> bool {
         let Some(slot) = self.log.forget(disk, block_of(key)) else {
             return false;
         };
@@ -316,10 +354,14 @@ impl SimulatedLog {
             self.commits
                 .distrust(slot, self.generation_of(slot), self.now);
             self.commits.hurry();
-            self.commits.pump(self.now);
             self.resting.distrust(slot);
         }
         true
+    }
+
+    /// What was withdrawn is distrusted durably, by one commit, so that the origin may be written.
+    pub fn commit_withdrawn(&mut self) {
+        self.commits.pump(self.now);
     }
 
     fn generation_of(&self, slot: FlashSlot) -> u64 {
@@ -507,7 +549,9 @@ mod tests {
         let odd = SimulatedLog::new(1 << 20, Bytes::kib(65), Kind::Clock).err();
         assert!(matches!(odd, Some(FormatError::SegmentSize(_))));
         let large = SimulatedLog::new((1 << 28) + 1, Bytes::mib(4), Kind::Clock).err();
-        assert!(matches!(large, Some(FormatError::TooLarge { most, .. }) if most == Bytes::gib(1024)));
+        assert!(
+            matches!(large, Some(FormatError::TooLarge { most, .. }) if most == Bytes::gib(1024))
+        );
     }
 
     /// Segments of 16 pages hold 14 blocks. Of eight, reclaim keeps two free, so that opening

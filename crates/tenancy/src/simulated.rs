@@ -278,12 +278,13 @@ impl Simulated {
             if self.staged.remove(&name) {
                 self.tenancy.removed(arrival.tenant, name);
                 Found::Memory
-            } else if self.log.invalidate(disk, *key) {
+            } else if self.log.withdraw(disk, *key) {
                 Found::Flash
             } else {
                 Found::Nowhere
             }
         }));
+        self.log.commit_withdrawn();
         self.charge();
         for cached in [true, false] {
             for (at, key) in keys.iter().enumerate() {
@@ -391,18 +392,40 @@ impl Simulated {
     /// # Panics
     /// If the brain and the set of staged blocks differ, which would be a mistake here.
     pub fn invalidate(&mut self, disk: DiskSlot, key: u32) -> Found {
-        let was_cached = self.log.invalidate(disk, key);
-        let was_staged = self.staged.remove(&name(disk, key));
-        if let (true, Some(owner)) = (was_cached || was_staged, self.owners[disk.index()]) {
-            let known = self.tenancy.removed(owner, name(disk, key));
-            assert_eq!(known, was_staged, "the brain knows what is staged");
+        let mut found = Found::Nowhere;
+        self.invalidate_run(disk, &[key], |_, was| found = was);
+        found
+    }
+
+    /// The blocks of one request are written around the cache or in part, or erased: they leave, and
+    /// one commit distrusts them. `each` gets each key's position and where it was.
+    ///
+    /// # Panics
+    /// If the brain and the set of staged blocks differ, which would be a mistake here.
+    pub fn invalidate_run(
+        &mut self,
+        disk: DiskSlot,
+        keys: &[u32],
+        mut each: impl FnMut(usize, Found),
+    ) {
+        for (at, key) in keys.iter().enumerate() {
+            let was_cached = self.log.withdraw(disk, *key);
+            let was_staged = self.staged.remove(&name(disk, *key));
+            if let (true, Some(owner)) = (was_cached || was_staged, self.owners[disk.index()]) {
+                let known = self.tenancy.removed(owner, name(disk, *key));
+                assert_eq!(known, was_staged, "the brain knows what is staged");
+            }
+            each(
+                at,
+                match (was_cached, was_staged) {
+                    (true, _) => Found::Flash,
+                    (false, true) => Found::Memory,
+                    (false, false) => Found::Nowhere,
+                },
+            );
         }
+        self.log.commit_withdrawn();
         self.charge();
-        match (was_cached, was_staged) {
-            (true, _) => Found::Flash,
-            (false, true) => Found::Memory,
-            (false, false) => Found::Nowhere,
-        }
     }
 
     /// Tells the brain what was written since the last time.

@@ -167,9 +167,8 @@ impl Divided {
                 match (op, self.write_policy) {
                     (Op::Read, _) => self.cache.read_run(&arrival, disk, keys, each),
                     (_, WritePolicy::Around) => {
-                        for (key, flag) in keys.iter().zip(flags) {
-                            *flag = found_flags(self.cache.invalidate(disk, *key));
-                        }
+                        let each = |at: usize, was| flags[at] = found_flags(was);
+                        self.cache.invalidate_run(disk, keys, each);
                     }
                     _ => {
                         let allocates = self.allocates;
@@ -178,9 +177,7 @@ impl Divided {
                 }
             }
             Op::Discard | Op::WriteZeroes => {
-                for key in keys {
-                    self.cache.invalidate(ask.disk, *key);
-                }
+                self.cache.invalidate_run(ask.disk, keys, |_, _| {});
                 self.cache.discarded(ask);
             }
             Op::Read | Op::Write | Op::Flush => {}

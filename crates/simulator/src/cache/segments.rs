@@ -113,32 +113,33 @@ impl Segments {
         })
     }
 
-    fn one(&mut self, op: Op, disk: DiskSlot, key: u32) -> u8 {
-        let refused = self.log.chores().not_admitted;
-        let stored = |log: &SimulatedLog| STORED * u8::from(log.chores().not_admitted == refused);
+    fn request(&mut self, op: Op, disk: DiskSlot, keys: &[u32], flags: &mut [u8]) {
         match op {
             Op::Read => {
-                if self.log.read(disk, key, &mut Unasked) {
-                    return HIT;
-                }
-                stored(&self.log)
-            }
-            Op::Write if self.write_policy == WritePolicy::Around => {
-                HIT * u8::from(self.log.invalidate(disk, key))
-            }
-            Op::Write => {
-                let hit = self.log.write(disk, key, self.allocates, &mut Unasked);
-                match (hit, self.allocates) {
-                    (true, _) => HIT | stored(&self.log),
-                    (false, true) => stored(&self.log),
-                    (false, false) => 0,
+                for (key, flag) in keys.iter().zip(flags) {
+                    let refused = self.log.chores().not_admitted;
+                    *flag = if self.log.read(disk, *key, &mut Unasked) {
+                        HIT
+                    } else {
+                        STORED * u8::from(self.log.chores().not_admitted == refused)
+                    };
                 }
             }
-            Op::Flush => 0,
-            Op::Discard | Op::WriteZeroes => {
-                self.log.invalidate(disk, key);
-                0
+            Op::Write if self.write_policy == WritePolicy::Through => {
+                let each = |at: usize, hit, stored| {
+                    flags[at] = HIT * u8::from(hit) | STORED * u8::from(stored);
+                };
+                self.log
+                    .write_run(disk, keys, self.allocates, &mut Unasked, each);
             }
+            Op::Write | Op::Discard | Op::WriteZeroes => {
+                for (key, flag) in keys.iter().zip(flags) {
+                    let was_cached = self.log.withdraw(disk, *key);
+                    *flag = HIT * u8::from(was_cached && op == Op::Write);
+                }
+                self.log.commit_withdrawn();
+            }
+            Op::Flush => {}
         }
     }
 
@@ -161,9 +162,7 @@ impl CacheModel for Segments {
                 .advance(Instant::from_nanos(record.time_us.saturating_mul(1000)));
             let disk = disk_of(record.volume);
             let flags = &mut outcomes.blocks[places(request, first_key)];
-            for (key, flag) in batch.keys_of(request).iter().zip(flags) {
-                *flag = self.one(record.op, disk, *key);
-            }
+            self.request(record.op, disk, batch.keys_of(request), flags);
             self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
         }
     }
