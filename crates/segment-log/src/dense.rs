@@ -126,9 +126,9 @@ impl Index for Dense {
         if lies { self.remove(disk, block) } else { None }
     }
 
-    fn retain(&mut self, mut keep: impl FnMut(Marked) -> bool) {
-        for word in &mut self.words {
-            if marked_of(*word).is_some_and(|marked| !keep(marked)) {
+    fn retain(&mut self, mut keep: impl FnMut(BlockIndex, Marked) -> bool) {
+        for (block, word) in (0..).map(BlockIndex::new).zip(&mut self.words) {
+            if marked_of(*word).is_some_and(|marked| !keep(block, marked)) {
                 *word = 0;
                 self.len -= 1;
             }
@@ -186,7 +186,10 @@ mod tests {
                         model.entry(number).and_modify(|there| *there = new);
                     }
                     _ => {
-                        dense.retain(|at| at.slot != slot);
+                        dense.retain(|block, at| {
+                            assert_eq!(model.get(&block.get()), Some(&at));
+                            at.slot != slot
+                        });
                         model.retain(|_, there| there.slot != slot);
                     }
                 }

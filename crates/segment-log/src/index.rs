@@ -102,7 +102,7 @@ pub trait Index {
     fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> Option<Marked>;
 
     /// Forgets every block for which `keep` is false.
-    fn retain(&mut self, keep: impl FnMut(Marked) -> bool);
+    fn retain(&mut self, keep: impl FnMut(BlockIndex, Marked) -> bool);
 
     /// Every cached block.
     fn for_each(&self, see: impl FnMut(Marked));

@@ -281,24 +281,29 @@ impl<I: Index, C> SegmentLog<I, C> {
 
     /// Forgets every block of a disk, by walking the whole index.
     pub fn forget_disk(&mut self, disk: DiskSlot) {
-        self.forget_where(|_, segment| segment.disk == disk);
+        self.forget_where(|_, segment| segment.disk == disk, |_| {});
     }
 
     /// Forgets whatever lies in a segment, by walking the whole index: for segments whose
-    /// descriptors are lost.
-    pub(crate) fn forget_segment(&mut self, segment: SegmentIndex) {
-        self.forget_where(|of, _| of == segment);
+    /// descriptors are lost. `gone` gets each block.
+    pub(crate) fn forget_segment(&mut self, segment: SegmentIndex, gone: impl FnMut(BlockIndex)) {
+        self.forget_where(|of, _| of == segment, gone);
     }
 
-    fn forget_where(&mut self, goes: impl Fn(SegmentIndex, &Segment) -> bool) {
+    fn forget_where(
+        &mut self,
+        goes: impl Fn(SegmentIndex, &Segment) -> bool,
+        mut gone: impl FnMut(BlockIndex),
+    ) {
         let (table, cached) = (&mut self.table, &mut self.cached);
-        self.index.retain(|at| {
+        self.index.retain(|block, at| {
             let number = table.geometry.segment_of(at.slot);
             let segment = table.get_mut(number);
             let goes = goes(number, segment);
             if goes {
                 segment.uncount(at.mark);
                 cached[segment.disk.index()] -= 1;
+                gone(block);
             }
             !goes
         });

@@ -307,7 +307,7 @@ impl<I: Index, C> SegmentLog<I, C> {
 
     /// Forgets what still lies in the victim, given all blocks that may: each with its page.
     /// Whatever is not among them is found by walking the whole index. `evicted` gets each block
-    /// of `blocks` that was forgotten. Returns how many were forgotten in all.
+    /// that was forgotten. Returns how many they were.
     pub fn evict(
         &mut self,
         victim: &Victim,
@@ -322,7 +322,7 @@ impl<I: Index, C> SegmentLog<I, C> {
             }
         }
         if self.table.get(victim.segment).live > 0 {
-            self.forget_segment(victim.segment);
+            self.forget_segment(victim.segment, evicted);
         }
         count
     }

@@ -75,6 +75,30 @@ fn a_block_is_as_hot_after_it_was_rewritten_and_one_more() {
     log.log.self_check();
 }
 
+/// A footer says which blocks lie in a segment; without it the index is walked. Somebody else (the
+/// brain) counts on hearing of every block that left, and of no other.
+#[test]
+fn whoever_asks_hears_of_every_evicted_block_with_and_without_a_footer() {
+    for footers_lost in [false, true] {
+        let mut log = Driver::new(14, Kind::Fifo);
+        log.footers_lost = footers_lost;
+        for block in 0..12 * 14 - 2 {
+            log.read(DISK, block);
+        }
+        // Two of the first segment's blocks move on; the other twelve go with it.
+        log.rewrite(DISK, 3);
+        log.rewrite(DISK, 7);
+        log.read_new(DISK);
+        log.told.sort_unstable();
+        let gone = (0..14).filter(|block| ![3, 7].contains(block));
+        let gone: Vec<_> = gone.map(|block| (DISK, block)).collect();
+        assert_eq!(log.told, gone, "footers lost: {footers_lost}");
+        assert!(log.is_cached(DISK, 3) && !log.is_cached(DISK, 0));
+        assert_eq!(log.evicted_of(DISK), 12);
+        log.log.self_check();
+    }
+}
+
 /// Every other block is rewritten, so that segments empty at all ages: they are compacted, and most
 /// of what was never rewritten lives on though nobody read it again.
 #[test]

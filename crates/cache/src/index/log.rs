@@ -53,10 +53,10 @@ impl segment_log::Index for Index {
         self.remove_if(disk, block, slot)
     }
 
-    fn retain(&mut self, mut keep: impl FnMut(Marked) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(BlockIndex, Marked) -> bool) {
         self.restart_sweep();
-        let done = self.sweep_marked(usize::MAX, |_, marked| {
-            if keep(marked) {
+        let done = self.sweep_marked(usize::MAX, |located, marked| {
+            if keep(located.block, marked) {
                 Sweep::Keep
             } else {
                 Sweep::Remove

@@ -30,6 +30,10 @@ pub(crate) struct Driver {
     pub(crate) kept: u64,
     read: Vec<u64>,
     evicted: Vec<u64>,
+    /// No footer can be read.
+    pub(crate) footers_lost: bool,
+    /// What the log said that it evicted, in its order.
+    pub(crate) told: Vec<(DiskSlot, u32)>,
     next: u32,
     now: u64,
 }
@@ -56,6 +60,8 @@ impl Driver {
             kept: 0,
             read: vec![0; DiskSlot::COUNT],
             evicted: vec![0; DiskSlot::COUNT],
+            footers_lost: false,
+            told: Vec::new(),
             next: 1 << 20,
             now: 0,
         }
@@ -205,6 +211,7 @@ impl Driver {
         let geometry = *self.log.geometry();
         let start = segment.index() * self.pages;
         let in_it: Vec<(u32, u32)> = (1..geometry.segment_pages() - 1)
+            .filter(|_| !self.footers_lost)
             .filter_map(|page| Some((self.contents[start + page as usize]?.1, page)))
             .collect();
         for (key, page) in &in_it {
@@ -227,7 +234,10 @@ impl Driver {
             self.log.point_at(&victim, &moved);
         }
         let left = in_it.into_iter().map(|(key, page)| (block(key), page));
-        let dropped = self.log.evict(&victim, left, |_| {});
+        let told = &mut self.told;
+        let number = |block: BlockIndex| u32::try_from(block.get() / 8).unwrap();
+        let tell = |block| told.push((disk, number(block)));
+        let dropped = self.log.evict(&victim, left, tell);
         self.evicted[disk.index()] += u64::from(dropped);
         self.log.release(segment);
     }
