@@ -209,7 +209,7 @@ impl Flash {
             let slot = self.geometry.slot(chunk.segment, page);
             let mut fresh = entry.source == Source::Fill
                 && self.log.index().get(chunk.disk, entry.block) == Some(slot);
-            if fresh && !self.durability[chunk.disk.index()].covers(entry.count) {
+            if fresh && !self.durability[chunk.disk].covers(entry.count) {
                 self.rest(ports, chunk.disk, entry.block, slot, entry.count);
                 fresh = false;
             }

@@ -125,7 +125,7 @@ impl Flash {
 
     fn checkpoint_page(&self, page: u64) -> CheckpointPage {
         if let Some(slots) = CheckpointPage::disks_of(page) {
-            CheckpointPage::Disks(self.disks[slots].to_vec())
+            CheckpointPage::Disks(self.disks.part(slots))
         } else {
             let segments = CheckpointPage::segments_of(&self.geometry, page);
             CheckpointPage::Segments(

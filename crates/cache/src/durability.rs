@@ -13,6 +13,7 @@ use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
 use crate::ports::{Ports, Purpose};
 use block_io::OriginVerb;
+use std::ops::{Index, IndexMut};
 use units::DiskSlot;
 
 /// How many writes of a disk had ended when something happened.
@@ -20,7 +21,7 @@ use units::DiskSlot;
 pub(crate) struct WriteCount(u64);
 
 /// How far a disk's writes are durable at its origin.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Durability {
     ended: WriteCount,
     flushed: WriteCount,
@@ -32,13 +33,20 @@ pub(crate) struct Durability {
 }
 
 impl Durability {
+    const NEVER_ATTACHED: Self = Self {
+        ended: WriteCount(0),
+        flushed: WriteCount(0),
+        flushing: false,
+        reachable: false,
+    };
+
     /// A disk that has just been attached. What its last life wrote may not be flushed, unless
     /// it cannot have written.
     pub(crate) fn attached(read_only: bool) -> Self {
         Self {
             ended: WriteCount(u64::from(!read_only)),
             reachable: true,
-            ..Self::default()
+            ..Self::NEVER_ATTACHED
         }
     }
 
@@ -62,26 +70,57 @@ impl Durability {
     }
 }
 
+/// What each disk's origin may still lose; memory only up to the highest slot that was attached.
+#[derive(Debug, Default)]
+pub(crate) struct Durabilities(Vec<Durability>);
+
+impl Durabilities {
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Durability>()
+    }
+}
+
+impl Index<DiskSlot> for Durabilities {
+    type Output = Durability;
+
+    #[inline]
+    fn index(&self, disk: DiskSlot) -> &Durability {
+        self.0
+            .get(disk.index())
+            .unwrap_or(&Durability::NEVER_ATTACHED)
+    }
+}
+
+impl IndexMut<DiskSlot> for Durabilities {
+    fn index_mut(&mut self, disk: DiskSlot) -> &mut Durability {
+        if self.0.len() <= disk.index() {
+            self.0.resize(disk.index() + 1, Durability::NEVER_ATTACHED);
+        }
+        &mut self.0[disk.index()]
+    }
+}
+
 impl Flash {
     /// How many writes of a disk have ended.
     pub(crate) fn write_count(&self, disk: DiskSlot) -> WriteCount {
-        self.durability[disk.index()].ended
+        self.durability[disk].ended
     }
 
     /// A write of this disk has ended, well or badly.
     pub(crate) fn write_ended_at_origin(&mut self, disk: DiskSlot) {
-        self.durability[disk.index()].ended.0 += 1;
+        self.durability[disk].ended.0 += 1;
     }
 
     /// A flush that began at `count` has succeeded.
     pub(crate) fn flushed(&mut self, disk: DiskSlot, count: WriteCount) {
-        let durability = &mut self.durability[disk.index()];
+        let durability = &mut self.durability[disk];
         durability.flushed = durability.flushed.max(count);
     }
 
     /// Flushes a disk's origin if anything of it may not be durable.
     pub(crate) fn flush_origin(&mut self, ports: &mut Ports, disk: DiskSlot) {
-        let durability = &mut self.durability[disk.index()];
+        let durability = &mut self.durability[disk];
         if durability.flushing || durability.covers(durability.ended) {
             return;
         }
@@ -95,7 +134,7 @@ impl Flash {
 
     /// A flush of our own has ended.
     pub(crate) fn own_flush_done(&mut self, disk: DiskSlot, count: WriteCount, ok: bool) {
-        self.durability[disk.index()].flushing = false;
+        self.durability[disk].flushing = false;
         if ok {
             self.flushed(disk, count);
         }

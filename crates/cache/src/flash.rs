@@ -18,7 +18,8 @@
 use crate::api::Config;
 use crate::checkpoint::Checkpoint;
 use crate::chunks::{Chunk, Content};
-use crate::durability::Durability;
+use crate::disks::DiskTable;
+use crate::durability::Durabilities;
 use crate::guard::{Guard, lacks};
 use crate::index::Index;
 use crate::journal::{Journal, Queued, Ticket};
@@ -29,7 +30,7 @@ use crate::rest::Resting;
 use crate::trusted::Trusted;
 use crate::writes::WriteId;
 use block_io::Slice;
-use flash_format::{DiskEntry, Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
+use flash_format::{Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
 use segment_log::{SegmentLog, Whereabouts};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -58,9 +59,9 @@ pub(crate) struct Flash {
     pub(crate) trusted: Trusted,
     pub(crate) journal: Journal,
     pub(crate) checkpoint: Checkpoint,
-    pub(crate) disks: Vec<Option<DiskEntry>>,
+    pub(crate) disks: DiskTable,
     /// By disk: what its origin may still lose.
-    pub(crate) durability: Vec<Durability>,
+    pub(crate) durability: Durabilities,
     pub(crate) chunks: Slab<Chunk>,
     /// Bytes of blocks in chunks that are open or on their way.
     pub(crate) buffered_bytes: usize,
@@ -241,7 +242,8 @@ impl Flash {
             + self.log.bytes()
             + self.trusted.bytes()
             + self.resting.bytes()
-            + self.disks.capacity() * size_of::<Option<DiskEntry>>();
+            + self.disks.bytes()
+            + self.durability.bytes();
         Bytes::new(bytes as u64)
     }
 

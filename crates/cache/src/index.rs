@@ -85,7 +85,16 @@ impl Index {
     /// # Panics
     /// If memory for it cannot be had (`slots` x 7.6 bytes).
     pub fn new(slots: u32, seed: u64) -> Self {
-        let places_percent = u64::from(slots) * 100;
+        Self::for_blocks(slots, slots, seed)
+    }
+
+    /// The same where not every slot can hold a block, with room for so many blocks: 7.6 bytes each.
+    ///
+    /// # Panics
+    /// If memory for it cannot be had, or the blocks are fewer than half the slots.
+    pub fn for_blocks(blocks: u32, slots: u32, seed: u64) -> Self {
+        assert!(blocks >= slots / 2, "most slots hold a block");
+        let places_percent = u64::from(blocks) * 100;
         let buckets = places_percent
             .div_ceil(WAYS as u64 * LOAD_PERCENT_MAX)
             .max(BUCKETS_MIN);

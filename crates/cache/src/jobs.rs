@@ -195,8 +195,8 @@ impl Cache {
                     .ok_or(ControlError::TooManyDisks)?,
             },
         };
-        let before = self.flash.as_ref().map(|flash| &flash.disks[slot.index()]);
-        let takes_over = matches!(before, Some(Some(entry)) if entry.id != id);
+        let before = self.flash.as_ref().and_then(|flash| flash.disks.get(slot));
+        let takes_over = before.is_some_and(|entry| entry.id != id);
         if self.jobs.iter().any(|job| job.kind.disk() == Some(slot)) {
             return Err(ControlError::Busy);
         }
@@ -318,7 +318,7 @@ impl Cache {
             None => 0,
         };
         if let Some(flash) = self.flash.as_mut() {
-            flash.durability[newcomer.slot.index()] = Durability::attached(newcomer.disk.read_only);
+            flash.durability[newcomer.slot] = Durability::attached(newcomer.disk.read_only);
         }
         self.bypassed_ids.insert(newcomer.slot, newcomer.id);
         let tenant = newcomer.disk.tenant;
@@ -395,7 +395,7 @@ impl Job {
             }
             Kind::Detach { disk, .. } => {
                 flash.trust_resting(ports, Some(*disk));
-                flash.durability[disk.index()].leave();
+                flash.durability[*disk].leave();
             }
             Kind::Stop => flash.trust_resting(ports, None),
         }
@@ -418,7 +418,7 @@ impl Job {
                 Step::Done
             }
             Kind::Detach { disk, fingerprint } => {
-                if let Some(entry) = &mut flash.disks[disk.index()] {
+                if let Some(entry) = flash.disks.get_mut(*disk) {
                     entry.fingerprint = *fingerprint;
                 }
                 Step::Checkpoint(flash.checkpoint.want())
@@ -438,12 +438,13 @@ impl Job {
 impl Flash {
     /// Enters a disk into the table; it is served when that is durable.
     fn enter(&mut self, newcomer: &Newcomer) -> Step {
-        self.disks[newcomer.slot.index()] = Some(DiskEntry {
+        let entry = DiskEntry {
             id: newcomer.id,
             name: newcomer.name.clone(),
             size: newcomer.disk.size,
             fingerprint: None,
-        });
+        };
+        self.disks.set(newcomer.slot, entry);
         Step::Checkpoint(self.checkpoint.want())
     }
 
@@ -464,7 +465,7 @@ impl Flash {
 
     /// Whether writes to flash, a flush of the origin or a reclaim are under way for a disk.
     fn is_busy_with(&self, disk: Option<DiskSlot>) -> bool {
-        let flushing = disk.is_some_and(|disk| self.durability[disk.index()].is_flushing());
+        let flushing = disk.is_some_and(|disk| self.durability[disk].is_flushing());
         flushing || self.writes_of(disk) || self.reclaims(disk)
     }
 

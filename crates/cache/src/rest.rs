@@ -62,7 +62,7 @@ impl Flash {
         slot: FlashSlot,
         count: WriteCount,
     ) {
-        if !self.durability[disk.index()].is_reachable() {
+        if !self.durability[disk].is_reachable() {
             ports.stats.never_trusted += 1;
             return;
         }
@@ -90,7 +90,7 @@ impl Flash {
         {
             return true;
         }
-        if !self.durability[rest.disk.index()].covers(rest.count) {
+        if !self.durability[rest.disk].covers(rest.count) {
             self.flush_origin(ports, rest.disk);
             return false;
         }
@@ -138,7 +138,7 @@ impl Flash {
     pub(crate) fn check_resting(&self) {
         for rest in &self.resting.queue {
             assert!(
-                self.durability[rest.disk.index()].is_reachable(),
+                self.durability[rest.disk].is_reachable(),
                 "only blocks of attached disks rest"
             );
         }
@@ -153,8 +153,7 @@ impl Flash {
             };
             if disk.is_some_and(|disk| disk != rest.disk) {
                 self.resting.queue.push_back(rest);
-            } else if !self.durability[rest.disk.index()].covers(rest.count)
-                || !self.end_rest(ports, rest)
+            } else if !self.durability[rest.disk].covers(rest.count) || !self.end_rest(ports, rest)
             {
                 // Nobody will be there to flush its origin once the disk is detached.
                 ports.stats.never_trusted += 1;

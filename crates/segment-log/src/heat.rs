@@ -63,42 +63,56 @@ pub(crate) fn warm(census: &Census, round: u8) -> u32 {
 const REMEMBERED_MAX: usize = 4096;
 const _: () = assert!(REMEMBERED_MAX.is_power_of_two());
 
+/// Bits of a place that hold a heat.
+const HEAT_BITS: u32 = 2;
+const _: () = assert!((HEAT_LIMIT as u32) < 1 << HEAT_BITS);
+
 /// The heat of blocks that were forgotten a moment ago, because they are being rewritten: their
 /// new copies inherit it. Each block has one place, which the next one there takes.
 pub(crate) struct Remembered {
-    /// Disk and block, and the heat; empty places have no heat.
-    places: Box<[(u64, u8)]>,
+    /// Bits of the block's name, and its heat below them: 4 bytes, since the memory of a small cache
+    /// is felt. Two names in 2^42 look alike, and then a block is warm by mistake. Empty places have
+    /// no heat.
+    places: Box<[u32]>,
 }
 
 impl Remembered {
     pub(crate) fn new() -> Self {
         Self {
-            places: vec![(0, 0); REMEMBERED_MAX].into_boxed_slice(),
+            places: vec![0; REMEMBERED_MAX].into_boxed_slice(),
         }
     }
 
-    /// The block's name, and its place: the highest bits of a product, which all of the name's
-    /// bits reach.
-    fn place_of(disk: DiskSlot, block: BlockIndex) -> (u64, usize) {
+    /// The block's place, and what of its name is kept there. The place is the highest bits of a
+    /// product, which all of the name's bits reach; the name, those that come next.
+    fn place_of(disk: DiskSlot, block: BlockIndex) -> (usize, u32) {
+        const PLACE_BITS: u32 = REMEMBERED_MAX.ilog2();
         let name = u64::from(disk.get()) << BlockIndex::BITS | block.get();
         let mixed = (name ^ (name >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let place = mixed >> (u64::BITS - REMEMBERED_MAX.ilog2());
-        (name, usize::try_from(place).expect("a few bits"))
+        let place = mixed >> (u64::BITS - PLACE_BITS);
+        let kept = mixed << PLACE_BITS >> (u64::BITS - u32::BITS + HEAT_BITS);
+        (
+            usize::try_from(place).expect("a few bits"),
+            u32::try_from(kept).expect("30 bits") << HEAT_BITS,
+        )
     }
 
     pub(crate) fn remember(&mut self, disk: DiskSlot, block: BlockIndex, heat: u8) {
-        let (name, place) = Self::place_of(disk, block);
-        self.places[place] = (name, heat);
+        assert!(heat <= HEAT_LIMIT, "no block is hotter than the limit");
+        let (place, name) = Self::place_of(disk, block);
+        self.places[place] = name | u32::from(heat);
     }
 
     /// The block's heat, once.
     pub(crate) fn recall(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<u8> {
-        let (name, place) = Self::place_of(disk, block);
-        let (of, heat) = self.places[place];
-        (of == name && heat > 0).then(|| {
-            self.places[place].1 = 0;
-            heat
-        })
+        let (place, name) = Self::place_of(disk, block);
+        let heat = self.places[place] ^ name;
+        // Bits of another name are left above the heat.
+        let heat = u8::try_from(heat)
+            .ok()
+            .filter(|heat| (1..=HEAT_LIMIT).contains(heat))?;
+        self.places[place] = name;
+        Some(heat)
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -54,7 +54,7 @@ pub enum Spare {
 
 /// Whom a disk belongs to: a tenant or nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner(usize);
+pub(crate) struct Owner(u16);
 
 impl Owner {
     pub(crate) const NOBODY: Self = Self(0);
@@ -62,8 +62,13 @@ impl Owner {
     pub(crate) const fn of(tenant: Option<TenantSlot>) -> Self {
         match tenant {
             None => Self::NOBODY,
-            Some(tenant) => Self(1 + tenant.index()),
+            Some(tenant) => Self(1 + tenant.get()),
         }
+    }
+
+    /// Its place among the accounts.
+    const fn index(self) -> usize {
+        self.0 as usize
     }
 }
 
@@ -191,17 +196,22 @@ impl Tenants {
         }
     }
 
+    /// Nobody, and all tenants.
+    fn each(&self) -> impl Iterator<Item = (Owner, &Account)> {
+        (0..).map(Owner).zip(&self.accounts)
+    }
+
     pub(crate) fn owner_of(&self, disk: DiskSlot) -> Owner {
         self.of_disk[disk.index()]
     }
 
     fn account_mut(&mut self, owner: Owner) -> &mut Account {
         let purse = self.purse;
-        while self.accounts.len() <= owner.0 {
+        while self.accounts.len() <= owner.index() {
             self.accounts.push(Account::new(purse));
         }
         self.settled = false;
-        &mut self.accounts[owner.0]
+        &mut self.accounts[owner.index()]
     }
 
     pub(crate) fn set_spare(&mut self, spare: Spare) {
@@ -217,12 +227,14 @@ impl Tenants {
     }
 
     pub(crate) fn share(&self, tenant: TenantSlot) -> u32 {
-        let account = self.accounts.get(Owner::of(Some(tenant)).0);
+        let account = self.accounts.get(Owner::of(Some(tenant)).index());
         account.map_or(0, |account| account.share)
     }
 
     pub(crate) fn held(&self, owner: Owner) -> u32 {
-        self.accounts.get(owner.0).map_or(0, |account| account.held)
+        self.accounts
+            .get(owner.index())
+            .map_or(0, |account| account.held)
     }
 
     /// A disk changes hands, with its segments.
@@ -271,7 +283,7 @@ impl Tenants {
     /// What reclaim may write for an owner.
     pub(crate) fn budget(&self, owner: Owner) -> &Budget {
         self.accounts
-            .get(owner.0)
+            .get(owner.index())
             .map_or(&self.purse, |account| &account.budget)
     }
 
@@ -279,7 +291,7 @@ impl Tenants {
     #[inline]
     pub(crate) fn budget_of_disk_mut(&mut self, disk: DiskSlot) -> &mut Budget {
         let owner = self.owner_of(disk);
-        &mut self.accounts[owner.0].budget
+        &mut self.accounts[owner.index()].budget
     }
 
     /// Whether a disk may take a free segment for new blocks; a refusal is remembered.
@@ -302,7 +314,7 @@ impl Tenants {
 
     /// The closed segments of an owner whose turn it is: fresh and proven.
     pub(crate) fn heads(&self, owner: Owner) -> [Option<SegmentIndex>; 2] {
-        let Some(account) = self.accounts.get(owner.0) else {
+        let Some(account) = self.accounts.get(owner.index()) else {
             return [None; 2];
         };
         [&account.fresh, &account.proven].map(|queue| Some(queue.first()?.1))
@@ -310,7 +322,7 @@ impl Tenants {
 
     /// A few closed segments of an owner, others each time.
     pub(crate) fn sample(&mut self, owner: Owner) -> Vec<SegmentIndex> {
-        let account = &mut self.accounts[owner.0];
+        let account = &mut self.accounts[owner.index()];
         let mut few = account.fresh.sample();
         few.extend(account.proven.sample());
         few
@@ -322,7 +334,7 @@ impl Tenants {
 
     /// How many segments an owner has beyond its share; nobody has no share at all.
     fn excess(&self, owner: Owner) -> i64 {
-        let account = &self.accounts[owner.0];
+        let account = &self.accounts[owner.index()];
         if owner == Owner::NOBODY {
             return i64::MAX;
         }
@@ -333,11 +345,11 @@ impl Tenants {
     /// which they are asked. Of two that are equally far above their shares the one whose oldest
     /// segment is older comes first.
     pub(crate) fn in_order_of_excess(&self) -> Vec<(Owner, i64)> {
-        let holders = (0..self.accounts.len()).filter(|at| self.accounts[*at].held > 0);
+        let holders = self.each().filter(|(_, account)| account.held > 0);
         let mut order: Vec<(Owner, i64)> = holders
-            .map(|at| (Owner(at), self.excess(Owner(at))))
+            .map(|(owner, _)| (owner, self.excess(owner)))
             .collect();
-        let first = |owner: Owner| self.accounts[owner.0].first_turn();
+        let first = |owner: Owner| self.accounts[owner.index()].first_turn();
         order.sort_by_key(|(owner, excess)| {
             (
                 std::cmp::Reverse(*excess),
@@ -352,8 +364,7 @@ impl Tenants {
         if self.settled || self.spare == Spare::Lent {
             return None;
         }
-        let shrinks = |owner: &Owner| {
-            let account = &self.accounts[owner.0];
+        let shrinks = |account: &Account| {
             let limit = account.limit();
             let above = self.spare == Spare::Strict && account.held > limit;
             let wants = match account.wants {
@@ -363,9 +374,10 @@ impl Tenants {
             };
             above || (wants && limit > 0 && account.held >= limit)
         };
-        let tenants = (1..self.accounts.len()).map(Owner);
+        let tenants = self.each().skip(1);
         let most = tenants
-            .filter(shrinks)
+            .filter(|(_, account)| shrinks(account))
+            .map(|(owner, _)| owner)
             .max_by_key(|owner| self.excess(*owner));
         self.settled = most.is_none();
         most
@@ -380,12 +392,12 @@ impl Tenants {
         let mut closed = 0;
         for (index, segment) in segments {
             let owner = self.owner_of(segment.disk);
-            held[owner.0] += u32::from(is_held(segment.phase));
+            held[owner.index()] += u32::from(is_held(segment.phase));
             if segment.phase != Phase::Closed {
                 continue;
             }
             closed += 1;
-            let account = &self.accounts[owner.0];
+            let account = &self.accounts[owner.index()];
             let queue = if segment.fresh {
                 &account.fresh
             } else {
@@ -407,9 +419,9 @@ impl Tenants {
         );
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory. The trees' nodes are half full.
     pub(crate) fn bytes(&self) -> usize {
-        let listed = self.closed_count() * (size_of::<u64>() + size_of::<SegmentIndex>());
+        let listed = self.closed_count() * 2 * size_of::<(u64, SegmentIndex)>();
         self.of_disk.capacity() * size_of::<Owner>()
             + self.accounts.capacity() * size_of::<Account>()
             + listed

@@ -10,11 +10,36 @@ const BUCKETS_SEEN_MAX: usize = 256;
 /// A bucket that was reached, and the entry of its parent that could move there.
 #[derive(Clone, Copy)]
 struct Step {
-    bucket: usize,
+    bucket: u32,
     /// Position in `steps` of the bucket it was reached from; itself for the two roots.
-    parent: usize,
+    parent: u16,
     /// Place of the moving entry in the parent's bucket.
-    way: usize,
+    way: u8,
+}
+
+const _: () = assert!(BUCKETS_SEEN_MAX + WAYS < u16::MAX as usize);
+const _: () = assert!(WAYS < u8::MAX as usize);
+
+impl Step {
+    fn new(bucket: usize, parent: usize, way: usize) -> Self {
+        Self {
+            bucket: u32::try_from(bucket).expect("a bucket number fits in 32 bits"),
+            parent: u16::try_from(parent).expect("few buckets are seen"),
+            way: u8::try_from(way).expect("a bucket has few places"),
+        }
+    }
+
+    const fn bucket(self) -> usize {
+        self.bucket as usize
+    }
+
+    fn parent(self) -> usize {
+        usize::from(self.parent)
+    }
+
+    fn way(self) -> usize {
+        usize::from(self.way)
+    }
 }
 
 /// The breadth-first search for a free place, with its memory kept for the next one.
@@ -47,19 +72,15 @@ impl Displacement {
         }
         let mut next = 0;
         while next < self.steps.len() && self.steps.len() < BUCKETS_SEEN_MAX {
-            let from = self.steps[next].bucket;
+            let from = self.steps[next].bucket();
             for way in 0..WAYS {
                 let (to, _) = geometry.elsewhere(from, buckets[from].load(way));
                 let hides_from_sweep = from >= swept && to < swept;
                 // A bucket twice on one path would move an entry that has moved already.
-                if hides_from_sweep || self.steps.iter().any(|step| step.bucket == to) {
+                if hides_from_sweep || self.steps.iter().any(|step| step.bucket() == to) {
                     continue;
                 }
-                self.steps.push(Step {
-                    bucket: to,
-                    parent: next,
-                    way,
-                });
+                self.steps.push(Step::new(to, next, way));
                 if buckets[to].len() < WAYS {
                     return Some(self.shift_along_path(buckets, geometry));
                 }
@@ -70,12 +91,7 @@ impl Displacement {
     }
 
     fn add_root(&mut self, bucket: usize) {
-        let position = self.steps.len();
-        self.steps.push(Step {
-            bucket,
-            parent: position,
-            way: 0,
-        });
+        self.steps.push(Step::new(bucket, self.steps.len(), 0));
     }
 
     /// Moves the entries on the path to the last step, the last one first, and returns the root.
@@ -85,21 +101,21 @@ impl Displacement {
         let mut position = self.steps.len() - 1;
         loop {
             let step = self.steps[position];
-            if step.parent == position {
-                return step.bucket;
+            if step.parent() == position {
+                return step.bucket();
             }
-            let from = self.steps[step.parent].bucket;
-            let entry = buckets[from].load(step.way);
+            let from = self.steps[step.parent()].bucket();
+            let entry = buckets[from].load(step.way());
             let (to, moved) = geometry.elsewhere(from, entry);
-            assert_eq!(to, step.bucket, "the path leads where its entries can go");
+            assert_eq!(to, step.bucket(), "the path leads where its entries can go");
             buckets[to].push(moved);
-            buckets[from].remove(step.way);
+            buckets[from].remove(step.way());
             if geometry.is_stray(moved) {
                 buckets[from].add_stray();
             } else {
                 buckets[to].remove_stray();
             }
-            position = step.parent;
+            position = step.parent();
         }
     }
 }

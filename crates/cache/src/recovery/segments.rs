@@ -6,7 +6,7 @@ use crate::api::Config;
 use crate::cache::Cache;
 use crate::checkpoint::Checkpoint;
 use crate::chunks::Content;
-use crate::durability::Durability;
+use crate::durability::Durabilities;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
 use crate::index::{Index, Located};
@@ -22,7 +22,7 @@ use flash_format::{
 use segment_log::{Entered, SegmentLog};
 use slab::Slab;
 use std::collections::VecDeque;
-use units::{Bytes, DiskSlot, Instant, Set};
+use units::{Bytes, Instant, Set};
 
 /// What has been read so far.
 pub(super) struct Segments {
@@ -70,7 +70,9 @@ impl Segments {
         let uuid = replayed.superblock.uuid;
         // The uuid is random: nobody outside can choose blocks that collide.
         let seed = u64::try_from(uuid & u128::from(u64::MAX)).expect("the low half fits");
-        let index = Index::new(slots, seed);
+        // Headers and footers take slots that no block ever has.
+        let blocks = geometry.segment_count() * geometry.segment_blocks_max();
+        let index = Index::for_blocks(blocks, slots, seed);
         let found = replayed.segments.iter().map(|entry| {
             let used = entry.state == SegmentState::Used;
             (used.then_some(entry.disk), entry.generation)
@@ -252,8 +254,8 @@ impl Segments {
             log: self.log,
             checksums: self.checksums,
             trusted: self.trusted,
-            disks: self.disks,
-            durability: vec![Durability::default(); DiskSlot::COUNT],
+            disks: self.disks.into(),
+            durability: Durabilities::default(),
             chunks: Slab::new(),
             buffered_bytes: 0,
             reclaiming: None,
