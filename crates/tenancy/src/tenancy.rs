@@ -20,6 +20,8 @@ pub struct Tenancy<K> {
     /// By disk: its sequential runs.
     pub(crate) runs: Vec<Option<Box<Runs>>>,
     pub(crate) budget: Option<TokenBucket>,
+    /// What was left of the budgets of tenants that have gone, by slot: whoever comes back finds it.
+    gone: Vec<Option<TokenBucket>>,
     /// Bytes written for all, and for nobody.
     pub(crate) wrote: Wrote,
     pub(crate) shares: Shares,
@@ -48,6 +50,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
             settings,
             capacity,
             tenants: Vec::new(),
+            gone: Vec::new(),
             runs: Vec::new(),
             wrote: Wrote::default(),
             shares: Shares::default(),
@@ -77,7 +80,11 @@ impl<K: Key + Into<u64>> Tenancy<K> {
             return Err(SettingsError::TenantExists(slot));
         }
         self.check_with(slot, &settings)?;
-        let tenant = Tenant::new(settings, &self.settings, self.now)?;
+        let mut tenant = Tenant::new(settings, &self.settings, self.now)?;
+        if let (Some(budget), Some(mut bucket)) = (tenant.settings.budget, self.take_gone(slot)) {
+            bucket.set(budget, self.now);
+            tenant.budget = Some(bucket);
+        }
         if self.tenants.len() <= slot.index() {
             self.tenants.resize_with(slot.index() + 1, || None);
         }
@@ -86,12 +93,18 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         Ok(())
     }
 
-    /// A tenant goes, with all that is known of it; whatever of it is staged is to be dropped. False if
-    /// there was none.
+    /// A tenant goes, with all that is known of it but what is left of its write budget: coming and going
+    /// wins no burst. Whatever of it is staged is to be dropped. False if there was none.
     pub fn detach(&mut self, slot: TenantSlot, left: &mut Vec<(K, Fate)>) -> bool {
         let known = self.tenants.get_mut(slot.index());
-        if known.and_then(Option::take).is_none() {
+        let Some(tenant) = known.and_then(Option::take) else {
             return false;
+        };
+        if tenant.budget.is_some() {
+            if self.gone.len() <= slot.index() {
+                self.gone.resize_with(slot.index() + 1, || None);
+            }
+            self.gone[slot.index()] = tenant.budget;
         }
         for (_, tenant) in self.each_mut() {
             if let Some(tags) = &mut tenant.tags {
@@ -100,6 +113,10 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         }
         self.divide(left);
         true
+    }
+
+    fn take_gone(&mut self, slot: TenantSlot) -> Option<TokenBucket> {
+        self.gone.get_mut(slot.index())?.take()
     }
 
     /// Changes what holds for all tenants. What does not depend on a setting that changes is kept:
@@ -209,7 +226,8 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         let tenants: Bytes = self.each().map(|(_, tenant)| tenant.memory()).sum();
         let runs = self.runs.iter().flatten().count() * size_of::<Runs>();
         let tables = self.tenants.capacity() * size_of::<Option<Box<Tenant<K>>>>()
-            + self.runs.capacity() * size_of::<Option<Box<Runs>>>();
+            + self.runs.capacity() * size_of::<Option<Box<Runs>>>()
+            + self.gone.capacity() * size_of::<Option<TokenBucket>>();
         tenants + Bytes::new((runs + tables) as u64)
     }
 

@@ -209,6 +209,51 @@ fn a_vms_own_budget_leaves_the_others_alone() {
     assert_eq!(refused(1), 0);
 }
 
+/// Whatever is done to a budget of 1 MiB at once, no more is written in that moment: it is set again,
+/// changed and changed back, and its tenant goes and comes back.
+#[test]
+fn a_budget_that_is_set_again_and_again_hands_out_one_burst() {
+    let budget = |mib| {
+        let budget = Budget::per_day(Bytes::mib(64)).unwrap();
+        Some(budget.with_burst(Bytes::mib(mib)))
+    };
+    let all = |mib| Settings {
+        budget: budget(mib),
+        ..Settings::default()
+    };
+    let own = |mib| TenantSettings {
+        budget: budget(mib),
+        ..TenantSettings::default()
+    };
+    let mut of_all = host(512, all(1), &[TenantSettings::default()]);
+    let mut of_one = host(512, Settings::default(), &[own(1)]);
+    let mut stored = [0, 0];
+    for round in 0..20 {
+        for (stored, host) in stored.iter_mut().zip([&mut of_all, &mut of_one]) {
+            let outcomes = read(host, 0, round * 300, 300, seconds(0));
+            *stored += outcomes.iter().filter(|outcome| outcome.stored).count();
+        }
+        for mib in [1, 1, 4, 2, 1] {
+            of_all
+                .change(|tenancy, left| tenancy.set(all(mib), left))
+                .unwrap();
+            of_one
+                .change(|tenancy, left| tenancy.set_tenant(vm(0), own(mib), left))
+                .unwrap();
+        }
+        of_one
+            .change(|tenancy, left| {
+                assert!(tenancy.detach(vm(0), left));
+                tenancy.attach(vm(0), own(1), left)
+            })
+            .unwrap();
+    }
+    assert!(
+        stored.iter().all(|stored| (150..=256).contains(stored)),
+        "{stored:?}"
+    );
+}
+
 /// A cached block whose new copy may not be written leaves the cache: it must not be served stale.
 #[test]
 fn a_rewrite_beyond_the_budget_drops_the_block() {
