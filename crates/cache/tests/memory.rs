@@ -21,7 +21,7 @@ fn a_cache_of_a_gibibyte_takes_less_than_12_bytes_a_block() {
     bench.attach(&mut cache, 1, Bytes::gib(1));
     let status = cache.status();
     // Each closed segment will be listed: twice 16 bytes.
-    let lists = 32 * status.segments.free as u64;
+    let lists = 32 * status.segments.free;
     let all = status.memory.get() + lists;
     assert!(
         all <= 12 * status.blocks_max,
