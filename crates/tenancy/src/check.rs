@@ -33,7 +33,26 @@ pub(crate) fn all(
         limits,
         segment: Bytes::new(capacity.segment_bytes()),
     })?;
+    remembering(settings, capacity, tenants)?;
     memory(settings, tenants)
+}
+
+/// Who has to remember needs memory.
+fn remembering(
+    settings: &Settings,
+    capacity: Capacity,
+    tenants: &[(TenantSlot, &TenantSettings)],
+) -> Result<(), SettingsError> {
+    let of_tenants = tenants.iter().filter_map(|(_, of)| of.admission.as_ref());
+    let mut in_force = std::iter::once(&settings.admission).chain(of_tenants);
+    match in_force.find(|spec| spec.remembers()) {
+        Some(spec) if settings.staging.is_zero() => Err(SettingsError::NoStaging {
+            admission: spec.to_string(),
+            usual: STAGING_MIN.max(Bytes::new(capacity.bytes().get() / 100)),
+            capacity: capacity.bytes(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn windows(settings: &Settings) -> Result<(), SettingsError> {

@@ -66,6 +66,18 @@ pub enum SettingsError {
         /// The least.
         least: Bytes,
     },
+    /// Nothing would ever be let in.
+    #[error(
+        "admission {admission} tells blocks apart by what it remembers of them, and has 0B of staging to do so: give {usual} or more (1% of {capacity}), or admit always"
+    )]
+    NoStaging {
+        /// The policy.
+        admission: String,
+        /// What is usual.
+        usual: Bytes,
+        /// What is divided.
+        capacity: Bytes,
+    },
     /// The brain would need more memory than it may have.
     #[error(
         "{staging} of staging and {needs} for what is measured of {tenants} tenants come to {sum}, above the memory limit of {limit}: raise it, or lower staging or the samples"

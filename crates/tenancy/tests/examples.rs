@@ -436,6 +436,14 @@ fn settings_that_contradict_themselves_are_refused_with_the_arithmetic() {
     });
     assert!(message.contains("64KiB"), "{message}");
     let message = set(Settings {
+        admission: "larc".parse().unwrap(),
+        ..Settings::default()
+    });
+    assert!(
+        message.contains("admission larc") && message.contains("1% of"),
+        "{message}"
+    );
+    let message = set(Settings {
         window: Window::Fixed(Duration::ZERO),
         ..Settings::default()
     });

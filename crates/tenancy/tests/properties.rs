@@ -30,7 +30,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
         prop::sample::select(admissions),
         prop::sample::select(allocations),
         prop::sample::select(vec![Spare::Lent, Spare::Idle, Spare::Strict]),
-        0..20_u64,
+        1..20_u64,
         prop::option::of(64..4096_u64),
         any::<bool>(),
     )

@@ -115,6 +115,11 @@ impl Spec {
         }
     }
 
+    /// Whether it needs memory to tell blocks apart: without any it would let nothing in.
+    pub const fn remembers(&self) -> bool {
+        !matches!(self.chosen, Chosen::Always(_))
+    }
+
     /// A parameter's value as text, by its name in [`About::parameters`]; `None` if it has no such.
     pub fn parameter(&self, name: &str) -> Option<String> {
         let mut parameters = self.about().parameters.iter();
