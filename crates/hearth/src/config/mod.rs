@@ -38,7 +38,7 @@ pub use reference::{Entry, Section, reference_sections};
 pub use text::{Mode, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
-pub use vms::vm_faults;
+pub use vms::{too_many_tenants, vm_faults};
 pub use words::{
     LogFormat, LogTarget, NAME_BYTES_MAX, Name, ParseNameError, ReclaimPolicy, TlsMode, WritePolicy,
 };

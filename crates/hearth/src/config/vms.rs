@@ -1,14 +1,15 @@
 //! Contradictions among VMs, and between them and the disks.
 
 use super::Fault;
-use super::check::meant;
+use super::check::{cache_of, meant};
 use super::model::{Config, DiskConfig};
 use super::text::Switch;
 use super::vm::{VmConfig, WEIGHT_MAX};
 use super::words::Name;
 use policy::admission::budget::Rate;
 use policy::replacement::Fraction;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use units::{DiskSlot, TenantSlot};
 
 pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
     let mut names: BTreeMap<&Name, usize> = BTreeMap::new();
@@ -25,6 +26,50 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
         images(vm, &config.disks, &key("images"), faults);
     }
     two_meanings(config, faults);
+    too_many(config, faults);
+}
+
+/// What a cache can tell apart has bounds: disks, and those who have a share of it.
+fn too_many(config: &Config, faults: &mut Vec<Fault>) {
+    for (at, cache) in config.caches.iter().enumerate() {
+        let is_here =
+            |disk: &&DiskConfig| cache_of(config, disk).is_ok_and(|of| of.name == cache.name);
+        let disks = config.disks.iter().filter(is_here);
+        let (images, own): (Vec<&DiskConfig>, Vec<&DiskConfig>) =
+            disks.partition(|disk| disk.shared);
+        let names: BTreeSet<&Name> = images.iter().map(|image| &image.name).collect();
+        let reads_here = |vm: &&VmConfig| vm.images.iter().any(|image| names.contains(image));
+        let readers = config.vms.iter().filter(reads_here).map(|vm| &vm.name);
+        let vms: BTreeSet<&Name> = own
+            .iter()
+            .map(|disk| disk.tenant())
+            .chain(readers)
+            .collect();
+        let key = || format!("cache[{at}]");
+        let count = own.len() + images.len();
+        if let Some(more) = count.checked_sub(DiskSlot::COUNT).filter(|more| *more > 0) {
+            let message = format!(
+                "has {count} disks, and a cache can have {}: move {more} of them to another cache",
+                DiskSlot::COUNT
+            );
+            faults.push(Fault::new(key(), message));
+        } else if let Some(message) = too_many_tenants(vms.len(), images.len()) {
+            faults.push(Fault::new(key(), message));
+        }
+    }
+}
+
+/// What is wrong with dividing a cache among so many VMs and base images, if they are too many.
+pub fn too_many_tenants(vms: usize, images: usize) -> Option<String> {
+    let more = (vms + images).checked_sub(TenantSlot::COUNT)?;
+    (more > 0).then(|| {
+        format!(
+            "{vms} VMs + {images} base images = {} have a share of this cache, and it can be divided among \
+             {}: move {more} of them, with their disks, to another cache",
+            vms + images,
+            TenantSlot::COUNT
+        )
+    })
 }
 
 /// What is wrong with a VM's settings on their own; keys are relative to it.
@@ -115,6 +160,7 @@ fn two_meanings(config: &Config, faults: &mut Vec<Fault>) {
 #[cfg(test)]
 mod tests {
     use super::super::parse;
+    use std::ops::Range;
 
     const CACHE: &str = "[[cache]]\nname = 'a'\npath = '/a'\n";
     const IMAGE: &str = "[[disk]]\nname = 'debian'\nshared = true\norigin = { file = '/d' }\n";
@@ -174,6 +220,49 @@ mod tests {
         expect(&format!("{own}{vm}"), 10, "vm[0].images", "is not shared");
         let twice = vm.replace("['debian']", "['debian', 'debian']");
         expect(&format!("{IMAGE}{twice}"), 10, "vm[0].images", "twice");
+    }
+
+    fn disks(numbers: Range<usize>, cache: &str) -> String {
+        let head = format!("[[disk]]\ncache = '{cache}'");
+        let disk = |n| format!("{head}\nname = 'd{n}'\norigin = {{ file = '/d{n}' }}\n");
+        numbers.map(disk).collect()
+    }
+
+    #[test]
+    fn a_cache_is_divided_among_1024_vms_and_images_and_no_more() {
+        // Each disk is a VM of its own name; the others have no disk here and read the image.
+        let readers = |count| {
+            let vm = |n| format!("[[vm]]\nname = 'v{n}'\nimages = ['debian']\n");
+            let vms: String = (0..count).map(vm).collect();
+            format!("{IMAGE}{}{vms}", disks(0..1000, "a"))
+        };
+        let config = parse(&format!("{CACHE}{}", readers(23))).unwrap();
+        assert_eq!(config.vms.len(), 23);
+        expect(
+            &readers(24),
+            1,
+            "cache[0]",
+            "1024 VMs + 1 base images = 1025 have a share of this cache, and it can be divided among 1024: \
+             move 1 of them",
+        );
+        // Those that have nothing to do with this cache do not count.
+        let strangers: String = (0..1100)
+            .map(|n| format!("[[vm]]\nname = 's{n}'\n"))
+            .collect();
+        assert!(parse(&format!("{CACHE}{strangers}")).is_ok());
+    }
+
+    #[test]
+    fn a_cache_has_1024_disks_and_no_more() {
+        let both = "[[cache]]\nname = 'b'\npath = '/b'\n";
+        let split = disks(0..1024, "a") + &disks(1024..2048, "b");
+        assert!(parse(&format!("{CACHE}{both}{split}")).is_ok());
+        expect(
+            &disks(0..1026, "a"),
+            1,
+            "cache[0]",
+            "has 1026 disks, and a cache can have 1024: move 2 of them",
+        );
     }
 
     #[test]

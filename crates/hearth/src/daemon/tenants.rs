@@ -126,7 +126,11 @@ pub(crate) fn refused(
     let said = |error: SettingsError| chain(&error);
     let mut brain = Tenancy::<u64>::new(settings, flash.capacity, Instant::ZERO).map_err(said)?;
     let mut left = Vec::new();
-    for (slot, vm) in (0..).map(TenantSlot::new).zip(vms) {
+    if let Some(message) = crate::config::too_many_tenants(vms.len(), 0) {
+        return Err(message);
+    }
+    // A slot is made for a VM only, never for the one behind the last.
+    for (vm, slot) in vms.iter().zip((0..).map(TenantSlot::new)) {
         let tenant = tenant(vm, &[], flash).map_err(|error| format!("{}: {error}", vm.name))?;
         let attached = brain.attach(slot, tenant, &mut left);
         attached.map_err(|error| format!("{}: {}", vm.name, chain(&error)))?;
@@ -200,6 +204,25 @@ mod tests {
         assert_eq!(settings, Settings::default());
         let vm = VmConfig::new("web".parse().unwrap());
         assert_eq!(tenant(&vm, &[], FLASH).unwrap(), TenantSettings::default());
+    }
+
+    #[test]
+    fn as_many_vms_are_tried_as_there_are_slots() {
+        let policy = PolicyConfig {
+            memory: Text(Bytes::gib(64)),
+            ..PolicyConfig::default()
+        };
+        let flash = FlashSize {
+            capacity: Capacity {
+                segments: 4096,
+                ..FLASH.capacity
+            },
+            ..FLASH
+        };
+        let vms: Vec<VmConfig> = (0..1025).map(|n| vm(&format!("v{n}"), 0)).collect();
+        assert_eq!(refused(&policy, flash, &vms[..1024]), Ok(()));
+        let said = refused(&policy, flash, &vms).unwrap_err();
+        assert!(said.contains("1025 VMs + 0 base images = 1025"), "{said}");
     }
 
     #[test]
