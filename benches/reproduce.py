@@ -14,11 +14,14 @@ whoever has the papers' traces names them. The figures are counts: the same on e
 """
 
 import argparse
+import itertools
 import json
 import os
 import statistics
 import subprocess
 import tempfile
+
+import tradeoff
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEARTH = os.path.join(HERE, "..", "target", "release", "hearth")
@@ -214,95 +217,163 @@ def peers(sim, arguments):
 
 
 RIVALS = ["staging", "larc", "hec"]
+OURS = ["reuse-age", "reuse-age:writes=data", "probation:threshold=1,writes=note"]
+SIZES = ["1%", "5%", "10%", "25%", "40%"]
 MIXES = {
     "cphy+web2d+mysql": ["cphy", "web2d", "mysql"],
     "cphy+rsrch_1+ajw": ["cphy", "rsrch_1", "ajw"],
     "all five": list(TIMED),
 }
+BYPASS = " (writes bypass)"
 
 
-def workloads(arguments):
-    """Each with its name, its traces, and whether they are VMs of one host."""
-    for name, path in named(arguments, {**TIMED, **UNTIMED}).items():
-        yield name, [path], False
-    if not arguments.traces:
-        yield "guests", [GUESTS], False
-        for name, parts in MIXES.items():
-            yield name, [published(TIMED[part]) for part in parts], True
+def hosts():
+    """Several VMs of one host, by name: those that were recorded together, and mixes of the traces."""
+    return {"guests": [GUESTS], **{name: [published(TIMED[part]) for part in parts] for name, parts in MIXES.items()}}
+
+
+def at_sizes(sim, arguments, name, traces, **options):
+    """Runs at every size at which the daemon's log can be had."""
+    sizes = arguments.size or SIZES
+    if len(traces) > 1:
+        options["together"] = "from-zero"
+
+    def run(sizes):
+        if arguments.reports and "allocation" not in options and "write_miss" not in options:
+            options["report"] = os.path.join(arguments.reports, f"{name}-{sizes}.html".replace("%", "").replace(" ", "-"))
+        return sim(traces, size=sizes, **options)
+
+    return run(",".join(sizes)) or [one for size in sizes for one in run(size)]
+
+
+def measure(sim, arguments, name, traces, is_host):
+    """One workload: a run for each method and size, by size and method."""
+    both = f"lru,{arguments.log}"
+    methods = {"policy": both if is_host else f"lru,clock,{arguments.log}", "admission": ",".join(["always", *RIVALS, *arguments.ours])}
+    points = {}
+    for one in at_sizes(sim, arguments, name, traces, **methods):
+        points.setdefault(one["size"], {})[method(one)] = one
+    if is_host:
+        divided = {"policy": both, "admission": ",".join(RIVALS + arguments.ours), "allocation": "utility,rwss", "window": arguments.window}
+        for one in at_sizes(sim, arguments, name, traces, **divided):
+            points[one["size"]][method(one)] = one
+    elif any(one["writes"] for at in points.values() for one in at.values()):
+        bypass = {"policy": both, "admission": ",".join(RIVALS), "write_miss": "bypass"}
+        for one in at_sizes(sim, arguments, name, traces, **bypass):
+            points[one["size"]][method(one) + BYPASS] = one
+    return {(name, size): at for size, at in points.items()}
 
 
 def better(sim, arguments):
     """Our defaults beside CloudCache's, LARC and HEC, on every trace and as VMs of one host."""
-    policies = f"lru,{arguments.log}"
-    ours, rivals = ",".join(arguments.ours), ",".join(RIVALS[1:])
-    points = {}
-    for name, traces, together in workloads(arguments):
-        if arguments.only and name not in arguments.only:
-            continue
-        for size in arguments.size or ["1%", "5%", "10%", "25%", "40%"]:
-            if together:
-                traces = sim.as_one_format(traces)
-                common = {"together": "from-zero", "window": arguments.window, "policy": policies, "size": size}
-                runs = sim(traces, admission="staging", allocation="rwss", **common)
-                runs += sim(traces, admission=rivals, **common)
-                divided = {} if arguments.allocation == "none" else {"allocation": arguments.allocation}
-                runs += sim(traces, admission=ours, **divided, **common)
-            else:
-                runs = sim(traces, policy=policies, admission=f"staging,{rivals},{ours}", size=size)
-            at = {f"{run['admission']} + {run['policy']}": run for run in runs}
-            # A point counts if the daemon's log can be had at it.
-            if len(at) == 2 * len(RIVALS + arguments.ours):
-                points[name, size] = at
-                keep(arguments.points, name, size, at)
-    report_better(points, arguments)
+    wanted = lambda name: not arguments.only or name in arguments.only
+    single = [(name, [path], False) for name, path in named(arguments, {**TIMED, **UNTIMED}).items() if wanted(name)]
+    mixed = {} if arguments.traces else {name: traces for name, traces in hosts().items() if wanted(name)}
+    together = [(name, sim.as_one_format(traces), True) for name, traces in mixed.items()]
+    traces, vms = ({key: at for workload in group for key, at in measure(sim, arguments, *workload).items()}
+                   for group in (single, together))
+    if arguments.points:
+        keep(arguments.points, {**traces, **vms})
+    if traces:
+        print(f"# Traces, each alone: {len(traces)} points\n")
+        report_better(traces, arguments, [""])
+        report_traces(traces, arguments)
+        if arguments.plot:
+            plot(arguments.plot, traces, arguments)
+    if vms:
+        print(f"# Several VMs on one host: {len(vms)} points\n")
+        report_better(vms, arguments, ["", ", utility", ", rwss"])
 
 
-def keep(path, name, size, at):
-    """Writes a point down at once: the whole takes minutes."""
-    if path is None:
-        return
-    is_new = not os.path.exists(path)
-    with open(path, "a", encoding="utf-8") as file:
-        if is_new:
-            file.write("workload,size,method,reads,read_hits,accesses,hits,ram_hits,flash_writes_blocks,write_amplification\n")
-        for which, run in at.items():
-            counts = [run[key] for key in ("reads", "read_hits", "accesses", "hits", "ram_hits", "flash_writes_blocks")]
-            file.write(f"\"{name}\",{size},\"{which}\",{','.join(map(str, counts))},{run['write_amplification']:.4f}\n")
+def keep(path, points):
+    """Writes every point down."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("workload,size,method,reads,read_hits,ram_read_hits,accesses,hits,flash_writes_blocks,write_amplification\n")
+        for (name, size), at in points.items():
+            for which, run in at.items():
+                counts = [run[key] for key in ("reads", "read_hits", "ram_read_hits", "accesses", "hits", "flash_writes_blocks")]
+                file.write(f"\"{name}\",{size},\"{which}\",{','.join(map(str, counts))},{run['write_amplification']:.4f}\n")
+
+
+def mean(points, which, key):
+    return statistics.mean(at[which][key] for at in points.values() if which in at)
+
+
+def compared(points, mine, theirs):
+    """At how many points mine has at least as many read hits, at most as many flash bytes, both, neither."""
+    pairs = [(at[mine], at[theirs]) for at in points.values()]
+    hits = [a["read_hits"] >= b["read_hits"] for a, b in pairs]
+    bytes_ = [a["flash_writes_blocks"] <= b["flash_writes_blocks"] for a, b in pairs]
+    both = sum(a and b for a, b in zip(hits, bytes_))
+    neither = sum(not a and not b for a, b in zip(hits, bytes_))
+    return [len(pairs), sum(hits), sum(bytes_), both, neither]
+
+
+def report_better(points, arguments, divisions):
+    for at in points.values():
+        for run in at.values():
+            run["ram_part"] = run["ram_read_hits"] / max(run["reads"], 1)
+    summary(points, [which for which in next(iter(points.values())) if not which.endswith(BYPASS)])
+    print("Points at which ours has at least as many read hits, at most as many flash bytes, both, neither:\n")
+    rows = []
+    for ours, division in itertools.product(arguments.ours, divisions):
+        mine = f"{ours} + {arguments.log}{division}"
+        for place, rival in itertools.product([arguments.log, "lru"], RIVALS):
+            # Divided as ours is, and as CloudCache divides.
+            for other in dict.fromkeys([division, divisions[-1]] if rival == "staging" else [division]):
+                rows.append([mine, f"{rival} + {place}{other}", *compared(points, mine, f"{rival} + {place}{other}")])
+    table(["ours", "rival", "points", "read hits", "flash bytes", "both", "neither"], rows)
+    bypassed = {key: at for key, at in points.items() if any(which.endswith(BYPASS) for which in at)}
+    if bypassed:
+        print("Where there are writes, the rivals with writes that pass by what is not cached:\n")
+        named = [f"{rival} + {place}{BYPASS}" for place in ("lru", arguments.log) for rival in RIVALS]
+        summary(bypassed, [f"{ours} + {arguments.log}" for ours in arguments.ours] + named)
 
 
 def summary(points, methods):
-    """Means over all points."""
-    rows = []
-    for name in methods:
-        runs = [at[name] for at in points.values() if name in at]
-        mean = lambda key: statistics.mean(run[key] for run in runs)
-        rows.append([name, len(runs), f"{mean('read_hit_ratio'):.4f}", f"{mean('hit_ratio'):.4f}", f"{mean('ram_hits_part'):.4f}",
-                     f"{mean('flash_writes_per_access'):.4f}", f"{mean('write_amplification'):.2f}"])
-    return rows
+    """Means over the points."""
+    rows = [[which, f"{mean(points, which, 'read_hit_ratio'):.4f}", f"{mean(points, which, 'ram_part'):.4f}",
+             f"{mean(points, which, 'hit_ratio'):.4f}", f"{mean(points, which, 'flash_writes_per_access'):.4f}"] for which in methods]
+    table(["method", "read hits", "of these in RAM", "hits", "flash blocks / access"], rows)
 
 
-def report_better(points, arguments):
-    for at in points.values():
-        for run in at.values():
-            run["ram_hits_part"] = run["ram_hits"] / run["accesses"]
-    methods = list(next(iter(points.values())))
-    head = ["method", "points", "read hits", "hits", "of them in RAM", "flash writes / access", "amplified"]
-    print("Means over all traces, mixes and sizes:\n")
-    table(head, summary(points, methods))
-    rivals = [f"{rival} + {policy}" for policy in ("lru", arguments.log) for rival in RIVALS]
-    rows = []
-    for ours in (f"{admission} + {arguments.log}" for admission in arguments.ours):
-        for rival in rivals:
-            pairs = [(at[ours], at[rival]) for at in points.values()]
-            hits = sum(mine["read_hits"] >= theirs["read_hits"] for mine, theirs in pairs)
-            writes = sum(mine["flash_writes_blocks"] <= theirs["flash_writes_blocks"] for mine, theirs in pairs)
-            both = sum(mine["read_hits"] >= theirs["read_hits"] and mine["flash_writes_blocks"] <= theirs["flash_writes_blocks"]
-                       for mine, theirs in pairs)
-            neither = sum(mine["read_hits"] < theirs["read_hits"] and mine["flash_writes_blocks"] > theirs["flash_writes_blocks"]
-                          for mine, theirs in pairs)
-            rows.append([ours, rival, len(pairs), hits, writes, both, neither])
-    print("Points at which ours has at least as many read hits, at most as many flash writes, both, neither:\n")
-    table(["ours", "rival", "points", "hits", "writes", "both", "neither"], rows)
+def report_traces(points, arguments):
+    """Each trace by itself, and the mean without it: whether one of them makes the result."""
+    admissions = ["always", *RIVALS, *arguments.ours]
+    over_log = [arguments.log] + [f"{admission} + {arguments.log}" for admission in admissions[1:]]
+    names = list(dict.fromkeys(name for name, _ in points))
+    of = {name: {key: at for key, at in points.items() if key[0] == name} for name in names}
+    print("Over the log, by trace, means of the sizes: read hits, flash blocks / access:\n")
+    rows = [[name, *(f"{mean(of[name], which, 'read_hit_ratio'):.4f} {mean(of[name], which, 'flash_writes_per_access'):.4f}"
+                     for which in over_log)] for name in names]
+    table(["trace", *admissions], rows)
+    print("Flash bytes for each byte admitted or rewritten:\n")
+    rows = [[name, *(f"{mean(of[name], which, 'write_amplification'):.2f}" for which in over_log)] for name in names]
+    table(["trace", *admissions], rows)
+    mine = f"{arguments.ours[0]} + {arguments.log}"
+    print(f"{mine}: at how many of a trace's sizes both hold against each rival over the log:\n")
+    rows = [[name, len(of[name]), *(compared(of[name], mine, f"{rival} + {arguments.log}")[3] for rival in RIVALS)] for name in names]
+    table(["trace", "sizes", *RIVALS], rows)
+    if len(names) > 1:
+        print("Means without one trace, over the log: read hits, flash blocks / access:\n")
+        less = {name: {key: at for key, at in points.items() if key[0] != name} for name in names}
+        rows = [[name, *(f"{mean(less[name], which, 'read_hit_ratio'):.4f} {mean(less[name], which, 'flash_writes_per_access'):.4f}"
+                         for which in over_log)] for name in names]
+        table(["without", *admissions], rows)
+
+
+def plot(path, points, arguments):
+    """Means over the traces at each size: a line for each admission over the log, and the rivals in place."""
+    lines = {}
+    for admission in ["always", *RIVALS, *arguments.ours]:
+        for place in [arguments.log] + (["lru"] if admission in RIVALS else []):
+            which = place if admission == "always" else f"{admission} + {place}"
+            name = f"{admission}, {'log' if place == arguments.log else 'in place'}"
+            at = {size: {key: one for key, one in points.items() if key[1] == size} for size in arguments.size or SIZES}
+            lines[name] = [(mean(here, which, "flash_writes_per_access"), mean(here, which, "read_hit_ratio"))
+                           for here in at.values() if here]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(tradeoff.svg(lines, "flash blocks written an access", "read hits"))
 
 
 ROWS = {row.__name__: row for row in (reuses, staging, allocation, sharing, peers, better)}
@@ -316,9 +387,10 @@ def main():
     parser.add_argument("--size", type=lambda text: text.split(","), help="sizes, as hearth sim takes them")
     parser.add_argument("--window", default="5min", help="of demand, for allocation")
     parser.add_argument("--log", default="segment-twin-clock", help="which log of the daemon")
-    parser.add_argument("--ours", type=lambda text: text.split(";"), default=["probation", "probation:writes=note"], help="our admission, several with ;")
-    parser.add_argument("--allocation", default="rwss", help="ours, for better; none for one queue for all")
-    parser.add_argument("--points", help="better: write every point to this new csv")
+    parser.add_argument("--ours", type=lambda text: text.split(";"), default=OURS, help="our admissions, several with ;")
+    parser.add_argument("--points", help="better: write every point to this csv")
+    parser.add_argument("--plot", help="better: draw the means as this SVG")
+    parser.add_argument("--reports", help="better: write the simulator's report of each workload, with all its points, to this folder")
     parser.add_argument("--only", type=lambda text: text.split(","), help="better: only these workloads")
     arguments = parser.parse_args()
     sim = Sim(arguments.hearth)
