@@ -58,6 +58,7 @@ fn settings_change_without_losing_a_block() {
         let settings = HearthSettings::new(&flash)
             .cache_key("write_delay = '50ms'")
             .policy_key("admission = 'always'")
+            .policy_key("staging = '16MiB'")
             .disk(&DiskSettings::on_nbd("web", &origin.uri()))
             .disk(&DiskSettings::on_file("db", other.path()));
         let hearth = Hearth::start(lab, &settings)?;
