@@ -246,9 +246,8 @@ mod tests {
              move 1 of them",
         );
         // Those that have nothing to do with this cache do not count.
-        let strangers: String = (0..1100)
-            .map(|n| format!("[[vm]]\nname = 's{n}'\n"))
-            .collect();
+        let stranger = |n| format!("[[vm]]\nname = 's{n}'\n");
+        let strangers: String = (0..1100).map(stranger).collect();
         assert!(parse(&format!("{CACHE}{strangers}")).is_ok());
     }
 
