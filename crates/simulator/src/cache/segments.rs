@@ -127,7 +127,7 @@ impl Segments {
             }
             Op::Write if self.write_policy == WritePolicy::Through => {
                 let each = |at: usize, hit, stored| {
-                    flags[at] = HIT * u8::from(hit) | STORED * u8::from(stored);
+                    flags[at] = (HIT * u8::from(hit)) | (STORED * u8::from(stored));
                 };
                 self.log
                     .write_run(disk, keys, self.allocates, &mut Unasked, each);
