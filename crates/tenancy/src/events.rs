@@ -247,7 +247,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     }
 
     /// Takes a block out of the budgets of the device and of the tenant, if both have it and, beside it,
-    /// what the reclaim that it may cause can cost ([`Capacity::reserve`]).
+    /// what the reclaim that it may cause can cost ([`crate::Capacity::reserve`]).
     fn pay(&mut self, slot: TenantSlot) -> bool {
         const BLOCK: Bytes = Bytes::new(BLOCK_BYTES);
         let now = self.now;

@@ -1,7 +1,7 @@
 //! What can be set: for all tenants of a cache, and for each one.
 //!
 //! Every setting can be changed while the cache runs; a change that contradicts the others is refused
-//! with the arithmetic ([`SettingsError`]) and changes nothing.
+//! with the arithmetic ([`crate::SettingsError`]) and changes nothing.
 
 use crate::limits::CURVE_BLOCKS_DEFAULT;
 use flash_format::{Geometry, PAGE_BYTES};
