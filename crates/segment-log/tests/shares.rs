@@ -8,7 +8,7 @@ use driver::Driver;
 use policy::reclaim::Kind;
 use proptest::prelude::*;
 use segment_log::{SEGMENTS_RESERVED, Spare};
-use units::{DiskSlot, TenantSlot};
+use units::{BlockIndex, DiskSlot, TenantSlot};
 
 const fn disk(number: u16) -> DiskSlot {
     DiskSlot::new(number)
@@ -132,6 +132,78 @@ fn strict_shares_shrink_at_once() {
     assert_eq!(held(&log, 2), [0, 0]);
     log.read_new(disk(0));
     assert_eq!(log.refused, 1, "a share of nothing takes nothing");
+}
+
+/// Both are six above: whoever has the oldest segment pays, whatever its number.
+#[test]
+fn of_two_that_borrowed_as_much_the_older_segment_goes() {
+    let mut log = shared(14, &[0, 0, 0]);
+    fill(&mut log, disk(1), 6);
+    fill(&mut log, disk(0), 6);
+    fill(&mut log, disk(2), 1);
+    assert_eq!(held(&log, 3), [6, 5, 1]);
+}
+
+#[test]
+fn strict_shares_shrink_whoever_is_furthest_above_first() {
+    let mut log = shared(32, &[4, 4]);
+    fill(&mut log, disk(0), 6);
+    fill(&mut log, disk(1), 10);
+    log.log.set_spare(Spare::Strict);
+    log.reclaim();
+    let excess: Vec<i64> = log.losses.iter().map(|loss| loss.excess).collect();
+    assert_eq!(excess, [6, 5, 4, 3, 2, 2, 1, 1]);
+    assert_eq!(held(&log, 2), [4, 4]);
+}
+
+/// Nobody was over a limit under the old rule; somebody is under the new one.
+#[test]
+fn another_rule_for_spare_flash_is_looked_at_at_once() {
+    let mut log = shared(32, &[6]);
+    fill(&mut log, disk(0), 10);
+    log.log.set_spare(Spare::Idle);
+    log.reclaim();
+    assert_eq!(held(&log, 1), [10]);
+    log.log.set_spare(Spare::Strict);
+    log.reclaim();
+    assert_eq!(held(&log, 1), [6]);
+}
+
+#[test]
+fn what_belongs_to_nobody_has_no_limit_while_there_is_room() {
+    for spare in [Spare::Idle, Spare::Strict] {
+        let mut log = shared(32, &[6]);
+        log.log.set_spare(spare);
+        fill(&mut log, disk(7), 4);
+        log.reclaim();
+        assert_eq!((log.log.held_by_nobody(), log.refused), (4, 0));
+    }
+}
+
+/// Two streams have a segment open each, so a share of one counts as two.
+#[test]
+fn a_strict_share_of_one_keeps_two_segments() {
+    let mut log = shared(32, &[1]);
+    fill(&mut log, disk(0), 5);
+    log.log.set_spare(Spare::Strict);
+    log.reclaim();
+    assert_eq!(held(&log, 1), [2]);
+}
+
+#[test]
+fn a_segment_that_was_given_up_is_nobodys_even_while_it_is_read() {
+    let mut log = shared(32, &[6]);
+    log.read(disk(0), 0);
+    let slot = log.log.touch(disk(0), BlockIndex::new(0)).unwrap();
+    fill(&mut log, disk(0), 3);
+    log.log.pin(slot);
+    log.log.set_share(tenant(0), 0);
+    log.log.set_spare(Spare::Strict);
+    log.reclaim();
+    assert_eq!(held(&log, 1), [0]);
+    let free = log.log.free_count();
+    log.log.unpin(slot);
+    assert_eq!(log.log.free_count(), free + 1);
 }
 
 /// A tenant with a share of one segment still gets a block in: its own open segment goes.

@@ -107,6 +107,12 @@ mod tests {
         assert_eq!(Budget::new(1011, 14).earned, 25);
     }
 
+    #[test]
+    #[should_panic(expected = "a segment holds blocks")]
+    fn a_segment_without_blocks_is_refused() {
+        let _ = Budget::new(0, 1);
+    }
+
     proptest! {
         /// However it is spent, no more is written than the aim allows and what had been saved.
         #[test]

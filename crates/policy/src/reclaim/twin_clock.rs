@@ -234,6 +234,35 @@ mod tests {
             Some(reclaimed('f', 50)),
             "more than half lives"
         );
+        let richer = purse(800);
+        at.budget = &richer;
+        assert_eq!(
+            TwinClock.turn(&at),
+            Some(reclaimed('f', 50)),
+            "however rich"
+        );
+        // Who has spared a segment for this room has looked at the emptiest already.
+        at.emptiest = Some(emptiest);
+        assert_eq!(TwinClock.turn(&at), compaction);
+        at.spared = 1;
+        assert_eq!(TwinClock.turn(&at), Some(reclaimed('f', 50)));
+    }
+
+    #[test]
+    fn of_two_that_earn_alike_the_new_one_goes() {
+        let budget = purse(0);
+        for age in [0, 500] {
+            let (new, proven) = (Some(segment('n', 10, age)), Some(segment('p', 10, age)));
+            let turn = TwinClock.turn(&heads(new, proven, &budget));
+            assert_eq!(turn, Some(reclaimed('n', 0)));
+        }
+        // One that was looked at just now is as old as one block.
+        let (new, proven) = (Some(segment('n', 0, 0)), Some(segment('p', 15, 1)));
+        let turn = TwinClock.turn(&heads(new, proven, &budget));
+        assert_eq!(turn, Some(reclaimed('n', 0)));
+        let (new, proven) = (Some(segment('n', 15, 1)), Some(segment('p', 0, 0)));
+        let turn = TwinClock.turn(&heads(new, proven, &budget));
+        assert_eq!(turn, Some(reclaimed('p', 0)));
     }
 
     #[test]
