@@ -60,6 +60,26 @@ fn clock_pays_for_what_it_keeps() {
     assert_eq!(log.heat(DISK, 0), 0, "a kept block is cold");
 }
 
+/// Whoever writes a block while its survivor is on its way wins: the index keeps what it says.
+#[test]
+fn a_survivor_that_was_overtaken_is_dead() {
+    let mut log = Driver::new(14, Kind::Clock);
+    for block in 0..12 * 14 {
+        log.read(DISK, block);
+    }
+    for block in 0..14 {
+        log.read(DISK, block);
+    }
+    log.forgotten_meanwhile = Some(3);
+    for _ in 0..14 {
+        log.read_new(DISK);
+    }
+    assert_eq!(log.forgotten_meanwhile, None);
+    assert!(log.is_cached(DISK, 3));
+    assert!(!log.told.contains(&(DISK, 3)));
+    log.log.self_check();
+}
+
 #[test]
 fn a_block_is_as_hot_after_it_was_rewritten_and_one_more() {
     let mut log = Driver::new(14, Kind::TwinClock);

@@ -32,6 +32,8 @@ pub(crate) struct Driver {
     evicted: Vec<u64>,
     /// No footer can be read.
     pub(crate) footers_lost: bool,
+    /// A block that is forgotten between its being kept and the index being pointed at its new place.
+    pub(crate) forgotten_meanwhile: Option<u32>,
     /// What the log said that it evicted, in its order.
     pub(crate) told: Vec<(DiskSlot, u32)>,
     next: u32,
@@ -61,6 +63,7 @@ impl Driver {
             read: vec![0; DiskSlot::COUNT],
             evicted: vec![0; DiskSlot::COUNT],
             footers_lost: false,
+            forgotten_meanwhile: None,
             told: Vec::new(),
             next: 1 << 20,
             now: 0,
@@ -230,8 +233,17 @@ impl Driver {
             }
         }
         self.seal(victim.survivors());
+        let forgotten = self.forgotten_meanwhile.take();
+        let forgotten = forgotten.map(|number| block(Self::key(disk, number)));
         for moved in victim.take_moves() {
-            self.log.point_at(&victim, &moved);
+            if Some(moved.block) == forgotten {
+                // It is cached again, elsewhere, by the time that the index is pointed.
+                assert_eq!(self.log.forget(disk, moved.block), Some(moved.from));
+                self.log.enter(disk, moved.block, moved.to).unwrap();
+                assert!(!self.log.point_at(&victim, &moved), "the survivor is dead");
+                continue;
+            }
+            assert!(self.log.point_at(&victim, &moved));
         }
         let left = in_it.into_iter().map(|(key, page)| (block(key), page));
         let told = &mut self.told;
