@@ -15,7 +15,10 @@ const FLASH: Bytes = Bytes::mib(24);
 const SEGMENT: Bytes = Bytes::kib(64);
 const BLOCKS: u64 = 2000;
 
-fn open(admission: &str, change: impl FnOnce(&mut Config, &mut Settings)) -> (Bench, Cache, DiskSlot) {
+fn open(
+    admission: &str,
+    change: impl FnOnce(&mut Config, &mut Settings),
+) -> (Bench, Cache, DiskSlot) {
     let mut settings = Settings {
         admission: admission.parse().unwrap(),
         staging: Bytes::mib(1),
@@ -41,14 +44,24 @@ fn prefetch(bench: &mut Bench, cache: &mut Cache, disk: DiskSlot, blocks: u64) {
 fn a_block_is_staged_then_read_from_memory_then_on_flash() {
     let (mut bench, mut cache, disk) = open("staging:kind=data", |_, _| {});
     bench.read(&mut cache, disk, 7);
-    assert_eq!((cache.status().staged_blocks, cache.status().cached_blocks), (1, 0));
+    assert_eq!(
+        (cache.status().staged_blocks, cache.status().cached_blocks),
+        (1, 0)
+    );
     bench.asked.clear();
     bench.read(&mut cache, disk, 7);
-    assert_eq!((cache.status().staged_blocks, cache.status().cached_blocks), (0, 1));
+    assert_eq!(
+        (cache.status().staged_blocks, cache.status().cached_blocks),
+        (0, 1)
+    );
     assert!(bench.asked.is_empty(), "memory answered");
     bench.read(&mut cache, disk, 7);
     let stats = cache.stats_of(disk).unwrap();
-    let found = (stats.read_block_misses, stats.read_block_staged_hits, stats.read_block_hits);
+    let found = (
+        stats.read_block_misses,
+        stats.read_block_staged_hits,
+        stats.read_block_hits,
+    );
     assert_eq!(found, (1, 1, 1));
 }
 
@@ -57,7 +70,10 @@ fn a_write_takes_the_staged_copy_away() {
     let (mut bench, mut cache, disk) = open("staging:kind=data", |_, _| {});
     bench.read(&mut cache, disk, 7);
     bench.write(&mut cache, disk, 7);
-    assert_eq!((cache.status().staged_blocks, cache.status().cached_blocks), (0, 0));
+    assert_eq!(
+        (cache.status().staged_blocks, cache.status().cached_blocks),
+        (0, 0)
+    );
     bench.asked.clear();
     bench.read(&mut cache, disk, 7);
     assert_eq!(bench.asked, [disk], "the origin has the new bytes");
@@ -107,7 +123,10 @@ fn nothing_enters_beyond_the_budget_not_even_what_is_asked_for() {
     prefetch(&mut bench, &mut cache, disk, 256);
     bench.read(&mut cache, disk, 1999);
     let entered = cache.stats().blocks_appended;
-    assert!((10..=100).contains(&entered), "headers, journal and checkpoints count too: {entered}");
+    assert!(
+        (10..=100).contains(&entered),
+        "headers, journal and checkpoints count too: {entered}"
+    );
     let refused = cache.stats().not_admitted.refused.of(Reason::Budget);
     assert_eq!(refused, 257 - entered);
 }
@@ -121,7 +140,11 @@ fn a_rewritten_block_leaves_when_the_budget_is_used_up() {
             bench.write(&mut cache, disk, block);
         }
     }
-    assert_eq!(cache.stats().not_rewritten, 10, "once each: then they are not cached");
+    assert_eq!(
+        cache.stats().not_rewritten,
+        10,
+        "once each: then they are not cached"
+    );
     assert_eq!(cache.status().cached_blocks, 0);
     assert!(cache.stats().blocks_appended <= 100);
 }
