@@ -15,6 +15,7 @@ fn settings_are_there_after_a_kill() {
         let flash = Flash::format(lab, "flash.img", 128)?;
         let settings = HearthSettings::new(&flash)
             .policy_key("reuses = 2")
+            .policy_key("staging = '2MiB'")
             .disk(&DiskSettings::on_file("web", image.path()))
             .vm("web", "weight = 300");
         let hearth = Hearth::start(lab, &settings)?;
