@@ -146,7 +146,7 @@ fn a_trace_goes_through_every_format_and_stays_the_same() {
         ensure!(
             made["volumes"]
                 .as_array()
-                .is_some_and(|volumes| volumes.len() == 4)
+                .is_some_and(|volumes| volumes.len() == 6)
         );
         let first = at("a.csv.zst");
         ensure!(hearth(&["trace", "generate", kind, "-o", &first])?.0 == 0);
@@ -156,10 +156,16 @@ fn a_trace_goes_through_every_format_and_stays_the_same() {
             let (code, _, stderr) = hearth(&["trace", "convert", &from, "-o", &to])?;
             ensure!(code == 0, "{stderr}");
             let found = facts(&to)?;
-            for fact in ["accesses", "blocks"] {
+            // A trace of keys has one of them for a block of the image, whoever reads it; `info` counts
+            // the blocks of each VM's view.
+            let facts: &[&str] = match name {
+                "d.oracleGeneral.bin.zst" => &["accesses"],
+                _ => &["accesses", "blocks"],
+            };
+            for fact in facts {
                 ensure!(
                     found["footprint"][fact] == made["footprint"][fact],
-                    "{name}: {found}"
+                    "{name}: {fact}"
                 );
             }
             from = to;

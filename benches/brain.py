@@ -1,0 +1,76 @@
+"""What the brain of a cache costs its read hits: one daemon, the brain switched off and on while it runs.
+
+    benches/run brain --reps 7 --seconds 2
+
+Every block is cached before the brain is first switched on, so that each read is a hit. The figure that
+counts is the quotient on / off; CPU is the daemon's, of all its threads.
+"""
+
+import argparse
+import os
+import statistics
+
+import rig as bench
+
+SIZE_MIB = 1024
+STATES = {
+    "off": ["--enabled", "false"],
+    "on, admit always, equal shares": ["--enabled", "true", "--admission", "always", "--staging", "0B", "--allocation", "equal"],
+    "on, reuse-age, utility": ["--enabled", "true", "--admission", "reuse-age", "--staging", "32MiB", "--allocation", "utility"],
+}
+
+
+def measure(hearth, depth, seconds):
+    pids = [hearth.process.pid]
+    before = bench.cpu_seconds(pids)
+    read = bench.fio(
+        ["--ioengine=nbd", f"--uri={hearth.uri()}", "--rw=randread", "--bs=4k", f"--iodepth={depth}", f"--size={SIZE_MIB}m"]
+        + ["--norandommap", "--time_based", f"--runtime={seconds}"]
+    )
+    return read["iops"], (bench.cpu_seconds(pids) - before) / read["ios"] * 1e6
+
+
+def spread(values, form):
+    return f"{form % statistics.median(values)} ({form % min(values)}-{form % max(values)})"
+
+
+def run(hearth, options):
+    rows, missed = [], hearth.counters()["origin_read_bytes"]
+    for depth in (1, 32):
+        results = {state: [] for state in STATES}
+        for _ in range(options.reps):
+            for state, words in STATES.items():
+                hearth.ask("cache", "set", "flash", *words)
+                results[state].append(measure(hearth, depth, options.seconds))
+        off = statistics.median(iops for iops, _ in results["off"])
+        for state, points in results.items():
+            iops, cpu = ([point[n] for point in points] for n in (0, 1))
+            ratio = statistics.median(iops) / off
+            rows.append([str(depth), state, spread(iops, "%.0f"), f"{ratio:.3f}", spread(cpu, "%.2f")])
+    missed = hearth.counters()["origin_read_bytes"] - missed
+    text = (
+        "## The brain, off and on\n\n"
+        f"`benches/run brain --reps {options.reps} --seconds {options.seconds}` on {bench.machine()}: random reads of 4 KiB over NBD, all hits "
+        f"({missed} bytes read from the origin meanwhile), one daemon, the states in turn; medians with least and most.\n\n"
+    )
+    header = ["depth", "brain", "reads/s", "of off", "CPU us a read"]
+    bench.write_section("brain", text + bench.table(header, rows))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reps", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=2)
+    options = parser.parse_args()
+    with bench.Rig() as rig:
+        origin, flash = rig.socket("origin"), os.path.join(bench.DATA, "brain.flash")
+        rig.start("origin", ["nbdkit", "-f", "-U", origin, "memory", f"{SIZE_MIB}M"], origin)
+        hearth = bench.Hearth(rig, flash, 3 * SIZE_MIB * bench.MIB, f"nbd+unix:///?socket={origin}")
+        hearth.start()
+        for _ in range(2):
+            bench.fio(["--ioengine=nbd", f"--uri={hearth.uri()}", "--rw=read", "--bs=1m", "--iodepth=4", f"--size={SIZE_MIB}m"])
+        run(hearth, options)
+
+
+if __name__ == "__main__":
+    main()
