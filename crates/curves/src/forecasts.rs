@@ -16,7 +16,7 @@ use trace::{Op, Reader};
 use units::{Bytes, Duration, Instant};
 
 use crate::measure::CurveError;
-use crate::number::real;
+use units::number::real;
 
 /// Windows without an access that are walked through: what a gap in a trace has beyond them teaches nobody
 /// anything, and a wrong time stamp could make it endless.

@@ -20,7 +20,6 @@ mod exact;
 mod facts;
 mod forecasts;
 mod measure;
-mod number;
 mod requests;
 mod reuse;
 mod sampled;

@@ -13,7 +13,7 @@ use trace::{Op, Reader};
 use units::{Bytes, Duration, Instant};
 
 use crate::measure::CurveError;
-use crate::number::real;
+use units::number::real;
 
 /// The greatest `N` that is compared.
 const N_MAX: usize = 2;

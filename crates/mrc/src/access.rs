@@ -1,6 +1,6 @@
 //! What a curve counts, and what a write does to the blocks in the cache.
 
-use crate::number::real;
+use units::number::real;
 
 /// What an access does with its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //!
 //! Units: sizes in blocks, ratios between 0 and 1.
 
-use crate::number::{count_up, real};
+use units::number::{count_up, real};
 
 /// One size and its miss ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]

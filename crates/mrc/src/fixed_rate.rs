@@ -12,9 +12,9 @@
 
 use crate::access::{ByKind, Counted, Kind, Writes};
 use crate::curve::{Between, Curve};
-use crate::number::real;
 use crate::sampled::{Sample, scaled};
 use policy::sampling::{Run, Spatial};
+use units::number::real;
 
 /// A sampled LRU curve in the making, at a fixed rate.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl FixedRate {
 
     /// Blocks that the trace touches, estimated.
     pub fn footprint_blocks(&self) -> u64 {
-        crate::number::count_near(real(self.sampled_blocks()) / self.rate())
+        units::number::count_near(real(self.sampled_blocks()) / self.rate())
     }
 
     /// Bytes of memory held.

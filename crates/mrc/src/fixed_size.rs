@@ -21,10 +21,10 @@
 use crate::access::{ByKind, Counted, Kind, Writes};
 use crate::buckets::Buckets;
 use crate::curve::{Between, Curve};
-use crate::number::real;
 use crate::sampled::{Place, Sample, scaled};
 use policy::sampling::{Run, Spatial};
 use std::collections::BinaryHeap;
+use units::number::real;
 
 /// A sampled LRU curve in the making, of a bounded number of blocks.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ impl FixedSize {
 
     /// Blocks that were touched, estimated.
     pub fn footprint_blocks(&self) -> u64 {
-        crate::number::count_near(real(self.sampled_blocks()) / self.rate())
+        units::number::count_near(real(self.sampled_blocks()) / self.rate())
     }
 
     /// Counts what was so far by this factor: 0.5 at the end of each hour halves the weight of what

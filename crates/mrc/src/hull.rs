@@ -7,7 +7,7 @@
 //! convex hulls in two dimensions*, 1979, lower half.
 
 use crate::curve::{Between, Curve, Point};
-use crate::number::real;
+use units::number::real;
 
 impl Curve {
     /// The lower convex hull, with straight lines between its corners.

@@ -1,7 +1,7 @@
 //! The size at a curve's knee.
 
-use crate::number::real;
 use policy::demand::knee;
+use units::number::real;
 
 impl crate::Curve {
     /// The size at the knee of the hit ratio, on the convex hull; `None` if the curve has none.

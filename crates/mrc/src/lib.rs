@@ -30,7 +30,6 @@ mod hull;
 mod knee;
 mod live;
 mod miniature;
-mod number;
 mod olken;
 mod sampled;
 mod stamps;

@@ -12,10 +12,10 @@
 
 use crate::access::{ByKind, Counted, Kind, Writes};
 use crate::curve::{Between, Curve, Point};
-use crate::number::{count_near, real};
 use crate::sampled::Keys;
 use policy::replacement::{Capacity, Dense, Replacement, Setup, Spec};
 use policy::sampling::{Run, Spatial};
+use units::number::{count_near, real};
 
 /// Why there are no miniature caches.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! The blocks of a sample and their LRU stack: what both forms of SHARDS and the miniature
 //! simulations keep, and all that they keep.
 
-use crate::number::real;
 use crate::olken::Stack;
 use policy::sampling::{Run, Spatial, mix};
 use units::Table;
+use units::number::real;
 
 /// A block, anywhere.
 pub(crate) type Place = (u32, u64);
@@ -157,7 +157,7 @@ impl Sample {
 
 /// The cache size that a depth in a sample stands for: each sampled block stands for `1 / rate`.
 pub(crate) fn scaled(depth: u32, rate: f64) -> u64 {
-    crate::number::count_near(real(u64::from(depth)) / rate)
+    units::number::count_near(real(u64::from(depth)) / rate)
 }
 
 #[cfg(test)]

@@ -22,5 +22,3 @@ pub mod prediction;
 pub mod reclaim;
 pub mod replacement;
 pub mod sampling;
-
-mod number;

@@ -19,7 +19,7 @@
 //! near each other are mostly accessed alike, so the sample's error is smaller. And which blocks of a
 //! group are sampled is known from one hash, whatever the length of the request.
 
-use crate::number::{count_near, real};
+use units::number::{count_near, real};
 
 /// Blocks of one volume that one request touches, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

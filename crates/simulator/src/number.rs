@@ -1,23 +1,6 @@
 //! Between counts and real numbers, in one place, so that the casts are looked at once.
 
-/// The nearest real number to a count. Exact below 2^53, which no trace's counts exceed.
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "exact below 2^53; above it the nearest is what is wanted"
-)]
-pub(crate) const fn real(count: u64) -> f64 {
-    count as f64
-}
-
-/// The nearest count to a real number; zero for what is negative or no number.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, which is what is wanted"
-)]
-pub(crate) fn count(value: f64) -> u64 {
-    value.round() as u64
-}
+pub(crate) use units::number::{count_near as count, real};
 
 /// `part / whole`, or zero where there is no whole.
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {

@@ -130,8 +130,8 @@ impl Gauge {
         let (wss, rwss) = (size(Reuses::NONE), size(self.reuses));
         self.wants.wss = wss;
         self.wants.rwss = rwss;
-        self.wants.wss_predicted = Some(self.wss.observe(crate::number::real(wss)));
-        self.wants.rwss_predicted = Some(self.rwss.observe(crate::number::real(rwss)));
+        self.wants.wss_predicted = Some(self.wss.observe(units::number::real(wss)));
+        self.wants.rwss_predicted = Some(self.rwss.observe(units::number::real(rwss)));
         self.wants.error = self.rwss.error_mean();
     }
 

@@ -47,7 +47,6 @@ mod error;
 mod events;
 mod gauge;
 pub mod limits;
-mod number;
 mod report;
 mod request;
 mod settings;

@@ -148,7 +148,7 @@ impl Tags {
             again += u64::from(tagged.again);
             shared += u64::from(is_shared);
             saved += (users.len() as u64).saturating_sub(1);
-            let portion = 1.0 / crate::number::real(users.len() as u64);
+            let portion = 1.0 / units::number::real(users.len() as u64);
             for vm in users {
                 let uses = of_vm.entry(*vm).or_default();
                 uses.0 += 1;
@@ -157,7 +157,7 @@ impl Tags {
             }
         }
         let scale = self.scale();
-        let scaled = |count: u64| crate::number::count_near(crate::number::real(count) * scale);
+        let scaled = |count: u64| units::number::count_near(units::number::real(count) * scale);
         let user = |(vm, (blocks, shared, portion)): (TenantSlot, (u64, u64, f64))| Use {
             vm,
             blocks: scaled(blocks),
@@ -174,7 +174,7 @@ impl Tags {
 
     /// Blocks that each sampled one stands for.
     fn scale(&self) -> f64 {
-        crate::number::real(u64::MAX) / crate::number::real(self.limit)
+        units::number::real(u64::MAX) / units::number::real(self.limit)
     }
 }
 

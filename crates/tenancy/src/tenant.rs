@@ -3,7 +3,6 @@
 use crate::counts::Counts;
 use crate::gauge::Gauge;
 use crate::limits::CURVE_HALF_LIFE;
-use crate::number::real;
 use crate::request::{Arrival, Request};
 use crate::settings::{Settings, TenantSettings};
 use crate::sharing::Tags;
@@ -13,6 +12,7 @@ use policy::admission::{Admission, Fate, Reason, Share, Verdict};
 use policy::allocation::{Cached, Size};
 use policy::demand::WindowSettingsError;
 use policy::replacement::{Fraction, Key};
+use units::number::real;
 use units::{Bytes, DiskSlot, Duration, Instant};
 
 /// A tenant's state. What a hit needs comes first.

@@ -10,13 +10,13 @@
 //! The host's window is the smallest of its tenants', as CloudCache has it. Nothing is moved or written
 //! when shares change: the log takes room from whoever is above its share when another needs it.
 
-use crate::number::real;
 use crate::settings::{Spare, Window};
 use crate::shares::{Share, Shares};
 use crate::tenancy::Tenancy;
 use policy::admission::Fate;
 use policy::allocation::{self, Cached, Room};
 use policy::replacement::Key;
+use units::number::real;
 use units::{BLOCK_BYTES, Bytes, Duration, Instant, TenantSlot};
 
 impl<K: Key + Into<u64>> Tenancy<K> {

@@ -12,6 +12,7 @@ mod bytes;
 mod collections;
 mod disk;
 mod flash;
+pub mod number;
 mod prng;
 mod tenant;
 mod time;

@@ -2,7 +2,7 @@
 
 use crate::access::Writes;
 use crate::curve::Curve;
-use crate::number::real;
+use units::number::real;
 
 const DAY_SECONDS: f64 = 86_400.0;
 const YEAR_DAYS: f64 = 365.0;

@@ -2,7 +2,7 @@
 
 use super::outlook::{Outlook, Scenario, Workload};
 use crate::curve::Curve;
-use crate::number::real;
+use units::number::real;
 
 /// Where a verdict turns. Rules of thumb, not laws: they are printed with every advice.
 pub mod limits {

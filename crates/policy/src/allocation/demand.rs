@@ -11,7 +11,7 @@
 
 use super::fill::{Claim, fill};
 use super::{Room, Spare, Tenant};
-use crate::number::count_up;
+use units::number::count_up;
 
 /// The claims of tenants that all want in proportion to their weights.
 pub(super) fn by_weight(room: &Room, tenants: &[Tenant<'_>]) -> Vec<Claim> {

@@ -37,7 +37,7 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         return 0.0;
     }
-    crate::number::real(part) / crate::number::real(whole)
+    units::number::real(part) / units::number::real(whole)
 }
 
 /// The shares after this interval's step.

@@ -24,8 +24,8 @@
 use super::demand::{by_weight, fair_parts};
 use super::fill::{Claim, fill};
 use super::{Allocator, Room, Size, Spare, Tenant};
-use crate::number::real;
 use crate::replacement::{About, Settings};
+use units::number::real;
 
 /// What is to be known of it.
 pub const ABOUT: About = About {

@@ -24,8 +24,8 @@
 
 use super::limits::{SAMPLE_BLOCKS_MAX, SAMPLE_BLOCKS_MIN, TIMES};
 use super::{Demand, Reuses, Windows};
-use crate::number::{count_near, real};
 use crate::sampling::{Run, Spatial, mix};
+use units::number::{count_near, real};
 use units::{Bytes, Duration, Instant, Table};
 
 const TICK_BITS: u32 = 20;

@@ -21,8 +21,8 @@
 //! Units: time by length, blocks, ratios 0 to 1.
 
 use super::{Knee, Windows, knee};
-use crate::number::{count_near, real};
 use units::Duration;
+use units::number::{count_near, real};
 
 /// How windows are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]

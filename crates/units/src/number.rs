@@ -5,7 +5,7 @@
     clippy::cast_precision_loss,
     reason = "ratios and estimates, good to fifteen digits"
 )]
-pub(crate) const fn real(count: u64) -> f64 {
+pub const fn real(count: u64) -> f64 {
     count as f64
 }
 
@@ -15,7 +15,7 @@ pub(crate) const fn real(count: u64) -> f64 {
     clippy::cast_sign_loss,
     reason = "a float cast saturates, which is what is wanted"
 )]
-pub(crate) const fn count_up(value: f64) -> u64 {
+pub const fn count_up(value: f64) -> u64 {
     value.ceil() as u64
 }
 
@@ -25,6 +25,6 @@ pub(crate) const fn count_up(value: f64) -> u64 {
     clippy::cast_sign_loss,
     reason = "a float cast saturates, which is what is wanted"
 )]
-pub(crate) const fn count_near(value: f64) -> u64 {
+pub const fn count_near(value: f64) -> u64 {
     value.round() as u64
 }
