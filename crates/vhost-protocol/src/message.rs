@@ -129,6 +129,11 @@ impl Header {
             length,
         })
     }
+
+    /// Whether it is the message that starts a ring.
+    pub fn starts_ring(&self) -> bool {
+        self.code == code::SET_VRING_KICK
+    }
 }
 
 /// How many descriptors a message must come with.

@@ -28,23 +28,23 @@ use crate::bell;
 use crate::device::{Device, Disk, bits};
 use crate::guard;
 use crate::intake::length_of;
-use crate::limits::MESSAGES_PER_TURN;
-use crate::obey::{Answer, Wait};
+use crate::obey::Wait;
 use crate::slots::{self, Slot, Slots};
-use crate::socket::{Heard, Message, Socket, SocketError, say};
+use crate::socket::{Message, Socket};
 use crate::tokens::Task;
+use crate::turn::{Hold, Turn};
 use block_io::{BufPool, IoError, Payload, Slice};
 use frontend::limits::ConnectionLimits;
 use frontend::{Incoming, RequestKey, Verb};
 use ring::{Completion, Foreign, Op, Ring, Source, SourceId};
 use std::fmt;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use units::Bytes;
+use vhost_protocol::Header;
 use vhost_protocol::blk::Status;
-use vhost_protocol::{Header, MessageError, ProtocolFeatures, Request, reply};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(crate) enum Phase {
     Open,
     /// Nothing more is taken; answers still go out.
     Draining,
@@ -70,7 +70,7 @@ pub struct Counters {
 /// A VM's device. See the module's text for how it is driven.
 pub struct Connection {
     pub(crate) source: Source,
-    socket: Socket,
+    pub(crate) socket: Socket,
     pub(crate) name: String,
     pub(crate) device: Device,
     pub(crate) pool: BufPool,
@@ -83,11 +83,14 @@ pub struct Connection {
     /// The queue that is looked at first.
     pub(crate) first_queue: usize,
     pub(crate) counters: Counters,
-    phase: Phase,
+    pub(crate) phase: Phase,
     /// The socket may have something.
-    is_readable: bool,
+    pub(crate) is_readable: bool,
     is_listening: bool,
-    held: Option<(Header, Wait)>,
+    pub(crate) held: Option<(Header, Wait)>,
+    pub(crate) hold: Hold,
+    /// A message that waits for our turn.
+    pub(crate) parked: Option<Message>,
     /// [`guard::losses`] when it was last looked at.
     losses: u64,
 }
@@ -95,8 +98,8 @@ pub struct Connection {
 impl Connection {
     /// Takes over a VM's socket. Call [`Connection::poll`] next.
     ///
-    /// A disk has one VM at a time: while an earlier connection to it is not finished, what that
-    /// has in flight could still happen after what this one takes up anew. Wait until it is.
+    /// It has a turn of its own; give connections to one disk the same with
+    /// [`Connection::taking_turns`].
     ///
     /// # Panics
     /// If the disk's sector is not 512 or 4096, or its size no multiple of that.
@@ -123,8 +126,41 @@ impl Connection {
             is_readable: true,
             is_listening: false,
             held: None,
+            hold: Hold::default(),
+            parked: None,
             losses: guard::losses(),
         }
+    }
+
+    /// The same, sharing a turn with other connections to the disk: see [`Turn`].
+    #[must_use]
+    pub fn taking_turns(mut self, turn: &Turn) -> Self {
+        self.hold = Hold::new(turn);
+        self
+    }
+
+    /// The turn that it takes its rings in.
+    pub fn turn(&self) -> &Turn {
+        self.hold.turn()
+    }
+
+    /// Whether its rings run, or may.
+    pub fn has_turn(&self) -> bool {
+        self.hold.is_ours()
+    }
+
+    /// Whether its VM waits for another connection's rings to stop. Poll it when they have.
+    pub fn waits_for_turn(&self) -> bool {
+        self.parked.is_some()
+    }
+
+    /// Queues that run.
+    pub fn queues(&self) -> usize {
+        self.device
+            .vrings
+            .iter()
+            .filter(|vring| vring.is_running())
+            .count()
     }
 
     /// The source to watch on the ring.
@@ -159,6 +195,7 @@ impl Connection {
             self.hear();
         }
         if self.phase == Phase::Open {
+            self.announce();
             self.take_requests(incoming);
         }
         if self.phase != Phase::Broken {
@@ -262,13 +299,7 @@ impl Connection {
         let sector = u64::from(self.device.config.terms.sector);
         assert!(size.is_multiple_of(sector), "a disk has whole sectors");
         self.device.config.resize(size);
-        if let Some(channel) = &self.device.channel
-            && self.phase == Phase::Open
-            && let Err(error) = say(channel, &reply::config_changed(), None)
-        {
-            let disk = &self.name;
-            tracing::warn!(disk, %error, "the guest was not told of the new size");
-        }
+        self.tell_of_size();
     }
 
     fn answer(&mut self, slot: &Slot, result: Result<(), IoError>) {
@@ -330,110 +361,9 @@ impl Connection {
         }
     }
 
-    fn hear(&mut self) {
-        let mut left = MESSAGES_PER_TURN;
-        while self.is_readable && self.held.is_none() && self.phase == Phase::Open && left > 0 {
-            left -= 1;
-            match self.socket.hear() {
-                Ok(Heard::Message(message)) => self.obey(message),
-                Ok(Heard::Nothing) => self.is_readable = false,
-                Ok(Heard::End) => {
-                    let disk = &self.name;
-                    tracing::debug!(disk, "the VM has gone");
-                    self.phase = Phase::Broken;
-                }
-                Err(error) => self.fail(&error),
-            }
-        }
-    }
-
-    fn obey(&mut self, message: Message) {
-        let Message {
-            header,
-            payload,
-            descriptors,
-        } = message;
-        let acknowledges =
-            header.wants_acknowledgement && self.device.protocol.has(ProtocolFeatures::REPLY_ACK);
-        let answer = match Request::decode(&header, &payload) {
-            Ok(request) => {
-                tracing::trace!(disk = self.name, ?request, "message");
-                self.device
-                    .obey(&header, request, descriptors)
-                    .map_err(|error| Box::new(error) as Box<dyn std::error::Error>)
-            }
-            Err(error @ MessageError::Unknown { .. }) if acknowledges => Err(error.into()),
-            Err(error) => return self.fail(error),
-        };
-        let resumed = std::mem::take(&mut self.device.resumed);
-        if resumed > 0 {
-            let disk = &self.name;
-            tracing::info!(
-                disk,
-                resumed,
-                "requests of an earlier connection are taken up"
-            );
-            self.counters.resumed += resumed as u64;
-        }
-        let said = match answer {
-            Ok(Answer::Done) if !acknowledges => Ok(()),
-            Ok(Answer::Done) => self.socket.say(&reply::number(&header, 0), None),
-            Ok(Answer::Number(number)) => self.socket.say(&reply::number(&header, number), None),
-            Ok(Answer::Bytes(bytes, file)) => {
-                self.socket.say(&bytes, file.as_ref().map(AsFd::as_fd))
-            }
-            Ok(Answer::Later(wait)) => {
-                self.held = Some((header, wait));
-                Ok(())
-            }
-            Err(error) if acknowledges => {
-                let (disk, code) = (&self.name, header.code);
-                let error = error.as_ref();
-                tracing::warn!(disk, code, error, "a message was refused");
-                self.socket.say(&reply::number(&header, 1), None)
-            }
-            Err(error) => return self.fail(error.as_ref()),
-        };
-        if let Err(error) = said {
-            self.fail(&error);
-        }
-    }
-
-    /// Sends the reply that was held, if what it waits for has happened.
-    fn settle(&mut self) {
-        let Some((header, wait)) = self.held else {
-            return;
-        };
-        let said = match wait {
-            Wait::Queue(queue) if self.device.vrings[queue].is_idle() => {
-                let base = self.device.stop(queue);
-                let ring = u32::try_from(queue).expect("few queues");
-                self.socket
-                    .say(&reply::ring_base(&header, ring, base), None)
-            }
-            Wait::Reset if self.device.is_idle() => {
-                self.device.reset();
-                self.acknowledge(&header)
-            }
-            Wait::Queue(_) | Wait::Reset => return,
-        };
-        self.held = None;
-        if let Err(error) = said {
-            self.fail(&error);
-        }
-    }
-
-    fn acknowledge(&self, header: &Header) -> Result<(), SocketError> {
-        if header.wants_acknowledgement && self.device.protocol.has(ProtocolFeatures::REPLY_ACK) {
-            self.socket.say(&reply::number(header, 0), None)
-        } else {
-            Ok(())
-        }
-    }
-
     /// Waits for what can come next.
     fn listen(&mut self) {
-        if !self.is_listening && self.held.is_none() {
+        if !self.is_listening && !self.is_deaf() {
             self.is_listening = true;
             let fd = std::rc::Rc::clone(self.socket.fd());
             self.source.submit(Task::Socket.token(), Op::PollIn { fd });
@@ -457,7 +387,7 @@ impl Connection {
         }
     }
 
-    fn fail(&mut self, error: impl fmt::Display) {
+    pub(crate) fn fail(&mut self, error: impl fmt::Display) {
         let disk = &self.name;
         tracing::warn!(disk, %error, "the VM's connection is given up");
         self.phase = Phase::Broken;

@@ -78,6 +78,9 @@ pub(crate) struct Device {
     pub(crate) has_marked: bool,
     pub(crate) inflight: Option<InflightFile>,
     pub(crate) channel: Option<OwnedFd>,
+    /// QEMU is to be told that the disk's size may be another.
+    pub(crate) to_announce: bool,
+    pub(crate) has_announced: bool,
     pub(crate) vrings: Vec<Vring>,
     /// Queues that may have something, a bit each.
     pub(crate) pending: u64,
@@ -126,6 +129,8 @@ impl Device {
             has_marked: false,
             inflight: None,
             channel: None,
+            to_announce: false,
+            has_announced: false,
             vrings: (0..QUEUES_MAX).map(|_| Vring::default()).collect(),
             pending: 0,
             to_hear: 0,

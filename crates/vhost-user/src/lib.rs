@@ -31,8 +31,11 @@ mod memory;
 mod obey;
 mod slots;
 mod socket;
+mod talk;
 mod tokens;
+mod turn;
 mod vring;
 
 pub use connection::{Connection, Counters};
 pub use device::Disk;
+pub use turn::Turn;

@@ -237,6 +237,7 @@ impl Device {
                 let queue = self.queue(ring)?;
                 self.vrings[queue].is_enabled = enabled;
                 if enabled {
+                    self.to_announce |= !std::mem::replace(&mut self.has_announced, true);
                     self.look_at(queue);
                     self.wake(queue);
                 }
