@@ -11,9 +11,11 @@
 //! A client's key is used again only after its last request was answered, so an id names one
 //! request as long as it is in flight.
 
+use crate::connection::Connection;
 use crate::disk::RequestKind;
+use crate::status::FrontEnd;
 use cache::{RequestId, Verb};
-use frontend::nbd::{self, Connection, RequestKey};
+use frontend::RequestKey;
 use units::{DiskSlot, Instant, TenantSlot};
 
 /// The client number of requests that a command makes.
@@ -83,6 +85,13 @@ impl Client {
         }
     }
 
+    pub(crate) fn front_end(&self) -> FrontEnd {
+        match self.connection {
+            Connection::Nbd(_) => FrontEnd::Nbd,
+            Connection::Vhost(_) => FrontEnd::VhostUser,
+        }
+    }
+
     /// Notes that a request came.
     pub(crate) fn begin(&mut self, key: RequestKey, kind: RequestKind, now: Instant) {
         let index = key.get() as usize;
@@ -99,17 +108,19 @@ impl Client {
 }
 
 /// A client's request in the cache's words, and what it counts as.
-pub(crate) fn translate(verb: nbd::Verb) -> (Verb, RequestKind) {
+pub(crate) fn translate(verb: frontend::Verb) -> (Verb, RequestKind) {
     match verb {
-        nbd::Verb::Read { offset, length } => (Verb::Read { offset, length }, RequestKind::Read),
-        nbd::Verb::Write { offset, data, fua } => {
+        frontend::Verb::Read { offset, length } => {
+            (Verb::Read { offset, length }, RequestKind::Read)
+        }
+        frontend::Verb::Write { offset, data, fua } => {
             (Verb::Write { offset, data, fua }, RequestKind::Write)
         }
-        nbd::Verb::Flush => (Verb::Flush, RequestKind::Flush),
-        nbd::Verb::Discard { offset, length } => {
+        frontend::Verb::Flush => (Verb::Flush, RequestKind::Flush),
+        frontend::Verb::Discard { offset, length } => {
             (Verb::Discard { offset, length }, RequestKind::Write)
         }
-        nbd::Verb::WriteZeroes {
+        frontend::Verb::WriteZeroes {
             offset,
             length,
             may_unmap,
@@ -123,7 +134,7 @@ pub(crate) fn translate(verb: nbd::Verb) -> (Verb, RequestKind) {
             };
             (verb, RequestKind::Write)
         }
-        nbd::Verb::Prefetch { offset, length } => {
+        frontend::Verb::Prefetch { offset, length } => {
             (Verb::Prefetch { offset, length }, RequestKind::Prefetch)
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::retirement::RecordError;
 use crate::spec::DiskSpec;
-use crate::status::ShardStatus;
+use crate::status::{FrontEnd, ShardStatus};
 use crate::tap::Tap;
 use block_io::{IoError, OriginGeometry, Token};
 use cache::{ControlError, DropReason, WritePolicy};
@@ -16,6 +16,7 @@ use origin::Opened;
 use ring::Sender;
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tenancy::{Settings, SettingsError, TenantSettings};
 use units::{Bytes, DiskId};
@@ -64,6 +65,9 @@ pub enum ShardError {
     /// The disk has as many clients as it may have.
     #[error("the disk has {0} connections, as many as it may have")]
     TooManyConnections(usize),
+    /// The disk has clients over the other front end, and one is in use at a time.
+    #[error("the disk is in use over {0}, and one front end is in use at a time")]
+    OtherFrontEnd(FrontEnd),
     /// A shared disk is read by VMs, and the client does not say which it is.
     #[error("the disk is shared by VMs: say which VM it is")]
     WhichVm,
@@ -96,6 +100,17 @@ pub struct Attached {
     pub warm_blocks: u64,
     /// Why blocks on flash are not used, if they are not.
     pub dropped: Option<DropReason>,
+}
+
+/// A VM that has connected to a disk's socket, and what it is offered.
+#[derive(Debug)]
+pub struct VhostClient {
+    /// The VM's socket.
+    pub socket: OwnedFd,
+    /// The serial number that the guest sees; cut to 20 bytes.
+    pub serial: String,
+    /// The smallest unit of address and length that it is offered, in bytes: 512 or 4096.
+    pub sector: u32,
 }
 
 pub(crate) enum Message {
@@ -141,6 +156,12 @@ pub(crate) enum Message {
     Connect {
         disk: DiskId,
         client: Box<Negotiated>,
+        vm: Option<String>,
+        reply: Reply<()>,
+    },
+    ConnectVhost {
+        disk: DiskId,
+        client: VhostClient,
         vm: Option<String>,
         reply: Reply<()>,
     },
@@ -254,6 +275,26 @@ impl ShardHandle {
         });
     }
 
+    /// Hands over a VM that has connected to this disk's socket; `vm` as in [`Self::connect`]. On
+    /// failure the socket is closed.
+    ///
+    /// # Panics
+    /// On the shard's thread, if the sector is neither 512 nor 4096.
+    pub fn connect_vhost(
+        &self,
+        disk: DiskId,
+        client: VhostClient,
+        vm: Option<String>,
+        reply: Reply<()>,
+    ) {
+        self.send(Message::ConnectVhost {
+            disk,
+            client,
+            vm,
+            reply,
+        });
+    }
+
     /// Detaches every disk, brings the flash into the state that restarts warmest, and ends
     /// the thread. Other commands are refused from now on. Waits for requests in flight, so
     /// for as long as the slowest origin takes.
@@ -282,6 +323,7 @@ impl Message {
             | Self::Flush { reply, .. }
             | Self::Tap { reply, .. }
             | Self::Connect { reply, .. }
+            | Self::ConnectVhost { reply, .. }
             | Self::Stop { reply } => reply(Err(error)),
             Self::Retired { .. } => {}
         }

@@ -9,12 +9,13 @@
 use crate::control::Reply;
 use crate::latency::Timed;
 use crate::spec::DiskSpec;
-use crate::status::{DiskPhase, DiskStatus, GuestLatency};
+use crate::status::{DiskPhase, DiskStatus, GuestLatency, VhostStatus};
 use crate::tap::Tap;
 use block_io::OriginGeometry;
 use cache::{Cache, DropReason};
 use origin::Origin;
 use units::{DiskSlot, Duration};
+use vhost_user::Counters;
 
 /// The origin of a disk, through the ring and timed.
 pub(crate) type DiskOrigin = Timed<Box<dyn Origin>>;
@@ -48,6 +49,8 @@ pub(crate) struct Disk {
     pub(crate) dropped: Option<DropReason>,
     /// Who writes down what its guests ask.
     pub(crate) tap: Option<Tap>,
+    /// What vhost-user connections that have gone had counted.
+    pub(crate) vhost_before: Counters,
     failed_requests: u64,
     latency: GuestLatency,
 }
@@ -63,6 +66,7 @@ impl Disk {
             warm_blocks: 0,
             dropped: None,
             tap: None,
+            vhost_before: Counters::default(),
             failed_requests: 0,
             latency: GuestLatency::default(),
         }
@@ -70,6 +74,10 @@ impl Disk {
 
     pub(crate) fn is_serving(&self) -> bool {
         matches!(self.phase, Phase::Serving)
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.geometry.read_only || self.spec.read_only || self.spec.shared
     }
 
     /// Counts an answered request.
@@ -83,13 +91,13 @@ impl Disk {
         }
     }
 
-    pub(crate) fn status(&self, slot: DiskSlot, cache: &Cache) -> DiskStatus {
+    pub(crate) fn status(&self, slot: DiskSlot, cache: &Cache, vhost: VhostStatus) -> DiskStatus {
         DiskStatus {
             id: self.spec.id,
             name: self.spec.name.clone(),
             size: self.geometry.size,
             policy: cache.policy_of(slot).unwrap_or(self.spec.policy),
-            read_only: self.geometry.read_only || self.spec.read_only || self.spec.shared,
+            read_only: self.is_read_only(),
             tenant: self.spec.tenant.clone(),
             shared: self.spec.shared,
             views: cache.views_of(slot),
@@ -98,6 +106,7 @@ impl Disk {
                 Phase::Draining(_) | Phase::Leaving(_) => DiskPhase::Detaching,
             },
             connections: self.connections,
+            vhost,
             in_flight: cache.in_flight(slot),
             origin_connected: self.origin.connected(),
             warm_blocks: self.warm_blocks,

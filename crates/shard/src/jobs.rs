@@ -133,6 +133,12 @@ impl Shard {
                 vm,
                 reply,
             } => reply(self.connect(disk, *client, vm.as_deref())),
+            Message::ConnectVhost {
+                disk,
+                client,
+                vm,
+                reply,
+            } => reply(self.connect_vhost(disk, client, vm.as_deref())),
             Message::Stop { reply } => self.stop(reply),
             Message::Retired { token, recorded } => self.retired(token, recorded),
         }
@@ -464,7 +470,7 @@ impl Shard {
             .map(|flash| flash.inner().latency().clone());
         let disks = self.attached_slots().filter_map(|slot| {
             let disk = self.disks[slot.index()].as_ref()?;
-            Some(disk.status(slot, &self.cache))
+            Some(disk.status(slot, &self.cache, self.vhost_status(slot)))
         });
         ShardStatus {
             name: self.config.name.clone(),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   control threads ── ShardHandle ──► mailbox ┐
-//!   clients ◄─► frontend::nbd::Connection ─────┤      ┌────────────┐
+//!   clients ◄─► NBD or vhost-user connection ──┤      ┌────────────┐
 //!   flash   ◄─► Timed<device::Device> ─────────┼─────►│ the turn   │◄──► cache::Cache
 //!   origins ◄─► Timed<origin::Origin> ─────────┘ ring └────────────┘  requests, completions in
 //!                                                                     effects out
@@ -20,9 +20,11 @@
 #![forbid(unsafe_code)]
 
 mod clients;
+mod connection;
 mod control;
 mod deadlines;
 mod disk;
+mod front_ends;
 mod jobs;
 mod latency;
 mod limits;
@@ -34,10 +36,13 @@ mod status;
 mod tap;
 mod vms;
 
-pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError};
+pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError, VhostClient};
 pub use latency::{Bucket, Histogram, ReadWrite};
 pub use retirement::RecordError;
 pub use run::Shard;
 pub use spec::{DiskSpec, ShardConfig};
-pub use status::{DiskPhase, DiskStatus, GuestLatency, Opening, ShardStatus};
+pub use status::{
+    DiskPhase, DiskStatus, FrontEnd, GuestLatency, Opening, ShardStatus, VhostStatus,
+};
 pub use tap::{Tap, TapEvent, TapVerb};
+pub use vhost_user::Counters as VhostCounters;

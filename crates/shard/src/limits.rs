@@ -10,6 +10,10 @@ pub(crate) const RING_ENTRIES: u32 = 1024;
 /// client that does not read must not hold up a detach or a stop.
 pub(crate) const FAREWELL_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// Connections over vhost-user that one VM may have to a disk: one whose rings run, the destination
+/// of its migration within the host, and twice as many for those that are still being let go.
+pub(crate) const VHOST_CONNECTIONS_MAX: usize = 4;
+
 /// How long recording a retirement may take before the writes that wait for it fail: the
 /// state directory may lie on the very disk that is failing.
 pub(crate) const RETIRE_TIME_MAX: Duration = Duration::from_secs(10);

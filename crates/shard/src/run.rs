@@ -26,7 +26,7 @@ use crate::status::Opening;
 use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, Payload, Token};
 use cache::{Cache, Effect, Request, RequestId};
 use device::Device as _;
-use frontend::nbd::Incoming;
+use frontend::Incoming;
 use origin::Origin as _;
 use ring::{Mailbox, Ring, Sender, SourceId};
 use slab::Slab;
@@ -320,14 +320,20 @@ impl Shard {
         };
         let mut incoming = std::mem::take(&mut self.scratch.incoming);
         known.touched = false;
+        let had_turn = known.connection.has_turn();
         known.connection.poll(&mut incoming);
         let finished = known.connection.is_finished();
+        let gave_turn = had_turn && !known.connection.has_turn();
+        let slot = known.disk;
         for one in incoming.drain(..) {
             self.request(client, one);
         }
         self.scratch.incoming = incoming;
         if finished {
             self.forget_client(client);
+        }
+        if gave_turn {
+            self.pass_turn(slot);
         }
     }
 
@@ -352,17 +358,6 @@ impl Shard {
             verb,
         };
         self.cache.request(request, self.now);
-    }
-
-    pub(crate) fn forget_client(&mut self, client: usize) {
-        let client = self.clients.remove(client);
-        self.own(Some(client.connection.id()), Owner::Nobody);
-        if let Some(disk) = &mut self.disks[client.disk.index()] {
-            disk.connections -= 1;
-            if disk.spec.shared {
-                self.cache.leave(client.disk, client.vm);
-            }
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::latency::{Histogram, ReadWrite};
 use cache::{DiskStats, DropReason, TenantStatus, ViewStats, WritePolicy};
+use std::fmt;
 use std::path::PathBuf;
 use units::{Bytes, DiskId, Duration, TenantSlot};
 
@@ -56,6 +57,39 @@ pub enum DiskPhase {
     Detaching,
 }
 
+/// How clients reach a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrontEnd {
+    /// Network block device.
+    Nbd,
+    /// vhost-user-blk.
+    VhostUser,
+}
+
+impl fmt::Display for FrontEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nbd => "NBD",
+            Self::VhostUser => "vhost-user",
+        })
+    }
+}
+
+/// A disk's connections over vhost-user at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VhostStatus {
+    /// How many there are.
+    pub connections: usize,
+    /// Those of them that wait for another one's queues to stop.
+    pub waiting: usize,
+    /// Queues that run.
+    pub queues: usize,
+    /// Requests that are not answered yet.
+    pub in_flight: usize,
+    /// Counters since the disk was attached.
+    pub counters: vhost_user::Counters,
+}
+
 /// A disk at a moment.
 #[derive(Clone, Debug)]
 pub struct DiskStatus {
@@ -77,8 +111,10 @@ pub struct DiskStatus {
     pub views: Vec<(TenantSlot, ViewStats)>,
     /// Where it is in its life.
     pub phase: DiskPhase,
-    /// Clients.
+    /// Clients, over both front ends.
     pub connections: usize,
+    /// Those over vhost-user.
+    pub vhost: VhostStatus,
     /// Requests that are not answered yet.
     pub in_flight: u32,
     /// Whether its origin can be reached, as far as is known.

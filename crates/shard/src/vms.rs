@@ -2,11 +2,10 @@
 
 use crate::clients::Client;
 use crate::control::ShardError;
-use crate::run::{Owner, Shard};
-use frontend::nbd::{Connection, Negotiated};
+use crate::run::Shard;
 use std::sync::Arc;
 use tenancy::{Settings, TenantSettings};
-use units::{DiskId, DiskSlot, TenantSlot};
+use units::{DiskSlot, TenantSlot};
 
 impl Shard {
     /// Changes what holds for all.
@@ -25,30 +24,14 @@ impl Shard {
         result.map_err(|error| Arc::new(error).into())
     }
 
-    /// A client has negotiated a disk.
-    pub(crate) fn connect(
-        &mut self,
-        disk: DiskId,
-        client: Negotiated,
-        vm: Option<&str>,
-    ) -> Result<(), ShardError> {
-        let slot = self.serving(disk)?;
-        let vm = self.admit_vm(slot, vm)?;
-        let disk = self.disks[slot.index()].as_mut().expect("it is serving");
-        disk.connections += 1;
-        let limits = self.config.connection;
-        let connection = Connection::new(client, &self.ring, &self.pool, limits);
-        let source = connection.id();
-        let client = self.clients.insert(Client::new(connection, slot, vm));
-        self.own(Some(source), Owner::Client(client));
-        self.touch(client);
-        Ok(())
-    }
-
     /// The VM under whose name a client asks. Of a shared disk each VM may have as many clients
     /// as any other disk.
-    fn admit_vm(&mut self, slot: DiskSlot, vm: Option<&str>) -> Result<TenantSlot, ShardError> {
-        let most = self.config.connections_per_disk_max;
+    pub(crate) fn admit_vm(
+        &mut self,
+        slot: DiskSlot,
+        vm: Option<&str>,
+        most: usize,
+    ) -> Result<TenantSlot, ShardError> {
         let disk = self.disks[slot.index()].as_ref().expect("it is serving");
         match (disk.spec.shared, vm) {
             (false, Some(_)) => Err(ShardError::NotShared),

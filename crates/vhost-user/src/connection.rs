@@ -25,6 +25,7 @@
 //! - At a limit nothing is taken from the rings: the guest's requests wait in its own memory.
 
 use crate::bell;
+use crate::counters::Counters;
 use crate::device::{Device, Disk, bits};
 use crate::guard;
 use crate::intake::length_of;
@@ -50,21 +51,6 @@ pub(crate) enum Phase {
     Draining,
     /// Nothing goes in or out; requests at the disk are waited for.
     Broken,
-}
-
-/// What a connection has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Chains taken from rings.
-    pub chains: u64,
-    /// Kicks heard.
-    pub kicks: u64,
-    /// Interrupts that guests wanted for their answers.
-    pub interrupts: u64,
-    /// Requests taken up that an earlier connection had begun and not answered.
-    pub resumed: u64,
-    /// Queues that were broken by their guest.
-    pub broken: u64,
 }
 
 /// A VM's device. See the module's text for how it is driven.

@@ -21,6 +21,7 @@
 
 mod bell;
 mod connection;
+mod counters;
 mod device;
 mod dirty;
 mod guard;
@@ -36,6 +37,7 @@ mod tokens;
 mod turn;
 mod vring;
 
-pub use connection::{Connection, Counters};
+pub use connection::Connection;
+pub use counters::Counters;
 pub use device::Disk;
 pub use turn::Turn;

@@ -3,7 +3,7 @@
 //! ```text
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
 //!  program   hearth                    study   simulator -> trace -> units
-//!  shell     shard -> device origin frontend -> ring
+//!  shell     shard -> device origin vhost-user -> frontend -> ring
 //!  pure      cache -> tenancy -> segment-log -> policy flash-format    medium    nbd-protocol vhost-protocol -> block-io -> units
 //! ```
 //!
@@ -87,6 +87,7 @@ const TABLE: &[Crate] = &[
         &["units", "block-io"],
     ),
     pure("vhost-protocol", "crates/vhost-protocol", &["units"]),
+    pure("workload", "crates/workload", &["units"]),
     pure("medium", "crates/medium", &["units", "block-io"]),
     pure(
         "segment-log",
@@ -148,11 +149,12 @@ const TABLE: &[Crate] = &[
                 "device",
                 "origin",
                 "frontend",
+                "vhost-user",
             ],
         )
     },
     program("trace-fixtures", "crates/trace-fixtures", &[]),
-    program("trace", "crates/trace", &["units"]),
+    program("trace", "crates/trace", &["units", "workload"]),
     program(
         "curves",
         "crates/curves",
@@ -247,6 +249,7 @@ const PURE_MAY_USE: &[&str] = &[
     "rand_xoshiro",
     "crc-fast",
     "xxhash-rust",
+    "libm",
 ];
 
 /// Checks every member's `Cargo.toml` against the table.
