@@ -20,7 +20,9 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
     let kind = match error {
         ShardError::NoSuchDisk => ProblemKind::NoSuchDisk,
         ShardError::AlreadyAttached => ProblemKind::AlreadyAttached,
-        ShardError::Detaching | ShardError::TooManyConnections(_) => ProblemKind::Busy,
+        ShardError::Detaching
+        | ShardError::TooManyConnections(_)
+        | ShardError::OtherFrontEnd(_) => ProblemKind::Busy,
         ShardError::Size { .. } => ProblemKind::Origin,
         ShardError::WhichVm | ShardError::NotShared | ShardError::Settings(_) => {
             ProblemKind::Invalid
