@@ -14,7 +14,6 @@ mod arrival;
 mod dice;
 mod place;
 mod spec;
-mod zipf;
 
 pub use arrival::{Arrival, Day};
 pub use place::{Pattern, Zone};

@@ -15,8 +15,8 @@
 
 use super::arrival::Day;
 use super::dice;
-use super::zipf::Zipf;
 use units::{Bytes, Prng};
+use workload::{Scatter, Zipf};
 
 /// Where requests go, in a source of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,7 +150,7 @@ impl Walk {
             Pattern::Zipf { theta, clustered } => {
                 let mut law = Scattered::new(places, *theta);
                 if *clustered {
-                    law.factor = 1;
+                    law.scatter = Scatter::clustered(places);
                 }
                 State::Zipf(law)
             }
@@ -306,34 +306,20 @@ fn zoned(areas: &[Area], dice: &mut Prng) -> u64 {
 #[derive(Clone, Debug)]
 struct Scattered {
     law: Zipf,
-    places: u64,
-    /// Without a common divisor with the number of places: each rank has a place of its own.
-    factor: u64,
+    scatter: Scatter,
 }
 
 impl Scattered {
     fn new(places: u64, theta: f64) -> Self {
-        // The golden section spreads the first ranks the most evenly.
-        let mut factor = dice::whole(dice::real(places) * 0.618_033_988_749_895).max(1);
-        while divisor(factor, places) != 1 {
-            factor += 1;
-        }
         Self {
             law: Zipf::new(places, theta),
-            places,
-            factor,
+            scatter: Scatter::new(places),
         }
     }
 
     fn draw(&self, dice: &mut Prng) -> u64 {
-        let rank = u128::from(self.law.draw(dice));
-        let place = rank * u128::from(self.factor) % u128::from(self.places);
-        u64::try_from(place).expect("a remainder is below its divisor")
+        self.scatter.place(self.law.draw(dice))
     }
-}
-
-fn divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { divisor(b, a % b) }
 }
 
 #[cfg(test)]
@@ -415,15 +401,6 @@ mod tests {
         let tens: Vec<usize> = (0..4).map(|ten| within(ten * 10, ten * 10 + 10)).collect();
         assert!(tens.is_sorted_by(|a, b| a > b), "{tens:?}");
         assert!(within(0, 500) > 4 * within(500, 1000));
-    }
-
-    #[test]
-    fn every_rank_has_a_place_of_its_own() {
-        for places in [1, 2, 3, 10, 720, 1024, 9973] {
-            let law = Scattered::new(places, 1.0);
-            let seen: HashSet<u64> = (0..places).map(|rank| rank * law.factor % places).collect();
-            assert_eq!(seen.len() as u64, places);
-        }
     }
 
     #[test]

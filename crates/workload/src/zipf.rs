@@ -9,14 +9,15 @@
 //!   taken if k - x <= s, or u >= H(k + 0.5) - h(k);   else drawn again (1.1 draws on average)
 //! ```
 //!
-//! The functions come from `libm`, not from the system: a seed gives the same trace on every machine.
+//! The functions come from `libm`, not from the system: a seed gives the same draws on every machine.
 
-use super::dice;
+use crate::unit::{unit, whole};
 use units::Prng;
+use units::number::real;
 
 /// The law for a number of ranks.
 #[derive(Clone, Debug)]
-pub(super) struct Zipf {
+pub struct Zipf {
     ranks: u64,
     theta: f64,
     /// `H(1.5) - h(1)`.
@@ -32,7 +33,7 @@ impl Zipf {
     ///
     /// # Panics
     /// If there is no rank, or `theta` is negative or no number.
-    pub(super) fn new(ranks: u64, theta: f64) -> Self {
+    pub fn new(ranks: u64, theta: f64) -> Self {
         assert!(ranks > 0, "a law has a rank");
         assert!(theta >= 0.0, "theta is a number from zero");
         let mut law = Self {
@@ -43,18 +44,18 @@ impl Zipf {
             squeeze: 0.0,
         };
         law.low = law.integral(1.5) - 1.0;
-        law.high = law.integral(dice::real(ranks) + 0.5);
+        law.high = law.integral(real(ranks) + 0.5);
         law.squeeze = 2.0 - law.inverse(law.integral(2.5) - law.density(2.0));
         law
     }
 
     /// A rank from zero.
-    pub(super) fn draw(&self, dice: &mut Prng) -> u64 {
+    pub fn draw(&self, dice: &mut Prng) -> u64 {
         loop {
-            let u = self.high + dice::unit(dice) * (self.low - self.high);
+            let u = self.high + unit(dice) * (self.low - self.high);
             let x = self.inverse(u);
-            let rank = dice::whole(x + 0.5).clamp(1, self.ranks);
-            let at = dice::real(rank);
+            let rank = whole(x + 0.5).clamp(1, self.ranks);
+            let at = real(rank);
             if at - x <= self.squeeze || u >= self.integral(at + 0.5) - self.density(at) {
                 return rank - 1;
             }
@@ -83,6 +84,53 @@ impl Zipf {
         }
         libm::exp(x * libm::log1p(power) / power)
     }
+}
+
+/// Ranks scattered over places, since hot blocks are not neighbours on a disk: each rank has a
+/// place of its own.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    places: u64,
+    /// Without a common divisor with the number of places.
+    factor: u64,
+}
+
+impl Scatter {
+    /// As many ranks as places.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn new(places: u64) -> Self {
+        assert!(places > 0, "a rank has a place");
+        // The golden section spreads the first ranks the most evenly.
+        let mut factor = whole(real(places) * 0.618_033_988_749_895).max(1);
+        while divisor(factor, places) != 1 {
+            factor += 1;
+        }
+        Self { places, factor }
+    }
+
+    /// Each rank where its number says: frequent places are neighbours, the most frequent first.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn clustered(places: u64) -> Self {
+        assert!(places > 0, "a rank has a place");
+        Self { places, factor: 1 }
+    }
+
+    /// The place of a rank.
+    ///
+    /// # Panics
+    /// Never: a remainder is below its divisor.
+    pub fn place(&self, rank: u64) -> u64 {
+        let place = u128::from(rank) * u128::from(self.factor) % u128::from(self.places);
+        u64::try_from(place).expect("a remainder is below its divisor")
+    }
+}
+
+fn divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { divisor(b, a % b) }
 }
 
 #[cfg(test)]
@@ -126,5 +174,15 @@ mod tests {
         let law = Zipf::new(1 << 40, 0.3);
         let mut dice = Prng::new(3);
         assert!((0..10_000).all(|_| law.draw(&mut dice) < 1 << 40));
+    }
+
+    #[test]
+    fn every_rank_has_a_place_of_its_own() {
+        for places in [1_u64, 2, 3, 10, 720, 1024, 9973] {
+            let scatter = Scatter::new(places);
+            let mut seen: Vec<u64> = (0..places).map(|rank| scatter.place(rank)).collect();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..places), "{places}");
+        }
     }
 }
