@@ -5,7 +5,7 @@
 //! `memory::MemoryDevice` (a seeded crash model) and `faulty::Faulty` (a wrapper that
 //! makes any other form fail, stall, misdirect, rot and lose by a plan). One conformance body
 //! runs on all of them. `interleaved::Interleaved` wraps any of them where reads come back in
-//! bunches.
+//! bunches. Beside them, `lasting::Lasting` is memory that outlives the process.
 //!
 //! ```text
 //!   cache ── FlashOp ──► submit ┐                ┌► poll ── FlashDone ──► cache
@@ -15,10 +15,11 @@
 //! Who drives it: the shard's loop, or the simulated world. Nothing here reads a clock; time
 //! comes in with every call.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod faulty;
 pub mod interleaved;
+pub mod lasting;
 pub mod memory;
 pub mod uring;
 
