@@ -161,6 +161,22 @@ impl Image {
         }
     }
 
+    /// Shows every content that a power cut now could leave in a sector, the sector's number with
+    /// it: the durable one, and that of each unflushed write that may still land there.
+    pub fn fates(&self, mut show: impl FnMut(usize, &[u8])) {
+        for (number, sector) in self.durable.chunks_exact(SECTOR).enumerate() {
+            show(number, sector);
+        }
+        for entry in &self.unflushed {
+            let sectors = entry.data.chunks_exact(SECTOR).zip(&entry.live);
+            for (number, (sector, live)) in (entry.sector..).zip(sectors) {
+                if *live {
+                    show(number, sector);
+                }
+            }
+        }
+    }
+
     /// Flips some bits of the sector at `offset` in both images: the medium rots.
     ///
     /// # Panics
@@ -341,6 +357,31 @@ mod tests {
             sector(&image, 0) == 0
         });
         assert!(lost);
+    }
+
+    #[test]
+    fn the_fates_of_a_sector_are_what_crashes_leave_there() {
+        let prepared = |seed| {
+            let mut image = image(seed);
+            image.write_durable(Bytes::ZERO, &[1; 1024]);
+            image.write(Bytes::ZERO, &[2; 1024]);
+            image.write_durable(Bytes::new(512), &[3; 512]);
+            image.write(Bytes::ZERO, &[4; 512]);
+            image
+        };
+        let mut shown = std::collections::BTreeSet::new();
+        prepared(0).fates(|number, sector| {
+            shown.insert((number, sector[0]));
+        });
+        let mut left = std::collections::BTreeSet::new();
+        for seed in 0..500 {
+            let mut image = prepared(seed);
+            image.crash(&[]);
+            left.extend((0..128).map(|number| (number, sector(&image, number))));
+        }
+        assert_eq!(shown, left);
+        let first: Vec<u8> = shown.iter().filter(|f| f.0 < 2).map(|f| f.1).collect();
+        assert_eq!(first, [1, 2, 4, 3]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use std::fmt;
 use std::rc::Rc;
 use units::{Bytes, Duration, Instant, Prng};
 
+const SECTOR: usize = 512;
+const _: () = assert!(SECTOR as u64 == units::SECTOR_BYTES);
+
 /// What a medium is like.
 #[derive(Clone, Copy, Debug)]
 pub struct MediumOptions {
@@ -146,6 +149,32 @@ impl Medium {
     /// kept, lost or torn by sector.
     pub fn crash(&self) {
         self.0.borrow_mut().end_session(true);
+    }
+
+    /// Shows every content that a power cut now could leave in a sector, the sector's number with
+    /// it: [`Image::fates`], and what operations in flight may put there.
+    pub fn fates(&self, mut show: impl FnMut(usize, &[u8])) {
+        let state = self.0.borrow();
+        state.image.fates(&mut show);
+        let zeroes = [0; SECTOR];
+        for pending in state.pending.values().filter(|p| p.valid.is_ok()) {
+            match &pending.verb {
+                OriginVerb::Write { offset, data, .. } => {
+                    let first = offset.to_usize() / SECTOR;
+                    for (number, sector) in (first..).zip(data.chunks_exact(SECTOR)) {
+                        show(number, sector);
+                    }
+                }
+                OriginVerb::WriteZeroes { offset, length, .. }
+                | OriginVerb::Discard { offset, length } => {
+                    let first = offset.to_usize() / SECTOR;
+                    for number in first..first + length.to_usize() / SECTOR {
+                        show(number, &zeroes);
+                    }
+                }
+                OriginVerb::Read { .. } | OriginVerb::Flush => {}
+            }
+        }
     }
 
     /// Looks at or changes the bytes directly, past any session.
@@ -402,6 +431,26 @@ mod tests {
             drop(session);
             assert_eq!(medium.with_image(|i| i.bytes()[..4096].to_vec()), [7; 4096]);
         }
+    }
+
+    #[test]
+    fn what_is_in_flight_is_a_fate_of_its_sectors() {
+        let (medium, pool) = (slow(1), BufPool::new());
+        let mut session = medium.open();
+        session.submit(Token(1), write(&pool, 4096, 7), Instant::ZERO);
+        let verb = OriginVerb::Read {
+            offset: Bytes::ZERO,
+            length: Bytes::new(512),
+            buf: pool.take(512),
+        };
+        session.submit(Token(2), verb, Instant::ZERO);
+        let mut sevens = Vec::new();
+        medium.fates(|number, sector| {
+            if sector[0] == 7 {
+                sevens.push(number);
+            }
+        });
+        assert_eq!(sevens, (8..16).collect::<Vec<_>>());
     }
 
     #[test]
