@@ -18,7 +18,7 @@ mod support;
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
-    RequestId, Verb, WritePolicy, format,
+    RequestId, Verb, WriteBack, WritePolicy, format,
 };
 use support::{cpu_nanos, origin};
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Prng, TenantSlot};
@@ -101,7 +101,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64
                 Effect::ControlDone { result, .. } => {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
-                Effect::Retire { .. } => panic!("the flash works"),
+                Effect::Retire { .. } | Effect::Own { .. } => panic!("the flash works"),
             }
         }
     }
@@ -157,6 +157,8 @@ fn main() {
         tenant: "vm".into(),
         shared: false,
         fingerprint: None,
+        owner: None,
+        write_back: WriteBack::default(),
     };
     let mut effects = Vec::new();
     cache.control(ControlId(0), command, Instant::ZERO);

@@ -16,7 +16,7 @@ mod support;
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovered, Recovery,
-    Request, RequestId, Verb, WritePolicy, format,
+    Request, RequestId, Verb, WriteBack, WritePolicy, format,
 };
 use support::{cpu_nanos, origin};
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map, TenantSlot};
@@ -77,7 +77,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
                 Effect::ControlDone { result, .. } => {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
-                Effect::Retire { .. } => panic!("the flash works"),
+                Effect::Retire { .. } | Effect::Own { .. } => panic!("the flash works"),
             }
         }
     }
@@ -123,6 +123,8 @@ fn fill(cache: &mut Cache, flash: &mut Flash, capacity: Bytes) {
         tenant: "vm".into(),
         shared: false,
         fingerprint: None,
+        owner: None,
+        write_back: WriteBack::default(),
     };
     cache.control(ControlId(0), command, Instant::ZERO);
     drive(cache, flash, Instant::ZERO);

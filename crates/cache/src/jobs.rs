@@ -95,6 +95,8 @@ impl Cache {
                 tenant,
                 shared,
                 fingerprint,
+                owner: _,
+                write_back: _,
             } => {
                 let rules = Disk {
                     size,
@@ -107,7 +109,9 @@ impl Cache {
                 self.prepare_attach(disk, name, &tenant, rules, fingerprint)
                     .map(Kind::Attach)
             }
-            Command::Detach { disk, fingerprint } => {
+            Command::Detach {
+                disk, fingerprint, ..
+            } => {
                 self.retire_again();
                 self.idle_disk(disk)
                     .map(|()| Kind::Detach { disk, fingerprint })
@@ -120,6 +124,11 @@ impl Cache {
             }
             Command::SetPolicy { disk, policy } => {
                 let result = self.set_policy(disk, policy).map(|()| ControlOutcome::Done);
+                self.ports.effects.push(Effect::ControlDone { id, result });
+                return;
+            }
+            Command::Destage { disk } | Command::SetWriteBack { disk, .. } => {
+                let result = self.attached(disk).map(|_| ControlOutcome::Done);
                 self.ports.effects.push(Effect::ControlDone { id, result });
                 return;
             }
@@ -166,6 +175,9 @@ impl Cache {
         let disk = self.disks[disk.index()]
             .as_mut()
             .ok_or(ControlError::NotAttached)?;
+        if policy == WritePolicy::Back {
+            return Err(ControlError::NoWriteBack);
+        }
         disk.policy = policy;
         Ok(())
     }
@@ -180,6 +192,9 @@ impl Cache {
     ) -> Result<Newcomer, ControlError> {
         if !disk.size.is_multiple_of(SECTOR_BYTES) || disk.size > DISK_BYTES_MAX {
             return Err(ControlError::UnsupportedSize);
+        }
+        if disk.policy == WritePolicy::Back {
+            return Err(ControlError::NoWriteBack);
         }
         let mut dropped = None;
         let slot = match &self.flash {

@@ -58,6 +58,7 @@ pub mod index;
 mod jobs;
 mod journal;
 mod limits;
+mod ownership;
 mod ports;
 mod reads;
 mod reclaim;
@@ -70,6 +71,7 @@ mod status;
 mod tenants;
 mod trusted;
 mod views;
+mod write_back;
 mod writes;
 
 pub use api::{
@@ -78,7 +80,9 @@ pub use api::{
 };
 pub use cache::Cache;
 pub use format::{FormatOptions, format};
+pub use ownership::OwnerRecord;
 pub use recovery::{ColdReason, OpenError, Recovered, Recovery};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
 pub use status::{Mode, SegmentCounts, Status, TenantStatus};
 pub use views::ViewStats;
+pub use write_back::{DestageOrder, DestageState, DirtyStatus, LockReason, OfDirty, WriteBack};

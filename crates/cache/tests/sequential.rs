@@ -7,7 +7,7 @@
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, OriginDone, OriginOp, OriginVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
-    RequestId, Verb, WritePolicy, format,
+    RequestId, Verb, WriteBack, WritePolicy, format,
 };
 use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Prng, TenantSlot};
 
@@ -148,6 +148,8 @@ impl Bench {
             tenant: "vm".into(),
             shared: false,
             fingerprint: None,
+            owner: None,
+            write_back: WriteBack::default(),
         };
         cache.control(ControlId(1), command, self.now);
         let Some(Effect::ControlDone {

@@ -14,8 +14,8 @@
 use crate::pieces;
 use block_io::{Buf, BufPool, FlashDone, FlashOp, FlashVerb, OriginDone, OriginOp, OriginVerb};
 use cache::{
-    Cache, Command, Config, ControlId, Effect, FormatOptions, Recovery, Request, RequestId, Verb,
-    WritePolicy,
+    Cache, Command, Config, ControlId, Effect, FormatOptions, OfDirty, Recovery, Request,
+    RequestId, Verb, WriteBack, WritePolicy,
 };
 use flash_format::{PAGE_BYTES, SEGMENT_BYTES_MIN, checksum};
 use std::cell::OnceCell;
@@ -78,7 +78,11 @@ fn first_lives() -> [Rc<Pages>; 2] {
     let fingerprint = None;
     cache.control(
         ControlId(2),
-        Command::Detach { disk, fingerprint },
+        Command::Detach {
+            disk,
+            fingerprint,
+            dirty: OfDirty::Refuse,
+        },
         life.now,
     );
     life.turn(&mut cache);
@@ -163,6 +167,8 @@ impl Life {
             tenant: "vm".into(),
             shared: false,
             fingerprint: None,
+            owner: None,
+            write_back: WriteBack::default(),
         };
         cache.control(ControlId(1), command, self.now);
         self.turn(cache);
@@ -214,6 +220,7 @@ impl Life {
                     }
                     Effect::Origin(op) => cache.origin_done(origin(op), self.now),
                     Effect::Retire { token, .. } => cache.retired(token, true, self.now),
+                    Effect::Own { token, .. } => cache.owned(token, true, self.now),
                     Effect::Reply { .. } | Effect::ControlDone { .. } => {}
                 }
             }

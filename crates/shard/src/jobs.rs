@@ -183,6 +183,8 @@ impl Shard {
             tenant: spec.tenant.clone(),
             shared: spec.shared,
             fingerprint: origin.fingerprint(),
+            owner: None,
+            write_back: cache::WriteBack::default(),
         };
         self.slots.insert(spec.id, None);
         let disk = Box::new(Disk::new(spec, origin));
@@ -368,6 +370,7 @@ impl Shard {
         let command = Command::Detach {
             disk: slot,
             fingerprint,
+            dirty: cache::OfDirty::Refuse,
         };
         self.cache.control(id, command, self.now);
     }

@@ -258,6 +258,7 @@ impl Shard {
             Effect::Origin(op) => self.pass_to_origin(op),
             Effect::Reply { request, result } => self.reply(request, result),
             Effect::Retire { token, incarnation } => self.retire(token, incarnation),
+            Effect::Own { token, .. } => self.cache.owned(token, false, self.now),
             Effect::ControlDone { id, result } => self.control_done(id, result),
         }
     }

@@ -156,6 +156,11 @@ impl World {
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
             Effect::Retire { token, incarnation } => self.record_retirement(token, incarnation),
+            Effect::Own { token, .. } => {
+                if let Software::Cache(cache) = &mut self.host.software {
+                    cache.owned(token, true, self.now);
+                }
+            }
             Effect::ControlDone { id, result } => {
                 let name = format!("{result:?}");
                 self.trace

@@ -225,6 +225,8 @@ impl World {
             tenant,
             shared: disk.settings.shared,
             fingerprint: disk.fingerprint(),
+            owner: None,
+            write_back: cache::WriteBack::default(),
         };
         // The command may be answered at once, and says where the disk is then.
         let id = ControlId(self.peek_id());
@@ -243,6 +245,7 @@ impl World {
         self.control(Command::Detach {
             disk: slot,
             fingerprint,
+            dirty: cache::OfDirty::Refuse,
         });
     }
 

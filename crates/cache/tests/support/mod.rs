@@ -5,8 +5,8 @@
 
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginOp, OriginVerb};
 use cache::{
-    Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
-    RequestId, Verb, WritePolicy, format,
+    Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, OfDirty, Recovery,
+    Request, RequestId, Verb, WriteBack, WritePolicy, format,
 };
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
 
@@ -152,6 +152,8 @@ impl Bench {
             tenant: tenant.into(),
             shared,
             fingerprint: None,
+            owner: None,
+            write_back: WriteBack::default(),
         };
         cache.control(ControlId(1), command, self.now);
         while self.ended.is_empty() {
@@ -170,6 +172,7 @@ impl Bench {
         let command = Command::Detach {
             disk,
             fingerprint: None,
+            dirty: OfDirty::Refuse,
         };
         cache.control(ControlId(2), command, self.now);
         while self.ended.is_empty() {

@@ -157,6 +157,7 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus) -> DiskStatus {
         write_policy: match served.policy {
             cache::WritePolicy::Around => WritePolicy::Around,
             cache::WritePolicy::Through => WritePolicy::Through,
+            cache::WritePolicy::Back => bare.write_policy,
         },
         read_only: served.read_only,
         connections: served.connections as u64,
@@ -194,6 +195,7 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus) -> DiskStatus {
 fn dropped(reason: DropReason) -> &'static str {
     match reason {
         DropReason::SizeChanged => "the origin's size is not what it was",
+        DropReason::OtherOwner => "another cache had the disk meanwhile",
         DropReason::OriginChanged => "the origin was changed while the disk was detached",
     }
 }
