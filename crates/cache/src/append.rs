@@ -8,7 +8,7 @@ use crate::ports::{Ports, Purpose};
 use block_io::{FlashVerb, Slice};
 use flash_format::{
     ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, JournalEntry, PAGE_BYTES,
-    SegmentIndex, checksum,
+    SegmentIndex, SegmentKind, checksum,
 };
 use segment_log::{After, Source, Step, StreamKey};
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
@@ -93,6 +93,7 @@ impl Flash {
                         segment,
                         disk,
                         generation,
+                        kind: SegmentKind::Clean,
                     };
                     self.journal.push(entry, generation, ports.now);
                     ports.wake_at(ports.now + self.config.write_delay);

@@ -13,7 +13,7 @@ use crate::journal::Ticket;
 use crate::ports::Ports;
 use crate::tenants::Use;
 use crate::views::Views;
-use flash_format::{DISK_BYTES_MAX, DiskEntry, SegmentIndex};
+use flash_format::{DISK_BYTES_MAX, DiskEntry, Position, SegmentIndex};
 use segment_log::Phase;
 use units::{DiskId, DiskSlot, SECTOR_BYTES, TenantSlot};
 
@@ -453,11 +453,16 @@ impl Job {
 impl Flash {
     /// Enters a disk into the table; it is served when that is durable.
     fn enter(&mut self, newcomer: &Newcomer) -> Step {
+        let before = self.disks.get(newcomer.slot);
+        let before = before.filter(|entry| entry.id == newcomer.id);
         let entry = DiskEntry {
             id: newcomer.id,
             name: newcomer.name.clone(),
             size: newcomer.disk.size,
             fingerprint: None,
+            epoch: before.map_or(0, |entry| entry.epoch),
+            destaged: before.map_or(Position::START, |entry| entry.destaged),
+            in_doubt: before.is_some_and(|entry| entry.in_doubt),
         };
         self.disks.set(newcomer.slot, entry);
         Step::Checkpoint(self.checkpoint.want())

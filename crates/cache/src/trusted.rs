@@ -5,7 +5,7 @@
 //! it is durable, so in between it errs towards "trusted", and whoever is about to change the
 //! origin knows that it has to wait.
 
-use flash_format::{Geometry, SegmentEntry, SegmentIndex, SegmentState};
+use flash_format::{Geometry, SegmentEntry, SegmentIndex, SegmentKind, SegmentState};
 use segment_log::{Phase, Segment};
 use units::FlashSlot;
 
@@ -29,7 +29,7 @@ impl Trusted {
     pub(crate) fn recovered(geometry: Geometry, entries: &[SegmentEntry]) -> Self {
         let mut trusted = Self::new(geometry);
         for (number, entry) in (0..).zip(entries) {
-            if entry.state == SegmentState::Used {
+            if entry.state != SegmentState::Free {
                 trusted.load(SegmentIndex::new(number), &entry.trusted);
             }
         }
@@ -101,12 +101,13 @@ impl Trusted {
         let used = !matches!(segment.phase, Phase::Free | Phase::Draining);
         SegmentEntry {
             state: if used {
-                SegmentState::Used
+                SegmentState::Used(SegmentKind::Clean)
             } else {
                 SegmentState::Free
             },
             disk: segment.disk,
             generation: segment.generation,
+            cut: None,
             trusted,
         }
     }

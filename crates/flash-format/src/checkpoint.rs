@@ -5,7 +5,7 @@
 //! start over a page that already holds some of the changes gives the same end.
 
 use crate::page::{self, BODY_BYTES, COUNTER_END, HEADER_BYTES, Magic, PageBytes};
-use crate::{Damage, Geometry, PAGE_BYTES, SegmentIndex};
+use crate::{Damage, Geometry, PAGE_BYTES, Position, SegmentIndex};
 use units::{Bytes, DiskId, DiskSlot};
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -25,6 +25,23 @@ pub struct DiskEntry {
     /// The origin's fingerprint when the disk was last detached cleanly; none while it is
     /// attached.
     pub fingerprint: Option<u128>,
+    /// Which of the periods in which it was attached for writing is the latest; 0 before the first.
+    pub epoch: u64,
+    /// Its watermark: up to here in its dirty log the origin has everything durably.
+    pub destaged: Position,
+    /// The watermark may be wrong, since metadata was damaged: what is above it is not destaged
+    /// unless the operator says so.
+    pub in_doubt: bool,
+}
+
+/// What a used segment is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SegmentKind {
+    /// Blocks that equal the origin's where they are trusted, and do not count elsewhere.
+    Clean,
+    /// A part of its disk's dirty log: what is above the disk's watermark counts although the
+    /// origin may not have it.
+    Dirty,
 }
 
 /// What a segment is.
@@ -32,20 +49,23 @@ pub struct DiskEntry {
 pub enum SegmentState {
     /// Nothing in it counts.
     Free,
-    /// It belongs to a disk and may hold trusted blocks.
-    Used,
+    /// It belongs to a disk and may hold blocks that count.
+    Used(SegmentKind),
 }
 
 /// What the segment table says of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentEntry {
-    /// Free or used.
+    /// Free, or used for what.
     pub state: SegmentState,
     /// Whose it is, or was.
     pub disk: DiskSlot,
     /// How it is told from earlier uses of the same place; rises with every opening in the
     /// whole cache, so it also orders segments by age.
     pub generation: u64,
+    /// Where a recovery has cut its disk's dirty log: this page, not the first, and what is
+    /// behind it in the segment does not count. None if nothing was cut.
+    pub cut: Option<u32>,
     /// A bit for each page, bit `p % 8` of byte `p / 8`: whether the block there equals the
     /// origin's.
     pub trusted: Vec<u8>,
@@ -61,7 +81,12 @@ pub(crate) struct RawDisk {
     pub(crate) has_fingerprint: u8,
     pub(crate) name_length: u8,
     pub(crate) name: [u8; NAME_BYTES_MAX],
-    pub(crate) zero: [u8; 22],
+    pub(crate) epoch: U64,
+    pub(crate) destaged_generation: U64,
+    pub(crate) destaged_page: U16,
+    pub(crate) destaged_erasure: U16,
+    pub(crate) in_doubt: u8,
+    pub(crate) zero: u8,
 }
 
 const _: () = assert!(size_of::<RawDisk>() == 128);
@@ -77,7 +102,8 @@ pub(crate) struct RawSegment {
     pub(crate) generation: U64,
     pub(crate) disk: U16,
     pub(crate) used: u8,
-    pub(crate) zero: [u8; 5],
+    pub(crate) cut: U16,
+    pub(crate) zero: [u8; 3],
 }
 
 /// Bytes of a segment table entry: fixed part and a bit for each page.
@@ -118,7 +144,8 @@ impl CheckpointPage {
     /// The page with number `page` of checkpoint `number`.
     ///
     /// # Panics
-    /// If there are more entries than fit, or a bitmap of another length than the segment's.
+    /// If there are more entries than fit, a bitmap of another length than the segment's, or a cut
+    /// at a segment's first page.
     pub fn encode(&self, geometry: &Geometry, uuid: u128, number: u64, page: u64) -> PageBytes {
         let mut bytes = [0; PAGE_BYTES];
         let body = &mut bytes[HEADER_BYTES..];
@@ -208,7 +235,12 @@ fn encode_disk(disk: &DiskEntry) -> RawDisk {
         has_fingerprint: u8::from(disk.fingerprint.is_some()),
         name_length: u8::try_from(length).expect("at most 63"),
         name,
-        zero: [0; 22],
+        epoch: U64::new(disk.epoch),
+        destaged_generation: U64::new(disk.destaged.generation),
+        destaged_page: U16::new(disk.destaged.page),
+        destaged_erasure: U16::new(disk.destaged.erasure),
+        in_doubt: u8::from(disk.in_doubt),
+        zero: 0,
     }
 }
 
@@ -222,20 +254,45 @@ fn decode_disk(bytes: &[u8]) -> Result<Option<DiskEntry>, Damage> {
         .get(..usize::from(raw.name_length))
         .ok_or(Damage::Impossible)?;
     let name = std::str::from_utf8(name).map_err(|_| Damage::Impossible)?;
+    let destaged = Position {
+        generation: raw.destaged_generation.get(),
+        page: raw.destaged_page.get(),
+        erasure: raw.destaged_erasure.get(),
+    };
+    if raw.epoch.get() >= COUNTER_END || destaged.generation >= COUNTER_END {
+        return Err(Damage::Impossible);
+    }
     Ok(Some(DiskEntry {
         id: DiskId::from_u128(raw.id.get()),
         name: name.to_owned(),
         size: Bytes::new(raw.size.get()),
         fingerprint: (raw.has_fingerprint != 0).then_some(raw.fingerprint.get()),
+        epoch: raw.epoch.get(),
+        destaged,
+        in_doubt: raw.in_doubt != 0,
     }))
 }
 
+const FREE: u8 = 0;
+const CLEAN: u8 = 1;
+const DIRTY: u8 = 2;
+
 fn encode_segment(segment: &SegmentEntry) -> RawSegment {
+    assert!(
+        segment.cut != Some(0),
+        "a segment that is cut at its first page is free"
+    );
+    let cut = segment.cut.unwrap_or(0);
     RawSegment {
         generation: U64::new(segment.generation),
         disk: U16::new(segment.disk.get()),
-        used: u8::from(segment.state == SegmentState::Used),
-        zero: [0; 5],
+        used: match segment.state {
+            SegmentState::Free => FREE,
+            SegmentState::Used(SegmentKind::Clean) => CLEAN,
+            SegmentState::Used(SegmentKind::Dirty) => DIRTY,
+        },
+        cut: U16::new(u16::try_from(cut).expect("a segment has at most 4096 pages")),
+        zero: [0; 3],
     }
 }
 
@@ -243,17 +300,19 @@ fn decode_segment(bytes: &[u8]) -> Result<SegmentEntry, Damage> {
     let (raw, bits) = RawSegment::read_from_prefix(bytes).map_err(|_| Damage::Impossible)?;
     let disk = raw.disk.get();
     let generation = raw.generation.get();
-    if usize::from(disk) >= DiskSlot::COUNT || raw.used > 1 || generation >= COUNTER_END {
+    if usize::from(disk) >= DiskSlot::COUNT || generation >= COUNTER_END {
         return Err(Damage::Impossible);
     }
     Ok(SegmentEntry {
-        state: if raw.used == 1 {
-            SegmentState::Used
-        } else {
-            SegmentState::Free
+        state: match raw.used {
+            FREE => SegmentState::Free,
+            CLEAN => SegmentState::Used(SegmentKind::Clean),
+            DIRTY => SegmentState::Used(SegmentKind::Dirty),
+            _ => return Err(Damage::Impossible),
         },
         disk: DiskSlot::new(disk),
         generation,
+        cut: Some(u32::from(raw.cut.get())).filter(|page| *page > 0),
         trusted: bits.to_vec(),
     })
 }
@@ -265,6 +324,7 @@ impl SegmentEntry {
             state: SegmentState::Free,
             disk: DiskSlot::new(0),
             generation: 0,
+            cut: None,
             trusted: vec![0; (geometry.segment_pages() as usize).div_ceil(8)],
         }
     }
@@ -288,6 +348,13 @@ mod tests {
             name: "é".repeat(31) + "a",
             size: Bytes::gib(1),
             fingerprint: Some(9),
+            epoch: 6,
+            destaged: Position {
+                generation: 11,
+                page: 1023,
+                erasure: 2,
+            },
+            in_doubt: true,
         });
         let page = CheckpointPage::Disks(disks);
         let bytes = page.encode(&geometry, 1, 7, 0);
@@ -305,9 +372,10 @@ mod tests {
         let count = CheckpointPage::segments_of(&geometry, first).len();
         let mut segments = vec![SegmentEntry::unused(&geometry); count];
         segments[1] = SegmentEntry {
-            state: SegmentState::Used,
+            state: SegmentState::Used(SegmentKind::Dirty),
             disk: DiskSlot::new(3),
             generation: 12,
+            cut: Some(255),
             trusted: vec![0xa5; geometry.segment_pages() as usize / 8],
         };
         let page = CheckpointPage::Segments(segments);

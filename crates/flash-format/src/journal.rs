@@ -6,7 +6,7 @@
 //! medium lost shows, unless it was the very last.
 
 use crate::page::{self, BODY_BYTES, COUNTER_END, HEADER_BYTES, Magic, PageBytes};
-use crate::{Damage, PAGE_BYTES, SegmentIndex};
+use crate::{Damage, PAGE_BYTES, Position, SegmentIndex, SegmentKind};
 use units::{DiskSlot, FlashSlot};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -22,6 +22,8 @@ pub enum JournalEntry {
         disk: DiskSlot,
         /// Its new generation.
         generation: u64,
+        /// What for.
+        kind: SegmentKind,
     },
     /// A segment was given up: nothing in it may be trusted.
     Free {
@@ -44,6 +46,13 @@ pub enum JournalEntry {
         /// How many.
         count: u32,
     },
+    /// The origin has a disk's dirty log durably up to here.
+    Destaged {
+        /// Whose.
+        disk: DiskSlot,
+        /// Its new watermark.
+        to: Position,
+    },
 }
 
 /// A page of the journal.
@@ -63,7 +72,7 @@ pub(crate) struct Raw {
     pub(crate) kind: u8,
     pub(crate) zero: u8,
     pub(crate) disk: U16,
-    /// Segment number, or count of slots.
+    /// Segment number, count of slots, or a position's page and (in the upper half) erasure.
     pub(crate) low: U32,
     /// Generation, or first slot.
     pub(crate) high: U64,
@@ -76,6 +85,8 @@ const OPEN: u8 = 1;
 const FREE: u8 = 2;
 const TRUST: u8 = 3;
 const DISTRUST: u8 = 4;
+const OPEN_DIRTY: u8 = 5;
+const DESTAGED: u8 = 6;
 
 impl JournalPage {
     /// The page for the cache `uuid`.
@@ -134,13 +145,24 @@ fn encode_entry(entry: JournalEntry) -> Raw {
             segment,
             disk,
             generation,
-        } => (OPEN, disk.get(), segment.get(), generation),
+            kind,
+        } => {
+            let open = match kind {
+                SegmentKind::Clean => OPEN,
+                SegmentKind::Dirty => OPEN_DIRTY,
+            };
+            (open, disk.get(), segment.get(), generation)
+        }
         JournalEntry::Free {
             segment,
             generation,
         } => (FREE, 0, segment.get(), generation),
         JournalEntry::Trust { first, count } => (TRUST, 0, count, u64::from(first.get())),
         JournalEntry::Distrust { first, count } => (DISTRUST, 0, count, u64::from(first.get())),
+        JournalEntry::Destaged { disk, to } => {
+            let place = u32::from(to.page) | u32::from(to.erasure) << 16;
+            (DESTAGED, disk.get(), place, to.generation)
+        }
     };
     Raw {
         kind,
@@ -165,11 +187,22 @@ fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, Damage> {
         let possible = generation < COUNTER_END;
         possible.then_some(generation).ok_or(Damage::Impossible)
     };
+    let disk = || {
+        let possible = usize::from(raw.disk.get()) < DiskSlot::COUNT;
+        possible
+            .then(|| DiskSlot::new(raw.disk.get()))
+            .ok_or(Damage::Impossible)
+    };
     match raw.kind {
-        OPEN if usize::from(raw.disk.get()) < DiskSlot::COUNT => Ok(JournalEntry::Open {
+        OPEN | OPEN_DIRTY => Ok(JournalEntry::Open {
             segment,
-            disk: DiskSlot::new(raw.disk.get()),
+            disk: disk()?,
             generation: generation()?,
+            kind: if raw.kind == OPEN {
+                SegmentKind::Clean
+            } else {
+                SegmentKind::Dirty
+            },
         }),
         FREE => Ok(JournalEntry::Free {
             segment,
@@ -183,6 +216,17 @@ fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, Damage> {
             first: slot()?,
             count: raw.low.get(),
         }),
+        DESTAGED => {
+            let [a, b, c, d] = raw.low.to_bytes();
+            Ok(JournalEntry::Destaged {
+                disk: disk()?,
+                to: Position {
+                    generation: generation()?,
+                    page: u16::from_le_bytes([a, b]),
+                    erasure: u16::from_le_bytes([c, d]),
+                },
+            })
+        }
         _ => Err(Damage::Impossible),
     }
 }
@@ -194,11 +238,24 @@ mod tests {
     #[test]
     fn a_full_page_comes_back() {
         let entries = (0..252_u32)
-            .map(|i| match i % 4 {
-                0 => JournalEntry::Open {
+            .map(|i| match i % 6 {
+                0 | 4 => JournalEntry::Open {
                     segment: SegmentIndex::new(i),
                     disk: DiskSlot::new(1023),
                     generation: COUNTER_END - 1,
+                    kind: if i % 6 == 0 {
+                        SegmentKind::Clean
+                    } else {
+                        SegmentKind::Dirty
+                    },
+                },
+                5 => JournalEntry::Destaged {
+                    disk: DiskSlot::new(7),
+                    to: Position {
+                        generation: COUNTER_END - 1,
+                        page: 4095,
+                        erasure: 258,
+                    },
                 },
                 1 => JournalEntry::Free {
                     segment: SegmentIndex::new(i),

@@ -75,6 +75,11 @@ fn tables() -> String {
         has_fingerprint,
         name_length,
         name,
+        epoch,
+        destaged_generation,
+        destaged_page,
+        destaged_erasure,
+        in_doubt,
         zero
     );
     title(
@@ -88,6 +93,7 @@ fn tables() -> String {
         generation,
         disk,
         used,
+        cut,
         zero
     );
     title(
@@ -95,6 +101,25 @@ fn tables() -> String {
         "Descriptor: up to 252 behind the header of a chunk or footer page",
     );
     rows!(out, 0, crate::segment::Raw, block, checksum, page, zero);
+    title(&mut out, "Header of a dirty chunk, behind the header");
+    rows!(
+        out,
+        HEADER_BYTES,
+        crate::dirty::RawHeader,
+        id,
+        size,
+        epoch,
+        follows_generation,
+        durable_generation,
+        follows_page,
+        follows_erasure,
+        durable_page,
+        durable_erasure,
+        begins_interval,
+        zero
+    );
+    title(&mut out, "Record of a dirty chunk: up to 248 behind that");
+    rows!(out, 0, crate::dirty::Raw, block, low, page, kind, zero);
     out
 }
 

@@ -21,17 +21,23 @@
 #![forbid(unsafe_code)]
 
 mod checkpoint;
+mod dirty;
 mod error;
 mod geometry;
 mod journal;
 #[cfg(test)]
 mod layout;
 mod page;
+mod position;
 mod segment;
 mod superblock;
 
 pub use checkpoint::{
-    CheckpointPage, DISKS_PER_PAGE, DiskEntry, NAME_BYTES_MAX, SegmentEntry, SegmentState,
+    CheckpointPage, DISKS_PER_PAGE, DiskEntry, NAME_BYTES_MAX, SegmentEntry, SegmentKind,
+    SegmentState,
+};
+pub use dirty::{
+    DirtyChunkHeader, DirtyRecord, DirtyRecords, Erasure, ErasureKind, RECORDS_PER_CHUNK_MAX,
 };
 pub use error::FormatError;
 pub use geometry::{
@@ -40,6 +46,7 @@ pub use geometry::{
 };
 pub use journal::{JOURNAL_ENTRIES_PER_PAGE, JournalEntry, JournalPage};
 pub use page::{Damage, PAGE_BYTES, PageBytes, checksum};
+pub use position::Position;
 pub use segment::{
     CHUNK_BLOCKS_MAX, ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, read_footer,
 };

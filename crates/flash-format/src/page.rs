@@ -24,6 +24,7 @@ impl Magic {
     pub(crate) const JOURNAL: Self = Self(*b"HEARTHjn");
     pub(crate) const CHECKPOINT: Self = Self(*b"HEARTHcp");
     pub(crate) const CHUNK: Self = Self(*b"HEARTHck");
+    pub(crate) const DIRTY_CHUNK: Self = Self(*b"HEARTHdk");
     pub(crate) const FOOTER: Self = Self(*b"HEARTHft");
 }
 

@@ -215,7 +215,7 @@ fn decode_footer_page(
     Ok((disk_of(&header)?, total))
 }
 
-fn check_place(
+pub(crate) fn check_place(
     header: &page::Header,
     uuid: u128,
     segment: SegmentIndex,
@@ -231,7 +231,7 @@ fn check_place(
     }
 }
 
-fn disk_of(header: &page::Header) -> Result<DiskSlot, Damage> {
+pub(crate) fn disk_of(header: &page::Header) -> Result<DiskSlot, Damage> {
     match u16::try_from(header.extra.get()) {
         Ok(disk) if usize::from(disk) < DiskSlot::COUNT => Ok(DiskSlot::new(disk)),
         _ => Err(Damage::Impossible),

@@ -9,10 +9,13 @@ use units::Bytes;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The format that this program writes and reads.
+/// The format that this program writes.
 ///
-/// 1: the first.
-pub const FORMAT_VERSION: u32 = 1;
+/// 1: the first. 2: dirty logs. What is new in 2 was zero in 1 and means the same there: no log,
+/// nothing dirty; so a cache of version 1 is read as it is, and its next superblock says 2.
+pub const FORMAT_VERSION: u32 = 2;
+/// The oldest format that this program reads.
+const FORMAT_VERSION_MIN: u32 = 1;
 
 /// Where the two slots are.
 pub const SUPERBLOCK_OFFSETS: [Bytes; 2] = [Bytes::ZERO, Bytes::kib(64)];
@@ -109,11 +112,16 @@ impl Superblock {
                 }
                 Ok(_) => {}
                 Err(found) => {
-                    if error == FormatError::NotACache {
+                    let tells_more = matches!(found, FormatError::OtherVersion { .. });
+                    if error == FormatError::NotACache || tells_more {
                         error = found;
                     }
                 }
             }
+        }
+        // A later program has had it: what the other slot says is older than what that one did.
+        if let FormatError::OtherVersion { .. } = error {
+            return Err(error);
         }
         let best = best.ok_or(error)?;
         if best.geometry.capacity() > present {
@@ -131,7 +139,7 @@ impl Superblock {
             Damage::Checksum | Damage::Impossible => FormatError::TornSuperblocks,
         })?;
         let body = Body::read_from_bytes(&bytes[BODY]).expect("the body has its own size");
-        if body.version.get() != FORMAT_VERSION {
+        if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&body.version.get()) {
             return Err(FormatError::OtherVersion {
                 found: body.version.get(),
                 spoken: FORMAT_VERSION,
@@ -236,12 +244,24 @@ mod tests {
         other[HEADER_BYTES] = 9;
         let header = page::open(&page, Magic::SUPERBLOCK).unwrap();
         page::seal(&mut other, header);
-        assert_eq!(
-            Superblock::choose([&other, &empty], present),
-            Err(FormatError::OtherVersion {
-                found: 9,
-                spoken: FORMAT_VERSION
-            })
-        );
+        let refused = Err(FormatError::OtherVersion {
+            found: 9,
+            spoken: FORMAT_VERSION,
+        });
+        assert_eq!(Superblock::choose([&other, &empty], present), refused);
+        // What this program once wrote is older than what the later one did.
+        let before = sample(3).encode();
+        assert_eq!(Superblock::choose([&other, &before], present), refused);
+        assert_eq!(Superblock::choose([&before, &other], present), refused);
+    }
+
+    #[test]
+    fn a_cache_of_version_1_is_read() {
+        let mut first = sample(4).encode();
+        first[HEADER_BYTES] = 1;
+        let header = page::open(&sample(4).encode(), Magic::SUPERBLOCK).unwrap();
+        page::seal(&mut first, header);
+        let found = Superblock::choose([&first, &[0; PAGE_BYTES]], Bytes::mib(64));
+        assert_eq!(found, Ok(sample(4)));
     }
 }

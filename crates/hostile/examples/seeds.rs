@@ -8,8 +8,9 @@
 mod samples;
 
 use flash_format::{
-    CheckpointPage, ChunkHeader, Descriptor, FooterPage, Geometry, JournalEntry, JournalPage,
-    SEGMENT_BYTES_MIN, SegmentEntry, SegmentIndex, Superblock,
+    CheckpointPage, ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Erasure, ErasureKind,
+    FooterPage, Geometry, JournalEntry, JournalPage, Position, SEGMENT_BYTES_MIN, SegmentEntry,
+    SegmentIndex, SegmentKind, Superblock,
 };
 use nbd_protocol::server::{Found, Handshake, Step, TlsPolicy};
 use nbd_protocol::{
@@ -17,7 +18,7 @@ use nbd_protocol::{
     reply,
 };
 use std::path::Path;
-use units::{BlockIndex, Bytes, DiskSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot};
 use vhost_protocol::{Features, Region, Request, RingAddresses, RingDescriptor, encode};
 
 fn main() {
@@ -201,6 +202,11 @@ fn flash_page() {
                 segment,
                 disk,
                 generation,
+                kind: SegmentKind::Dirty,
+            },
+            JournalEntry::Destaged {
+                disk,
+                to: Position::of_page(generation, 3).next_erasure(),
             },
             JournalEntry::Free {
                 segment,
@@ -231,6 +237,30 @@ fn flash_page() {
         total: 10,
         blocks,
     };
+    let dirty = DirtyChunkHeader {
+        segment,
+        generation,
+        disk,
+        page: 4,
+        id: DiskId::from_u128(9),
+        size: Bytes::mib(4),
+        epoch: 2,
+        begins_interval: true,
+        follows: Position::of_page(generation, 3),
+        durable: Position::of_page(generation - 1, 12),
+        records: vec![
+            DirtyRecord::Data(Descriptor {
+                block: BlockIndex::new(7),
+                checksum: 1,
+                page: 5,
+            }),
+            DirtyRecord::Erasure(Erasure {
+                first: BlockIndex::new(100),
+                blocks: 50,
+                kind: ErasureKind::Zeroes { may_unmap: true },
+            }),
+        ],
+    };
     let disks = CheckpointPage::Disks(vec![None; CheckpointPage::disks_of(0).unwrap().len()]);
     let first = (0..1000)
         .find(|page| !CheckpointPage::segments_of(&geometry, *page).is_empty())
@@ -248,6 +278,12 @@ fn flash_page() {
     keep("segments", 2, &segments.encode(&geometry, uuid, 2, first));
     keep("chunk", 3, &chunk.encode(uuid));
     keep("footer", 4, &footer.encode(uuid));
+    keep("dirty", 5, &dirty.encode(uuid));
+    let mut open = dirty.open_page(uuid);
+    for record in &dirty.records {
+        DirtyChunkHeader::push_to_open_page(&mut open, record);
+    }
+    keep("dirty-open", 0x85, &open);
 }
 
 /// Patches: page, offset, length, bytes.

@@ -5,8 +5,8 @@
 
 use crate::pieces;
 use flash_format::{
-    CheckpointPage, ChunkHeader, FooterPage, Geometry, JournalPage, PAGE_BYTES, PageBytes,
-    SEGMENT_BYTES_MIN, SegmentIndex, Superblock, checksum,
+    CheckpointPage, ChunkHeader, DirtyChunkHeader, FooterPage, Geometry, JournalPage, PAGE_BYTES,
+    PageBytes, SEGMENT_BYTES_MIN, SegmentIndex, Superblock, checksum,
 };
 use units::Bytes;
 
@@ -17,12 +17,13 @@ const PLACE: std::ops::Range<usize> = 32..36;
 const PART: std::ops::Range<usize> = 36..40;
 const CRC: std::ops::Range<usize> = 60..64;
 
-const MAGICS: [&[u8; 8]; 5] = [
+const MAGICS: [&[u8; 8]; 6] = [
     b"HEARTHsb",
     b"HEARTHjn",
     b"HEARTHcp",
     b"HEARTHck",
     b"HEARTHft",
+    b"HEARTHdk",
 ];
 
 pub(crate) fn run(bytes: &[u8]) {
@@ -110,6 +111,18 @@ fn segment(page: &PageBytes, geometry: &Geometry) {
                 .all(|d| d.page < geometry.segment_pages())
         );
         assert_eq!(decode(&found.encode(uuid)), Ok(found));
+    }
+    let decode = |page: &PageBytes| {
+        DirtyChunkHeader::decode(page, geometry, uuid, segment, generation, part)
+    };
+    if let Ok(found) = decode(page) {
+        assert!(found.records().is_sorted_by(|(a, _), (b, _)| a < b));
+        assert_eq!(decode(&found.encode(uuid)), Ok(found));
+    }
+    let lasting = |page: &PageBytes| DirtyChunkHeader::decode_open(page, geometry, uuid);
+    if let Ok(found) = lasting(page) {
+        assert!(found.last().page < u16::MAX);
+        assert_eq!(lasting(&found.encode(uuid)), Ok(found));
     }
     let decode =
         |page: &PageBytes| FooterPage::decode(page, geometry, uuid, segment, generation, part);

@@ -46,7 +46,7 @@ pub(super) struct Segments {
 
 /// Frees segments that claim the same generation: we give each out once, so neither is ours.
 fn free_doubles(segments: &mut [SegmentEntry]) {
-    let used = |entry: &&SegmentEntry| entry.state == SegmentState::Used;
+    let used = |entry: &&SegmentEntry| entry.state != SegmentState::Free;
     let mut seen = Set::default();
     let mut doubled = Set::default();
     for entry in segments.iter().filter(used) {
@@ -55,7 +55,7 @@ fn free_doubles(segments: &mut [SegmentEntry]) {
         }
     }
     for entry in segments {
-        if entry.state == SegmentState::Used && doubled.contains(&entry.generation) {
+        if entry.state != SegmentState::Free && doubled.contains(&entry.generation) {
             entry.state = SegmentState::Free;
             entry.trusted.fill(0);
         }
@@ -74,7 +74,7 @@ impl Segments {
         let blocks = geometry.segment_count() * geometry.segment_blocks_max();
         let index = Index::for_blocks(blocks, slots, seed);
         let found = replayed.segments.iter().map(|entry| {
-            let used = entry.state == SegmentState::Used;
+            let used = entry.state != SegmentState::Free;
             (used.then_some(entry.disk), entry.generation)
         });
         let log = SegmentLog::recovered(geometry, index, config.reclaim.build(), found);

@@ -151,12 +151,14 @@ impl Tables {
                 segment,
                 disk,
                 generation,
+                kind,
             } => {
                 if let Some(entry) = self.segments.get_mut(segment.index()) {
                     *entry = SegmentEntry {
-                        state: SegmentState::Used,
+                        state: SegmentState::Used(kind),
                         disk,
                         generation,
+                        cut: None,
                         trusted: vec![0; entry.trusted.len()],
                     };
                 }
@@ -169,6 +171,11 @@ impl Tables {
             }
             JournalEntry::Trust { first, count } => self.set(first, count, true),
             JournalEntry::Distrust { first, count } => self.set(first, count, false),
+            JournalEntry::Destaged { disk, to } => {
+                if let Some(entry) = &mut self.disks[disk.index()] {
+                    entry.destaged = entry.destaged.max(to);
+                }
+            }
         }
     }
 

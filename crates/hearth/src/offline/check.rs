@@ -185,7 +185,7 @@ fn examine(
         content: Vec::new(),
     };
     let geometry = &superblock.geometry;
-    let used = |(_, entry): &(usize, &SegmentEntry)| entry.state == SegmentState::Used;
+    let used = |(_, entry): &(usize, &SegmentEntry)| entry.state != SegmentState::Free;
     let segments_used = tables.segments.iter().enumerate().filter(used).count() as u64;
     let total = segments_used * geometry.segment_bytes().get();
     let mut done = 0;

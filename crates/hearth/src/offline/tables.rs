@@ -141,9 +141,11 @@ impl Tables {
                 segment,
                 disk,
                 generation,
+                kind,
             } => {
                 if let Some(entry) = self.segments.get_mut(segment.index()) {
-                    entry.state = SegmentState::Used;
+                    entry.state = SegmentState::Used(kind);
+                    entry.cut = None;
                     entry.disk = disk;
                     entry.generation = generation;
                     entry.trusted.fill(0);
@@ -157,6 +159,11 @@ impl Tables {
             }
             JournalEntry::Trust { first, count } => self.set(superblock, first, count, true),
             JournalEntry::Distrust { first, count } => self.set(superblock, first, count, false),
+            JournalEntry::Destaged { disk, to } => {
+                if let Some(entry) = &mut self.disks[disk.index()] {
+                    entry.destaged = entry.destaged.max(to);
+                }
+            }
         }
     }
 
