@@ -91,7 +91,7 @@ impl World {
         let now = self.next_moment();
         for disk in &mut self.disks {
             if lost_power {
-                disk.history.origin_lost_power();
+                disk.history.lost_power();
             }
             let all = Bytes::new(disk.sectors_most() * SECTOR_BYTES);
             let mut bytes = vec![0; all.to_usize()];

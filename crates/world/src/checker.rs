@@ -13,12 +13,16 @@
 //! A write that failed, a discard, and what was in flight at a crash may have happened or not:
 //! their values can be read, but their answers kill nothing.
 //!
-//! Where the origin itself loses power, values that were dead come back to life unless a write
-//! that is durable (flushed or FUA) kills them: I2.
+//! Where what was not flushed may be lost (the origin loses power; or the host does, and the disk is
+//! under write-back), values that were dead come back to life unless a write that is durable
+//! (flushed or FUA) kills them: I2. In which order they may be lost is in [`order`].
 //!
 //! Order is by event numbers, not by the clock: events at one instant have an order too.
 
+mod order;
+
 use crate::violation::Violation;
+use order::Barriers;
 use units::{Bytes, SECTOR_BYTES};
 
 /// Bytes in a sector, for slicing.
@@ -67,12 +71,30 @@ struct Value {
     answered: Option<Moment>,
     /// Acknowledged as done; false for writes that may have happened.
     certain: bool,
+    /// Was acknowledged as done, and is not known to be lost.
+    acked: bool,
+    /// The acknowledgement said that it is durable.
+    fua: bool,
     /// Survives a power cut of the origin.
     durable: bool,
     dead: Option<Moment>,
 }
 
 impl Value {
+    /// What a sector surely and durably holds.
+    fn settled(tag: Tag, now: Moment) -> Self {
+        Self {
+            tag,
+            issued: now,
+            answered: Some(now),
+            certain: true,
+            acked: true,
+            fua: false,
+            durable: true,
+            dead: None,
+        }
+    }
+
     fn answered_by(&self, moment: Moment) -> bool {
         self.answered.is_some_and(|answered| answered <= moment)
     }
@@ -82,6 +104,9 @@ impl Value {
 #[derive(Debug)]
 pub struct History {
     sectors: Vec<Vec<Value>>,
+    barriers: Barriers,
+    /// What was not durable may have been lost, and nobody has looked yet.
+    unsettled: bool,
 }
 
 /// Values of one sector that are kept although they are dead: what a power cut of the origin
@@ -91,16 +116,10 @@ const DEAD_KEPT: usize = 256;
 impl History {
     /// The history of a disk of that many sectors, all of them zero.
     pub fn new(sectors: usize) -> Self {
-        let zero = Value {
-            tag: 0,
-            issued: 0,
-            answered: Some(0),
-            certain: true,
-            durable: true,
-            dead: None,
-        };
         Self {
-            sectors: vec![vec![zero]; sectors],
+            sectors: vec![vec![Value::settled(0, 0)]; sectors],
+            barriers: Barriers::default(),
+            unsettled: false,
         }
     }
 
@@ -118,6 +137,8 @@ impl History {
                 issued: now,
                 answered: None,
                 certain: false,
+                acked: false,
+                fua: false,
                 durable: false,
                 dead: None,
             });
@@ -143,6 +164,8 @@ impl History {
                 if value.issued == issued {
                     value.answered = Some(now);
                     value.certain = certain;
+                    value.acked = certain;
+                    value.fua = certain && durable;
                     value.durable = certain && durable;
                 } else if certain && value.answered_by(issued) {
                     value.dead.get_or_insert(now);
@@ -157,8 +180,14 @@ impl History {
     }
 
     /// A flush that was issued at `issued` has been acknowledged: what was acknowledged before
-    /// it is durable.
-    pub fn flushed(&mut self, issued: Moment) {
+    /// it is durable, and ordered before whatever is asked after this.
+    pub fn flushed(&mut self, issued: Moment, now: Moment) {
+        self.durable_before(issued);
+        self.barriers.add(issued, now);
+    }
+
+    /// What was acknowledged before `issued` is durable.
+    pub fn durable_before(&mut self, issued: Moment) {
         for value in self.sectors.iter_mut().flatten() {
             value.durable |= value.certain && value.answered_by(issued);
         }
@@ -208,9 +237,15 @@ impl History {
         }
     }
 
-    /// The origin has lost power: only what is durable is sure to be there. Values that were dead
-    /// may be back unless a durable write killed them.
-    pub fn origin_lost_power(&mut self) {
+    /// What keeps what was not flushed has lost power: only what is durable is sure to be there.
+    /// Values that were dead may be back unless a durable write killed them.
+    pub fn lost_power(&mut self) {
+        if self.unsettled {
+            for value in self.sectors.iter_mut().flatten() {
+                value.acked &= value.certain;
+            }
+        }
+        self.unsettled = true;
         for sector in &mut self.sectors {
             let floor: Vec<(Moment, Moment)> = sector
                 .iter()
@@ -251,15 +286,9 @@ impl History {
             for (sector, content) in self.sectors.iter_mut().zip(bytes.chunks_exact(SECTOR)) {
                 let tag = tag_of(content).expect("it was just read");
                 sector.retain(|value| value.dead.is_some() && value.tag != tag);
-                sector.push(Value {
-                    tag,
-                    issued: now,
-                    answered: Some(now),
-                    certain: true,
-                    durable: true,
-                    dead: None,
-                });
+                sector.push(Value::settled(tag, now));
             }
+            self.unsettled = false;
         }
         Ok(())
     }
@@ -270,14 +299,7 @@ impl History {
         for value in values.iter_mut() {
             value.dead.get_or_insert(now);
         }
-        values.push(Value {
-            tag,
-            issued: now,
-            answered: Some(now),
-            certain: true,
-            durable: true,
-            dead: None,
-        });
+        values.push(Value::settled(tag, now));
     }
 }
 
@@ -417,9 +439,9 @@ mod tests {
             history.write_issued(Bytes::ZERO, ONE, tag, at);
             history.write_answered(Bytes::ZERO, ONE, at, true, false, at + 1);
         }
-        history.flushed(2);
+        history.flushed(2, 3);
         history.crashed(10);
-        history.origin_lost_power();
+        history.lost_power();
         assert_eq!(read(&mut history, 0, 11, 12), Err("I1"), "5 was flushed");
         assert_eq!(read(&mut history, 5, 11, 12), Ok(()));
         assert_eq!(read(&mut history, 6, 13, 14), Err("I1"));

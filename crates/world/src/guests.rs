@@ -398,7 +398,7 @@ impl World {
             } => disk
                 .history
                 .write_answered(offset, length, request.issued, certain, fua, now),
-            Asked::Flush => disk.history.flushed(request.issued),
+            Asked::Flush => disk.history.flushed(request.issued, now),
             Asked::Prefetch => {}
             Asked::Nonsense => {
                 return Err(Violation::new(

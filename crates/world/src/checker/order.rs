@@ -1,0 +1,355 @@
+//! In which order writes may be lost.
+//!
+//! A disk with a volatile cache may lose, when its power goes, any of the writes that were not
+//! flushed. Which states it can leave behind is a question of time: there is a moment *t* such that
+//! nothing is there that was asked after *t*, and everything is there (or overwritten) that had been
+//! acknowledged before a flush that was itself acknowledged before *t*.
+//!
+//! ```text
+//!    writes  ──a──a────a──┐ flush ┌──b────b──         t may lie anywhere: if a `b` is there, t lies
+//!                       began   ended                 behind it, so every `a` must be there
+//! ```
+//!
+//! The latest time at which any sector's content was asked for is the earliest *t* that explains the
+//! state, and every later one asks for more. So one pass finds it and a second one tests it; and for
+//! an origin that may still lose some of its writes, the worst choice is found in the same two
+//! passes: each sector beside the latest content that any other may have.
+//!
+//! Two promises of write-back are states of this kind:
+//!
+//! - the origin of an `ordered` disk, alone, at any moment ([`History::origin_alone`]);
+//! - what recovery brings back: a prefix of the writes in the order of acceptance, so that each
+//!   acknowledgement counts as a flush here ([`History::one_cut`]).
+
+use super::{History, Moment, Tag, Value};
+use crate::violation::Violation;
+
+/// Flushes that were acknowledged, by when.
+#[derive(Debug, Default)]
+pub(super) struct Barriers(Vec<Barrier>);
+
+#[derive(Debug)]
+struct Barrier {
+    ended: Moment,
+    /// The latest at which this or an earlier one began.
+    began: Moment,
+}
+
+impl Barriers {
+    pub(super) fn add(&mut self, began: Moment, ended: Moment) {
+        let before = self.0.last().map_or(0, |last| last.began);
+        self.0.push(Barrier {
+            ended,
+            began: began.max(before),
+        });
+    }
+
+    /// What was acknowledged before this must be where something is that was asked at `at`.
+    fn before(&self, at: Moment) -> Moment {
+        let count = self.0.partition_point(|barrier| barrier.ended <= at);
+        self.0[..count].last().map_or(0, |barrier| barrier.began)
+    }
+}
+
+/// The latest content of any sector, and of any other one.
+#[derive(Clone, Copy, Default)]
+struct Latest {
+    sector: usize,
+    at: Moment,
+    elsewhere: Moment,
+}
+
+impl Latest {
+    fn see(&mut self, sector: usize, at: Moment) {
+        if sector == self.sector {
+            self.at = self.at.max(at);
+        } else if at > self.at {
+            *self = Self {
+                sector,
+                at,
+                elsewhere: self.at,
+            };
+        } else {
+            self.elsewhere = self.elsewhere.max(at);
+        }
+    }
+
+    fn beside(&self, sector: usize) -> Moment {
+        if sector == self.sector {
+            self.elsewhere
+        } else {
+            self.at
+        }
+    }
+}
+
+impl History {
+    /// What was acknowledged before `began` is ordered before whatever is asked after `ended`, as by
+    /// a flush.
+    pub fn barrier(&mut self, began: Moment, ended: Moment) {
+        self.barriers.add(began, ended);
+    }
+
+    /// Whether an origin is a disk that its guest could have left behind, whatever it loses now:
+    /// for each sector every value that it may hold.
+    ///
+    /// # Errors
+    /// The violation, with two sectors that contradict each other.
+    pub fn origin_alone(&self, fates: &[Vec<Option<Tag>>]) -> Result<(), Violation> {
+        let seen = self.latest(fates, "the origin alone")?;
+        for (number, (sector, tags)) in self.sectors.iter().zip(fates).enumerate() {
+            let at = seen.beside(number);
+            let flushed = self.barriers.before(at);
+            let must = |value: &Value| {
+                let by = if value.fua { at } else { flushed };
+                value.certain && value.answered_by(by)
+            };
+            for tag in tags.iter().flatten() {
+                check(sector, *tag, must).map_err(|missing| {
+                    Violation::new(
+                        "origin alone",
+                        format!(
+                            "sector {number} may hold {tag} beside something asked at {at}, but \
+                             {missing} was flushed before that; its history: {}",
+                            super::describe(sector)
+                        ),
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what a disk reads as after a crash is everything up to one point in the order in
+    /// which writes were accepted.
+    ///
+    /// # Errors
+    /// The violation, with two sectors that contradict each other.
+    pub fn one_cut(&self, found: &[Vec<Option<Tag>>]) -> Result<(), Violation> {
+        let at = self.latest(found, "after a crash the disk")?.at;
+        for (number, (sector, tags)) in self.sectors.iter().zip(found).enumerate() {
+            let must = |value: &Value| value.acked && value.answered_by(at);
+            for tag in tags.iter().flatten() {
+                check(sector, *tag, must).map_err(|missing| {
+                    Violation::new(
+                        "prefix",
+                        format!(
+                            "after a crash sector {number} holds {tag} beside something asked at \
+                             {at}, but {missing} was answered before that; its history: {}",
+                            super::describe(sector)
+                        ),
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a disk reads as after a crash, with nothing in flight, is what is there: the rest is
+    /// lost or overwritten, and a flush makes this durable.
+    pub fn settle(&mut self, found: &[Vec<Option<Tag>>]) {
+        self.unsettled = false;
+        for (sector, tags) in self.sectors.iter_mut().zip(found) {
+            let Some(Some(tag)) = tags.first() else {
+                continue;
+            };
+            let there = sector.iter().enumerate().rev();
+            let Some((at, _)) = there
+                .filter(|(_, value)| value.tag == *tag && value.dead.is_none())
+                .max_by_key(|(_, value)| value.issued)
+            else {
+                continue;
+            };
+            let issued = sector[at].issued;
+            for (other, value) in sector.iter_mut().enumerate() {
+                if other == at {
+                    value.certain = true;
+                    value.acked = true;
+                } else if !value.answered_by(issued) {
+                    value.certain = false;
+                    value.acked = false;
+                }
+            }
+        }
+    }
+
+    fn latest(&self, tags: &[Vec<Option<Tag>>], whose: &str) -> Result<Latest, Violation> {
+        let mut latest = Latest::default();
+        for (number, (sector, tags)) in self.sectors.iter().zip(tags).enumerate() {
+            for tag in tags {
+                // Of several writes of zeroes the first asks least of the others.
+                let issued = tag.and_then(|tag| {
+                    let candidates = sector.iter().filter(|value| value.tag == tag);
+                    candidates.map(|value| value.issued).min()
+                });
+                let Some(issued) = issued else {
+                    return Err(Violation::new(
+                        "I4",
+                        format!(
+                            "{whose} may hold {tag:?} in sector {number}, which was never written \
+                             there; its history: {}",
+                            super::describe(sector)
+                        ),
+                    ));
+                };
+                latest.see(number, issued);
+            }
+        }
+        Ok(latest)
+    }
+}
+
+/// Whether a sector may hold this value where `must` says which ones are there or overwritten.
+fn check(sector: &[Value], tag: Tag, must: impl Fn(&Value) -> bool) -> Result<(), Tag> {
+    let must = sector.iter().filter(|value| must(value));
+    let Some(newest) = must.max_by_key(|value| value.issued) else {
+        return Ok(());
+    };
+    let legal = |value: &Value| value.tag == tag && !value.answered_by(newest.issued);
+    if newest.tag == tag || sector.iter().any(legal) {
+        Ok(())
+    } else {
+        Err(newest.tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SECTOR;
+    use super::*;
+    use units::Bytes;
+
+    const ONE: Bytes = Bytes::new(SECTOR as u64);
+
+    /// Two sectors, in which these were written one after the other: (sector, value, fua), and a
+    /// flush where there is none.
+    fn history(events: &[Option<(u64, Tag, bool)>]) -> History {
+        let mut history = History::new(2);
+        for (at, event) in (1..).step_by(2).zip(events) {
+            match event {
+                None => history.flushed(at, at + 1),
+                Some((sector, tag, fua)) => {
+                    let offset = Bytes::new(sector * ONE.get());
+                    history.write_issued(offset, ONE, *tag, at);
+                    history.write_answered(offset, ONE, at, true, *fua, at + 1);
+                }
+            }
+        }
+        history
+    }
+
+    fn write(sector: u64, tag: Tag) -> Option<(u64, Tag, bool)> {
+        Some((sector, tag, false))
+    }
+
+    fn alone(history: &History, fates: [&[Tag]; 2]) -> bool {
+        let fates = fates.map(|tags| tags.iter().map(|tag| Some(*tag)).collect());
+        history.origin_alone(&fates).is_ok()
+    }
+
+    fn cut(history: &History, found: [Tag; 2]) -> bool {
+        history.one_cut(&found.map(|tag| vec![Some(tag)])).is_ok()
+    }
+
+    #[test]
+    fn within_an_interval_any_part_may_be_there() {
+        let history = history(&[write(0, 5), write(1, 6)]);
+        for fates in [[0, 0], [5, 0], [0, 6], [5, 6]] {
+            assert!(alone(&history, [&fates[..1], &fates[1..]]));
+        }
+    }
+
+    #[test]
+    fn nothing_after_a_flush_is_there_without_everything_before_it() {
+        let history = history(&[write(0, 5), None, write(1, 6)]);
+        assert!(alone(&history, [&[0], &[0]]), "the origin may lag");
+        assert!(alone(&history, [&[5], &[0]]));
+        assert!(alone(&history, [&[5], &[6]]));
+        assert!(!alone(&history, [&[0], &[6]]));
+    }
+
+    #[test]
+    fn what_the_origin_may_still_lose_counts() {
+        let history = history(&[write(0, 5), None, write(1, 6)]);
+        assert!(!alone(&history, [&[0, 5], &[0, 6]]), "5 lost, 6 kept");
+        assert!(alone(&history, [&[0, 5], &[0]]));
+        assert!(alone(&history, [&[5], &[0, 6]]));
+    }
+
+    #[test]
+    fn a_later_write_stands_for_the_one_that_it_replaced() {
+        let history = history(&[write(0, 5), None, write(0, 7), write(1, 6)]);
+        assert!(alone(&history, [&[7], &[6]]));
+        assert!(alone(&history, [&[5], &[6]]));
+        assert!(!alone(&history, [&[0], &[6]]));
+        assert!(!alone(&history, [&[0, 7], &[6]]));
+    }
+
+    #[test]
+    fn a_write_with_fua_is_there_before_what_is_asked_after_it() {
+        let history = history(&[Some((0, 5, true)), write(1, 6)]);
+        assert!(!alone(&history, [&[0], &[6]]));
+        assert!(alone(&history, [&[5], &[0]]));
+    }
+
+    #[test]
+    fn a_flush_under_way_orders_nothing() {
+        let mut history = History::new(2);
+        history.write_issued(Bytes::ZERO, ONE, 5, 1);
+        history.write_answered(Bytes::ZERO, ONE, 1, true, false, 2);
+        history.write_issued(ONE, ONE, 6, 4);
+        history.flushed(3, 5);
+        assert!(
+            alone(&history, [&[0], &[6]]),
+            "6 was asked before its answer"
+        );
+    }
+
+    #[test]
+    fn one_point_explains_what_a_crash_left() {
+        let history = history(&[write(0, 5), write(1, 6), write(0, 7)]);
+        for found in [[0, 0], [5, 0], [5, 6], [7, 6]] {
+            assert!(cut(&history, found), "{found:?}");
+        }
+        assert!(!cut(&history, [0, 6]), "5 was answered before 6 was asked");
+        assert!(!cut(&history, [7, 0]));
+    }
+
+    #[test]
+    fn what_one_crash_has_taken_is_not_asked_for_after_the_next() {
+        let mut history = history(&[write(0, 5), write(1, 6)]);
+        let read = |history: &mut History, tag, at| {
+            let mut bytes = vec![0; SECTOR];
+            super::super::fill_sector(&mut bytes, tag);
+            history.read(Bytes::ZERO, &bytes, at, at + 1)
+        };
+        history.crashed(9);
+        history.lost_power();
+        assert!(cut(&history, [5, 0]));
+        read(&mut history, 5, 10).unwrap();
+        history.settle(&[5, 0].map(|tag| vec![Some(tag)]));
+        history.write_issued(Bytes::ZERO, ONE, 8, 12);
+        history.write_answered(Bytes::ZERO, ONE, 12, true, false, 13);
+        history.crashed(14);
+        history.lost_power();
+        assert!(cut(&history, [8, 0]), "6 was lost before");
+        assert!(cut(&history, [5, 0]));
+        history.settle(&[8, 0].map(|tag| vec![Some(tag)]));
+        history.flushed(15, 16);
+        history.crashed(17);
+        history.lost_power();
+        assert!(
+            read(&mut history, 5, 18).is_err(),
+            "8 was found and flushed"
+        );
+    }
+
+    #[test]
+    fn a_value_that_was_never_written_is_named() {
+        let history = history(&[write(0, 5)]);
+        let violation = history
+            .origin_alone(&[vec![Some(9)], vec![Some(0)]])
+            .unwrap_err();
+        assert_eq!(violation.invariant, "I4");
+    }
+}
