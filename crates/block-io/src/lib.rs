@@ -9,10 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod buf;
+mod cipher;
 mod error;
 mod ops;
 
 pub use buf::{Buf, BufPool, PAGE_BYTES, Payload, Slice};
+pub use cipher::BlockCipher;
 pub use error::IoError;
 pub use ops::{
     FlashDone, FlashOp, FlashVerb, OriginDone, OriginGeometry, OriginOp, OriginVerb, Token,

@@ -113,6 +113,10 @@ const TABLE: &[Crate] = &[
         ],
     ),
     shell("ring", "crates/ring", &["units", "block-io"]),
+    Crate {
+        may_be_unsafe: false,
+        ..shell("at-rest", "crates/at-rest", &["units", "block-io"])
+    },
     shell(
         "device",
         "crates/device",
@@ -153,6 +157,11 @@ const TABLE: &[Crate] = &[
             ],
         )
     },
+    shell(
+        "load",
+        "crates/load",
+        &["units", "block-io", "workload", "nbd-protocol", "ring"],
+    ),
     program("trace-fixtures", "crates/trace-fixtures", &[]),
     program("trace", "crates/trace", &["units", "workload"]),
     program(

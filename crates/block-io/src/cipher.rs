@@ -1,0 +1,25 @@
+//! What hides a disk's blocks on flash.
+
+use units::BlockIndex;
+
+/// Encrypts a disk's blocks on their way to flash and decrypts them on their way back, each by
+/// its number on the disk, so that a block that is moved on flash is moved as it lies.
+///
+/// Both work in place on [`crate::PAGE_BYTES`] bytes and cannot fail.
+pub trait BlockCipher: Send {
+    /// Encrypts the bytes of a block.
+    ///
+    /// # Panics
+    /// If they are not a whole block.
+    fn encrypt(&mut self, block: BlockIndex, bytes: &mut [u8]);
+
+    /// Decrypts them.
+    ///
+    /// # Panics
+    /// If they are not a whole block.
+    fn decrypt(&mut self, block: BlockIndex, bytes: &mut [u8]);
+
+    /// A number that tells keys apart and says nothing of them. Checksums of encrypted blocks
+    /// begin with it, so that a block is never decrypted by another disk's or a former key.
+    fn tag(&self) -> u32;
+}
