@@ -10,7 +10,7 @@ use flash_format::{
     ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, JournalEntry, PAGE_BYTES,
     SegmentIndex, SegmentKind, checksum,
 };
-use segment_log::{After, Source, Step, StreamKey};
+use segment_log::{After, Source, Step, StreamKey, StreamKind};
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 
 impl Flash {
@@ -262,8 +262,8 @@ impl Flash {
         let segment = self.geometry.segment_of(slot);
         let page = self.geometry.page_of(slot);
         let disk = self.log.segment(segment).disk;
-        let open = [false, true].into_iter().find_map(|survivors| {
-            let open = self.log.stream(StreamKey { disk, survivors })?;
+        let open = StreamKind::ALL.into_iter().find_map(|kind| {
+            let open = self.log.stream(StreamKey { disk, kind })?;
             (open.segment == segment).then_some(open)
         })?;
         let at = page.checked_sub(open.chunk?.page)? as usize;

@@ -117,7 +117,7 @@ impl Status {
             *match segment.phase {
                 Phase::Free => &mut segments.free,
                 Phase::Open | Phase::Closing => &mut segments.open,
-                Phase::Closed => &mut segments.closed,
+                Phase::Closed | Phase::Dirty => &mut segments.closed,
                 Phase::Reclaiming | Phase::Draining => &mut segments.reclaiming,
             } += 1;
         }

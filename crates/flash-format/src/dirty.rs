@@ -146,6 +146,9 @@ impl DirtyChunkHeader {
     }
 
     /// How many of the records have bytes: so many pages follow the header.
+    ///
+    /// # Panics
+    /// Never: a page has few records.
     pub fn blocks(&self) -> u32 {
         let data = |record: &&DirtyRecord| matches!(record, DirtyRecord::Data(_));
         u32::try_from(self.records.iter().filter(data).count()).expect("a page has few records")

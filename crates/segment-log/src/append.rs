@@ -7,9 +7,9 @@
 use crate::index::Index;
 use crate::limits::{SEGMENTS_OPEN_QUARTERS, SEGMENTS_RESERVED};
 use crate::log::SegmentLog;
-use crate::streams::{OpenChunk, OpenSegment, Source, StreamKey};
+use crate::streams::{OpenChunk, OpenSegment, Source, StreamKey, StreamKind};
 use crate::table::Phase;
-use flash_format::{CHUNK_BLOCKS_MAX, Geometry, SegmentIndex};
+use flash_format::{CHUNK_BLOCKS_MAX, Geometry, RECORDS_PER_CHUNK_MAX, SegmentIndex};
 use units::{FlashSlot, Instant};
 
 /// What has to be done before a block can be placed in a stream.
@@ -83,7 +83,7 @@ impl Sealed {
         self.blocks.iter().sum()
     }
 
-    /// Never: a chunk is opened for a block.
+    /// Whether it has nothing but erasures.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -100,6 +100,12 @@ pub struct Closed<C> {
     pub blocks: u32,
     /// What the driver kept of it.
     pub content: C,
+}
+
+/// Whether a chunk's header has no room for another record.
+const fn has_all_records(chunk: &OpenChunk) -> bool {
+    let [a, b, c, d] = chunk.blocks;
+    (a + b + c + d + chunk.erasures) as usize == RECORDS_PER_CHUNK_MAX
 }
 
 /// Pages of a segment before its footer.
@@ -127,6 +133,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
             page: open.next_page,
             since: now,
             blocks: [0; Source::COUNT],
+            erasures: 0,
         });
         open.next_page += 1;
         self.table.get_mut(open.segment).has_open_chunk = true;
@@ -134,14 +141,20 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
     }
 
     fn open(&mut self, key: StreamKey, now: Instant) -> Step {
-        if !key.survivors {
-            // What reclaim keeps always has room, so that a reclaim that has begun ends.
-            let short = self.table.free_count() <= SEGMENTS_RESERVED;
-            if short || self.is_crowded_out() || !self.table.tenants.may_open(key.disk) {
-                return Step::NoSegment;
+        // What reclaim keeps always has room, so that a reclaim that has begun ends.
+        let short = self.table.free_count() <= SEGMENTS_RESERVED;
+        let refused = match key.kind {
+            StreamKind::Survivors => false,
+            StreamKind::New => {
+                short || self.is_crowded_out() || !self.table.tenants.may_open(key.disk)
             }
+            // A guest waits for it, and its driver bounds it: it only counts for its tenant.
+            StreamKind::Dirty => short,
+        };
+        if refused {
+            return Step::NoSegment;
         }
-        let opened = self.table.open(key.disk, !key.survivors, self.appended);
+        let opened = self.table.open(key.disk, key.kind, self.appended);
         let Some((segment, generation)) = opened else {
             return Step::NoSegment;
         };
@@ -180,6 +193,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
         let chunk = open.chunk.as_mut().expect("the chunk is open");
         chunk.blocks[source.index()] += 1;
         let (page, page_in_chunk) = (open.next_page, chunk.len());
+        let chunk_is_full = page_in_chunk == CHUNK_BLOCKS_MAX || has_all_records(chunk);
         open.next_page += 1;
         open.blocks += 1;
         open.appended = now;
@@ -196,11 +210,32 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
             page_in_chunk,
             after: if full {
                 After::Close
-            } else if page_in_chunk == CHUNK_BLOCKS_MAX {
+            } else if chunk_is_full {
                 After::Seal
             } else {
                 After::Nothing
             },
+        }
+    }
+
+    /// Places an erasure in a dirty stream's open chunk: a record that takes no page.
+    ///
+    /// # Panics
+    /// If [`SegmentLog::prepare`] has not said [`Step::Ready`], or the stream is not dirty.
+    pub fn place_erasure(&mut self, key: StreamKey, now: Instant) -> After {
+        assert!(
+            key.kind == StreamKind::Dirty,
+            "only dirty logs have erasures"
+        );
+        let open = self.streams.get_mut(key).expect("the stream is open");
+        let chunk = open.chunk.as_mut().expect("the chunk is open");
+        chunk.erasures += 1;
+        open.appended = now;
+        open.appended_at = self.appended;
+        if has_all_records(chunk) {
+            After::Seal
+        } else {
+            After::Nothing
         }
     }
 
@@ -211,7 +246,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
     pub fn seal(&mut self, key: StreamKey) -> Option<Sealed> {
         let open = self.streams.get_mut(key)?;
         let chunk = open.chunk.take()?;
-        assert!(chunk.len() > 0, "a chunk is opened for a block");
+        assert!(chunk.records() > 0, "a chunk is opened for a record");
         let segment = open.segment;
         let entry = self.table.get_mut(segment);
         entry.has_open_chunk = false;
@@ -248,6 +283,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
 mod tests {
     use super::*;
     use crate::{Dense, Index, Phase};
+    use flash_format::SegmentKind;
     use policy::reclaim::Kind;
     use units::{Bytes, DiskSlot};
 
@@ -329,6 +365,85 @@ mod tests {
             log.prepare(survivors, Instant::ZERO),
             Step::Opened { .. }
         ));
+    }
+
+    #[test]
+    fn a_dirty_segment_is_held_until_it_is_destaged() {
+        let mut log = log(8);
+        let key = StreamKey::of(NEW.disk, Source::Dirty);
+        let mut close = |log: &mut SegmentLog<Dense, ()>| {
+            while log.prepare(key, Instant::ZERO) != Step::Ready {}
+            log.place(key, Source::Dirty, Instant::ZERO);
+            log.seal(key);
+            let segment = log.close(key).unwrap().segment;
+            assert!(!log.write_ended(segment), "the footer is on its way");
+            segment
+        };
+        let first = close(&mut log);
+        assert!(log.write_ended(first));
+        assert_eq!(log.segment(first).phase, Phase::Dirty);
+        assert_eq!((log.closed_count(), log.held_by_nobody()), (0, 1));
+        log.self_check();
+        // One whose footer is still on its way is ordinary when it has come.
+        let second = close(&mut log);
+        log.destaged(second);
+        assert_eq!(log.segment(second).phase, Phase::Closing);
+        assert!(log.write_ended(second));
+        assert_eq!(log.segment(second).phase, Phase::Closed);
+        assert_eq!(log.closed_count(), 1);
+        log.destaged(first);
+        assert_eq!(log.closed().collect::<Vec<_>>(), [first, second]);
+        log.self_check();
+    }
+
+    #[test]
+    fn a_dirty_segment_that_was_found_is_held_too() {
+        let geometry = Geometry::of_slots(8 * 16, Bytes::kib(64)).unwrap();
+        let found = (0..8).map(|n| match n {
+            1 => (Some((NEW.disk, SegmentKind::Dirty)), 5),
+            2 => (Some((NEW.disk, SegmentKind::Clean)), 6),
+            _ => (None, 0),
+        });
+        let mut log: SegmentLog<Dense, ()> =
+            SegmentLog::recovered(geometry, Dense::new(), Kind::Fifo.build(), found);
+        let phases: Vec<Phase> = log.segments().map(|(_, s)| s.phase).take(3).collect();
+        assert_eq!(phases, [Phase::Free, Phase::Dirty, Phase::Closed]);
+        log.self_check();
+        log.destaged(SegmentIndex::new(1));
+        let order: Vec<u32> = log.closed().map(SegmentIndex::get).collect();
+        assert_eq!(order, [1, 2]);
+        log.self_check();
+    }
+
+    #[test]
+    fn erasures_fill_a_header_and_no_pages() {
+        let mut log = log(8);
+        let key = StreamKey::of(NEW.disk, Source::Dirty);
+        while log.prepare(key, Instant::ZERO) != Step::Ready {}
+        log.place(key, Source::Dirty, Instant::ZERO);
+        for _ in 0..RECORDS_PER_CHUNK_MAX - 2 {
+            assert_eq!(log.place_erasure(key, Instant::ZERO), After::Nothing);
+        }
+        assert_eq!(log.place_erasure(key, Instant::ZERO), After::Seal);
+        assert_eq!(log.seal(key).unwrap().len(), 1);
+        assert_eq!(
+            log.prepare(key, Instant::ZERO),
+            Step::ChunkOpened { pages: 13 }
+        );
+        log.place_erasure(key, Instant::ZERO);
+        assert!(log.seal(key).unwrap().is_empty());
+    }
+
+    #[test]
+    fn dirty_blocks_leave_the_last_free_segment_to_survivors() {
+        let mut log = log(8);
+        let dirty = |disk| StreamKey::of(DiskSlot::new(disk), Source::Dirty);
+        // More streams than new blocks could open.
+        for disk in 0..7 {
+            place(&mut log, dirty(disk));
+        }
+        assert_eq!(log.prepare(dirty(9), Instant::ZERO), Step::NoSegment);
+        assert_eq!(log.free_count(), SEGMENTS_RESERVED);
     }
 
     #[test]

@@ -15,7 +15,11 @@
 //! [`SegmentLog::begin_reclaim`] and [`SegmentLog::release`] anything may happen to the blocks.
 //!
 //! Each disk has two streams, one of new blocks and one of what reclaim kept, so that blocks
-//! which have proved themselves do not share segments with blocks that have not.
+//! which have proved themselves do not share segments with blocks that have not. A third one is
+//! the disk's *dirty log*: blocks, and erasures, that its origin does not have yet. A segment of
+//! it is held ([`Phase::Dirty`]) until the driver says that the origin has all of it
+//! ([`SegmentLog::destaged`]); then it is an ordinary closed one. How much may be dirty is the
+//! driver's business: what is dirty asks for no share, and only counts for its tenant.
 //!
 //! A disk belongs to a tenant, and a tenant has a share of the segments: reclaim takes from
 //! whoever is furthest above its share, when room is needed ([`Spare`]). A segment that is warm enough
@@ -29,7 +33,8 @@
 //! - A block has one place, in a segment of its disk.
 //! - A segment's `live` is the number of index entries that point into it; a disk's cached
 //!   blocks are the sum over its segments. So is it for each mark.
-//! - While anybody is above its share, nobody who is not loses a segment.
+//! - While anybody is above its share with segments that can be reclaimed, nobody who is not
+//!   loses one.
 //! - A segment is free only if nothing points into it and nobody reads or writes it.
 //! - No more than half of a victim is kept, and new blocks leave [`SEGMENTS_RESERVED`] segments
 //!   to survivors, so that a reclaim that has begun can always end.
@@ -57,7 +62,7 @@ pub use limits::{SEGMENTS_RESERVED, resting_limit, segments_for_shares};
 pub use log::{SegmentLog, Whereabouts};
 pub use reclaim::{Begin, Move, Victim};
 pub use simulated::{Chores, Delays, Gathered, SimulatedLog};
-pub use streams::{OpenChunk, OpenSegment, Source, StreamKey};
+pub use streams::{OpenChunk, OpenSegment, Source, StreamKey, StreamKind};
 pub use table::{Phase, Segment};
 pub use tenants::{SEGMENTS_PER_TENANT_MIN, Spare};
 pub use written::FlashWritten;

@@ -5,7 +5,7 @@ use crate::index::{Entered, Full, Index, Located, Marked};
 use crate::streams::{OpenSegment, StreamKey, Streams};
 use crate::table::{Phase, Segment, Table};
 use crate::tenants::{Owner, Spare};
-use flash_format::{Geometry, SegmentIndex};
+use flash_format::{Geometry, SegmentIndex, SegmentKind};
 use policy::reclaim::Reclaim;
 use units::{BlockIndex, DiskSlot, FlashSlot, TenantSlot};
 
@@ -44,9 +44,9 @@ impl<I: Index, C> SegmentLog<I, C> {
         Self::over(Table::new(geometry), index, policy)
     }
 
-    /// A log of segments of which some are in use: `found` has for each its disk, or none if it
-    /// is free, and the generation of its last use. Their blocks are entered afterwards
-    /// ([`SegmentLog::enter_batch`]).
+    /// A log of segments of which some are in use: `found` has for each its disk and what it is
+    /// for, or none if it is free, and the generation of its last use. Their blocks are entered
+    /// afterwards ([`SegmentLog::enter_batch`]).
     ///
     /// # Panics
     /// If two used segments have one generation.
@@ -54,7 +54,7 @@ impl<I: Index, C> SegmentLog<I, C> {
         geometry: Geometry,
         index: I,
         policy: Box<dyn Reclaim<SegmentIndex>>,
-        found: impl Iterator<Item = (Option<DiskSlot>, u64)>,
+        found: impl Iterator<Item = (Option<(DiskSlot, SegmentKind)>, u64)>,
     ) -> Self {
         Self::over(Table::recovered(geometry, found), index, policy)
     }
@@ -347,7 +347,7 @@ impl<I: Index, C> SegmentLog<I, C> {
     }
 
     /// A write of a segment that [`SegmentLog::seal`] or [`SegmentLog::close`] asked for has
-    /// ended. True if it was the last one, and the segment is closed now.
+    /// ended. True if it was the last one, and the segment is closed, or dirty, now.
     ///
     /// # Panics
     /// If none was asked for.
@@ -356,10 +356,19 @@ impl<I: Index, C> SegmentLog<I, C> {
         entry.writes = entry.writes.checked_sub(1).expect("each write was counted");
         let closed = entry.writes == 0 && entry.phase == Phase::Closing;
         if closed {
-            self.table.set_phase(segment, Phase::Closed);
+            self.table.written(segment);
         }
         self.table.free_if_drained(segment);
         closed
+    }
+
+    /// The origin has all that a segment of a dirty log has: it is an ordinary one from now on.
+    ///
+    /// # Panics
+    /// If it is not full, or is clean.
+    pub fn destaged(&mut self, segment: SegmentIndex) {
+        assert!(self.table.get(segment).is_dirty, "it was dirty");
+        self.table.destaged(segment);
     }
 
     /// Takes a closed segment out of use, to be released when that is recorded.

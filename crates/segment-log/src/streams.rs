@@ -1,5 +1,5 @@
 //! Open segments: two streams for each disk, so that blocks that have proved themselves do not
-//! share segments with blocks that have not.
+//! share segments with blocks that have not, and a third for what its origin does not have yet.
 
 use flash_format::SegmentIndex;
 use units::{DiskSlot, Instant};
@@ -13,16 +13,43 @@ pub enum Source {
     Update,
     /// Kept by reclaim.
     Survivor,
+    /// Written by the guest, and not to the origin yet.
+    Dirty,
 }
 
 impl Source {
-    pub(crate) const COUNT: usize = 3;
+    pub(crate) const COUNT: usize = 4;
 
     pub(crate) const fn index(self) -> usize {
         match self {
             Self::Fill => 0,
             Self::Update => 1,
             Self::Survivor => 2,
+            Self::Dirty => 3,
+        }
+    }
+}
+
+/// What a stream's segments hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StreamKind {
+    /// New blocks.
+    New,
+    /// Survivors of reclaim.
+    Survivors,
+    /// The disk's dirty log.
+    Dirty,
+}
+
+impl StreamKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::New, Self::Survivors, Self::Dirty];
+
+    const fn index(self) -> usize {
+        match self {
+            Self::New => 0,
+            Self::Survivors => 1,
+            Self::Dirty => 2,
         }
     }
 }
@@ -32,8 +59,8 @@ impl Source {
 pub struct StreamKey {
     /// Whose.
     pub disk: DiskSlot,
-    /// Survivors of reclaim, not new blocks.
-    pub survivors: bool,
+    /// What its segments hold.
+    pub kind: StreamKind,
 }
 
 impl StreamKey {
@@ -41,12 +68,16 @@ impl StreamKey {
     pub const fn of(disk: DiskSlot, source: Source) -> Self {
         Self {
             disk,
-            survivors: matches!(source, Source::Survivor),
+            kind: match source {
+                Source::Fill | Source::Update => StreamKind::New,
+                Source::Survivor => StreamKind::Survivors,
+                Source::Dirty => StreamKind::Dirty,
+            },
         }
     }
 
     fn index(self) -> usize {
-        self.disk.index() * 2 + usize::from(self.survivors)
+        self.disk.index() * StreamKind::ALL.len() + self.kind.index()
     }
 }
 
@@ -59,11 +90,18 @@ pub struct OpenChunk {
     pub since: Instant,
     /// Blocks in it, by source.
     pub(crate) blocks: [u32; Source::COUNT],
+    /// Erasures in it, which take no page.
+    pub(crate) erasures: u32,
 }
 
 impl OpenChunk {
     pub(crate) fn len(&self) -> u32 {
         self.blocks.iter().sum()
+    }
+
+    /// Blocks and erasures.
+    pub(crate) fn records(&self) -> u32 {
+        self.len() + self.erasures
     }
 }
 
@@ -133,14 +171,16 @@ impl<C> Streams<C> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (StreamKey, &OpenSegment<C>)> {
         let streams = (0..)
             .map(DiskSlot::new)
-            .flat_map(|disk| [false, true].map(|survivors| StreamKey { disk, survivors }));
+            .flat_map(|disk| StreamKind::ALL.map(|kind| StreamKey { disk, kind }));
         let open = self.open.iter().zip(streams);
         open.filter_map(|(open, key)| Some((key, open.as_ref()?)))
     }
 
-    /// The stream to which nothing was appended for longest, among those of such disks.
+    /// The stream to which nothing was appended for longest, among those of such disks. Not a
+    /// dirty one: closing it makes nothing that could be reclaimed.
     pub(crate) fn coldest(&self, of: impl Fn(DiskSlot) -> bool) -> Option<StreamKey> {
-        let its = self.iter().filter(|(key, _)| of(key.disk));
+        let gives = |key: &StreamKey| of(key.disk) && key.kind != StreamKind::Dirty;
+        let its = self.iter().filter(|(key, _)| gives(key));
         let coldest = its.min_by_key(|(_, open)| open.appended);
         coldest.map(|(key, _)| key)
     }
@@ -174,12 +214,13 @@ mod tests {
         streams.insert(key(1023, Source::Survivor), open(0, 5));
         streams.insert(key(7, Source::Fill), open(1, 5));
         streams.insert(key(2, Source::Update), open(2, 9));
+        streams.insert(key(7, Source::Dirty), open(3, 1));
         assert_eq!(streams.coldest(|_| true), Some(key(7, Source::Fill)));
         let second = DiskSlot::new(2);
         let its = streams.coldest(|disk| disk == second);
         assert_eq!(its, Some(key(2, Source::Update)));
         let order: Vec<u32> = streams.iter().map(|(_, open)| open.segment.get()).collect();
-        assert_eq!(order, [2, 1, 0]);
+        assert_eq!(order, [2, 1, 3, 0]);
         assert!(
             streams.remove(key(7, Source::Update)).is_some(),
             "new blocks share a stream"

@@ -3,15 +3,17 @@
 //! ```text
 //!        open()            close()           footer, chunks done
 //!  Free ───────► Open ───────────► Closing ─────────────────────► Closed ◄─┐ spare()
-//!   ▲                                                               │ └─────┘
-//!   │                                                               │ begin_reclaim(),
+//!   ▲                                 │                           ▲ │ └─────┘
+//!   │                                 │ a dirty one    destaged() │ │
+//!   │                                 └─────────────────► Dirty ──┘ │ begin_reclaim(),
 //!   │ last reader and writer gone            release()              ▼ begin_free()
 //!   └────────────── Draining ◄────────────────────────────── Reclaiming
 //! ```
 
 use crate::heat::{Census, MARKS, heat_of, mark_of, warm};
+use crate::streams::StreamKind;
 use crate::tenants::{Owner, Tenants};
-use flash_format::{CHUNK_BLOCKS_MAX, Geometry, SegmentIndex};
+use flash_format::{CHUNK_BLOCKS_MAX, Geometry, SegmentIndex, SegmentKind};
 use policy::reclaim::Budget;
 use std::collections::VecDeque;
 use units::{DiskSlot, FlashSlot};
@@ -25,6 +27,8 @@ pub enum Phase {
     Open,
     /// Full; its last writes are on their way.
     Closing,
+    /// Full, and all of it is written; but the origin does not have all of it yet, so it stays.
+    Dirty,
     /// Full, and all of it is written.
     Closed,
     /// Being reclaimed, or freed with its disk.
@@ -42,6 +46,8 @@ pub struct Segment {
     pub disk: DiskSlot,
     /// Where it is in its life.
     pub phase: Phase,
+    /// It is a part of its disk's dirty log, of which the origin does not have all yet.
+    pub is_dirty: bool,
     /// Whether its last blocks are in a chunk that is still open.
     pub has_open_chunk: bool,
     /// Reads from it in flight: its pages must not be written over.
@@ -105,6 +111,7 @@ const UNUSED: Segment = Segment {
     generation: 0,
     disk: DiskSlot::new(0),
     phase: Phase::Free,
+    is_dirty: false,
     has_open_chunk: false,
     readers: 0,
     live: 0,
@@ -154,23 +161,25 @@ impl Table {
         }
     }
 
-    /// A table of segments of which some are closed: for each its disk, or none if it is free,
-    /// and the generation of its last use.
+    /// A table of segments of which some are closed: for each its disk and what it is for, or none
+    /// if it is free, and the generation of its last use.
     pub(crate) fn recovered(
         geometry: Geometry,
-        found: impl Iterator<Item = (Option<DiskSlot>, u64)>,
+        found: impl Iterator<Item = (Option<(DiskSlot, SegmentKind)>, u64)>,
     ) -> Self {
         let mut table = Self::new(geometry);
         table.free.clear();
-        for (number, (disk, generation)) in (0..).zip(found) {
+        for (number, (used, generation)) in (0..).zip(found) {
             let index = SegmentIndex::new(number);
             table.generation_next = table.generation_next.max(generation + 1);
             let segment = &mut table.segments[index.index()];
             segment.generation = generation;
             segment.turn = generation;
-            if let Some(disk) = disk {
+            if let Some((disk, kind)) = used {
                 segment.disk = disk;
-                table.set_phase(index, Phase::Closed);
+                segment.is_dirty = kind == SegmentKind::Dirty;
+                table.set_phase(index, Phase::Closing);
+                table.written(index);
             } else {
                 table.free.push_back(index);
             }
@@ -203,11 +212,11 @@ impl Table {
         self.free.len()
     }
 
-    /// Gives a free segment to a disk, under a new generation, for new blocks or for survivors.
+    /// Gives a free segment to a stream of a disk, under a new generation.
     pub(crate) fn open(
         &mut self,
         disk: DiskSlot,
-        fresh: bool,
+        kind: StreamKind,
         now: u64,
     ) -> Option<(SegmentIndex, u64)> {
         let index = self.free.pop_front()?;
@@ -227,10 +236,38 @@ impl Table {
         segment.disk = disk;
         segment.turn = turn;
         segment.since = now;
-        segment.fresh = fresh;
+        segment.fresh = kind != StreamKind::Survivors;
+        segment.is_dirty = kind == StreamKind::Dirty;
         segment.round = 0;
         self.set_phase(index, Phase::Open);
         Some((index, generation))
+    }
+
+    /// The last write of a full segment has ended.
+    pub(crate) fn written(&mut self, index: SegmentIndex) {
+        let is_dirty = self.get(index).is_dirty;
+        self.set_phase(
+            index,
+            if is_dirty {
+                Phase::Dirty
+            } else {
+                Phase::Closed
+            },
+        );
+    }
+
+    /// The origin has all of a full segment: it is an ordinary one from now on.
+    pub(crate) fn destaged(&mut self, index: SegmentIndex) {
+        let before = *self.get(index);
+        let is_full = matches!(before.phase, Phase::Closing | Phase::Dirty);
+        assert!(is_full, "only full segments are destaged");
+        let segment = self.get_mut(index);
+        segment.is_dirty = false;
+        if before.phase == Phase::Dirty {
+            segment.phase = Phase::Closed;
+        }
+        self.tenants
+            .changed(index, &before, self.segments[index.index()]);
     }
 
     fn next_turn(&mut self) -> u64 {

@@ -21,7 +21,7 @@
 //! tenants) belong to *nobody*, whose segments go first.
 //!
 //! Invariants, checked by [`crate::SegmentLog::self_check`]: a tenant's `held` is the number of
-//! its disks' segments that are neither free nor given up; each closed segment is in one of the two
+//! its disks' segments that are neither free nor given up, `dirty` how many of these are dirty; each closed segment is in one of the two
 //! queues of its disk's owner.
 
 use crate::table::{Phase, Segment};
@@ -119,6 +119,8 @@ impl Queue {
 struct Account {
     share: u32,
     held: u32,
+    /// So many of them are dirty, and cannot be reclaimed.
+    dirty: u32,
     wants: Wants,
     /// Closed segments of new blocks that were never spared.
     fresh: Queue,
@@ -133,6 +135,7 @@ impl Account {
         Self {
             share: 0,
             held: 0,
+            dirty: 0,
             wants: Wants::Nothing,
             fresh: Queue::default(),
             proven: Queue::default(),
@@ -171,6 +174,11 @@ impl Account {
 /// Whether a phase counts for whoever owns the segment.
 const fn is_held(phase: Phase) -> bool {
     !matches!(phase, Phase::Free | Phase::Draining)
+}
+
+/// Whether a segment counts as dirty for its owner.
+const fn is_held_dirty(segment: &Segment) -> bool {
+    is_held(segment.phase) && segment.is_dirty
 }
 
 /// All tenants, and nobody.
@@ -264,6 +272,7 @@ impl Tenants {
     fn leaves(&mut self, owner: Owner, segment: &Segment) {
         let account = self.account_mut(owner);
         account.held -= u32::from(is_held(segment.phase));
+        account.dirty -= u32::from(is_held_dirty(segment));
         if segment.phase == Phase::Closed {
             let queue = account.queue_mut(segment.fresh);
             queue.segments.remove(&segment.turn);
@@ -273,6 +282,7 @@ impl Tenants {
     fn comes(&mut self, owner: Owner, index: SegmentIndex, segment: &Segment) {
         let account = self.account_mut(owner);
         account.held += u32::from(is_held(segment.phase));
+        account.dirty += u32::from(is_held_dirty(segment));
         if segment.phase == Phase::Closed {
             let queue = account.queue_mut(segment.fresh);
             let previous = queue.segments.insert(segment.turn, index);
@@ -341,11 +351,13 @@ impl Tenants {
         i64::from(account.held) - i64::from(account.share)
     }
 
-    /// Who gives a segment back when any segment will do: everybody who holds one, in the order in
-    /// which they are asked. Of two that are equally far above their shares the one whose oldest
+    /// Who gives a segment back when any segment will do: everybody who holds one that is not
+    /// dirty, in the order in which they are asked. Of two that are equally far above their shares the one whose oldest
     /// segment is older comes first.
     pub(crate) fn in_order_of_excess(&self) -> Vec<(Owner, i64)> {
-        let holders = self.each().filter(|(_, account)| account.held > 0);
+        let holders = self
+            .each()
+            .filter(|(_, account)| account.held > account.dirty);
         let mut order: Vec<(Owner, i64)> = holders
             .map(|(owner, _)| (owner, self.excess(owner)))
             .collect();
@@ -388,11 +400,16 @@ impl Tenants {
         &self,
         segments: impl Iterator<Item = (SegmentIndex, &'a Segment)>,
     ) {
-        let mut held = vec![0; self.accounts.len()];
+        let mut held = vec![(0, 0); self.accounts.len()];
         let mut closed = 0;
         for (index, segment) in segments {
             let owner = self.owner_of(segment.disk);
-            held[owner.index()] += u32::from(is_held(segment.phase));
+            held[owner.index()].0 += u32::from(is_held(segment.phase));
+            held[owner.index()].1 += u32::from(is_held_dirty(segment));
+            assert!(
+                !segment.is_dirty || segment.phase != Phase::Closed,
+                "{index:?} is closed and destaged"
+            );
             if segment.phase != Phase::Closed {
                 continue;
             }
@@ -410,8 +427,12 @@ impl Tenants {
                 "a closed segment is in its owner's queue"
             );
         }
-        let counted: Vec<u32> = self.accounts.iter().map(|account| account.held).collect();
-        assert_eq!(held, counted, "segments held by each owner");
+        let accounts = self.accounts.iter();
+        let counted: Vec<(u32, u32)> = accounts.map(|each| (each.held, each.dirty)).collect();
+        assert_eq!(
+            held, counted,
+            "segments, and dirty ones, held by each owner"
+        );
         assert_eq!(
             closed,
             self.closed_count(),

@@ -13,6 +13,8 @@ pub struct FlashWritten {
     pub update: u64,
     /// Blocks that reclaim kept.
     pub reclaim: u64,
+    /// Blocks that a guest wrote and that the origin did not have yet.
+    pub dirty: u64,
     /// Descriptors: chunk headers and footers.
     pub descriptors: u64,
     /// Journal pages.
@@ -24,7 +26,8 @@ pub struct FlashWritten {
 impl FlashWritten {
     /// All of it.
     pub fn total(&self) -> u64 {
-        self.fill + self.update + self.reclaim + self.descriptors + self.journal + self.checkpoint
+        let blocks = self.fill + self.update + self.reclaim + self.dirty;
+        blocks + self.descriptors + self.journal + self.checkpoint
     }
 
     /// Counts a chunk: its blocks and its header.
@@ -33,6 +36,7 @@ impl FlashWritten {
         self.fill += bytes(Source::Fill);
         self.update += bytes(Source::Update);
         self.reclaim += bytes(Source::Survivor);
+        self.dirty += bytes(Source::Dirty);
         self.descriptors += PAGE_BYTES as u64;
     }
 

@@ -74,8 +74,11 @@ impl Segments {
         let blocks = geometry.segment_count() * geometry.segment_blocks_max();
         let index = Index::for_blocks(blocks, slots, seed);
         let found = replayed.segments.iter().map(|entry| {
-            let used = entry.state != SegmentState::Free;
-            (used.then_some(entry.disk), entry.generation)
+            let used = match entry.state {
+                SegmentState::Free => None,
+                SegmentState::Used(kind) => Some((entry.disk, kind)),
+            };
+            (used, entry.generation)
         });
         let log = SegmentLog::recovered(geometry, index, config.reclaim.build(), found);
         let total = log.closed_count() as u64;
