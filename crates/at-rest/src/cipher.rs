@@ -6,6 +6,7 @@ use openssl::cipher_ctx::CipherCtx;
 use openssl::error::ErrorStack;
 use openssl::sha::Sha256;
 use std::fmt;
+use std::num::NonZeroU64;
 use units::BlockIndex;
 
 /// Bytes of a data key: two AES-256 keys.
@@ -51,7 +52,7 @@ impl Drop for DataKey {
 pub struct XtsCipher {
     encrypt: CipherCtx,
     decrypt: CipherCtx,
-    tag: u32,
+    tag: NonZeroU64,
     /// The library writes beside its input.
     scratch: Box<[u8; PAGE_BYTES]>,
 }
@@ -77,7 +78,7 @@ impl XtsCipher {
         Ok(Self {
             encrypt,
             decrypt,
-            tag: u32::from_le_bytes(tag),
+            tag: NonZeroU64::new(u64::from_le_bytes(tag)).unwrap_or(NonZeroU64::MIN),
             scratch: Box::new([0; PAGE_BYTES]),
         })
     }
@@ -115,7 +116,7 @@ impl BlockCipher for XtsCipher {
         bytes.copy_from_slice(&self.scratch[..]);
     }
 
-    fn tag(&self) -> u32 {
+    fn tag(&self) -> NonZeroU64 {
         self.tag
     }
 }

@@ -1,5 +1,6 @@
 //! What hides a disk's blocks on flash.
 
+use std::num::NonZeroU64;
 use units::BlockIndex;
 
 /// Encrypts a disk's blocks on their way to flash and decrypts them on their way back, each by
@@ -19,7 +20,7 @@ pub trait BlockCipher: Send {
     /// If they are not a whole block.
     fn decrypt(&mut self, block: BlockIndex, bytes: &mut [u8]);
 
-    /// A number that tells keys apart and says nothing of them. Checksums of encrypted blocks
-    /// begin with it, so that a block is never decrypted by another disk's or a former key.
-    fn tag(&self) -> u32;
+    /// A number that tells keys apart and says nothing of them. It is kept with the disk on flash,
+    /// so that no block is ever decrypted by another disk's or a former key.
+    fn tag(&self) -> NonZeroU64;
 }

@@ -97,7 +97,7 @@ pub enum Command {
     Attach {
         /// Who it is, for as long as it lives.
         disk: DiskId,
-        /// What people call it; kept on flash for messages, at most 63 bytes of it.
+        /// What people call it; kept on flash for messages, at most [`flash_format::NAME_BYTES_MAX`] bytes of it.
         name: String,
         /// Size of the origin.
         size: Bytes,

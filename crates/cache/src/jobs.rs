@@ -463,6 +463,7 @@ impl Flash {
             epoch: before.map_or(0, |entry| entry.epoch),
             destaged: before.map_or(Position::START, |entry| entry.destaged),
             in_doubt: before.is_some_and(|entry| entry.in_doubt),
+            key: before.and_then(|entry| entry.key),
         };
         self.disks.set(newcomer.slot, entry);
         Step::Checkpoint(self.checkpoint.want())

@@ -6,12 +6,13 @@
 
 use crate::page::{self, BODY_BYTES, COUNTER_END, HEADER_BYTES, Magic, PageBytes};
 use crate::{Damage, Geometry, PAGE_BYTES, Position, SegmentIndex};
+use std::num::NonZeroU64;
 use units::{Bytes, DiskId, DiskSlot};
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a disk's name that are kept.
-pub const NAME_BYTES_MAX: usize = 63;
+pub const NAME_BYTES_MAX: usize = 55;
 
 /// What the disk table says of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct DiskEntry {
     /// The watermark may be wrong, since metadata was damaged: what is above it is not destaged
     /// unless the operator says so.
     pub in_doubt: bool,
+    /// The tag of the key by which its blocks are encrypted; none if they lie there as they are.
+    pub key: Option<NonZeroU64>,
 }
 
 /// What a used segment is for.
@@ -87,6 +90,7 @@ pub(crate) struct RawDisk {
     pub(crate) destaged_erasure: U16,
     pub(crate) in_doubt: u8,
     pub(crate) zero: u8,
+    pub(crate) key: U64,
 }
 
 const _: () = assert!(size_of::<RawDisk>() == 128);
@@ -241,6 +245,7 @@ fn encode_disk(disk: &DiskEntry) -> RawDisk {
         destaged_erasure: U16::new(disk.destaged.erasure),
         in_doubt: u8::from(disk.in_doubt),
         zero: 0,
+        key: U64::new(disk.key.map_or(0, NonZeroU64::get)),
     }
 }
 
@@ -270,6 +275,7 @@ fn decode_disk(bytes: &[u8]) -> Result<Option<DiskEntry>, Damage> {
         epoch: raw.epoch.get(),
         destaged,
         in_doubt: raw.in_doubt != 0,
+        key: NonZeroU64::new(raw.key.get()),
     }))
 }
 
@@ -345,7 +351,7 @@ mod tests {
         let mut disks = vec![None; DISKS_PER_PAGE];
         disks[3] = Some(DiskEntry {
             id: DiskId::from_u128(5),
-            name: "é".repeat(31) + "a",
+            name: "é".repeat(27) + "a",
             size: Bytes::gib(1),
             fingerprint: Some(9),
             epoch: 6,
@@ -355,6 +361,7 @@ mod tests {
                 erasure: 2,
             },
             in_doubt: true,
+            key: NonZeroU64::new(13),
         });
         let page = CheckpointPage::Disks(disks);
         let bytes = page.encode(&geometry, 1, 7, 0);

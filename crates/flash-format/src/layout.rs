@@ -80,7 +80,8 @@ fn tables() -> String {
         destaged_page,
         destaged_erasure,
         in_doubt,
-        zero
+        zero,
+        key
     );
     title(
         &mut out,
