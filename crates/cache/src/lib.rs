@@ -45,6 +45,7 @@ mod brain;
 mod cache;
 mod checkpoint;
 mod chunks;
+mod dirty;
 mod disks;
 mod durability;
 mod fills;

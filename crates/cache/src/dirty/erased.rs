@@ -1,0 +1,131 @@
+//! Ranges of blocks that are erased and that the origin does not know of yet: they read as zeroes.
+//!
+//! Invariants: ranges do not touch the same block, and none is empty. Each has the number of the
+//! record that erased it, so that it goes when that record does.
+
+use std::collections::BTreeMap;
+use units::BlockIndex;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    end: u64,
+    number: u64,
+}
+
+/// Erased ranges, by their first block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Erased {
+    ranges: BTreeMap<u64, Range>,
+    blocks: u64,
+}
+
+impl Erased {
+    /// Whether nothing is erased.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Blocks in all ranges.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// The block behind the last of the erased ones that begin with this one, if this one is
+    /// erased. Ranges that follow each other may be told one by one.
+    pub(crate) fn end_of(&self, block: BlockIndex) -> Option<BlockIndex> {
+        let (_, range) = self.ranges.range(..=block.get()).next_back()?;
+        (range.end > block.get()).then(|| BlockIndex::new(range.end))
+    }
+
+    /// Record `number` erases these blocks.
+    pub(crate) fn insert(&mut self, first: BlockIndex, blocks: u64, number: u64) {
+        self.carve(first, blocks);
+        let end = first.get() + blocks;
+        self.ranges.insert(first.get(), Range { end, number });
+        self.blocks += blocks;
+    }
+
+    /// These blocks are written, or erased anew.
+    pub(crate) fn carve(&mut self, first: BlockIndex, blocks: u64) {
+        let (start, end) = (first.get(), first.get() + blocks);
+        while let Some((at, range)) = self.ranges.range(..end).next_back()
+            && range.end > start
+        {
+            let (at, range) = (*at, *range);
+            self.ranges.remove(&at);
+            self.blocks -= range.end - at;
+            self.put_back(at, start, range.number);
+            self.put_back(end, range.end, range.number);
+        }
+    }
+
+    fn put_back(&mut self, start: u64, end: u64, number: u64) {
+        if start < end {
+            self.ranges.insert(start, Range { end, number });
+            self.blocks += end - start;
+        }
+    }
+
+    /// The origin has what record `number` erased, which lies within these blocks.
+    pub(crate) fn settle(&mut self, first: BlockIndex, blocks: u64, number: u64) {
+        let within = first.get()..first.get() + blocks;
+        let its: Vec<u64> = self
+            .ranges
+            .range(within)
+            .filter(|(_, range)| range.number == number)
+            .map(|(at, _)| *at)
+            .collect();
+        for at in its {
+            if let Some(range) = self.ranges.remove(&at) {
+                self.blocks -= range.end - at;
+            }
+        }
+    }
+
+    /// Whether anything of what record `number` erased within these blocks still counts.
+    pub(crate) fn has(&self, first: BlockIndex, blocks: u64, number: u64) -> bool {
+        let within = first.get()..first.get() + blocks;
+        let mut ranges = self.ranges.range(within);
+        ranges.any(|(_, range)| range.number == number)
+    }
+
+    /// Every range: first block, count.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (BlockIndex, u64)> {
+        let ranges = self.ranges.iter();
+        ranges.map(|(at, range)| (BlockIndex::new(*at), range.end - at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(number: u64) -> BlockIndex {
+        BlockIndex::new(number)
+    }
+
+    #[test]
+    fn a_written_block_splits_a_range() {
+        let mut erased = Erased::default();
+        erased.insert(block(10), 10, 1);
+        erased.carve(block(14), 2);
+        assert_eq!(erased.end_of(block(9)), None);
+        assert_eq!(erased.end_of(block(10)), Some(block(14)));
+        assert_eq!(erased.end_of(block(14)), None);
+        assert_eq!(erased.end_of(block(16)), Some(block(20)));
+        assert_eq!(erased.blocks(), 8);
+    }
+
+    #[test]
+    fn what_was_erased_again_stays_when_the_first_record_goes() {
+        let mut erased = Erased::default();
+        erased.insert(block(0), 10, 1);
+        erased.insert(block(5), 10, 2);
+        erased.settle(block(0), 10, 1);
+        assert_eq!(erased.end_of(block(4)), None);
+        assert_eq!(erased.end_of(block(5)), Some(block(15)));
+        assert!(!erased.has(block(0), 10, 1));
+        assert!(erased.has(block(5), 10, 2));
+    }
+}

@@ -1,0 +1,586 @@
+//! The records of a disk's dirty log, in memory: which the origin lacks, which of them count, and
+//! where one interval ends and the next begins.
+//!
+//! ```text
+//!  watermark   base                                            next number
+//!      ──┼──────┼──────┬──────────┬───────────┬──────────────────┤
+//!               │ X Y  │ X Z      │ erase 8+9 │ Y                │
+//!               └─ interval ──────┴───────────┴─ not ended yet ──┘
+//! ```
+//!
+//! Records have consecutive *numbers*, and positions on flash that rise with them. Those up to the
+//! watermark are gone from here. For each block the newest record counts: what a read gets, and
+//! what is trusted when the origin has it. Older ones stay until the watermark passes them, since an
+//! interval is brought to the origin as it was.
+//!
+//! In any order ([`DirtyLog::settle_some`]) records in the middle may be settled first. As long as
+//! such a *hole* is there, older records of the blocks in it must not go to the origin any more, so
+//! the rest of the log up to it is settled out of order too.
+//!
+//! Pure: no bytes, no I/O; positions and slots come from outside.
+
+use super::erased::Erased;
+use flash_format::{Erasure, Position};
+use std::collections::VecDeque;
+use units::{BLOCK_BYTES, BlockIndex, Bytes, FlashSlot, Instant, Map};
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A block was written; here are its bytes.
+    Data {
+        /// Which.
+        block: BlockIndex,
+        /// Where.
+        slot: FlashSlot,
+    },
+    /// Blocks were erased.
+    Erasure(Erasure),
+}
+
+/// A record and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) at: Position,
+    pub(crate) what: What,
+}
+
+/// What the log says of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing: the origin has it, or has it not changed.
+    Clean,
+    /// Its bytes are in this slot, and nowhere else.
+    Dirty(FlashSlot),
+    /// It reads as zeroes, and so does every block before this one.
+    Erased(BlockIndex),
+}
+
+/// The dirty log of a disk. See the module's header.
+#[derive(Clone, Debug)]
+pub(crate) struct DirtyLog {
+    watermark: Position,
+    /// Number of the first record in `records`.
+    base: u64,
+    records: VecDeque<Record>,
+    /// Where intervals begin, but for the first: numbers of records, the last perhaps the next one.
+    begins: VecDeque<u64>,
+    /// By block the number of its newest record, if that has bytes.
+    newest: Map<BlockIndex, u64>,
+    erased: Erased,
+    /// When records from a number on were accepted.
+    accepted: VecDeque<(u64, Instant)>,
+    /// Numbers below this may have been settled before older ones.
+    holes_end: u64,
+}
+
+impl DirtyLog {
+    /// An empty log: the origin has everything up to the watermark.
+    pub(crate) fn new(watermark: Position) -> Self {
+        Self {
+            watermark,
+            base: 0,
+            records: VecDeque::new(),
+            begins: VecDeque::new(),
+            newest: Map::default(),
+            erased: Erased::default(),
+            accepted: VecDeque::new(),
+            holes_end: 0,
+        }
+    }
+
+    /// The origin has everything up to here durably.
+    pub(crate) fn watermark(&self) -> Position {
+        self.watermark
+    }
+
+    /// Where the latest record is; the watermark without one.
+    pub(crate) fn last(&self) -> Position {
+        self.records.back().map_or(self.watermark, |last| last.at)
+    }
+
+    /// Whether the origin has everything.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Number of the oldest record.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The number that the next record gets.
+    pub(crate) fn end(&self) -> u64 {
+        self.base + self.records.len() as u64
+    }
+
+    /// Its length: a block for each record.
+    pub(crate) fn logged(&self) -> Bytes {
+        Bytes::new(self.records.len() as u64 * BLOCK_BYTES)
+    }
+
+    /// Bytes that the origin lacks, erased ones apart.
+    pub(crate) fn distinct(&self) -> Bytes {
+        Bytes::new(self.newest.len() as u64 * BLOCK_BYTES)
+    }
+
+    /// Erased bytes of which the origin does not know.
+    pub(crate) fn erased(&self) -> Bytes {
+        Bytes::new(self.erased.blocks() * BLOCK_BYTES)
+    }
+
+    /// When its oldest record was accepted.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        if self.is_empty() {
+            return None;
+        }
+        self.accepted.front().map(|(_, at)| *at)
+    }
+
+    /// Intervals that the origin lacks, or lacks a part of.
+    pub(crate) fn intervals(&self) -> u64 {
+        let begun = self.begins.iter().filter(|begin| **begin < self.end());
+        u64::from(!self.is_empty()) + begun.count() as u64
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.records.capacity() * size_of::<Record>()
+            + self.newest.capacity() * (size_of::<(BlockIndex, u64)>() + 1)
+            + self.begins.capacity() * size_of::<u64>()
+            + self.accepted.capacity() * size_of::<(u64, Instant)>()
+    }
+
+    /// A record is accepted, behind all others. Returns its number.
+    ///
+    /// # Panics
+    /// If its position is not behind that of the record before it.
+    pub(crate) fn push(&mut self, record: Record, now: Instant) -> u64 {
+        assert!(record.at > self.last(), "positions of a log rise");
+        let number = self.end();
+        match record.what {
+            What::Data { block, .. } => {
+                self.newest.insert(block, number);
+                if !self.erased.is_empty() {
+                    self.erased.carve(block, 1);
+                }
+            }
+            What::Erasure(erasure) => {
+                let (first, blocks) = (erasure.first, u64::from(erasure.blocks));
+                self.forget_blocks(first, blocks);
+                self.erased.insert(first, blocks, number);
+            }
+        }
+        if self.accepted.back().is_none_or(|(_, at)| *at < now) {
+            self.accepted.push_back((number, now));
+        }
+        self.records.push_back(record);
+        number
+    }
+
+    fn forget_blocks(&mut self, first: BlockIndex, blocks: u64) {
+        let end = first.get() + blocks;
+        if blocks > self.newest.len() as u64 {
+            self.newest
+                .retain(|block, _| *block < first || block.get() >= end);
+        } else {
+            for block in first.get()..end {
+                self.newest.remove(&BlockIndex::new(block));
+            }
+        }
+    }
+
+    /// What comes next belongs to another interval, if anything has come since the last one ended.
+    pub(crate) fn end_interval(&mut self) {
+        let latest = self.begins.back().copied().unwrap_or(self.base);
+        if self.end() > latest {
+            self.begins.push_back(self.end());
+        }
+    }
+
+    /// Whether the next record begins an interval.
+    pub(crate) fn is_at_begin(&self) -> bool {
+        self.is_empty() || self.begins.back() == Some(&self.end())
+    }
+
+    /// The number behind the last record of the oldest interval, and whether that has ended.
+    pub(crate) fn first_interval(&self) -> (u64, bool) {
+        let end = self.begins.front().copied();
+        end.map_or((self.end(), false), |end| (end, true))
+    }
+
+    /// What it says of a block.
+    #[inline]
+    pub(crate) fn find(&self, block: BlockIndex) -> Found {
+        if self.records.is_empty() {
+            return Found::Clean;
+        }
+        if let Some(number) = self.newest.get(&block) {
+            return Found::Dirty(self.slot(*number));
+        }
+        let erased = self.erased.end_of(block);
+        erased.map_or(Found::Clean, Found::Erased)
+    }
+
+    /// Whether the newest record of a block that it may have is this one.
+    pub(crate) fn is_newest(&self, block: BlockIndex, number: u64) -> bool {
+        self.newest.get(&block) == Some(&number)
+    }
+
+    fn slot(&self, number: u64) -> FlashSlot {
+        match self.record(number).what {
+            What::Data { slot, .. } => slot,
+            What::Erasure(_) => panic!("the newest record of a block has its bytes"),
+        }
+    }
+
+    /// A record by its number.
+    ///
+    /// # Panics
+    /// If it is gone or has not come.
+    pub(crate) fn record(&self, number: u64) -> &Record {
+        let at = usize::try_from(number - self.base).expect("records are in memory");
+        &self.records[at]
+    }
+
+    /// Records in their order, with their numbers.
+    pub(crate) fn records(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, &Record)> {
+        let at = |number: u64| usize::try_from(number - self.base).expect("in memory");
+        (from..to).zip(self.records.range(at(from)..at(to)))
+    }
+
+    /// The newest record of each dirty block, in no order.
+    pub(crate) fn newest(&self) -> impl Iterator<Item = (BlockIndex, u64)> {
+        self.newest.iter().map(|(block, number)| (*block, *number))
+    }
+
+    /// Erased ranges that count: first block, blocks.
+    pub(crate) fn erased_ranges(&self) -> impl Iterator<Item = (BlockIndex, u64)> {
+        self.erased.iter()
+    }
+
+    /// The first number from which on nothing was settled before what is older.
+    pub(crate) fn holes_end(&self) -> u64 {
+        self.holes_end.max(self.base)
+    }
+
+    /// The origin has every record before `to` durably. `clean` gets each block whose newest record
+    /// was among them, and its slot.
+    ///
+    /// # Panics
+    /// If `to` is beyond the log's end.
+    pub(crate) fn settle(&mut self, to: u64, mut clean: impl FnMut(BlockIndex, FlashSlot)) {
+        assert!(to <= self.end(), "only what was accepted is settled");
+        while self.base < to {
+            let record = self.records.pop_front().expect("it is before the end");
+            match record.what {
+                What::Data { block, slot } => {
+                    if self.is_newest(block, self.base) {
+                        self.newest.remove(&block);
+                        clean(block, slot);
+                    }
+                }
+                What::Erasure(Erasure { first, blocks, .. }) => {
+                    self.erased.settle(first, blocks.into(), self.base);
+                }
+            }
+            self.watermark = record.at;
+            self.base += 1;
+        }
+        self.forget_marks();
+    }
+
+    /// The origin has these records durably, whatever came before them. `clean` gets each block whose
+    /// newest record was among them. The watermark goes as far as nothing older is left that counts.
+    pub(crate) fn settle_some(
+        &mut self,
+        numbers: impl Iterator<Item = u64>,
+        mut clean: impl FnMut(BlockIndex, FlashSlot),
+    ) {
+        for number in numbers {
+            match self.record(number).what {
+                What::Data { block, slot } => {
+                    if self.is_newest(block, number) {
+                        self.newest.remove(&block);
+                        clean(block, slot);
+                    }
+                }
+                What::Erasure(Erasure { first, blocks, .. }) => {
+                    self.erased.settle(first, blocks.into(), number);
+                }
+            }
+            self.holes_end = self.holes_end.max(number + 1);
+        }
+        while let Some(record) = self.records.front()
+            && !self.counts(self.base, record.what)
+        {
+            self.watermark = record.at;
+            self.records.pop_front();
+            self.base += 1;
+        }
+        self.forget_marks();
+    }
+
+    fn counts(&self, number: u64, what: What) -> bool {
+        match what {
+            What::Data { block, .. } => self.is_newest(block, number),
+            What::Erasure(erasure) => self
+                .erased
+                .has(erasure.first, erasure.blocks.into(), number),
+        }
+    }
+
+    fn forget_marks(&mut self) {
+        while self.begins.front().is_some_and(|begin| *begin <= self.base) {
+            self.begins.pop_front();
+        }
+        while self
+            .accepted
+            .get(1)
+            .is_some_and(|(number, _)| *number <= self.base)
+        {
+            self.accepted.pop_front();
+        }
+        if self.is_empty() {
+            self.accepted.clear();
+            self.begins.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash_format::ErasureKind;
+    use proptest::prelude::*;
+
+    const BLOCKS: u64 = 24;
+
+    fn data(number: u64, block: u64) -> Record {
+        Record {
+            at: Position::of_page(1, u32::try_from(number + 1).unwrap()),
+            what: What::Data {
+                block: BlockIndex::new(block),
+                slot: FlashSlot::new(u32::try_from(number + 1).unwrap()),
+            },
+        }
+    }
+
+    fn erasure(number: u64, first: u64, blocks: u64) -> Record {
+        Record {
+            what: What::Erasure(Erasure {
+                first: BlockIndex::new(first),
+                blocks: u32::try_from(blocks).unwrap(),
+                kind: ErasureKind::Discard,
+            }),
+            ..data(number, 0)
+        }
+    }
+
+    fn slot(number: u64) -> FlashSlot {
+        FlashSlot::new(u32::try_from(number + 1).unwrap())
+    }
+
+    fn log_of(records: &[Record]) -> DirtyLog {
+        let mut log = DirtyLog::new(Position::START);
+        for record in records {
+            log.push(*record, Instant::ZERO);
+        }
+        log
+    }
+
+    #[test]
+    fn the_newest_record_of_a_block_counts() {
+        let mut log = log_of(&[data(0, 5), data(1, 6), data(2, 5)]);
+        assert_eq!(log.find(BlockIndex::new(5)), Found::Dirty(slot(2)));
+        assert_eq!(
+            (log.logged(), log.distinct()),
+            (Bytes::kib(12), Bytes::kib(8))
+        );
+        let mut clean = Vec::new();
+        log.settle(2, |block, slot| clean.push((block, slot)));
+        assert_eq!(clean, [(BlockIndex::new(6), slot(1))]);
+        assert_eq!(log.watermark(), data(1, 6).at);
+        assert_eq!(log.find(BlockIndex::new(5)), Found::Dirty(slot(2)));
+        assert_eq!(log.find(BlockIndex::new(6)), Found::Clean);
+    }
+
+    #[test]
+    fn what_is_erased_reads_as_zeroes_until_it_is_written_or_settled() {
+        let mut log = log_of(&[data(0, 5), erasure(1, 4, 4), data(2, 6)]);
+        assert_eq!(
+            log.find(BlockIndex::new(5)),
+            Found::Erased(BlockIndex::new(6))
+        );
+        assert_eq!(log.find(BlockIndex::new(6)), Found::Dirty(slot(2)));
+        assert_eq!(
+            log.find(BlockIndex::new(7)),
+            Found::Erased(BlockIndex::new(8))
+        );
+        log.settle(2, |_, _| panic!("block 5 was erased"));
+        assert_eq!(log.find(BlockIndex::new(5)), Found::Clean);
+        assert_eq!(log.find(BlockIndex::new(7)), Found::Clean);
+    }
+
+    #[test]
+    fn an_interval_ends_at_a_flush_and_two_flushes_end_one() {
+        let mut log = log_of(&[data(0, 5)]);
+        assert_eq!(log.first_interval(), (1, false));
+        log.end_interval();
+        log.end_interval();
+        assert!(log.is_at_begin());
+        assert_eq!((log.first_interval(), log.intervals()), ((1, true), 1));
+        log.push(data(1, 6), Instant::ZERO);
+        assert!(!log.is_at_begin());
+        assert_eq!((log.first_interval(), log.intervals()), ((1, true), 2));
+        log.settle(1, |_, _| {});
+        assert_eq!((log.first_interval(), log.intervals()), ((2, false), 1));
+    }
+
+    #[test]
+    fn the_oldest_record_tells_how_long_the_origin_has_waited() {
+        let at = Instant::from_nanos;
+        let mut log = DirtyLog::new(Position::START);
+        assert_eq!(log.oldest(), None);
+        for (number, nanos) in [(0, 10), (1, 10), (2, 20)] {
+            log.push(data(number, number), at(nanos));
+        }
+        assert_eq!(log.oldest(), Some(at(10)));
+        log.settle(1, |_, _| {});
+        assert_eq!(log.oldest(), Some(at(10)));
+        log.settle(2, |_, _| {});
+        assert_eq!(log.oldest(), Some(at(20)));
+        log.settle(3, |_, _| {});
+        assert_eq!(log.oldest(), None);
+    }
+
+    #[test]
+    fn the_watermark_waits_for_the_oldest_record_that_counts() {
+        let mut log = log_of(&[data(0, 5), data(1, 6), data(2, 7)]);
+        log.settle_some([1, 2].into_iter(), |_, _| {});
+        assert_eq!((log.base(), log.watermark()), (0, Position::START));
+        assert_eq!(log.holes_end(), 3);
+        log.settle_some([0].into_iter(), |_, _| {});
+        assert_eq!((log.base(), log.watermark()), (3, data(2, 7).at));
+    }
+
+    /// The same told by walking all records that were ever pushed.
+    #[derive(Default)]
+    struct Model {
+        records: Vec<Record>,
+        settled: Vec<bool>,
+    }
+
+    impl Model {
+        fn find(&self, block: u64) -> Option<(u64, Option<FlashSlot>)> {
+            let numbered = self.records.iter().enumerate().rev();
+            let (number, what) = numbered
+                .map(|(number, record)| (number as u64, record))
+                .filter_map(|(number, record)| match record.what {
+                    What::Data { block: of, slot } => {
+                        (of.get() == block).then_some((number, Some(slot)))
+                    }
+                    What::Erasure(e) => {
+                        let end = e.first.get() + u64::from(e.blocks);
+                        ((e.first.get()..end).contains(&block)).then_some((number, None))
+                    }
+                })
+                .next()?;
+            (!self.settled[usize::try_from(number).unwrap()]).then_some((number, what))
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Act {
+        Write(u64),
+        Erase(u64, u64),
+        Flush,
+        Settle(u64),
+        SettleSome(u64),
+    }
+
+    fn acts(in_any_order: bool) -> impl Strategy<Value = Vec<Act>> {
+        let settle = if in_any_order {
+            (0..4_u64).prop_map(Act::SettleSome).boxed()
+        } else {
+            (0..6_u64).prop_map(Act::Settle).boxed()
+        };
+        let act = prop_oneof![
+            6 => (0..BLOCKS).prop_map(Act::Write),
+            2 => (0..BLOCKS, 1..8_u64).prop_map(|(at, n)| Act::Erase(at, n.min(BLOCKS - at))),
+            1 => Just(Act::Flush),
+            2 => settle,
+        ];
+        prop::collection::vec(act, 0..60)
+    }
+
+    fn check(acts: Vec<Act>) {
+        let (mut log, mut model) = (DirtyLog::new(Position::START), Model::default());
+        for act in acts {
+            let number = model.records.len() as u64;
+            match act {
+                Act::Write(block) => {
+                    log.push(data(number, block), Instant::ZERO);
+                    model.records.push(data(number, block));
+                    model.settled.push(false);
+                }
+                Act::Erase(first, blocks) => {
+                    log.push(erasure(number, first, blocks), Instant::ZERO);
+                    model.records.push(erasure(number, first, blocks));
+                    model.settled.push(false);
+                }
+                Act::Flush => log.end_interval(),
+                Act::Settle(count) => {
+                    let to = (log.base() + count).min(log.end());
+                    let newest: Vec<_> = log.newest().collect();
+                    let mut clean = 0;
+                    log.settle(to, |_, _| clean += 1);
+                    assert_eq!(clean, newest.iter().filter(|(_, n)| *n < to).count());
+                    for at in 0..usize::try_from(to).unwrap() {
+                        model.settled[at] = true;
+                    }
+                }
+                Act::SettleSome(nth) => {
+                    let mut newest: Vec<u64> = log.newest().map(|(_, number)| number).collect();
+                    newest.sort_unstable();
+                    let some: Vec<u64> = newest.into_iter().skip(1).step_by(2).collect();
+                    let some = some.into_iter().take(usize::try_from(nth).unwrap());
+                    for number in some.clone() {
+                        model.settled[usize::try_from(number).unwrap()] = true;
+                    }
+                    log.settle_some(some, |_, _| {});
+                }
+            }
+            for block in 0..BLOCKS {
+                let found = log.find(BlockIndex::new(block));
+                match (found, model.find(block)) {
+                    (Found::Clean, None) | (Found::Erased(_), Some((_, None))) => {}
+                    (Found::Dirty(slot), Some((_, Some(expected)))) => assert_eq!(slot, expected),
+                    other => panic!("block {block}: {other:?}"),
+                }
+                if let Found::Erased(end) = found {
+                    for inside in block..end.get() {
+                        assert!(matches!(model.find(inside), Some((_, None))));
+                    }
+                }
+            }
+            assert_eq!(log.end(), model.records.len() as u64);
+            let first = usize::try_from(log.base()).unwrap();
+            let before = first.checked_sub(1).map(|last| model.records[last].at);
+            assert_eq!(log.watermark(), before.unwrap_or(Position::START));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_says_what_walking_all_records_says(acts in acts(false)) {
+            check(acts);
+        }
+
+        #[test]
+        fn so_it_does_if_records_are_settled_in_any_order(acts in acts(true)) {
+            check(acts);
+        }
+    }
+}
