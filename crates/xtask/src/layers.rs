@@ -207,6 +207,8 @@ const TABLE: &[Crate] = &[
             "trace",
             "mrc",
             "curves",
+            "workload",
+            "load",
         ],
     ),
     program(

@@ -1,0 +1,42 @@
+//! Limits of the load generator, each with its reason.
+
+use units::Duration;
+
+/// Requests of a job in flight. Four times what a queue of QEMU holds; beyond it only waiting
+/// is measured.
+pub(crate) const DEPTH_MAX: usize = 4096;
+
+/// Jobs: the protocols' queues and servers' connections are dozens at most.
+pub(crate) const JOBS_MAX: usize = 64;
+
+/// Submissions that a job's ring takes in one system call.
+pub(crate) const RING_ENTRIES_MAX: usize = 1024;
+
+/// Buffer of one receive: what a stream socket holds, so that many replies share a system call.
+pub(crate) const RECEIVE_BYTES: usize = 256 << 10;
+
+/// Connecting to an NBD server and its handshake, together. Whoever waits for a server to come
+/// up asks again.
+pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Longest wait for completions before a job looks whether it is to end.
+pub(crate) const LOOK_UP_TIME: Duration = Duration::from_millis(250);
+
+/// How long nothing may come over vhost-user until the server is asked whether it is there: its
+/// rings would stay silent for ever.
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// Descriptors of a virtqueue that every server takes, QEMU's own limit.
+pub(crate) const QUEUE_SIZE_MAX: usize = 1024;
+
+/// Descriptors of a request: header, data, status.
+pub(crate) const DESCRIPTORS_A_REQUEST: usize = 3;
+
+/// Wrong blocks that are described; more are counted.
+pub(crate) const FINDINGS_MAX: usize = 16;
+
+/// Memory of one job's buffers: what QEMU lets a guest of moderate size have in flight.
+pub(crate) const BUFFER_BYTES_MAX: u64 = 4 << 30;
+
+/// How often progress is told.
+pub(crate) const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
