@@ -10,14 +10,12 @@
 //! disk table is lost. `follows` names the record before the chunk's first, so a chunk that is
 //! missing shows by the one behind it.
 //!
-//! A chunk that is still gathered lives in memory that may outlive the process. There the page
-//! is *open*: sealed as it was before the first record came, and records and their count stored
-//! behind the seal's back, the count last. [`DirtyChunkHeader::decode_open`] reads it.
+//! A chunk that is still gathered lives in memory that may outlive the process, as a *head* and
+//! its records ([`DirtyChunkHeader::lasting_head`], [`DirtyRecord::to_bytes`]).
 
 use crate::page::{self, BODY_BYTES, COUNTER_END, HEADER_BYTES, Header, Magic, PageBytes};
 use crate::segment::{CHUNK_BLOCKS_MAX, Descriptor, check_place, disk_of};
 use crate::{DISK_BYTES_MAX, Damage, Geometry, PAGE_BYTES, Position, SegmentIndex};
-use std::mem::offset_of;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskId, DiskSlot};
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -99,6 +97,29 @@ pub(crate) struct RawHeader {
 
 const _: () = assert!(size_of::<RawHeader>() == 64);
 
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawLasting {
+    id: U128,
+    epoch: U64,
+    generation: U64,
+    follows_generation: U64,
+    segment: U32,
+    page: U16,
+    disk: U16,
+    follows_page: U16,
+    follows_erasure: U16,
+    begins_interval: u8,
+    zero: [u8; 11],
+}
+
+/// Bytes of what lasting memory keeps of a chunk beside its records.
+pub const LASTING_HEAD_BYTES: usize = size_of::<RawLasting>();
+/// Bytes of a record.
+pub const RECORD_BYTES: usize = size_of::<Raw>();
+
+const _: () = assert!(LASTING_HEAD_BYTES == 64 && RECORD_BYTES == 16);
+
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Raw {
@@ -116,7 +137,6 @@ const ZEROES: u8 = 2;
 const ZEROES_UNMAP: u8 = 3;
 
 const RECORDS_OFFSET: usize = HEADER_BYTES + size_of::<RawHeader>();
-const COUNT_OFFSET: usize = offset_of!(Header, count);
 
 /// Records that a header describes at most; not more than [`CHUNK_BLOCKS_MAX`] of them have bytes.
 pub const RECORDS_PER_CHUNK_MAX: usize = (BODY_BYTES - size_of::<RawHeader>()) / size_of::<Raw>();
@@ -168,34 +188,71 @@ impl DirtyChunkHeader {
         bytes
     }
 
-    /// The page for the cache `uuid`, open: without the records that it may have.
-    pub fn open_page(&self, uuid: u128) -> PageBytes {
-        let mut bytes = [0; PAGE_BYTES];
-        self.seal(&mut bytes, uuid, 0);
-        bytes
-    }
-
-    /// Stores the next record in an open page. The bytes of a block are in place already.
+    /// What lasting memory keeps of it beside the records: not the disk's size, which the table
+    /// has, nor how far the log is durable.
     ///
     /// # Panics
-    /// If the page is not one, or has [`RECORDS_PER_CHUNK_MAX`] records.
-    pub fn push_to_open_page(page: &mut [u8], record: &DirtyRecord) {
-        let count = count_of(page);
-        store(page, count, record);
-        let count = u32::try_from(count + 1).expect("a page has few records");
-        // Whoever finds the count after we were killed finds the record, too.
-        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
-        page[COUNT_OFFSET..COUNT_OFFSET + 4].copy_from_slice(&count.to_le_bytes());
+    /// If no segment has its page.
+    pub fn lasting_head(&self) -> [u8; LASTING_HEAD_BYTES] {
+        let raw = RawLasting {
+            id: U128::new(self.id.to_u128()),
+            epoch: U64::new(self.epoch),
+            generation: U64::new(self.generation),
+            follows_generation: U64::new(self.follows.generation),
+            segment: U32::new(self.segment.get()),
+            page: U16::new(u16::try_from(self.page).expect("a segment has at most 4096 pages")),
+            disk: U16::new(self.disk.get()),
+            follows_page: U16::new(self.follows.page),
+            follows_erasure: U16::new(self.follows.erasure),
+            begins_interval: u8::from(self.begins_interval),
+            zero: [0; 11],
+        };
+        zerocopy::transmute!(raw)
     }
 
-    /// Makes memory that held a page count as none, before anything else in it changes.
+    /// The header of a chunk that was found in lasting memory with these records.
     ///
-    /// # Panics
-    /// If it is less than a page.
-    pub fn wipe(page: &mut [u8]) {
-        page[..HEADER_BYTES].fill(0);
-        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
-        page[HEADER_BYTES..PAGE_BYTES].fill(0);
+    /// # Errors
+    /// [`Damage::Impossible`] and [`Damage::Misplaced`].
+    pub fn from_lasting(
+        head: &[u8; LASTING_HEAD_BYTES],
+        records: &[[u8; RECORD_BYTES]],
+        geometry: &Geometry,
+    ) -> Result<Self, Damage> {
+        let raw: RawLasting = zerocopy::transmute!(*head);
+        if raw.segment.get() >= geometry.segment_count() {
+            return Err(Damage::Misplaced);
+        }
+        let disk = raw.disk.get();
+        let is_possible = usize::from(disk) < DiskSlot::COUNT
+            && raw.generation.get() < COUNTER_END
+            && raw.begins_interval <= 1
+            && records.len() <= RECORDS_PER_CHUNK_MAX;
+        if !is_possible {
+            return Err(Damage::Impossible);
+        }
+        let found = Self {
+            segment: SegmentIndex::new(raw.segment.get()),
+            generation: raw.generation.get(),
+            disk: DiskSlot::new(disk),
+            page: u32::from(raw.page.get()),
+            id: DiskId::from_u128(raw.id.get()),
+            size: DISK_BYTES_MAX,
+            epoch: raw.epoch.get(),
+            begins_interval: raw.begins_interval == 1,
+            follows: Position {
+                generation: raw.follows_generation.get(),
+                page: raw.follows_page.get(),
+                erasure: raw.follows_erasure.get(),
+            },
+            durable: Position::START,
+            records: records
+                .iter()
+                .map(|record| decode(&zerocopy::transmute!(*record)))
+                .collect::<Result<_, _>>()?,
+        };
+        let is_possible = found.is_possible(geometry);
+        is_possible.then_some(found).ok_or(Damage::Impossible)
     }
 
     /// What page `page` of a segment says.
@@ -233,27 +290,6 @@ impl DirtyChunkHeader {
         let header = page::open(bytes, Magic::DIRTY_CHUNK)?;
         let generation = header.sequence.get();
         Self::decode(bytes, geometry, uuid, segment, generation, 0)
-    }
-
-    /// What a page in lasting memory says, open or sealed, of whatever place in this cache.
-    ///
-    /// # Errors
-    /// How it is damaged.
-    pub fn decode_open(bytes: &PageBytes, geometry: &Geometry, uuid: u128) -> Result<Self, Damage> {
-        let mut header = match page::open(bytes, Magic::DIRTY_CHUNK) {
-            Err(Damage::Checksum) => {
-                let mut before = *bytes;
-                before[COUNT_OFFSET..COUNT_OFFSET + 4].fill(0);
-                before[RECORDS_OFFSET..].fill(0);
-                page::open(&before, Magic::DIRTY_CHUNK)?
-            }
-            result => result?,
-        };
-        header.count = U32::new(u32::try_from(count_of(bytes)).map_err(|_| Damage::Impossible)?);
-        if header.uuid.get() != uuid || header.place.get() >= geometry.segment_count() {
-            return Err(Damage::Misplaced);
-        }
-        Self::read(&header, bytes, geometry)
     }
 
     fn seal(&self, bytes: &mut PageBytes, uuid: u128, count: u32) {
@@ -333,15 +369,24 @@ impl DirtyChunkHeader {
     }
 }
 
-/// How many records an open page has.
-fn count_of(page: &[u8]) -> usize {
-    let count = page[COUNT_OFFSET..].first_chunk().expect("a page");
-    u32::from_le_bytes(*count) as usize
+fn store(page: &mut PageBytes, place: usize, record: &DirtyRecord) {
+    assert!(place < RECORDS_PER_CHUNK_MAX, "the records fit in the page");
+    let at = RECORDS_OFFSET + place * size_of::<Raw>();
+    page[at..at + size_of::<Raw>()].copy_from_slice(&record.to_bytes());
 }
 
-fn store(page: &mut [u8], place: usize, record: &DirtyRecord) {
-    assert!(place < RECORDS_PER_CHUNK_MAX, "the records fit in the page");
-    let raw = match record {
+impl DirtyRecord {
+    /// It as bytes, as a header has it.
+    ///
+    /// # Panics
+    /// If no segment has its page.
+    pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
+        zerocopy::transmute!(raw(self))
+    }
+}
+
+fn raw(record: &DirtyRecord) -> Raw {
+    match record {
         DirtyRecord::Data(at) => Raw {
             block: U64::new(at.block.get()),
             low: U32::new(at.checksum),
@@ -360,9 +405,7 @@ fn store(page: &mut [u8], place: usize, record: &DirtyRecord) {
             },
             zero: 0,
         },
-    };
-    let at = RECORDS_OFFSET + place * size_of::<Raw>();
-    page[at..at + size_of::<Raw>()].copy_from_slice(raw.as_bytes());
+    }
 }
 
 fn decode(raw: &Raw) -> Result<DirtyRecord, Damage> {
@@ -514,25 +557,26 @@ mod tests {
     }
 
     #[test]
-    fn an_open_page_has_every_record_that_was_counted() {
-        let header = sample();
-        let mut page = header.open_page(UUID);
-        let read = |page: &PageBytes| DirtyChunkHeader::decode_open(page, &geometry(), UUID);
-        assert_eq!(read(&page).unwrap().records, []);
-        for (place, record) in header.records.iter().enumerate() {
-            // A record that is stored but not counted is not there.
-            store(&mut page, place, record);
-            assert_eq!(read(&page).unwrap().records, header.records[..place]);
-            DirtyChunkHeader::push_to_open_page(&mut page, record);
-        }
-        assert_eq!(read(&page), Ok(header.clone()));
-        assert_eq!(read(&header.encode(UUID)), Ok(header.clone()));
-        assert_eq!(decode(&header, &page), Err(Damage::Checksum));
-        let mut other = page;
-        other[HEADER_BYTES + 20] ^= 1;
-        assert_eq!(read(&other), Err(Damage::Checksum));
-        DirtyChunkHeader::wipe(&mut page);
-        assert_eq!(read(&page), Err(Damage::Absent));
+    fn what_lasts_of_a_chunk_comes_back() {
+        let header = DirtyChunkHeader {
+            size: DISK_BYTES_MAX,
+            durable: Position::START,
+            ..sample()
+        };
+        let head = header.lasting_head();
+        let records: Vec<[u8; RECORD_BYTES]> =
+            header.records.iter().map(DirtyRecord::to_bytes).collect();
+        let read = |head: &[u8; LASTING_HEAD_BYTES], records: &[[u8; RECORD_BYTES]]| {
+            DirtyChunkHeader::from_lasting(head, records, &geometry())
+        };
+        assert_eq!(read(&head, &records), Ok(header.clone()));
+        let few = read(&head, &records[..2]).unwrap();
+        assert_eq!(few.records, header.records[..2]);
+        // Block 6 does not lie where the first block does.
+        assert_eq!(read(&head, &records[4..]), Err(Damage::Impossible));
+        let mut elsewhere = head;
+        elsewhere[40] = 0xff;
+        assert_eq!(read(&elsewhere, &records), Err(Damage::Misplaced));
     }
 
     #[test]

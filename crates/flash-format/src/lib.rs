@@ -37,7 +37,8 @@ pub use checkpoint::{
     SegmentState,
 };
 pub use dirty::{
-    DirtyChunkHeader, DirtyRecord, DirtyRecords, Erasure, ErasureKind, RECORDS_PER_CHUNK_MAX,
+    DirtyChunkHeader, DirtyRecord, DirtyRecords, Erasure, ErasureKind, LASTING_HEAD_BYTES,
+    RECORD_BYTES, RECORDS_PER_CHUNK_MAX,
 };
 pub use error::FormatError;
 pub use geometry::{

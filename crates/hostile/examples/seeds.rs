@@ -279,11 +279,10 @@ fn flash_page() {
     keep("chunk", 3, &chunk.encode(uuid));
     keep("footer", 4, &footer.encode(uuid));
     keep("dirty", 5, &dirty.encode(uuid));
-    let mut open = dirty.open_page(uuid);
-    for record in &dirty.records {
-        DirtyChunkHeader::push_to_open_page(&mut open, record);
-    }
-    keep("dirty-open", 0x85, &open);
+    let mut lasting = [0; 64].to_vec();
+    lasting.extend(dirty.lasting_head());
+    lasting.extend(dirty.records.iter().flat_map(DirtyRecord::to_bytes));
+    keep("lasting", 5, &lasting);
 }
 
 /// Patches: page, offset, length, bytes.

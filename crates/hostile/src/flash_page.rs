@@ -119,10 +119,15 @@ fn segment(page: &PageBytes, geometry: &Geometry) {
         assert!(found.records().is_sorted_by(|(a, _), (b, _)| a < b));
         assert_eq!(decode(&found.encode(uuid)), Ok(found));
     }
-    let lasting = |page: &PageBytes| DirtyChunkHeader::decode_open(page, geometry, uuid);
-    if let Ok(found) = lasting(page) {
-        assert!(found.last().page < u16::MAX);
-        assert_eq!(lasting(&found.encode(uuid)), Ok(found));
+    let (head, records) = (page[64..].first_chunk(), page[128..].as_chunks().0);
+    for count in [0, 1, 2, 8] {
+        if let Some(head) = head
+            && let Ok(found) = DirtyChunkHeader::from_lasting(head, &records[..count], geometry)
+        {
+            let again = found.lasting_head();
+            let same = DirtyChunkHeader::from_lasting(&again, &records[..count], geometry);
+            assert_eq!(same, Ok(found));
+        }
     }
     let decode =
         |page: &PageBytes| FooterPage::decode(page, geometry, uuid, segment, generation, part);
