@@ -149,7 +149,7 @@ impl Settings {
         let flash_capacity = Bytes::kib(1400 + 64 * dice.below(20));
         let geometry = geometry_of(flash_capacity, segment_bytes);
         let config = draw_config(dice, Capacity::of(&geometry));
-        Self {
+        let settings = Self {
             brain_rate: if config.tenancy.is_some() {
                 *pick(dice, &[0, 0, 6, 30])
             } else {
@@ -180,6 +180,62 @@ impl Settings {
             old_copies: dice.one_in(8),
             sizes_change: dice.one_in(8),
             lives,
+        };
+        if dice.one_in(3) {
+            settings.cramped(dice)
+        } else {
+            settings
+        }
+    }
+
+    /// The same world with the least flash, into which all enters, and guests that go through
+    /// their disks: segments are reclaimed and used again all the time.
+    fn cramped(self, dice: &mut Prng) -> Self {
+        let segment_bytes = Bytes::kib(64);
+        let cramped = Self {
+            segment_bytes,
+            flash_capacity: geometry_of(Bytes::ZERO, segment_bytes).capacity(),
+            length_most: *pick(dice, &[40, 160]),
+            hot_blocks: *pick(dice, &[0, 30]),
+            pause: self.pause.min(Duration::from_micros(3_000)),
+            brain_rate: 0,
+            config: Config {
+                tenancy: None,
+                ..self.config
+            },
+            ..self
+        };
+        if dice.one_in(2) {
+            cramped.with_busy_flash(dice)
+        } else {
+            cramped.with_long_lives(dice)
+        }
+    }
+
+    /// The flash is slower than the origin: much happens before an entry of the journal is durable.
+    fn with_busy_flash(self, dice: &mut Prng) -> Self {
+        Self {
+            flash_latency: draw_latency(dice, 10, 10_000),
+            origin_latency: draw_latency(dice, 10, 300),
+            rates: if dice.one_in(2) {
+                Rates::default()
+            } else {
+                self.rates
+            },
+            ..self
+        }
+    }
+
+    /// Nothing but full journals asks for checkpoints, and what frees segments fills the journal.
+    fn with_long_lives(mut self, dice: &mut Prng) -> Self {
+        for life in &mut self.lives {
+            life.requests = 60 + dice.below(140);
+            life.crash_at = life.crash_at.map(|_| 1 + dice.below(8 * life.requests));
+        }
+        Self {
+            control_rate: *pick(dice, &[3, 8]),
+            only_drops: true,
+            ..self
         }
     }
 
@@ -205,11 +261,7 @@ fn draw_config(dice: &mut Prng, capacity: Capacity) -> Config {
         trust_delay: Duration::from_micros(*pick(dice, &[0, 1_000, 20_000, 1_000_000])),
         flash_timeout: Duration::from_millis(*pick(dice, &[20, 100])),
         write_buffer: Bytes::kib(*pick(dice, &[64, 300, 4_096])),
-        reclaim: if dice.one_in(4) {
-            Reclaim::Fifo
-        } else {
-            Reclaim::Clock
-        },
+        reclaim: *pick(dice, &Reclaim::ALL),
         tenancy: (!dice.one_in(3)).then(|| draw_settings(dice, capacity)),
         allocate_writes: dice.one_in(2),
     }

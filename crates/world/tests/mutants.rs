@@ -65,15 +65,8 @@ missed! {
     believe_no_descriptors_of_an_earlier_use: Generation,
     take_no_unread_journal_for_an_empty_one: UnreadJournal,
     give_no_segment_to_the_next_disk: SegmentNeedsItsDisk,
+    free_durably_before_reuse: FreeBeforeReuse,
     free_before_the_checkpoint: FreedBeforeCheckpoint,
     write_owners_to_both_superblocks: OwnerInBothSuperblocks,
     record_before_a_disk_is_given_away: RecordBeforeDetach,
-}
-
-/// With the reclaim that spares warm segments the world reuses a freed segment so seldom that these
-/// seeds do not show the guard's need: a scenario that reclaims harder is wanted.
-#[test]
-#[ignore = "50,000 seeds are too few since reclaim spares warm segments"]
-fn free_durably_before_reuse() {
-    is_missed(Guard::FreeBeforeReuse);
 }
