@@ -4,7 +4,7 @@
 use crate::chunks::{Chunk, Entry, Gathered};
 use crate::flash::Flash;
 use crate::limits::TICK_MAX;
-use crate::ports::{Ports, Purpose};
+use crate::ports::{Ports, Purpose, Wake};
 use block_io::{FlashVerb, Slice};
 use flash_format::{
     ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, JournalEntry, PAGE_BYTES,
@@ -78,7 +78,7 @@ impl Flash {
     }
 
     /// Makes sure that the stream has an open chunk with room for a block.
-    fn ensure_chunk(&mut self, ports: &mut Ports, key: StreamKey) -> bool {
+    pub(crate) fn ensure_chunk(&mut self, ports: &mut Ports, key: StreamKey) -> bool {
         loop {
             match self.log.prepare(key, ports.now) {
                 Step::Ready => return true,
@@ -88,14 +88,21 @@ impl Flash {
                     segment,
                     generation,
                 } => {
-                    let disk = key.disk;
+                    let (disk, dirty) = (key.disk, key.kind == StreamKind::Dirty);
                     let entry = JournalEntry::Open {
                         segment,
                         disk,
                         generation,
-                        kind: SegmentKind::Clean,
+                        kind: if dirty {
+                            SegmentKind::Dirty
+                        } else {
+                            SegmentKind::Clean
+                        },
                     };
-                    self.journal.push(entry, generation, ports.now);
+                    let ticket = self.journal.push(entry, generation, ports.now);
+                    if dirty {
+                        self.log_segment_opened(disk, segment, ticket);
+                    }
                     ports.wake_at(ports.now + self.config.write_delay);
                 }
                 Step::ChunkOpened { pages } => {
@@ -103,6 +110,7 @@ impl Flash {
                     content.chunk = Some(Gathered {
                         buf: ports.pool.take(pages as usize * PAGE_BYTES),
                         entries: Vec::new(),
+                        records: Vec::new(),
                     });
                     ports.wake_at(ports.now + self.config.write_delay);
                 }
@@ -117,6 +125,10 @@ impl Flash {
         };
         let content = self.log.content_mut(key).expect("the stream is open");
         let mut gathered = content.chunk.take().expect("the chunk was open");
+        if key.kind == StreamKind::Dirty {
+            self.write_log_chunk(ports, key.disk, &sealed, gathered);
+            return;
+        }
         let entries = gathered.entries;
         let (segment, page) = (sealed.segment, sealed.page);
         // The chunk's are the last of the segment's so far.
@@ -139,6 +151,7 @@ impl Flash {
             page,
             entries,
             bytes: bytes.clone(),
+            log_end: None,
         });
         ports.wake_at(ports.now + self.config.flash_timeout);
         ports.flash_write(Purpose::Chunk(id), offset, bytes, false);
@@ -155,6 +168,9 @@ impl Flash {
             return;
         };
         let (segment, generation) = (closed.segment, closed.generation);
+        if key.kind == StreamKind::Dirty {
+            self.release_log_segments(key.disk);
+        }
         let pages = self.geometry.footer_pages();
         let length = pages as usize * PAGE_BYTES;
         let mut buf = ports.pool.take(length);
@@ -180,9 +196,18 @@ impl Flash {
 
     /// A chunk has been written, or has failed to be.
     pub(crate) fn chunk_done(&mut self, ports: &mut Ports, id: usize, written: bool) {
+        if !written && self.chunks[id].log_end.is_some() {
+            // Its bytes are nowhere else: they stay in memory until the origin has them.
+            let reason = "a part of a dirty log could not be written";
+            ports.wakes.push(Wake::FlashFailed(reason));
+            return;
+        }
         let chunk = self.chunks.remove(id);
         self.buffered_bytes -= chunk.entries.len() * PAGE_BYTES;
-        if written {
+        if let Some(end) = chunk.log_end {
+            self.failures = 0;
+            self.log_chunk_written(ports, chunk.disk, end);
+        } else if written {
             self.failures = 0;
             self.trust_fills(ports, &chunk);
         } else {

@@ -244,6 +244,10 @@ impl Cache {
                 Purpose::ReclaimRun { first, count } => {
                     flash.reclaim_run_done(ports, first, count, buf.as_ref());
                 }
+                Purpose::LogFlush(disk) if ok => flash.log_flush_done(ports, disk),
+                Purpose::LogFlush(_) => ports
+                    .wakes
+                    .push(Wake::FlashFailed("a dirty log could not be made durable")),
                 Purpose::FlashFlush if ok => {}
                 Purpose::FlashFlush => flash.failed(ports),
                 Purpose::Hit(_)

@@ -2,7 +2,7 @@
 
 use crate::durability::WriteCount;
 use block_io::{Buf, Slice};
-use flash_format::{Descriptor, PAGE_BYTES, SegmentIndex};
+use flash_format::{Descriptor, DirtyRecord, PAGE_BYTES, SegmentIndex};
 use segment_log::Source;
 use units::{BlockIndex, DiskSlot};
 
@@ -20,6 +20,8 @@ pub(crate) struct Gathered {
     /// Room for the header, and the blocks.
     pub(crate) buf: Buf,
     pub(crate) entries: Vec<Entry>,
+    /// Of a dirty log: what its header will say.
+    pub(crate) records: Vec<DirtyRecord>,
 }
 
 /// What is remembered of an open segment until its footer is written.
@@ -40,6 +42,8 @@ pub(crate) struct Chunk {
     pub(crate) entries: Vec<Entry>,
     /// Header and blocks.
     pub(crate) bytes: Slice,
+    /// Of a dirty log: the number behind its last record.
+    pub(crate) log_end: Option<u64>,
 }
 
 impl Chunk {

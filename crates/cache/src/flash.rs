@@ -18,6 +18,7 @@
 use crate::api::Config;
 use crate::checkpoint::Checkpoint;
 use crate::chunks::{Chunk, Content};
+use crate::dirty::DirtyDisks;
 use crate::disks::DiskTable;
 use crate::durability::Durabilities;
 use crate::guard::{Guard, lacks};
@@ -78,6 +79,8 @@ pub(crate) struct Flash {
     pub(crate) bad: VecDeque<(Ticket, DiskSlot, BlockIndex, FlashSlot)>,
     /// Flash operations that failed since the last one that succeeded.
     pub(crate) failures: u32,
+    /// What the origins lack.
+    pub(crate) dirty: DirtyDisks,
 }
 
 impl Flash {
@@ -198,6 +201,10 @@ impl Flash {
                 }
             }
         }
+        for disk in self.dirty.waiting_for_the_journal() {
+            self.release_log_segments(disk);
+            self.push_durability(ports, disk);
+        }
         let durable = self.journal.durable();
         while let Some((_, disk, block, slot)) = self.bad.pop_front_if(|bad| bad.0 <= durable) {
             if self.log.forget_if(disk, block, slot) {
@@ -243,7 +250,8 @@ impl Flash {
             + self.trusted.bytes()
             + self.resting.bytes()
             + self.disks.bytes()
-            + self.durability.bytes();
+            + self.durability.bytes()
+            + self.dirty.bytes();
         Bytes::new(bytes as u64)
     }
 

@@ -82,6 +82,40 @@ pub enum Guard {
     OwnerInBothSuperblocks,
     /// A disk is not given away while it is not recorded that the flash failed.
     RecordBeforeDetach,
+    /// A flush is answered when every record before it is durable on flash.
+    AppendBeforeAnswer,
+    /// ... and when it is durable that their segments belong to the log.
+    OpenBeforeAnswer,
+    /// Records are settled when the origin has been flushed.
+    OriginFlushBeforeSettled,
+    /// A segment of a dirty log is reused when it is durably known that the origin has it.
+    WatermarkBeforeReuse,
+    /// An interval goes to the origin when the one before it is durable there.
+    IntervalOrder,
+    /// Of two records of a block the later one counts.
+    LaterRecordWins,
+    /// A block's older copy is distrusted when a record of it is accepted.
+    DistrustOlderCopy,
+    /// A block of a dirty log goes to the origin only if its checksum is right.
+    VerifyBeforeDestage,
+    /// Erased blocks read as zeroes.
+    ErasedReadsZeroes,
+    /// A block is merged when no write before it to the same block is left.
+    MergeAlone,
+    /// Writes go back only when those on their way through have ended and were flushed.
+    SwitchWaits,
+    /// No fill brings a block that is dirty.
+    NoFillOfDirty,
+    /// A dirty block that cannot be read is an error.
+    NoRefetchOfDirty,
+    /// The owner's record is open before the first write is accepted.
+    RecordOpenBeforeWrite,
+    /// It is closed before the origin is written past the log.
+    RecordClosedBeforeBypass,
+    /// A flash that is older than the owner's record is not believed.
+    Epoch,
+    /// A detach is refused while the origin lacks something.
+    DetachRefusesDirty,
 }
 
 #[cfg(feature = "mutants")]

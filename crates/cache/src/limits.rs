@@ -14,6 +14,10 @@ pub(crate) const ERASE_BLOCKS_MAX: u64 = 65_536;
 /// 2 GiB, a sample of larger ones, and 64 MiB if 1024 VMs read one.
 pub(crate) const SEEN_BYTES_MAX: Bytes = Bytes::kib(64);
 
+/// Durable writes of one dirty log on their way: one, and one more so that the flash is never idle.
+/// What comes meanwhile shares the next one.
+pub(crate) const DURABLE_WRITES_MAX: usize = 2;
+
 /// Flash operations that may fail one after the other before the flash is given up: a medium
 /// that fails this often only costs time.
 pub(crate) const FLASH_FAILURES_MAX: u32 = 8;

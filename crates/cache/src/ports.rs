@@ -51,6 +51,8 @@ pub(crate) enum Purpose {
     Footer(SegmentIndex),
     /// A flush of the flash that nobody waits for.
     FlashFlush,
+    /// A flush of the flash that a dirty log waits for.
+    LogFlush(DiskSlot),
     /// A batch of the journal.
     Journal,
     /// Pages of the running checkpoint.

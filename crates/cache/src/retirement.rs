@@ -103,7 +103,10 @@ impl Cache {
                         pending = true;
                     }
                 }
-                Purpose::Journal | Purpose::CheckpointPages | Purpose::Superblock => {
+                Purpose::Journal
+                | Purpose::CheckpointPages
+                | Purpose::Superblock
+                | Purpose::LogFlush(_) => {
                     stuck |= overdue;
                     pending = true;
                 }

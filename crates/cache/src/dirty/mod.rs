@@ -2,11 +2,156 @@
 //!
 //! A disk under [`crate::WritePolicy::Back`] has a log of what its guest did, in the order in which
 //! it was accepted. It is the truth for every block in it until the origin has that block durably.
+//! A block of it is in no other way in the cache: its clean copy left the index when the record was
+//! accepted, and it enters the index again when the record is settled.
+//!
+//! ```text
+//!  accepted ─► open chunk ─► sealed ─► written ─► durable        [`append`], [`durable`]
+//!                                        └─► at the origin ─► settled: an ordinary clean block
+//! ```
 //!
 //! | part | what it is |
 //! |---|---|
 //! | [`log`] | records, intervals, watermark, what is newest: no bytes, no I/O |
 //! | [`erased`] | ranges that read as zeroes |
+//! | [`append`] | records into the open chunk, chunks to flash |
+//! | [`durable`] | how far the log would survive a power cut |
+//! | [`settle`] | what the origin has becomes clean |
 
+pub(crate) mod append;
+pub(crate) mod durable;
 pub(crate) mod erased;
 pub(crate) mod log;
+pub(crate) mod settle;
+
+use crate::journal::Ticket;
+use crate::write_back::LockReason;
+use durable::Chunks;
+use flash_format::{Position, SegmentIndex};
+use log::{DirtyLog, Found, Record};
+use std::collections::VecDeque;
+use units::{BlockIndex, DiskSlot, Instant};
+
+/// A segment of a dirty log.
+#[derive(Clone, Copy, Debug)]
+struct LogSegment {
+    segment: SegmentIndex,
+    /// The number behind its last record so far.
+    end: u64,
+    /// The entry that says that it is a part of the log.
+    opened: Ticket,
+}
+
+/// The dirty log of a disk, and how it lies on flash.
+#[derive(Debug)]
+pub(crate) struct DirtyDisk {
+    pub(crate) log: DirtyLog,
+    /// The latest period in which a record of it was written.
+    pub(crate) epoch: u64,
+    /// Nothing of it goes to the origin before the operator has decided.
+    pub(crate) locked: Option<LockReason>,
+    /// Those that hold its records, oldest first.
+    segments: VecDeque<LogSegment>,
+    chunks: Chunks,
+    /// Numbers before which everything is settled, and the entries that say so.
+    settled: VecDeque<(Ticket, u64)>,
+    /// The number before which everything is settled, and that is durably known.
+    released: u64,
+}
+
+impl DirtyDisk {
+    /// A log with nothing in it behind this watermark.
+    pub(crate) fn new(watermark: Position) -> Self {
+        Self {
+            log: DirtyLog::new(watermark),
+            epoch: 0,
+            locked: None,
+            segments: VecDeque::new(),
+            chunks: Chunks::default(),
+            settled: VecDeque::new(),
+            released: 0,
+        }
+    }
+
+    /// The records that are found next lie in this segment.
+    pub(crate) fn found_segment(&mut self, segment: SegmentIndex) {
+        self.segments.push_back(LogSegment {
+            segment,
+            end: self.log.end(),
+            opened: Ticket::default(),
+        });
+    }
+
+    /// A record was found on flash, behind all others.
+    ///
+    /// # Panics
+    /// If no segment was found.
+    pub(crate) fn found(&mut self, record: Record, now: Instant) {
+        let number = self.log.push(record, now);
+        let segment = self.segments.back_mut();
+        segment.expect("records lie in a segment").end = number + 1;
+        self.chunks.found(number + 1, record.at);
+    }
+
+    /// Some of the records that were found are trusted: the origin has them.
+    pub(crate) fn found_trusted(&mut self, numbers: impl Iterator<Item = u64>) {
+        self.log.settle_some(numbers, |_, _| {});
+        self.released = self.log.base();
+    }
+}
+
+/// The dirty logs of a cache, by disk; memory only up to the highest slot that has one.
+#[derive(Debug, Default)]
+pub(crate) struct DirtyDisks(Vec<Option<Box<DirtyDisk>>>);
+
+impl DirtyDisks {
+    #[inline]
+    pub(crate) fn get(&self, disk: DiskSlot) -> Option<&DirtyDisk> {
+        self.0.get(disk.index())?.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
+        self.0.get_mut(disk.index())?.as_deref_mut()
+    }
+
+    /// Gives a disk a log, or takes it away.
+    pub(crate) fn set(&mut self, disk: DiskSlot, dirty: Option<DirtyDisk>) {
+        if self.0.len() <= disk.index() {
+            self.0.resize_with(disk.index() + 1, || None);
+        }
+        self.0[disk.index()] = dirty.map(Box::new);
+    }
+
+    /// What a disk's log says of a block.
+    #[inline]
+    pub(crate) fn find(&self, disk: DiskSlot, block: BlockIndex) -> Found {
+        self.get(disk)
+            .map_or(Found::Clean, |dirty| dirty.log.find(block))
+    }
+
+    /// Whether a disk's origin lacks something.
+    #[inline]
+    pub(crate) fn has(&self, disk: DiskSlot) -> bool {
+        self.get(disk).is_some_and(|dirty| !dirty.log.is_empty())
+    }
+
+    /// Every disk that has a log.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (DiskSlot, &DirtyDisk)> {
+        let slots = (0..).map(DiskSlot::new);
+        let logs = slots.zip(&self.0);
+        logs.filter_map(|(disk, log)| Some((disk, log.as_deref()?)))
+    }
+
+    /// Those of which something waits for the journal.
+    pub(crate) fn waiting_for_the_journal(&self) -> Vec<DiskSlot> {
+        let waits = |dirty: &DirtyDisk| !dirty.settled.is_empty() || dirty.wants_durability();
+        let waiting = self.iter().filter(|(_, dirty)| waits(dirty));
+        waiting.map(|(disk, _)| disk).collect()
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.iter().map(|(_, dirty)| dirty.log.bytes()).sum()
+    }
+}

@@ -6,6 +6,7 @@ use crate::api::Config;
 use crate::cache::Cache;
 use crate::checkpoint::Checkpoint;
 use crate::chunks::Content;
+use crate::dirty::DirtyDisks;
 use crate::durability::Durabilities;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
@@ -267,6 +268,7 @@ impl Segments {
             waiting_writes: VecDeque::new(),
             bad: VecDeque::new(),
             failures: 0,
+            dirty: DirtyDisks::default(),
             config: config.clone(),
         };
         let mut cache = Cache::new(config, Ports::new(pool, now), Some(Box::new(flash)), None);

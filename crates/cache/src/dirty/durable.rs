@@ -1,0 +1,219 @@
+//! How far a dirty log would survive a power cut, and what is done about it when a flush waits.
+//!
+//! ```text
+//!   flush waits ─┬─ its records are in the open chunk ─► seal it: a durable write
+//!                └─ in chunks that were written plainly, since they were full ─► flush the flash
+//! ```
+//!
+//! At most [`DURABLE_WRITES_MAX`] durable writes of a log are on their way; meanwhile the next chunk
+//! gathers, and all flushes whose records are in it share it. A segment's chunks count as durable
+//! only when it is durable, too, that the segment belongs to the log.
+
+use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
+use crate::limits::DURABLE_WRITES_MAX;
+use crate::ports::{Ports, Purpose};
+use block_io::FlashVerb;
+use flash_format::Position;
+use segment_log::{Source, StreamKey};
+use std::collections::VecDeque;
+use units::DiskSlot;
+
+/// How far a chunk has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// On its way; it is durable when it has come, or not.
+    Writing { durable: bool },
+    /// On flash, but a power cut may take it.
+    Written,
+    /// It stays.
+    Durable,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LogChunk {
+    /// The number behind its last record.
+    end: u64,
+    last: Position,
+    state: State,
+}
+
+/// The chunk that is gathered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenChunk {
+    /// The record before its first one.
+    pub(super) follows: Position,
+    pub(super) begins_interval: bool,
+    /// A flush waits for it: it ends an interval, and is written durably.
+    pub(super) wanted: bool,
+}
+
+/// The chunks of a log that are not known to be durable, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    sealed: VecDeque<LogChunk>,
+    pub(super) open: Option<OpenChunk>,
+    /// Everything before this number is durable ...
+    durable: u64,
+    /// ... which is up to here.
+    durable_at: Position,
+    /// Everything before this number is to become durable.
+    wanted: u64,
+    /// A flush of the flash is on its way; it covers chunks before this number.
+    flushing: Option<u64>,
+}
+
+impl Chunks {
+    /// Another record was found on flash: whether it is durable there is not known.
+    pub(super) fn found(&mut self, end: u64, last: Position) {
+        let state = State::Written;
+        self.sealed.clear();
+        self.sealed.push_back(LogChunk { end, last, state });
+    }
+
+    pub(super) fn seal(&mut self, end: u64, last: Position, durable: bool) {
+        self.open = None;
+        let state = State::Writing { durable };
+        self.sealed.push_back(LogChunk { end, last, state });
+    }
+
+    fn written(&mut self, end: u64) {
+        let chunk = self.sealed.iter_mut().find(|chunk| chunk.end == end);
+        let chunk = chunk.expect("a chunk that was written was sealed");
+        chunk.state = match chunk.state {
+            State::Writing { durable: true } => State::Durable,
+            State::Writing { durable: false } => State::Written,
+            State::Written | State::Durable => panic!("a chunk is written once"),
+        };
+    }
+
+    fn durable_writes(&self) -> usize {
+        let durable = |chunk: &&LogChunk| chunk.state == State::Writing { durable: true };
+        self.sealed.iter().filter(durable).count()
+    }
+}
+
+impl super::DirtyDisk {
+    /// Records before this number survive a power cut.
+    pub(crate) fn durable(&self) -> u64 {
+        self.chunks.durable
+    }
+
+    /// Where the last record is that survives a power cut.
+    pub(super) fn durable_at(&self) -> Position {
+        self.chunks.durable_at.max(self.log.watermark())
+    }
+
+    /// Records before this number are on flash, durably or not.
+    pub(crate) fn written(&self) -> u64 {
+        let mut written = self.chunks.durable;
+        for chunk in &self.chunks.sealed {
+            if matches!(chunk.state, State::Writing { .. }) {
+                break;
+            }
+            written = chunk.end;
+        }
+        written
+    }
+
+    /// Whether a flush waits for records before this number and nothing is done about it: never.
+    pub(crate) fn wants_durability(&self) -> bool {
+        self.chunks.durable < self.chunks.wanted
+    }
+}
+
+impl Flash {
+    /// A guest flushes: ends the interval. Returns the number before which everything has to be
+    /// durable before the flush is answered.
+    pub(crate) fn flush_log(&mut self, ports: &mut Ports, disk: DiskSlot) -> u64 {
+        let Some(dirty) = self.dirty.get_mut(disk) else {
+            return 0;
+        };
+        let end = dirty.log.end();
+        match &mut dirty.chunks.open {
+            // What comes into the chunk until it is sealed was accepted before the flush is answered.
+            Some(open) => open.wanted = true,
+            None => dirty.log.end_interval(),
+        }
+        dirty.chunks.wanted = end;
+        self.push_durability(ports, disk);
+        end
+    }
+
+    /// Does what can be done now so that what is wanted becomes durable.
+    pub(crate) fn push_durability(&mut self, ports: &mut Ports, disk: DiskSlot) {
+        self.see_what_is_durable(disk);
+        let Some(dirty) = self.dirty.get_mut(disk) else {
+            return;
+        };
+        let chunks = &mut dirty.chunks;
+        if chunks.durable >= chunks.wanted {
+            return;
+        }
+        let seals = chunks.open.is_some_and(|open| open.wanted)
+            && chunks.durable_writes() < DURABLE_WRITES_MAX;
+        let plain = |chunk: &&LogChunk| chunk.state == State::Writing { durable: false };
+        let on_their_way = chunks.sealed.iter().any(|chunk| plain(&chunk));
+        let written = chunks
+            .sealed
+            .iter()
+            .rfind(|chunk| chunk.state == State::Written);
+        if let (Some(chunk), false, None) = (written, on_their_way, chunks.flushing) {
+            chunks.flushing = Some(chunk.end);
+            ports.wake_at(ports.now + self.config.flash_timeout);
+            ports.flash(Purpose::LogFlush(disk), FlashVerb::Flush);
+        }
+        if seals {
+            self.seal_chunk(ports, StreamKey::of(disk, Source::Dirty));
+        }
+    }
+
+    /// Counts what has become durable, from the oldest chunk on.
+    fn see_what_is_durable(&mut self, disk: DiskSlot) {
+        let journal = self.journal.durable();
+        let Some(dirty) = self.dirty.get_mut(disk) else {
+            return;
+        };
+        // The first number that lies in a segment that may not be known to be the log's.
+        let unknown = dirty
+            .segments
+            .iter()
+            .position(|segment| segment.opened > journal && !lacks(Guard::OpenBeforeAnswer));
+        let known = match unknown {
+            None => u64::MAX,
+            Some(0) => 0,
+            Some(at) => dirty.segments[at - 1].end,
+        };
+        let chunks = &mut dirty.chunks;
+        while let Some(chunk) = chunks.sealed.front()
+            && chunk.state == State::Durable
+            && chunk.end <= known
+        {
+            chunks.durable = chunk.end;
+            chunks.durable_at = chunk.last;
+            chunks.sealed.pop_front();
+        }
+    }
+
+    /// A chunk of a dirty log has been written.
+    pub(crate) fn log_chunk_written(&mut self, ports: &mut Ports, disk: DiskSlot, end: u64) {
+        if let Some(dirty) = self.dirty.get_mut(disk) {
+            dirty.chunks.written(end);
+        }
+        self.push_durability(ports, disk);
+    }
+
+    /// A flush of the flash has ended that a dirty log asked for.
+    pub(crate) fn log_flush_done(&mut self, ports: &mut Ports, disk: DiskSlot) {
+        if let Some(dirty) = self.dirty.get_mut(disk)
+            && let Some(end) = dirty.chunks.flushing.take()
+        {
+            for chunk in &mut dirty.chunks.sealed {
+                if chunk.end <= end && chunk.state == State::Written {
+                    chunk.state = State::Durable;
+                }
+            }
+        }
+        self.push_durability(ports, disk);
+    }
+}

@@ -1,0 +1,136 @@
+//! What the origin has durably becomes clean.
+
+use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
+use crate::journal::Ticket;
+use crate::ports::Ports;
+use flash_format::JournalEntry;
+use segment_log::Phase;
+use units::{BlockIndex, DiskSlot, FlashSlot};
+
+impl Flash {
+    /// The origin has every record of a disk's log before this number, durably.
+    ///
+    /// # Panics
+    /// If the log does not go so far.
+    pub(crate) fn settle(&mut self, ports: &mut Ports, disk: DiskSlot, to: u64) {
+        let Some(dirty) = self.dirty.get_mut(disk) else {
+            return;
+        };
+        let mut clean = Vec::new();
+        dirty
+            .log
+            .settle(to, |block, slot| clean.push((block, slot)));
+        self.settled(ports, disk, &clean);
+    }
+
+    /// The origin has these records, durably, whatever came before them.
+    pub(crate) fn settle_some(&mut self, ports: &mut Ports, disk: DiskSlot, numbers: &[u64]) {
+        let Some(dirty) = self.dirty.get_mut(disk) else {
+            return;
+        };
+        let mut clean = Vec::new();
+        dirty
+            .log
+            .settle_some(numbers.iter().copied(), |block, slot| {
+                clean.push((block, slot));
+            });
+        self.settled(ports, disk, &clean);
+    }
+
+    /// Nothing that the log has counts any more.
+    pub(crate) fn void_log(&mut self, ports: &mut Ports, disk: DiskSlot) {
+        let Some(dirty) = self.dirty.get_mut(disk) else {
+            return;
+        };
+        let end = dirty.log.end();
+        dirty.log.settle(end, |_, _| {});
+        dirty.locked = None;
+        self.settled(ports, disk, &[]);
+    }
+
+    fn settled(&mut self, ports: &mut Ports, disk: DiskSlot, clean: &[(BlockIndex, FlashSlot)]) {
+        let Some(dirty) = self.dirty.get(disk) else {
+            return;
+        };
+        let to = dirty.log.watermark();
+        let written = dirty.log.base() <= dirty.written();
+        // The entry of the disk says at once what is true at once.
+        if let Some(entry) = self.disks.get_mut(disk)
+            && entry.destaged < to
+        {
+            entry.destaged = to;
+            ports.wake_at(ports.now + self.config.write_delay);
+            let entry = JournalEntry::Destaged { disk, to };
+            let ticket = self.journal.push(entry, to.generation, ports.now);
+            if let Some(dirty) = self.dirty.get_mut(disk) {
+                let base = dirty.log.base();
+                dirty.settled.push_back((ticket, base));
+            }
+        }
+        let mut run: Option<(FlashSlot, u32)> = None;
+        for (block, slot) in clean {
+            if !self.becomes_clean(ports, disk, *block, *slot, written) {
+                continue;
+            }
+            run = match run {
+                Some((first, count)) if first.advance(count) == *slot => Some((first, count + 1)),
+                Some((first, count)) => {
+                    self.trust(ports, first, count);
+                    Some((*slot, 1))
+                }
+                None => Some((*slot, 1)),
+            };
+        }
+        if let Some((first, count)) = run {
+            self.trust(ports, first, count);
+        }
+        self.release_log_segments(disk);
+    }
+
+    /// Enters a block into the index. True if its slot may be trusted at once.
+    fn becomes_clean(
+        &mut self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        block: BlockIndex,
+        slot: FlashSlot,
+        written: bool,
+    ) -> bool {
+        if self.log.enter(disk, block, slot).is_err() {
+            ports.stats.not_admitted.index_full += 1;
+            return false;
+        }
+        if written || self.log.is_written(slot) {
+            return true;
+        }
+        let count = self.write_count(disk);
+        self.rest(ports, disk, block, slot, count);
+        false
+    }
+
+    /// Segments of which the origin has everything are ordinary ones from now on: once that is
+    /// durably known, or a recovery would miss them in the middle of the log.
+    pub(crate) fn release_log_segments(&mut self, disk: DiskSlot) {
+        let durable = self.journal.durable();
+        let Some(dirty) = self.dirty.get_mut(disk) else {
+            return;
+        };
+        let known = |settled: &mut (Ticket, u64)| {
+            settled.0 <= durable || lacks(Guard::WatermarkBeforeReuse)
+        };
+        while let Some((_, number)) = dirty.settled.pop_front_if(known) {
+            dirty.released = number;
+        }
+        while let Some(segment) = dirty.segments.front()
+            && segment.end <= dirty.released
+            && matches!(
+                self.log.segment(segment.segment).phase,
+                Phase::Closing | Phase::Dirty
+            )
+        {
+            self.log.destaged(segment.segment);
+            dirty.segments.pop_front();
+        }
+    }
+}
