@@ -1,6 +1,7 @@
 //! The admin API: HTTP and JSON over a unix socket.
 
 mod cache_server;
+pub mod front_ends;
 pub mod problem;
 #[cfg(test)]
 pub(crate) mod samples;

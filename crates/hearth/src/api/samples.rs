@@ -1,5 +1,6 @@
 //! Answers of a made-up daemon, for tests of what reads them.
 
+use super::front_ends::{VhostSocket, VhostUser};
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
@@ -43,6 +44,7 @@ pub(crate) fn status() -> Status {
         uptime_seconds: 93_784.5,
         disks: 2,
         nbd_connections: 3,
+        vhost_user_connections: 1,
         listeners: vec![Listener {
             address: "nbd+unix:///?socket=/run/hearth/nbd.sock".to_owned(),
             tls_required: false,
@@ -137,6 +139,24 @@ fn disk(text: &str) -> DiskStatus {
         write_policy: WritePolicy::Through,
         read_only: false,
         connections: 1,
+        vhost_user: VhostUser {
+            sockets: vec![VhostSocket {
+                path: format!("/run/hearth/vhost/{text}.sock"),
+                vm: name(text),
+                error: None,
+            }],
+            sector_bytes: 512,
+            serial: text.to_owned(),
+            connections: 1,
+            waiting: 0,
+            queues: 4,
+            requests_in_flight: 7,
+            requests_taken: 15_040,
+            kicks: 9000,
+            interrupts: 8000,
+            requests_resumed: 5,
+            queues_broken: 0,
+        },
         origin_connected: true,
         warm_blocks: 500_000,
         dropped: None,
@@ -175,6 +195,7 @@ pub(crate) fn disks() -> Disks {
     waiting.latency = DiskLatency::default();
     waiting.cached_blocks = 0;
     waiting.connections = 0;
+    waiting.vhost_user = VhostUser::default();
     Disks {
         disks: vec![disk("web-1"), waiting],
     }

@@ -4,6 +4,7 @@
 //! Units are the last word of a name; counters count from the start of the daemon (a cache's)
 //! or from the attachment (a disk's) and never go down.
 
+use super::front_ends::VhostUser;
 use super::vms::PolicyStatus;
 use crate::config::{Name, ReclaimPolicy, WritePolicy};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,8 @@ pub struct Status {
     pub disks: u64,
     /// NBD connections to disks.
     pub nbd_connections: u64,
+    /// Connections to disks over vhost-user.
+    pub vhost_user_connections: u64,
     /// Where VMs attach.
     pub listeners: Vec<Listener>,
     /// The caches.
@@ -363,8 +366,10 @@ pub struct DiskStatus {
     pub write_policy: WritePolicy,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// NBD connections to it.
+    /// Connections to it, over NBD and vhost-user.
     pub connections: u64,
+    /// What there is of it over vhost-user.
+    pub vhost_user: VhostUser,
     /// Whether its origin can be reached, as far as is known.
     pub origin_connected: bool,
     /// Blocks of 4096 bytes that were on flash when it was attached.

@@ -5,7 +5,9 @@ use super::caches::Set;
 use super::traces::args::Trace;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
-use crate::config::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, WritePolicy};
+use crate::config::{
+    ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, SocketPath, Switch, WritePolicy,
+};
 use crate::mrc::args::Mrc;
 use crate::sim::args::Sim;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -224,6 +226,26 @@ pub struct Attach {
     /// Connections to an NBD origin
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub connections: Option<u8>,
+    /// Its vhost-user socket instead of one by its name in vhost_user.directory; `off` for none
+    #[arg(long, value_name = "PATH", value_parser = parse_vhost_socket)]
+    pub vhost_socket: Option<Switch<SocketPath>>,
+    /// The smallest unit that a guest is offered over vhost-user: 512B or 4KiB
+    #[arg(long, value_name = "SIZE", default_value = "512B")]
+    pub sector_size: Bytes,
+    /// The serial number that a guest sees over vhost-user; its name if not given
+    #[arg(long, value_name = "TEXT")]
+    pub serial: Option<String>,
+}
+
+fn parse_vhost_socket(text: &str) -> Result<Switch<SocketPath>, String> {
+    let socket = text.parse().unwrap_or_else(|never| match never {});
+    match socket {
+        Switch::Off => Ok(Switch::Off),
+        // The daemon has another working directory, so the path is made absolute here.
+        Switch::On(SocketPath(path)) => std::path::absolute(&path)
+            .map(|path| Switch::On(SocketPath(path)))
+            .map_err(|error| error.to_string()),
+    }
 }
 
 /// An origin on the command line.

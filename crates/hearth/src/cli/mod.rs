@@ -11,6 +11,7 @@ pub mod args;
 pub mod caches;
 pub mod client;
 pub mod exit;
+mod front_ends;
 mod offline;
 pub(crate) mod output;
 mod progress;

@@ -1,7 +1,7 @@
 //! Answers of the admin API as text.
 
 use super::table::{Side, Table, facts};
-use super::{caches, quantity, vms};
+use super::{caches, front_ends, quantity, vms};
 use crate::api::types::{
     CacheState, CacheStatus, DiskCounters, DiskSource, DiskState, DiskStatus, Disks, Latency,
     RecordingState, Status,
@@ -12,12 +12,13 @@ use std::fmt::{self, Write};
 pub(crate) fn status(out: &mut String, status: &Status) -> fmt::Result {
     writeln!(
         out,
-        "hearth {} (pid {}), up {}: {} disks, {} NBD connections",
+        "hearth {} (pid {}), up {}: {} disks, {} NBD and {} vhost-user connections",
         status.version,
         status.pid,
         quantity::uptime(status.uptime_seconds),
         status.disks,
-        status.nbd_connections
+        status.nbd_connections,
+        status.vhost_user_connections
     )?;
     for listener in &status.listeners {
         let tls = if listener.tls_required {
@@ -260,6 +261,7 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
         lines.push(("not warm", dropped.clone()));
     }
     lines.push(("connections", disk.connections.to_string()));
+    lines.extend(front_ends::vhost_user(&disk.vhost_user));
     lines.push((
         "cached",
         format!(

@@ -8,7 +8,7 @@ use super::{caches, offline, progress, render, vms};
 use crate::advise::host::HostAdvice;
 use crate::advise::host_words;
 use crate::api::types::{DiskChange, DiskStatus, Disks, Status};
-use crate::config::{DiskConfig, Name, OriginConfig, Text};
+use crate::config::{DiskConfig, DiskVhostConfig, Name, OriginConfig, Text};
 use crate::{advise, daemon, docs, mrc, sim, top};
 use clap::Parser;
 use hyper::Method;
@@ -190,6 +190,11 @@ fn disk_config(attach: &Attach) -> DiskConfig {
         shared: attach.shared,
         size: attach.size.map(Text),
         id: attach.id.map(Text),
+        vhost_user: DiskVhostConfig {
+            socket: attach.vhost_socket.clone().map(Text),
+            sector_size: Text(attach.sector_size),
+            serial: attach.serial.clone(),
+        },
         ..DiskConfig::new(attach.name.clone(), origin)
     }
 }

@@ -14,7 +14,7 @@ use units::{Duration, SECTOR_BYTES};
 const ORIGIN_CONNECTIONS_MAX: u8 = 16;
 /// Bytes in the longest path of a socket: the system takes 107, and a socket is first bound
 /// under a longer name beside its own.
-const SOCKET_PATH_BYTES_MAX: usize = 96;
+pub(super) const SOCKET_PATH_BYTES_MAX: usize = 96;
 
 /// All contradictions of a configuration. Lines are not known here.
 pub fn faults(config: &Config) -> Vec<Fault> {
@@ -25,6 +25,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     caches(&config.caches, &mut faults);
     disks(config, &mut faults);
     super::vms::faults(config, &mut faults);
+    super::vhost::faults(config, &mut faults);
     faults
 }
 
@@ -241,6 +242,7 @@ pub fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
             "a shared disk is no VM's own: remove this, and name the disk in `images` of each [[vm]] that reads it",
         ));
     }
+    faults.extend(super::vhost::disk_faults(disk));
     faults.extend(origin(&disk.origin).into_iter().map(|fault| Fault {
         key: format!("origin{}", fault.key),
         ..fault
@@ -303,7 +305,7 @@ pub(crate) fn meant<'a>(name: &Name, known: impl Iterator<Item = &'a str> + Clon
     format!("there are: {}", known.join(", "))
 }
 
-fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+pub(super) fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
     absolute(path, key, faults);
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
         let message = format!("a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes");
@@ -311,7 +313,7 @@ fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-fn absolute(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+pub(super) fn absolute(path: &Path, key: &str, faults: &mut Vec<Fault>) {
     if !path.is_absolute() {
         faults.push(Fault::new(
             key,

@@ -1,7 +1,7 @@
 //! What a configuration needs from the machine, looked at without changing anything.
 
 use super::model::{CacheConfig, Config, DiskConfig};
-use super::{Fault, Switch, VmConfig};
+use super::{Fault, Switch, Text, VmConfig};
 use crate::cli::exit::chain;
 use crate::daemon::tenants::{self, FlashSize};
 use crate::offline;
@@ -22,9 +22,20 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     if let Switch::On(socket) = &config.nbd.unix_socket.0 {
         parent(&socket.0, "nbd.unix_socket", &mut faults);
     }
+    if let Switch::On(made) = &config.vhost_user.directory.0 {
+        // It is made if it is missing.
+        parent(&made.0, "vhost_user.directory", &mut faults);
+    }
+    for (at, disk) in config.disks.iter().enumerate() {
+        if let Some(Text(Switch::On(socket))) = &disk.vhost_user.socket {
+            let key = format!("disk[{at}].vhost_user.socket");
+            parent(&socket.0, &key, &mut faults);
+        }
+    }
     for (key, group) in [
         ("daemon.admin_group", &daemon.admin_group),
         ("nbd.unix_socket_group", &config.nbd.unix_socket_group),
+        ("vhost_user.socket_group", &config.vhost_user.socket_group),
     ] {
         if let Some(group) = group
             && let Err(message) = crate::system::group_id(group)

@@ -19,6 +19,7 @@ mod policy;
 mod reference;
 mod text;
 mod uri;
+mod vhost;
 mod vm;
 mod vms;
 mod words;
@@ -37,6 +38,7 @@ pub use policy::{PolicyChange, PolicyConfig, Spare, Window};
 pub use reference::{Entry, Section, reference_sections};
 pub use text::{Mode, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
+pub use vhost::{DiskVhostConfig, VhostUserConfig, serial, vhost_socket};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
 pub use vms::{too_many_tenants, vm_faults};
 pub use words::{

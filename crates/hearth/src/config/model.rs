@@ -5,6 +5,7 @@
 
 use super::policy::PolicyConfig;
 use super::text::{Mode, Switch, Text};
+use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
 use super::words::{LogFormat, LogTarget, Name, ReclaimPolicy, TlsMode, WritePolicy};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ pub struct Config {
     pub daemon: DaemonConfig,
     /// The NBD server.
     pub nbd: NbdConfig,
+    /// The sockets of disks over vhost-user.
+    pub vhost_user: VhostUserConfig,
     /// The caches, one flash file or device each.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheConfig>,
@@ -232,6 +235,9 @@ pub struct DiskConfig {
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "00112233445566778899aabbccddeeff")]
     pub id: Option<Text<DiskId>>,
+    /// How its VM sees it over vhost-user.
+    #[serde(default)]
+    pub vhost_user: DiskVhostConfig,
 }
 
 impl DiskConfig {
@@ -247,6 +253,7 @@ impl DiskConfig {
             shared: false,
             size: None,
             id: None,
+            vhost_user: DiskVhostConfig::default(),
         }
     }
 

@@ -2,11 +2,12 @@
 
 use super::registry::{Entry, Phase};
 use super::shards::{Pulse, Shard};
+use crate::api::front_ends::VhostUser;
 use crate::api::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskState, DiskStatus,
     FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, RefusedBlocks, SegmentCounts,
 };
-use crate::config::{WritePolicy, canonical_origin};
+use crate::config::{WritePolicy, canonical_origin, serial};
 use cache::{DropReason, Mode};
 use shard::{Histogram, ShardStatus};
 use units::Duration;
@@ -137,6 +138,11 @@ pub(super) fn disk(entry: &Entry, served: Option<&shard::DiskStatus>) -> DiskSta
         write_policy: entry.config.write_policy,
         read_only: entry.config.read_only,
         connections: 0,
+        vhost_user: VhostUser {
+            sector_bytes: entry.config.vhost_user.sector_size.0.get(),
+            serial: serial(&entry.config),
+            ..VhostUser::default()
+        },
         origin_connected: false,
         warm_blocks: 0,
         dropped: None,
@@ -161,6 +167,18 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus) -> DiskStatus {
         },
         read_only: served.read_only,
         connections: served.connections as u64,
+        vhost_user: VhostUser {
+            connections: served.vhost.connections as u64,
+            waiting: served.vhost.waiting as u64,
+            queues: served.vhost.queues as u64,
+            requests_in_flight: served.vhost.in_flight as u64,
+            requests_taken: served.vhost.counters.chains,
+            kicks: served.vhost.counters.kicks,
+            interrupts: served.vhost.counters.interrupts,
+            requests_resumed: served.vhost.counters.resumed,
+            queues_broken: served.vhost.counters.broken,
+            ..bare.vhost_user
+        },
         origin_connected: served.origin_connected,
         warm_blocks: served.warm_blocks,
         dropped: served.dropped.map(|reason| dropped(reason).to_owned()),

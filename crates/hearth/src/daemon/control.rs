@@ -6,6 +6,7 @@
 
 use super::answers;
 use super::brains::too_much;
+use super::doors::Doors;
 use super::ledger::Ledger;
 use super::policies::PolicyBook;
 use super::problems::{on_its_way, problem};
@@ -39,6 +40,7 @@ pub struct Control {
     started: Instant,
     registry: Arc<Registry>,
     shards: Arc<Shards>,
+    doors: Doors,
     pub(super) recordings: Recordings,
     /// Held while the list of disks is written, so that a later list is not overwritten.
     state: Mutex<StateDir>,
@@ -55,6 +57,7 @@ impl Control {
     pub(super) fn new(
         registry: Arc<Registry>,
         shards: Arc<Shards>,
+        doors: Doors,
         vms: Arc<VmBook>,
         policies: Arc<PolicyBook>,
         state: StateDir,
@@ -63,6 +66,7 @@ impl Control {
             started: Instant::now(),
             registry,
             shards,
+            doors,
             recordings: Recordings::default(),
             state: Mutex::new(state),
             vms,
@@ -81,6 +85,11 @@ impl Control {
     /// From now on nothing is attached or changed.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        self.doors.close();
+    }
+
+    pub(super) fn doors(&self) -> &Doors {
+        &self.doors
     }
 
     pub(super) fn set_listeners(&self, listeners: Vec<Listener>) {
@@ -92,15 +101,14 @@ impl Control {
 
     /// The daemon, its listeners and its caches.
     pub async fn status(&self) -> Status {
-        let (mut caches, mut nbd_connections) = (Vec::new(), 0);
+        let (mut caches, mut nbd_connections, mut vhost_user_connections) = (Vec::new(), 0, 0);
         for shard in self.shards.all() {
             let pulse = shard.pulse().await;
             if let Pulse::Status(status) = &pulse {
-                nbd_connections += status
-                    .disks
-                    .iter()
-                    .map(|d| d.connections as u64)
-                    .sum::<u64>();
+                for disk in &status.disks {
+                    vhost_user_connections += disk.vhost.connections as u64;
+                    nbd_connections += (disk.connections - disk.vhost.connections) as u64;
+                }
             }
             caches.push(self.cache(shard, &pulse));
         }
@@ -115,6 +123,7 @@ impl Control {
             uptime_seconds: self.started.elapsed().as_secs_f64(),
             disks: self.registry.len(),
             nbd_connections,
+            vhost_user_connections,
             listeners,
             caches,
             recording: self.recordings.show(),
@@ -133,7 +142,7 @@ impl Control {
         let find = |entry: &Entry| served.iter().find(|served| served.id == entry.id);
         let entries = self.registry.all();
         Disks {
-            disks: entries.iter().map(|e| answers::disk(e, find(e))).collect(),
+            disks: entries.iter().map(|e| self.shown(e, find(e))).collect(),
         }
     }
 
@@ -154,7 +163,13 @@ impl Control {
             },
             None => None,
         };
-        answers::disk(entry, served.as_ref())
+        self.shown(entry, served.as_ref())
+    }
+
+    fn shown(&self, entry: &Entry, served: Option<&shard::DiskStatus>) -> DiskStatus {
+        let mut status = answers::disk(entry, served);
+        status.vhost_user.sockets = self.doors.of(&entry.config.name);
+        status
     }
 
     /// Attaches a disk and remembers it.
@@ -179,6 +194,7 @@ impl Control {
             }
         };
         self.registry.set_phase(&entry, phase);
+        self.doors.settle();
         if let Err(problem) = self.remember() {
             // An attachment that would not survive a restart is none.
             self.let_go(&entry).await?;
@@ -231,6 +247,7 @@ impl Control {
                     // It was detached while its origin was being opened.
                     tracing::warn!(disk = %name, reason = problem.detail, "cannot detach");
                 }
+                self.doors.settle();
                 true
             }
             Err(problem) => {
@@ -309,7 +326,7 @@ impl Control {
         let read_only = entry.config.read_only;
         let opening = tokio::task::spawn_blocking(move || origin::open(&spec, read_only));
         let opened = match opening.await {
-            Ok(Ok(opened)) => opened,
+            Ok(Ok(opened)) => settings::fits(&entry.config, opened).map_err(failed)?,
             Ok(Err(error)) => return Err(failed(chain(&error))),
             Err(error) => return Err(failed(chain(&error))),
         };
@@ -379,6 +396,7 @@ impl Control {
     async fn let_go(&self, entry: &Entry) -> Result<(), Problem> {
         let name = &entry.config.name;
         let id = entry.id;
+        self.doors.settle();
         let detached = self
             .shard(entry)?
             .ask(|handle, reply| handle.detach(id, reply))

@@ -6,7 +6,8 @@
 //!   retries  ────►│            Registry              │                        ▲
 //!                 └───────────────▲──────────────────┘                        │
 //!                                 │ names, sizes                              │ sockets
-//!   NBD clients ──► frontend::nbd::Server ──► Exports ────────────────────────┘
+//!   NBD clients ──► frontend::nbd::Server ──► Exports ────────────────────────┤
+//!   VMs' QEMUs ───► Doors, a socket for each disk ────────────────────────────┘
 //! ```
 //!
 //! A disk is in the registry from the moment somebody asks for it, and in its shard from the
@@ -16,6 +17,7 @@ mod answers;
 mod blocks;
 mod brains;
 mod control;
+mod doors;
 mod exports;
 mod ledger;
 mod listen;

@@ -3,14 +3,17 @@
 //! ```text
 //!  configuration ─► state directory (lock) ─► shards ─► admin socket ─► disks ─► NBD sockets
 //!                                                                                   │ READY
-//!  end ◄─ admin socket ◄─ shards: detach, settle the flash ◄─ NBD sockets ◄─ SIGTERM, SIGINT
+//!  end ◄─ admin socket ◄─ shards: detach, settle the flash ◄─ sockets ◄─── SIGTERM, SIGINT
 //! ```
+//!
+//! A disk's vhost-user socket comes with the disk: see `doors.rs`.
 //!
 //! NBD clients are accepted when every disk was tried once, or after a moment: a client that
 //! comes earlier finds no listener and tries again, one that finds a listener without its
 //! disk gives up.
 
 use super::control::Control;
+use super::doors::Doors;
 use super::exports::DiskExports;
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
@@ -112,7 +115,14 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
     let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
     let exports = DiskExports::new(Arc::clone(&registry), Arc::clone(&shards), Arc::clone(&vms));
     let exports = Arc::new(exports);
-    let control = Arc::new(Control::new(registry, shards, vms, policies, state));
+    let doors = Doors::new(
+        config.vhost_user.clone(),
+        Arc::clone(&registry),
+        Arc::clone(&shards),
+        Arc::clone(&vms),
+    );
+    let control = Control::new(registry, shards, doors, vms, policies, state);
+    let control = Arc::new(control);
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
 
     let (end_admin, admin_ends) = watch::channel(false);

@@ -7,7 +7,7 @@ use crate::config::{
 };
 use frontend::limits::{ConnectionLimits, ServerLimits};
 use frontend::nbd::{Tls, TlsError, TlsOffer};
-use origin::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
+use origin::{FileSpec, NbdAddress, NbdSpec, Opened, OriginSpec};
 use policy::reclaim::Kind;
 use shard::{DiskSpec, ShardConfig};
 use std::path::Path;
@@ -75,6 +75,17 @@ pub(super) fn disk(disk: &DiskConfig) -> DiskSpec {
         tenant: disk.tenant().to_string(),
         shared: disk.shared,
     }
+}
+
+/// The origin, if its size is a whole number of the sectors that guests are offered.
+pub(super) fn fits(disk: &DiskConfig, opened: Opened) -> Result<Opened, String> {
+    let (size, sector) = (opened.geometry().size, disk.vhost_user.sector());
+    if size.is_multiple_of(u64::from(sector)) {
+        return Ok(opened);
+    }
+    Err(format!(
+        "it has {size}, which is no whole number of sectors of 4KiB: write vhost_user.sector_size = \"512B\""
+    ))
 }
 
 /// The origin of a disk whose configuration was checked; `None` for one that names no origin.

@@ -339,15 +339,6 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     ),
     gauge(
-        "disk_connections",
-        None,
-        "NBD connections to the disk",
-        DISK,
-        |snapshot, out| {
-            disks(snapshot, out, None, |disk| Value::Whole(disk.connections));
-        },
-    ),
-    gauge(
         "disk_cached_blocks",
         None,
         "Blocks of 4096 bytes of the disk on flash",

@@ -49,6 +49,7 @@ impl Family {
 pub fn families() -> impl Iterator<Item = &'static Family> {
     super::families::FAMILIES
         .iter()
+        .chain(super::front_end_families::FAMILIES)
         .chain(super::vm_families::FAMILIES)
 }
 

@@ -8,6 +8,7 @@
 mod encode;
 mod families;
 mod family;
+mod front_end_families;
 mod vm_families;
 
 pub use encode::{CONTENT_TYPE, render};

@@ -1,0 +1,48 @@
+//! What travels over the admin API about front ends: how VMs reach a disk.
+
+use crate::config::Name;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A disk over vhost-user.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VhostUser {
+    /// The sockets that VMs connect to: one, or of a base image one for each VM that may read it.
+    pub sockets: Vec<VhostSocket>,
+    /// The smallest unit of address and length that a guest is offered.
+    pub sector_bytes: u64,
+    /// The serial number that a guest sees.
+    #[schema(example = "web-1")]
+    pub serial: String,
+    /// Connections.
+    pub connections: u64,
+    /// Connections that wait for another one's queues to stop.
+    pub waiting: u64,
+    /// Queues that run.
+    pub queues: u64,
+    /// Requests that are not answered yet.
+    pub requests_in_flight: u64,
+    /// Requests that were taken from guests' queues, with those that never reach the disk.
+    pub requests_taken: u64,
+    /// Kicks that were heard.
+    pub kicks: u64,
+    /// Interrupts that guests wanted.
+    pub interrupts: u64,
+    /// Requests taken up that had been begun and not answered before the daemon was started anew.
+    pub requests_resumed: u64,
+    /// Queues that were broken by their guest.
+    pub queues_broken: u64,
+}
+
+/// A socket of a disk over vhost-user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VhostSocket {
+    /// Where it is.
+    #[schema(example = "/run/hearth/vhost/web-1.sock")]
+    pub path: String,
+    /// Whose VM connects there.
+    #[schema(value_type = String)]
+    pub vm: Name,
+    /// Why nobody listens there.
+    pub error: Option<String>,
+}

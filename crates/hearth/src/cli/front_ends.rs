@@ -1,0 +1,41 @@
+//! Front ends in words.
+
+use crate::api::front_ends::VhostUser;
+
+/// What `hearth disk show` says of a disk over vhost-user.
+pub(super) fn vhost_user(vhost: &VhostUser) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    for socket in &vhost.sockets {
+        let state = match &socket.error {
+            Some(error) => format!(" (not open: {error})"),
+            None => format!(" (for {})", socket.vm),
+        };
+        lines.push(("vhost-user", format!("{}{state}", socket.path)));
+    }
+    if vhost.connections > 0 {
+        let waiting = match vhost.waiting {
+            0 => String::new(),
+            some => format!(", {some} connections wait for their turn"),
+        };
+        let (queues, flight) = (vhost.queues, vhost.requests_in_flight);
+        lines.push((
+            "its VM",
+            format!("{queues} queues run, {flight} requests in flight{waiting}"),
+        ));
+    }
+    if vhost.requests_resumed > 0 {
+        let resumed = vhost.requests_resumed;
+        lines.push((
+            "taken up",
+            format!("{resumed} requests that were begun before the daemon was started anew"),
+        ));
+    }
+    if vhost.queues_broken > 0 {
+        let broken = vhost.queues_broken;
+        lines.push((
+            "broken",
+            format!("{broken} queues, by a driver that makes no sense"),
+        ));
+    }
+    lines
+}

@@ -1,0 +1,284 @@
+//! `[vhost_user]` and `[disk.vhost_user]`: the sockets that VMs connect to over vhost-user.
+//!
+//! A disk has one socket; a base image has one for each VM that may read it, since a socket is all
+//! that says who connects.
+
+use super::Fault;
+use super::check;
+use super::model::{Config, DiskConfig, SocketPath};
+use super::text::{Mode, Switch, Text};
+use super::words::Name;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use units::Bytes;
+use utoipa::ToSchema;
+
+/// Longest serial number, in bytes: what virtio has room for.
+const SERIAL_BYTES_MAX: usize = 20;
+
+/// `[vhost_user]`: what holds for every disk's socket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct VhostUserConfig {
+    /// Where each disk has a socket by its name.
+    pub directory: Text<Switch<SocketPath>>,
+    /// Permission bits of the sockets.
+    pub socket_mode: Text<Mode>,
+    /// The group that owns them.
+    pub socket_group: Option<String>,
+}
+
+impl Default for VhostUserConfig {
+    fn default() -> Self {
+        Self {
+            directory: Text(Switch::Off),
+            socket_mode: Text(Mode::new(0o660)),
+            socket_group: None,
+        }
+    }
+}
+
+/// `[disk.vhost_user]`: how a VM sees the disk over vhost-user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiskVhostConfig {
+    /// Its socket, if not the one by its name; `off` for none.
+    #[schema(value_type = Option<String>, example = "/run/hearth/web-1.sock")]
+    pub socket: Option<Text<Switch<SocketPath>>>,
+    /// The smallest unit of address and length that the guest is offered: `512B` or `4KiB`.
+    #[schema(value_type = String, example = "512B")]
+    pub sector_size: Text<Bytes>,
+    /// The serial number that the guest sees.
+    #[schema(example = "web-1")]
+    pub serial: Option<String>,
+}
+
+impl Default for DiskVhostConfig {
+    fn default() -> Self {
+        Self {
+            socket: None,
+            sector_size: Text(Bytes::new(512)),
+            serial: None,
+        }
+    }
+}
+
+impl DiskVhostConfig {
+    /// The sector in bytes.
+    ///
+    /// # Panics
+    /// If it is neither 512 nor 4096, which [`disk_faults`] refuses.
+    pub fn sector(&self) -> u32 {
+        match self.sector_size.0.get() {
+            512 => 512,
+            4096 => 4096,
+            other => panic!("a sector of {other} bytes was refused"),
+        }
+    }
+}
+
+/// The serial number of a disk: what is written, or its name, or as much of its identity as fits if
+/// the name is longer than a serial number.
+pub fn serial(disk: &DiskConfig) -> String {
+    if let Some(serial) = &disk.vhost_user.serial {
+        return serial.clone();
+    }
+    let name = disk.name.as_str();
+    if name.len() <= SERIAL_BYTES_MAX {
+        return name.to_owned();
+    }
+    let mut id = super::disk_id(disk).to_string();
+    id.truncate(SERIAL_BYTES_MAX);
+    id
+}
+
+/// Where a disk listens for its VM, or a base image for this reader; nothing if it does not.
+pub fn vhost_socket(
+    common: &VhostUserConfig,
+    disk: &DiskConfig,
+    reader: Option<&Name>,
+) -> Option<PathBuf> {
+    match &disk.vhost_user.socket {
+        Some(Text(Switch::Off)) => None,
+        Some(Text(Switch::On(path))) if !disk.shared => Some(path.0.clone()),
+        Some(_) | None => {
+            let directory = common.directory.0.as_ref()?;
+            let file = match reader {
+                Some(vm) => format!("{}@{vm}.sock", disk.name),
+                None => format!("{}.sock", disk.name),
+            };
+            Some(directory.0.join(file))
+        }
+    }
+}
+
+/// What is wrong with a disk's part on its own; keys are relative to the disk.
+pub(super) fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let vhost = &disk.vhost_user;
+    if !matches!(vhost.sector_size.0.get(), 512 | 4096) {
+        faults.push(Fault::new("vhost_user.sector_size", "must be 512B or 4KiB"));
+    }
+    if let Some(serial) = &vhost.serial
+        && (serial.is_empty()
+            || serial.len() > SERIAL_BYTES_MAX
+            || !serial.bytes().all(|byte| byte.is_ascii_graphic()))
+    {
+        let message =
+            format!("must be 1 to {SERIAL_BYTES_MAX} printable ASCII characters without spaces");
+        faults.push(Fault::new("vhost_user.serial", message));
+    }
+    if let Some(Text(Switch::On(path))) = &vhost.socket {
+        check::socket(&path.0, "vhost_user.socket", &mut faults);
+        if disk.shared {
+            let message = "a shared disk has a socket for each VM that reads it: remove this, and set \
+                           vhost_user.directory";
+            faults.push(Fault::new("vhost_user.socket", message));
+        }
+    }
+    faults
+}
+
+/// What is wrong with all sockets together.
+pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
+    let common = &config.vhost_user;
+    if let Switch::On(directory) = &common.directory.0 {
+        check::absolute(&directory.0, "vhost_user.directory", faults);
+    }
+    let mut taken: BTreeMap<PathBuf, String> = BTreeMap::new();
+    taken.insert(
+        config.daemon.admin_socket.clone(),
+        "the admin socket".to_owned(),
+    );
+    if let Switch::On(path) = &config.nbd.unix_socket.0 {
+        taken.insert(path.0.clone(), "the NBD socket".to_owned());
+    }
+    for (at, disk) in config.disks.iter().enumerate() {
+        let vms = config.vms.iter();
+        let readers: Vec<Option<&Name>> = if disk.shared {
+            let readers = vms.filter(|vm| vm.images.contains(&disk.name));
+            readers.map(|vm| Some(&vm.name)).collect()
+        } else {
+            vec![None]
+        };
+        for reader in readers {
+            let Some(path) = vhost_socket(common, disk, reader) else {
+                continue;
+            };
+            let key = if disk.vhost_user.socket.is_some() {
+                format!("disk[{at}].vhost_user.socket")
+            } else {
+                too_long(&path, at, faults);
+                format!("disk[{at}].name")
+            };
+            if let Some(other) = taken.insert(path.clone(), format!("the socket of disk[{at}]")) {
+                let message = format!("{} is {other} already", path.display());
+                faults.push(Fault::new(key, message));
+            }
+        }
+    }
+}
+
+/// A socket that a disk has by its name; those that are written down are checked where they are.
+fn too_long(path: &Path, disk: usize, faults: &mut Vec<Fault>) {
+    if path.as_os_str().len() > check::SOCKET_PATH_BYTES_MAX {
+        let message = format!(
+            "its socket would be {}, and a socket's path has at most {} bytes: write a shorter one as \
+             vhost_user.socket, or \"off\"",
+            path.display(),
+            check::SOCKET_PATH_BYTES_MAX
+        );
+        faults.push(Fault::new(format!("disk[{disk}].name"), message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    const CACHE: &str = "[[cache]]\nname='c'\npath='/c'\n";
+
+    fn disk(name: &str, rest: &str) -> String {
+        format!("[[disk]]\nname='{name}'\norigin={{ file='/{name}' }}\n{rest}\n")
+    }
+
+    fn faults_of(text: &str) -> Vec<String> {
+        let faults = parse(text).unwrap_err();
+        faults.into_iter().map(|fault| fault.key).collect()
+    }
+
+    fn socket(text: &str, reader: Option<&str>) -> Option<String> {
+        let config = parse(text).unwrap();
+        let reader = reader.map(|name| name.parse().unwrap());
+        let path = vhost_socket(&config.vhost_user, &config.disks[0], reader.as_ref());
+        path.map(|path| path.display().to_string())
+    }
+
+    #[test]
+    fn a_disk_has_the_socket_it_names_or_one_by_its_name() {
+        let directory = format!("[vhost_user]\ndirectory='/v'\n{CACHE}");
+        let own = disk("d", "vhost_user={ socket='/s' }");
+        let off = disk("d", "vhost_user={ socket='off' }");
+        let of = |text: String| socket(&text, None);
+        assert_eq!(of(format!("{CACHE}{}", disk("d", ""))), None);
+        assert_eq!(
+            of(format!("{directory}{}", disk("d", ""))).unwrap(),
+            "/v/d.sock"
+        );
+        assert_eq!(of(format!("{directory}{own}")).unwrap(), "/s");
+        assert_eq!(of(format!("{CACHE}{own}")).unwrap(), "/s");
+        assert_eq!(of(format!("{directory}{off}")), None);
+        let shared = format!("{directory}{}", disk("d", "shared=true"));
+        assert_eq!(socket(&shared, Some("vm")).unwrap(), "/v/d@vm.sock");
+    }
+
+    #[test]
+    fn a_socket_belongs_to_one_disk_and_to_nothing_else() {
+        let own = |name| disk(name, "vhost_user={ socket='/s' }");
+        let text = format!("{CACHE}{}{}", own("a"), own("b"));
+        assert_eq!(faults_of(&text), ["disk[1].vhost_user.socket"]);
+        let text = format!(
+            "[vhost_user]\ndirectory='/run/hearth'\n{CACHE}{}",
+            disk("nbd", "")
+        );
+        assert_eq!(faults_of(&text), ["disk[0].name"]);
+        let long = "/".to_owned() + &"x".repeat(90);
+        let text = format!(
+            "[vhost_user]\ndirectory='{long}'\n{CACHE}{}",
+            disk("disk", "")
+        );
+        assert_eq!(faults_of(&text), ["disk[0].name"]);
+        let shared = disk("d", "shared=true\nvhost_user={ socket='/s' }");
+        assert_eq!(
+            faults_of(&format!("{CACHE}{shared}")),
+            ["disk[0].vhost_user.socket"]
+        );
+    }
+
+    #[test]
+    fn sectors_and_serial_numbers_are_what_guests_take() {
+        for bad in [
+            "sector_size='1KiB'",
+            "serial=''",
+            "serial='a b'",
+            "serial='012345678901234567890'",
+        ] {
+            let text = format!("{CACHE}{}", disk("d", &format!("vhost_user={{ {bad} }}")));
+            let key = format!("disk[0].vhost_user.{}", bad.split_once('=').unwrap().0);
+            assert_eq!(faults_of(&text), [key]);
+        }
+        let of = |name: &str, rest: &str| {
+            serial(
+                &parse(&format!("{CACHE}{}", disk(name, rest)))
+                    .unwrap()
+                    .disks[0],
+            )
+        };
+        assert_eq!(of("web-1", ""), "web-1");
+        assert_eq!(of("web-1", "vhost_user={ serial='x' }"), "x");
+        let id = "id='00112233445566778899aabbccddeeff'";
+        assert_eq!(of("a-name-of-21-bytes-xx", id), "00112233445566778899");
+    }
+}

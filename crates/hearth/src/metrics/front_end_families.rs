@@ -1,0 +1,91 @@
+//! The metrics of front ends: how VMs reach their disks.
+
+use super::encode::Value;
+use super::family::{Family, Series, counter, disks, gauge};
+
+const DISK: &[&str] = &["disk", "vm", "cache"];
+const DISK_FRONT_END: &[&str] = &["disk", "vm", "cache", "front_end"];
+
+/// A gauge or counter of each disk that is a field of [`crate::api::front_ends::VhostUser`].
+macro_rules! vhost {
+    ($kind:ident, $name:literal, $help:literal, $field:ident) => {
+        $kind($name, None, $help, DISK, |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(disk.vhost_user.$field)
+            });
+        })
+    };
+}
+
+/// Every one, in the order in which they are shown.
+pub(super) const FAMILIES: &[Family] = &[
+    gauge(
+        "vhost_user_connections",
+        None,
+        "Connections to disks over vhost-user",
+        &[],
+        |snapshot, out| {
+            out.push(Series {
+                labels: Vec::new(),
+                value: Value::Whole(snapshot.status.vhost_user_connections),
+            });
+        },
+    ),
+    gauge(
+        "disk_connections",
+        None,
+        "Connections to the disk, by front end: nbd or vhost-user",
+        DISK_FRONT_END,
+        |snapshot, out| {
+            disks(snapshot, out, Some(("front_end", "nbd")), |disk| {
+                let others = disk.vhost_user.connections;
+                Value::Whole(disk.connections.saturating_sub(others))
+            });
+            disks(snapshot, out, Some(("front_end", "vhost-user")), |disk| {
+                Value::Whole(disk.vhost_user.connections)
+            });
+        },
+    ),
+    vhost!(
+        gauge,
+        "disk_vhost_user_queues",
+        "Queues of the disk's VM that run",
+        queues
+    ),
+    vhost!(
+        gauge,
+        "disk_vhost_user_requests_in_flight",
+        "Requests of the disk's VM that are not answered yet",
+        requests_in_flight
+    ),
+    vhost!(
+        counter,
+        "disk_vhost_user_requests",
+        "Requests taken from the queues of the disk's VM",
+        requests_taken
+    ),
+    vhost!(
+        counter,
+        "disk_vhost_user_kicks",
+        "Kicks of the disk's VM that were heard; one serves every request that is there",
+        kicks
+    ),
+    vhost!(
+        counter,
+        "disk_vhost_user_interrupts",
+        "Interrupts that the disk's VM wanted; one serves every answer of a turn",
+        interrupts
+    ),
+    vhost!(
+        counter,
+        "disk_vhost_user_requests_resumed",
+        "Requests taken up that had been begun before the daemon was started anew",
+        requests_resumed
+    ),
+    vhost!(
+        counter,
+        "disk_vhost_user_queues_broken",
+        "Queues that the disk's VM broke: its driver makes no sense",
+        queues_broken
+    ),
+];
