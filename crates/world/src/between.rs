@@ -1,11 +1,23 @@
 //! Between two lives: how the process ends, and what befalls flash and origins until the next.
 
+use crate::back::look_at_origin_alone;
 use crate::disk::Standing;
+use crate::host::{FIRST_CACHE, Software};
 use crate::settings::{End, Life};
+use crate::storage::Storage;
 use crate::violation::Violation;
-use crate::world::{World, geometry};
+use crate::world::{World, geometry, new_flash};
 use flash_format::SegmentIndex;
 use units::{Bytes, Duration, SECTOR_BYTES};
+
+/// A cache whose flash is not in use, and what its host has recorded of it.
+pub(crate) struct Shelf {
+    flash: Storage,
+    uuid: u128,
+    suspect: bool,
+    least: u64,
+    old_copy: Option<Vec<u8>>,
+}
 
 impl World {
     pub(crate) fn end(&mut self, life: Life, died: bool) -> Result<(), Violation> {
@@ -18,7 +30,9 @@ impl World {
         }
         self.mark_writes_in_flight();
         let lands = self.dice.one_in(2);
+        self.note_what_waits();
         self.host.die(lands);
+        self.owners_at_a_crash();
         let power_cut = life.end == End::PowerCut;
         if power_cut {
             self.marks.hit("power cut");
@@ -42,9 +56,10 @@ impl World {
             }
             disk.standing = Standing::Away;
         }
-        self.look_at_origins(origins_too)?;
+        self.look_at_origins(power_cut, origins_too)?;
         self.strangers_write();
         self.put_back_an_old_copy();
+        self.change_flash();
         self.now = self.now + Duration::from_millis(1 + self.dice.below(50));
         Ok(())
     }
@@ -73,6 +88,7 @@ impl World {
         if let Some(copy) = self.old_copy.take() {
             if self.dice.one_in(2) {
                 self.marks.hit("old copy of the flash put back");
+                self.host.suspect = true;
                 self.flash.poke(Bytes::ZERO, &copy);
                 self.trace.event(self.now, &[15], || {
                     "an old copy of the flash is put back".to_owned()
@@ -86,17 +102,104 @@ impl World {
         }
     }
 
-    /// What the origins hold after a crash is what counts from now on.
-    fn look_at_origins(&mut self, lost_power: bool) -> Result<(), Violation> {
-        let now = self.next_moment();
+    /// How much waits on flash when the process ends, as it counts itself.
+    fn note_what_waits(&mut self) {
         for disk in &mut self.disks {
-            if lost_power {
+            disk.back.logged = None;
+            if let (Some(slot), Software::Cache(cache)) = (disk.served_as(), &self.host.software) {
+                disk.back.logged = cache.write_back_of(slot).map(|status| status.logged);
+            }
+        }
+    }
+
+    /// Another flash is put in, with a cache of its own, or an empty one.
+    fn change_flash(&mut self) {
+        let Some(back) = self.settings.back else {
+            return;
+        };
+        if back.two_caches && self.dice.one_in(2) {
+            self.swap_flash();
+        }
+        if back.flash_is_lost && self.dice.one_in(3) {
+            self.marks.hit("flash lost");
+            self.trace
+                .event(self.now, &[21], || "the flash is lost".to_owned());
+            self.flash = new_flash(&self.settings, &mut self.dice);
+            self.begin_cache();
+        }
+    }
+
+    fn begin_cache(&mut self) {
+        self.host.uuid = FIRST_CACHE + u128::from(self.next_id());
+        self.host.suspect = false;
+        self.host.least = 0;
+        self.old_copy = None;
+        self.make_cache();
+    }
+
+    fn swap_flash(&mut self) {
+        self.marks.hit("another cache");
+        let flash = match &mut self.shelf {
+            Some(shelf) => {
+                std::mem::replace(&mut shelf.flash, new_flash(&self.settings, &mut self.dice))
+            }
+            None => new_flash(&self.settings, &mut self.dice),
+        };
+        let before = Shelf {
+            flash: std::mem::replace(&mut self.flash, flash),
+            uuid: self.host.uuid,
+            suspect: self.host.suspect,
+            least: self.host.least,
+            old_copy: self.old_copy.take(),
+        };
+        match self.shelf.replace(before) {
+            Some(shelf) => {
+                self.host.uuid = shelf.uuid;
+                self.host.suspect = shelf.suspect;
+                self.host.least = shelf.least;
+                self.old_copy = shelf.old_copy;
+            }
+            None => self.begin_cache(),
+        }
+        let uuid = self.host.uuid;
+        self.trace
+            .event(self.now, &[22], || format!("cache {uuid:x} is put in"));
+    }
+
+    /// For the last life: the flash that has the most of what the origins lack.
+    pub(crate) fn insert_what_is_needed(&mut self) {
+        let Some(shelf) = &self.shelf else { return };
+        let waiting = |uuid| {
+            let open = self.disks.iter().filter_map(|disk| disk.owner);
+            open.filter(|owner| owner.open && owner.cache == uuid)
+                .count()
+        };
+        if waiting(shelf.uuid) > waiting(self.host.uuid) {
+            self.swap_flash();
+        }
+    }
+
+    /// What the origins hold after a crash is what counts from now on.
+    fn look_at_origins(&mut self, power_cut: bool, origins_too: bool) -> Result<(), Violation> {
+        let now = self.next_moment();
+        for number in 0..self.disks.len() {
+            let disk = &mut self.disks[number];
+            if std::mem::take(&mut disk.back.dropping) && !disk.is_open() {
+                self.go_on_from_origin(number)?;
+                continue;
+            }
+            // What waits on flash is as durable as the flash is.
+            if origins_too || (power_cut && disk.is_open()) {
                 disk.history.lost_power();
+            }
+            if disk.is_open() {
+                look_at_origin_alone(disk)?;
+                continue;
             }
             let all = Bytes::new(disk.sectors_most() * SECTOR_BYTES);
             let mut bytes = vec![0; all.to_usize()];
             disk.origin.peek(Bytes::ZERO, &mut bytes);
-            disk.history.origin_holds(&bytes, lost_power, now)?;
+            disk.history.origin_holds(&bytes, origins_too, now)?;
         }
         Ok(())
     }

@@ -1,9 +1,12 @@
 //! A disk of the world: its origin, its history, and where it stands with the cache.
 
+use crate::back::Back;
 use crate::checker::{History, SECTOR, Tag, fill_sector};
+use crate::owner::Owning;
 use crate::settings::DiskSettings;
 use crate::storage::{Latency, Storage};
-use cache::{ControlId, WritePolicy};
+use cache::{ControlId, OwnerRecord};
+use std::collections::VecDeque;
 use units::{Bytes, DiskId, DiskSlot, Prng, SECTOR_BYTES, TenantSlot};
 
 /// Where a disk stands with the cache of this life.
@@ -33,8 +36,12 @@ pub(crate) struct Disk {
     pub standing: Standing,
     /// VMs that have joined it, each as often as it did; only of shared disks.
     pub readers: Vec<TenantSlot>,
-    /// What its writes do.
-    pub policy: WritePolicy,
+    /// Who has it, as recorded with the origin.
+    pub owner: Option<OwnerRecord>,
+    /// Records that are on their way there.
+    pub owning: VecDeque<Owning>,
+    /// What is known of its write-back.
+    pub back: Back,
     /// Changes with every write to the origin.
     pub version: u128,
     /// It was detached cleanly with a fingerprint, so a stranger's writes will be noticed.
@@ -61,7 +68,9 @@ impl Disk {
             origin: Storage::new(size, Bytes::new(SECTOR_BYTES), size, latency, dice),
             history: History::new(sectors),
             standing: Standing::Away,
-            policy: WritePolicy::Through,
+            owner: None,
+            owning: VecDeque::new(),
+            back: Back::default(),
             readers: Vec::new(),
             version: 1,
             may_be_written_by_strangers: false,
@@ -77,6 +86,16 @@ impl Disk {
     /// The size that it had at first, above which it does not grow.
     pub(crate) fn sectors_most(&self) -> u64 {
         self.sectors_most
+    }
+
+    /// The same, to count with.
+    pub(crate) fn sectors_most_usize(&self) -> usize {
+        usize::try_from(self.sectors_most).expect("disks are small")
+    }
+
+    /// A record has been made.
+    pub(crate) fn recorded(&mut self, record: OwnerRecord) {
+        self.owner = Some(record);
     }
 
     /// Its size.

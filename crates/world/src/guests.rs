@@ -7,7 +7,7 @@ use crate::settings::pick;
 use crate::violation::Violation;
 use crate::world::World;
 use block_io::{IoError, Payload, Slice};
-use cache::{Request, RequestId, Verb};
+use cache::{Request, RequestId, Verb, WritePolicy};
 use units::{BLOCK_BYTES, Bytes, Duration, Instant, SECTOR_BYTES};
 
 /// Somebody who asks one thing after the other.
@@ -26,6 +26,8 @@ pub(crate) struct Outstanding {
     worker: Option<usize>,
     issued: Moment,
     asked: Asked,
+    /// Its disk was under write-back when it was asked.
+    back: bool,
     /// The only answer that is right, for requests that break the rules.
     must_fail: Option<IoError>,
 }
@@ -65,6 +67,7 @@ impl World {
         self.before_request();
         self.readers_come_and_go();
         self.check_brain()?;
+        self.look_now_and_then()?;
         let pause = self.settings.pause.as_nanos();
         let wait = Duration::from_nanos(self.dice.below(pause + 1));
         self.workers[worker].next_at = self.now + wait;
@@ -246,6 +249,7 @@ impl World {
         if let Some(worker) = worker {
             self.workers[worker].waits_for = Some(id);
         }
+        let back = self.policy_now(disk) == Some(WritePolicy::Back);
         self.outstanding.insert(
             id,
             Outstanding {
@@ -253,6 +257,7 @@ impl World {
                 worker,
                 issued,
                 asked,
+                back,
                 must_fail,
             },
         );
@@ -337,7 +342,7 @@ impl World {
         error: IoError,
         now: Moment,
     ) -> Result<(), Violation> {
-        if !self.settings.errors_are_excused() {
+        if !self.settings.errors_are_excused() && !self.back_is_to_blame(request) {
             return Err(Violation::new(
                 "never hostage",
                 format!("{request:?} failed with {error:?}, and only the flash can be to blame"),
@@ -363,6 +368,7 @@ impl World {
         payload: &Payload,
         now: Moment,
     ) -> Result<(), Violation> {
+        let is_back = self.policy_now(request.disk) == Some(WritePolicy::Back);
         let disk = &mut self.disks[request.disk];
         let answered: usize = payload.iter().map(|slice| slice.len()).sum();
         let expected = match request.asked {
@@ -386,7 +392,9 @@ impl World {
                     bytes.extend_from_slice(slice);
                 }
                 disk.history.read(offset, &bytes, request.issued, now)?;
-                if audit {
+                if audit && disk.is_open() {
+                    disk.back.note(offset, &bytes);
+                } else if audit {
                     compare_with_origin(disk, offset, &bytes)?;
                 }
             }
@@ -395,9 +403,14 @@ impl World {
                 length,
                 certain,
                 fua,
-            } => disk
-                .history
-                .write_answered(offset, length, request.issued, certain, fua, now),
+            } => {
+                let history = &mut disk.history;
+                history.write_answered(offset, length, request.issued, certain, fua, now);
+                // Under write-back it ends an interval, as a flush does.
+                if fua && certain && request.back && is_back {
+                    history.barrier(request.issued, now);
+                }
+            }
             Asked::Flush => disk.history.flushed(request.issued, now),
             Asked::Prefetch => {}
             Asked::Nonsense => {
@@ -408,6 +421,16 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Whether a request may fail for what write-back is allowed to do.
+    fn back_is_to_blame(&self, request: &Outstanding) -> bool {
+        let Some(back) = self.settings.back else {
+            return false;
+        };
+        let changes = matches!(request.asked, Asked::Change { .. });
+        let waits = self.disks[request.disk].is_open();
+        (waits && self.flash_is_suspect()) || (changes && back.impatient && request.back)
     }
 
     /// The process has died: nobody waits any more.

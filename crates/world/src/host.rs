@@ -1,17 +1,16 @@
 //! The host's process: the cache or its recovery, its state directory, and what it does with
 //! effects.
 
-use crate::disk::Standing;
 use crate::storage::Storage;
 use crate::violation::Violation;
 use crate::world::World;
 use block_io::{FlashVerb, OriginOp, OriginVerb, Token};
-use cache::{Cache, ControlOutcome, Effect, Recovery};
+use cache::{Cache, Effect, Recovery};
 use flash_format::{JournalPage, PAGE_BYTES};
 use units::{Duration, Instant};
 
-/// Which cache is on the flash.
-pub(crate) const CACHE_UUID: u128 = 0x4ea4;
+/// The first cache; the others are counted from it.
+pub(crate) const FIRST_CACHE: u128 = 0x4ea4;
 
 /// What runs.
 #[derive(Default)]
@@ -39,6 +38,10 @@ struct Retiring {
 pub(crate) struct Host {
     /// What runs on it.
     pub software: Software,
+    /// Which cache is on the flash.
+    pub uuid: u128,
+    /// Something has befallen this flash that may have taken what waited on it.
+    pub suspect: bool,
     /// State directory: the least incarnation that may be trusted.
     pub least: u64,
     retiring: Option<Retiring>,
@@ -98,7 +101,7 @@ impl Host {
 }
 
 /// For the trace: the entries of the journal pages that are written.
-fn journal_entries(verb: &FlashVerb) -> String {
+fn journal_entries(verb: &FlashVerb, uuid: u128) -> String {
     let FlashVerb::Write {
         data,
         durable: true,
@@ -110,7 +113,7 @@ fn journal_entries(verb: &FlashVerb) -> String {
     let (pages, _) = data.as_chunks::<PAGE_BYTES>();
     let decoded = pages
         .iter()
-        .filter_map(|page| JournalPage::decode(page, CACHE_UUID).ok());
+        .filter_map(|page| JournalPage::decode(page, uuid).ok());
     let lines: Vec<String> = decoded
         .map(|page| format!(" journal page {}: {:?}", page.sequence, page.entries))
         .collect();
@@ -147,8 +150,9 @@ impl World {
                     return Ok(());
                 }
                 let token = op.token.0;
+                let uuid = self.host.uuid;
                 self.trace.event(self.now, &[3, token], || {
-                    let entries = journal_entries(&op.verb);
+                    let entries = journal_entries(&op.verb, uuid);
                     format!("flash {token} {:?}{entries}", op.verb)
                 });
                 self.flash.submit_flash(op, self.now);
@@ -156,11 +160,9 @@ impl World {
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
             Effect::Retire { token, incarnation } => self.record_retirement(token, incarnation),
-            Effect::Own { token, .. } => {
-                if let Software::Cache(cache) = &mut self.host.software {
-                    cache.owned(token, true, self.now);
-                }
-            }
+            Effect::Own {
+                token, id, record, ..
+            } => self.record_owner(token, id, record)?,
             Effect::ControlDone { id, result } => {
                 let name = format!("{result:?}");
                 self.trace
@@ -176,44 +178,10 @@ impl World {
                         ));
                     }
                 }
-                self.settle_standing(id, result);
+                self.command_ended(id, result)?;
             }
         }
         Ok(())
-    }
-
-    fn settle_standing(
-        &mut self,
-        id: cache::ControlId,
-        result: Result<ControlOutcome, cache::ControlError>,
-    ) {
-        for disk in &mut self.disks {
-            disk.standing = match (disk.standing, result) {
-                (
-                    Standing::Attaching(asked),
-                    Ok(ControlOutcome::Attached {
-                        disk: slot,
-                        dropped,
-                        ..
-                    }),
-                ) if asked == id => {
-                    if dropped.is_some() {
-                        self.marks.hit("stranger noticed");
-                    }
-                    disk.may_be_written_by_strangers = false;
-                    disk.size_is_known = true;
-                    disk.readers.clear();
-                    Standing::Served(slot)
-                }
-                (Standing::Attaching(asked), Err(_)) if asked == id => Standing::Away,
-                (Standing::Detaching(asked, _), Ok(ControlOutcome::Done)) if asked == id => {
-                    disk.may_be_written_by_strangers = disk.settings.fingerprint;
-                    Standing::Away
-                }
-                (Standing::Detaching(asked, slot), Err(_)) if asked == id => Standing::Served(slot),
-                (standing, _) => standing,
-            };
-        }
     }
 
     fn submit_to_origin(&mut self, op: OriginOp) -> Result<(), Violation> {
@@ -252,6 +220,7 @@ impl World {
             format!("retire incarnation {incarnation}, fails: {fails}")
         });
         self.marks.hit("retirement");
+        self.host.suspect = true;
         self.host.retiring = Some(Retiring {
             token,
             incarnation,

@@ -17,18 +17,28 @@
 //! for (never hostage); bytes written to flash as the cache counts them against as the device
 //! does, write budgets over every span of time, and memory against its limits (I7); the cache's
 //! own invariants.
+//!
+//! Worlds of odd seeds have write-back. There: what is recovered is everything up to one point in the
+//! order of acceptance, with everything that was flushed; the origin of an `ordered` disk, alone and
+//! whatever it loses, is a disk that its guest could have left behind; the owner's record says
+//! `closed` only when the origin has everything, and decides who may serve the disk; what ends well
+//! (a destage, a detach, a policy) has brought to the origin what it says; nothing waits on flash
+//! after a start that had not waited there before.
 
 #![forbid(unsafe_code)]
 
+mod back;
 mod between;
 mod brain;
 pub mod checker;
+mod commands;
 mod disk;
 mod guests;
 mod host;
 mod lives;
 mod marks;
 mod opening;
+mod owner;
 mod settings;
 mod storage;
 mod trace;

@@ -2,12 +2,12 @@
 
 use crate::brain::Meter;
 use crate::disk::Standing;
-use crate::host::{CACHE_UUID, Software};
-use crate::settings::{End, Life, pick};
+use crate::host::{FIRST_CACHE, Software};
+use crate::settings::{End, Life};
 use crate::violation::Violation;
 use crate::world::{Stop, World, geometry};
 use block_io::IoError;
-use cache::{Command, ControlId, FormatOptions, Mode, WritePolicy, format};
+use cache::{Command, FormatOptions, Mode, format};
 use medium::{Fault, Kind};
 use units::{Bytes, Duration};
 
@@ -20,6 +20,7 @@ impl World {
     /// # Errors
     /// The first violation.
     pub(crate) fn run(&mut self) -> Result<(), Violation> {
+        self.host.uuid = FIRST_CACHE;
         self.make_cache();
         let mut lives = self.settings.lives.clone();
         if let (Some(crash_at), Some(first)) = (self.options.crash_at, lives.first_mut()) {
@@ -39,12 +40,13 @@ impl World {
         self.last_life()
     }
 
-    fn make_cache(&mut self) {
+    /// Formats the flash.
+    pub(crate) fn make_cache(&mut self) {
         let geometry = geometry(&self.settings);
         let options = FormatOptions {
             capacity: geometry.capacity(),
             segment_bytes: geometry.segment_bytes(),
-            uuid: CACHE_UUID,
+            uuid: self.host.uuid,
         };
         for (offset, bytes) in format(&options).expect("the layout is valid") {
             self.flash.poke(offset, &bytes);
@@ -83,9 +85,13 @@ impl World {
             if done(self) {
                 break;
             }
+            if self.disks.iter().all(|disk| disk.back.given_up) {
+                break;
+            }
             self.strangers_write();
             self.attach_all();
         }
+        self.requests_left = 0;
         self.inspect()?;
         match life.end {
             End::CleanStop => self.stop_cleanly(),
@@ -101,6 +107,10 @@ impl World {
         self.requests_left = 0;
         self.crash_at = life.crash_at;
         self.controls.clear();
+        self.commanded.clear();
+        for disk in &mut self.disks {
+            disk.back.given_up = false;
+        }
         self.host.written_before = self.flash.written_bytes;
         self.host.flash_dies_at = life.flash_dies_at;
         self.host.dies_silently = life.dies_silently;
@@ -150,25 +160,8 @@ impl World {
         }
     }
 
-    /// No control command is under way.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.controls.values().all(Option::is_some)
-    }
-
     fn nobody_is_served(&self) -> bool {
         self.outstanding.is_empty() && self.disks.iter().all(|disk| disk.served_as().is_none())
-    }
-
-    fn control(&mut self, command: Command) -> ControlId {
-        let id = ControlId(self.next_id());
-        self.trace.event(self.now, &[12, id.0], || {
-            format!("control {}: {command:?}", id.0)
-        });
-        self.controls.insert(id, None);
-        if let Software::Cache(cache) = &mut self.host.software {
-            cache.control(id, command, self.now);
-        }
-        id
     }
 
     /// Attaches every disk that is away, in any order: which slot a disk gets must not matter.
@@ -180,7 +173,9 @@ impl World {
             if self.disks[number].standing == Standing::Away {
                 self.change_size(number);
             }
-            self.start_attach(number);
+            if !self.disks[number].back.given_up {
+                self.start_attach(number);
+            }
         }
     }
 
@@ -188,7 +183,8 @@ impl World {
     /// is cut off is gone, what is added is zero.
     fn change_size(&mut self, number: usize) {
         // Twice without an attachment in between could lead back to the size that was known.
-        let may = self.settings.sizes_change && self.disks[number].size_is_known;
+        let disk = &self.disks[number];
+        let may = self.settings.sizes_change && disk.size_is_known && !disk.is_open();
         if !may || !self.dice.one_in(3) {
             return;
         }
@@ -208,51 +204,11 @@ impl World {
         self.disks[number].settings.sectors = sectors;
     }
 
-    fn start_attach(&mut self, number: usize) {
-        if self.disks[number].standing != Standing::Away {
-            return;
-        }
-        let policy = *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around]);
-        let tenant = self.tenant_name(number);
-        let disk = &mut self.disks[number];
-        disk.policy = policy;
-        let command = Command::Attach {
-            disk: disk.id,
-            name: format!("disk {number}"),
-            size: disk.size(),
-            policy,
-            read_only: disk.settings.read_only,
-            tenant,
-            shared: disk.settings.shared,
-            fingerprint: disk.fingerprint(),
-            owner: None,
-            write_back: cache::WriteBack::default(),
-        };
-        // The command may be answered at once, and says where the disk is then.
-        let id = ControlId(self.peek_id());
-        self.disks[number].standing = Standing::Attaching(id);
-        let given = self.control(command);
-        assert_eq!(id, given, "ids are given in order");
-    }
-
-    fn start_detach(&mut self, number: usize) {
-        let Standing::Served(slot) = self.disks[number].standing else {
-            return;
-        };
-        let fingerprint = self.disks[number].fingerprint();
-        let id = ControlId(self.peek_id());
-        self.disks[number].standing = Standing::Detaching(id, slot);
-        self.control(Command::Detach {
-            disk: slot,
-            fingerprint,
-            dirty: cache::OfDirty::Refuse,
-        });
-    }
-
     /// What happens beside a guest's request: commands of the operator, a dying flash.
     pub(crate) fn before_request(&mut self) {
         if self.host.flash_dies_at == Some(self.requests_made) {
             self.marks.hit("flash dies");
+            self.host.suspect = true;
             let fault = if self.host.dies_silently {
                 Fault::Stall
             } else {
@@ -273,47 +229,21 @@ impl World {
         }
     }
 
-    fn command(&mut self) {
-        let count = self.disks.len() as u64;
-        let number = usize::try_from(self.dice.below(count)).expect("an index");
-        let which = if self.settings.only_drops {
-            1
-        } else {
-            self.dice.below(4)
-        };
-        match (which, self.disks[number].standing) {
-            (0, Standing::Served(disk)) => {
-                let policy = *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around]);
-                self.disks[number].policy = policy;
-                self.control(Command::SetPolicy { disk, policy });
-            }
-            (1, Standing::Served(disk)) => {
-                self.marks.hit("drop");
-                self.control(Command::Drop { disk });
-            }
-            (2, Standing::Served(_)) => {
-                self.marks.hit("detach");
-                self.start_detach(number);
-            }
-            (_, Standing::Away) => {
-                self.marks.hit("attach while running");
-                self.strangers_write();
-                self.start_attach(number);
-            }
-            _ => {}
-        }
-    }
-
     /// Nothing is in flight: reads every disk through the cache.
     fn audit(&mut self) -> Result<Stop, Violation> {
+        self.forget_what_was_found();
         for number in 0..self.disks.len() {
             if self.disks[number].served_as().is_some() {
                 self.ask_for_audit(number)?;
             }
         }
-        self.drive("the audit's reads being answered", |world| {
+        let stop = self.drive("the audit's reads being answered", |world| {
             world.outstanding.is_empty()
-        })
+        })?;
+        if stop == Stop::Reached {
+            self.judge_what_was_found()?;
+        }
+        Ok(stop)
     }
 
     /// Nothing is in flight: counts and limits.
@@ -346,10 +276,7 @@ impl World {
     }
 
     fn stop_cleanly(&mut self) -> Result<Stop, Violation> {
-        for number in 0..self.disks.len() {
-            self.start_detach(number);
-        }
-        if self.drive("detaching the disks", Self::is_settled)? == Stop::Crashed {
+        if self.detach_all()? == Stop::Crashed {
             return Ok(Stop::Crashed);
         }
         self.control(Command::Stop);
@@ -372,6 +299,8 @@ impl World {
         };
         self.trace
             .event(self.now, &[14], || "=== last life".to_owned());
+        self.in_last_life = true;
+        self.insert_what_is_needed();
         let rates = std::mem::take(&mut self.settings.rates);
         self.settings.control_rate = 0;
         self.settings.rates = crate::settings::Rates {
@@ -382,8 +311,10 @@ impl World {
         };
         let result = self.live(life);
         self.count_marks();
+        let blamed = rates.blame_the_flash() || self.host.suspect;
         self.settings.rates = rates;
-        result.map(|_| ())
+        result?;
+        self.everything_has_arrived(blamed)
     }
 
     pub(crate) fn count_marks(&mut self) {

@@ -84,7 +84,7 @@ fn run_one(options: Options) -> anyhow::Result<()> {
 }
 
 fn report(options: Options, failure: &Failure) {
-    let settings = world::Settings::draw(&mut units::Prng::new(options.seed));
+    let settings = world::Settings::of(options.seed, &mut units::Prng::new(options.seed));
     println!("{settings:#?}");
     for line in &failure.trace {
         println!("{line}");

@@ -82,6 +82,7 @@ impl World {
             }
             Err(error) => {
                 self.marks.hit("flash could not be opened");
+                self.host.suspect = true;
                 self.host.without_flash(0);
                 // What recovery still had in flight is not the new cache's.
                 self.flash.open();

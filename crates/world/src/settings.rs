@@ -2,6 +2,7 @@
 //! testing, Groce et al. 2012): a world with every fault at once never gets far enough to meet
 //! the rare combinations of two.
 
+use crate::back::BackSettings;
 use crate::brain::draw_settings;
 use crate::storage::Latency;
 use crate::world::geometry_of;
@@ -78,6 +79,32 @@ pub struct Rates {
     pub retire_fails: u64,
 }
 
+impl Rates {
+    /// Whether the flash may be to blame for what cannot be read from it.
+    pub(crate) fn blame_the_flash(&self) -> bool {
+        let of_flash = [
+            self.flash_errors,
+            self.flash_delays,
+            self.flash_stalls,
+            self.rot,
+            self.misdirected,
+            self.lost,
+            self.metadata_rot,
+        ];
+        of_flash.iter().any(|rate| *rate > 0)
+    }
+
+    /// The same without what the flash does wrong.
+    pub(crate) fn without_flash(self) -> Self {
+        Self {
+            origin_errors: self.origin_errors,
+            origin_stalls: self.origin_stalls,
+            retire_fails: self.retire_fails,
+            ..Self::default()
+        }
+    }
+}
+
 /// Everything that a seed decides before the first event.
 #[derive(Clone, Debug)]
 #[allow(
@@ -128,6 +155,8 @@ pub struct Settings {
     pub sizes_change: bool,
     /// Somebody puts an old copy of the flash back between two lives.
     pub old_copies: bool,
+    /// What there is of write-back; none in worlds without it.
+    pub back: Option<BackSettings>,
     /// The lives of the process, one after the other.
     pub lives: Vec<Life>,
 }
@@ -179,6 +208,7 @@ impl Settings {
             strangers: !dice.one_in(3),
             old_copies: dice.one_in(8),
             sizes_change: dice.one_in(8),
+            back: None,
             lives,
         };
         if dice.one_in(3) {

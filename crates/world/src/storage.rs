@@ -122,6 +122,11 @@ impl Storage {
         self.medium.with_image(|image| image.read(offset, into));
     }
 
+    /// Shows every content that a power cut now could leave in a sector.
+    pub(crate) fn fates(&self, show: impl FnMut(usize, &[u8])) {
+        self.medium.fates(show);
+    }
+
     /// Changes bytes behind everybody's back, durably.
     pub(crate) fn poke(&self, offset: Bytes, bytes: &[u8]) {
         self.medium

@@ -3,8 +3,10 @@
 //! Time jumps from one due event to the next. Events that are due together happen in an order that
 //! the seed decides, one at a time; after each the cache's effects are carried out at once.
 
+use crate::between::Shelf;
 use crate::brain::Meter;
 use crate::checker::{Moment, Tag};
+use crate::commands::Commanded;
 use crate::disk::{Disk, Standing};
 use crate::guests::{Outstanding, Worker};
 use crate::host::{Host, Software};
@@ -53,6 +55,8 @@ pub(crate) struct World {
     pub(crate) host: Host,
     pub(crate) workers: Vec<Worker>,
     pub(crate) outstanding: BTreeMap<RequestId, Outstanding>,
+    /// Commands about disks that are under way.
+    pub(crate) commanded: BTreeMap<ControlId, Commanded>,
     /// Outcomes of control commands that nobody has looked at yet.
     pub(crate) controls: BTreeMap<ControlId, Option<Result<ControlOutcome, cache::ControlError>>>,
     next_id: u64,
@@ -72,6 +76,10 @@ pub(crate) struct World {
     pub(crate) meter: Meter,
     /// A copy of the flash from the end of an earlier life.
     pub(crate) old_copy: Option<Vec<u8>>,
+    /// The other cache.
+    pub(crate) shelf: Option<Shelf>,
+    /// This is the life in which everything has to come to an end.
+    pub(crate) in_last_life: bool,
 }
 
 /// What can happen next.
@@ -81,6 +89,7 @@ enum Due {
     Origin(usize),
     Tick,
     StateDirectory,
+    Owner(usize),
     Worker(usize),
     Release,
 }
@@ -89,7 +98,7 @@ impl World {
     /// The world of a seed, before its first event.
     pub(crate) fn new(options: Options, keep_lines: bool) -> Self {
         let mut dice = Prng::new(options.seed);
-        let settings = Settings::draw(&mut dice);
+        let settings = Settings::of(options.seed, &mut dice);
         let mut next_tag = 1;
         let disks = (0..)
             .zip(&settings.disks)
@@ -99,19 +108,7 @@ impl World {
                 Disk::new(number, first_tag, *disk, settings.origin_latency, &mut dice)
             })
             .collect();
-        let geometry = geometry(&settings);
-        let mut flash = Storage::new(
-            geometry.capacity(),
-            Bytes::kib(4),
-            geometry.segment_offset(SegmentIndex::new(0)),
-            settings.flash_latency,
-            &mut dice,
-        );
-        // Not the journal: rot of its newest page cannot be told from a write that was cut off.
-        flash.rotting = vec![
-            Bytes::ZERO..geometry.journal_page_offset(0),
-            geometry.checkpoint_page_offset(0, 0)..geometry.segment_offset(SegmentIndex::new(0)),
-        ];
+        let flash = new_flash(&settings, &mut dice);
         let workers = vec![Worker::default(); settings.workers];
         Self {
             trace: Trace::new(keep_lines, options.trace),
@@ -127,6 +124,7 @@ impl World {
             host: Host::default(),
             workers,
             outstanding: BTreeMap::new(),
+            commanded: BTreeMap::new(),
             controls: BTreeMap::new(),
             next_id: 1,
             next_tag,
@@ -139,6 +137,8 @@ impl World {
             first_life_operations: 0,
             meter: Meter::default(),
             old_copy: None,
+            shelf: None,
+            in_last_life: false,
         }
     }
 
@@ -223,6 +223,8 @@ impl World {
         for (number, disk) in self.disks.iter().enumerate() {
             let at = disk.origin.next_deadline();
             due.extend(at.map(|at| (Due::Origin(number), at)));
+            let record = disk.owning.front();
+            due.extend(record.map(|record| (Due::Owner(number), record.until)));
         }
         due.extend(self.host.next_tick().map(|at| (Due::Tick, at)));
         due.extend(
@@ -261,6 +263,10 @@ impl World {
             }
             Due::StateDirectory => {
                 self.state_directory_answers();
+                Ok(())
+            }
+            Due::Owner(number) => {
+                self.record_is_made(number);
                 Ok(())
             }
             Due::Worker(number) => self.guest_asks(number),
@@ -334,6 +340,24 @@ impl World {
             self.release_at = Some(self.now + wait);
         }
     }
+}
+
+/// A flash with nothing on it.
+pub(crate) fn new_flash(settings: &Settings, dice: &mut Prng) -> Storage {
+    let geometry = geometry(settings);
+    let mut flash = Storage::new(
+        geometry.capacity(),
+        Bytes::kib(4),
+        geometry.segment_offset(SegmentIndex::new(0)),
+        settings.flash_latency,
+        dice,
+    );
+    // Not the journal: rot of its newest page cannot be told from a write that was cut off.
+    flash.rotting = vec![
+        Bytes::ZERO..geometry.journal_page_offset(0),
+        geometry.checkpoint_page_offset(0, 0)..geometry.segment_offset(SegmentIndex::new(0)),
+    ];
+    flash
 }
 
 /// The layout of a seed's flash: as asked, or the smallest that works.

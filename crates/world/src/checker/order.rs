@@ -145,10 +145,34 @@ impl History {
         Ok(())
     }
 
+    /// Whether an origin has everything that was acknowledged before `before`, whatever it loses now.
+    ///
+    /// # Errors
+    /// The violation, with what it lacks.
+    pub fn origin_has(&self, fates: &[Vec<Option<Tag>>], before: Moment) -> Result<(), Violation> {
+        self.latest(fates, "the origin")?;
+        let must = |value: &Value| value.certain && value.answered_by(before);
+        for (number, (sector, tags)) in self.sectors.iter().zip(fates).enumerate() {
+            for tag in tags.iter().flatten() {
+                check(sector, *tag, must).map_err(|missing| {
+                    Violation::new(
+                        "I6",
+                        format!(
+                            "the origin is said to have everything before {before}, but sector \
+                             {number} may hold {tag} and not {missing}; its history: {}",
+                            super::describe(sector)
+                        ),
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     /// What a disk reads as after a crash, with nothing in flight, is what is there: the rest is
     /// lost or overwritten, and a flush makes this durable.
     pub fn settle(&mut self, found: &[Vec<Option<Tag>>]) {
-        self.unsettled = false;
+        self.unsettled &= found.iter().any(Vec::is_empty);
         for (sector, tags) in self.sectors.iter_mut().zip(found) {
             let Some(Some(tag)) = tags.first() else {
                 continue;
@@ -342,6 +366,18 @@ mod tests {
             read(&mut history, 5, 18).is_err(),
             "8 was found and flushed"
         );
+    }
+
+    #[test]
+    fn an_origin_that_has_everything_can_lose_nothing() {
+        let history = history(&[write(0, 5), write(1, 6)]);
+        let has = |fates: [&[Tag]; 2], before| {
+            let fates = fates.map(|tags| tags.iter().map(|tag| Some(*tag)).collect());
+            history.origin_has(&fates, before).is_ok()
+        };
+        assert!(has([&[5], &[6]], 9));
+        assert!(!has([&[5], &[0, 6]], 9));
+        assert!(has([&[5], &[0, 6]], 2), "6 came later");
     }
 
     #[test]

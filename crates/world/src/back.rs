@@ -1,0 +1,360 @@
+//! Write-back in the world: what a seed sets for it, what an operator changes, and what must hold of
+//! the origin alone.
+//!
+//! What a disk is like that has bytes waiting on flash is told by its owner's record alone
+//! (`owner.rs`): while that is open the origin lags, and has to be a state that the guest could have
+//! left behind; while it is closed the origin has everything.
+
+use crate::checker::{Moment, SECTOR, Tag, tag_of};
+use crate::disk::Disk;
+use crate::disk::Standing;
+use crate::host::Software;
+use crate::settings::{Rates, Settings, pick};
+use crate::violation::Violation;
+use crate::world::{Stop, World};
+use cache::{DestageOrder, DestageState, OfDirty, WriteBack, WritePolicy};
+use units::{BLOCK_BYTES, Bytes, Duration, Prng};
+
+/// The cache refuses write-back altogether until it has all of it.
+const BACK_IS_BUILT: bool = false;
+
+/// What a seed says about write-back.
+#[derive(Clone, Copy, Debug)]
+pub struct BackSettings {
+    /// Another cache takes turns with the first one, as after a move to another host and back.
+    pub two_caches: bool,
+    /// The flash is replaced by an empty one between two lives.
+    pub flash_is_lost: bool,
+    /// Recording who has a disk fails: one in so many; 0 for never.
+    pub own_fails: u64,
+    /// Bytes that wait are thrown away by a detach now and then.
+    pub drops: bool,
+    /// Writes do not wait long for room, and then are errors.
+    pub impatient: bool,
+    /// One in so many disks that come is under write-back only later, by a command.
+    pub late: u64,
+    /// Looks at the origin alone: one in so many requests.
+    pub look_rate: u64,
+}
+
+impl Settings {
+    /// The settings of this seed's world, from dice that the seed has thrown. Worlds of odd seeds
+    /// have write-back.
+    pub fn of(seed: u64, dice: &mut Prng) -> Self {
+        let settings = Self::draw(dice);
+        if BACK_IS_BUILT && seed % 2 == 1 {
+            settings.with_write_back(dice)
+        } else {
+            settings
+        }
+    }
+
+    fn with_write_back(mut self, dice: &mut Prng) -> Self {
+        self.back = Some(BackSettings::draw(dice));
+        self.changes_percent = *pick(dice, &[30, 50, 80, 95]);
+        for disk in &mut self.disks {
+            if !dice.one_in(10) {
+                disk.sectors -= disk.sectors % 8;
+            }
+        }
+        for life in &mut self.lives {
+            life.audit_at_start |= dice.one_in(2);
+        }
+        // A flash that may be to blame for anything proves little.
+        if !dice.one_in(3) {
+            self.rates = self.rates.without_flash();
+            self.old_copies = false;
+            for life in &mut self.lives {
+                life.flash_dies_at = None;
+            }
+        }
+        if dice.one_in(3) {
+            self.rates = Rates::default();
+        }
+        self
+    }
+}
+
+impl BackSettings {
+    pub(crate) fn draw(dice: &mut Prng) -> Self {
+        Self {
+            two_caches: dice.one_in(4),
+            flash_is_lost: dice.one_in(5),
+            own_fails: if dice.one_in(6) {
+                *pick(dice, &[2, 8])
+            } else {
+                0
+            },
+            drops: dice.one_in(5),
+            impatient: dice.one_in(8),
+            late: *pick(dice, &[1, 3, 10]),
+            look_rate: *pick(dice, &[4, 20, 100]),
+        }
+    }
+
+    /// How writes go back, for one disk.
+    fn draw_write_back(self, dice: &mut Prng) -> WriteBack {
+        let order = if dice.one_in(4) {
+            DestageOrder::Unordered
+        } else {
+            DestageOrder::Ordered
+        };
+        WriteBack {
+            order,
+            dirty_max: Bytes::kib(*pick(dice, &[16, 64, 200, 1_000])),
+            age_max: Duration::from_micros(*pick(dice, &[0, 3_000, 100_000, 30_000_000])),
+            idle_after: Duration::from_micros(*pick(dice, &[0, 2_000, 1_000_000, 1_000_000_000])),
+            rate: *pick(
+                dice,
+                &[None, None, Some(Bytes::kib(300)), Some(Bytes::mib(20))],
+            ),
+            stall_max: if self.impatient {
+                Duration::from_millis(*pick(dice, &[1, 50]))
+            } else {
+                Duration::from_secs(300)
+            },
+        }
+    }
+}
+
+/// What the world knows of one disk's write-back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Back {
+    /// How writes go back since the last command about it.
+    pub write_back: WriteBack,
+    /// Everything that reached the origin since it was complete did so in order.
+    pub ordered: bool,
+    /// Since when the order is what it is.
+    pub order_since: Moment,
+    /// What the audit after a start has read of each sector.
+    pub found: Vec<Vec<Option<Tag>>>,
+    /// What waited on flash when the last process ended, as it counted.
+    pub logged: Option<Bytes>,
+    /// Not attached again in this life.
+    pub given_up: bool,
+    /// A detach that throws away what waits is under way.
+    pub dropping: bool,
+}
+
+impl Back {
+    /// The disk comes under write-back, with an origin that has everything.
+    pub(crate) fn begin(&mut self, now: Moment) {
+        self.ordered = self.write_back.order == DestageOrder::Ordered;
+        self.order_since = now;
+    }
+
+    /// An audit has read these bytes.
+    pub(crate) fn note(&mut self, offset: Bytes, bytes: &[u8]) {
+        let first = offset.to_usize() / SECTOR;
+        for (number, content) in (first..).zip(bytes.chunks_exact(SECTOR)) {
+            self.found[number] = vec![tag_of(content)];
+        }
+    }
+}
+
+impl Disk {
+    /// The cache may have bytes that the origin lacks.
+    pub(crate) fn is_open(&self) -> bool {
+        self.owner.is_some_and(|record| record.open)
+    }
+
+    /// The origin has everything, so the record must say so.
+    pub(crate) fn must_be_closed(&self, since: &str) -> Result<(), Violation> {
+        if self.is_open() {
+            let what = format!("{since}, and its owner's record is {:?}", self.owner);
+            return Err(Violation::new("I6", what));
+        }
+        Ok(())
+    }
+
+    /// Whether its writes can go back later.
+    pub(crate) fn can_go_back(&self) -> bool {
+        self.size().is_multiple_of(BLOCK_BYTES) && !self.settings.read_only
+    }
+
+    /// Every value that its origin's sectors may hold, whatever it loses now.
+    pub(crate) fn fates(&self) -> Vec<Vec<Option<Tag>>> {
+        let mut fates = vec![Vec::new(); self.sectors_most_usize()];
+        self.origin.fates(|sector, content| {
+            let tag = tag_of(content);
+            if !fates[sector].contains(&tag) {
+                fates[sector].push(tag);
+            }
+        });
+        fates
+    }
+
+    /// What its origin's sectors read as.
+    fn held_by_origin(&self) -> Vec<Vec<Option<Tag>>> {
+        let mut bytes = vec![0; self.sectors_most_usize() * SECTOR];
+        self.origin.peek(Bytes::ZERO, &mut bytes);
+        let sectors = bytes.chunks_exact(SECTOR);
+        sectors.map(|content| vec![tag_of(content)]).collect()
+    }
+
+    /// The origin has all that was acknowledged before `before`, for good.
+    pub(crate) fn origin_has(&self, before: Moment) -> Result<(), Violation> {
+        self.history.origin_has(&self.fates(), before)
+    }
+}
+
+impl World {
+    /// Whether this world has write-back at all.
+    pub(crate) fn goes_back(&self) -> bool {
+        self.settings.back.is_some()
+    }
+
+    /// What writes of a disk do that is about to be attached.
+    pub(crate) fn draw_policy(&mut self, number: usize) -> WritePolicy {
+        let disk = &self.disks[number];
+        let Some(back) = self.settings.back else {
+            return *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around]);
+        };
+        // What waits on flash is only served under write-back; and now and then somebody asks for
+        // what cannot be.
+        let sense = disk.can_go_back() || self.dice.one_in(20);
+        if sense && (back.late > 1 && !self.dice.one_in(back.late)) {
+            WritePolicy::Back
+        } else {
+            *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around])
+        }
+    }
+
+    /// How writes go back, for a disk that is attached or changed.
+    pub(crate) fn draw_write_back(&mut self) -> WriteBack {
+        match self.settings.back {
+            Some(back) => back.draw_write_back(&mut self.dice),
+            None => WriteBack::default(),
+        }
+    }
+
+    /// What becomes of a disk's bytes when it is detached while the cache goes on.
+    pub(crate) fn draw_of_dirty(&mut self) -> OfDirty {
+        match self.settings.back {
+            None => OfDirty::Refuse,
+            Some(back) if back.drops && self.dice.one_in(4) => OfDirty::Drop,
+            Some(_) => *pick(
+                &mut self.dice,
+                &[OfDirty::Refuse, OfDirty::Flush, OfDirty::Keep],
+            ),
+        }
+    }
+
+    /// Before an audit: nothing is known of any sector.
+    pub(crate) fn forget_what_was_found(&mut self) {
+        for disk in &mut self.disks {
+            disk.back.found = vec![Vec::new(); disk.sectors_most_usize()];
+        }
+    }
+
+    /// After the audit of a start: what was found of disks with something waiting is everything up
+    /// to one point.
+    pub(crate) fn judge_what_was_found(&mut self) -> Result<(), Violation> {
+        for number in 0..self.disks.len() {
+            if !self.disks[number].is_open() || self.is_locked(number) {
+                continue;
+            }
+            let disk = &mut self.disks[number];
+            if disk.served_as().is_some() {
+                self.marks.hit("one cut");
+                disk.history.one_cut(&disk.back.found)?;
+                disk.history.settle(&disk.back.found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the cache says that the operator has to decide about a disk.
+    fn is_locked(&self, number: usize) -> bool {
+        let (Some(slot), Software::Cache(cache)) = (self.disks[number].slot(), &self.host.software)
+        else {
+            return false;
+        };
+        let status = cache.write_back_of(slot);
+        status.is_some_and(|status| matches!(status.state, DestageState::Locked(_)))
+    }
+
+    /// Detaches every disk before a clean stop. What waits is flushed or kept; in the last life it
+    /// is flushed.
+    pub(crate) fn detach_all(&mut self) -> Result<Stop, Violation> {
+        if self.in_last_life {
+            for number in 0..self.disks.len() {
+                self.start_destage(number);
+            }
+            if self.drive("the last destage", Self::is_settled)? == Stop::Crashed {
+                return Ok(Stop::Crashed);
+            }
+        }
+        for last in [false, true] {
+            for number in 0..self.disks.len() {
+                let dirty = match (self.settings.back, self.in_last_life) {
+                    (None, _) | (Some(_), true) if !last => OfDirty::Refuse,
+                    (Some(_), false) if !last => {
+                        *pick(&mut self.dice, &[OfDirty::Flush, OfDirty::Keep])
+                    }
+                    _ => OfDirty::Keep,
+                };
+                self.start_detach(number, dirty);
+            }
+            if self.drive("detaching the disks", Self::is_settled)? == Stop::Crashed {
+                return Ok(Stop::Crashed);
+            }
+            if !self.goes_back() {
+                break;
+            }
+        }
+        Ok(Stop::Reached)
+    }
+
+    /// After the last life, in which nothing failed: everything is at the origins.
+    pub(crate) fn everything_has_arrived(&self, blamed: bool) -> Result<(), Violation> {
+        for (number, disk) in self.disks.iter().enumerate() {
+            if self.settings.back.is_none() || disk.standing != Standing::Away {
+                continue;
+            }
+            if disk.is_open() && !blamed {
+                return Err(Violation::new(
+                    "I8",
+                    format!(
+                        "disk {number} could not be brought to its origin: {:?}",
+                        disk.owner
+                    ),
+                ));
+            }
+            if !disk.is_open() {
+                let now = self.current_moment();
+                disk.history.origin_has(&disk.held_by_origin(), now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Now and then: what would be left of the disks if the flash were gone.
+    pub(crate) fn look_now_and_then(&mut self) -> Result<(), Violation> {
+        let Some(back) = self.settings.back else {
+            return Ok(());
+        };
+        if !self.dice.one_in(back.look_rate) {
+            return Ok(());
+        }
+        for disk in &self.disks {
+            look_at_origin_alone(disk)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is left of a disk if the flash is lost now is a disk that its guest could have left behind.
+pub(crate) fn look_at_origin_alone(disk: &Disk) -> Result<(), Violation> {
+    if !disk.is_open() || !disk.back.ordered {
+        return Ok(());
+    }
+    disk.history
+        .origin_alone(&disk.fates())
+        .map_err(|violation| {
+            Violation::new(
+                violation.invariant,
+                format!("of {:?}, {}", disk.id, violation.what),
+            )
+        })
+}

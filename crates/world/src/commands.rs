@@ -1,0 +1,392 @@
+//! What the operator asks of the cache, and what must hold when it is done or refused.
+
+use crate::back::look_at_origin_alone;
+use crate::checker::Moment;
+use crate::disk::Standing;
+use crate::host::Software;
+use crate::settings::pick;
+use crate::violation::Violation;
+use crate::world::World;
+use cache::{
+    Command, ControlError, ControlId, ControlOutcome, DestageOrder, OfDirty, WriteBack, WritePolicy,
+};
+
+/// A command about a disk that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Commanded {
+    number: usize,
+    what: What,
+    issued: Moment,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Attach {
+        policy: WritePolicy,
+        write_back: WriteBack,
+        /// The cache may have had bytes of it that the origin lacks.
+        was_open: bool,
+    },
+    Detach(OfDirty),
+    Drop,
+    Policy {
+        before: Option<WritePolicy>,
+        policy: WritePolicy,
+    },
+    WriteBack(WriteBack),
+    Destage {
+        back: bool,
+    },
+}
+
+impl World {
+    /// No control command is under way.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.controls.values().all(Option::is_some)
+    }
+
+    pub(crate) fn control(&mut self, command: Command) -> ControlId {
+        let id = ControlId(self.next_id());
+        self.trace.event(self.now, &[12, id.0], || {
+            format!("control {}: {command:?}", id.0)
+        });
+        self.controls.insert(id, None);
+        if let Software::Cache(cache) = &mut self.host.software {
+            cache.control(id, command, self.now);
+        }
+        id
+    }
+
+    /// A command about a disk; what it means is kept until it ends.
+    fn control_disk(&mut self, number: usize, what: What, command: Command) {
+        let issued = self.next_moment();
+        let id = ControlId(self.peek_id());
+        self.commanded.insert(
+            id,
+            Commanded {
+                number,
+                what,
+                issued,
+            },
+        );
+        let given = self.control(command);
+        assert_eq!(id, given, "ids are given in order");
+    }
+
+    /// The policy that the cache says a disk has.
+    pub(crate) fn policy_now(&self, number: usize) -> Option<WritePolicy> {
+        let slot = self.disks[number].slot()?;
+        match &self.host.software {
+            Software::Cache(cache) => cache.policy_of(slot),
+            Software::Down | Software::Recovery(_) => None,
+        }
+    }
+
+    pub(crate) fn start_attach(&mut self, number: usize) {
+        if self.disks[number].standing != Standing::Away {
+            return;
+        }
+        let policy = self.draw_policy(number);
+        let write_back = self.draw_write_back();
+        let tenant = self.tenant_name(number);
+        let id = ControlId(self.peek_id());
+        let disk = &mut self.disks[number];
+        disk.back.dropping = false;
+        let what = What::Attach {
+            policy,
+            write_back,
+            was_open: disk.is_open(),
+        };
+        let command = Command::Attach {
+            disk: disk.id,
+            name: format!("disk {number}"),
+            size: disk.size(),
+            policy,
+            read_only: disk.settings.read_only,
+            tenant,
+            shared: disk.settings.shared,
+            fingerprint: disk.fingerprint(),
+            owner: disk.owner,
+            write_back,
+        };
+        // The command may be answered at once, and says where the disk is then.
+        disk.standing = Standing::Attaching(id);
+        self.control_disk(number, what, command);
+    }
+
+    pub(crate) fn start_detach(&mut self, number: usize, dirty: OfDirty) {
+        let Standing::Served(slot) = self.disks[number].standing else {
+            return;
+        };
+        let fingerprint = self.disks[number].fingerprint();
+        let id = ControlId(self.peek_id());
+        let disk = &mut self.disks[number];
+        disk.standing = Standing::Detaching(id, slot);
+        disk.back.dropping = dirty == OfDirty::Drop;
+        let command = Command::Detach {
+            disk: slot,
+            fingerprint,
+            dirty,
+        };
+        self.control_disk(number, What::Detach(dirty), command);
+    }
+
+    /// Everything that was acknowledged is to reach the origin.
+    pub(crate) fn start_destage(&mut self, number: usize) {
+        let Standing::Served(disk) = self.disks[number].standing else {
+            return;
+        };
+        let back = self.policy_now(number) == Some(WritePolicy::Back);
+        self.control_disk(number, What::Destage { back }, Command::Destage { disk });
+    }
+
+    /// The operator does something with some disk.
+    pub(crate) fn command(&mut self) {
+        let count = self.disks.len() as u64;
+        let number = usize::try_from(self.dice.below(count)).expect("an index");
+        let kinds = if self.goes_back() { 8 } else { 4 };
+        let which = if self.settings.only_drops {
+            1
+        } else {
+            self.dice.below(kinds)
+        };
+        match (which, self.disks[number].standing) {
+            (0 | 4, Standing::Served(disk)) => self.start_policy(number, disk),
+            (1, Standing::Served(disk)) => {
+                self.marks.hit("drop");
+                self.control_disk(number, What::Drop, Command::Drop { disk });
+            }
+            (2, Standing::Served(_)) => {
+                self.marks.hit("detach");
+                let dirty = self.draw_of_dirty();
+                self.start_detach(number, dirty);
+            }
+            (5, Standing::Served(disk)) => {
+                let write_back = self.draw_write_back();
+                if write_back.order == DestageOrder::Unordered {
+                    self.disks[number].back.ordered = false;
+                }
+                let command = Command::SetWriteBack { disk, write_back };
+                self.control_disk(number, What::WriteBack(write_back), command);
+            }
+            (6 | 7, Standing::Served(_)) => self.start_destage(number),
+            (_, Standing::Away) => {
+                self.marks.hit("attach while running");
+                self.strangers_write();
+                self.start_attach(number);
+            }
+            _ => {}
+        }
+    }
+
+    fn start_policy(&mut self, number: usize, disk: units::DiskSlot) {
+        let policy = if self.goes_back() {
+            let among = [WritePolicy::Through, WritePolicy::Around, WritePolicy::Back];
+            *pick(&mut self.dice, &among)
+        } else {
+            *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around])
+        };
+        let before = self.policy_now(number);
+        let what = What::Policy { before, policy };
+        self.control_disk(number, what, Command::SetPolicy { disk, policy });
+    }
+
+    /// A command has ended.
+    pub(crate) fn command_ended(
+        &mut self,
+        id: ControlId,
+        result: Result<ControlOutcome, ControlError>,
+    ) -> Result<(), Violation> {
+        let Some(commanded) = self.commanded.remove(&id) else {
+            return Ok(());
+        };
+        match result {
+            Ok(outcome) => self.command_done(commanded, outcome),
+            Err(error) => self.command_refused(commanded, error),
+        }
+    }
+
+    fn command_done(
+        &mut self,
+        commanded: Commanded,
+        outcome: ControlOutcome,
+    ) -> Result<(), Violation> {
+        let Commanded {
+            number,
+            what,
+            issued,
+        } = commanded;
+        let now = self.next_moment();
+        match what {
+            What::Attach {
+                policy,
+                write_back,
+                was_open,
+            } => self.attached(number, outcome, policy, write_back, was_open),
+            What::Detach(dirty) => self.detached(number, dirty),
+            What::Drop => Ok(()),
+            What::Policy { before, policy } => {
+                let disk = &mut self.disks[number];
+                let was_back = before == Some(WritePolicy::Back);
+                if policy == WritePolicy::Back && !was_back {
+                    self.marks.hit("policy: to back");
+                    disk.history.barrier(issued, now);
+                    disk.back.begin(now);
+                } else if was_back && policy != WritePolicy::Back {
+                    self.marks.hit("policy: from back");
+                    disk.back.ordered = false;
+                    return disk.must_be_closed("the policy was changed");
+                }
+                Ok(())
+            }
+            What::WriteBack(write_back) => {
+                let back = &mut self.disks[number].back;
+                if back.write_back.order != write_back.order {
+                    back.order_since = now;
+                }
+                back.write_back = write_back;
+                Ok(())
+            }
+            What::Destage { back: false } => Ok(()),
+            What::Destage { back: true } => {
+                self.marks.hit("destaged");
+                let disk = &mut self.disks[number];
+                disk.origin_has(issued)?;
+                disk.history.durable_before(issued);
+                let ordered = disk.back.write_back.order == DestageOrder::Ordered;
+                if ordered && issued >= disk.back.order_since {
+                    disk.back.ordered = true;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn attached(
+        &mut self,
+        number: usize,
+        outcome: ControlOutcome,
+        policy: WritePolicy,
+        write_back: WriteBack,
+        was_open: bool,
+    ) -> Result<(), Violation> {
+        let ControlOutcome::Attached {
+            disk: slot,
+            dropped,
+            ..
+        } = outcome
+        else {
+            return Err(Violation::new(
+                "commands",
+                format!("an attach ended as {outcome:?}"),
+            ));
+        };
+        self.judge_attached(number)?;
+        if dropped.is_some() {
+            self.marks.hit("stranger noticed");
+        }
+        let now = self.current_moment();
+        let disk = &mut self.disks[number];
+        disk.may_be_written_by_strangers = false;
+        disk.size_is_known = true;
+        disk.readers.clear();
+        disk.standing = Standing::Served(slot);
+        let ordered = disk.back.ordered;
+        disk.back.write_back = write_back;
+        disk.back.begin(now);
+        if was_open {
+            disk.back.ordered &= ordered;
+            self.marks.hit("attached with what waits");
+            self.nothing_is_dirty_again(number, slot)?;
+        } else if policy != WritePolicy::Back {
+            disk.back.ordered = false;
+        }
+        Ok(())
+    }
+
+    /// What waits on flash after a start waited there before.
+    fn nothing_is_dirty_again(
+        &mut self,
+        number: usize,
+        slot: units::DiskSlot,
+    ) -> Result<(), Violation> {
+        let Software::Cache(cache) = &self.host.software else {
+            return Ok(());
+        };
+        let Some(now) = cache.write_back_of(slot) else {
+            return Ok(());
+        };
+        match self.disks[number].back.logged.take() {
+            Some(before) if now.logged > before => Err(Violation::new(
+                "dirty again",
+                format!(
+                    "{before} of disk {number} waited when the process ended, and {} do now",
+                    now.logged
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn detached(&mut self, number: usize, dirty: OfDirty) -> Result<(), Violation> {
+        let disk = &mut self.disks[number];
+        disk.standing = Standing::Away;
+        match dirty {
+            OfDirty::Refuse | OfDirty::Flush => disk.must_be_closed("the disk was detached")?,
+            OfDirty::Keep if disk.is_open() => self.marks.hit("detached with what waits"),
+            OfDirty::Keep => {}
+            OfDirty::Drop => {
+                disk.must_be_closed("what waited was dropped")?;
+                self.marks.hit("detached without what waited");
+                self.go_on_from_origin(number)?;
+                self.disks[number].back.dropping = false;
+            }
+        }
+        let disk = &mut self.disks[number];
+        disk.may_be_written_by_strangers = disk.settings.fingerprint && !disk.is_open();
+        Ok(())
+    }
+
+    fn command_refused(
+        &mut self,
+        commanded: Commanded,
+        error: ControlError,
+    ) -> Result<(), Violation> {
+        let number = commanded.number;
+        self.judge_refusal(number, error)?;
+        match (commanded.what, self.disks[number].standing) {
+            (What::Attach { .. }, _) => {
+                self.disks[number].standing = Standing::Away;
+                self.after_refused_attach(number, error)?;
+            }
+            (What::Detach(_), Standing::Detaching(_, slot)) => {
+                self.disks[number].standing = Standing::Served(slot);
+                self.disks[number].back.dropping = false;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn after_refused_attach(
+        &mut self,
+        number: usize,
+        error: ControlError,
+    ) -> Result<(), Violation> {
+        match error {
+            ControlError::Elsewhere { .. }
+            | ControlError::Lost { .. }
+            | ControlError::Unrecorded { .. }
+            | ControlError::Locked(_) => {
+                look_at_origin_alone(&self.disks[number])?;
+                if self.in_last_life || self.dice.one_in(2) {
+                    self.give_up_what_waits(number)
+                } else {
+                    self.disks[number].back.given_up = true;
+                    Ok(())
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Who has a disk, as recorded with its origin; what may follow from it; and what the operator does
+//! when the bytes that the origin lacks are gone.
+//!
+//! The record is the world's own knowledge: it is durable when the state directory says so, and a
+//! crash may find it half-way. What the cache asks to be recorded is held against what the origin
+//! holds at that moment, and every refusal of a command against the record.
+
+use crate::back::look_at_origin_alone;
+use crate::disk::Standing;
+use crate::host::Software;
+use crate::violation::Violation;
+use crate::world::World;
+use block_io::Token;
+use cache::{ControlError, Mode, OwnerRecord};
+use units::{Bytes, DiskId, Duration, Instant, SECTOR_BYTES};
+
+/// A record on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owning {
+    token: Token,
+    record: OwnerRecord,
+    pub(crate) until: Instant,
+    recorded: bool,
+}
+
+impl World {
+    /// The cache asks to record who has a disk.
+    pub(crate) fn record_owner(
+        &mut self,
+        token: Token,
+        id: DiskId,
+        record: OwnerRecord,
+    ) -> Result<(), Violation> {
+        self.count_operation();
+        if self.crashed {
+            return Ok(());
+        }
+        let fails = self.settings.back.map_or(0, |back| back.own_fails);
+        let fails = self.dice.one_in(fails);
+        let until = self.now + Duration::from_micros(1 + self.dice.below(20_000));
+        self.trace.event(self.now, &[18, record.epoch], || {
+            format!("own {} {id:?} {record:?}, fails: {fails}", token.0)
+        });
+        let uuid = self.host.uuid;
+        let Some(disk) = self.disks.iter_mut().find(|disk| disk.id == id) else {
+            return Err(Violation::new("I4", format!("a record for {id:?}")));
+        };
+        if record.cache != uuid {
+            return Err(Violation::new(
+                "I5",
+                format!("cache {uuid:x} asks to record {record:?}"),
+            ));
+        }
+        if let Some(before) = disk.owner
+            && (record.epoch < before.epoch || (before.open && before.cache != uuid))
+        {
+            return Err(Violation::new(
+                "I5",
+                format!("{id:?} goes from {before:?} to {record:?}"),
+            ));
+        }
+        if !record.open && disk.is_open() && !disk.back.dropping {
+            self.marks.hit("owner's record closed");
+            let now = self.current_moment();
+            let disk = self.disks.iter().find(|disk| disk.id == id);
+            disk.expect("it was just there").origin_has(now)?;
+        }
+        let disk = self.disks.iter_mut().find(|disk| disk.id == id);
+        disk.expect("it was just there").owning.push_back(Owning {
+            token,
+            record,
+            until,
+            recorded: !fails,
+        });
+        Ok(())
+    }
+
+    /// The first record on its way is durable, or could not be made.
+    pub(crate) fn record_is_made(&mut self, number: usize) {
+        let Some(owning) = self.disks[number].owning.pop_front() else {
+            return;
+        };
+        if owning.recorded {
+            self.disks[number].recorded(owning.record);
+        } else {
+            self.marks.hit("owner not recorded");
+        }
+        self.trace
+            .event(self.now, &[19, u64::from(owning.recorded)], || {
+                format!("disk {number} recorded: {owning:?}")
+            });
+        if let Software::Cache(cache) = &mut self.host.software {
+            cache.owned(owning.token, owning.recorded, self.now);
+        }
+    }
+
+    /// The process has died: a record that was on its way is there or not.
+    pub(crate) fn owners_at_a_crash(&mut self) {
+        for disk in &mut self.disks {
+            for owning in std::mem::take(&mut disk.owning) {
+                if self.dice.one_in(2) {
+                    disk.recorded(owning.record);
+                }
+            }
+        }
+    }
+
+    /// Whether this flash, or what the world does to flashes, can be to blame for bytes that are
+    /// lost.
+    pub(crate) fn flash_is_suspect(&self) -> bool {
+        self.host.suspect || self.settings.rates.blame_the_flash()
+    }
+
+    fn is_bypassed(&self) -> bool {
+        match &self.host.software {
+            Software::Cache(cache) => cache.status().mode != Mode::Active,
+            Software::Down | Software::Recovery(_) => true,
+        }
+    }
+
+    /// Whether a command about a disk may be refused so.
+    pub(crate) fn judge_refusal(
+        &mut self,
+        number: usize,
+        error: ControlError,
+    ) -> Result<(), Violation> {
+        let disk = &self.disks[number];
+        let suspect = self.flash_is_suspect();
+        let ours = disk
+            .owner
+            .is_some_and(|owner| owner.cache == self.host.uuid);
+        let rates = self.settings.rates;
+        let origin_fails = rates.origin_errors > 0 || rates.origin_stalls > 0;
+        let (mark, may) = match error {
+            ControlError::AlreadyAttached
+            | ControlError::NotAttached
+            | ControlError::UnsupportedSize
+            | ControlError::TooManyDisks
+            | ControlError::TooManyTenants
+            | ControlError::NotShared
+            | ControlError::Busy
+            | ControlError::RetirementOpen => return Ok(()),
+            ControlError::UnalignedSize => ("refused: size", !disk.can_go_back()),
+            ControlError::NoWriteBack => (
+                "refused: no write-back",
+                disk.settings.read_only || self.is_bypassed(),
+            ),
+            ControlError::Dirty { bytes } => {
+                ("refused: dirty", disk.is_open() && bytes > Bytes::ZERO)
+            }
+            ControlError::Elsewhere { record } => (
+                "refused: elsewhere",
+                disk.owner == Some(record) && record.open && !ours,
+            ),
+            ControlError::Lost { record } => (
+                "refused: lost",
+                disk.owner == Some(record) && record.open && ours && suspect,
+            ),
+            ControlError::Unrecorded { .. } => ("refused: unrecorded", suspect),
+            ControlError::Locked(_) => ("refused: locked", suspect),
+            ControlError::NotRecorded => (
+                "refused: not recorded",
+                self.settings.back.is_some_and(|back| back.own_fails > 0),
+            ),
+            ControlError::Origin(_) => ("refused: origin", origin_fails),
+        };
+        self.marks.hit(mark);
+        if may {
+            return Ok(());
+        }
+        let disk = &self.disks[number];
+        Err(Violation::new(
+            "commands",
+            format!(
+                "a command about disk {number} was refused with {error:?}; its owner's record: {:?}",
+                disk.owner
+            ),
+        ))
+    }
+
+    /// Whether a disk may be attached that the cache says it has attached.
+    pub(crate) fn judge_attached(&self, number: usize) -> Result<(), Violation> {
+        let owner = self.disks[number].owner;
+        match owner {
+            Some(record) if record.open && record.cache != self.host.uuid => Err(Violation::new(
+                "I5",
+                format!("disk {number} is served, and {record:?} may have what its origin lacks"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The operator gives up what waits on a flash: guests go on from what the origin has.
+    pub(crate) fn give_up_what_waits(&mut self, number: usize) -> Result<(), Violation> {
+        assert_eq!(self.disks[number].standing, Standing::Away);
+        self.marks.hit("what waited was given up");
+        self.trace.event(self.now, &[20, number as u64], || {
+            format!("what waits of disk {number} is given up")
+        });
+        self.go_on_from_origin(number)?;
+        let disk = &mut self.disks[number];
+        if let Some(owner) = &mut disk.owner {
+            owner.open = false;
+            owner.epoch += 1;
+        }
+        Ok(())
+    }
+
+    /// What the origin holds is the disk from now on.
+    pub(crate) fn go_on_from_origin(&mut self, number: usize) -> Result<(), Violation> {
+        look_at_origin_alone(&self.disks[number])?;
+        if self.disks[number].back.ordered {
+            self.marks.hit("went on from the origin alone");
+        }
+        let now = self.next_moment();
+        let disk = &mut self.disks[number];
+        let mut bytes = vec![0; disk.size().to_usize()];
+        disk.origin.peek(Bytes::ZERO, &mut bytes);
+        for (sector, content) in (0..).zip(bytes.chunks_exact(crate::checker::SECTOR)) {
+            let tag = crate::checker::tag_of(content).ok_or_else(|| {
+                Violation::new("I2", format!("sector {sector} is torn at the origin"))
+            })?;
+            disk.origin.poke(Bytes::new(sector * SECTOR_BYTES), content);
+            let sector = usize::try_from(sector).expect("disks are small");
+            disk.history.replaced(sector, tag, now);
+        }
+        disk.version += 1;
+        disk.back.ordered = false;
+        disk.back.logged = None;
+        Ok(())
+    }
+}
