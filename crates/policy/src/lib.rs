@@ -22,3 +22,5 @@ pub mod prediction;
 pub mod reclaim;
 pub mod replacement;
 pub mod sampling;
+
+mod registry;

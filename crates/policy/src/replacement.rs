@@ -50,7 +50,6 @@ pub use setup::{BadCapacity, Capacity, Setup};
 pub use spec::{SpecError, nearest, split_list};
 
 pub(crate) use parameters::parse_count;
-pub(crate) use spec::Registered;
 
 use std::hash::Hash;
 

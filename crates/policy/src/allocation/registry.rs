@@ -1,97 +1,39 @@
-//! The allocators by name: a line each.
+//! The allocators by name: a line each. An allocator is its own settings.
 
 use super::{Allocator, equal, rcrs, rcrs_plus, recs, rwss, static_shares, utility, wss};
-use crate::replacement::{About, BadValue, Registered, Settings, SpecError};
-use std::fmt;
-use std::str::FromStr;
+use crate::registry::registry;
 
-/// For each line an entry in [`Spec::ALL`] and a variant of [`Chosen`].
-macro_rules! registry {
-    ($($module:ident :: $allocator:ident,)*) => {
-        /// An allocator that was chosen, which is its own settings.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        enum Chosen {
-            $($allocator($module::$allocator),)*
+/// The allocators, for a macro that makes something of each.
+macro_rules! allocators {
+    ($with:ident) => {
+        $with! {
+            equal::Equal(equal::Equal),
+            static_shares::Static(static_shares::Static),
+            wss::Wss(wss::Wss),
+            rwss::Rwss(rwss::Rwss),
+            recs::Recs(recs::Recs),
+            rcrs::Rcrs(rcrs::Rcrs),
+            rcrs_plus::RcrsPlus(rcrs_plus::RcrsPlus),
+            utility::Utility(utility::Utility),
         }
+    };
+}
 
+allocators!(registry);
+
+macro_rules! allocator {
+    ($($module:ident :: $allocator:ident ($settings:ty),)*) => {
         impl Spec {
-            /// Every allocator, in the order in which messages list them.
-            pub const ALL: &[&'static About] = &[$(&$module::ABOUT),*];
-
-            /// What is to be known of it.
-            pub fn about(&self) -> &'static About {
-                match &self.0 {
-                    $(Chosen::$allocator(_) => &$module::ABOUT,)*
-                }
-            }
-
             pub(super) fn allocator(&self) -> &dyn Allocator {
                 match &self.0 {
                     $(Chosen::$allocator(allocator) => allocator,)*
                 }
             }
         }
-
-        impl Registered for Spec {
-            const ALL: &'static [&'static About] = Self::ALL;
-
-            fn by_name(name: &str) -> Option<Self> {
-                match name {
-                    $(_ if $module::ABOUT.is_called(name) => {
-                        Some(Self(Chosen::$allocator($module::$allocator::default())))
-                    })*
-                    _ => None,
-                }
-            }
-
-            fn about(&self) -> &'static About {
-                self.about()
-            }
-
-            fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
-                match &mut self.0 {
-                    $(Chosen::$allocator(allocator) => allocator.set(name, value),)*
-                }
-            }
-
-            fn get(&self, name: &str) -> String {
-                match &self.0 {
-                    $(Chosen::$allocator(allocator) => allocator.get(name),)*
-                }
-            }
-        }
     };
 }
 
-registry! {
-    equal::Equal,
-    static_shares::Static,
-    wss::Wss,
-    rwss::Rwss,
-    recs::Recs,
-    rcrs::Rcrs,
-    rcrs_plus::RcrsPlus,
-    utility::Utility,
-}
-
-/// An allocator and its parameters: what `name:parameter=value,...` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec(Chosen);
-
-impl FromStr for Spec {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        <Self as Registered>::parse(text)
-    }
-}
-
-impl fmt::Display for Spec {
-    /// The name, and the parameters that differ from their defaults.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f)
-    }
-}
+allocators!(allocator);
 
 #[cfg(test)]
 mod tests {

@@ -1,30 +1,26 @@
 //! The methods by name: a line each.
 
 use super::{Predictor, dexp, dexp_self, exp, exp_self, last};
-use crate::replacement::{About, BadValue, Registered, Settings, SpecError};
-use std::fmt;
-use std::str::FromStr;
+use crate::registry::registry;
 
-/// For each line an entry in [`Spec::ALL`] and a variant of [`Chosen`], built with its own settings.
-macro_rules! registry {
-    ($($module:ident :: $method:ident,)*) => {
-        /// A method that was chosen, with its settings.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        enum Chosen {
-            $($method($module::Config),)*
+/// The methods, for a macro that makes something of each.
+macro_rules! methods {
+    ($with:ident) => {
+        $with! {
+            last::Last(last::Config),
+            exp::Exp(exp::Config),
+            dexp::Dexp(dexp::Config),
+            exp_self::ExpSelf(exp_self::Config),
+            dexp_self::DexpSelf(dexp_self::Config),
         }
+    };
+}
 
+methods!(registry);
+
+macro_rules! build {
+    ($($module:ident :: $method:ident ($settings:ty),)*) => {
         impl Spec {
-            /// Every method, in the order in which messages list them.
-            pub const ALL: &[&'static About] = &[$(&$module::ABOUT),*];
-
-            /// What is to be known of it.
-            pub fn about(&self) -> &'static About {
-                match &self.0 {
-                    $(Chosen::$method(_) => &$module::ABOUT,)*
-                }
-            }
-
             /// The method at work on a new series.
             pub fn build(&self) -> Box<dyn Predictor> {
                 match &self.0 {
@@ -32,69 +28,15 @@ macro_rules! registry {
                 }
             }
         }
-
-        impl Registered for Spec {
-            const ALL: &'static [&'static About] = Self::ALL;
-
-            fn by_name(name: &str) -> Option<Self> {
-                match name {
-                    $(_ if $module::ABOUT.is_called(name) => {
-                        Some(Self(Chosen::$method($module::Config::default())))
-                    })*
-                    _ => None,
-                }
-            }
-
-            fn about(&self) -> &'static About {
-                self.about()
-            }
-
-            fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
-                match &mut self.0 {
-                    $(Chosen::$method(config) => config.set(name, value),)*
-                }
-            }
-
-            fn get(&self, name: &str) -> String {
-                match &self.0 {
-                    $(Chosen::$method(config) => config.get(name),)*
-                }
-            }
-        }
     };
 }
 
-registry! {
-    last::Last,
-    exp::Exp,
-    dexp::Dexp,
-    exp_self::ExpSelf,
-    dexp_self::DexpSelf,
-}
-
-/// A method of prediction and its parameters: what `name:parameter=value,...` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec(Chosen);
+methods!(build);
 
 impl Default for Spec {
     /// The paper's choice and ours: `exp-self`.
     fn default() -> Self {
         Self(Chosen::ExpSelf(exp_self::Config))
-    }
-}
-
-impl FromStr for Spec {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        <Self as Registered>::parse(text)
-    }
-}
-
-impl fmt::Display for Spec {
-    /// The name, and the parameters that differ from their defaults.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f)
     }
 }
 

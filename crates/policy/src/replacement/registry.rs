@@ -1,32 +1,39 @@
 //! The policies by name: a line each.
 
-use super::spec::Registered;
-use super::{About, BadValue, Index, Key, Replacement, Settings, Setup};
+use super::{Index, Key, Replacement, Setup};
 use super::{
     arc, belady, clock, clock2q_plus, fifo, lfu, lirs, lru, random, s3_fifo, sieve, slru, two_q,
     w_tiny_lfu,
 };
+use crate::registry::registry;
 
-/// For each line an entry in [`Spec::ALL`] and a variant of [`Chosen`], built with its own settings.
-macro_rules! registry {
-    ($($module:ident :: $policy:ident,)*) => {
-        /// A policy that was chosen, with its settings.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        enum Chosen {
-            $($policy($module::Config),)*
+/// The policies, for a macro that makes something of each.
+macro_rules! policies {
+    ($with:ident) => {
+        $with! {
+            fifo::Fifo(fifo::Config),
+            lru::Lru(lru::Config),
+            random::Random(random::Config),
+            clock::Clock(clock::Config),
+            lfu::Lfu(lfu::Config),
+            slru::Slru(slru::Config),
+            two_q::TwoQ(two_q::Config),
+            arc::Arc(arc::Config),
+            lirs::Lirs(lirs::Config),
+            s3_fifo::S3Fifo(s3_fifo::Config),
+            sieve::Sieve(sieve::Config),
+            clock2q_plus::Clock2QPlus(clock2q_plus::Config),
+            w_tiny_lfu::WTinyLfu(w_tiny_lfu::Config),
+            belady::Belady(belady::Config),
         }
+    };
+}
 
+policies!(registry);
+
+macro_rules! build {
+    ($($module:ident :: $policy:ident ($settings:ty),)*) => {
         impl Spec {
-            /// Every policy, in the order in which messages list them.
-            pub const ALL: &[&'static About] = &[$(&$module::ABOUT),*];
-
-            /// What is to be known of it.
-            pub fn about(&self) -> &'static About {
-                match &self.0 {
-                    $(Chosen::$policy(_) => &$module::ABOUT,)*
-                }
-            }
-
             /// The policy at work.
             ///
             /// # Panics
@@ -40,55 +47,7 @@ macro_rules! registry {
                 }
             }
         }
-
-        impl Registered for Spec {
-            const ALL: &'static [&'static About] = Self::ALL;
-
-            fn by_name(name: &str) -> Option<Self> {
-                match name {
-                    $(_ if $module::ABOUT.is_called(name) => {
-                        Some(Self(Chosen::$policy($module::Config::default())))
-                    })*
-                    _ => None,
-                }
-            }
-
-            fn about(&self) -> &'static About {
-                self.about()
-            }
-
-            fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
-                match &mut self.0 {
-                    $(Chosen::$policy(config) => config.set(name, value),)*
-                }
-            }
-
-            fn get(&self, name: &str) -> String {
-                match &self.0 {
-                    $(Chosen::$policy(config) => config.get(name),)*
-                }
-            }
-        }
     };
 }
 
-registry! {
-    fifo::Fifo,
-    lru::Lru,
-    random::Random,
-    clock::Clock,
-    lfu::Lfu,
-    slru::Slru,
-    two_q::TwoQ,
-    arc::Arc,
-    lirs::Lirs,
-    s3_fifo::S3Fifo,
-    sieve::Sieve,
-    clock2q_plus::Clock2QPlus,
-    w_tiny_lfu::WTinyLfu,
-    belady::Belady,
-}
-
-/// A policy and its parameters: what `name:parameter=value,...` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec(Chosen);
+policies!(build);

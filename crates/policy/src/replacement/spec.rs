@@ -1,10 +1,5 @@
 //! Policies as text: `name` or `name:parameter=value,parameter=value`.
 
-use std::fmt;
-use std::str::FromStr;
-
-use super::{About, BadValue, Spec};
-
 /// Why a text names no policy.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
@@ -64,99 +59,6 @@ fn parameters(known: &[&str]) -> String {
     }
 }
 
-/// What a text chooses from a registry: a policy and its parameters.
-pub(crate) trait Registered: Sized {
-    /// Every policy, in the order in which messages list them.
-    const ALL: &'static [&'static About];
-
-    /// The policy of this name, with its parameters' defaults.
-    fn by_name(name: &str) -> Option<Self>;
-
-    /// What is to be known of it.
-    fn about(&self) -> &'static About;
-
-    /// Sets one of its parameters.
-    fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue>;
-
-    /// The value of one of its parameters.
-    fn get(&self, name: &str) -> String;
-
-    /// Reads `name` or `name:parameter=value,parameter=value`.
-    fn parse(text: &str) -> Result<Self, SpecError> {
-        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-        let mut spec = Self::by_name(name).ok_or_else(|| {
-            let known: Vec<_> = Self::ALL.iter().map(|about| about.name).collect();
-            SpecError::UnknownPolicy {
-                name: name.to_owned(),
-                nearest: nearest(name, &known),
-                known,
-            }
-        })?;
-        for part in settings.split(',').filter(|part| !part.is_empty()) {
-            set_part(&mut spec, part)?;
-        }
-        Ok(spec)
-    }
-
-    /// Writes the name, and the parameters that differ from their defaults.
-    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let about = self.about();
-        let default = Self::by_name(about.name).expect("it is registered by its own name");
-        f.write_str(about.name)?;
-        let mut before = ':';
-        for parameter in about.parameters {
-            let value = self.get(parameter.name);
-            if value != default.get(parameter.name) {
-                write!(f, "{before}{}={value}", parameter.name)?;
-                before = ',';
-            }
-        }
-        Ok(())
-    }
-}
-
-fn set_part<S: Registered>(spec: &mut S, part: &str) -> Result<(), SpecError> {
-    let about = spec.about();
-    let (name, value) = part.split_once('=').ok_or_else(|| SpecError::NoValue {
-        policy: about.name,
-        part: part.to_owned(),
-    })?;
-    let Some(parameter) = about.parameters.iter().find(|known| known.name == name) else {
-        let known: Vec<_> = about
-            .parameters
-            .iter()
-            .map(|parameter| parameter.name)
-            .collect();
-        return Err(SpecError::UnknownParameter {
-            policy: about.name,
-            name: name.to_owned(),
-            nearest: nearest(name, &known),
-            known,
-        });
-    };
-    spec.set(name, value).map_err(|_| SpecError::BadValue {
-        policy: about.name,
-        parameter: parameter.name,
-        value: value.to_owned(),
-        takes: parameter.takes,
-    })
-}
-
-impl FromStr for Spec {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        Self::parse(text)
-    }
-}
-
-impl fmt::Display for Spec {
-    /// The name, and the parameters that differ from their defaults.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f)
-    }
-}
-
 /// The parts of a list of policies such as `lru,2q:kin=0.25,kout=0.5,arc`: a part that sets a
 /// parameter belongs to the policy before it.
 pub fn split_list(list: &str) -> Vec<String> {
@@ -205,6 +107,8 @@ fn edits(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::Registered;
+    use crate::replacement::Spec;
 
     #[test]
     fn a_wrong_name_is_answered_with_the_nearest_and_the_list() {
