@@ -101,7 +101,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64
                 Effect::ControlDone { result, .. } => {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
-                Effect::Retire { .. } | Effect::Own { .. } => panic!("the flash works"),
+                Effect::Retire { .. } | Effect::Own { .. } | Effect::Lasting(_) => panic!("the flash works"),
             }
         }
     }

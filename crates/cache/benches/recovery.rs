@@ -77,7 +77,9 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
                 Effect::ControlDone { result, .. } => {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
-                Effect::Retire { .. } | Effect::Own { .. } => panic!("the flash works"),
+                Effect::Retire { .. } | Effect::Own { .. } | Effect::Lasting(_) => {
+                    panic!("the flash works")
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What goes into a cache and what comes out of it.
 
+use crate::dirty::lasting::Lasting;
 use crate::ownership::OwnerRecord;
 use crate::write_back::{LockReason, OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token};
@@ -303,6 +304,8 @@ pub enum Effect {
         /// What is to be recorded.
         record: OwnerRecord,
     },
+    /// Tell this to memory that outlives the process, at once.
+    Lasting(Lasting),
     /// A command has ended.
     ControlDone {
         /// Which command.
@@ -333,6 +336,9 @@ pub struct Config {
     /// Whether a block that is written whole and is not cached is offered to admission; else only
     /// what is read is.
     pub allocate_writes: bool,
+    /// Places that memory which outlives the process has for chunks of dirty logs: as many chunks
+    /// can be gathered, or be on their way to flash, at a time.
+    pub lasting_places: u32,
 }
 
 impl Default for Config {
@@ -345,6 +351,7 @@ impl Default for Config {
             reclaim: policy::reclaim::Kind::default(),
             tenancy: None,
             allocate_writes: false,
+            lasting_places: 64,
         }
     }
 }

@@ -151,7 +151,7 @@ impl Flash {
             page,
             entries,
             bytes: bytes.clone(),
-            log_end: None,
+            of_log: None,
         });
         ports.wake_at(ports.now + self.config.flash_timeout);
         ports.flash_write(Purpose::Chunk(id), offset, bytes, false);
@@ -196,7 +196,7 @@ impl Flash {
 
     /// A chunk has been written, or has failed to be.
     pub(crate) fn chunk_done(&mut self, ports: &mut Ports, id: usize, written: bool) {
-        if !written && self.chunks[id].log_end.is_some() {
+        if !written && self.chunks[id].of_log.is_some() {
             // Its bytes are nowhere else: they stay in memory until the origin has them.
             let reason = "a part of a dirty log could not be written";
             ports.wakes.push(Wake::FlashFailed(reason));
@@ -204,9 +204,10 @@ impl Flash {
         }
         let chunk = self.chunks.remove(id);
         self.buffered_bytes -= chunk.entries.len() * PAGE_BYTES;
-        if let Some(end) = chunk.log_end {
+        if let Some(of_log) = chunk.of_log {
             self.failures = 0;
-            self.log_chunk_written(ports, chunk.disk, end);
+            self.places.clear(ports, of_log.place);
+            self.log_chunk_written(ports, chunk.disk, of_log.end);
         } else if written {
             self.failures = 0;
             self.trust_fills(ports, &chunk);

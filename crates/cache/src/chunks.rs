@@ -42,8 +42,16 @@ pub(crate) struct Chunk {
     pub(crate) entries: Vec<Entry>,
     /// Header and blocks.
     pub(crate) bytes: Slice,
-    /// Of a dirty log: the number behind its last record.
-    pub(crate) log_end: Option<u64>,
+    pub(crate) of_log: Option<OfLog>,
+}
+
+/// What a chunk is to a dirty log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfLog {
+    /// The number behind its last record.
+    pub(crate) end: u64,
+    /// Its place in lasting memory.
+    pub(crate) place: u32,
 }
 
 impl Chunk {

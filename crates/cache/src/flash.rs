@@ -19,6 +19,7 @@ use crate::api::Config;
 use crate::checkpoint::Checkpoint;
 use crate::chunks::{Chunk, Content};
 use crate::dirty::DirtyDisks;
+use crate::dirty::lasting::Places;
 use crate::disks::DiskTable;
 use crate::durability::Durabilities;
 use crate::guard::{Guard, lacks};
@@ -81,6 +82,8 @@ pub(crate) struct Flash {
     pub(crate) failures: u32,
     /// What the origins lack.
     pub(crate) dirty: DirtyDisks,
+    /// Of memory that outlives the process: where no chunk of a dirty log is.
+    pub(crate) places: Places,
 }
 
 impl Flash {

@@ -82,6 +82,8 @@ pub enum Guard {
     OwnerInBothSuperblocks,
     /// A disk is not given away while it is not recorded that the flash failed.
     RecordBeforeDetach,
+    /// An accepted write outlives the process, whether or not it was flushed.
+    AcceptedOutlivesProcess,
     /// A flush is answered when every record before it is durable on flash.
     AppendBeforeAnswer,
     /// ... and when it is durable that their segments belong to the log.

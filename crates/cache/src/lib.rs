@@ -80,6 +80,7 @@ pub use api::{
     RequestId, Verb, WritePolicy,
 };
 pub use cache::Cache;
+pub use dirty::lasting::Lasting;
 pub use format::{FormatOptions, format};
 pub use ownership::OwnerRecord;
 pub use recovery::{ColdReason, OpenError, Recovered, Recovery};

@@ -259,6 +259,7 @@ impl Shard {
             Effect::Reply { request, result } => self.reply(request, result),
             Effect::Retire { token, incarnation } => self.retire(token, incarnation),
             Effect::Own { token, .. } => self.cache.owned(token, false, self.now),
+            Effect::Lasting(_) => {}
             Effect::ControlDone { id, result } => self.control_done(id, result),
         }
     }

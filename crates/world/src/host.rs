@@ -163,6 +163,7 @@ impl World {
             Effect::Own {
                 token, id, record, ..
             } => self.record_owner(token, id, record)?,
+            Effect::Lasting(_) => {}
             Effect::ControlDone { id, result } => {
                 let name = format!("{result:?}");
                 self.trace

@@ -2,11 +2,13 @@
 
 use super::LogSegment;
 use super::durable::OpenChunk;
+use super::lasting;
 use super::log::{Record, What};
-use crate::chunks::{Chunk, Entry, Gathered};
+use crate::chunks::{Chunk, Entry, Gathered, OfLog};
 use crate::flash::Flash;
 use crate::journal::Ticket;
 use crate::ports::{Ports, Purpose};
+use block_io::Slice;
 use flash_format::{
     Descriptor, DirtyChunkHeader, DirtyRecord, Erasure, PAGE_BYTES, Position, SegmentIndex,
     checksum,
@@ -17,7 +19,7 @@ use units::{BlockIndex, Bytes, DiskSlot};
 /// Why a record cannot be accepted now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoom {
-    /// Too much waits to be written to flash: until a chunk has been.
+    /// Too much waits to be written to flash, or too many chunks do: until one has been.
     Buffer,
     /// No segment is free: until something is reclaimed or has reached the origin.
     Segment,
@@ -36,7 +38,7 @@ impl Flash {
         ports: &mut Ports,
         disk: DiskSlot,
         block: BlockIndex,
-        bytes: &[u8],
+        bytes: &Slice,
     ) -> Result<(), NoRoom> {
         assert_eq!(bytes.len(), PAGE_BYTES, "blocks are appended whole");
         if self.buffered_bytes + PAGE_BYTES > self.config.write_buffer.to_usize() {
@@ -64,7 +66,10 @@ impl Flash {
         });
         let at = placed.page_in_chunk as usize * PAGE_BYTES;
         chunk.buf[at..at + PAGE_BYTES].copy_from_slice(bytes);
-        chunk.records.push(DirtyRecord::Data(descriptor));
+        let dirty_record = DirtyRecord::Data(descriptor);
+        chunk.records.push(dirty_record);
+        let page = Some((placed.page_in_chunk - 1, bytes.clone()));
+        self.tell_lasting(ports, disk, &dirty_record, page);
         let generation = self.log.segment_of(placed.slot).generation;
         let record = Record {
             at: Position::of_page(generation, placed.page),
@@ -102,7 +107,9 @@ impl Flash {
         let after = self.log.place_erasure(key, ports.now);
         let content = self.log.content_mut(key).expect("the stream is open");
         let chunk = content.chunk.as_mut().expect("the chunk is open");
-        chunk.records.push(DirtyRecord::Erasure(erasure));
+        let dirty_record = DirtyRecord::Erasure(erasure);
+        chunk.records.push(dirty_record);
+        self.tell_lasting(ports, disk, &dirty_record, None);
         let what = What::Erasure(erasure);
         self.accepted(ports, disk, Record { at, what });
         self.after_record(ports, key, after);
@@ -111,18 +118,56 @@ impl Flash {
 
     fn prepare_log(&mut self, ports: &mut Ports, disk: DiskSlot) -> Result<StreamKey, NoRoom> {
         let key = StreamKey::of(disk, Source::Dirty);
+        let dirty = self.dirty.get(disk).expect("the disk has a log");
+        if dirty.chunks.open.is_none() && self.places.is_empty() {
+            return Err(NoRoom::Buffer);
+        }
         if self.stopping || self.closed_to.contains(&disk) || !self.ensure_chunk(ports, key) {
             return Err(NoRoom::Segment);
         }
-        let dirty = self.dirty.get_mut(disk).expect("the disk has a log");
+        let dirty = self.dirty.get(disk).expect("the disk has a log");
         if dirty.chunks.open.is_none() {
-            dirty.chunks.open = Some(OpenChunk {
-                follows: dirty.log.last(),
-                begins_interval: dirty.log.is_at_begin(),
-                wanted: false,
-            });
+            self.begin_log_chunk(ports, key);
         }
         Ok(key)
+    }
+
+    fn begin_log_chunk(&mut self, ports: &mut Ports, key: StreamKey) {
+        let open = self.log.stream(key).expect("the stream is open");
+        let entry = self.disks.get(key.disk);
+        let entry = entry.expect("a disk with a log is known");
+        let dirty = self.dirty.get_mut(key.disk).expect("the disk has a log");
+        let chunk = DirtyChunkHeader {
+            segment: open.segment,
+            generation: self.log.segment(open.segment).generation,
+            disk: key.disk,
+            page: open.chunk.expect("the chunk is open").page,
+            id: entry.id,
+            size: entry.size,
+            epoch: entry.epoch,
+            begins_interval: dirty.log.is_at_begin(),
+            follows: dirty.log.last(),
+            durable: dirty.durable_at(),
+            records: Vec::new(),
+        };
+        dirty.chunks.open = Some(OpenChunk {
+            place: self.places.begin(ports, &chunk),
+            follows: chunk.follows,
+            begins_interval: chunk.begins_interval,
+            wanted: false,
+        });
+    }
+
+    fn tell_lasting(
+        &self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        record: &DirtyRecord,
+        page: Option<(u32, Slice)>,
+    ) {
+        let dirty = self.dirty.get(disk).expect("the disk has a log");
+        let open = dirty.chunks.open.expect("the chunk is open");
+        lasting::push(ports, open.place, record, page);
     }
 
     fn accepted(&mut self, ports: &Ports, disk: DiskSlot, record: Record) {
@@ -205,7 +250,10 @@ impl Flash {
             page: sealed.page,
             entries: gathered.entries,
             bytes: bytes.clone(),
-            log_end: Some(end),
+            of_log: Some(OfLog {
+                end,
+                place: open.place,
+            }),
         });
         ports.wake_at(ports.now + self.config.flash_timeout);
         ports.flash_write(Purpose::Chunk(chunk), offset, bytes, open.wanted);

@@ -41,6 +41,8 @@ struct LogChunk {
 /// The chunk that is gathered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenChunk {
+    /// Its place in lasting memory.
+    pub(super) place: u32,
     /// The record before its first one.
     pub(super) follows: Position,
     pub(super) begins_interval: bool,

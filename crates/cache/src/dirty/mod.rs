@@ -15,12 +15,14 @@
 //! | [`log`] | records, intervals, watermark, what is newest: no bytes, no I/O |
 //! | [`erased`] | ranges that read as zeroes |
 //! | [`append`] | records into the open chunk, chunks to flash |
+//! | [`lasting`] | what a process that is killed leaves to the next one |
 //! | [`durable`] | how far the log would survive a power cut |
 //! | [`settle`] | what the origin has becomes clean |
 
 pub(crate) mod append;
 pub(crate) mod durable;
 pub(crate) mod erased;
+pub(crate) mod lasting;
 pub(crate) mod log;
 pub(crate) mod settle;
 

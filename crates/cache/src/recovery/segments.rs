@@ -7,6 +7,7 @@ use crate::cache::Cache;
 use crate::checkpoint::Checkpoint;
 use crate::chunks::Content;
 use crate::dirty::DirtyDisks;
+use crate::dirty::lasting::Places;
 use crate::durability::Durabilities;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
@@ -269,6 +270,7 @@ impl Segments {
             bad: VecDeque::new(),
             failures: 0,
             dirty: DirtyDisks::default(),
+            places: Places::new(config.lasting_places),
             config: config.clone(),
         };
         let mut cache = Cache::new(config, Ports::new(pool, now), Some(Box::new(flash)), None);

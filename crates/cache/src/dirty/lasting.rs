@@ -1,0 +1,98 @@
+//! What of a dirty log is not on flash yet, told to memory that outlives the process.
+//!
+//! To a guest an accepted write is in its disk's cache, which does not lose its power when our
+//! process ends. So each record is told, before the write is answered, to memory that a later
+//! process finds again ([`Effect::Lasting`]); when its chunk is on flash its place is free again.
+//!
+//! ```text
+//!  chunk opened: Begin ─► each record: Push ─► ... ─► chunk written: Clear
+//! ```
+
+use crate::api::Effect;
+use crate::guard::{Guard, lacks};
+use crate::ports::Ports;
+use block_io::Slice;
+use flash_format::{DirtyChunkHeader, DirtyRecord, LASTING_HEAD_BYTES, RECORD_BYTES};
+
+/// What memory that outlives the process is told. It is carried out at once, before any reply
+/// that comes behind it is sent.
+#[derive(Clone, Debug)]
+pub enum Lasting {
+    /// A chunk begins in a place; nothing of what was there before counts.
+    Begin {
+        /// Which place: below [`crate::Config::lasting_places`].
+        place: u32,
+        /// What it is.
+        head: [u8; LASTING_HEAD_BYTES],
+    },
+    /// Another record.
+    Push {
+        /// Of the chunk in this place.
+        place: u32,
+        /// What it is.
+        record: [u8; RECORD_BYTES],
+        /// The 4 KiB of the block, and which of the chunk's blocks it is, from 0.
+        page: Option<(u32, Slice)>,
+    },
+    /// The chunk is on flash: nothing in the place counts any more.
+    Clear {
+        /// Which place.
+        place: u32,
+    },
+}
+
+/// The places that no chunk has.
+#[derive(Debug)]
+pub(crate) struct Places(Vec<u32>);
+
+impl Places {
+    pub(crate) fn new(count: u32) -> Self {
+        // The lowest first: memory that was never used stays so.
+        Self((0..count).rev().collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes a place for a chunk.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn begin(&mut self, ports: &mut Ports, chunk: &DirtyChunkHeader) -> u32 {
+        let place = self.0.pop().expect("it was looked whether there is one");
+        let head = chunk.lasting_head();
+        tell(ports, Lasting::Begin { place, head });
+        place
+    }
+
+    /// The chunk is on flash.
+    pub(crate) fn clear(&mut self, ports: &mut Ports, place: u32) {
+        tell(ports, Lasting::Clear { place });
+        self.0.push(place);
+    }
+}
+
+/// Another record of the chunk in a place.
+pub(super) fn push(
+    ports: &mut Ports,
+    place: u32,
+    record: &DirtyRecord,
+    page: Option<(u32, Slice)>,
+) {
+    let record = record.to_bytes();
+    tell(
+        ports,
+        Lasting::Push {
+            place,
+            record,
+            page,
+        },
+    );
+}
+
+fn tell(ports: &mut Ports, what: Lasting) {
+    if !lacks(Guard::AcceptedOutlivesProcess) {
+        ports.effects.push(Effect::Lasting(what));
+    }
+}
