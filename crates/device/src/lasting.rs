@@ -86,13 +86,14 @@ pub struct Lasting {
     map: MmapMut,
     places: usize,
     /// Held for its lock.
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
 impl Lasting {
-    /// Opens the file `path`, or makes it, with that many places for the cache `owner`, and takes
-    /// all the memory that it can ever need. Gives what an earlier process of the same boot and
-    /// owner has left.
+    /// Opens the file `path`, or makes it, with that many places for the cache `owner`. Gives what
+    /// an earlier process of the same boot and owner has left. Before anything is put into it its
+    /// memory has to be [reserved](Self::reserve).
     ///
     /// # Errors
     /// [`LastingError`].
@@ -129,16 +130,16 @@ impl Lasting {
             }
             Err(errno) => return Err(failed(errno.into())),
         }
-        // A mapping of a file without its memory would end the process when the memory runs out.
-        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64)
-            .map_err(|errno| failed(errno.into()))?;
+        let length = file.metadata().map_err(failed)?.len();
+        file.set_len(length.max(bytes as u64)).map_err(failed)?;
         // SAFETY: the file is locked, so nobody who keeps to our locks changes it or cuts it while
         // it is mapped; whoever else may write it may end this process as well.
         let map = unsafe { memmap2::MmapOptions::new().len(bytes).map_mut(&file) };
         let mut lasting = Self {
             map: map.map_err(failed)?,
             places,
-            _file: file,
+            file,
+            path: path.to_owned(),
         };
         let left = if lasting.is_of(boot, owner) {
             (0..places)
@@ -159,13 +160,30 @@ impl Lasting {
 
     fn begin_anew(&mut self, boot: [u8; BOOT_BYTES], owner: u128) {
         for place in 0..self.places {
-            self.clear(place);
+            if self.count(place) > 0 {
+                self.clear(place);
+            }
         }
         compiler_fence(Ordering::SeqCst);
         self.map[BOOT_AT..][..BOOT_BYTES].copy_from_slice(&boot);
         self.map[OWNER_AT..][..OWNER_BYTES].copy_from_slice(&owner.to_le_bytes());
         compiler_fence(Ordering::SeqCst);
         self.map[..MAGIC.len()].copy_from_slice(MAGIC);
+    }
+
+    /// Takes all the memory that the places can ever need: a mapping of a file that cannot get it
+    /// would end the process.
+    ///
+    /// # Errors
+    /// [`LastingError::Unavailable`].
+    pub fn reserve(&self) -> Result<(), LastingError> {
+        let bytes = self.map.len();
+        let taken = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes as u64);
+        taken.map_err(|errno| LastingError::Unavailable {
+            path: self.path.clone(),
+            bytes,
+            source: errno.into(),
+        })
     }
 
     /// How many places there are.
@@ -270,6 +288,7 @@ mod tests {
         let path = dir.path().join("lasting");
         let (mut lasting, left) = Lasting::open(&path, OWNER, 3).unwrap();
         assert_eq!(left, []);
+        lasting.reserve().unwrap();
         lasting.begin(1, &[9; HEAD_BYTES]);
         lasting.push(1, &[1; RECORD_BYTES], Some((0, &page(5))));
         lasting.push(1, &[2; RECORD_BYTES], None);
