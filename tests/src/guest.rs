@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use crate::{Lab, Process, limits, tools, wait_until};
+use crate::{Lab, Process, Qmp, limits, tools, wait_until};
 
 /// Programs that a guest needs on the host.
 pub const TOOLS: &[&str] = &[
@@ -65,6 +65,27 @@ impl GuestKit {
 pub struct Guest {
     process: Process,
     console: PathBuf,
+    monitor: PathBuf,
+}
+
+/// What a guest on vhost-user disks is like.
+pub struct VhostUserSettings<'a> {
+    /// The sockets of its disks, the one that it boots from first.
+    pub disks: &'a [&'a Path],
+    /// Processors, and queues of each disk.
+    pub queues: u32,
+    /// Where another QEMU will send it from; nothing boots then.
+    pub incoming: Option<&'a Path>,
+}
+
+impl Default for VhostUserSettings<'_> {
+    fn default() -> Self {
+        Self {
+            disks: &[],
+            queues: 1,
+            incoming: None,
+        }
+    }
 }
 
 impl Guest {
@@ -102,17 +123,49 @@ impl Guest {
         name: &str,
         steps: &str,
     ) -> anyhow::Result<Self> {
-        let chardev = format!("socket,id=disk,path={},reconnect=1", socket.display());
-        let arguments = [
-            "-object",
-            "memory-backend-memfd,id=memory,size=256M,share=on",
-            "-machine",
-            "memory-backend=memory",
-            "-chardev",
-            &chardev,
-            "-device",
-            "vhost-user-blk-pci,chardev=disk",
+        let settings = VhostUserSettings {
+            disks: &[socket],
+            ..VhostUserSettings::default()
+        };
+        Self::boot_with(lab, kit, name, steps, &settings)
+    }
+
+    /// The same with more disks, processors or queues, or a guest that comes from another QEMU.
+    ///
+    /// # Errors
+    ///
+    /// When QEMU cannot be started.
+    pub fn boot_with(
+        lab: &Lab,
+        kit: &GuestKit,
+        name: &str,
+        steps: &str,
+        settings: &VhostUserSettings<'_>,
+    ) -> anyhow::Result<Self> {
+        let mut arguments = vec![
+            "-object".to_owned(),
+            "memory-backend-memfd,id=memory,size=256M,share=on".to_owned(),
+            "-machine".to_owned(),
+            "memory-backend=memory".to_owned(),
         ];
+        for (number, socket) in settings.disks.iter().enumerate() {
+            let (socket, queues) = (socket.display(), settings.queues);
+            arguments.extend([
+                "-chardev".to_owned(),
+                format!("socket,id=disk{number},path={socket},reconnect=1"),
+                "-device".to_owned(),
+                format!("vhost-user-blk-pci,chardev=disk{number},num-queues={queues}"),
+            ]);
+        }
+        if let Some(incoming) = settings.incoming {
+            arguments.extend([
+                "-incoming".to_owned(),
+                format!("unix:{}", incoming.display()),
+            ]);
+        }
+        let cpus = settings.queues.to_string();
+        arguments.extend(["-smp".to_owned(), cpus]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         Self::start(lab, kit, name, steps, &arguments)
     }
 
@@ -124,10 +177,11 @@ impl Guest {
         disk: &[&str],
     ) -> anyhow::Result<Self> {
         let console = lab.path(&format!("{name}-console.log"));
+        let monitor = lab.path(&format!("{name}-monitor.sock"));
         let mut command = Command::new("qemu-system-x86_64");
         command
             .args([
-                "-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "256",
+                "-machine", "q35", "-accel", "tcg", "-cpu", "max", "-m", "256",
             ])
             .args(["-nodefaults", "-display", "none", "-no-reboot"])
             .arg("-kernel")
@@ -140,9 +194,25 @@ impl Guest {
             ))
             .arg("-serial")
             .arg(format!("file:{}", console.display()))
+            .arg("-qmp")
+            .arg(format!("unix:{},server=on,wait=off", monitor.display()))
             .args(disk);
         let process = Process::start(lab, &format!("{name}-qemu"), &mut command)?;
-        Ok(Self { process, console })
+        Ok(Self {
+            process,
+            console,
+            monitor,
+        })
+    }
+
+    /// Its QEMU's monitor.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer in time.
+    pub fn monitor(&self) -> anyhow::Result<Qmp> {
+        wait_until("a monitor", limits::SHORT, || Ok(self.monitor.exists()))?;
+        Qmp::connect(&self.monitor)
     }
 
     /// What it has said so far.
@@ -202,7 +272,9 @@ impl Guest {
     }
 
     fn finish_within(self, deadline: Duration) -> anyhow::Result<String> {
-        let Self { process, console } = self;
+        let Self {
+            process, console, ..
+        } = self;
         process.wait(deadline)?;
         let said = String::from_utf8_lossy(&std::fs::read(&console)?).into_owned();
         let last = said

@@ -145,6 +145,13 @@ impl DiskSettings {
         }
     }
 
+    /// Its socket over vhost-user, and what else a guest sees there.
+    #[must_use]
+    pub fn vhost_user(self, socket: &Path, more: &str) -> Self {
+        let socket = socket.display();
+        self.key(&format!("vhost_user = {{ socket = '{socket}'{more} }}"))
+    }
+
     /// One more line of the section.
     #[must_use]
     pub fn key(mut self, line: &str) -> Self {
