@@ -31,7 +31,7 @@ pub struct Stats {
     /// Blocks that were not cached, were written whole and let in.
     pub writes_allocated: u64,
     /// Blocks that were cached and rewritten, and left the cache because the write budget did not
-    /// allow for their new copies.
+    /// allow for their new copies, or because nobody reads them.
     pub not_rewritten: u64,
     /// Journal commits.
     pub journal_commits: u64,

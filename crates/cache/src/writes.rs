@@ -381,10 +381,12 @@ impl Cache {
 
     fn update_copy(&mut self, write: &Write, block: BlockIndex, page: &[u8]) {
         let arrival = self.brain.still(write.arrival);
+        let (key, flash) = (Key::new(write.disk, block), self.flash.as_ref());
+        let was_read = flash.is_some_and(|flash| flash.log.was_warm(write.disk, block));
         let may = match (self.brain.tenancy_mut(), &arrival) {
             (Some(tenancy), Some(arrival)) => {
-                tenancy.hit(arrival, Key::new(write.disk, block));
-                tenancy.may_rewrite(arrival) || lacks(Guard::RewriteWithinBudget)
+                tenancy.hit(arrival, key);
+                tenancy.may_rewrite(arrival, key, was_read) || lacks(Guard::RewriteWithinBudget)
             }
             _ => self.brain.is_off(),
         };

@@ -10,6 +10,7 @@ mod support;
 
 use cache::{Config, FlashWritten, Verb};
 use flash_format::Geometry;
+use policy::admission::Reason;
 use policy::admission::budget::Budget;
 use policy::reclaim::Kind;
 use segment_log::{Delays, SimulatedLog};
@@ -303,6 +304,8 @@ fn every_admission_policy_decides_alike() {
         assert!(answer.shares.len() >= 11, "{answer:?}");
         let hits: u64 = answer.counts.iter().map(|counts| counts.read_hits).sum();
         assert!(hits > 1000, "{}: {answer:?}", about.name);
+        let unread = answer.counts[0].refused.of(Reason::Unread);
+        assert_eq!(unread > 0, about.name == "reuse-age", "{unread}");
     }
 }
 

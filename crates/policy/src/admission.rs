@@ -38,12 +38,14 @@ pub mod staging;
 mod ghosts;
 mod queues;
 mod registry;
+mod rewrites;
 mod share;
 mod sizes;
 mod writes;
 
 pub use budget::{Budget, BudgetError, Rate, TokenBucket};
 pub use registry::{Configured, Spec};
+pub use rewrites::Rewrites;
 pub use share::Share;
 pub use sizes::DataSize;
 pub use writes::Writes;
@@ -99,6 +101,8 @@ pub enum Reason {
     TooLate,
     /// It was written, and the policy looks at reads only.
     Write,
+    /// It was on flash and was written again, and nobody had read its copies there.
+    Unread,
 }
 
 impl Reason {
@@ -106,13 +110,14 @@ impl Reason {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every reason, in the order in which tables list them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::FirstTouch,
         Self::Sequential,
         Self::Budget,
         Self::TooCold,
         Self::TooLate,
         Self::Write,
+        Self::Unread,
     ];
 
     /// Its name in metrics and tables.
@@ -124,6 +129,7 @@ impl Reason {
             Self::TooCold => "too-cold",
             Self::TooLate => "too-late",
             Self::Write => "write",
+            Self::Unread => "unread",
         }
     }
 }
@@ -204,6 +210,13 @@ pub trait Admission<K>: Send {
 
     /// The block is on flash. On the path of every hit: a few nanoseconds.
     fn hit(&mut self, key: K, access: Access);
+
+    /// A block on flash was written whole, and the origin has acknowledged it: whether its new copy is worth a
+    /// write there. `was_read` says whether somebody has read the copy that ends. Follows [`Self::hit`]; if
+    /// not the block leaves flash, which [`Self::remove`] tells.
+    fn rewrites(&mut self, _key: K, _access: Access, _was_read: bool) -> bool {
+        true
+    }
 
     /// The block left flash by reclaim. Not told of blocks that are removed or overwritten.
     fn evicted(&mut self, key: K);

@@ -58,61 +58,53 @@ pub(crate) fn warm(census: &Census, round: u8) -> u32 {
         .sum()
 }
 
-/// Blocks whose heat is remembered while they are being rewritten: the requests that can be in
-/// flight at a time fit many times over. A power of two.
-const REMEMBERED_MAX: usize = 4096;
-const _: () = assert!(REMEMBERED_MAX.is_power_of_two());
+/// Blocks of which it is known whether they were warm, while they are being written: the requests that can
+/// be in flight at a time fit many times over. A power of two.
+const WRITTEN_MAX: usize = 4096;
+const _: () = assert!(WRITTEN_MAX.is_power_of_two());
 
-/// Bits of a place that hold a heat.
-const HEAT_BITS: u32 = 2;
-const _: () = assert!((HEAT_LIMIT as u32) < 1 << HEAT_BITS);
+/// Bits of a place that are not the block's name: one says that it was warm.
+const SPARE_BITS: u32 = 2;
+const WARM: u32 = 1;
 
-/// The heat of blocks that were forgotten a moment ago, because they are being rewritten: their
-/// new copies inherit it. Each block has one place, which the next one there takes.
-pub(crate) struct Remembered {
-    /// Bits of the block's name, and its heat below them: 4 bytes, since the memory of a small cache
-    /// is felt. Two names in 2^42 look alike, and then a block is warm by mistake. Empty places have
-    /// no heat.
+/// Which of the blocks that were forgotten a moment ago, because they are being written, were warm. Each
+/// block has one place, which the next one there takes.
+pub(crate) struct Written {
+    /// Bits of the block's name, and below them whether it was warm: 4 bytes, since the memory of a small
+    /// cache is felt. Two names in 2^42 look alike, and then a block was warm by mistake.
     places: Box<[u32]>,
 }
 
-impl Remembered {
+impl Written {
     pub(crate) fn new() -> Self {
         Self {
-            places: vec![0; REMEMBERED_MAX].into_boxed_slice(),
+            places: vec![0; WRITTEN_MAX].into_boxed_slice(),
         }
     }
 
     /// The block's place, and what of its name is kept there. The place is the highest bits of a
     /// product, which all of the name's bits reach; the name, those that come next.
     fn place_of(disk: DiskSlot, block: BlockIndex) -> (usize, u32) {
-        const PLACE_BITS: u32 = REMEMBERED_MAX.ilog2();
+        const PLACE_BITS: u32 = WRITTEN_MAX.ilog2();
         let name = u64::from(disk.get()) << BlockIndex::BITS | block.get();
         let mixed = (name ^ (name >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = mixed >> (u64::BITS - PLACE_BITS);
-        let kept = mixed << PLACE_BITS >> (u64::BITS - u32::BITS + HEAT_BITS);
+        let kept = mixed << PLACE_BITS >> (u64::BITS - u32::BITS + SPARE_BITS);
         (
             usize::try_from(place).expect("a few bits"),
-            u32::try_from(kept).expect("30 bits") << HEAT_BITS,
+            u32::try_from(kept).expect("30 bits") << SPARE_BITS,
         )
     }
 
-    pub(crate) fn remember(&mut self, disk: DiskSlot, block: BlockIndex, heat: u8) {
-        assert!(heat <= HEAT_LIMIT, "no block is hotter than the limit");
+    pub(crate) fn forget(&mut self, disk: DiskSlot, block: BlockIndex, warm: bool) {
         let (place, name) = Self::place_of(disk, block);
-        self.places[place] = name | u32::from(heat);
+        self.places[place] = name | (WARM * u32::from(warm));
     }
 
-    /// The block's heat, once.
-    pub(crate) fn recall(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<u8> {
+    /// Whether the block was warm; false if another one has taken its place.
+    pub(crate) fn was_warm(&self, disk: DiskSlot, block: BlockIndex) -> bool {
         let (place, name) = Self::place_of(disk, block);
-        let heat = self.places[place] ^ name;
-        // Bits of another name are left above the heat.
-        let heat = u8::try_from(heat)
-            .ok()
-            .filter(|heat| (1..=HEAT_LIMIT).contains(heat))?;
-        self.places[place] = name;
-        Some(heat)
+        self.places[place] == name | WARM
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -145,19 +137,19 @@ mod tests {
     }
 
     #[test]
-    fn heat_is_recalled_once_and_only_for_the_block_it_was() {
-        let mut remembered = Remembered::new();
+    fn whether_a_block_was_warm_is_known_of_that_block_until_another_takes_its_place() {
+        let mut written = Written::new();
         let (disk, block) = (DiskSlot::new(3), BlockIndex::new(77));
-        assert_eq!(remembered.recall(disk, block), None);
-        remembered.remember(disk, block, 2);
-        assert_eq!(remembered.recall(DiskSlot::new(4), block), None);
-        assert_eq!(remembered.recall(disk, block), Some(2));
-        assert_eq!(remembered.recall(disk, block), None);
-        // Its place is taken by what comes later.
-        remembered.remember(disk, block, 2);
+        assert!(!written.was_warm(disk, block));
+        written.forget(disk, block, true);
+        assert!(written.was_warm(disk, block));
+        assert!(!written.was_warm(DiskSlot::new(4), block));
+        written.forget(disk, block, false);
+        assert!(!written.was_warm(disk, block));
+        written.forget(disk, block, true);
         for other in 0..100_000 {
-            remembered.remember(DiskSlot::new(0), BlockIndex::new(other), 1);
+            written.forget(DiskSlot::new(0), BlockIndex::new(other), true);
         }
-        assert_eq!(remembered.recall(disk, block), None);
+        assert!(!written.was_warm(disk, block));
     }
 }

@@ -1,6 +1,6 @@
 //! The log: index, table and streams, and the counts that tie them together.
 
-use crate::heat::{Census, Remembered, heat_of, mark_of};
+use crate::heat::{Census, Written, heat_of, mark_of};
 use crate::index::{Entered, Full, Index, Located, Marked};
 use crate::streams::{OpenSegment, StreamKey, Streams};
 use crate::table::{Phase, Segment, Table};
@@ -33,7 +33,7 @@ pub struct SegmentLog<I, C> {
     heat_max: u8,
     /// Blocks appended so far, survivors apart: the log's clock.
     pub(crate) appended: u64,
-    remembered: Remembered,
+    written: Written,
     /// A stream was not opened because too many are.
     pub(crate) turned_away: bool,
 }
@@ -68,7 +68,7 @@ impl<I: Index, C> SegmentLog<I, C> {
             heat_max: policy.heat_max(),
             policy,
             appended: 0,
-            remembered: Remembered::new(),
+            written: Written::new(),
             turned_away: false,
         }
     }
@@ -203,8 +203,8 @@ impl<I: Index, C> SegmentLog<I, C> {
         marked.map_or(0, |at| heat_of(at.mark, self.segment_of(at.slot).round))
     }
 
-    /// Enters a block that was not cached under the slot where it was placed. If it was forgotten
-    /// a moment ago it is as hot as it was, and one more for having been written.
+    /// Enters a block that was not cached under the slot where it was placed. It is cold, also if it was
+    /// cached a moment ago and has been written: heat is how often a copy was asked for.
     ///
     /// # Errors
     /// [`Full`] if the index has no place for it.
@@ -217,9 +217,8 @@ impl<I: Index, C> SegmentLog<I, C> {
         block: BlockIndex,
         slot: FlashSlot,
     ) -> Result<(), Full> {
-        let heat = self.remembered.recall(disk, block).unwrap_or(0);
         let segment = self.table.of_slot(slot);
-        let mark = mark_of(heat, segment.round);
+        let mark = mark_of(0, segment.round);
         let previous = self.index.insert(disk, block, Marked { slot, mark })?;
         assert!(
             previous.is_none(),
@@ -259,10 +258,17 @@ impl<I: Index, C> SegmentLog<I, C> {
     pub fn forget(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
         let marked = self.index.remove(disk, block)?;
         let heat = heat_of(marked.mark, self.segment_of(marked.slot).round);
-        let hotter = (heat + 1).min(self.heat_max);
-        self.remembered.remember(disk, block, hotter);
+        // A policy that counts no heat does not know: then whoever writes has the benefit of the doubt.
+        let warm = heat > 0 || self.heat_max == 0;
+        self.written.forget(disk, block, warm);
         self.uncount(disk, marked);
         Some(marked.slot)
+    }
+
+    /// Whether a block was warm when it was forgotten a moment ago, because it is written: somebody has read the
+    /// copy that ends. False if it is not known any more.
+    pub fn was_warm(&self, disk: DiskSlot, block: BlockIndex) -> bool {
+        self.written.was_warm(disk, block)
     }
 
     /// Forgets a block if it lies in this slot. True if it did.
@@ -399,7 +405,7 @@ impl<I: Index, C> SegmentLog<I, C> {
     pub fn bytes(&self) -> usize {
         self.table.bytes()
             + self.streams.bytes()
-            + self.remembered.bytes()
+            + self.written.bytes()
             + self.cached.capacity() * size_of::<u64>()
     }
 

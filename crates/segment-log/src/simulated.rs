@@ -363,6 +363,11 @@ impl SimulatedLog {
         self.commits.pump(self.now);
     }
 
+    /// See [`SegmentLog::was_warm`].
+    pub fn was_warm(&self, disk: DiskSlot, key: u32) -> bool {
+        self.log.was_warm(disk, block_of(key))
+    }
+
     fn generation_of(&self, slot: FlashSlot) -> u64 {
         self.log.segment_of(slot).generation
     }

@@ -81,18 +81,21 @@ fn a_survivor_that_was_overtaken_is_dead() {
 }
 
 #[test]
-fn a_block_is_as_hot_after_it_was_rewritten_and_one_more() {
+fn a_rewritten_block_is_cold_and_it_is_known_whether_it_was_read() {
     let mut log = Driver::new(14, Kind::TwinClock);
     log.read(DISK, 1);
     log.read(DISK, 1);
     assert_eq!(log.heat(DISK, 1), 1);
     log.rewrite(DISK, 1);
-    assert_eq!(log.heat(DISK, 1), 2);
-    for _ in 0..5 {
-        log.rewrite(DISK, 1);
-    }
-    assert_eq!(log.heat(DISK, 1), 3, "not hotter than the limit");
+    assert_eq!(log.heat(DISK, 1), 0);
+    assert!(log.was_warm(DISK, 1));
+    log.rewrite(DISK, 1);
+    assert!(!log.was_warm(DISK, 1), "nobody has read the second copy");
     log.log.self_check();
+    let mut log = Driver::new(14, Kind::Fifo);
+    log.read(DISK, 1);
+    log.rewrite(DISK, 1);
+    assert!(log.was_warm(DISK, 1), "nobody counts heat");
 }
 
 /// A footer says which blocks lie in a segment; without it the index is walked. Somebody else (the

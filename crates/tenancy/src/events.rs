@@ -156,20 +156,27 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         self.admit(arrival, key)
     }
 
-    /// Whether the new copy of a block that is on flash may be written there. If not the block leaves
-    /// the cache.
+    /// Whether the new copy of a block that is on flash may be written there; `was_read` says whether somebody
+    /// has read the copy that ends. If not the block leaves the cache.
     ///
     /// # Panics
     /// If its tenant is not attached.
-    pub fn may_rewrite(&mut self, arrival: &Arrival) -> bool {
-        let may = self.pay(arrival.tenant);
-        let counts = &mut self.tenant_mut(arrival.tenant).counts;
-        if may {
-            counts.rewritten += 1;
+    pub fn may_rewrite(&mut self, arrival: &Arrival, key: K, was_read: bool) -> bool {
+        let access = arrival.access(self.now);
+        let admission = &mut self.tenant_mut(arrival.tenant).admission;
+        let refused = if !admission.rewrites(key, access, was_read) {
+            Some(Reason::Unread)
+        } else if !self.pay(arrival.tenant) {
+            Some(Reason::Budget)
         } else {
-            counts.refused.add(Reason::Budget);
+            None
+        };
+        let counts = &mut self.tenant_mut(arrival.tenant).counts;
+        match refused {
+            Some(reason) => counts.refused.add(reason),
+            None => counts.rewritten += 1,
         }
-        may
+        refused.is_none()
     }
 
     /// A block that was let in was not written after all: no segment was free.

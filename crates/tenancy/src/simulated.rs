@@ -304,9 +304,11 @@ impl Simulated {
     /// A block that was cached until it was written.
     fn rewrite(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
         self.tenancy.hit(arrival, name(disk, key));
-        let stored = self.tenancy.may_rewrite(arrival) && self.enter(disk, key, Source::Update);
+        let (name, was_read) = (name(disk, key), self.log.was_warm(disk, key));
+        let stored = self.tenancy.may_rewrite(arrival, name, was_read)
+            && self.enter(disk, key, Source::Update);
         if !stored {
-            self.tenancy.removed(arrival.tenant, name(disk, key));
+            self.tenancy.removed(arrival.tenant, name);
         }
         self.charge();
         stored

@@ -27,7 +27,8 @@ pub(super) const GHOST_BYTES: u64 = 8;
 /// A time as ghosts know it: it wraps.
 const SEEN_BITS: u32 = 30;
 const SEEN: u64 = (1 << SEEN_BITS) - 1;
-const COUNT_MAX: u64 = 3;
+/// The highest count.
+pub(super) const COUNT_MAX: u32 = 3;
 
 /// A block's name: never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl Entry {
     const EMPTY: Self = Self(0);
 
     fn new(name: Name, ghost: Ghost) -> Self {
-        let count = u64::from(ghost.count).min(COUNT_MAX);
+        let count = u64::from(ghost.count.min(COUNT_MAX));
         Self(u64::from(name.0) << 32 | (ghost.seen & SEEN) << 2 | count)
     }
 
@@ -73,7 +74,7 @@ impl Entry {
     fn ghost(self) -> Ghost {
         Ghost {
             seen: self.0 >> 2 & SEEN,
-            count: u32::try_from(self.0 & COUNT_MAX).expect("two bits"),
+            count: u32::try_from(self.0 & u64::from(COUNT_MAX)).expect("two bits"),
         }
     }
 }

@@ -33,6 +33,7 @@ use units::{BLOCK_BYTES, Bytes};
 use super::ghosts::{GHOST_BYTES, Ghost, Ghosts, Name, between};
 use super::probation::GHOSTS_MOST;
 use super::queues::{MARK_MAX, Queues};
+use super::rewrites::{REWRITES, Rewrites};
 use super::sequential::CUTOFF;
 use super::sizes::{DATA_SIZE_TAKES, DataSize, Wanted, split};
 use super::writes::{WRITES, Writes};
@@ -70,6 +71,7 @@ pub const ABOUT: About = About {
             takes: "1 to 1000000",
         },
         WRITES,
+        REWRITES,
         CUTOFF,
     ],
     knows_future: false,
@@ -88,6 +90,8 @@ pub struct Config {
     pub again: u32,
     /// What a written block's first access leaves.
     pub writes: Writes,
+    /// Rewrites new copies of written blocks on flash are written there.
+    pub rewrites: Rewrites,
 }
 
 impl Default for Config {
@@ -98,6 +102,7 @@ impl Default for Config {
             once: 1024,
             again: 16,
             writes: Writes::Note,
+            rewrites: Rewrites::Unread(2),
         }
     }
 }
@@ -116,6 +121,7 @@ impl Settings for Config {
             ("once", _) => self.once = parse_count(value, 1, FACTOR_MAX)?,
             ("again", _) => self.again = parse_count(value, 1, FACTOR_MAX)?,
             ("writes", _) => self.writes = Writes::parse(value)?,
+            ("rewrites", _) => self.rewrites = Rewrites::parse(value)?,
             _ => return Err(BadValue),
         }
         Ok(())
@@ -127,6 +133,7 @@ impl Settings for Config {
             "ghosts" => self.ghosts.to_string(),
             "once" => self.once.to_string(),
             "again" => self.again.to_string(),
+            "rewrites" => self.rewrites.to_string(),
             _ => self.writes.to_string(),
         }
     }
@@ -293,6 +300,22 @@ impl<K: Key> Admission<K> for ReuseAge<K> {
     }
 
     fn hit(&mut self, _key: K, _access: Access) {}
+
+    fn rewrites(&mut self, key: K, _access: Access, was_read: bool) -> bool {
+        let name = Name::of(key);
+        let unread = self.ghosts.get(name).map_or(0, |ghost| ghost.count);
+        match self.config.rewrites.after(unread, was_read) {
+            Some(0) => {
+                self.ghosts.forget(name);
+                true
+            }
+            Some(unread) => {
+                self.remember(key, self.now, unread);
+                true
+            }
+            None => false,
+        }
+    }
 
     fn evicted(&mut self, _key: K) {
         self.turnover.full = true;

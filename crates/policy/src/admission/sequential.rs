@@ -119,6 +119,10 @@ impl<K: Key, A: Admission<K>> Admission<K> for Cutoff<A> {
         self.policy.hit(key, access);
     }
 
+    fn rewrites(&mut self, key: K, access: Access, was_read: bool) -> bool {
+        self.policy.rewrites(key, access, was_read)
+    }
+
     fn evicted(&mut self, key: K) {
         self.policy.evicted(key);
     }

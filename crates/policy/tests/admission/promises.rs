@@ -33,6 +33,8 @@ fn specs() -> Vec<Spec> {
         "reuse-age:data=1,ghosts=0,writes=data",
         "reuse-age:data=16KiB,once=1,again=1,writes=address",
         "reuse-age:once=1000000,again=1,writes=ignore",
+        "reuse-age:rewrites=0",
+        "reuse-age:rewrites=always,cutoff=1MiB",
     ];
     plain
         .chain(special)
@@ -87,6 +89,14 @@ impl Cache {
         let mut left = Vec::new();
         if self.flash.contains(&key) {
             self.policy.hit(key, access);
+            if write {
+                let stays = self.policy.rewrites(key, access, key.is_multiple_of(2));
+                self.history.push(format!("{stays}"));
+                if !stays {
+                    self.flash.remove(&key);
+                    assert!(!self.policy.remove(key), "it was on flash, not staged");
+                }
+            }
         } else if self.staged.contains(&key) {
             let answer = self.policy.staged_hit(key, access, &mut left);
             self.history.push(format!("{answer:?}"));

@@ -257,6 +257,31 @@ fn reuse_age_remembers_writes_and_admits_reads() {
     );
 }
 
+/// The fill's copy and two more may end unread; a read begins anew, and so does whoever comes back.
+#[test]
+fn reuse_age_does_not_write_what_is_written_thrice_and_not_read() {
+    for spec in ["reuse-age:data=0", "reuse-age:data=0,cutoff=1MiB"] {
+        let mut policy = build(spec, share(10, 100));
+        let enter = |policy: &mut dyn Admission<u64>| {
+            assert_eq!(read(policy, 1), FIRST);
+            assert_eq!(read(policy, 1), Verdict::Admit);
+        };
+        let write = access(1, true);
+        enter(policy.as_mut());
+        for was_read in [false, false, true, false, false] {
+            assert!(policy.rewrites(1, write, was_read), "{spec}");
+        }
+        assert!(!policy.rewrites(1, write, false), "{spec}");
+        assert!(!policy.remove(1));
+        enter(policy.as_mut());
+        assert!(policy.rewrites(1, write, false), "{spec}");
+    }
+    let mut always = build("reuse-age:rewrites=always", share(10, 100));
+    assert!((0..9).all(|_| always.rewrites(1, access(1, true), false)));
+    let mut other = build("larc", share(10, 100));
+    assert!((0..9).all(|_| other.rewrites(1, access(1, true), false)));
+}
+
 #[test]
 fn what_no_longer_fits_leaves_and_the_rest_stays() {
     for spec in [

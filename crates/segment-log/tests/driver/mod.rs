@@ -117,6 +117,10 @@ impl Driver {
         self.log.heat(disk, block(Self::key(disk, number)))
     }
 
+    pub(crate) fn was_warm(&self, disk: DiskSlot, number: u32) -> bool {
+        self.log.was_warm(disk, block(Self::key(disk, number)))
+    }
+
     /// A write of a block: its copy, if there is one, is forgotten and appended again.
     pub(crate) fn rewrite(&mut self, disk: DiskSlot, number: u32) {
         let key = Self::key(disk, number);

@@ -181,7 +181,7 @@ impl Partitioned {
     fn write(&mut self, arrival: &Arrival, key: u32) -> u8 {
         if self.lists.touch(key) {
             self.tenancy.hit(arrival, key);
-            if !self.tenancy.may_rewrite(arrival) {
+            if !self.tenancy.may_rewrite(arrival, key, true) {
                 self.lists.remove(key);
                 self.tenancy.removed(arrival.tenant, key);
                 return HIT;

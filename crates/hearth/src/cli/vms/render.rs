@@ -284,13 +284,17 @@ pub(in crate::cli) fn budget(budget: &WriteBudget) -> String {
 }
 
 /// What each reason means to an operator.
-const REASONS: [(&str, &str); 6] = [
+const REASONS: [(&str, &str); 7] = [
     ("first-touch", "was not used often enough yet"),
     ("sequential", "belongs to a long sequential run"),
     ("budget", "the write budget is used up"),
     ("too-cold", "is used less than what it would push out"),
     ("too-late", "would come back only after it had left again"),
     ("write", "was written, and the policy looks at reads only"),
+    (
+        "unread",
+        "was on flash and written again, and its copies there were not read",
+    ),
 ];
 
 fn refusals(out: &mut String, share: &Share) -> fmt::Result {
