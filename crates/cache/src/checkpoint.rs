@@ -131,7 +131,10 @@ impl Flash {
             CheckpointPage::Segments(
                 segments
                     .map(SegmentIndex::new)
-                    .map(|n| self.trusted.entry(n, self.log.segment(n)))
+                    .map(|n| {
+                        let cut = self.cuts.get(&n).copied();
+                        self.trusted.entry(n, self.log.segment(n), cut)
+                    })
                     .collect(),
             )
         }

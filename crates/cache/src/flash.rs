@@ -35,7 +35,7 @@ use block_io::Slice;
 use flash_format::{Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
 use segment_log::{SegmentLog, Whereabouts};
 use slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Set};
 
 /// Where a block is.
@@ -59,6 +59,8 @@ pub(crate) struct Flash {
     /// crc32c of the block in each slot.
     pub(crate) checksums: Vec<u32>,
     pub(crate) trusted: Trusted,
+    /// Where the recovery has cut dirty logs: the page of the segment at which one ends.
+    pub(crate) cuts: BTreeMap<SegmentIndex, u32>,
     pub(crate) journal: Journal,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) disks: DiskTable,
@@ -148,6 +150,7 @@ impl Flash {
 
     /// A segment's last content is gone for good.
     pub(crate) fn release(&mut self, segment: SegmentIndex) {
+        self.cuts.remove(&segment);
         self.trusted.clear_segment(segment);
         #[cfg(feature = "mutants")]
         self.log.ignore_readers(lacks(Guard::PinReaders));

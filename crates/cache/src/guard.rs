@@ -118,6 +118,14 @@ pub enum Guard {
     Epoch,
     /// A detach is refused while the origin lacks something.
     DetachRefusesDirty,
+    /// Recovery compares what may not have been durable of a dirty log with its checksums.
+    TailChecksum,
+    /// A dirty log of which something is missing that was durable is locked.
+    DamageLocks,
+    /// What lies behind the cut of an earlier recovery is not a part of a dirty log.
+    CutStays,
+    /// Recovery brings no clean copy of a block that is dirty.
+    DirtyBeatsClean,
 }
 
 #[cfg(feature = "mutants")]

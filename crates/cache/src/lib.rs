@@ -83,7 +83,7 @@ pub use cache::Cache;
 pub use dirty::lasting::Lasting;
 pub use format::{FormatOptions, format};
 pub use ownership::OwnerRecord;
-pub use recovery::{ColdReason, OpenError, Recovered, Recovery};
+pub use recovery::{ColdReason, LeftChunk, OpenError, Recovered, Recovery};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
 pub use status::{Mode, SegmentCounts, Status, TenantStatus};
 pub use views::ViewStats;

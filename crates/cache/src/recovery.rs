@@ -1,26 +1,36 @@
 //! Making a cache of what is on flash: after a clean stop, a kill, or a power cut.
 //!
 //! ```text
-//!  superblocks ─► journal and checkpoint ─► replay ─► footers, or chunk by chunk ─► index
-//!                                                                                     │
-//!  ready ◄───────── checkpoint of what was found, completed by a superblock ◄─────────┘
+//!  superblocks ─► journal and checkpoint ─► replay ─► dirty logs, header by header
+//!                                                       │
+//!                       index ◄─ footers, or chunk by chunk
+//!                         │
+//!  ready ◄── checkpoint of what was found, completed by a superblock
 //! ```
 //!
 //! Only slots that the table trusts come into the index, each under the descriptor that says
 //! what it holds, so an unreadable piece costs warmth and nothing else. Where it cannot be known
 //! what may be trusted (a page of the journal is missing, the host says that the cache was given
-//! up), nothing is: the cache opens cold and says why.
+//! up), nothing is: the cache opens cold and says why. Dirty logs are found in spite of it, but a
+//! log of which something is missing, or of which it is not known how much the origin has, is
+//! locked until the operator decides.
 //!
 //! The first thing that the opened cache does is a checkpoint. It leaves behind whatever the
 //! last life left in the journal's ring, and no request is served before it is complete.
 
+mod chain;
+mod left;
+mod logs;
 mod segments;
 mod tables;
 
 use crate::api::{Config, Effect};
 use crate::cache::Cache;
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Token};
+use flash_format::SegmentIndex;
 use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
+pub use left::LeftChunk;
+use logs::{Logs, Wanted};
 use segments::Segments;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -84,17 +94,31 @@ enum What {
     Checkpoint { first: u64 },
     Footer { segment: u32 },
     ChunkHeader { segment: u32, page: u32 },
+    Log(LogPart),
+}
+
+/// What a read of a dirty log is for, or a write to it.
+#[derive(Clone, Copy, Debug)]
+enum LogPart {
+    First(SegmentIndex),
+    Header(SegmentIndex, u32),
+    Search(SegmentIndex, u32, u32),
+    Data(SegmentIndex, u32),
+    Written,
 }
 
 struct Plan {
     what: What,
     offset: Bytes,
+    /// How much is read; nothing if `bytes` are written.
     pages: usize,
+    bytes: Option<Vec<u8>>,
 }
 
 enum Stage {
     Superblocks([Option<Box<PageBytes>>; 2]),
     Tables(Box<Tables>),
+    Logs(Box<Logs>),
     Segments(Box<Segments>),
     /// The cache is there and writes its first checkpoint.
     Opening {
@@ -110,6 +134,8 @@ pub struct Recovery {
     config: Config,
     capacity: Bytes,
     required: Option<u64>,
+    /// What a killed process has left in memory.
+    left: Vec<LeftChunk>,
     pool: BufPool,
     now: Instant,
     planned: VecDeque<Plan>,
@@ -132,6 +158,7 @@ impl Recovery {
             config,
             capacity,
             required: incarnation_required,
+            left: Vec::new(),
             pool,
             now,
             planned: VecDeque::new(),
@@ -144,6 +171,12 @@ impl Recovery {
         }
         recovery.issue_planned();
         recovery
+    }
+
+    /// Hands over what a process that was killed has left in memory that outlives it. To be called
+    /// before the first completion comes.
+    pub fn set_left(&mut self, left: Vec<LeftChunk>) {
+        self.left = left;
     }
 
     /// Moves what is to be done to the end of `into`, in order.
@@ -205,7 +238,11 @@ impl Recovery {
                 };
                 Some(Ok(*recovered))
             }
-            Stage::Superblocks(_) | Stage::Tables(_) | Stage::Segments(_) | Stage::Taken => None,
+            Stage::Superblocks(_)
+            | Stage::Tables(_)
+            | Stage::Logs(_)
+            | Stage::Segments(_)
+            | Stage::Taken => None,
         }
     }
 
@@ -222,6 +259,7 @@ impl Recovery {
             what,
             offset,
             pages,
+            bytes: None,
         });
     }
 
@@ -231,12 +269,20 @@ impl Recovery {
                 return;
             };
             let token = Token(self.reads.insert(plan.what) as u64);
-            let bytes = plan.pages * PAGE_BYTES;
-            let buf = self.pool.take(bytes);
-            let verb = FlashVerb::Read {
-                offset: plan.offset,
-                length: Bytes::new(bytes as u64),
-                buf,
+            let verb = match plan.bytes {
+                None => {
+                    let bytes = plan.pages * PAGE_BYTES;
+                    FlashVerb::Read {
+                        offset: plan.offset,
+                        length: Bytes::new(bytes as u64),
+                        buf: self.pool.take(bytes),
+                    }
+                }
+                Some(bytes) => FlashVerb::Write {
+                    offset: plan.offset,
+                    data: self.pool.copy_of(&bytes),
+                    durable: true,
+                },
             };
             self.effects.push(Effect::Flash(FlashOp { token, verb }));
         }
@@ -264,6 +310,32 @@ impl Recovery {
                     self.plan(What::ChunkHeader { segment, page }, offset, 1);
                 }
             }
+            (Stage::Logs(logs), What::Log(part)) => {
+                let next = match part {
+                    LogPart::First(segment) => {
+                        logs.first_read(segment, bytes);
+                        None
+                    }
+                    LogPart::Header(segment, page) => logs.header_read(segment, page, bytes),
+                    LogPart::Search(segment, page, count) => {
+                        logs.search_read(segment, page, count, bytes)
+                    }
+                    LogPart::Data(segment, page) => {
+                        logs.data_read(segment, page, bytes);
+                        None
+                    }
+                    LogPart::Written => {
+                        if let Some(error) = error {
+                            self.stage = Stage::Failed(OpenError::Io(error));
+                        }
+                        None
+                    }
+                };
+                if let (Some(wanted), Stage::Logs(logs)) = (next, &self.stage) {
+                    let plan = plan_of(logs, wanted);
+                    self.planned.push_back(plan);
+                }
+            }
             // A superblock failed already; what else was read does not matter.
             _ => {}
         }
@@ -277,7 +349,12 @@ impl Recovery {
                     Err(error) => self.stage = Stage::Failed(error.into()),
                 }
             }
-            Stage::Tables(tables) => self.read_segments(*tables),
+            Stage::Tables(tables) => {
+                let replayed = tables.replay(self.required);
+                let left = std::mem::take(&mut self.left);
+                self.read_logs(Logs::new(replayed, left, false));
+            }
+            Stage::Logs(logs) => self.read_logs(*logs),
             Stage::Segments(segments) => self.open(*segments),
             other => self.stage = other,
         }
@@ -302,9 +379,19 @@ impl Recovery {
         self.stage = Stage::Tables(Box::new(Tables::new(superblock)));
     }
 
-    fn read_segments(&mut self, tables: Tables) {
-        let replayed = tables.replay(self.required);
-        let segments = Segments::new(replayed, &self.config);
+    fn read_logs(&mut self, mut logs: Logs) {
+        let Some(wanted) = logs.next() else {
+            self.read_segments(logs);
+            return;
+        };
+        let plans = wanted.into_iter().map(|wanted| plan_of(&logs, wanted));
+        self.planned.extend(plans);
+        self.stage = Stage::Logs(Box::new(logs));
+    }
+
+    fn read_segments(&mut self, logs: Logs) {
+        let (replayed, found) = logs.into_found();
+        let segments = Segments::new(replayed, &found, &self.config, self.now);
         for (segment, offset, pages) in segments.footers() {
             self.plan(What::Footer { segment }, offset, pages);
         }
@@ -322,6 +409,29 @@ impl Recovery {
             recovered: Box::new(recovered),
             checkpoint,
         };
+    }
+}
+
+fn plan_of(logs: &Logs, wanted: Wanted) -> Plan {
+    let read = |part, segment, page, pages: u32| Plan {
+        what: What::Log(part),
+        offset: logs.page_offset(segment, page),
+        pages: count(u64::from(pages)),
+        bytes: None,
+    };
+    match wanted {
+        Wanted::First(segment) => read(LogPart::First(segment), segment, 0, 1),
+        Wanted::Header(segment, page) => read(LogPart::Header(segment, page), segment, page, 1),
+        Wanted::Search(segment, page, pages) => {
+            read(LogPart::Search(segment, page, pages), segment, page, pages)
+        }
+        Wanted::Data(segment, page, pages) => {
+            read(LogPart::Data(segment, page), segment, page + 1, pages)
+        }
+        Wanted::Write(segment, page, bytes) => Plan {
+            bytes: Some(bytes),
+            ..read(LogPart::Written, segment, page, 0)
+        },
     }
 }
 

@@ -92,7 +92,12 @@ impl Trusted {
     }
 
     /// A segment's entry in a checkpoint.
-    pub(crate) fn entry(&self, index: SegmentIndex, segment: &Segment) -> SegmentEntry {
+    pub(crate) fn entry(
+        &self,
+        index: SegmentIndex,
+        segment: &Segment,
+        cut: Option<u32>,
+    ) -> SegmentEntry {
         let (start, pages) = self.range(index);
         let bytes = (start..start + pages).step_by(8);
         let trusted = bytes
@@ -101,13 +106,17 @@ impl Trusted {
         let used = !matches!(segment.phase, Phase::Free | Phase::Draining);
         SegmentEntry {
             state: if used {
-                SegmentState::Used(SegmentKind::Clean)
+                SegmentState::Used(if segment.is_dirty {
+                    SegmentKind::Dirty
+                } else {
+                    SegmentKind::Clean
+                })
             } else {
                 SegmentState::Free
             },
             disk: segment.disk,
             generation: segment.generation,
-            cut: None,
+            cut: cut.filter(|_| used && segment.is_dirty),
             trusted,
         }
     }

@@ -1,13 +1,16 @@
 //! The index: descriptors of every used segment, for the slots that are trusted.
 
+use super::chain::Chunk;
+use super::logs::FoundLog;
 use super::tables::Replayed;
 use super::{ColdReason, Recovered};
 use crate::api::Config;
 use crate::cache::Cache;
 use crate::checkpoint::Checkpoint;
 use crate::chunks::Content;
-use crate::dirty::DirtyDisks;
 use crate::dirty::lasting::Places;
+use crate::dirty::log::{Found, Record, What};
+use crate::dirty::{DirtyDisk, DirtyDisks};
 use crate::durability::Durabilities;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
@@ -16,14 +19,15 @@ use crate::journal::Journal;
 use crate::ports::Ports;
 use crate::rest::Resting;
 use crate::trusted::Trusted;
+use crate::write_back::LockReason;
 use block_io::BufPool;
 use flash_format::{
-    ChunkHeader, Descriptor, Geometry, PAGE_BYTES, SegmentEntry, SegmentIndex, SegmentState,
-    Superblock, read_footer,
+    ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, SegmentEntry,
+    SegmentIndex, SegmentKind, SegmentState, Superblock, read_footer,
 };
-use segment_log::{Entered, SegmentLog};
+use segment_log::{Entered, Phase, SegmentLog};
 use slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use units::{Bytes, Instant, Set};
 
 /// What has been read so far.
@@ -32,6 +36,8 @@ pub(super) struct Segments {
     geometry: Geometry,
     disks: Vec<Option<flash_format::DiskEntry>>,
     log: SegmentLog<Index, Content>,
+    dirty: DirtyDisks,
+    cuts: BTreeMap<SegmentIndex, u32>,
     trusted: Trusted,
     checksums: Vec<u32>,
     journal_next: u64,
@@ -64,8 +70,72 @@ fn free_doubles(segments: &mut [SegmentEntry]) {
     }
 }
 
+/// Makes what was found of each dirty log the log that the cache goes on with.
+fn dirty_disks(
+    geometry: &Geometry,
+    segments: &[SegmentEntry],
+    found: &[FoundLog],
+    trusted: &Trusted,
+    now: Instant,
+) -> DirtyDisks {
+    let mut disks = DirtyDisks::default();
+    for log in found.iter().filter(|log| log.is_dirty()) {
+        let mut dirty = DirtyDisk::new(log.watermark);
+        let mut settled = Vec::new();
+        let its = (0..).map(SegmentIndex::new).zip(segments);
+        let its = its.filter(|(_, entry)| {
+            entry.disk == log.disk && entry.state == SegmentState::Used(SegmentKind::Dirty)
+        });
+        let by_age: BTreeMap<u64, SegmentIndex> = its
+            .map(|(index, entry)| (entry.generation, index))
+            .collect();
+        for (generation, segment) in by_age {
+            dirty.found_segment(segment);
+            let here = |chunk: &&Chunk| {
+                (chunk.header.segment, chunk.header.generation) == (segment, generation)
+            };
+            for Chunk { header, .. } in log.chunks.iter().filter(here) {
+                dirty.epoch = dirty.epoch.max(header.epoch);
+                if header.begins_interval {
+                    dirty.log.end_interval();
+                }
+                for (at, record) in header.records() {
+                    if at <= dirty.log.last() {
+                        continue;
+                    }
+                    let what = match record {
+                        DirtyRecord::Erasure(erasure) => What::Erasure(*erasure),
+                        DirtyRecord::Data(data) => {
+                            let slot = geometry.slot(segment, data.page);
+                            if trusted.contains(slot) {
+                                settled.push(dirty.log.end());
+                            }
+                            let block = data.block;
+                            What::Data { block, slot }
+                        }
+                    };
+                    dirty.found(Record { at, what }, now);
+                }
+            }
+        }
+        dirty.found_trusted(settled.into_iter());
+        dirty.locked = match (log.is_damaged, log.in_doubt) {
+            (true, _) => Some(LockReason::Damaged),
+            (false, true) => Some(LockReason::Unbelievable),
+            (false, false) => None,
+        };
+        disks.set(log.disk, Some(dirty));
+    }
+    disks
+}
+
 impl Segments {
-    pub(super) fn new(mut replayed: Replayed, config: &Config) -> Self {
+    pub(super) fn new(
+        mut replayed: Replayed,
+        logs: &[FoundLog],
+        config: &Config,
+        now: Instant,
+    ) -> Self {
         let geometry = replayed.superblock.geometry;
         free_doubles(&mut replayed.segments);
         let slots = u32::try_from(geometry.slots() - 1).unwrap_or(u32::MAX);
@@ -84,12 +154,22 @@ impl Segments {
         });
         let log = SegmentLog::recovered(geometry, index, config.reclaim.build(), found);
         let total = log.closed_count() as u64;
-        Self {
+        let trusted = Trusted::recovered(geometry, &replayed.segments);
+        let dirty = dirty_disks(&geometry, &replayed.segments, logs, &trusted, now);
+        let numbered = (0..).map(SegmentIndex::new).zip(&replayed.segments);
+        let dirty_kind = SegmentState::Used(SegmentKind::Dirty);
+        let cuts = numbered
+            .filter(|(_, entry)| entry.state == dirty_kind)
+            .filter_map(|(index, entry)| Some((index, entry.cut?)))
+            .collect();
+        let mut segments = Self {
+            dirty,
+            cuts,
             superblock: replayed.superblock,
             geometry,
             disks: replayed.disks,
             log,
-            trusted: Trusted::recovered(geometry, &replayed.segments),
+            trusted,
             checksums: vec![
                 0;
                 usize::try_from(geometry.slots()).expect("slots are 32-bit numbers")
@@ -102,7 +182,29 @@ impl Segments {
             contradicted: Vec::new(),
             descriptors: Vec::new(),
             found: Vec::new(),
+        };
+        for chunk in logs.iter().flat_map(|log| &log.chunks) {
+            segments.enter_log_chunk(&chunk.header);
         }
+        segments
+    }
+
+    /// Enters what of a dirty log's chunk is clean, and keeps the checksums of the rest.
+    fn enter_log_chunk(&mut self, header: &DirtyChunkHeader) {
+        let segment = self.log.segment(header.segment);
+        if !segment.is_dirty || segment.generation != header.generation {
+            return;
+        }
+        let data = header.records.iter().filter_map(|record| match record {
+            DirtyRecord::Data(at) => Some(*at),
+            DirtyRecord::Erasure(_) => None,
+        });
+        let descriptors: Vec<Descriptor> = data.collect();
+        for at in &descriptors {
+            let slot = self.geometry.slot(header.segment, at.page);
+            self.checksums[slot.index()] = at.checksum;
+        }
+        self.enter(header.segment, &descriptors);
     }
 
     pub(super) fn progress(&self) -> (u64, u64) {
@@ -204,6 +306,12 @@ impl Segments {
         for descriptor in descriptors {
             let slot = self.geometry.slot(segment, descriptor.page);
             if self.trusted.contains(slot) {
+                // Whatever the origin or another copy has: the log is newer.
+                let is_clean = self.dirty.find(disk, descriptor.block) == Found::Clean;
+                if !is_clean && !lacks(Guard::DirtyBeatsClean) {
+                    self.trusted.clear(slot, 1);
+                    continue;
+                }
                 self.checksums[slot.index()] = descriptor.checksum;
                 self.found.push(Located {
                     disk,
@@ -269,7 +377,8 @@ impl Segments {
             waiting_writes: VecDeque::new(),
             bad: VecDeque::new(),
             failures: 0,
-            dirty: DirtyDisks::default(),
+            dirty: self.dirty,
+            cuts: self.cuts,
             places: Places::new(config.lasting_places),
             config: config.clone(),
         };
@@ -300,7 +409,10 @@ impl Segments {
     /// Slots that are trusted but of which no descriptor was found hold nothing that counts.
     fn drop_undescribed(&mut self) {
         let mut undescribed = Set::default();
-        let segments: Vec<SegmentIndex> = self.log.closed().collect();
+        let full = |phase| matches!(phase, Phase::Closed | Phase::Dirty);
+        let segments = self.log.segments();
+        let segments = segments.filter(|(_, segment)| full(segment.phase));
+        let segments: Vec<SegmentIndex> = segments.map(|(index, _)| index).collect();
         for segment in segments {
             let trusted = self.trusted.count(segment);
             let described = self.log.segment(segment).live;

@@ -4,7 +4,7 @@ use super::ColdReason;
 use crate::guard::{Guard, lacks};
 use flash_format::{
     CheckpointPage, DiskEntry, JournalEntry, JournalPage, PAGE_BYTES, SegmentEntry, SegmentIndex,
-    SegmentState, Superblock,
+    SegmentKind, SegmentState, Superblock,
 };
 use std::collections::BTreeMap;
 use units::{DiskSlot, FlashSlot};
@@ -15,6 +15,8 @@ pub(super) struct Tables {
     journal: BTreeMap<u64, JournalPage>,
     /// Part of the journal could not be read: what it says is not known.
     journal_unread: bool,
+    /// A page of the checkpoint is damaged or could not be read.
+    checkpoint_damaged: bool,
     disks: Vec<Option<DiskEntry>>,
     segments: Vec<SegmentEntry>,
 }
@@ -27,6 +29,9 @@ pub(super) struct Replayed {
     /// The first sequence number that no page of the ring has.
     pub(super) journal_next: u64,
     pub(super) cold: Option<ColdReason>,
+    /// A part of the tables is lost: there may be segments of dirty logs that they do not know, and
+    /// watermarks that are older than they should be.
+    pub(super) in_doubt: bool,
 }
 
 impl Tables {
@@ -34,6 +39,7 @@ impl Tables {
         Self {
             journal: BTreeMap::new(),
             journal_unread: false,
+            checkpoint_damaged: false,
             disks: vec![None; DiskSlot::COUNT],
             // Whatever cannot be read holds nothing that counts.
             segments: SegmentEntry::all_unused(&superblock.geometry),
@@ -59,6 +65,7 @@ impl Tables {
     pub(super) fn checkpoint_read(&mut self, first: u64, bytes: Option<&[u8]>) {
         let geometry = self.superblock.geometry;
         let pages = bytes.map_or(&[][..], |bytes| bytes.as_chunks::<PAGE_BYTES>().0);
+        self.checkpoint_damaged |= bytes.is_none();
         for (number, bytes) in (first..geometry.checkpoint_pages()).zip(pages) {
             let (uuid, checkpoint) = (self.superblock.uuid, self.superblock.checkpoint);
             match CheckpointPage::decode(bytes, &geometry, uuid, checkpoint, number) {
@@ -72,13 +79,13 @@ impl Tables {
                     self.segments[range.start as usize..range.end as usize]
                         .clone_from_slice(&segments);
                 }
-                Err(_) => {}
+                Err(_) => self.checkpoint_damaged = true,
             }
         }
     }
 
     /// Replays the journal. Nothing is trusted if the host requires a later incarnation, or if a
-    /// page that was acknowledged is missing.
+    /// page that was acknowledged is missing; segments of dirty logs stay what they are.
     pub(super) fn replay(mut self, required: Option<u64>) -> Replayed {
         let start = self.superblock.replay_from;
         let mut end = start;
@@ -102,6 +109,7 @@ impl Tables {
         } else {
             None
         };
+        let in_doubt = self.checkpoint_damaged || self.journal_unread || self.lost_a_page(end);
         let entries: Vec<JournalEntry> = self
             .journal
             .range(start..end)
@@ -116,8 +124,11 @@ impl Tables {
         for segment in &mut self.segments {
             let orphan = disks[segment.disk.index()].is_none();
             if cold.is_some() || (orphan && !lacks(Guard::SegmentNeedsItsDisk)) {
-                segment.state = SegmentState::Free;
                 segment.trusted.fill(0);
+                // The chunks of a dirty log say themselves whose it is.
+                if segment.state != SegmentState::Used(SegmentKind::Dirty) {
+                    segment.state = SegmentState::Free;
+                }
             }
         }
         // Each life has an incarnation of its own: a copy of this flash from an earlier life is
@@ -130,6 +141,7 @@ impl Tables {
             disks: self.disks,
             segments: self.segments,
             journal_next,
+            in_doubt,
             cold,
         }
     }
