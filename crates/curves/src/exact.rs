@@ -1,7 +1,8 @@
 //! The exact method over a trace: split, and every key through the stack.
 
 use mrc::{Counted, Exact, Kind, Writes};
-use trace::{Batch, Op, Record, Request, SplitError, Splitter};
+use trace::{Batch, Op, Record, Request, Role, SplitError, Splitter};
+use units::Map;
 
 use crate::measure::{Curves, Pass, Settings};
 
@@ -11,16 +12,18 @@ pub(crate) struct ExactPass {
     splitter: Splitter,
     batch: Batch,
     total: Exact,
-    volumes: Option<Volumes>,
+    volumes: Option<PerVolume>,
 }
 
 /// A stack a volume. Its keys are dense within the volume, so that a trace of a thousand volumes
 /// does not take a thousand tables of all keys.
 #[derive(Default)]
-struct Volumes {
+struct PerVolume {
     stacks: Vec<Own>,
-    /// By key of the whole trace. A block is on one volume, so it has one key of its own.
+    /// By key of the whole trace. A block is on one volume, so it has one key of its own ...
     own_keys: Vec<u32>,
+    /// ... unless it is a base image's: then it has one for each volume that is a VM's view of it.
+    view_keys: Map<(u32, u32), u32>,
     keys: Vec<u32>,
 }
 
@@ -38,19 +41,21 @@ impl ExactPass {
             splitter: Splitter::new(settings.block),
             batch: Batch::default(),
             total: Exact::new(settings.writes),
-            volumes: settings.per_volume.then(Volumes::default),
+            volumes: settings.per_volume.then(PerVolume::default),
         }
     }
 }
 
 impl Pass for ExactPass {
-    fn take(&mut self, records: &[Record]) -> Result<(), SplitError> {
+    fn take(&mut self, records: &[Record], volumes: &trace::Volumes) -> Result<(), SplitError> {
+        self.splitter.know(volumes);
         self.splitter.split(records, &mut self.batch)?;
         for request in &self.batch.requests {
             let keys = self.batch.keys_of(request);
             apply(&mut self.total, request.record.op, keys);
             if let Some(volumes) = &mut self.volumes {
-                volumes.take(request, keys, self.writes);
+                let role = self.batch.role(request.record.volume);
+                volumes.take(request, role, keys, self.writes);
             }
         }
         Ok(())
@@ -90,8 +95,8 @@ fn curves(exact: &Exact, distinct: u32) -> Curves {
     }
 }
 
-impl Volumes {
-    fn take(&mut self, request: &Request, keys: &[u32], writes: Writes) {
+impl PerVolume {
+    fn take(&mut self, request: &Request, role: Role, keys: &[u32], writes: Writes) {
         let at = request.record.volume.to_usize();
         while self.stacks.len() <= at {
             self.stacks.push(Own {
@@ -102,15 +107,21 @@ impl Volumes {
         let own = &mut self.stacks[at];
         self.keys.clear();
         for &key in keys {
-            let index = key as usize;
-            if index >= self.own_keys.len() {
-                self.own_keys.resize(index + 1, UNKNOWN);
-            }
-            if self.own_keys[index] == UNKNOWN {
-                self.own_keys[index] = own.distinct;
+            let own_key = if role.is_image {
+                let view = (request.record.volume.get(), key);
+                self.view_keys.entry(view).or_insert(UNKNOWN)
+            } else {
+                let index = key as usize;
+                if index >= self.own_keys.len() {
+                    self.own_keys.resize(index + 1, UNKNOWN);
+                }
+                &mut self.own_keys[index]
+            };
+            if *own_key == UNKNOWN {
+                *own_key = own.distinct;
                 own.distinct += 1;
             }
-            self.keys.push(self.own_keys[index]);
+            self.keys.push(*own_key);
         }
         apply(&mut own.exact, request.record.op, &self.keys);
     }

@@ -2,7 +2,7 @@
 
 use mrc::{Counted, Curve, FixedRate, FixedSize, Miniature, MiniatureError, Spatial, Writes};
 use policy::replacement::Spec;
-use trace::{ReadError, Reader, Record, SplitError, Volume};
+use trace::{ReadError, Reader, Record, SplitError, Volume, Volumes};
 use units::Bytes;
 
 use crate::exact::ExactPass;
@@ -97,7 +97,7 @@ pub struct VolumeCurves {
 /// What one pass found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Of all volumes in one cache.
+    /// Of all volumes in one cache, which has each block of a base image once.
     pub total: Curves,
     /// Of each volume by itself, in order of appearance; empty if not asked for.
     pub volumes: Vec<VolumeCurves>,
@@ -121,7 +121,8 @@ pub enum CurveError {
 
 /// What a method does with records and has at the end.
 pub(crate) trait Pass {
-    fn take(&mut self, records: &[Record]) -> Result<(), SplitError>;
+    /// The next records; `volumes` are those seen so far.
+    fn take(&mut self, records: &[Record], volumes: &Volumes) -> Result<(), SplitError>;
     fn total(&self) -> Curves;
     /// By place of the volume; `None` for one without reads and writes.
     fn volumes(&self) -> Vec<Option<Curves>>;
@@ -188,7 +189,7 @@ fn drive(
         for record in &records {
             facts.add(record);
         }
-        pass.take(&records)?;
+        pass.take(&records, reader.volumes())?;
         progress(facts.requests);
     }
     let each = reader.volumes().iter().zip(pass.volumes());
@@ -210,7 +211,7 @@ fn drive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::{Op, VolumeIndex, Volumes};
+    use trace::{Op, VolumeIndex};
 
     /// Two volumes in turn, each a loop of its own; discards at the end of each round of the second.
     struct Loops {
@@ -310,5 +311,84 @@ mod tests {
         let curves = measured(Some(1), Method::Exact).total;
         // 50 first accesses, then 25 of 50 in each of nine rounds.
         assert_eq!(curves.all.miss_ratio(50), 275.0 / 500.0);
+    }
+
+    /// Two VMs that read the same eight blocks of a base image in turn, five times.
+    struct Image(Volumes, u64);
+
+    impl Image {
+        fn new() -> Self {
+            let mut volumes = Volumes::new();
+            for vm in ["a", "b"] {
+                volumes.intern(&Volume {
+                    vm: vm.to_owned(),
+                    name: "base:image".to_owned(),
+                });
+            }
+            Self(volumes, 5)
+        }
+    }
+
+    impl Reader for Image {
+        fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+            records.clear();
+            if self.1 == 0 {
+                return Ok(false);
+            }
+            self.1 -= 1;
+            for volume in [0, 1].map(VolumeIndex::new) {
+                let length = Bytes::kib(32);
+                records.push(Record::new(0, volume, Op::Read, Bytes::ZERO, length));
+            }
+            Ok(true)
+        }
+
+        fn volumes(&self) -> &Volumes {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn a_base_image_is_in_the_cache_once_and_each_vm_alone_has_all_of_it() {
+        let seed = 0;
+        let methods = [
+            Method::Exact,
+            Method::FixedRate { rate: 1.0, seed },
+            Method::FixedSize {
+                blocks_max: 100,
+                seed,
+            },
+            Method::Miniature {
+                policy: "lru".parse().unwrap(),
+                sizes: vec![8, 16],
+                rate: 1.0,
+                seed,
+            },
+        ];
+        for method in methods {
+            let settings = Settings {
+                method,
+                writes: Writes::Allocate,
+                block: Bytes::kib(4),
+                per_volume: true,
+            };
+            let found = measure(&mut Image::new(), &settings, &mut |_| {}).unwrap();
+            let (total, method) = (&found.total, &settings.method);
+            assert_eq!(
+                (total.accesses, total.footprint_blocks),
+                (80, 8),
+                "{method:?}"
+            );
+            assert_eq!(total.all.miss_ratio(8), 8.0 / 80.0, "{method:?}");
+            for view in &found.volumes {
+                let view = &view.curves;
+                assert_eq!(
+                    (view.accesses, view.footprint_blocks),
+                    (40, 8),
+                    "{method:?}"
+                );
+                assert_eq!(view.all.miss_ratio(8), 8.0 / 40.0, "{method:?}");
+            }
+        }
     }
 }

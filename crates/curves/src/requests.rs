@@ -15,6 +15,7 @@ pub(crate) fn each(
     let (mut records, mut batch) = (Vec::new(), Batch::default());
     let mut first = None;
     while reader.read_batch(&mut records)? {
+        splitter.know(reader.volumes());
         splitter.split(&records, &mut batch)?;
         for request in &batch.requests {
             let record = &request.record;

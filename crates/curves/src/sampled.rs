@@ -1,7 +1,7 @@
 //! The sampled methods over a trace: runs of blocks, straight from the records.
 
 use mrc::{Counted, FixedRate, FixedSize, Kind, Miniature, Run};
-use trace::{Op, Record, SplitError, limits::REQUEST_BYTES_MAX};
+use trace::{Op, Record, SplitError, VolumeIndex, Volumes, limits::REQUEST_BYTES_MAX};
 
 use crate::measure::{Curves, Pass, Settings};
 
@@ -69,8 +69,10 @@ impl<S: Sample, E: FnMut() -> S> SampledPass<S, E> {
         }))
     }
 
-    fn one(&mut self, record: &Record, run: Run) {
-        apply(&mut self.total, record.op, run);
+    /// `blocks` is the volume that has the record's blocks.
+    fn one(&mut self, record: &Record, run: Run, blocks: VolumeIndex) {
+        let volume = blocks.get();
+        apply(&mut self.total, record.op, Run { volume, ..run });
         self.total_counts.add(record.op, run.count);
         if !self.per_volume {
             return;
@@ -108,10 +110,12 @@ fn apply<S: Sample>(sample: &mut S, op: Op, run: Run) {
 }
 
 impl<S: Sample, E: FnMut() -> S> Pass for SampledPass<S, E> {
-    fn take(&mut self, records: &[Record]) -> Result<(), SplitError> {
+    fn take(&mut self, records: &[Record], volumes: &Volumes) -> Result<(), SplitError> {
+        let roles = volumes.roles();
         for record in records {
             if let Some(run) = self.run(record)? {
-                self.one(record, run);
+                let role = roles.get(record.volume.to_usize());
+                self.one(record, run, role.map_or(record.volume, |role| role.blocks));
             }
         }
         Ok(())

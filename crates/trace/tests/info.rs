@@ -6,7 +6,7 @@
 )]
 
 use trace::info::{Collector, Info, Known, Severity};
-use trace::{Op, Options, Reader, Record, Volumes};
+use trace::{Op, Options, Reader, Record, Volume, Volumes};
 use units::Bytes;
 
 const BLOCK: Bytes = Bytes::kib(4);
@@ -14,7 +14,7 @@ const BLOCK: Bytes = Bytes::kib(4);
 fn collect(known: Known, records: &[Record], volumes: &Volumes) -> Info {
     let mut collector = Collector::new(known, BLOCK);
     for batch in records.chunks(1000) {
-        collector.add(batch).unwrap();
+        collector.add(batch, volumes).unwrap();
     }
     collector.finish(volumes)
 }
@@ -319,4 +319,41 @@ fn what_is_missing_is_told() {
         }
     });
     assert_eq!(only(&empty).0, "zero-length");
+}
+
+/// A read of so many blocks of 4 KiB from a block on.
+fn read_of(volume: trace::VolumeIndex, block: u64, blocks: u64) -> Record {
+    let (offset, length) = (
+        Bytes::new(block * BLOCK.get()),
+        Bytes::new(blocks * BLOCK.get()),
+    );
+    Record::new(0, volume, Op::Read, offset, length)
+}
+
+#[test]
+fn a_base_image_is_touched_once_and_seen_by_each_of_its_vms() {
+    let mut volumes = Volumes::new();
+    let mut image_of = |vm: &str| {
+        volumes.intern(&Volume {
+            vm: vm.to_owned(),
+            name: "base:debian".to_owned(),
+        })
+    };
+    let (web, db) = (image_of("web"), image_of("db"));
+    let known = Known {
+        time: false,
+        operation: true,
+        place: true,
+    };
+    // db reads blocks 2 to 5, two of which web has read, and one of these again.
+    let records = [read_of(web, 0, 4), read_of(db, 2, 4), read_of(db, 3, 1)];
+    let info = collect(known, &records, &volumes);
+    assert_eq!((info.footprint.accesses, info.footprint.blocks), (9, 6));
+    assert_eq!(info.reuse.rereferences, 3);
+    let seen: Vec<(&str, u64)> = info
+        .volumes
+        .iter()
+        .map(|row| (row.vm.as_str(), row.blocks))
+        .collect();
+    assert_eq!(seen, [("db", 4), ("web", 4)]);
 }

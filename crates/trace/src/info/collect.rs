@@ -59,6 +59,7 @@ pub struct Collector {
     known: Known,
     splitter: Splitter,
     batch: Batch,
+    views: Views,
     sane: Vec<Record>,
     requests: u64,
     origin_us: Option<u64>,
@@ -78,6 +79,32 @@ pub struct Collector {
     misaligned: Seen,
 }
 
+/// What each VM has seen of the base images: their blocks are counted once, and in the row of each
+/// VM that touches them.
+#[derive(Clone, Debug)]
+struct Views {
+    splitter: Splitter,
+    batch: Batch,
+}
+
+impl Views {
+    fn new(block: Bytes) -> Self {
+        Self {
+            // It is not told the volumes, so each VM's view of an image is a volume of its own.
+            splitter: Splitter::new(block),
+            batch: Batch::default(),
+        }
+    }
+
+    /// How many blocks of this record its VM touches for the first time.
+    fn add(&mut self, record: &Record) -> Result<u32, SplitError> {
+        let before = self.splitter.distinct();
+        self.splitter
+            .split(std::slice::from_ref(record), &mut self.batch)?;
+        Ok(self.splitter.distinct() - before)
+    }
+}
+
 /// An offset from which on no volume reaches: 1 PiB. The largest volumes of public clouds are 64 TiB;
 /// beyond lie hashed keys and negative numbers.
 const PLAUSIBLE_OFFSET_MAX: u64 = 1 << 50;
@@ -92,6 +119,7 @@ impl Collector {
             known,
             splitter: Splitter::new(block),
             batch: Batch::default(),
+            views: Views::new(block),
             sane: Vec::new(),
             requests: 0,
             origin_us: None,
@@ -111,12 +139,13 @@ impl Collector {
         }
     }
 
-    /// Takes in the next records.
+    /// Takes in the next records, and the volumes seen so far, which are theirs among others.
     ///
     /// # Errors
     /// If there are more distinct blocks than can be numbered. What no system issues is no error here:
     /// it is left out, and told of.
-    pub fn add(&mut self, records: &[Record]) -> Result<(), SplitError> {
+    pub fn add(&mut self, records: &[Record], volumes: &Volumes) -> Result<(), SplitError> {
+        self.splitter.know(volumes);
         let mut sane = std::mem::take(&mut self.sane);
         sane.clear();
         let mut first = self.requests + 1;
@@ -199,10 +228,13 @@ impl Collector {
                 self.copies.add(record, number, recent);
                 self.blocks.add(record.op, time_us, keys);
                 let top = keys.iter().max().map_or(0, |key| key + 1);
-                new_blocks = u64::from(top.saturating_sub(known_blocks));
+                new_blocks = top.saturating_sub(known_blocks);
                 known_blocks = known_blocks.max(top);
+                if self.batch.role(record.volume).is_image {
+                    new_blocks = self.views.add(record)?;
+                }
             }
-            self.rows.add(record, new_blocks);
+            self.rows.add(record, u64::from(new_blocks));
         }
         Ok(())
     }

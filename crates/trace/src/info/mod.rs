@@ -6,7 +6,8 @@
 //!                        └─ splitter ─► blocks: footprint, reuse, second copies ─┘     └─► warnings
 //! ```
 //!
-//! Memory: the splitter's table and 12 bytes a distinct block; everything else is bounded.
+//! Memory: the splitter's table and 12 bytes a distinct block, and a table of what each VM has seen of base
+//! images; everything else is bounded.
 //! [`Info`] is the JSON of `hearth trace info --json`. Units are the last word of a name; names are not
 //! changed or taken away, new ones may come.
 
@@ -103,7 +104,7 @@ pub struct Footprint {
     pub block_bytes: u64,
     /// Blocks that reads and writes touch, each time.
     pub accesses: u64,
-    /// Distinct blocks.
+    /// Distinct blocks. Those of a base image count once, however many VMs read them.
     pub blocks: u64,
     /// Distinct blocks, in bytes.
     pub bytes: u64,
@@ -187,7 +188,7 @@ pub struct VolumeInfo {
     pub reads: Count,
     /// Writes.
     pub writes: Count,
-    /// Distinct blocks.
+    /// Distinct blocks; of a base image those that this VM touches.
     pub blocks: u64,
     /// Where the furthest request ends.
     pub end_bytes: u64,

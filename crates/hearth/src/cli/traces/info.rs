@@ -68,7 +68,10 @@ fn examine(trace: &Path, arguments: &Arguments) -> Result<Report, CliError> {
         .read_batch(&mut batch)
         .map_err(|error| failed(&error))?
     {
-        collector.add(&batch).map_err(|error| failed(&error))?;
+        let volumes = opened.reader.volumes();
+        collector
+            .add(&batch, volumes)
+            .map_err(|error| failed(&error))?;
         requests += batch.len() as u64;
         progress.count_of(requests, "requests");
     }
