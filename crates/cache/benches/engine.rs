@@ -4,6 +4,9 @@
 //! The same with the brain on (demand, curve, admission, shares), in turn with it off.
 //!
 //! `cargo bench -p cache --bench engine [-- MIB_OF_CACHE]`
+//!
+//! `cargo xtask instructions` runs it as `engine counted` under callgrind, which counts what
+//! happens inside of [`counted_hits`] and nothing else.
 
 #![allow(
     clippy::print_stdout,
@@ -101,7 +104,9 @@ fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64
                 Effect::ControlDone { result, .. } => {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
-                Effect::Retire { .. } | Effect::Own { .. } | Effect::Lasting(_) => panic!("the flash works"),
+                Effect::Retire { .. } | Effect::Own { .. } | Effect::Lasting(_) => {
+                    panic!("the flash works")
+                }
             }
         }
     }
@@ -140,47 +145,22 @@ fn open(capacity: Bytes, pool: &BufPool) -> (Cache, Flash) {
     }
 }
 
+/// Of the cache whose hits are counted under callgrind, which makes everything fifty times slower.
+const COUNTED_MIB: u64 = 64;
+/// Hits that are counted: what happens once in a while is spread over them.
+const COUNTED_HITS: u64 = 100_000;
+
 fn main() {
+    let mut arguments = std::env::args();
+    if arguments.any(|argument| argument == "counted") {
+        return count();
+    }
     let mib = std::env::args()
         .find_map(|arg| arg.parse().ok())
         .unwrap_or(4096);
     let capacity = Bytes::mib(mib);
-    let pool = BufPool::new();
-    let (mut cache, mut flash) = open(capacity, &pool);
-    let size = Bytes::new(capacity.get() * 9 / 10 / BLOCK_BYTES * BLOCK_BYTES);
-    let command = Command::Attach {
-        disk: DiskId::from_u128(1),
-        name: "bench".into(),
-        size,
-        policy: WritePolicy::Through,
-        read_only: true,
-        tenant: "vm".into(),
-        shared: false,
-        fingerprint: None,
-        owner: None,
-        write_back: WriteBack::default(),
-    };
-    let mut effects = Vec::new();
-    cache.control(ControlId(0), command, Instant::ZERO);
-    drive(&mut cache, &mut flash, &mut effects);
-    let disk = DiskSlot::new(0);
-    let step = Bytes::mib(1);
-    for n in 0..size.get() / step.get() {
-        let verb = Verb::Read {
-            offset: Bytes::new(n * step.get()),
-            length: step,
-        };
-        cache.request(
-            Request {
-                id: RequestId(n),
-                disk,
-                vm: TenantSlot::new(0),
-                verb,
-            },
-            Instant::ZERO,
-        );
-        drive(&mut cache, &mut flash, &mut effects);
-    }
+    let size = capacity.get() * 9 / 10;
+    let (mut cache, mut flash, disk) = warm(capacity, size);
     let status = cache.status();
     let blocks = status.cached_blocks;
     println!("{blocks} blocks cached of {} that fit", status.blocks_max);
@@ -214,6 +194,59 @@ fn main() {
     println!("brain: {} of memory", cache.status().brain);
 }
 
+/// Runs as many hits as callgrind is to count.
+fn count() {
+    // Half of it: in a small cache the segments that are being filled count.
+    let capacity = Bytes::mib(COUNTED_MIB);
+    let (mut cache, mut flash, disk) = warm(capacity, capacity.get() / 2);
+    let blocks = cache.status().cached_blocks;
+    let offsets = random_offsets(blocks);
+    let hits = counted_hits(&mut cache, &mut flash, disk, &offsets, COUNTED_HITS);
+    assert_eq!(cache.stats_of(disk).unwrap().read_block_hits, hits);
+    println!("hits {hits}");
+}
+
+/// A cache that has all of a disk of about so many bytes.
+fn warm(capacity: Bytes, bytes: u64) -> (Cache, Flash, DiskSlot) {
+    let pool = BufPool::new();
+    let (mut cache, mut flash) = open(capacity, &pool);
+    let size = Bytes::new(bytes / BLOCK_BYTES * BLOCK_BYTES);
+    let command = Command::Attach {
+        disk: DiskId::from_u128(1),
+        name: "bench".into(),
+        size,
+        policy: WritePolicy::Through,
+        read_only: true,
+        tenant: "vm".into(),
+        shared: false,
+        fingerprint: None,
+        owner: None,
+        write_back: WriteBack::default(),
+    };
+    let mut effects = Vec::new();
+    cache.control(ControlId(0), command, Instant::ZERO);
+    drive(&mut cache, &mut flash, &mut effects);
+    let disk = DiskSlot::new(0);
+    let step = Bytes::mib(1);
+    for n in 0..size.get() / step.get() {
+        let verb = Verb::Read {
+            offset: Bytes::new(n * step.get()),
+            length: step,
+        };
+        cache.request(
+            Request {
+                id: RequestId(n),
+                disk,
+                vm: TenantSlot::new(0),
+                verb,
+            },
+            Instant::ZERO,
+        );
+        drive(&mut cache, &mut flash, &mut effects);
+    }
+    (cache, flash, disk)
+}
+
 /// Prints a median with its spread; returns it.
 fn tell(what: &str, mut nanos: Vec<f64>, off: Option<f64>) -> f64 {
     nanos.sort_by(f64::total_cmp);
@@ -228,18 +261,43 @@ fn tell(what: &str, mut nanos: Vec<f64>, off: Option<f64>) -> f64 {
     median
 }
 
+fn random_offsets(blocks: u64) -> Vec<Bytes> {
+    let mut dice = Prng::new(1);
+    (0..1 << 20)
+        .map(|_| Bytes::new(dice.below(blocks - 300) * BLOCK_BYTES))
+        .collect()
+}
+
 /// Nanoseconds of CPU for a hit.
 fn measure_hits(cache: &mut Cache, flash: &mut Flash, disk: DiskSlot, blocks: u64) -> f64 {
-    let mut effects = Vec::new();
-    let mut dice = Prng::new(1);
-    let offsets: Vec<Bytes> = (0..1 << 20)
-        .map(|_| Bytes::new(dice.below(blocks - 300) * BLOCK_BYTES))
-        .collect();
+    let offsets = random_offsets(blocks);
     let before = cache.stats_of(disk).unwrap().read_block_hits;
     let begun = cpu_nanos();
+    let replies = counted_hits(cache, flash, disk, &offsets, HITS);
+    let nanos = (cpu_nanos() - begun) as f64 / replies as f64;
+    assert_eq!(
+        cache.stats_of(disk).unwrap().read_block_hits - before,
+        replies,
+        "all were hits"
+    );
+    assert_eq!(cache.stats().checksum_mismatches, 0);
+    nanos
+}
+
+/// At least so many hits at the depth, nothing else; how many there were. Callgrind knows it by
+/// its name.
+#[inline(never)]
+fn counted_hits(
+    cache: &mut Cache,
+    flash: &mut Flash,
+    disk: DiskSlot,
+    offsets: &[Bytes],
+    hits: u64,
+) -> u64 {
+    let mut effects = Vec::new();
     let mut replies = 0;
     let mut id = 0;
-    while replies < HITS {
+    while replies < hits {
         for _ in 0..DEPTH {
             let offset = offsets[usize::try_from(id).unwrap() % offsets.len()];
             let verb = Verb::Read {
@@ -259,12 +317,5 @@ fn measure_hits(cache: &mut Cache, flash: &mut Flash, disk: DiskSlot, blocks: u6
         }
         replies += drive(cache, flash, &mut effects);
     }
-    let nanos = (cpu_nanos() - begun) as f64 / replies as f64;
-    assert_eq!(
-        cache.stats_of(disk).unwrap().read_block_hits - before,
-        replies,
-        "all were hits"
-    );
-    assert_eq!(cache.stats().checksum_mismatches, 0);
-    nanos
+    replies
 }

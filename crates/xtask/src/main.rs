@@ -2,6 +2,8 @@
 //!
 //! - `tidy`: what no compiler checks: which crate may depend on which, file lengths, words that must
 //!   not stay in the tree. `tidy --record` rewrites the table of long files after one was split.
+//! - `instructions`: what a read hit costs, counted; fails if it grew. `instructions --record` keeps
+//!   the new number.
 //! - `ci`: everything that must pass before a change is kept, in the order that fails soonest.
 //!
 //! Nothing here is part of the product, and nothing here needs the network.
@@ -10,6 +12,7 @@
 #![allow(clippy::print_stdout, reason = "a command line tool speaks on stdout")]
 
 mod ci;
+mod instructions;
 mod layers;
 mod lengths;
 mod tidy;
@@ -20,7 +23,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-const USAGE: &str = "usage: cargo xtask tidy [--record] | ci [--no-tests]";
+const USAGE: &str =
+    "usage: cargo xtask tidy [--record] | instructions [--record] | ci [--no-tests]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +43,8 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
     match words.as_slice() {
         ["tidy"] => tidy::run(&root),
         ["tidy", "--record"] => lengths::record(&root),
+        ["instructions"] => instructions::run(&root, false),
+        ["instructions", "--record"] => instructions::run(&root, true),
         ["ci"] => ci::run(&root, ci::Scope::Everything),
         ["ci", "--no-tests"] => ci::run(&root, ci::Scope::ChecksOnly),
         _ => bail!("{USAGE}"),
