@@ -12,7 +12,9 @@ use crate::host::Software;
 use crate::settings::{Rates, Settings, pick};
 use crate::violation::Violation;
 use crate::world::{Stop, World};
+use block_io::IoError;
 use cache::{DestageOrder, DestageState, OfDirty, WriteBack, WritePolicy};
+use medium::{Fault, Kind};
 use units::{BLOCK_BYTES, Bytes, Duration, Prng};
 
 /// The cache refuses write-back altogether until it has all of it.
@@ -27,6 +29,9 @@ pub struct BackSettings {
     pub flash_is_lost: bool,
     /// Recording who has a disk fails: one in so many; 0 for never.
     pub own_fails: u64,
+    /// Origins go away altogether, or become full, and come back: one in so many requests; 0 for
+    /// never.
+    pub origin_goes: u64,
     /// Bytes that wait are thrown away by a detach now and then.
     pub drops: bool,
     /// Writes do not wait long for room, and then are errors.
@@ -51,6 +56,7 @@ impl Settings {
 
     fn with_write_back(mut self, dice: &mut Prng) -> Self {
         self.back = Some(BackSettings::draw(dice));
+        self.config.lasting_places = *pick(dice, &[2, 6, 64]);
         self.changes_percent = *pick(dice, &[30, 50, 80, 95]);
         for disk in &mut self.disks {
             if !dice.one_in(10) {
@@ -85,6 +91,7 @@ impl BackSettings {
             } else {
                 0
             },
+            origin_goes: if dice.one_in(4) { 30 } else { 0 },
             drops: dice.one_in(5),
             impatient: dice.one_in(8),
             late: *pick(dice, &[1, 3, 10]),
@@ -327,6 +334,41 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Now and then an origin goes away, or takes no more writes, for some time.
+    pub(crate) fn origin_goes(&mut self) {
+        let rate = self.settings.back.map_or(0, |back| back.origin_goes);
+        if !self.dice.one_in(rate) {
+            return;
+        }
+        let count = self.disks.len() as u64;
+        let number = usize::try_from(self.dice.below(count)).expect("an index");
+        let full = self.dice.one_in(2);
+        let disk = &mut self.disks[number];
+        if disk.gone_until.is_some() {
+            return;
+        }
+        let (kind, error) = if full {
+            (Kind::Write, IoError::NoSpace)
+        } else {
+            (Kind::Any, IoError::Failed)
+        };
+        disk.origin.errors.clear();
+        disk.origin.errors.always(kind, Fault::Error(error));
+        let span = Duration::from_micros(1 + self.dice.below(4_000_000));
+        disk.gone_until = Some(self.now + span);
+        self.marks
+            .hit(if full { "origin full" } else { "origin gone" });
+        self.trace.event(self.now, &[23, number as u64], || {
+            format!("origin {number} fails for {span}, full: {full}")
+        });
+    }
+
+    /// An origin that was gone is back.
+    pub(crate) fn origin_is_back(&mut self, number: usize) {
+        self.disks[number].gone_until = None;
+        self.set_origin_faults(number);
     }
 
     /// Now and then: what would be left of the disks if the flash were gone.

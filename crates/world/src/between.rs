@@ -3,6 +3,7 @@
 use crate::back::look_at_origin_alone;
 use crate::disk::Standing;
 use crate::host::{FIRST_CACHE, Software};
+use crate::lasting::LastingMemory;
 use crate::settings::{End, Life};
 use crate::storage::Storage;
 use crate::violation::Violation;
@@ -16,6 +17,7 @@ pub(crate) struct Shelf {
     uuid: u128,
     suspect: bool,
     least: u64,
+    lasting: LastingMemory,
     old_copy: Option<Vec<u8>>,
 }
 
@@ -37,6 +39,7 @@ impl World {
         if power_cut {
             self.marks.hit("power cut");
             self.flash.cut_power();
+            self.host.lasting.lose_power();
         } else {
             self.flash.kill();
         }
@@ -133,6 +136,7 @@ impl World {
         self.host.uuid = FIRST_CACHE + u128::from(self.next_id());
         self.host.suspect = false;
         self.host.least = 0;
+        self.host.lasting = LastingMemory::default();
         self.old_copy = None;
         self.make_cache();
     }
@@ -150,6 +154,7 @@ impl World {
             uuid: self.host.uuid,
             suspect: self.host.suspect,
             least: self.host.least,
+            lasting: std::mem::take(&mut self.host.lasting),
             old_copy: self.old_copy.take(),
         };
         match self.shelf.replace(before) {
@@ -157,6 +162,7 @@ impl World {
                 self.host.uuid = shelf.uuid;
                 self.host.suspect = shelf.suspect;
                 self.host.least = shelf.least;
+                self.host.lasting = shelf.lasting;
                 self.old_copy = shelf.old_copy;
             }
             None => self.begin_cache(),

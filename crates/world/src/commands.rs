@@ -10,6 +10,7 @@ use crate::world::World;
 use cache::{
     Command, ControlError, ControlId, ControlOutcome, DestageOrder, OfDirty, WriteBack, WritePolicy,
 };
+use units::Bytes;
 
 /// A command about a disk that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,8 @@ enum What {
         /// The cache may have had bytes of it that the origin lacks.
         was_open: bool,
     },
+    /// With another size than it had when something of it began to wait.
+    AttachResized,
     Detach(OfDirty),
     Drop,
     Policy {
@@ -92,15 +95,26 @@ impl World {
         let id = ControlId(self.peek_id());
         let disk = &mut self.disks[number];
         disk.back.dropping = false;
-        let what = What::Attach {
+        let mut size = disk.size();
+        let mut what = What::Attach {
             policy,
             write_back,
             was_open: disk.is_open(),
         };
+        // An origin that was cut short or grew behind the cache's back.
+        if disk.is_open() && disk.settings.sectors > 8 && self.dice.one_in(15) {
+            self.marks.hit("attached with another size");
+            what = What::AttachResized;
+            size = if self.dice.one_in(2) {
+                size + Bytes::kib(4)
+            } else {
+                size - Bytes::kib(4)
+            };
+        }
         let command = Command::Attach {
             disk: disk.id,
             name: format!("disk {number}"),
-            size: disk.size(),
+            size,
             policy,
             read_only: disk.settings.read_only,
             tenant,
@@ -223,6 +237,10 @@ impl World {
                 write_back,
                 was_open,
             } => self.attached(number, outcome, policy, write_back, was_open),
+            What::AttachResized => Err(Violation::new(
+                "commands",
+                format!("disk {number} is served with another size than what waits of it has"),
+            )),
             What::Detach(dirty) => self.detached(number, dirty),
             What::Drop => Ok(()),
             What::Policy { before, policy } => {
@@ -292,12 +310,13 @@ impl World {
         disk.readers.clear();
         disk.standing = Standing::Served(slot);
         let ordered = disk.back.ordered;
+        let logged = disk.back.logged.take();
         disk.back.write_back = write_back;
         disk.back.begin(now);
         if was_open {
             disk.back.ordered &= ordered;
             self.marks.hit("attached with what waits");
-            self.nothing_is_dirty_again(number, slot)?;
+            self.nothing_is_dirty_again(number, slot, logged)?;
         } else if policy != WritePolicy::Back {
             disk.back.ordered = false;
         }
@@ -309,6 +328,7 @@ impl World {
         &mut self,
         number: usize,
         slot: units::DiskSlot,
+        before: Option<Bytes>,
     ) -> Result<(), Violation> {
         let Software::Cache(cache) = &self.host.software else {
             return Ok(());
@@ -316,7 +336,7 @@ impl World {
         let Some(now) = cache.write_back_of(slot) else {
             return Ok(());
         };
-        match self.disks[number].back.logged.take() {
+        match before {
             Some(before) if now.logged > before => Err(Violation::new(
                 "dirty again",
                 format!(
@@ -353,8 +373,11 @@ impl World {
         error: ControlError,
     ) -> Result<(), Violation> {
         let number = commanded.number;
-        self.judge_refusal(number, error)?;
+        if !matches!(commanded.what, What::AttachResized) {
+            self.judge_refusal(number, error)?;
+        }
         match (commanded.what, self.disks[number].standing) {
+            (What::AttachResized, _) => self.disks[number].standing = Standing::Away,
             (What::Attach { .. }, _) => {
                 self.disks[number].standing = Standing::Away;
                 self.after_refused_attach(number, error)?;

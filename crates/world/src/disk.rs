@@ -7,7 +7,7 @@ use crate::settings::DiskSettings;
 use crate::storage::{Latency, Storage};
 use cache::{ControlId, OwnerRecord};
 use std::collections::VecDeque;
-use units::{Bytes, DiskId, DiskSlot, Prng, SECTOR_BYTES, TenantSlot};
+use units::{Bytes, DiskId, DiskSlot, Instant, Prng, SECTOR_BYTES, TenantSlot};
 
 /// Where a disk stands with the cache of this life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub(crate) struct Disk {
     pub owning: VecDeque<Owning>,
     /// What is known of its write-back.
     pub back: Back,
+    /// Its origin fails until then.
+    pub gone_until: Option<Instant>,
     /// Changes with every write to the origin.
     pub version: u128,
     /// It was detached cleanly with a fingerprint, so a stranger's writes will be noticed.
@@ -71,6 +73,7 @@ impl Disk {
             owner: None,
             owning: VecDeque::new(),
             back: Back::default(),
+            gone_until: None,
             readers: Vec::new(),
             version: 1,
             may_be_written_by_strangers: false,

@@ -65,6 +65,7 @@ impl World {
         self.requests_left -= 1;
         self.requests_made += 1;
         self.before_request();
+        self.origin_goes();
         self.readers_come_and_go();
         self.check_brain()?;
         self.look_now_and_then()?;

@@ -1,6 +1,7 @@
 //! The host's process: the cache or its recovery, its state directory, and what it does with
 //! effects.
 
+use crate::lasting::LastingMemory;
 use crate::storage::Storage;
 use crate::violation::Violation;
 use crate::world::World;
@@ -40,6 +41,8 @@ pub(crate) struct Host {
     pub software: Software,
     /// Which cache is on the flash.
     pub uuid: u128,
+    /// What outlives the process.
+    pub lasting: LastingMemory,
     /// Something has befallen this flash that may have taken what waited on it.
     pub suspect: bool,
     /// State directory: the least incarnation that may be trusted.
@@ -160,10 +163,10 @@ impl World {
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
             Effect::Retire { token, incarnation } => self.record_retirement(token, incarnation),
+            Effect::Lasting(what) => self.host.lasting.hear(what),
             Effect::Own {
                 token, id, record, ..
             } => self.record_owner(token, id, record)?,
-            Effect::Lasting(_) => {}
             Effect::ControlDone { id, result } => {
                 let name = format!("{result:?}");
                 self.trace

@@ -35,6 +35,7 @@ mod commands;
 mod disk;
 mod guests;
 mod host;
+mod lasting;
 mod lives;
 mod marks;
 mod opening;

@@ -128,7 +128,8 @@ impl World {
         self.flash.errors.clear();
         self.flash.lies.clear();
         self.flash.rot = 0;
-        for disk in &self.disks {
+        for disk in &mut self.disks {
+            disk.gone_until = None;
             disk.origin.errors.clear();
             disk.origin.errors.release();
         }
@@ -153,11 +154,22 @@ impl World {
             .lies
             .chance(Kind::Any, rates.misdirected, Fault::Misdirect);
         flash.lies.chance(Kind::Write, rates.lost, Fault::Lose);
-        for disk in &self.disks {
-            let errors = &disk.origin.errors;
-            errors.chance(Kind::Any, rates.origin_errors, failed);
-            errors.chance(Kind::Any, rates.origin_stalls, Fault::Stall);
+        for number in 0..self.disks.len() {
+            self.set_origin_faults(number);
         }
+    }
+
+    /// What goes wrong now and then at an origin.
+    pub(crate) fn set_origin_faults(&mut self, number: usize) {
+        let rates = self.settings.rates;
+        let errors = &self.disks[number].origin.errors;
+        errors.clear();
+        errors.chance(
+            Kind::Any,
+            rates.origin_errors,
+            Fault::Error(IoError::Failed),
+        );
+        errors.chance(Kind::Any, rates.origin_stalls, Fault::Stall);
     }
 
     fn nobody_is_served(&self) -> bool {
@@ -303,6 +315,10 @@ impl World {
         self.insert_what_is_needed();
         let rates = std::mem::take(&mut self.settings.rates);
         self.settings.control_rate = 0;
+        if let Some(back) = &mut self.settings.back {
+            back.own_fails = 0;
+            back.origin_goes = 0;
+        }
         self.settings.rates = crate::settings::Rates {
             // Earlier lives may have left a retirement that could not be recorded; this one has
             // no trouble of its own.

@@ -21,13 +21,17 @@ impl World {
 
     pub(crate) fn open_cache(&mut self) -> Result<Stop, Violation> {
         self.host.before_use(self.incarnation_on_flash());
-        let recovery = Recovery::new(
+        let mut recovery = Recovery::new(
             self.settings.config.clone(),
             geometry(&self.settings).capacity(),
             Some(self.host.least),
             self.pool.clone(),
             self.now,
         );
+        let left = self.host.lasting.left();
+        self.marks
+            .add("chunk left in lasting memory", left.len() as u64);
+        recovery.set_left(left);
         self.host.software = Software::Recovery(Box::new(recovery));
         loop {
             if self.host.is_up() {

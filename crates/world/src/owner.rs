@@ -130,7 +130,8 @@ impl World {
             .owner
             .is_some_and(|owner| owner.cache == self.host.uuid);
         let rates = self.settings.rates;
-        let origin_fails = rates.origin_errors > 0 || rates.origin_stalls > 0;
+        let origin_goes = self.settings.back.is_some_and(|back| back.origin_goes > 0);
+        let origin_fails = origin_goes || rates.origin_errors > 0 || rates.origin_stalls > 0;
         let (mark, may) = match error {
             ControlError::AlreadyAttached
             | ControlError::NotAttached
@@ -150,7 +151,7 @@ impl World {
             }
             ControlError::Elsewhere { record } => (
                 "refused: elsewhere",
-                disk.owner == Some(record) && record.open && !ours,
+                disk.owner == Some(record) && record.open && (!ours || self.is_bypassed()),
             ),
             ControlError::Lost { record } => (
                 "refused: lost",

@@ -271,7 +271,8 @@ impl Settings {
 
     /// What can fail an origin operation or a write without anybody being to blame.
     pub fn errors_are_excused(&self) -> bool {
-        self.rates.origin_errors > 0 || self.rates.retire_fails > 0
+        let origin_goes = self.back.is_some_and(|back| back.origin_goes > 0);
+        self.rates.origin_errors > 0 || self.rates.retire_fails > 0 || origin_goes
     }
 }
 

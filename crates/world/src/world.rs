@@ -90,6 +90,7 @@ enum Due {
     Tick,
     StateDirectory,
     Owner(usize),
+    OriginBack(usize),
     Worker(usize),
     Release,
 }
@@ -223,6 +224,7 @@ impl World {
         for (number, disk) in self.disks.iter().enumerate() {
             let at = disk.origin.next_deadline();
             due.extend(at.map(|at| (Due::Origin(number), at)));
+            due.extend(disk.gone_until.map(|at| (Due::OriginBack(number), at)));
             let record = disk.owning.front();
             due.extend(record.map(|record| (Due::Owner(number), record.until)));
         }
@@ -267,6 +269,10 @@ impl World {
             }
             Due::Owner(number) => {
                 self.record_is_made(number);
+                Ok(())
+            }
+            Due::OriginBack(number) => {
+                self.origin_is_back(number);
                 Ok(())
             }
             Due::Worker(number) => self.guest_asks(number),

@@ -33,12 +33,21 @@ fn cut_everywhere(seed: u64) {
     }
 }
 
-#[test]
-fn a_power_cut_at_any_operation_of_some_scenarios_is_survived() {
-    let long = (100..200).filter(|seed| operations(*seed) > SHORT).take(6);
+fn cut_some_everywhere(seeds: impl Iterator<Item = u64>) {
+    let long = seeds.filter(|seed| operations(*seed) > SHORT).take(6);
     let seeds: Vec<u64> = long.collect();
     assert_eq!(seeds.len(), 6, "six scenarios that do something");
     for seed in seeds {
         cut_everywhere(seed);
     }
+}
+
+#[test]
+fn a_power_cut_at_any_operation_of_some_scenarios_is_survived() {
+    cut_some_everywhere((100..200).step_by(2));
+}
+
+#[test]
+fn a_power_cut_at_any_operation_under_write_back_is_survived() {
+    cut_some_everywhere((101..200).step_by(2));
 }

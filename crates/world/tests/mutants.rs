@@ -9,10 +9,10 @@ use world::{Options, Violation, run};
 /// Seeds to look through: every guard is missed long before.
 const SEEDS: u64 = 50_000;
 
-/// The first seed in which the cache does wrong without this guard, and right with it; and what
-/// it does wrong.
-fn first_violation(guard: Guard) -> Option<(u64, Violation)> {
-    (0..SEEDS).find_map(|seed| {
+/// The first of these seeds in which the cache does wrong without this guard, and right with it; and
+/// what it does wrong.
+fn first_violation(guard: Guard, from: u64) -> Option<(u64, Violation)> {
+    (from..SEEDS).step_by(2).find_map(|seed| {
         guard::remove(Some(guard));
         let failure = run(Options::new(seed)).err();
         guard::remove(None);
@@ -21,25 +21,27 @@ fn first_violation(guard: Guard) -> Option<(u64, Violation)> {
     })
 }
 
-fn is_missed(guard: Guard) {
-    let Some((seed, violation)) = first_violation(guard) else {
+fn is_missed(guard: Guard, from: u64) {
+    let Some((seed, violation)) = first_violation(guard, from) else {
         panic!("{SEEDS} seeds found nothing wrong without {guard:?}");
     };
     println!("{guard:?}: seed {seed}: {violation}");
 }
 
 macro_rules! missed {
-    ($($name:ident: $guard:ident,)+) => {
+    (from $from:literal: $($name:ident: $guard:ident,)+) => {
         $(
             #[test]
             fn $name() {
-                is_missed(Guard::$guard);
+                is_missed(Guard::$guard, $from);
             }
         )+
     };
 }
 
+// Worlds of odd seeds have write-back.
 missed! {
+    from 0:
     distrust_before_the_origin_is_written: DistrustBeforeOrigin,
     wait_for_an_overlapping_write_that_waits: WaitForOverlappingWrite,
     kill_fills_of_blocks_that_are_written: KillFills,

@@ -1,0 +1,49 @@
+//! Memory that outlives the process, and not the host's power: what was accepted and is not on
+//! flash yet.
+
+use cache::{Lasting, LeftChunk};
+use std::collections::BTreeMap;
+
+/// What is in it.
+#[derive(Debug, Default)]
+pub(crate) struct LastingMemory(BTreeMap<u32, LeftChunk>);
+
+impl LastingMemory {
+    /// Does what the cache says, at once.
+    pub(crate) fn hear(&mut self, what: Lasting) {
+        match what {
+            Lasting::Begin { place, head } => {
+                let chunk = LeftChunk {
+                    head,
+                    records: Vec::new(),
+                    pages: Vec::new(),
+                };
+                self.0.insert(place, chunk);
+            }
+            Lasting::Push {
+                place,
+                record,
+                page,
+            } => {
+                let chunk = self.0.get_mut(&place).expect("a chunk was begun there");
+                chunk.records.push(record);
+                if let Some((_, bytes)) = page {
+                    chunk.pages.extend_from_slice(&bytes);
+                }
+            }
+            Lasting::Clear { place } => {
+                self.0.remove(&place);
+            }
+        }
+    }
+
+    /// What a process that ended has left to the next one.
+    pub(crate) fn left(&self) -> Vec<LeftChunk> {
+        self.0.values().cloned().collect()
+    }
+
+    /// The host has lost its power.
+    pub(crate) fn lose_power(&mut self) {
+        self.0.clear();
+    }
+}
