@@ -22,6 +22,10 @@ const BACK_IS_BUILT: bool = false;
 
 /// What a seed says about write-back.
 #[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, as in Settings"
+)]
 pub struct BackSettings {
     /// Another cache takes turns with the first one, as after a move to another host and back.
     pub two_caches: bool,
@@ -128,7 +132,7 @@ impl BackSettings {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Back {
     /// How writes go back since the last command about it.
-    pub write_back: WriteBack,
+    pub rules: WriteBack,
     /// Everything that reached the origin since it was complete did so in order.
     pub ordered: bool,
     /// Since when the order is what it is.
@@ -146,7 +150,7 @@ pub(crate) struct Back {
 impl Back {
     /// The disk comes under write-back, with an origin that has everything.
     pub(crate) fn begin(&mut self, now: Moment) {
-        self.ordered = self.write_back.order == DestageOrder::Ordered;
+        self.ordered = self.rules.order == DestageOrder::Ordered;
         self.order_since = now;
     }
 

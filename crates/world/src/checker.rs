@@ -64,6 +64,10 @@ pub fn tag_of(sector: &[u8]) -> Option<Tag> {
 }
 
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "what is known of a write is known bit by bit"
+)]
 struct Value {
     tag: Tag,
     issued: Moment,

@@ -242,7 +242,6 @@ impl World {
                 format!("disk {number} is served with another size than what waits of it has"),
             )),
             What::Detach(dirty) => self.detached(number, dirty),
-            What::Drop => Ok(()),
             What::Policy { before, policy } => {
                 let disk = &mut self.disks[number];
                 let was_back = before == Some(WritePolicy::Back);
@@ -259,19 +258,19 @@ impl World {
             }
             What::WriteBack(write_back) => {
                 let back = &mut self.disks[number].back;
-                if back.write_back.order != write_back.order {
+                if back.rules.order != write_back.order {
                     back.order_since = now;
                 }
-                back.write_back = write_back;
+                back.rules = write_back;
                 Ok(())
             }
-            What::Destage { back: false } => Ok(()),
+            What::Drop | What::Destage { back: false } => Ok(()),
             What::Destage { back: true } => {
                 self.marks.hit("destaged");
                 let disk = &mut self.disks[number];
                 disk.origin_has(issued)?;
                 disk.history.durable_before(issued);
-                let ordered = disk.back.write_back.order == DestageOrder::Ordered;
+                let ordered = disk.back.rules.order == DestageOrder::Ordered;
                 if ordered && issued >= disk.back.order_since {
                     disk.back.ordered = true;
                 }
@@ -311,7 +310,7 @@ impl World {
         disk.standing = Standing::Served(slot);
         let ordered = disk.back.ordered;
         let logged = disk.back.logged.take();
-        disk.back.write_back = write_back;
+        disk.back.rules = write_back;
         disk.back.begin(now);
         if was_open {
             disk.back.ordered &= ordered;

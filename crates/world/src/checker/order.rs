@@ -245,14 +245,20 @@ mod tests {
 
     const ONE: Bytes = Bytes::new(SECTOR as u64);
 
-    /// Two sectors, in which these were written one after the other: (sector, value, fua), and a
-    /// flush where there is none.
-    fn history(events: &[Option<(u64, Tag, bool)>]) -> History {
+    enum Event {
+        /// To a sector, a value, with FUA or not.
+        Write(u64, Tag, bool),
+        Flush,
+    }
+    use Event::{Flush, Write};
+
+    /// Two sectors, to which this has happened, one after the other.
+    fn history(events: &[Event]) -> History {
         let mut history = History::new(2);
         for (at, event) in (1..).step_by(2).zip(events) {
             match event {
-                None => history.flushed(at, at + 1),
-                Some((sector, tag, fua)) => {
+                Flush => history.flushed(at, at + 1),
+                Write(sector, tag, fua) => {
                     let offset = Bytes::new(sector * ONE.get());
                     history.write_issued(offset, ONE, *tag, at);
                     history.write_answered(offset, ONE, at, true, *fua, at + 1);
@@ -262,8 +268,8 @@ mod tests {
         history
     }
 
-    fn write(sector: u64, tag: Tag) -> Option<(u64, Tag, bool)> {
-        Some((sector, tag, false))
+    fn write(sector: u64, tag: Tag) -> Event {
+        Write(sector, tag, false)
     }
 
     fn alone(history: &History, fates: [&[Tag]; 2]) -> bool {
@@ -285,7 +291,7 @@ mod tests {
 
     #[test]
     fn nothing_after_a_flush_is_there_without_everything_before_it() {
-        let history = history(&[write(0, 5), None, write(1, 6)]);
+        let history = history(&[write(0, 5), Flush, write(1, 6)]);
         assert!(alone(&history, [&[0], &[0]]), "the origin may lag");
         assert!(alone(&history, [&[5], &[0]]));
         assert!(alone(&history, [&[5], &[6]]));
@@ -294,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_the_origin_may_still_lose_counts() {
-        let history = history(&[write(0, 5), None, write(1, 6)]);
+        let history = history(&[write(0, 5), Flush, write(1, 6)]);
         assert!(!alone(&history, [&[0, 5], &[0, 6]]), "5 lost, 6 kept");
         assert!(alone(&history, [&[0, 5], &[0]]));
         assert!(alone(&history, [&[5], &[0, 6]]));
@@ -302,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_later_write_stands_for_the_one_that_it_replaced() {
-        let history = history(&[write(0, 5), None, write(0, 7), write(1, 6)]);
+        let history = history(&[write(0, 5), Flush, write(0, 7), write(1, 6)]);
         assert!(alone(&history, [&[7], &[6]]));
         assert!(alone(&history, [&[5], &[6]]));
         assert!(!alone(&history, [&[0], &[6]]));
@@ -311,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_write_with_fua_is_there_before_what_is_asked_after_it() {
-        let history = history(&[Some((0, 5, true)), write(1, 6)]);
+        let history = history(&[Write(0, 5, true), write(1, 6)]);
         assert!(!alone(&history, [&[0], &[6]]));
         assert!(alone(&history, [&[5], &[0]]));
     }
