@@ -26,6 +26,7 @@ mod deadlines;
 mod disk;
 mod front_ends;
 mod jobs;
+mod lasting;
 mod latency;
 mod limits;
 mod open;

@@ -13,13 +13,14 @@
 //! moves on meanwhile: promise one. If even that is impossible, the shard does not start.
 
 use crate::control::SpawnError;
+use crate::lasting::LastingMemory;
 use crate::latency::Timed;
 use crate::limits::OPENING_SILENCE_MAX;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
 use crate::status::Opening;
 use block_io::BufPool;
-use cache::{Cache, Effect, Recovered, Recovery};
+use cache::{Cache, Effect, LeftChunk, Recovered, Recovery};
 use device::Device;
 use device::interleaved::Interleaved;
 use device::uring::{FlashFile, OpenError, UringDevice};
@@ -38,6 +39,7 @@ pub(crate) struct Ready {
     pub(crate) flash: Option<Flash>,
     pub(crate) opening: Opening,
     pub(crate) record: Record,
+    pub(crate) lasting: LastingMemory,
 }
 
 /// Flash that may be used as far as its superblock and the host's record tell; or why not.
@@ -129,13 +131,13 @@ pub(crate) fn open(
         } => {
             let device = UringDevice::new(flash, ring, pool);
             let mut flash: Flash = Interleaved::new(Timed::new(device));
-            match recover(config, record, &mut flash, ring, pool) {
+            let (lasting, left) = LastingMemory::open(config, record.flash);
+            match recover(config, record, left, &mut flash, ring, pool) {
                 Ok(recovered) => {
                     let record = record.in_use(recovered.cache.status().incarnation);
                     file.store(record)?;
-                    return Ok(recovered_cache(
-                        config, recovered, flash, record, ring, began,
-                    ));
+                    let ready = recovered_cache(config, recovered, flash, record, ring, began);
+                    return Ok(Ready { lasting, ..ready });
                 }
                 Err(error) => {
                     let retired = record.without_flash(0);
@@ -156,6 +158,7 @@ pub(crate) fn open(
         flash: None,
         opening,
         record,
+        lasting: LastingMemory::none(),
     })
 }
 
@@ -185,6 +188,7 @@ fn recovered_cache(
         flash: Some(flash),
         opening,
         record,
+        lasting: LastingMemory::none(),
     }
 }
 
@@ -192,6 +196,7 @@ fn recovered_cache(
 fn recover(
     config: &ShardConfig,
     record: Record,
+    left: Vec<LeftChunk>,
     flash: &mut Flash,
     ring: &Ring,
     pool: &BufPool,
@@ -199,6 +204,7 @@ fn recover(
     let (settings, pool) = (config.cache.clone(), pool.clone());
     let least = Some(record.least);
     let mut recovery = Recovery::new(settings, flash.capacity(), least, pool, ring.now());
+    recovery.set_left(left);
     let (mut effects, mut done, mut ready) = (Vec::new(), Vec::new(), Vec::new());
     let mut heard = ring.now();
     loop {
@@ -232,7 +238,7 @@ fn recover(
 }
 
 /// An error and its causes in one line.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -18,6 +18,7 @@ use crate::control::{Message, ShardHandle, SpawnError};
 use crate::deadlines::Deadlines;
 use crate::disk::Disk;
 use crate::jobs::Jobs;
+use crate::lasting::LastingMemory;
 use crate::limits::RING_ENTRIES;
 use crate::open::{self, Flash};
 use crate::retirement::{Record, RecordFile};
@@ -44,6 +45,7 @@ pub struct Shard {
     pub(crate) opening: Opening,
     pub(crate) record: Record,
     pub(crate) record_file: RecordFile,
+    pub(crate) lasting: LastingMemory,
     pub(crate) mailbox: Mailbox<Message>,
     /// For the shard's own helper threads; gone once it stops.
     pub(crate) sender: Sender<Message>,
@@ -259,7 +261,7 @@ impl Shard {
             Effect::Reply { request, result } => self.reply(request, result),
             Effect::Retire { token, incarnation } => self.retire(token, incarnation),
             Effect::Own { token, .. } => self.cache.owned(token, false, self.now),
-            Effect::Lasting(_) => {}
+            Effect::Lasting(what) => self.lasting.carry_out(&what),
             Effect::ControlDone { id, result } => self.control_done(id, result),
         }
     }
@@ -411,6 +413,7 @@ fn start(
         flash: ready.flash,
         opening: ready.opening,
         record: ready.record,
+        lasting: ready.lasting,
         record_file,
         config,
         ring,

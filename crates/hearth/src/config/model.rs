@@ -39,7 +39,8 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonConfig {
-    /// Where the admin API listens.
+    /// Where the admin API listens. In the same folder, which is best in memory and has to outlive
+    /// the process, caches keep writes that were accepted and are not on flash yet.
     pub admin_socket: PathBuf,
     /// The group that may use it besides its owner.
     pub admin_group: Option<String>,

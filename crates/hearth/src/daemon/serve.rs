@@ -171,7 +171,10 @@ async fn start_shards(
     let mut shards = Shards::default();
     for cache in &config.caches {
         let policy = policies.settings(&cache.name);
-        let settings = settings::shard(cache, &policy, &config.nbd, state.path());
+        let runtime_dir = config.daemon.admin_socket.parent();
+        let runtime_dir = runtime_dir.unwrap_or_else(|| state.path());
+        let settings =
+            settings::shard(cache, &policy, &config.nbd, state.path(), runtime_dir);
         let handle = start_shard(settings).await?;
         shards.add(Shard::new(handle, cache.clone()));
     }

@@ -24,6 +24,7 @@ pub(super) fn shard(
     policy: &PolicyConfig,
     nbd: &NbdConfig,
     state_dir: &Path,
+    runtime_dir: &Path,
 ) -> ShardConfig {
     let flash = FlashSize::of(&cache.path);
     // Without flash nothing is let in anyway; what cannot be set is told by the configuration's check.
@@ -32,6 +33,7 @@ pub(super) fn shard(
         name: cache.name.to_string(),
         flash: cache.path.clone(),
         state_dir: state_dir.to_owned(),
+        runtime_dir: runtime_dir.to_owned(),
         cache: cache::Config {
             write_delay: cache.write_delay.0,
             trust_delay: cache.trust_delay.0,

@@ -66,6 +66,7 @@ impl Lab {
             name: "main".to_owned(),
             flash: self.flash_path(),
             state_dir: self.folder.path().join("state"),
+            runtime_dir: self.folder.path().join("state"),
             cache: cache::Config {
                 write_delay: units::Duration::from_millis(20),
                 trust_delay: units::Duration::from_millis(100),
