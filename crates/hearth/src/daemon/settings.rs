@@ -46,6 +46,7 @@ pub(super) fn shard(
             },
             tenancy,
             allocate_writes: cache.allocate_writes,
+            ..cache::Config::default()
         },
         connection: ConnectionLimits {
             requests: count(nbd.requests_in_flight_max),
@@ -141,7 +142,8 @@ mod tests {
     fn defaults_are_those_of_the_crates_below() {
         let cache = CacheConfig::new("c".parse().unwrap(), "/c".into());
         let policy = PolicyConfig::default();
-        let shard = shard(&cache, &policy, &NbdConfig::default(), Path::new("/s"));
+        let (state, runtime) = (Path::new("/s"), Path::new("/r"));
+        let shard = shard(&cache, &policy, &NbdConfig::default(), state, runtime);
         assert_eq!(shard.cache, cache::Config::default());
         assert_eq!(shard.connection, ConnectionLimits::default());
         assert_eq!(server(&NbdConfig::default()), ServerLimits::default());
