@@ -23,6 +23,8 @@ mod left;
 mod logs;
 mod segments;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use crate::api::{Config, Effect};
 use crate::cache::Cache;

@@ -68,6 +68,13 @@ impl FoundLog {
         let last = self.chunks.last().map(|chunk| chunk.header.last());
         self.is_damaged || last.is_some_and(|last| last > self.watermark)
     }
+
+    /// Whether a segment of its disk has to stay as it is.
+    fn has(&self, segment: SegmentIndex) -> bool {
+        let counts =
+            |chunk: &Chunk| chunk.header.segment == segment && chunk.header.last() > self.watermark;
+        self.is_damaged || self.chunks.iter().any(counts)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -433,15 +440,9 @@ impl Logs {
     /// The tables as the walks have left them, and the logs.
     pub(super) fn into_found(mut self) -> (Replayed, Vec<FoundLog>) {
         // What has nothing above its disk's watermark is as clean as any other segment.
-        let dirty: Vec<(DiskSlot, Position)> = self
-            .found
-            .iter()
-            .filter(|log| log.is_dirty())
-            .map(|log| (log.disk, log.watermark))
-            .collect();
-        for entry in &mut self.replayed.segments {
-            let its = dirty.iter().find(|(disk, _)| *disk == entry.disk);
-            let holds = its.is_some_and(|(_, watermark)| entry.generation >= watermark.generation);
+        for (number, entry) in (0..).zip(&mut self.replayed.segments) {
+            let log = self.found.iter().find(|log| log.disk == entry.disk);
+            let holds = log.is_some_and(|log| log.has(SegmentIndex::new(number)));
             if entry.state == SegmentState::Used(SegmentKind::Dirty) && !holds {
                 entry.state = SegmentState::Used(SegmentKind::Clean);
                 entry.cut = None;

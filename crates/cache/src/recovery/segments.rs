@@ -22,10 +22,10 @@ use crate::trusted::Trusted;
 use crate::write_back::LockReason;
 use block_io::BufPool;
 use flash_format::{
-    ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, SegmentEntry,
-    SegmentIndex, SegmentKind, SegmentState, Superblock, read_footer,
+    ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, PageBytes,
+    SegmentEntry, SegmentIndex, SegmentKind, SegmentState, Superblock, read_footer,
 };
-use segment_log::{Entered, Phase, SegmentLog};
+use segment_log::{Entered, Phase, Segment, SegmentLog};
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 use units::{Bytes, Instant, Set};
@@ -68,6 +68,16 @@ fn free_doubles(segments: &mut [SegmentEntry]) {
             entry.trusted.fill(0);
         }
     }
+}
+
+/// The blocks of a dirty log's chunk.
+fn blocks_of(header: &DirtyChunkHeader) -> Vec<Descriptor> {
+    let records = header.records.iter();
+    let blocks = records.filter_map(|record| match record {
+        DirtyRecord::Data(at) => Some(*at),
+        DirtyRecord::Erasure(_) => None,
+    });
+    blocks.collect()
 }
 
 /// Makes what was found of each dirty log the log that the cache goes on with.
@@ -118,7 +128,10 @@ fn dirty_disks(
                 }
             }
         }
-        dirty.found_trusted(settled.into_iter());
+        // Only a log that went to the origin out of order has such records, and may skip others.
+        if !settled.is_empty() {
+            dirty.found_trusted(settled.into_iter());
+        }
         dirty.locked = match (log.is_damaged, log.in_doubt) {
             (true, _) => Some(LockReason::Damaged),
             (false, true) => Some(LockReason::Unbelievable),
@@ -195,11 +208,7 @@ impl Segments {
         if !segment.is_dirty || segment.generation != header.generation {
             return;
         }
-        let data = header.records.iter().filter_map(|record| match record {
-            DirtyRecord::Data(at) => Some(*at),
-            DirtyRecord::Erasure(_) => None,
-        });
-        let descriptors: Vec<Descriptor> = data.collect();
+        let descriptors = blocks_of(header);
         for at in &descriptors {
             let slot = self.geometry.slot(header.segment, at.page);
             self.checksums[slot.index()] = at.checksum;
@@ -268,31 +277,40 @@ impl Segments {
         bytes: Option<&[u8]>,
     ) -> Option<(u32, Bytes)> {
         let segment = SegmentIndex::new(segment);
-        let expected = *self.log.segment(segment);
-        let header = bytes
-            .and_then(|bytes| bytes.first_chunk::<PAGE_BYTES>())
-            .and_then(|bytes| {
-                ChunkHeader::decode(
-                    bytes,
-                    &self.geometry,
-                    self.superblock.uuid,
-                    segment,
-                    expected.generation,
-                    page,
-                )
-                .ok()
-            });
-        let Some(header) = header.filter(|header| header.disk == expected.disk) else {
+        let page_bytes = bytes.and_then(|bytes| bytes.first_chunk::<PAGE_BYTES>());
+        let Some(blocks) = page_bytes.and_then(|bytes| self.decode_chunk(segment, page, bytes))
+        else {
             self.segment_done();
             return None;
         };
-        self.enter(segment, &header.blocks);
-        let next = page + 1 + u32::try_from(header.blocks.len()).expect("a chunk has few blocks");
+        self.enter(segment, &blocks);
+        let next = page + 1 + u32::try_from(blocks.len()).expect("a chunk has few blocks");
         if next + 1 >= self.geometry.segment_pages() - self.geometry.footer_pages() {
             self.segment_done();
             return None;
         }
         Some((next, self.page_offset(segment, next)))
+    }
+
+    /// The descriptors of a chunk's blocks; it may be one of a dirty log of which the origin has
+    /// everything.
+    fn decode_chunk(
+        &self,
+        segment: SegmentIndex,
+        page: u32,
+        bytes: &PageBytes,
+    ) -> Option<Vec<Descriptor>> {
+        let (geometry, uuid) = (&self.geometry, self.superblock.uuid);
+        let Segment {
+            generation, disk, ..
+        } = *self.log.segment(segment);
+        let clean = ChunkHeader::decode(bytes, geometry, uuid, segment, generation, page);
+        if let Ok(header) = clean {
+            return (header.disk == disk).then_some(header.blocks);
+        }
+        let dirty = DirtyChunkHeader::decode(bytes, geometry, uuid, segment, generation, page);
+        let header = dirty.ok().filter(|header| header.disk == disk)?;
+        Some(blocks_of(&header))
     }
 
     fn segment_done(&mut self) {
