@@ -309,6 +309,21 @@ fn every_admission_policy_decides_alike() {
     }
 }
 
+#[test]
+fn a_flash_that_was_never_full_is_filled_alike() {
+    let asked = requests(20_000, 1, 4);
+    for admission in ["reuse-age", "larc"] {
+        let mut fill = case(admission);
+        fill.settings.fill = true;
+        let answer = compare(&asked, &fill);
+        assert!(answer.counts.iter().all(|counts| counts.filled > 50));
+        let [evicted, refused] = answer.counts.iter().fold([0, 0], |[gone, out], counts| {
+            [gone + counts.evicted, out + counts.refused.total()]
+        });
+        assert!(evicted > 100 && refused > 100, "{answer:?}");
+    }
+}
+
 /// Reclaim goes on beside a request of many blocks, so there is none here.
 #[test]
 fn requests_of_many_blocks_are_decided_alike() {

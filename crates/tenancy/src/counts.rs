@@ -58,6 +58,8 @@ pub struct Counts {
     pub image_hits: u64,
     /// Blocks that were let in, staged ones that went to flash later included.
     pub admitted: u64,
+    /// Of these, blocks that no policy was asked about, since the flash had never been full.
+    pub filled: u64,
     /// Blocks whose bytes were staged.
     pub staged: u64,
     /// Staged blocks that left without having been on flash.

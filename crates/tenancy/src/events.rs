@@ -5,6 +5,11 @@
 //! come from the origin, [`Tenancy::missed`]. Each of the last two may send other blocks off, which it
 //! puts into `left`: those with [`Fate::Admit`] go to flash now, the bytes of all of them leave memory.
 //!
+//! As long as no block had to leave the flash, and if the settings say so, [`Tenancy::missed`] asks no policy
+//! about a block that is read: it enters, if the budgets allow it. An empty flash has nothing to lose by it, and a
+//! policy that waits for blocks to come back would leave it empty for long. Blocks that are only written wait for
+//! the policy even then.
+//!
 //! A block that is written whole is asked about when the origin has acknowledged it: one that was on flash
 //! with [`Tenancy::hit`] and then [`Tenancy::may_rewrite`], any other with [`Tenancy::missed`]. Staged
 //! bytes are given up when the write comes ([`Tenancy::removed`]).
@@ -102,6 +107,12 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// # Panics
     /// If its tenant is not attached.
     pub fn missed(&mut self, arrival: &Arrival, key: K, left: &mut Vec<(K, Fate)>) -> Verdict {
+        if self.settings.fill && !self.full && !arrival.write {
+            let verdict = self.admit(arrival, key);
+            let filled = u64::from(verdict == Verdict::Admit);
+            self.tenant_mut(arrival.tenant).counts.filled += filled;
+            return verdict;
+        }
         let (access, from) = (arrival.access(self.now), left.len());
         let tenant = self.tenant_mut(arrival.tenant);
         match tenant.admission.missed(key, access, left) {
@@ -193,6 +204,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
 
     /// A block left flash by reclaim.
     pub fn evicted(&mut self, slot: TenantSlot, key: K) {
+        self.full = true;
         if let Some(tenant) = self.get_mut(slot) {
             tenant.counts.evicted += 1;
             tenant.admission.evicted(key);

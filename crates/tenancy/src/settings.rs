@@ -97,6 +97,9 @@ pub enum Measure {
 pub struct Settings {
     /// What may enter the flash, unless a tenant says otherwise.
     pub admission: admission::Spec,
+    /// Whether every block that is read enters as long as nothing ever had to leave the flash, whatever
+    /// the admission policy; write budgets hold.
+    pub fill: bool,
     /// Memory for what admission stages and remembers, of all tenants together; divided in proportion
     /// to their shares.
     pub staging: Bytes,
@@ -153,6 +156,7 @@ impl Default for Settings {
         let spec = "it is registered by this name";
         Self {
             admission: "always".parse().expect(spec),
+            fill: false,
             staging: Bytes::ZERO,
             budget: None,
             allocation: "equal".parse().expect(spec),

@@ -25,6 +25,8 @@ pub struct Tenancy<K> {
     /// Bytes written for all, and for nobody.
     pub(crate) wrote: Wrote,
     pub(crate) shares: Shares,
+    /// A block had to leave the flash.
+    pub(crate) full: bool,
     pub(crate) now: Instant,
     /// The running window began then, and will end then.
     pub(crate) window_began: Instant,
@@ -54,6 +56,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
             runs: Vec::new(),
             wrote: Wrote::default(),
             shares: Shares::default(),
+            full: false,
             now,
             window_began: now,
             window_ends: now,

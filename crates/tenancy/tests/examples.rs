@@ -186,6 +186,53 @@ fn a_budget_that_is_used_up_refuses_and_says_so() {
     );
 }
 
+/// Room for 840 blocks: what is read for the first time enters until one has to leave, and from then on only
+/// what LARC has seen before. A block that is only written waits for LARC from the beginning.
+#[test]
+fn an_empty_flash_is_filled_with_all_that_is_read() {
+    let settings = Settings {
+        admission: "larc".parse().unwrap(),
+        staging: Bytes::mib(1),
+        fill: true,
+        ..Settings::default()
+    };
+    let mut host = host(60, settings, &[TenantSettings::default()]);
+    assert!(!write(&mut host, 0, 9999, seconds(0)).stored);
+    let outcomes = read(&mut host, 0, 0, 840, seconds(1));
+    assert!(outcomes.iter().all(|outcome| outcome.stored));
+    let before = *host.tenancy().counts(vm(0)).unwrap();
+    assert_eq!((before.filled, before.evicted), (840, 0));
+    let outcomes = read(&mut host, 0, 2000, 100, seconds(2));
+    let stored = outcomes.iter().filter(|outcome| outcome.stored).count() as u64;
+    assert!((1..=28).contains(&stored), "{stored}: two segments at most");
+    let after = *host.tenancy().counts(vm(0)).unwrap();
+    assert_eq!(after.filled, 840 + stored);
+    assert!(after.evicted > 0);
+    assert_eq!(
+        after.refused.of(Reason::FirstTouch) - before.refused.of(Reason::FirstTouch),
+        100 - stored
+    );
+}
+
+#[test]
+fn a_fill_stays_within_the_write_budget() {
+    let budget = Budget::per_day(Bytes::mib(64)).unwrap();
+    let settings = Settings {
+        admission: "larc".parse().unwrap(),
+        staging: Bytes::mib(1),
+        fill: true,
+        budget: Some(budget.with_burst(Bytes::mib(1))),
+        ..Settings::default()
+    };
+    let mut host = host(512, settings, &[TenantSettings::default()]);
+    let outcomes = read(&mut host, 0, 0, 1000, seconds(0));
+    let stored = outcomes.iter().filter(|outcome| outcome.stored).count() as u64;
+    let counts = host.tenancy().counts(vm(0)).unwrap();
+    assert!((10..256).contains(&stored), "{stored}");
+    assert_eq!((counts.filled, counts.admitted), (stored, stored));
+    assert_eq!(counts.refused.of(Reason::Budget), 1000 - stored);
+}
+
 #[test]
 fn a_vms_own_budget_leaves_the_others_alone() {
     let budget = Budget::per_day(Bytes::mib(64))
