@@ -7,6 +7,7 @@
 //!   cli      what a user types                          top       the live view
 //!   offline  caches that no daemon is using: format, check
 //!   sim      traces through simulated caches        mrc, advise   their curves, and what follows
+//!   bench    a load on the front ends
 //!   docs     book pages, manual pages, completions: made of the definitions above
 //! ```
 
@@ -14,6 +15,7 @@
 
 pub mod advise;
 pub mod api;
+pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod daemon;

@@ -5,6 +5,7 @@ use super::caches::Set;
 use super::traces::args::Trace;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
+use crate::bench::args::Bench;
 use crate::config::{
     ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, SocketPath, Switch, WritePolicy,
 };
@@ -85,6 +86,10 @@ pub enum Command {
     ///
     /// Keys: q quits, < and > choose the column to sort by, r reverses, v shows VMs instead, p pauses.
     Top(Top),
+    /// Load a disk and measure it: vhost-user, NBD, a file or a device
+    ///
+    /// Options and JSON are fio's. What is written to is lost; what somebody else uses is refused.
+    Bench(Box<Bench>),
     /// Simulate caches over traces
     ///
     /// Every policy runs at every size over every trace, on all processors. The results do not

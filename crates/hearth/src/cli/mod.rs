@@ -24,5 +24,5 @@ pub mod vms;
 
 pub(crate) use progress::Progress;
 pub use run::main;
-pub(crate) use run::to_json;
+pub(crate) use run::{print, to_json};
 pub(crate) use table::{Side, Table};

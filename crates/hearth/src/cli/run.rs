@@ -9,7 +9,7 @@ use crate::advise::host::HostAdvice;
 use crate::advise::host_words;
 use crate::api::types::{DiskChange, DiskStatus, Disks, Status};
 use crate::config::{DiskConfig, DiskVhostConfig, Name, OriginConfig, Text};
-use crate::{advise, daemon, docs, mrc, sim, top};
+use crate::{advise, bench, daemon, docs, mrc, sim, top};
 use clap::Parser;
 use hyper::Method;
 use serde::Serialize;
@@ -42,6 +42,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Mrc(arguments) => mrc::run(arguments, global.json),
         Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
         Command::Sim(arguments) => sim::run(arguments, global.json),
+        Command::Bench(arguments) => bench::run(arguments, global.json),
         Command::Completions { shell } => Ok(docs::completions(*shell)),
         Command::Man { dir } => written(docs::man(dir)),
         Command::Generate { root } => written(docs::generate(root)),
@@ -73,7 +74,7 @@ fn written(outcome: io::Result<()>) -> Result<Vec<u8>, CliError> {
 }
 
 /// Writes to standard output. A reader that has gone away (`| head`) is no error.
-pub(super) fn print(text: &[u8]) -> Result<(), CliError> {
+pub(crate) fn print(text: &[u8]) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::new(

@@ -1,0 +1,100 @@
+//! A load's figures for people.
+
+use crate::cli::quantity::{self, approximate};
+use crate::cli::{Side, Table};
+use load::{JobOutcome, Outcome, Settings, Tally};
+use std::fmt::{self, Write};
+use workload::Direction;
+
+const NANO: f64 = 1e-9;
+
+/// Writes what came of a load.
+pub(super) fn write(out: &mut String, settings: &Settings, outcome: &Outcome) -> fmt::Result {
+    let jobs = if settings.numjobs == 1 { "job" } else { "jobs" };
+    writeln!(
+        out,
+        "{}: {} of {}, depth {}, {} {jobs}",
+        settings.target, settings.shape, settings.sizes, settings.iodepth, settings.numjobs
+    )?;
+    let several = outcome.jobs.len() > 1;
+    for (number, job) in outcome.jobs.iter().enumerate() {
+        if several {
+            writeln!(out, "\njob {number}:")?;
+        }
+        one(out, job)?;
+    }
+    Ok(())
+}
+
+fn one(out: &mut String, job: &JobOutcome) -> fmt::Result {
+    let mut table = Table::new(&[
+        ("what", Side::Left),
+        ("iops", Side::Right),
+        ("bytes/s", Side::Right),
+        ("mean", Side::Right),
+        ("p50", Side::Right),
+        ("p99", Side::Right),
+        ("p99.9", Side::Right),
+        ("max", Side::Right),
+        ("requests", Side::Right),
+    ]);
+    let mut requests = 0;
+    let mut row = |name: String, tally: &Tally, moves: bool| {
+        if tally.times.count() == 0 {
+            return;
+        }
+        requests += tally.times.count();
+        table.row(cells(name, tally, job.elapsed_ns, moves));
+    };
+    for direction in Direction::ALL {
+        let tally = &job.directions[direction.index()];
+        row(direction.to_string(), tally, true);
+    }
+    row("sync".to_owned(), &job.syncs, false);
+    write!(out, "{table}")?;
+    let share = |nanos: u64| quantity::percent(nanos, job.elapsed_ns);
+    let used = job.usage.user_ns + job.usage.system_ns;
+    let each = approximate(used) * NANO / approximate(requests.max(1));
+    writeln!(
+        out,
+        "{} in all; this side: {} user, {} system of a CPU, {} a request",
+        quantity::seconds(approximate(job.elapsed_ns) * NANO),
+        share(job.usage.user_ns),
+        share(job.usage.system_ns),
+        quantity::seconds(each)
+    )?;
+    if let Some(verified) = &job.verified {
+        writeln!(
+            out,
+            "verified: {} blocks right, {} wrong, {} of which nothing was known",
+            verified.right, verified.wrong, verified.unknown
+        )?;
+        for finding in &verified.findings {
+            writeln!(out, "  {finding}")?;
+        }
+    }
+    Ok(())
+}
+
+fn cells(name: String, tally: &Tally, elapsed_ns: u64, moves: bool) -> Vec<String> {
+    let seconds = approximate(elapsed_ns.max(1)) * NANO;
+    let times = &tally.times;
+    let time = |nanos: u64| quantity::seconds(approximate(nanos) * NANO);
+    let bytes_second = approximate(tally.bytes) / seconds;
+    let speed = if moves {
+        quantity::bytes(units::number::count_near(bytes_second))
+    } else {
+        "-".to_owned()
+    };
+    vec![
+        name,
+        quantity::count(approximate(times.count()) / seconds),
+        speed,
+        quantity::seconds(times.mean() * NANO),
+        time(times.percentile(50.0)),
+        time(times.percentile(99.0)),
+        time(times.percentile(99.9)),
+        time(times.most()),
+        times.count().to_string(),
+    ]
+}
