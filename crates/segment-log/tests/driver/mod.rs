@@ -1,9 +1,9 @@
-//! The shortest driver of a log that stores nothing: each write ends at once, and there is no
-//! journal.
+//! The shortest driver of a log that stores nothing: each write ends at once unless it is told to be
+//! late, and there is no journal.
 
 #![allow(dead_code, reason = "each test uses what it needs")]
 
-use flash_format::Geometry;
+use flash_format::{Geometry, SegmentIndex};
 use policy::reclaim::Kind;
 use segment_log::{After, Begin, Dense, Move, SegmentLog, Source, Step, StreamKey, Victim};
 use units::{BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
@@ -36,6 +36,11 @@ pub(crate) struct Driver {
     pub(crate) forgotten_meanwhile: Option<u32>,
     /// What the log said that it evicted, in its order.
     pub(crate) told: Vec<(DiskSlot, u32)>,
+    /// Where the survivors of each victim were to go.
+    pub(crate) survivors: Vec<StreamKey>,
+    /// Writes end when [`Self::end_writes`] says so.
+    pub(crate) late: bool,
+    on_their_way: Vec<SegmentIndex>,
     next: u32,
     now: u64,
 }
@@ -65,6 +70,9 @@ impl Driver {
             footers_lost: false,
             forgotten_meanwhile: None,
             told: Vec::new(),
+            survivors: Vec::new(),
+            late: false,
+            on_their_way: Vec::new(),
             next: 1 << 20,
             now: 0,
         }
@@ -134,7 +142,7 @@ impl Driver {
         self.reclaim();
     }
 
-    fn append(
+    pub(crate) fn append(
         &mut self,
         stream: StreamKey,
         source: Source,
@@ -165,16 +173,31 @@ impl Driver {
         Some(placed.slot)
     }
 
-    fn seal(&mut self, stream: StreamKey) {
+    pub(crate) fn seal(&mut self, stream: StreamKey) {
         if let Some(sealed) = self.log.seal(stream) {
-            self.log.write_ended(sealed.segment);
+            self.written(sealed.segment);
         }
     }
 
-    fn close(&mut self, stream: StreamKey) {
+    pub(crate) fn close(&mut self, stream: StreamKey) {
         self.seal(stream);
         if let Some(closed) = self.log.close(stream) {
-            self.log.write_ended(closed.segment);
+            self.written(closed.segment);
+        }
+    }
+
+    fn written(&mut self, segment: SegmentIndex) {
+        if self.late {
+            self.on_their_way.push(segment);
+        } else {
+            self.log.write_ended(segment);
+        }
+    }
+
+    /// Everything that was to be written is on flash.
+    pub(crate) fn end_writes(&mut self) {
+        for segment in std::mem::take(&mut self.on_their_way) {
+            self.log.write_ended(segment);
         }
     }
 
@@ -215,6 +238,7 @@ impl Driver {
 
     fn reclaim_one(&mut self, mut victim: Victim) {
         let (segment, disk) = (victim.segment(), victim.disk());
+        self.survivors.push(victim.survivors());
         let geometry = *self.log.geometry();
         let start = segment.index() * self.pages;
         let in_it: Vec<(u32, u32)> = (1..geometry.segment_pages() - 1)
