@@ -219,6 +219,9 @@ pub enum ControlError {
     /// Only whole blocks can wait on flash for the origin.
     #[error("the disk's size is not a multiple of 4KiB, so writes cannot go back later")]
     UnalignedSize,
+    /// The flash has bytes that the origin lacks, and the origin has changed its size.
+    #[error("the origin's size has changed while the flash has bytes that it lacks")]
+    SizeChanged,
     /// It has no flash to keep them on, or nobody may write it.
     #[error("writes cannot wait on flash: the disk is read-only or the cache has no flash")]
     NoWriteBack,

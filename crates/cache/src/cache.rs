@@ -1,6 +1,7 @@
 //! The cache of a shard: events in, effects out.
 
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, Verb, WritePolicy};
+use crate::back::Backs;
 use crate::brain::Brain;
 use crate::durability::WriteCount;
 use crate::fills::Fills;
@@ -16,8 +17,11 @@ use crate::stats::{DiskStats, Stats};
 use crate::status::Status;
 use crate::tenants::Tenants;
 use crate::views::Views;
+use crate::write_back::WriteBack;
 use crate::writes::{Change, Writes};
-use block_io::{BufPool, FlashDone, IoError, OriginDone, OriginVerb, Payload, Token};
+use block_io::{
+    BufPool, FlashDone, IoError, OriginDone, OriginVerb, PAGE_BYTES, Payload, Slice, Token,
+};
 use slab::Slab;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, SECTOR_BYTES, TenantSlot};
 
@@ -33,6 +37,10 @@ pub(crate) struct Disk {
     pub(crate) views: Option<Views>,
     /// Requests that are not answered yet.
     pub(crate) in_flight: u32,
+    /// How writes go to the origin under write-back.
+    pub(crate) write_back: WriteBack,
+    /// The period in which it is attached; 0 if it has none.
+    pub(crate) epoch: u64,
 }
 
 /// The cache of a shard.
@@ -56,6 +64,10 @@ pub struct Cache {
     pub(crate) writes: Writes,
     pub(crate) fills: Fills,
     pub(crate) jobs: Vec<Job>,
+    /// Disks under write-back.
+    pub(crate) backs: Backs,
+    /// Flash that has failed with bytes that an origin lacks.
+    pub(crate) wreck: Option<Box<Flash>>,
 }
 
 impl Cache {
@@ -92,6 +104,8 @@ impl Cache {
             writes: Writes::default(),
             fills: Fills::default(),
             jobs: Vec::new(),
+            backs: Backs::default(),
+            wreck: None,
         }
     }
 
@@ -159,6 +173,10 @@ impl Cache {
     }
 
     fn start(&mut self, id: RequestId, disk: DiskSlot, vm: TenantSlot, verb: Verb) {
+        let back = self.writes_back(disk);
+        if back {
+            self.asked_back(disk);
+        }
         let stats = self.disk_stats(disk);
         match verb {
             Verb::Read { offset, length } => {
@@ -174,17 +192,14 @@ impl Cache {
                 stats.write_requests += 1;
                 stats.written_bytes += data.len() as u64;
                 let length = Bytes::new(data.len() as u64);
-                self.write(
-                    id,
-                    disk,
-                    vm,
-                    offset,
-                    length,
-                    Change::Data { bytes: data, fua },
-                );
+                let change = Change::Data { bytes: data, fua };
+                self.write_either(back, id, disk, vm, offset, length, change);
             }
             Verb::Flush => {
                 stats.flush_requests += 1;
+                if back && self.flush_back(id, disk) {
+                    return;
+                }
                 let flash = self.flash.as_ref();
                 let count = flash.map_or_else(WriteCount::default, |flash| flash.write_count(disk));
                 let purpose = Purpose::OriginFlush {
@@ -196,7 +211,7 @@ impl Cache {
             }
             Verb::Discard { offset, length } => {
                 stats.erase_requests += 1;
-                self.write(id, disk, vm, offset, length, Change::Discard);
+                self.write_either(back, id, disk, vm, offset, length, Change::Discard);
             }
             Verb::WriteZeroes {
                 offset,
@@ -205,15 +220,30 @@ impl Cache {
                 fua,
             } => {
                 stats.erase_requests += 1;
-                self.write(
-                    id,
-                    disk,
-                    vm,
-                    offset,
-                    length,
-                    Change::Zeroes { may_unmap, fua },
-                );
+                let change = Change::Zeroes { may_unmap, fua };
+                self.write_either(back, id, disk, vm, offset, length, change);
             }
+        }
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what a request says, passed on once"
+    )]
+    fn write_either(
+        &mut self,
+        back: bool,
+        id: RequestId,
+        disk: DiskSlot,
+        vm: TenantSlot,
+        offset: Bytes,
+        length: Bytes,
+        change: Change,
+    ) {
+        if back {
+            self.write_back(id, disk, vm, offset, length, change);
+        } else {
+            self.write(id, disk, vm, offset, length, change);
         }
     }
 
@@ -228,23 +258,39 @@ impl Cache {
         if let Purpose::Hit(hit) = io.purpose {
             self.brain.flash_took(now.since(io.issued));
             self.hit_done(&hit, done.buf, done.result);
+        } else if let Purpose::MergeHit(hit) = io.purpose {
+            self.merge_hit_done(&hit, done.buf, done.result);
+        } else if let Purpose::DestageRead(read) = io.purpose {
+            self.destage_read_done(read, done.buf, done.result);
         } else if let Some(flash) = self.flash.as_mut() {
             let ports = &mut self.ports;
             let buf = done.buf.filter(|_| ok);
             match io.purpose {
-                Purpose::Chunk(id) => flash.chunk_done(ports, id, ok),
+                Purpose::Chunk(id) => {
+                    flash.chunk_done(ports, id, ok);
+                    self.stir_waiting();
+                }
                 Purpose::Footer(segment) => flash.footer_done(ports, segment, ok),
-                Purpose::Journal if ok => flash.journal_done(ports),
+                Purpose::Journal if ok => {
+                    flash.journal_done(ports);
+                    self.stir_waiting();
+                }
                 Purpose::Journal => ports
                     .wakes
                     .push(Wake::FlashFailed("the journal could not be written")),
                 Purpose::CheckpointPages => flash.checkpoint_pages_done(ports, ok),
-                Purpose::Superblock => flash.superblock_done(ports, ok),
+                Purpose::Superblock => {
+                    flash.superblock_done(ports, ok);
+                    self.stir_waiting();
+                }
                 Purpose::ReclaimFooter => flash.reclaim_footer_done(ports, buf.as_deref()),
                 Purpose::ReclaimRun { first, count } => {
                     flash.reclaim_run_done(ports, first, count, buf.as_ref());
                 }
-                Purpose::LogFlush(disk) if ok => flash.log_flush_done(ports, disk),
+                Purpose::LogFlush(disk) if ok => {
+                    flash.log_flush_done(ports, disk);
+                    ports.stir(disk);
+                }
                 Purpose::LogFlush(_) => ports
                     .wakes
                     .push(Wake::FlashFailed("a dirty log could not be made durable")),
@@ -255,7 +301,13 @@ impl Cache {
                 | Purpose::Direct { .. }
                 | Purpose::OriginWrite(_)
                 | Purpose::OriginFlush { .. }
-                | Purpose::OwnFlush { .. } => {
+                | Purpose::OwnFlush { .. }
+                | Purpose::MergeHit(_)
+                | Purpose::MergeFill(_)
+                | Purpose::DestageRead(_)
+                | Purpose::DestageWrite(_)
+                | Purpose::DestageFlush(_)
+                | Purpose::EnterFlush(_) => {
                     panic!("an origin operation ended as a flash operation")
                 }
             }
@@ -272,6 +324,7 @@ impl Cache {
         let io = self.ports.complete(done.token);
         match io.purpose {
             Purpose::Fill(fill) => {
+                self.read_took(self.fills.disk(fill), now.since(io.issued));
                 if let Some(tenant) = self.tenant_of(self.fills.disk(fill)) {
                     self.brain.origin_took(tenant, now.since(io.issued));
                 }
@@ -284,14 +337,21 @@ impl Cache {
                 skip,
                 length,
             } => {
-                let bytes = match (done.result, done.buf) {
-                    (Ok(()), Some(buf)) => Ok(buf.freeze().slice(skip..skip + length)),
-                    (Err(error), _) => Err(error),
-                    (Ok(()), None) => Err(IoError::Failed),
-                };
+                self.read_took(disk, now.since(io.issued));
+                let bytes = bytes_of(done, skip, length);
                 self.direct_done(read, part, disk, bytes);
             }
-            Purpose::OriginWrite(write) => self.origin_write_done(write, done.result),
+            Purpose::OriginWrite(write) => {
+                self.origin_write_done(write, done.result);
+                self.stir_waiting();
+            }
+            Purpose::MergeFill(merge) => {
+                let bytes = bytes_of(done, 0, PAGE_BYTES);
+                self.merge_fill_done(merge, bytes);
+            }
+            Purpose::DestageWrite(write) => self.destage_write_done(write, done.result),
+            Purpose::DestageFlush(flush) => self.destage_flush_done(flush, done.result),
+            Purpose::EnterFlush(disk) => self.enter_flush_done(disk, done.result),
             Purpose::OwnFlush { disk, count } => {
                 if let Some(flash) = self.flash.as_mut() {
                     flash.own_flush_done(disk, count, done.result.is_ok());
@@ -321,8 +381,10 @@ impl Cache {
     }
 
     /// The answer to [`Effect::Own`]: whether it is recorded durably.
-    pub fn owned(&mut self, _token: Token, _recorded: bool, now: Instant) {
+    pub fn owned(&mut self, token: Token, recorded: bool, now: Instant) {
         self.ports.now = now;
+        self.job_owned(token, recorded);
+        self.back_owned(token, recorded);
         self.pump();
     }
 
@@ -344,6 +406,7 @@ impl Cache {
             flash.tick(&mut self.ports);
         }
         self.tick_brain();
+        self.tick_backs();
         self.watch_flash();
         self.pump();
     }
@@ -371,14 +434,16 @@ impl Cache {
                 flash.pump(&mut self.ports);
             }
             self.account();
-            let progress = self.step_jobs();
-            if self.ports.wakes.is_empty() && !progress {
+            let turned = self.turn_backs();
+            let progress = self.step_jobs() || turned;
+            if self.ports.wakes.is_empty() && self.ports.stirred.is_empty() && !progress {
                 return;
             }
             for wake in std::mem::take(&mut self.ports.wakes) {
                 match wake {
                     Wake::Write(write) => self.send_to_origin(write),
                     Wake::FlashFailed(reason) => self.fail_flash(reason),
+                    Wake::Jobs => self.end_jobs_without_flash(),
                 }
             }
         }
@@ -448,12 +513,6 @@ impl Cache {
         Some(self.disks[disk.index()].as_ref()?.policy)
     }
 
-    /// What an attached disk has that its origin lacks; none if it is not attached.
-    pub fn write_back_of(&self, disk: DiskSlot) -> Option<crate::DirtyStatus> {
-        self.disks[disk.index()].as_ref()?;
-        Some(crate::DirtyStatus::default())
-    }
-
     /// Requests of a disk that are not answered yet.
     pub fn in_flight(&self, disk: DiskSlot) -> u32 {
         self.disks[disk.index()]
@@ -474,5 +533,14 @@ impl Cache {
         let Some(flash) = &self.flash else { return };
         flash.log.index().self_check();
         flash.self_check();
+    }
+}
+
+/// A part of what a read of an origin has brought.
+fn bytes_of(done: OriginDone, skip: usize, length: usize) -> Result<Slice, IoError> {
+    match (done.result, done.buf) {
+        (Ok(()), Some(buf)) => Ok(buf.freeze().slice(skip..skip + length)),
+        (Err(error), _) => Err(error),
+        (Ok(()), None) => Err(IoError::Failed),
     }
 }

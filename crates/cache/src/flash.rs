@@ -134,8 +134,11 @@ impl Flash {
     /// Gives up a slot whose content is wrong. If it is trusted, the block stays in the index
     /// until that is durably undone, so that a write to it still knows.
     fn condemn(&mut self, ports: &mut Ports, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) {
+        // A record that is clean although the watermark is before it is told from a dirty one by its
+        // being trusted.
         if self.log.index().get(disk, block) != Some(slot)
             || self.bad.iter().any(|bad| bad.3 == slot)
+            || self.log.segment_of(slot).is_dirty
         {
             return;
         }

@@ -1,33 +1,19 @@
 //! What the operator asks, step by step: attach, detach, drop, stop. Each job looks whether it
 //! can go on whenever something has happened.
 
-use crate::api::{
-    Command, ControlError, ControlId, ControlOutcome, DropReason, Effect, WritePolicy,
-};
+use crate::api::{Command, ControlError, ControlId, ControlOutcome, Effect};
+use crate::attach::Newcomer;
 use crate::cache::{Cache, Disk};
-use crate::disks::slots;
-use crate::durability::Durability;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
-use crate::ports::Ports;
+use crate::ports::{Ports, Wake};
 use crate::tenants::Use;
 use crate::views::Views;
-use flash_format::{DISK_BYTES_MAX, DiskEntry, Position, SegmentIndex};
+use block_io::{IoError, Token};
+use flash_format::{DiskEntry, Position, SegmentIndex};
 use segment_log::Phase;
-use units::{DiskId, DiskSlot, SECTOR_BYTES, TenantSlot};
-
-/// A disk that is about to be attached.
-#[derive(Clone, Debug)]
-pub(crate) struct Newcomer {
-    pub(crate) slot: DiskSlot,
-    id: DiskId,
-    name: String,
-    disk: Disk,
-    dropped: Option<DropReason>,
-    /// The slot was another disk's, of which nothing is left.
-    takes_over: bool,
-}
+use units::{DiskSlot, TenantSlot};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
@@ -73,7 +59,10 @@ enum Step {
     Checkpoint(u64),
     /// And one more, with the other superblock.
     SecondCheckpoint(u64),
+    /// It is being recorded with the origin who has the disk.
+    Owning(Token),
     Done,
+    Refused(ControlError),
 }
 
 #[derive(Debug)]
@@ -95,8 +84,8 @@ impl Cache {
                 tenant,
                 shared,
                 fingerprint,
-                owner: _,
-                write_back: _,
+                owner,
+                write_back,
             } => {
                 let rules = Disk {
                     size,
@@ -105,31 +94,52 @@ impl Cache {
                     tenant: TenantSlot::new(0),
                     views: shared.then(|| Views::new(size)),
                     in_flight: 0,
+                    write_back,
+                    epoch: 0,
                 };
-                self.prepare_attach(disk, name, &tenant, rules, fingerprint)
+                self.prepare_attach(disk, name, &tenant, rules, fingerprint, owner)
                     .map(Kind::Attach)
             }
             Command::Detach {
-                disk, fingerprint, ..
+                disk,
+                fingerprint,
+                dirty,
             } => {
                 self.retire_again();
-                self.idle_disk(disk)
-                    .map(|()| Kind::Detach { disk, fingerprint })
+                let result = self.idle_disk(disk);
+                if result.is_ok() && self.writes_back(disk) {
+                    let begun = self.detach_back(id, disk, fingerprint, dirty);
+                    self.answer_if_ended(id, begun.err().map(Err));
+                    return;
+                }
+                result.map(|()| Kind::Detach { disk, fingerprint })
             }
             Command::Drop { disk } => {
                 if let Some(tenant) = self.tenant_of(disk) {
                     self.unstage_disk(disk, tenant);
                 }
-                self.attached(disk).map(|_| Kind::Drop { disk })
+                let bytes = self.dirty_bytes(disk);
+                self.attached(disk).and_then(|_| {
+                    if bytes.is_zero() {
+                        Ok(Kind::Drop { disk })
+                    } else {
+                        Err(ControlError::Dirty { bytes })
+                    }
+                })
             }
             Command::SetPolicy { disk, policy } => {
-                let result = self.set_policy(disk, policy).map(|()| ControlOutcome::Done);
-                self.ports.effects.push(Effect::ControlDone { id, result });
+                let ended = self.set_policy(id, disk, policy);
+                self.answer_if_ended(id, ended);
                 return;
             }
-            Command::Destage { disk } | Command::SetWriteBack { disk, .. } => {
-                let result = self.attached(disk).map(|_| ControlOutcome::Done);
-                self.ports.effects.push(Effect::ControlDone { id, result });
+            Command::Destage { disk } => {
+                let ended = self.demand_destage(id, disk);
+                self.answer_if_ended(id, ended);
+                return;
+            }
+            Command::SetWriteBack { disk, write_back } => {
+                let ended = self.set_write_back(disk, write_back);
+                self.answer_if_ended(id, Some(ended));
                 return;
             }
             Command::Stop => Ok(Kind::Stop),
@@ -157,6 +167,30 @@ impl Cache {
         }
     }
 
+    fn answer_if_ended(&mut self, id: ControlId, ended: Option<Result<(), ControlError>>) {
+        if let Some(result) = ended {
+            let result = result.map(|()| ControlOutcome::Done);
+            self.ports.effects.push(Effect::ControlDone { id, result });
+        }
+    }
+
+    /// A disk that was under write-back is detached now.
+    pub(crate) fn begin_detach(
+        &mut self,
+        id: ControlId,
+        disk: DiskSlot,
+        fingerprint: Option<u128>,
+    ) {
+        self.jobs.push(Job {
+            id,
+            kind: Kind::Detach { disk, fingerprint },
+            step: Step::Start,
+        });
+        if self.flash.is_none() {
+            self.ports.wakes.push(Wake::Jobs);
+        }
+    }
+
     fn attached(&self, disk: DiskSlot) -> Result<&Disk, ControlError> {
         self.disks[disk.index()]
             .as_ref()
@@ -171,78 +205,17 @@ impl Cache {
         }
     }
 
-    fn set_policy(&mut self, disk: DiskSlot, policy: WritePolicy) -> Result<(), ControlError> {
-        let disk = self.disks[disk.index()]
-            .as_mut()
-            .ok_or(ControlError::NotAttached)?;
-        if policy == WritePolicy::Back {
-            return Err(ControlError::NoWriteBack);
-        }
-        disk.policy = policy;
-        Ok(())
-    }
-
-    fn prepare_attach(
-        &mut self,
-        id: DiskId,
-        name: String,
-        tenant: &str,
-        mut disk: Disk,
-        fingerprint: Option<u128>,
-    ) -> Result<Newcomer, ControlError> {
-        if !disk.size.is_multiple_of(SECTOR_BYTES) || disk.size > DISK_BYTES_MAX {
-            return Err(ControlError::UnsupportedSize);
-        }
-        if disk.policy == WritePolicy::Back {
-            return Err(ControlError::NoWriteBack);
-        }
-        let mut dropped = None;
-        let slot = match &self.flash {
-            None => self.bypassed_slot(id)?,
-            Some(flash) => match flash.slot_of(id) {
-                Some(slot) if self.taken(slot) => return Err(ControlError::AlreadyAttached),
-                Some(slot) => {
-                    dropped = flash.why_drop(slot, disk.size, fingerprint);
-                    slot
-                }
-                None => flash
-                    .vacant_slot(|slot| self.taken(slot))
-                    .ok_or(ControlError::TooManyDisks)?,
-            },
-        };
-        let before = self.flash.as_ref().and_then(|flash| flash.disks.get(slot));
-        let takes_over = before.is_some_and(|entry| entry.id != id);
-        if self.jobs.iter().any(|job| job.kind.disk() == Some(slot)) {
-            return Err(ControlError::Busy);
-        }
-        disk.tenant = self.hold_tenant(tenant, Use::Disk)?;
-        Ok(Newcomer {
-            slot,
-            id,
-            name,
-            disk,
-            dropped,
-            takes_over,
-        })
-    }
-
-    fn bypassed_slot(&self, id: DiskId) -> Result<DiskSlot, ControlError> {
-        if self.bypassed_ids.values().any(|other| *other == id) {
-            return Err(ControlError::AlreadyAttached);
-        }
-        slots()
-            .find(|slot| !self.taken(*slot))
-            .ok_or(ControlError::TooManyDisks)
-    }
-
     /// Whether another job about the same disk is under way.
     fn has_job_for(&self, kind: &Kind) -> bool {
-        kind.disk()
-            .is_some_and(|disk| self.jobs.iter().any(|job| job.kind.disk() == Some(disk)))
+        kind.disk().is_some_and(|disk| self.has_job_about(disk))
+    }
+
+    pub(crate) fn has_job_about(&self, disk: DiskSlot) -> bool {
+        self.jobs.iter().any(|job| job.kind.disk() == Some(disk))
     }
 
     /// Whether a slot is attached or about to be.
-    fn taken(&self, slot: DiskSlot) -> bool {
+    pub(crate) fn taken(&self, slot: DiskSlot) -> bool {
         let coming =
             |job: &Job| matches!(&job.kind, Kind::Attach(newcomer) if newcomer.slot == slot);
         self.disks[slot.index()].is_some() || self.jobs.iter().any(coming)
@@ -267,7 +240,7 @@ impl Cache {
         let jobs = std::mem::take(&mut self.jobs);
         let (done, waiting): (Vec<Job>, Vec<Job>) = jobs
             .into_iter()
-            .partition(|job| matches!(job.step, Step::Done));
+            .partition(|job| matches!(job.step, Step::Done | Step::Refused(_)));
         self.jobs = waiting;
         for job in done {
             self.end_job(job);
@@ -277,17 +250,51 @@ impl Cache {
 
     /// Without a flash there is nothing to wait for.
     pub(crate) fn end_jobs_without_flash(&mut self) {
-        for job in std::mem::take(&mut self.jobs) {
-            self.end_job(job);
+        for mut job in std::mem::take(&mut self.jobs) {
+            if let (Kind::Attach(newcomer), Step::Start) = (&job.kind, &job.step)
+                && newcomer.record.is_some()
+            {
+                job.step = newcomer.after_tables(&mut self.ports);
+            }
+            match job.step {
+                Step::Owning(_) => self.jobs.push(job),
+                _ => self.end_job(job),
+            }
+        }
+    }
+
+    /// The answer to a question of who has a disk that is about to be attached.
+    pub(crate) fn job_owned(&mut self, token: Token, recorded: bool) {
+        let asked = |job: &&mut Job| matches!(job.step, Step::Owning(asked) if asked == token);
+        let Some(job) = self.jobs.iter_mut().find(asked) else {
+            return;
+        };
+        job.step = if recorded {
+            Step::Done
+        } else {
+            Step::Refused(ControlError::NotRecorded)
+        };
+        if self.flash.is_none() {
+            self.end_jobs_without_flash();
         }
     }
 
     fn end_job(&mut self, job: Job) {
+        if let Step::Refused(error) = job.step {
+            if let Kind::Attach(newcomer) = job.kind {
+                self.tenants.release(newcomer.disk.tenant, Use::Disk);
+            }
+            let result = Err(error);
+            let effect = Effect::ControlDone { id: job.id, result };
+            self.ports.effects.push(effect);
+            return;
+        }
         let outcome = match job.kind {
             Kind::Attach(newcomer) => self.end_attach(newcomer),
-            Kind::Detach { .. }
+            Kind::Detach { disk, .. }
                 if self.retirement.blocks_writes() && !lacks(Guard::RecordBeforeDetach) =>
             {
+                self.stay(disk);
                 let result = Err(ControlError::RetirementOpen);
                 let effect = Effect::ControlDone { id: job.id, result };
                 self.ports.effects.push(effect);
@@ -312,6 +319,7 @@ impl Cache {
     }
 
     fn forget_disk(&mut self, slot: DiskSlot) {
+        self.end_back(slot, IoError::ShuttingDown);
         let disk = self.disks[slot.index()].take();
         self.bypassed_ids.remove(&slot);
         let disk = disk.expect("a disk that is detached was attached");
@@ -326,28 +334,6 @@ impl Cache {
             self.end_tenant(disk.tenant);
         }
     }
-
-    fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
-        let warm_blocks = match &self.flash {
-            Some(flash) => flash.log.cached_blocks(newcomer.slot),
-            None => 0,
-        };
-        if let Some(flash) = self.flash.as_mut() {
-            flash.durability[newcomer.slot] = Durability::attached(newcomer.disk.read_only);
-        }
-        self.bypassed_ids.insert(newcomer.slot, newcomer.id);
-        let tenant = newcomer.disk.tenant;
-        self.disks[newcomer.slot.index()] = Some(newcomer.disk);
-        self.disk_stats[newcomer.slot.index()] = crate::stats::DiskStats::default();
-        self.own_disk(newcomer.slot, Some(tenant));
-        self.begin_tenant(tenant);
-        ControlOutcome::Attached {
-            disk: newcomer.slot,
-            tenant,
-            warm_blocks,
-            dropped: newcomer.dropped,
-        }
-    }
 }
 
 impl Job {
@@ -356,6 +342,8 @@ impl Job {
         let next = match &self.step {
             Step::Start => self.start(flash, ports),
             Step::Written if flash.is_busy_with(self.disk()) => return false,
+            // Segments of a dirty log are freed with the others when they are ordinary ones.
+            Step::Written if self.frees() && flash.has_log_segments(self.disk()) => return false,
             Step::Written => self.commit(flash, ports),
             Step::Committed(ticket, _) if flash.journal.durable() < *ticket => return false,
             Step::Committed(_, segments) => self.committed(flash, segments),
@@ -368,8 +356,11 @@ impl Job {
             Step::SecondCheckpoint(number) if flash.checkpoint.complete() < *number => {
                 return false;
             }
-            Step::Checkpoint(_) | Step::SecondCheckpoint(_) => Step::Done,
-            Step::Done => return false,
+            Step::Checkpoint(_) | Step::SecondCheckpoint(_) => match &self.kind {
+                Kind::Attach(newcomer) => newcomer.after_tables(ports),
+                Kind::Detach { .. } | Kind::Drop { .. } | Kind::Stop => Step::Done,
+            },
+            Step::Owning(_) | Step::Done | Step::Refused(_) => return false,
         };
         self.step = next;
         true
@@ -380,7 +371,20 @@ impl Job {
         self.kind.disk()
     }
 
+    /// Whether all of the disk's segments are freed.
+    fn frees(&self) -> bool {
+        matches!(self.kind, Kind::Attach(_) | Kind::Drop { .. })
+    }
+
     fn start(&self, flash: &mut Flash, ports: &mut Ports) -> Step {
+        if let Kind::Attach(newcomer) = &self.kind
+            && newcomer.void
+        {
+            flash.void_log(ports, newcomer.slot);
+        }
+        if self.frees() {
+            flash.journal.hurry();
+        }
         match &self.kind {
             Kind::Attach(newcomer) if newcomer.dropped.is_none() => flash.enter(newcomer),
             Kind::Attach(_) | Kind::Detach { .. } | Kind::Drop { .. } => {
@@ -450,6 +454,23 @@ impl Job {
     }
 }
 
+impl Newcomer {
+    /// The tables have the disk: what is left is to record who has it.
+    fn after_tables(&self, ports: &mut Ports) -> Step {
+        match self.record {
+            None => Step::Done,
+            Some(record) => {
+                let token = ports.own(self.slot, self.id, record);
+                if lacks(Guard::RecordOpenBeforeWrite) {
+                    Step::Done
+                } else {
+                    Step::Owning(token)
+                }
+            }
+        }
+    }
+}
+
 impl Flash {
     /// Enters a disk into the table; it is served when that is durable.
     fn enter(&mut self, newcomer: &Newcomer) -> Step {
@@ -460,11 +481,18 @@ impl Flash {
             name: newcomer.name.clone(),
             size: newcomer.disk.size,
             fingerprint: None,
-            epoch: before.map_or(0, |entry| entry.epoch),
+            epoch: match newcomer.disk.epoch {
+                // It has none of its own, or only reads.
+                0 => before.map_or(0, |entry| entry.epoch),
+                epoch => epoch,
+            },
             destaged: before.map_or(Position::START, |entry| entry.destaged),
-            in_doubt: before.is_some_and(|entry| entry.in_doubt),
+            in_doubt: before.is_some_and(|entry| entry.in_doubt) && !newcomer.void,
             key: before.and_then(|entry| entry.key),
         };
+        if newcomer.takes_over {
+            self.dirty.set(newcomer.slot, None);
+        }
         self.disks.set(newcomer.slot, entry);
         Step::Checkpoint(self.checkpoint.want())
     }
@@ -488,6 +516,11 @@ impl Flash {
     fn is_busy_with(&self, disk: Option<DiskSlot>) -> bool {
         let flushing = disk.is_some_and(|disk| self.durability[disk].is_flushing());
         flushing || self.writes_of(disk) || self.reclaims(disk)
+    }
+
+    fn has_log_segments(&self, disk: Option<DiskSlot>) -> bool {
+        let mut segments = self.log.segments();
+        segments.any(|(_, segment)| disk == Some(segment.disk) && segment.phase == Phase::Dirty)
     }
 
     fn reclaims(&self, disk: Option<DiskSlot>) -> bool {

@@ -41,10 +41,13 @@
 mod admission;
 mod api;
 mod append;
+mod attach;
+mod back;
 mod brain;
 mod cache;
 mod checkpoint;
 mod chunks;
+mod destage;
 mod dirty;
 mod disks;
 mod durability;

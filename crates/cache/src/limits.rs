@@ -18,6 +18,28 @@ pub(crate) const SEEN_BYTES_MAX: Bytes = Bytes::kib(64);
 /// What comes meanwhile shares the next one.
 pub(crate) const DURABLE_WRITES_MAX: usize = 2;
 
+/// Writes of one log to its origin on their way: a network volume needs some to be busy, and more only
+/// queue up.
+pub(crate) const DESTAGE_DEPTH_MAX: u32 = 16;
+
+/// Records of a log that go to the origin together: what is held of it in memory is 8 MiB.
+pub(crate) const DESTAGE_BATCH_RECORDS: u64 = 2048;
+
+/// The part of what a log may have that may be written without a flush of the origin: the room is
+/// free only after the flush.
+pub(crate) const DESTAGE_FLUSH_PARTS: u64 = 8;
+
+/// How long nothing is written to an origin whose reads became slow.
+pub(crate) const DESTAGE_PAUSE: Duration = Duration::from_millis(100);
+
+/// The first pause after an origin refused a write; each is twice as long as the one before ...
+pub(crate) const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
+/// ... up to this.
+pub(crate) const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Bytes of a log that is to be emptied for good for which writes are held: so it ends.
+pub(crate) const LAST_BYTES: Bytes = Bytes::mib(4);
+
 /// Flash operations that may fail one after the other before the flash is given up: a medium
 /// that fails this often only costs time.
 pub(crate) const FLASH_FAILURES_MAX: u32 = 8;

@@ -5,14 +5,176 @@
 //! may still have bytes that the origin lacks (`open`). The same epoch is in the cache's disk table
 //! and in each chunk of the dirty log. So a cache that comes back after another one had the disk
 //! (its flash was pulled out and put in again, or copied) is told apart.
+//!
+//! The disk table has an epoch before the record does, so the table of the record's owner is never
+//! behind it, and at most one ahead: of an attach that a crash cut short. A disk that was never under
+//! write-back has no record; the origin's fingerprint has to do for it.
+
+use crate::api::ControlError;
+use crate::guard::{Guard, lacks};
+use crate::write_back::LockReason;
 
 /// What is recorded with an origin about who has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OwnerRecord {
     /// The latest period in which the disk was attached for writing; the first is 1.
     pub epoch: u64,
-    /// The cache that had it then: [`crate::Status::uuid`].
+    /// The cache that had it then: [`crate::Status::uuid`]; zero for a host without flash.
     pub cache: u128,
     /// Whether that cache may have bytes that the origin lacks.
     pub open: bool,
+}
+
+/// What a flash says of a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flashed {
+    /// Its epoch in the disk table; 0 if it is not there or never had one.
+    pub(crate) epoch: u64,
+    /// The latest epoch of records above the watermark, if there are any.
+    pub(crate) dirty_epoch: Option<u64>,
+    pub(crate) locked: Option<LockReason>,
+}
+
+/// What becomes of what is on flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It counts, records above the watermark included.
+    Serve,
+    /// The origin has all of it: clean blocks count, and records are void.
+    Void,
+    /// Nothing of it counts.
+    Drop,
+}
+
+/// Judges what cache `here` has on flash by the record that is kept with the origin.
+pub(crate) fn judge(
+    record: Option<OwnerRecord>,
+    here: u128,
+    flash: Flashed,
+) -> Result<Verdict, ControlError> {
+    if lacks(Guard::Epoch) {
+        return Ok(Verdict::Serve);
+    }
+    let unrecorded = |epoch| Err(ControlError::Unrecorded { epoch });
+    let Some(record) = record else {
+        return flash.dirty_epoch.map_or(Ok(Verdict::Serve), unrecorded);
+    };
+    if record.open && record.cache != here {
+        return Err(ControlError::Elsewhere { record });
+    }
+    if record.cache != here || flash.epoch < record.epoch {
+        // Somebody else has written the origin since, or this flash is an older copy.
+        return if record.open {
+            Err(ControlError::Lost { record })
+        } else {
+            Ok(Verdict::Drop)
+        };
+    }
+    match flash.dirty_epoch {
+        Some(epoch) if epoch > record.epoch => unrecorded(epoch),
+        Some(_) if record.open => match flash.locked {
+            Some(reason) => Err(ControlError::Locked(reason)),
+            None => Ok(Verdict::Serve),
+        },
+        // The record is older than the flash: the origin was put back to what it was before.
+        _ if flash.epoch > record.epoch + 1 => Ok(Verdict::Drop),
+        Some(_) => Ok(Verdict::Void),
+        None if record.open && flash.locked.is_some() => Err(ControlError::Locked(
+            flash.locked.unwrap_or(LockReason::Damaged),
+        )),
+        None => Ok(Verdict::Serve),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: u128 = 1;
+    const OTHER: u128 = 2;
+
+    fn record(cache: u128, epoch: u64, open: bool) -> Option<OwnerRecord> {
+        Some(OwnerRecord { epoch, cache, open })
+    }
+
+    fn flash(epoch: u64, dirty_epoch: Option<u64>) -> Flashed {
+        Flashed {
+            epoch,
+            dirty_epoch,
+            locked: None,
+        }
+    }
+
+    #[test]
+    fn the_record_decides_what_counts() {
+        use Verdict::{Drop, Serve, Void};
+        let elsewhere = |record: Option<OwnerRecord>| {
+            Err(ControlError::Elsewhere {
+                record: record.unwrap(),
+            })
+        };
+        let lost = |record: Option<OwnerRecord>| {
+            Err(ControlError::Lost {
+                record: record.unwrap(),
+            })
+        };
+        let unrecorded = |epoch| Err(ControlError::Unrecorded { epoch });
+        let [closed, open] = [false, true].map(|open| record(HERE, 5, open));
+        let [closed_there, open_there] = [false, true].map(|open| record(OTHER, 5, open));
+        let table = [
+            // No record: the disk was never under write-back, or the record is lost.
+            (None, flash(0, None), Ok(Serve)),
+            (None, flash(5, None), Ok(Serve)),
+            (None, flash(5, Some(5)), unrecorded(5)),
+            // Closed by this cache.
+            (closed, flash(5, None), Ok(Serve)),
+            (closed, flash(6, None), Ok(Serve)),
+            (closed, flash(5, Some(5)), Ok(Void)),
+            (closed, flash(6, Some(4)), Ok(Void)),
+            (closed, flash(6, Some(6)), unrecorded(6)),
+            (closed, flash(4, None), Ok(Drop)),
+            (closed, flash(4, Some(4)), Ok(Drop)),
+            (closed, flash(0, None), Ok(Drop)),
+            (closed, flash(8, None), Ok(Drop)),
+            // Closed by another one.
+            (closed_there, flash(5, None), Ok(Drop)),
+            (closed_there, flash(4, Some(4)), Ok(Drop)),
+            (closed_there, flash(6, Some(6)), Ok(Drop)),
+            // Open, and this cache has it.
+            (open, flash(5, Some(5)), Ok(Serve)),
+            (open, flash(6, Some(5)), Ok(Serve)),
+            (open, flash(5, Some(3)), Ok(Serve)),
+            (open, flash(5, None), Ok(Serve)),
+            (open, flash(6, None), Ok(Serve)),
+            (open, flash(6, Some(6)), unrecorded(6)),
+            // Open, and this flash is not the one that has it.
+            (open, flash(4, Some(4)), lost(open)),
+            (open, flash(4, None), lost(open)),
+            (open, flash(0, None), lost(open)),
+            // Open elsewhere.
+            (open_there, flash(0, None), elsewhere(open_there)),
+            (open_there, flash(5, Some(5)), elsewhere(open_there)),
+            (open_there, flash(9, Some(9)), elsewhere(open_there)),
+        ];
+        for (record, flash, expected) in table {
+            assert_eq!(
+                judge(record, HERE, flash),
+                expected,
+                "{record:?}, {flash:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_locked_log_is_served_to_nobody() {
+        let locked = Flashed {
+            locked: Some(LockReason::Damaged),
+            ..flash(5, Some(5))
+        };
+        let error = judge(record(HERE, 5, true), HERE, locked);
+        assert_eq!(error, Err(ControlError::Locked(LockReason::Damaged)));
+        // If the origin has all of it that does not matter.
+        let closed = judge(record(HERE, 5, false), HERE, locked);
+        assert_eq!(closed, Ok(Verdict::Void));
+    }
 }

@@ -2,8 +2,11 @@
 
 use crate::RequestId;
 use crate::api::Effect;
+use crate::back::merge::{Merge, MergeHit};
+use crate::destage::{DestageRead, DestageWrite};
 use crate::durability::WriteCount;
 use crate::fills::FillId;
+use crate::ownership::OwnerRecord;
 use crate::reads::ReadId;
 use crate::stats::Stats;
 use crate::writes::WriteId;
@@ -11,7 +14,7 @@ use block_io::{BufPool, FlashOp, FlashVerb, OriginOp, OriginVerb, Slice, Token};
 use flash_format::SegmentIndex;
 use segment_log::FlashWritten;
 use slab::Slab;
-use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Instant};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot, Instant};
 
 /// An operation in flight: when it was issued, and what its completion means.
 #[derive(Debug)]
@@ -53,6 +56,18 @@ pub(crate) enum Purpose {
     FlashFlush,
     /// A flush of the flash that a dirty log waits for.
     LogFlush(DiskSlot),
+    /// The rest of a block of which a guest writes a part, from flash ...
+    MergeHit(MergeHit),
+    /// ... or from the origin.
+    MergeFill(Merge),
+    /// Records of a dirty log, on their way to the origin.
+    DestageRead(DestageRead),
+    /// A part of a dirty log at the origin.
+    DestageWrite(DestageWrite),
+    /// A flush of the origin that makes it durable there.
+    DestageFlush(DestageWrite),
+    /// A flush of the origin of a disk that comes under write-back.
+    EnterFlush(DiskSlot),
     /// A batch of the journal.
     Journal,
     /// Pages of the running checkpoint.
@@ -79,6 +94,8 @@ pub(crate) struct Hit {
     pub(crate) length: usize,
     /// It took too long, and the origin was asked instead.
     pub(crate) abandoned: bool,
+    /// The origin does not have it.
+    pub(crate) dirty: bool,
 }
 
 /// What the flash side tells the request side.
@@ -88,6 +105,8 @@ pub(crate) enum Wake {
     Write(WriteId),
     /// The flash cannot be relied on any more.
     FlashFailed(&'static str),
+    /// A job has come that needs no flash.
+    Jobs,
 }
 
 /// The way out of the state machine.
@@ -102,7 +121,10 @@ pub(crate) struct Ports {
     pub(crate) written: Vec<(Option<DiskSlot>, FlashWritten)>,
     /// Blocks that left the flash, until the brain is told.
     pub(crate) evicted: Vec<(DiskSlot, BlockIndex)>,
+    /// Disks under write-back for which something has happened.
+    pub(crate) stirred: Vec<DiskSlot>,
     next_tick: Option<Instant>,
+    next_owning: u64,
 }
 
 impl Ports {
@@ -116,7 +138,9 @@ impl Ports {
             wakes: Vec::new(),
             written: Vec::new(),
             evicted: Vec::new(),
+            stirred: Vec::new(),
             next_tick: None,
+            next_owning: 0,
         }
     }
 
@@ -174,6 +198,27 @@ impl Ports {
         self.ios
             .try_remove(key)
             .expect("each operation completes once")
+    }
+
+    /// Something has happened that concerns a disk under write-back.
+    #[inline]
+    pub(crate) fn stir(&mut self, disk: DiskSlot) {
+        if self.stirred.last() != Some(&disk) {
+            self.stirred.push(disk);
+        }
+    }
+
+    /// Asks for it to be recorded who has a disk.
+    pub(crate) fn own(&mut self, disk: DiskSlot, id: DiskId, record: OwnerRecord) -> Token {
+        self.next_owning += 1;
+        let token = Token(self.next_owning);
+        self.effects.push(Effect::Own {
+            token,
+            disk,
+            id,
+            record,
+        });
+        token
     }
 
     /// Asks to be looked at again at `at`, or earlier.

@@ -13,6 +13,7 @@
 use crate::RequestId;
 use crate::admission::Key;
 use crate::cache::Cache;
+use crate::dirty::log::Found;
 use crate::fills::{Fill, Waiter};
 use crate::flash::Location;
 use crate::guard::{Guard, lacks};
@@ -61,7 +62,7 @@ impl Cache {
         prefetch: bool,
     ) {
         let (offset, end) = (offset.get(), (offset + length).get());
-        let cached_end = if self.flash.is_some() {
+        let cached_end = if self.flash.is_some() || self.has_dirty(disk) {
             self.cached_end(disk)
         } else {
             0
@@ -94,10 +95,12 @@ impl Cache {
     /// Handles the run of blocks that starts at byte `at`; returns where it ends.
     fn read_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
         let block = BlockIndex::containing(Bytes::new(at));
-        let flash = self
-            .flash
-            .as_mut()
-            .expect("with a cached end there is a flash");
+        if let Some(end) = self.read_dirty_run(id, disk, at, end) {
+            return end;
+        }
+        let Some(flash) = self.flash.as_mut() else {
+            return self.read_between_dirty(id, disk, at, end);
+        };
         match flash.locate(&self.ports, disk, block) {
             Location::Memory(bytes) => {
                 self.count_hits(id, block, 1);
@@ -141,7 +144,7 @@ impl Cache {
     }
 
     /// Answers the rest of a block, from byte `at`, from its bytes in memory.
-    fn read_from_memory(&mut self, id: ReadId, at: u64, end: u64, bytes: &Slice) -> u64 {
+    pub(crate) fn read_from_memory(&mut self, id: ReadId, at: u64, end: u64, bytes: &Slice) -> u64 {
         let block = BlockIndex::containing(Bytes::new(at));
         let stop = block.next().start().get().min(end);
         let from = index(at % BLOCK_BYTES);
@@ -205,6 +208,7 @@ impl Cache {
             skip: index(at % BLOCK_BYTES),
             length: index(stop - at),
             abandoned: false,
+            dirty: false,
         };
         self.flash
             .as_mut()
@@ -255,9 +259,12 @@ impl Cache {
         let cached = flash.log.index();
         let staged =
             |block| self.staging.contains(Key::new(disk, block)) && !lacks(Guard::NoFillOfStaged);
+        let lacking = flash.dirty.has(disk) && !lacks(Guard::NoFillOfDirty);
+        let dirty = |block| lacking && flash.dirty.find(disk, block) != Found::Clean;
         while first.advance(count) < limit
             && cached.get(disk, first.advance(count)).is_none()
             && !staged(first.advance(count))
+            && !dirty(first.advance(count))
         {
             count += 1;
         }
@@ -317,7 +324,14 @@ impl Cache {
         self.fetch_part(id, part, disk, at, end - at);
     }
 
-    fn fetch_part(&mut self, read: ReadId, part: usize, disk: DiskSlot, at: u64, length: u64) {
+    pub(crate) fn fetch_part(
+        &mut self,
+        read: ReadId,
+        part: usize,
+        disk: DiskSlot,
+        at: u64,
+        length: u64,
+    ) {
         // Whole blocks where the disk has them, so that the origin can read past its own caches.
         let size = self.disk_size(disk);
         let start = at / BLOCK_BYTES * BLOCK_BYTES;
@@ -362,7 +376,12 @@ impl Cache {
     /// A run from flash has come, or has failed to. What is not surely right comes from the origin.
     pub(crate) fn hit_done(&mut self, hit: &Hit, buf: Option<Buf>, result: Result<(), IoError>) {
         let mut whole = false;
-        if let Some(flash) = self.flash.as_mut() {
+        // What has failed still has what is nowhere else.
+        let flash = match self.flash.as_mut() {
+            None if hit.dirty => self.wreck.as_mut(),
+            flash => flash,
+        };
+        if let Some(flash) = flash {
             flash.unpin(hit.slot);
             match (&result, &buf) {
                 (Ok(()), Some(buf)) => {
@@ -385,6 +404,10 @@ impl Cache {
                 self.set_part(hit.read, hit.part, bytes);
                 self.part_done(hit.read);
             }
+            _ if hit.dirty && self.is_lost(hit) => {
+                self.ports.stats.dirty_unreadable += 1;
+                self.part_failed(hit.read, IoError::Failed);
+            }
             _ => self.refetch(hit),
         }
     }
@@ -395,9 +418,13 @@ impl Cache {
         self.fetch_part(hit.read, hit.part, hit.disk, at, hit.length as u64);
     }
 
+    pub(crate) fn is_prefetch(&self, id: ReadId) -> bool {
+        self.reads[id].prefetch
+    }
+
     /// Counts a run of blocks (or parts) that a read found on flash or on its way there.
     #[inline]
-    fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
+    pub(crate) fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
         let read = &self.reads[id];
         let (disk, vm, arrival, prefetch) = (read.disk, read.vm, read.arrival, read.prefetch);
         self.disk_stats(disk).read_block_hits += u64::from(count);
@@ -418,7 +445,7 @@ impl Cache {
         }
     }
 
-    fn new_part(&mut self, id: ReadId, offset: u64) -> usize {
+    pub(crate) fn new_part(&mut self, id: ReadId, offset: u64) -> usize {
         let read = &mut self.reads[id];
         read.parts.push(Part {
             offset,
@@ -428,16 +455,16 @@ impl Cache {
         read.parts.len() - 1
     }
 
-    fn set_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
+    pub(crate) fn set_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
         self.reads[id].parts[part].bytes = Some(bytes);
     }
 
-    fn part_failed(&mut self, id: ReadId, error: IoError) {
+    pub(crate) fn part_failed(&mut self, id: ReadId, error: IoError) {
         self.reads[id].error.get_or_insert(error);
         self.part_done(id);
     }
 
-    fn part_done(&mut self, id: ReadId) {
+    pub(crate) fn part_done(&mut self, id: ReadId) {
         let read = &mut self.reads[id];
         read.left -= 1;
         if read.left > 0 {
@@ -470,10 +497,10 @@ impl Read {
 }
 
 /// Blocks from `first` that begin before byte `end`.
-fn blocks_to(first: BlockIndex, end: u64) -> u64 {
+pub(crate) fn blocks_to(first: BlockIndex, end: u64) -> u64 {
     end.div_ceil(BLOCK_BYTES) - first.get()
 }
 
-fn index(bytes: u64) -> usize {
+pub(crate) fn index(bytes: u64) -> usize {
     Bytes::new(bytes).to_usize()
 }

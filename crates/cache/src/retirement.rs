@@ -7,9 +7,10 @@
 use crate::api::Effect;
 use crate::brain::Brain;
 use crate::cache::Cache;
+use crate::destage::DestageRead;
 use crate::limits::{PATIENCE_TIMEOUTS, WATCH_PARTS};
 use crate::ports::Purpose;
-use block_io::Token;
+use block_io::{IoError, Token};
 use units::Duration;
 
 /// How far giving up has come.
@@ -45,7 +46,13 @@ impl Cache {
         self.brain = Brain::default();
         self.staging.clear();
         self.ask_to_retire(flash.incarnation);
+        if flash.dirty.iter().any(|(_, dirty)| !dirty.log.is_empty()) {
+            self.wreck = Some(flash);
+        }
         self.end_jobs_without_flash();
+        for disk in self.backs.slots() {
+            self.ports.stir(disk);
+        }
         // What was being read from flash comes from the origin at the next look.
         self.ports.wake_at(self.ports.now);
     }
@@ -90,11 +97,29 @@ impl Cache {
         let patience = Duration::from_nanos(timeout.as_nanos().saturating_mul(PATIENCE_TIMEOUTS));
         let now = self.ports.now;
         let mut late = Vec::new();
+        let wrecked = self.flash.is_none();
+        let (mut unreadable, mut lost) = (Vec::new(), Vec::new());
         let mut stuck = false;
         let mut pending = false;
         for (_, io) in &mut self.ports.ios {
             let overdue = self.flash.is_none() || now.since(io.issued) >= timeout;
             match &mut io.purpose {
+                // The origin cannot be asked instead.
+                Purpose::Hit(hit) if hit.dirty && !hit.abandoned => {
+                    let lost = now.since(io.issued) >= patience;
+                    stuck |= lost && !wrecked;
+                    pending = true;
+                    if lost && wrecked {
+                        hit.abandoned = true;
+                        unreadable.push(hit.clone());
+                    }
+                }
+                Purpose::DestageRead(DestageRead { disk, .. }) if wrecked => {
+                    pending = true;
+                    if now.since(io.issued) >= patience {
+                        lost.push(*disk);
+                    }
+                }
                 Purpose::Hit(hit) if !hit.abandoned => {
                     if overdue {
                         hit.abandoned = true;
@@ -114,6 +139,8 @@ impl Cache {
                 Purpose::Chunk(_)
                 | Purpose::Footer(_)
                 | Purpose::FlashFlush
+                | Purpose::MergeHit(_)
+                | Purpose::DestageRead(_)
                 | Purpose::ReclaimFooter
                 | Purpose::ReclaimRun { .. } => {
                     stuck |= now.since(io.issued) >= patience;
@@ -124,8 +151,19 @@ impl Cache {
                 | Purpose::Direct { .. }
                 | Purpose::OriginWrite(_)
                 | Purpose::OriginFlush { .. }
-                | Purpose::OwnFlush { .. } => {}
+                | Purpose::OwnFlush { .. }
+                | Purpose::MergeFill(_)
+                | Purpose::DestageWrite(_)
+                | Purpose::DestageFlush(_)
+                | Purpose::EnterFlush(_) => {}
             }
+        }
+        for hit in unreadable {
+            self.ports.stats.dirty_unreadable += 1;
+            self.part_failed(hit.read, IoError::Failed);
+        }
+        for disk in lost {
+            self.lose_log(disk);
         }
         for hit in late {
             self.ports.stats.flash_timeouts += 1;

@@ -50,6 +50,11 @@ pub struct Stats {
     pub never_trusted: u64,
     /// Rewritten blocks that came to rest and are trusted again.
     pub retrusted_blocks: u64,
+    /// Bytes of dirty logs read from flash on their way to an origin.
+    pub destage_read_bytes: u64,
+    /// Reads and writes of parts of blocks that failed because a block that the origin lacks could
+    /// not be read.
+    pub dirty_unreadable: u64,
 }
 
 /// Blocks that were not admitted, by reason.

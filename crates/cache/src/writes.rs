@@ -110,6 +110,11 @@ impl Writes {
         self.overlapping(disk, first, count).next().is_some()
     }
 
+    /// Whether a write of this disk is under way.
+    pub(crate) fn any_of(&self, disk: DiskSlot) -> bool {
+        !self.of_disk(disk).is_empty()
+    }
+
     /// Writes that have not gone to the origin yet.
     pub(crate) fn waiting(&self) -> Vec<WriteId> {
         self.writes
@@ -196,7 +201,7 @@ impl Cache {
     }
 
     /// Tells the brain of a write of data, but for the part that is never cached.
-    fn write_arrives(
+    pub(crate) fn write_arrives(
         &mut self,
         disk: DiskSlot,
         vm: TenantSlot,
@@ -413,7 +418,7 @@ impl Cache {
 }
 
 /// How a block was cached that is about to be written.
-enum Taken {
+pub(crate) enum Taken {
     NotCached,
     /// No recovery would find its copy.
     Untrusted,
@@ -423,7 +428,12 @@ enum Taken {
 
 impl Flash {
     /// Takes a block that is about to be written out of the index.
-    fn take_for_write(&mut self, ports: &mut Ports, disk: DiskSlot, block: BlockIndex) -> Taken {
+    pub(crate) fn take_for_write(
+        &mut self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        block: BlockIndex,
+    ) -> Taken {
         let Some(slot) = self.log.forget(disk, block) else {
             return Taken::NotCached;
         };

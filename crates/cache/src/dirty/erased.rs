@@ -90,10 +90,10 @@ impl Erased {
         ranges.any(|(_, range)| range.number == number)
     }
 
-    /// Every range: first block, count.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (BlockIndex, u64)> {
+    /// Every range: first block, count, and the record that erased it.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (BlockIndex, u64, u64)> {
         let ranges = self.ranges.iter();
-        ranges.map(|(at, range)| (BlockIndex::new(*at), range.end - at))
+        ranges.map(|(at, range)| (BlockIndex::new(*at), range.end - at, range.number))
     }
 }
 

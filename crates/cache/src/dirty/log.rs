@@ -20,6 +20,7 @@
 //! Pure: no bytes, no I/O; positions and slots come from outside.
 
 use super::erased::Erased;
+use crate::guard::{Guard, lacks};
 use flash_format::{Erasure, Position};
 use std::collections::VecDeque;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, FlashSlot, Instant, Map};
@@ -161,7 +162,9 @@ impl DirtyLog {
         let number = self.end();
         match record.what {
             What::Data { block, .. } => {
-                self.newest.insert(block, number);
+                if !self.newest.contains_key(&block) || !lacks(Guard::LaterRecordWins) {
+                    self.newest.insert(block, number);
+                }
                 if !self.erased.is_empty() {
                     self.erased.carve(block, 1);
                 }
@@ -210,6 +213,13 @@ impl DirtyLog {
         end.map_or((self.end(), false), |end| (end, true))
     }
 
+    /// The same of the interval in which a record lies.
+    pub(crate) fn interval_end(&self, number: u64) -> (u64, bool) {
+        let at = self.begins.partition_point(|begin| *begin <= number);
+        let end = self.begins.get(at).copied();
+        end.map_or((self.end(), false), |end| (end, true))
+    }
+
     /// What it says of a block.
     #[inline]
     pub(crate) fn find(&self, block: BlockIndex) -> Found {
@@ -255,9 +265,9 @@ impl DirtyLog {
         self.newest.iter().map(|(block, number)| (*block, *number))
     }
 
-    /// Erased ranges that count: first block, blocks.
-    pub(crate) fn erased_ranges(&self) -> impl Iterator<Item = (BlockIndex, u64)> {
-        self.erased.iter()
+    /// Erased ranges that count: first block, blocks, and the number of the record.
+    pub(crate) fn erased_ranges(&self) -> impl Iterator<Item = (BlockIndex, u64, u64)> {
+        self.erased.numbered()
     }
 
     /// The first number from which on nothing was settled before what is older.

@@ -140,9 +140,8 @@ impl DirtyDisks {
 
     /// Every disk that has a log.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (DiskSlot, &DirtyDisk)> {
-        let slots = (0..).map(DiskSlot::new);
-        let logs = slots.zip(&self.0);
-        logs.filter_map(|(disk, log)| Some((disk, log.as_deref()?)))
+        let logs = self.0.iter().zip((0..).map(DiskSlot::new));
+        logs.filter_map(|(log, disk)| Some((disk, log.as_deref()?)))
     }
 
     /// Those of which something waits for the journal.

@@ -1,0 +1,196 @@
+//! Who a disk is that is about to be attached, and what of it on flash is its own.
+
+use crate::api::{ControlError, ControlOutcome, DropReason, WritePolicy};
+use crate::back::Back;
+use crate::back::switch::unfit;
+use crate::cache::{Cache, Disk};
+use crate::disks::slots;
+use crate::durability::Durability;
+use crate::ownership::{Flashed, OwnerRecord, Verdict, judge};
+use crate::tenants::Use;
+use crate::write_back::LockReason;
+use flash_format::DISK_BYTES_MAX;
+use units::{DiskId, DiskSlot, SECTOR_BYTES};
+
+/// A disk that is about to be attached.
+#[derive(Clone, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) slot: DiskSlot,
+    pub(crate) id: DiskId,
+    pub(crate) name: String,
+    pub(crate) disk: Disk,
+    pub(crate) dropped: Option<DropReason>,
+    /// The slot was another disk's, of which nothing is left.
+    pub(crate) takes_over: bool,
+    /// Nothing counts of its dirty log on flash.
+    pub(crate) void: bool,
+    /// What is to be recorded before it is served.
+    pub(crate) record: Option<OwnerRecord>,
+}
+
+impl Cache {
+    pub(crate) fn prepare_attach(
+        &mut self,
+        id: DiskId,
+        name: String,
+        tenant: &str,
+        mut disk: Disk,
+        fingerprint: Option<u128>,
+        owner: Option<OwnerRecord>,
+    ) -> Result<Newcomer, ControlError> {
+        if !disk.size.is_multiple_of(SECTOR_BYTES) || disk.size > DISK_BYTES_MAX {
+            return Err(ControlError::UnsupportedSize);
+        }
+        if disk.policy == WritePolicy::Back
+            && let Some(error) = unfit(&disk)
+        {
+            return Err(error);
+        }
+        let (slot, mut dropped) = self.slot_for(id, &disk, fingerprint)?;
+        let (uuid, flashed) = self.flashed(slot, id);
+        let verdict = judge(owner, uuid, flashed)?;
+        let waits = flashed.dirty_epoch.is_some() || owner.is_some_and(|record| record.open);
+        if let (Some(DropReason::SizeChanged), Verdict::Serve, true) = (dropped, verdict, waits) {
+            // What the origin lacks may not fit any more, and what it has may be another's.
+            return Err(ControlError::SizeChanged);
+        }
+        match verdict {
+            // Whoever changed the origin was told by the record that this cache has newer bytes.
+            Verdict::Serve if flashed.dirty_epoch.is_some() => dropped = None,
+            Verdict::Serve | Verdict::Void => {}
+            Verdict::Drop => dropped = dropped.or(Some(DropReason::OtherOwner)),
+        }
+        let before = self.flash.as_ref().and_then(|flash| flash.disks.get(slot));
+        let takes_over = before.is_some_and(|entry| entry.id != id);
+        if self.has_job_about(slot) {
+            return Err(ControlError::Busy);
+        }
+        let serves = verdict == Verdict::Serve && flashed.dirty_epoch.is_some();
+        if serves && self.flash.is_none() {
+            return Err(ControlError::Locked(LockReason::FlashLost));
+        }
+        if serves && disk.read_only {
+            // Nobody could bring them to the origin.
+            let bytes = self.dirty_bytes(slot);
+            return Err(ControlError::Dirty { bytes });
+        }
+        let record = self.record_of(&mut disk, owner, flashed, serves);
+        disk.tenant = self.hold_tenant(tenant, Use::Disk)?;
+        Ok(Newcomer {
+            slot,
+            id,
+            name,
+            disk,
+            dropped,
+            takes_over,
+            void: verdict != Verdict::Serve,
+            record,
+        })
+    }
+
+    /// The slot that a disk has or gets, and why what is cached of it cannot be served, if so.
+    fn slot_for(
+        &self,
+        id: DiskId,
+        disk: &Disk,
+        fingerprint: Option<u128>,
+    ) -> Result<(DiskSlot, Option<DropReason>), ControlError> {
+        let Some(flash) = &self.flash else {
+            return Ok((self.bypassed_slot(id)?, None));
+        };
+        match flash.slot_of(id) {
+            Some(slot) if self.taken(slot) => Err(ControlError::AlreadyAttached),
+            Some(slot) => Ok((slot, flash.why_drop(slot, disk.size, fingerprint))),
+            None => {
+                let vacant = flash.vacant_slot(|slot| self.taken(slot));
+                Ok((vacant.ok_or(ControlError::TooManyDisks)?, None))
+            }
+        }
+    }
+
+    fn bypassed_slot(&self, id: DiskId) -> Result<DiskSlot, ControlError> {
+        if self.bypassed_ids.values().any(|other| *other == id) {
+            return Err(ControlError::AlreadyAttached);
+        }
+        slots()
+            // What has failed may have bytes that the origin of the slot's last disk lacks.
+            .find(|slot| !self.taken(*slot) && !self.has_dirty(*slot))
+            .ok_or(ControlError::TooManyDisks)
+    }
+
+    /// What the flash knows of the disk, and which cache it is.
+    fn flashed(&self, slot: DiskSlot, id: DiskId) -> (u128, Flashed) {
+        let Some(flash) = self.dirty_flash() else {
+            return (0, Flashed::default());
+        };
+        let Some(entry) = flash.disks.get(slot).filter(|entry| entry.id == id) else {
+            return (flash.uuid, Flashed::default());
+        };
+        let dirty = flash.dirty.get(slot);
+        let full = dirty.filter(|dirty| !dirty.log.is_empty());
+        let flashed = Flashed {
+            epoch: entry.epoch,
+            dirty_epoch: full.map(|dirty| dirty.epoch),
+            locked: dirty.and_then(|dirty| dirty.locked),
+        };
+        (flash.uuid, flashed)
+    }
+
+    /// Begins a period of the disk, if it needs one. Returns what is to be recorded of it: a disk
+    /// that was never under write-back has no record, and needs none.
+    fn record_of(
+        &self,
+        disk: &mut Disk,
+        owner: Option<OwnerRecord>,
+        flashed: Flashed,
+        serves: bool,
+    ) -> Option<OwnerRecord> {
+        let back = disk.policy == WritePolicy::Back && self.flash.is_some();
+        if disk.read_only || (owner.is_none() && !back) {
+            return None;
+        }
+        // Not from the flash's, if there is a record: an attach that a crash cut short is repeated.
+        let before = owner.map_or(flashed.epoch, |record| record.epoch);
+        disk.epoch = before + 1;
+        Some(OwnerRecord {
+            epoch: disk.epoch,
+            cache: self.flash.as_ref().map_or(0, |flash| flash.uuid),
+            open: back || serves,
+        })
+    }
+
+    pub(crate) fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
+        let slot = newcomer.slot;
+        let warm_blocks = match &self.flash {
+            Some(flash) => flash.log.cached_blocks(slot),
+            None => 0,
+        };
+        if let Some(flash) = self.flash.as_mut() {
+            flash.durability[slot] = Durability::attached(newcomer.disk.read_only);
+        }
+        self.bypassed_ids.insert(slot, newcomer.id);
+        let tenant = newcomer.disk.tenant;
+        let has_log = self
+            .flash
+            .as_ref()
+            .is_some_and(|flash| flash.dirty.has(slot));
+        let back = newcomer.disk.policy == WritePolicy::Back || has_log;
+        if back && self.flash.is_some() {
+            let disk = &newcomer.disk;
+            let back = Back::attached(disk.write_back, disk.epoch, self.ports.now);
+            self.backs.set(slot, Box::new(back));
+            self.give_log(slot);
+            self.ports.stir(slot);
+        }
+        self.disks[slot.index()] = Some(newcomer.disk);
+        self.disk_stats[slot.index()] = crate::stats::DiskStats::default();
+        self.own_disk(slot, Some(tenant));
+        self.begin_tenant(tenant);
+        ControlOutcome::Attached {
+            disk: slot,
+            tenant,
+            warm_blocks,
+            dropped: newcomer.dropped,
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Accepting writes and erasures, in their order.
+
+use super::{Back, Phase};
+use crate::RequestId;
+use crate::admission::Key;
+use crate::cache::Cache;
+use crate::dirty::append::NoRoom;
+use crate::guard::{Guard, lacks};
+use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
+use crate::writes::{Change, Taken};
+use block_io::{IoError, PAGE_BYTES, Payload, Slice};
+use flash_format::{Erasure, ErasureKind};
+use tenancy::Arrival;
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
+
+/// A write that is not accepted yet, or only the first part of it.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(super) id: u64,
+    request: RequestId,
+    offset: u64,
+    /// What comes before is accepted.
+    at: u64,
+    end: u64,
+    change: Change,
+    pub(super) since: Instant,
+    /// The block that it begins or ends inside of, if it does: its bytes before the write.
+    pub(super) head: Edge,
+    pub(super) tail: Edge,
+    arrival: Option<Arrival>,
+    stalled: bool,
+}
+
+/// A block of which a part is written.
+#[derive(Debug)]
+pub(crate) enum Edge {
+    /// There is none.
+    Whole,
+    /// Its bytes have not been looked for yet.
+    Wanted,
+    /// They are on their way.
+    Reading,
+    /// Here they are.
+    Ready(Slice),
+    /// They could not be read.
+    Failed(IoError),
+}
+
+/// How far a write has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Accepted,
+    /// It waits for the rest of a block.
+    Merging,
+    /// It waits for room, and with it all that come after it.
+    NoRoom,
+    Failed(IoError),
+}
+
+impl Waiting {
+    fn blocks(&self) -> (u64, u64) {
+        (self.offset / BLOCK_BYTES, self.end.div_ceil(BLOCK_BYTES))
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let ((a, b), (c, d)) = (self.blocks(), other.blocks());
+        a < d && c < b
+    }
+
+    /// The block that begins or ends the write inside.
+    pub(super) fn edge_block(&self, tail: bool) -> BlockIndex {
+        let byte = if tail { self.end - 1 } else { self.offset };
+        BlockIndex::containing(Bytes::new(byte))
+    }
+
+    pub(super) fn edge_mut(&mut self, tail: bool) -> &mut Edge {
+        if tail { &mut self.tail } else { &mut self.head }
+    }
+
+    fn fua(&self) -> bool {
+        match self.change {
+            Change::Data { fua, .. } | Change::Zeroes { fua, .. } => fua,
+            Change::Discard => false,
+        }
+    }
+
+    /// The edges of a write from `offset` to `end`.
+    fn edges(offset: u64, end: u64) -> (Edge, Edge) {
+        let one_block = offset / BLOCK_BYTES == (end - 1) / BLOCK_BYTES;
+        let (begins, ends) = (
+            !offset.is_multiple_of(BLOCK_BYTES),
+            !end.is_multiple_of(BLOCK_BYTES),
+        );
+        let edge = |partial| if partial { Edge::Wanted } else { Edge::Whole };
+        if one_block {
+            (edge(begins || ends), Edge::Whole)
+        } else {
+            (edge(begins), edge(ends))
+        }
+    }
+}
+
+impl Cache {
+    /// A write, discard or write-zeroes to a disk under write-back.
+    pub(crate) fn write_back(
+        &mut self,
+        request: RequestId,
+        disk: DiskSlot,
+        vm: TenantSlot,
+        offset: Bytes,
+        length: Bytes,
+        change: Change,
+    ) {
+        let arrival = self.write_arrives(disk, vm, offset, length, &change);
+        let (mut offset, mut end) = (offset.get(), (offset + length).get());
+        if matches!(change, Change::Discard) {
+            // What is left of a block at either end is left alone.
+            offset = offset.next_multiple_of(BLOCK_BYTES);
+            end = end / BLOCK_BYTES * BLOCK_BYTES;
+            if offset >= end {
+                self.reply(disk, request, Ok(Payload::new()));
+                return;
+            }
+        }
+        let now = self.ports.now;
+        let Some(back) = self.backs.get_mut(disk) else {
+            return;
+        };
+        let (head, tail) = Waiting::edges(offset, end);
+        back.waiting_next += 1;
+        back.queue.push_back(Waiting {
+            id: back.waiting_next,
+            request,
+            offset,
+            at: offset,
+            end,
+            change,
+            since: now,
+            head,
+            tail,
+            arrival,
+            stalled: false,
+        });
+        self.ports.stir(disk);
+    }
+
+    /// Accepts of the writes that wait what can be accepted.
+    pub(super) fn accept_waiting(&mut self, disk: DiskSlot) {
+        let Some(mut back) = self.backs.take(disk) else {
+            return;
+        };
+        let mut ended = Vec::new();
+        let mut at = 0;
+        while at < back.queue.len() {
+            let overlaps = |before: &Waiting| before.overlaps(&back.queue[at]);
+            if back.queue.iter().take(at).any(overlaps) && !lacks(Guard::MergeAlone) {
+                at += 1;
+                continue;
+            }
+            match self.accept(disk, &mut back, at) {
+                Step::Merging => at += 1,
+                Step::NoRoom => break,
+                Step::Accepted => {
+                    let waiting = back.queue.remove(at).expect("it waits");
+                    ended.push((waiting.request, waiting.fua(), Ok(())));
+                }
+                Step::Failed(error) => {
+                    let waiting = back.queue.remove(at).expect("it waits");
+                    ended.push((waiting.request, false, Err(error)));
+                }
+            }
+        }
+        self.backs.set(disk, back);
+        let durable = ended.iter().any(|(_, fua, _)| *fua);
+        // A write with FUA ends the interval behind its own record.
+        let number = if durable {
+            self.log_end_for_flush(disk)
+        } else {
+            0
+        };
+        for (request, fua, result) in ended {
+            if fua {
+                self.answer_when_durable(disk, number, request);
+            } else {
+                self.reply(disk, request, result.map(|()| Payload::new()));
+            }
+        }
+    }
+
+    fn accept(&mut self, disk: DiskSlot, back: &mut Back, at: usize) -> Step {
+        match back.phase {
+            Phase::Entering | Phase::Closing => return Step::NoRoom,
+            Phase::Locked => return Step::Failed(IoError::Failed),
+            Phase::Open | Phase::Leaving => {}
+        }
+        if self.flash.is_none() {
+            return Step::NoRoom;
+        }
+        let waiting = &mut back.queue[at];
+        for tail in [false, true] {
+            if matches!(waiting.edge_mut(tail), Edge::Wanted) {
+                *waiting.edge_mut(tail) = self.begin_merge(disk, waiting, tail);
+            }
+        }
+        match (&waiting.head, &waiting.tail) {
+            (Edge::Failed(error), _) | (_, Edge::Failed(error)) => return Step::Failed(*error),
+            (Edge::Reading, _) | (_, Edge::Reading) => return Step::Merging,
+            _ => {}
+        }
+        let accepted = self.accept_records(disk, back, at);
+        if accepted.is_err() {
+            let waiting = &mut back.queue[at];
+            back.stalls += u64::from(!waiting.stalled);
+            waiting.stalled = true;
+            return Step::NoRoom;
+        }
+        Step::Accepted
+    }
+
+    fn accept_records(&mut self, disk: DiskSlot, back: &mut Back, at: usize) -> Result<(), NoRoom> {
+        let waiting = &mut back.queue[at];
+        let first = BlockIndex::containing(Bytes::new(waiting.at));
+        let blocks = waiting.end.div_ceil(BLOCK_BYTES) - first.get();
+        // What is fetched now may be older than what is accepted.
+        if !lacks(Guard::KillFills) {
+            self.fills.kill(disk, first, blocks);
+        }
+        while waiting.at < waiting.end {
+            let block = BlockIndex::containing(Bytes::new(waiting.at));
+            let next = block.next().start().get();
+            let whole = block.start().get() >= waiting.offset && next <= waiting.end;
+            self.check_room(disk, &mut back.credit, back.phase, back.settings.dirty_max)?;
+            if whole && !matches!(waiting.change, Change::Data { .. }) {
+                waiting.at = self.accept_erasure(disk, waiting, block)?;
+                continue;
+            }
+            let page = self.page_of(waiting, block);
+            self.accept_block(disk, waiting.arrival.as_ref(), block, &page)?;
+            waiting.at = next.min(waiting.end);
+        }
+        Ok(())
+    }
+
+    /// Whether the log may have one more record.
+    fn check_room(
+        &mut self,
+        disk: DiskSlot,
+        credit: &mut u64,
+        phase: Phase,
+        dirty_max: Bytes,
+    ) -> Result<(), NoRoom> {
+        let logged = self.dirty_bytes(disk).get();
+        if logged + BLOCK_BYTES > dirty_max.get().max(BLOCK_BYTES) {
+            return Err(NoRoom::Segment);
+        }
+        if phase == Phase::Leaving {
+            if *credit < BLOCK_BYTES || logged <= LAST_BYTES.get() {
+                return Err(NoRoom::Segment);
+            }
+            *credit -= BLOCK_BYTES;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a block after the write.
+    fn page_of(&self, waiting: &Waiting, block: BlockIndex) -> Slice {
+        let (start, next) = (block.start().get(), block.next().start().get());
+        let (from, to) = (waiting.offset.max(start), waiting.end.min(next));
+        let index = |byte: u64| Bytes::new(byte).to_usize();
+        if to - from == BLOCK_BYTES
+            && let Change::Data { bytes, .. } = &waiting.change
+        {
+            let at = index(from - waiting.offset);
+            return bytes.slice(at..at + PAGE_BYTES);
+        }
+        let edge = if block == waiting.edge_block(false) && !matches!(waiting.head, Edge::Whole) {
+            &waiting.head
+        } else {
+            &waiting.tail
+        };
+        let Edge::Ready(base) = edge else {
+            panic!("the rest of a block is there before it is accepted")
+        };
+        let mut page = self.ports.pool.take(PAGE_BYTES);
+        page[..PAGE_BYTES].copy_from_slice(base);
+        let part = &mut page[index(from - start)..index(to - start)];
+        match &waiting.change {
+            Change::Data { bytes, .. } => {
+                let at = index(from - waiting.offset);
+                part.copy_from_slice(&bytes[at..at + part.len()]);
+            }
+            Change::Zeroes { .. } | Change::Discard => part.fill(0),
+        }
+        page.freeze().slice(0..PAGE_BYTES)
+    }
+
+    fn accept_block(
+        &mut self,
+        disk: DiskSlot,
+        arrival: Option<&Arrival>,
+        block: BlockIndex,
+        page: &Slice,
+    ) -> Result<(), NoRoom> {
+        let Some(flash) = self.flash.as_mut() else {
+            return Err(NoRoom::Segment);
+        };
+        flash.log_block(&mut self.ports, disk, block, page)?;
+        self.take_older_copy(disk, block, arrival);
+        Ok(())
+    }
+
+    /// A record of a block was accepted: its clean copy counts no longer. The entry that distrusts it
+    /// is queued before any that could make the record clean.
+    fn take_older_copy(&mut self, disk: DiskSlot, block: BlockIndex, arrival: Option<&Arrival>) {
+        let Some(flash) = self.flash.as_mut() else {
+            return;
+        };
+        let taken = if lacks(Guard::DistrustOlderCopy) {
+            match flash.log.forget(disk, block) {
+                None => Taken::NotCached,
+                Some(_) => Taken::Untrusted,
+            }
+        } else {
+            flash.take_for_write(&mut self.ports, disk, block)
+        };
+        if !matches!(taken, Taken::NotCached)
+            && let (Some(arrival), Some(tenancy)) =
+                (self.brain.still(arrival.copied()), self.brain.tenancy_mut())
+        {
+            tenancy.hit(&arrival, Key::new(disk, block));
+        }
+        if !self.staging.is_empty()
+            && let Some(tenant) = self.tenant_of(disk)
+        {
+            self.unstage(tenant, Key::new(disk, block));
+        }
+    }
+
+    /// Accepts a part of an erasure, from this whole block on. Returns where it ends.
+    fn accept_erasure(
+        &mut self,
+        disk: DiskSlot,
+        waiting: &Waiting,
+        first: BlockIndex,
+    ) -> Result<u64, NoRoom> {
+        let last = waiting.end / BLOCK_BYTES;
+        let blocks = (last - first.get()).min(ERASE_BLOCKS_MAX);
+        let Some(flash) = self.flash.as_mut() else {
+            return Err(NoRoom::Segment);
+        };
+        let erasure = Erasure {
+            first,
+            blocks: u32::try_from(blocks).expect("it was bounded"),
+            kind: match waiting.change {
+                Change::Zeroes { may_unmap, .. } => ErasureKind::Zeroes { may_unmap },
+                Change::Discard | Change::Data { .. } => ErasureKind::Discard,
+            },
+        };
+        flash.log_erasure(&mut self.ports, disk, erasure)?;
+        let cached = flash.log.cached_blocks(disk) > 0;
+        if let (Some(tenant), Some(tenancy)) = (self.tenant_of(disk), self.brain.tenancy_mut()) {
+            tenancy.discarded(tenant, disk, first.get(), blocks);
+        }
+        if cached || !self.staging.is_empty() {
+            for block in (0..blocks).map(|i| first.advance(i)) {
+                self.take_older_copy(disk, block, None);
+            }
+        }
+        Ok(first.advance(blocks).start().get())
+    }
+
+    /// Writes that have waited for too long fail.
+    pub(super) fn expire_waiting(&mut self, disk: DiskSlot, now: Instant) {
+        let Some(back) = self.backs.get_mut(disk) else {
+            return;
+        };
+        let longest = back.settings.stall_max;
+        let mut expired = Vec::new();
+        while let Some(waiting) = back
+            .queue
+            .pop_front_if(|waiting| now >= waiting.since + longest)
+        {
+            expired.push(waiting.request);
+        }
+        for request in expired {
+            self.reply(disk, request, Err(IoError::TimedOut));
+        }
+    }
+
+    /// Takes every write that waits out of the queue: request, offset, length and what it does.
+    pub(super) fn take_waiting(back: &mut Back) -> Vec<(RequestId, Bytes, Bytes, Change)> {
+        let queue = back.queue.drain(..);
+        let write = |waiting: Waiting| {
+            let length = Bytes::new(waiting.end - waiting.offset);
+            (
+                waiting.request,
+                Bytes::new(waiting.offset),
+                length,
+                waiting.change,
+            )
+        };
+        queue.map(write).collect()
+    }
+
+    /// The write that waits under this number.
+    pub(super) fn waiting_mut(&mut self, disk: DiskSlot, id: u64) -> Option<&mut Waiting> {
+        let queue = &mut self.backs.get_mut(disk)?.queue;
+        queue.iter_mut().find(|waiting| waiting.id == id)
+    }
+}

@@ -1,0 +1,126 @@
+//! The rest of a block of which a guest writes a part: from the log, from the cache, or from the
+//! origin. No other write to the block is accepted meanwhile.
+
+use super::accept::{Edge, Waiting};
+use crate::admission::Key;
+use crate::cache::Cache;
+use crate::dirty::log::Found;
+use crate::flash::Location;
+use crate::guard::{Guard, lacks};
+use crate::ports::Purpose;
+use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Slice};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
+
+/// A block that is read for a write of a part of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Merge {
+    pub(crate) disk: DiskSlot,
+    /// For which write, and which of its ends.
+    pub(crate) waiting: u64,
+    pub(crate) tail: bool,
+    pub(crate) block: BlockIndex,
+}
+
+/// Where a merge is read from on flash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MergeHit {
+    pub(crate) merge: Merge,
+    pub(crate) slot: FlashSlot,
+    /// The origin does not have it.
+    pub(crate) dirty: bool,
+}
+
+impl Cache {
+    /// Begins to look for the rest of a block.
+    pub(super) fn begin_merge(&mut self, disk: DiskSlot, waiting: &Waiting, tail: bool) -> Edge {
+        let block = waiting.edge_block(tail);
+        let merge = Merge {
+            disk,
+            waiting: waiting.id,
+            tail,
+            block,
+        };
+        let Some(flash) = self.flash.as_mut() else {
+            return Edge::Wanted;
+        };
+        let (location, dirty) = match flash.dirty.find(disk, block) {
+            Found::Erased(_) => {
+                let zeroes = self.ports.pool.take_zeroed(PAGE_BYTES);
+                return Edge::Ready(zeroes.freeze().slice(0..PAGE_BYTES));
+            }
+            Found::Dirty(slot) => (flash.bytes_of(&self.ports, slot), true),
+            Found::Clean => (flash.locate(&self.ports, disk, block), false),
+        };
+        match location {
+            Location::Memory(bytes) => Edge::Ready(bytes),
+            Location::Flash(slot) => {
+                flash.pin_for(&mut self.ports, slot);
+                let hit = MergeHit { merge, slot, dirty };
+                let offset = flash.geometry.slot_offset(slot);
+                self.ports
+                    .flash_read(Purpose::MergeHit(hit), offset, PAGE_BYTES);
+                Edge::Reading
+            }
+            Location::Nowhere => match self.staging.get(Key::new(disk, block)) {
+                Some(bytes) => Edge::Ready(bytes.clone()),
+                None => {
+                    self.merge_from_origin(merge);
+                    Edge::Reading
+                }
+            },
+        }
+    }
+
+    fn merge_from_origin(&mut self, merge: Merge) {
+        self.disk_stats(merge.disk).origin_read_bytes += BLOCK_BYTES;
+        let verb = OriginVerb::Read {
+            offset: merge.block.start(),
+            length: Bytes::new(BLOCK_BYTES),
+            buf: self.ports.pool.take(PAGE_BYTES),
+        };
+        self.ports
+            .origin(Purpose::MergeFill(merge), merge.disk, verb);
+    }
+
+    /// The rest of a block has come from flash, or has failed to.
+    pub(crate) fn merge_hit_done(
+        &mut self,
+        hit: &MergeHit,
+        buf: Option<Buf>,
+        result: Result<(), IoError>,
+    ) {
+        let merge = hit.merge;
+        let mut whole = None;
+        if let Some(flash) = self.dirty_flash_mut() {
+            flash.unpin(hit.slot);
+            whole = buf
+                .filter(|_| result.is_ok())
+                .filter(|buf| flash.is_whole(hit.slot, &buf[..PAGE_BYTES]));
+        }
+        match whole {
+            Some(buf) => self.merge_ready(merge, Ok(buf.freeze().slice(0..PAGE_BYTES))),
+            None if hit.dirty && !lacks(Guard::NoRefetchOfDirty) => {
+                self.ports.stats.dirty_unreadable += 1;
+                self.merge_ready(merge, Err(IoError::Failed));
+            }
+            // Reading it as a guest does would find the same, and give the slot up.
+            None => self.merge_from_origin(merge),
+        }
+    }
+
+    /// The rest of a block has come from the origin, or has failed to.
+    pub(crate) fn merge_fill_done(&mut self, merge: Merge, bytes: Result<Slice, IoError>) {
+        self.disk_stats(merge.disk).origin_errors += u64::from(bytes.is_err());
+        self.merge_ready(merge, bytes);
+    }
+
+    fn merge_ready(&mut self, merge: Merge, bytes: Result<Slice, IoError>) {
+        if let Some(waiting) = self.waiting_mut(merge.disk, merge.waiting) {
+            *waiting.edge_mut(merge.tail) = match bytes {
+                Ok(bytes) => Edge::Ready(bytes),
+                Err(error) => Edge::Failed(error),
+            };
+        }
+        self.ports.stir(merge.disk);
+    }
+}

@@ -1,0 +1,363 @@
+//! Guests' writes under [`crate::WritePolicy::Back`]: accepted into the disk's dirty log, answered,
+//! and brought to the origin later (`destage`).
+//!
+//! ```text
+//!  write ─► queue ─► merged, if it is a part of a block ─► log ─┬─► answered
+//!             │ waits for room, and for a write before it       └─► with FUA, when it is durable
+//!             │ to the same block
+//!  flush ─────┴─► everything that was answered is durable on flash ─► answered
+//! ```
+//!
+//! Writes that wait for room keep their order; none overtakes another to the same block. One that has
+//! waited for too long is an error, since a guest has to hear at last that its origin does not take
+//! what it writes.
+
+pub(crate) mod accept;
+pub(crate) mod merge;
+mod reads;
+pub(crate) mod switch;
+
+use crate::RequestId;
+use crate::cache::Cache;
+use crate::destage::Destage;
+use crate::guard::{Guard, lacks};
+use crate::limits::TICK_MAX;
+use crate::write_back::{DirtyStatus, WriteBack};
+use accept::Waiting;
+use block_io::{IoError, Payload};
+use flash_format::Position;
+use std::collections::VecDeque;
+use switch::Change;
+use units::{Bytes, DiskSlot, Duration, Instant};
+
+/// What writes do at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// They wait: what went through to the origin before may not be durable there.
+    Entering,
+    /// They are accepted.
+    Open,
+    /// They are accepted half as fast as the log gets shorter, and at last they wait.
+    Leaving,
+    /// They wait until it is recorded that the origin has everything.
+    Closing,
+    /// They fail: the log cannot be brought to the origin.
+    Locked,
+}
+
+/// A disk under write-back.
+#[derive(Debug)]
+pub(crate) struct Back {
+    pub(crate) settings: WriteBack,
+    pub(crate) phase: Phase,
+    /// The period in which the disk is attached.
+    pub(crate) epoch: u64,
+    /// Writes that are not accepted yet, in their order.
+    queue: VecDeque<Waiting>,
+    waiting_next: u64,
+    /// Flushes and writes with FUA, by the number before which everything has to be durable.
+    answers: VecDeque<(u64, RequestId)>,
+    pub(crate) destage: Destage,
+    /// The policy or the disk's end that it is on its way to.
+    change: Option<Change>,
+    /// Commands that wait until everything before a number is at the origin.
+    demands: Vec<(u64, crate::ControlId)>,
+    /// When the guest asked for something last.
+    asked_at: Instant,
+    stalls: u64,
+    /// Bytes that may be accepted while it is left.
+    credit: u64,
+}
+
+impl Back {
+    pub(crate) fn new(settings: WriteBack, epoch: u64, now: Instant) -> Self {
+        Self {
+            settings,
+            phase: Phase::Entering,
+            epoch,
+            queue: VecDeque::new(),
+            waiting_next: 0,
+            answers: VecDeque::new(),
+            destage: Destage::new(now),
+            change: None,
+            demands: Vec::new(),
+            asked_at: now,
+            stalls: 0,
+            credit: 0,
+        }
+    }
+
+    /// Whether somebody waits for it.
+    fn waits(&self) -> bool {
+        !(self.queue.is_empty() && self.answers.is_empty() && self.change.is_none())
+    }
+
+    /// When the guest asked for something last.
+    pub(crate) fn asked_at(&self) -> Instant {
+        self.asked_at
+    }
+}
+
+/// Disks under write-back, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Backs(Vec<Option<Box<Back>>>);
+
+impl Backs {
+    #[inline]
+    pub(crate) fn get(&self, disk: DiskSlot) -> Option<&Back> {
+        self.0.get(disk.index())?.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, disk: DiskSlot) -> Option<&mut Back> {
+        self.0.get_mut(disk.index())?.as_deref_mut()
+    }
+
+    pub(crate) fn take(&mut self, disk: DiskSlot) -> Option<Box<Back>> {
+        self.0.get_mut(disk.index())?.take()
+    }
+
+    pub(crate) fn set(&mut self, disk: DiskSlot, back: Box<Back>) {
+        if self.0.len() <= disk.index() {
+            self.0.resize_with(disk.index() + 1, || None);
+        }
+        self.0[disk.index()] = Some(back);
+    }
+
+    /// Every disk that is.
+    pub(crate) fn slots(&self) -> Vec<DiskSlot> {
+        let backs = self.0.iter().zip((0..).map(DiskSlot::new));
+        let backs = backs.filter(|(back, _)| back.is_some());
+        backs.map(|(_, disk)| disk).collect()
+    }
+}
+
+impl Cache {
+    /// A guest of a disk under write-back asks for something.
+    #[inline]
+    pub(crate) fn asked_back(&mut self, disk: DiskSlot) {
+        let now = self.ports.now;
+        if let Some(back) = self.backs.get_mut(disk) {
+            back.asked_at = now;
+        }
+    }
+
+    /// Whether a disk's writes go to its log.
+    #[inline]
+    pub(crate) fn writes_back(&self, disk: DiskSlot) -> bool {
+        self.backs.get(disk).is_some()
+    }
+
+    /// A flush of a guest. False if it goes to the origin, as without a log.
+    pub(crate) fn flush_back(&mut self, request: RequestId, disk: DiskSlot) -> bool {
+        let Some(back) = self.backs.get_mut(disk) else {
+            return false;
+        };
+        match back.phase {
+            // What was acknowledged so far is at the origin.
+            Phase::Entering => return false,
+            Phase::Open | Phase::Leaving | Phase::Closing | Phase::Locked => {}
+        }
+        let number = self.log_end_for_flush(disk);
+        self.answer_when_durable(disk, number, request);
+        self.ports.stir(disk);
+        true
+    }
+
+    /// Ends the interval, and asks for everything so far to become durable.
+    fn log_end_for_flush(&mut self, disk: DiskSlot) -> u64 {
+        match (self.flash.as_mut(), self.wreck.as_ref()) {
+            (Some(flash), _) => flash.flush_log(&mut self.ports, disk),
+            // Nothing becomes durable on it any more: the origin has to have it.
+            (None, Some(wreck)) => wreck.dirty.get(disk).map_or(0, |dirty| dirty.log.end()),
+            (None, None) => 0,
+        }
+    }
+
+    fn answer_when_durable(&mut self, disk: DiskSlot, number: u64, request: RequestId) {
+        if lacks(Guard::AppendBeforeAnswer) {
+            self.reply(disk, request, Ok(Payload::new()));
+        } else if let Some(back) = self.backs.get_mut(disk) {
+            back.answers.push_back((number, request));
+        }
+    }
+
+    /// Does what can be done for the disks for which something has happened. True if there was one.
+    pub(crate) fn turn_backs(&mut self) -> bool {
+        let some = !self.ports.stirred.is_empty();
+        while let Some(disk) = self.ports.stirred.pop() {
+            self.turn_back(disk);
+        }
+        some
+    }
+
+    /// Something has happened that writes may wait for.
+    pub(crate) fn stir_waiting(&mut self) {
+        for disk in self.backs.slots() {
+            if self.backs.get(disk).is_some_and(Back::waits) {
+                self.ports.stir(disk);
+            }
+        }
+    }
+
+    /// A guest's read of the origin has ended.
+    pub(crate) fn read_took(&mut self, disk: DiskSlot, time: Duration) {
+        let now = self.ports.now;
+        if let Some(back) = self.backs.get_mut(disk) {
+            let writing = back.destage.is_writing();
+            back.destage.pace.read_took(time, writing, now);
+        }
+    }
+
+    fn turn_back(&mut self, disk: DiskSlot) {
+        if self.backs.get(disk).is_none() {
+            return;
+        }
+        if let Some(flash) = self.flash.as_mut() {
+            flash.push_durability(&mut self.ports, disk);
+        }
+        self.accept_waiting(disk);
+        self.answer_durable(disk);
+        self.pump_destage(disk);
+        self.turn_change(disk);
+        self.wake_back(disk);
+    }
+
+    fn answer_durable(&mut self, disk: DiskSlot) {
+        let durable = match (&self.flash, &self.wreck) {
+            (Some(flash), _) => flash
+                .dirty
+                .get(disk)
+                .map_or(u64::MAX, |dirty| dirty.durable()),
+            (None, Some(wreck)) => wreck.dirty.get(disk).map_or(u64::MAX, |dirty| {
+                // What was durable before is not lost by what has happened since.
+                dirty.durable().max(dirty.log.base())
+            }),
+            (None, None) => u64::MAX,
+        };
+        let Some(back) = self.backs.get_mut(disk) else {
+            return;
+        };
+        let locked = back.phase == Phase::Locked;
+        let mut answered = Vec::new();
+        while let Some((number, request)) = back.answers.front().copied()
+            && (number <= durable || locked)
+        {
+            back.answers.pop_front();
+            let lost = number > durable;
+            answered.push((request, if lost { Err(IoError::Failed) } else { Ok(()) }));
+        }
+        for (request, result) in answered {
+            self.reply(disk, request, result.map(|()| Payload::new()));
+        }
+    }
+
+    /// Arranges for a look at the disk when something of it is due.
+    fn wake_back(&mut self, disk: DiskSlot) {
+        let now = self.ports.now;
+        let oldest = self
+            .dirty_flash()
+            .and_then(|flash| flash.dirty.get(disk)?.log.oldest());
+        let Some(back) = self.backs.get(disk) else {
+            return;
+        };
+        let mut due = now + TICK_MAX;
+        if let Some(waiting) = back.queue.front() {
+            due = due.min(waiting.since + back.settings.stall_max);
+        }
+        if let Some(oldest) = oldest {
+            due = due.min(oldest + back.settings.age_max);
+            due = due.min(back.asked_at + back.settings.idle_after);
+        }
+        // What was due and waits for something else is looked at when that has happened.
+        if due > now {
+            self.ports.wake_at(due);
+        }
+    }
+
+    /// Time has passed: every disk under write-back is looked at.
+    pub(crate) fn tick_backs(&mut self) {
+        let now = self.ports.now;
+        for disk in self.backs.slots() {
+            self.expire_waiting(disk, now);
+            self.ports.stir(disk);
+        }
+    }
+
+    /// What an attached disk has that its origin lacks; none if it is not attached.
+    pub fn write_back_of(&self, disk: DiskSlot) -> Option<DirtyStatus> {
+        self.disks[disk.index()].as_ref()?;
+        let mut status = DirtyStatus::default();
+        if let Some(flash) = self.dirty_flash() {
+            status.epoch = flash.disks.get(disk).map_or(0, |entry| entry.epoch);
+            if let Some(dirty) = flash.dirty.get(disk) {
+                status.logged = dirty.log.logged();
+                status.distinct = dirty.log.distinct() + dirty.log.erased();
+                let age = |at| self.ports.now.since(at);
+                status.oldest = dirty.log.oldest().map(age);
+                status.intervals = dirty.log.intervals();
+            }
+        }
+        if let Some(back) = self.backs.get(disk) {
+            status.stalls = back.stalls;
+            status.destaged = back.destage.written();
+            status.state = self.destage_state(disk, back);
+        }
+        Some(status)
+    }
+
+    /// Bytes that a disk's origin lacks, erased ones included; a block for each record.
+    pub(crate) fn dirty_bytes(&self, disk: DiskSlot) -> Bytes {
+        let flash = self.dirty_flash();
+        let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+        dirty.map_or(Bytes::ZERO, |dirty| dirty.log.logged())
+    }
+
+    /// The log of a disk, on flash that is in use or that has failed.
+    pub(crate) fn dirty_flash(&self) -> Option<&crate::flash::Flash> {
+        self.flash.as_deref().or(self.wreck.as_deref())
+    }
+
+    pub(crate) fn dirty_flash_mut(&mut self) -> Option<&mut crate::flash::Flash> {
+        match self.flash.as_deref_mut() {
+            Some(flash) => Some(flash),
+            None => self.wreck.as_deref_mut(),
+        }
+    }
+
+    /// A disk is under write-back no longer, and nobody serves it any more.
+    pub(crate) fn end_back(&mut self, disk: DiskSlot, error: IoError) {
+        let Some(mut back) = self.backs.take(disk) else {
+            return;
+        };
+        for (request, ..) in Self::take_waiting(&mut back) {
+            self.reply(disk, request, Err(error));
+        }
+        for (_, request) in std::mem::take(&mut back.answers) {
+            self.reply(disk, request, Err(error));
+        }
+    }
+
+    /// A disk that was about to be detached stays.
+    pub(crate) fn stay(&mut self, disk: DiskSlot) {
+        if let Some(back) = self.backs.get_mut(disk)
+            && back.phase == Phase::Closing
+            && back.change.is_none()
+        {
+            back.phase = Phase::Open;
+        }
+        self.ports.stir(disk);
+    }
+
+    /// Gives a disk a log if it has none.
+    pub(crate) fn give_log(&mut self, disk: DiskSlot) {
+        if let Some(flash) = self.flash.as_mut()
+            && flash.dirty.get(disk).is_none()
+        {
+            let entry = flash.disks.get(disk);
+            let watermark = entry.map_or(Position::START, |entry| entry.destaged);
+            let dirty = crate::dirty::DirtyDisk::new(watermark);
+            flash.dirty.set(disk, Some(dirty));
+        }
+    }
+}

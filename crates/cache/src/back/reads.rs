@@ -1,0 +1,144 @@
+//! Reads of what the origin lacks: from the log, never from the origin.
+
+use crate::cache::Cache;
+use crate::dirty::log::Found;
+use crate::flash::Location;
+use crate::guard::{Guard, lacks};
+use crate::limits::RUN_BLOCKS_MAX;
+use crate::ports::Hit;
+use crate::reads::{ReadId, blocks_to, index};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
+
+impl Cache {
+    /// Whether the origin of a disk lacks something.
+    #[inline]
+    pub(crate) fn has_dirty(&self, disk: DiskSlot) -> bool {
+        self.dirty_flash()
+            .is_some_and(|flash| flash.dirty.has(disk))
+    }
+
+    /// Handles the run of blocks that starts at byte `at` if the origin lacks it; returns where it
+    /// ends.
+    #[inline]
+    pub(crate) fn read_dirty_run(
+        &mut self,
+        id: ReadId,
+        disk: DiskSlot,
+        at: u64,
+        end: u64,
+    ) -> Option<u64> {
+        if !self.has_dirty(disk) {
+            return None;
+        }
+        let block = BlockIndex::containing(Bytes::new(at));
+        let flash = self.dirty_flash()?;
+        match flash.dirty.find(disk, block) {
+            Found::Clean => None,
+            Found::Erased(_) if lacks(Guard::ErasedReadsZeroes) => None,
+            Found::Erased(erased) => Some(self.read_zeroes(id, at, end, erased)),
+            Found::Dirty(slot) => match flash.bytes_of(&self.ports, slot) {
+                Location::Memory(bytes) => {
+                    self.count_hits(id, block, 1);
+                    Some(self.read_from_memory(id, at, end, &bytes))
+                }
+                Location::Flash(_) | Location::Nowhere => {
+                    Some(self.read_log(id, disk, at, end, slot))
+                }
+            },
+        }
+    }
+
+    fn read_zeroes(&mut self, id: ReadId, at: u64, end: u64, erased: BlockIndex) -> u64 {
+        let first = BlockIndex::containing(Bytes::new(at));
+        let longest = first.advance(RUN_BLOCKS_MAX).start().get();
+        let stop = erased.start().get().min(end).min(longest);
+        let count = u32::try_from(blocks_to(first, stop)).expect("a run is short");
+        self.count_hits(id, first, count);
+        let length = index(stop - at);
+        let zeroes = self.ports.pool.take_zeroed(length).freeze();
+        let part = self.new_part(id, at);
+        self.set_part(id, part, zeroes.slice(0..length));
+        self.part_done(id);
+        stop
+    }
+
+    /// Reads a run of blocks whose records follow each other.
+    fn read_log(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64, slot: FlashSlot) -> u64 {
+        let first = BlockIndex::containing(Bytes::new(at));
+        let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
+        let flash = self.dirty_flash().expect("the log is on it");
+        let segment = flash.geometry.segment_of(slot);
+        let mut count = 1;
+        while u64::from(count) < most {
+            let next = slot.advance(count);
+            let block = first.advance(u64::from(count));
+            if flash.geometry.segment_of(next) != segment
+                || flash.dirty.find(disk, block) != Found::Dirty(next)
+                || matches!(flash.bytes_of(&self.ports, next), Location::Memory(_))
+            {
+                break;
+            }
+            count += 1;
+        }
+        let stop = first.advance(u64::from(count)).start().get().min(end);
+        self.count_hits(id, first, count);
+        if self.is_prefetch(id) {
+            return stop;
+        }
+        let part = self.new_part(id, at);
+        let hit = Hit {
+            read: id,
+            part,
+            disk,
+            first,
+            slot,
+            count,
+            skip: index(at % BLOCK_BYTES),
+            length: index(stop - at),
+            abandoned: false,
+            dirty: true,
+        };
+        let flash = match self.flash.as_mut() {
+            Some(flash) => flash,
+            None => self.wreck.as_mut().expect("the log is on it"),
+        };
+        flash.read_hit(&mut self.ports, hit);
+        stop
+    }
+
+    /// Without flash: what lies before the next block that the origin lacks comes from there.
+    pub(crate) fn read_between_dirty(
+        &mut self,
+        id: ReadId,
+        disk: DiskSlot,
+        at: u64,
+        end: u64,
+    ) -> u64 {
+        let first = BlockIndex::containing(Bytes::new(at));
+        let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
+        let clean = |count: &u64| {
+            let flash = self.dirty_flash();
+            flash.is_none_or(|flash| flash.dirty.find(disk, first.advance(*count)) == Found::Clean)
+        };
+        let count = 1 + (1..most).take_while(clean).count() as u64;
+        let stop = first.advance(count).start().get().min(end);
+        if !self.is_prefetch(id) {
+            let part = self.new_part(id, at);
+            self.fetch_part(id, part, disk, at, stop - at);
+        }
+        stop
+    }
+
+    /// Whether what a read from the log could not get is nowhere else. If the origin has had it
+    /// meanwhile, and nothing was written since, it can give it.
+    pub(crate) fn is_lost(&self, hit: &Hit) -> bool {
+        if lacks(Guard::NoRefetchOfDirty) {
+            return false;
+        }
+        let Some(flash) = self.dirty_flash() else {
+            return false;
+        };
+        let mut blocks = (0..u64::from(hit.count)).map(|i| hit.first.advance(i));
+        blocks.any(|block| flash.dirty.find(hit.disk, block) != Found::Clean)
+    }
+}

@@ -1,0 +1,509 @@
+//! Write-back, one step at a time: what a guest, its origin and a recovery see.
+
+mod rig;
+
+use block_io::{IoError, OriginVerb};
+use cache::{
+    Command, ControlError, ControlOutcome, DestageOrder, DestageState, OfDirty, OwnerRecord,
+    WriteBack, WritePolicy,
+};
+use rig::{Rig, page};
+use units::{Bytes, Duration};
+
+fn lazy() -> WriteBack {
+    WriteBack {
+        age_max: Duration::from_secs(1000),
+        idle_after: Duration::from_secs(1000),
+        ..WriteBack::default()
+    }
+}
+
+#[test]
+fn a_write_is_answered_before_the_origin_has_it_and_read_back() {
+    let mut rig = Rig::new(lazy());
+    rig.write(3, 7);
+    assert_eq!(rig.origin_block(3), page(0));
+    assert_eq!(rig.read(3), Ok(page(7)));
+    assert_eq!(rig.read(4), Ok(page(0)));
+    let status = rig.status();
+    assert_eq!(
+        (status.logged, status.distinct),
+        (Bytes::kib(4), Bytes::kib(4))
+    );
+}
+
+#[test]
+fn a_flush_is_answered_when_the_flash_has_it_and_asks_nothing_of_the_origin() {
+    let mut rig = Rig::new(lazy());
+    rig.write(3, 7);
+    rig.hold_flash = true;
+    let flush = rig.begin_flush();
+    assert_eq!(rig.answer(flush), None);
+    rig.hold_flash = false;
+    rig.drive();
+    assert_eq!(rig.answer(flush), Some(Ok(())));
+    assert!(
+        rig.told
+            .iter()
+            .all(|op| !matches!(op, OriginVerb::Write { .. }))
+    );
+    // Nothing is left to wait for.
+    rig.hold_flash = true;
+    let flush = rig.begin_flush();
+    assert_eq!(rig.answer(flush), Some(Ok(())));
+}
+
+#[test]
+fn what_was_flushed_is_found_after_a_power_cut() {
+    let mut rig = Rig::new(lazy());
+    rig.write(3, 7);
+    rig.write(9, 8);
+    rig.flush();
+    rig.write(9, 9);
+    rig.power_cut();
+    assert_eq!(rig.read(3), Ok(page(7)));
+    let nine = rig.read(9).unwrap();
+    assert!(nine == page(8) || nine == page(9));
+    rig.destage();
+    assert_eq!(rig.origin_block(3), page(7));
+    assert_eq!(rig.origin_block(9), nine);
+}
+
+#[test]
+fn everything_reaches_the_origin_and_stays_cached() {
+    let mut rig = Rig::new(lazy());
+    for block in 0..40 {
+        rig.write(block, 1);
+        rig.write(block, 2);
+    }
+    rig.flush();
+    rig.destage();
+    for block in 0..40 {
+        assert_eq!(rig.durable_block(block), page(2));
+    }
+    assert_eq!(rig.status().logged, Bytes::ZERO);
+    rig.told.clear();
+    assert_eq!(rig.read(17), Ok(page(2)));
+    assert!(rig.told.is_empty(), "it is in the cache");
+    rig.cache_mut().self_check();
+}
+
+#[test]
+fn an_interval_is_durable_at_the_origin_before_the_next_one_begins() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    rig.write(2, 1);
+    rig.flush();
+    rig.write(1, 2);
+    rig.flush();
+    rig.told.clear();
+    rig.destage();
+    let kinds: Vec<&str> = rig
+        .told
+        .iter()
+        .map(|op| match op {
+            OriginVerb::Write { fua: false, .. } => "write",
+            OriginVerb::Write { fua: true, .. } => "write durably",
+            OriginVerb::Flush => "flush",
+            _ => "other",
+        })
+        .collect();
+    // Blocks 1 and 2 are one write; so is the second interval.
+    assert_eq!(kinds, ["write durably", "write durably"]);
+    assert_eq!(rig.origin_block(1), page(2));
+}
+
+#[test]
+fn blocks_far_apart_need_a_flush() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    rig.write(20, 1);
+    rig.flush();
+    rig.write(1, 2);
+    rig.flush();
+    rig.told.clear();
+    rig.hold_flush = true;
+    let demand = rig.command(Command::Destage { disk: rig.disk });
+    assert_eq!(
+        rig.origin_block(1),
+        page(1),
+        "the second interval waits for the flush"
+    );
+    rig.hold_flush = false;
+    rig.drive();
+    assert_eq!(rig.outcome(demand), Some(Ok(ControlOutcome::Done)));
+    assert_eq!(rig.durable_block(1), page(2));
+}
+
+#[test]
+fn a_part_of_a_block_is_merged_with_what_the_origin_has() {
+    let mut rig = Rig::new(lazy());
+    rig.fill_origin(5, 4);
+    rig.write_at(Bytes::new(5 * 4096 + 512), &[9; 512]);
+    let mut expected = page(4);
+    expected[512..1024].fill(9);
+    assert_eq!(rig.read(5), Ok(expected.clone()));
+    // And with what only the log has.
+    rig.write_at(Bytes::new(5 * 4096 + 1024), &[8; 512]);
+    expected[1024..1536].fill(8);
+    assert_eq!(rig.read(5), Ok(expected.clone()));
+    rig.flush();
+    rig.destage();
+    assert_eq!(rig.durable_block(5), expected);
+}
+
+#[test]
+fn a_write_to_a_block_that_is_merged_waits() {
+    let mut rig = Rig::new(lazy());
+    rig.fill_origin(5, 4);
+    rig.hold_reads = true;
+    let first = rig.begin_write_at(Bytes::new(5 * 4096), &[9; 512]);
+    let second = rig.begin_write_at(Bytes::new(5 * 4096 + 512), &[8; 512]);
+    let elsewhere = rig.begin_write_at(Bytes::new(6 * 4096), &page(3));
+    assert_eq!(rig.answer(first), None);
+    assert_eq!(rig.answer(second), None);
+    assert_eq!(rig.answer(elsewhere), Some(Ok(())));
+    rig.hold_reads = false;
+    rig.drive();
+    assert_eq!(rig.answer(second), Some(Ok(())));
+    let block = rig.read(5).unwrap();
+    assert_eq!((block[0], block[512], block[1024]), (9, 8, 4));
+}
+
+#[test]
+fn erased_blocks_read_as_zeroes_although_the_origin_has_them() {
+    let mut rig = Rig::new(lazy());
+    for block in 0..10 {
+        rig.fill_origin(block, 4);
+    }
+    assert_eq!(rig.read(2), Ok(page(4)));
+    rig.discard(2, 5);
+    for block in 2..7 {
+        assert_eq!(rig.read(block), Ok(page(0)));
+    }
+    rig.write(4, 6);
+    assert_eq!(rig.read(4), Ok(page(6)));
+    rig.flush();
+    rig.power_cut();
+    assert_eq!(rig.read(3), Ok(page(0)));
+    assert_eq!(rig.read(4), Ok(page(6)));
+    rig.destage();
+    let origin: Vec<u8> = (0..10).map(|block| rig.durable_block(block)[0]).collect();
+    assert_eq!(origin, [4, 4, 0, 0, 6, 0, 0, 4, 4, 4]);
+}
+
+#[test]
+fn zeroes_that_begin_and_end_inside_blocks_are_written() {
+    let mut rig = Rig::new(lazy());
+    for block in 0..4 {
+        rig.fill_origin(block, 4);
+    }
+    rig.write_zeroes(Bytes::new(512), Bytes::new(3 * 4096));
+    let first = rig.read(0).unwrap();
+    assert_eq!((first[511], first[512]), (4, 0));
+    assert_eq!(rig.read(1), Ok(page(0)));
+    let last = rig.read(3).unwrap();
+    assert_eq!((last[511], last[512]), (0, 4));
+}
+
+#[test]
+fn a_fill_that_a_write_overtook_is_not_admitted() {
+    let mut rig = Rig::new(lazy());
+    rig.fill_origin(5, 4);
+    rig.hold_reads = true;
+    let read = rig.begin_read(5);
+    rig.write(5, 6);
+    rig.hold_reads = false;
+    rig.drive();
+    assert!(rig.bytes(read).is_some());
+    assert_eq!(rig.read(5), Ok(page(6)));
+    rig.flush();
+    rig.destage();
+    assert_eq!(rig.read(5), Ok(page(6)));
+}
+
+#[test]
+fn a_fill_does_not_run_over_dirty_blocks() {
+    let mut rig = Rig::new(lazy());
+    rig.write(5, 6);
+    rig.told.clear();
+    let got = rig.read_run(3, 4).unwrap();
+    assert_eq!(got[2 * 4096..3 * 4096], page(6));
+    let reads: Vec<(u64, u64)> = rig
+        .told
+        .iter()
+        .filter_map(|op| match op {
+            OriginVerb::Read { offset, length, .. } => {
+                Some((offset.get() / 4096, length.get() / 4096))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reads, [(3, 2), (6, 1)]);
+}
+
+#[test]
+fn a_dirty_block_that_is_damaged_is_an_error_and_stops_the_transfer() {
+    let mut rig = Rig::new(lazy());
+    rig.write(5, 6);
+    rig.flush();
+    rig.write(7, 7);
+    rig.flush();
+    rig.damage(&page(6));
+    assert_eq!(rig.read(5), Err(IoError::Failed));
+    let demand = rig.command(Command::Destage { disk: rig.disk });
+    assert!(matches!(
+        rig.outcome(demand),
+        Some(Err(ControlError::Locked(_)))
+    ));
+    assert!(matches!(rig.status().state, DestageState::Locked(_)));
+    assert_eq!(
+        (rig.origin_block(5), rig.origin_block(7)),
+        (page(0), page(0))
+    );
+}
+
+#[test]
+fn writes_wait_for_room_and_are_errors_at_last() {
+    let settings = WriteBack {
+        dirty_max: Bytes::kib(64),
+        stall_max: Duration::from_secs(5),
+        ..lazy()
+    };
+    let mut rig = Rig::new(settings);
+    rig.origin_error = Some(IoError::NoSpace);
+    for block in 0..16 {
+        rig.write(block, 1);
+    }
+    let late = rig.begin_write(16, 1);
+    let later = rig.begin_write(17, 1);
+    assert_eq!(rig.answer(late), None);
+    assert!(matches!(rig.status().state, DestageState::Failing { .. }));
+    assert_eq!(rig.status().stalls, 1);
+    rig.pass(Duration::from_secs(4));
+    assert_eq!(rig.answer(late), None);
+    rig.pass(Duration::from_secs(2));
+    assert_eq!(rig.answer(late), Some(Err(IoError::TimedOut)));
+    assert_eq!(rig.answer(later), Some(Err(IoError::TimedOut)));
+    // The origin works again.
+    rig.origin_error = None;
+    rig.pass(Duration::from_secs(100));
+    rig.write(18, 1);
+    assert_eq!(rig.durable_block(15), page(1));
+}
+
+#[test]
+fn what_is_old_or_left_alone_goes_to_the_origin() {
+    let settings = WriteBack {
+        age_max: Duration::from_secs(30),
+        idle_after: Duration::from_secs(2),
+        ..WriteBack::default()
+    };
+    let mut rig = Rig::new(settings);
+    rig.write(1, 1);
+    rig.pass(Duration::from_secs(1));
+    assert_eq!(rig.origin_block(1), page(0));
+    rig.pass(Duration::from_secs(4));
+    assert_eq!(rig.durable_block(1), page(1), "the guest is idle");
+    rig.write(1, 2);
+    for _ in 0..29 {
+        rig.pass(Duration::from_secs(1));
+        assert_eq!(rig.read(9), Ok(page(0)));
+    }
+    assert_eq!(rig.origin_block(1), page(1));
+    for _ in 0..3 {
+        rig.pass(Duration::from_secs(1));
+        assert_eq!(rig.read(9), Ok(page(0)));
+    }
+    assert_eq!(rig.durable_block(1), page(2), "it is old");
+}
+
+#[test]
+fn a_disk_comes_under_write_back_and_leaves_it() {
+    let mut rig = Rig::through();
+    rig.write(1, 1);
+    assert_eq!(rig.origin_block(1), page(1));
+    let to_back = rig.command(Command::SetPolicy {
+        disk: rig.disk,
+        policy: WritePolicy::Back,
+    });
+    assert_eq!(rig.outcome(to_back), Some(Ok(ControlOutcome::Done)));
+    assert_eq!(rig.durable_block(1), page(1), "it was flushed first");
+    let record = rig.record.unwrap();
+    assert!(record.open && record.epoch == 1);
+    rig.write(1, 2);
+    assert_eq!(rig.origin_block(1), page(1));
+    let away = rig.command(Command::SetPolicy {
+        disk: rig.disk,
+        policy: WritePolicy::Through,
+    });
+    assert_eq!(rig.outcome(away), Some(Ok(ControlOutcome::Done)));
+    assert_eq!(rig.durable_block(1), page(2));
+    assert!(!rig.record.unwrap().open);
+    rig.write(1, 3);
+    assert_eq!(rig.origin_block(1), page(3));
+    assert_eq!(rig.read(1), Ok(page(3)));
+}
+
+#[test]
+fn write_back_waits_for_writes_on_their_way_through() {
+    let mut rig = Rig::through();
+    rig.hold_writes = true;
+    let through = rig.begin_write(1, 1);
+    let to_back = rig.command(Command::SetPolicy {
+        disk: rig.disk,
+        policy: WritePolicy::Back,
+    });
+    let back = rig.begin_write(1, 2);
+    assert_eq!(rig.answer(back), None);
+    assert_eq!(rig.outcome(to_back), None);
+    rig.hold_writes = false;
+    rig.drive();
+    assert_eq!(rig.answer(through), Some(Ok(())));
+    assert_eq!(rig.answer(back), Some(Ok(())));
+    assert_eq!(rig.read(1), Ok(page(2)));
+    assert_eq!(rig.durable_block(1), page(1));
+}
+
+#[test]
+fn a_detach_is_refused_while_the_origin_lacks_something() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    let refused = rig.detach(OfDirty::Refuse);
+    assert!(matches!(refused, Err(ControlError::Dirty { .. })));
+    assert_eq!(rig.detach(OfDirty::Flush), Ok(()));
+    assert_eq!(rig.durable_block(1), page(1));
+    assert!(!rig.record.unwrap().open);
+}
+
+#[test]
+fn what_is_kept_at_a_detach_is_there_at_the_next_attach() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    assert_eq!(rig.detach(OfDirty::Keep), Ok(()));
+    let record = rig.record.unwrap();
+    assert!(record.open);
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    assert_eq!(rig.read(1), Ok(page(1)));
+    assert_eq!(rig.record.unwrap().epoch, record.epoch + 1);
+    rig.detach(OfDirty::Keep).unwrap();
+    rig.stop();
+    rig.power_cut_of_nothing();
+    rig.attach(WritePolicy::Through, lazy()).unwrap();
+    assert_eq!(rig.read(1), Ok(page(1)));
+    rig.pass(Duration::from_secs(1));
+    assert_eq!(rig.durable_block(1), page(1));
+    assert!(!rig.record.unwrap().open);
+}
+
+#[test]
+fn what_is_dropped_at_a_detach_is_gone() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    rig.flush();
+    assert_eq!(rig.detach(OfDirty::Drop), Ok(()));
+    assert!(!rig.record.unwrap().open);
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    assert_eq!(rig.read(1), Ok(page(0)));
+    rig.power_cut();
+    assert_eq!(rig.read(1), Ok(page(0)));
+}
+
+#[test]
+fn a_record_that_another_cache_has_open_refuses_the_disk() {
+    let mut rig = Rig::new(lazy());
+    rig.detach(OfDirty::Flush).unwrap();
+    let record = OwnerRecord {
+        epoch: 9,
+        cache: 1234,
+        open: true,
+    };
+    rig.record = Some(record);
+    let refused = rig.attach(WritePolicy::Back, lazy());
+    assert_eq!(refused, Err(ControlError::Elsewhere { record }));
+}
+
+#[test]
+fn flash_that_fails_gives_its_bytes_to_the_origin_before_the_disk_goes_on() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    rig.write(2, 2);
+    rig.flush();
+    rig.flash_write_error = true;
+    let write = rig.begin_write(3, 3);
+    let flush = rig.begin_flush();
+    rig.drive();
+    assert_eq!(rig.answer(write), Some(Ok(())));
+    assert_eq!(rig.answer(flush), Some(Ok(())), "the origin has it all");
+    for block in 1..=3 {
+        assert_eq!(rig.durable_block(block)[0], u8::try_from(block).unwrap());
+    }
+    assert!(!rig.record.unwrap().open);
+    rig.write(4, 4);
+    assert_eq!(rig.origin_block(4), page(4));
+    assert_eq!(rig.read(2), Ok(page(2)));
+}
+
+#[test]
+fn flash_that_is_gone_locks_a_disk_whose_bytes_it_had() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    rig.flush();
+    rig.flash_write_error = true;
+    rig.flash_read_error = true;
+    rig.write(2, 2);
+    let flush = rig.begin_flush();
+    rig.drive();
+    assert_eq!(rig.answer(flush), Some(Err(IoError::Failed)));
+    assert_eq!(rig.read(1), Err(IoError::Failed));
+    assert_eq!(rig.read(9), Ok(page(0)));
+    let write = rig.begin_write(9, 1);
+    assert_eq!(rig.answer(write), Some(Err(IoError::Failed)));
+    assert!(rig.record.unwrap().open);
+    assert_eq!(rig.origin_block(1), page(0));
+}
+
+#[test]
+fn out_of_order_everything_reaches_the_origin_too() {
+    let settings = WriteBack {
+        order: DestageOrder::Unordered,
+        ..lazy()
+    };
+    let mut rig = Rig::new(settings);
+    for round in 1..4 {
+        for block in 0..30 {
+            rig.write(block * 7 % 31, round);
+        }
+        rig.flush();
+    }
+    rig.discard(3, 2);
+    rig.destage();
+    for block in 0..30 {
+        let expected = if (3..5).contains(&block) { 0 } else { 3 };
+        assert_eq!(
+            rig.durable_block(block * 7 % 31)[0],
+            if (3..5).contains(&(block * 7 % 31)) {
+                0
+            } else {
+                3
+            },
+            "{expected}"
+        );
+    }
+    rig.cache_mut().self_check();
+    rig.power_cut();
+    assert_eq!(rig.read(7), Ok(page(3)));
+}
+
+#[test]
+fn a_dirtied_block_costs_little_more_than_its_page() {
+    let mut rig = Rig::with_flash(Bytes::mib(64), lazy());
+    let before = rig.cache_mut().stats().flash_written;
+    for block in 0..2540 {
+        rig.begin_write(block * 37 % 4096, 1);
+    }
+    rig.flush();
+    let after = rig.cache_mut().stats().flash_written;
+    let written = after.total() - before.total();
+    assert!(written * 100 < 2540 * 4096 * 105, "{written} bytes");
+}

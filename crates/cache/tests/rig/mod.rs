@@ -1,0 +1,547 @@
+//! A cache with one disk under write-back, and everything around it that a test can hold or break.
+
+#![allow(dead_code, reason = "each test uses its part")]
+#![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
+
+use block_io::{
+    Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginOp, OriginVerb, Payload,
+};
+use cache::{
+    Cache, Command, Config, ControlError, ControlId, ControlOutcome, DirtyStatus, Effect,
+    FormatOptions, OfDirty, OwnerRecord, Recovery, Request, RequestId, Verb, WriteBack,
+    WritePolicy, format,
+};
+use std::collections::BTreeMap;
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
+
+const FLASH: Bytes = Bytes::mib(8);
+const DISK: usize = 16 << 20;
+
+/// A block with the same byte everywhere.
+pub(crate) fn page(byte: u8) -> Vec<u8> {
+    vec![byte; 4096]
+}
+
+#[allow(clippy::struct_excessive_bools, reason = "switches of a test bench")]
+pub(crate) struct Rig {
+    cache: Option<Cache>,
+    pub(crate) disk: DiskSlot,
+    pool: BufPool,
+    now: Instant,
+    flash: Vec<u8>,
+    /// What a power cut leaves of it.
+    flash_durable: Vec<u8>,
+    origin: Vec<u8>,
+    origin_durable: Vec<u8>,
+    pub(crate) record: Option<OwnerRecord>,
+    /// What the origin was asked, writes and flushes in their order.
+    pub(crate) told: Vec<OriginVerb>,
+    pub(crate) hold_flash: bool,
+    pub(crate) hold_reads: bool,
+    pub(crate) hold_writes: bool,
+    pub(crate) hold_flush: bool,
+    pub(crate) origin_error: Option<IoError>,
+    pub(crate) flash_write_error: bool,
+    pub(crate) flash_read_error: bool,
+    held_flash: Vec<FlashOp>,
+    held_origin: Vec<OriginOp>,
+    replies: BTreeMap<u64, Result<Payload, IoError>>,
+    outcomes: BTreeMap<u64, Result<ControlOutcome, ControlError>>,
+    next: u64,
+}
+
+fn at(offset: Bytes, length: usize) -> std::ops::Range<usize> {
+    offset.to_usize()..offset.to_usize() + length
+}
+
+fn config() -> Config {
+    Config {
+        write_delay: Duration::from_millis(5),
+        trust_delay: Duration::from_millis(50),
+        ..Config::default()
+    }
+}
+
+impl Rig {
+    pub(crate) fn new(settings: WriteBack) -> Self {
+        Self::with_flash(FLASH, settings)
+    }
+
+    pub(crate) fn with_flash(flash: Bytes, settings: WriteBack) -> Self {
+        let mut rig = Self::bare(flash);
+        rig.attach(WritePolicy::Back, settings).unwrap();
+        rig
+    }
+
+    pub(crate) fn through() -> Self {
+        let mut rig = Self::bare(FLASH);
+        rig.attach(WritePolicy::Through, WriteBack::default())
+            .unwrap();
+        rig
+    }
+
+    fn bare(size: Bytes) -> Self {
+        let mut flash = vec![0; size.to_usize()];
+        let options = FormatOptions {
+            segment_bytes: if size > FLASH {
+                Bytes::mib(4)
+            } else {
+                Bytes::kib(256)
+            },
+            ..FormatOptions::new(size, 7)
+        };
+        for (offset, bytes) in format(&options).unwrap() {
+            flash[at(offset, bytes.len())].copy_from_slice(&bytes);
+        }
+        let mut rig = Self {
+            cache: None,
+            disk: DiskSlot::new(0),
+            pool: BufPool::new(),
+            now: Instant::from_nanos(1),
+            flash_durable: flash.clone(),
+            flash,
+            origin: vec![0; DISK],
+            origin_durable: vec![0; DISK],
+            record: None,
+            told: Vec::new(),
+            hold_flash: false,
+            hold_reads: false,
+            hold_writes: false,
+            hold_flush: false,
+            origin_error: None,
+            flash_write_error: false,
+            flash_read_error: false,
+            held_flash: Vec::new(),
+            held_origin: Vec::new(),
+            replies: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            next: 0,
+        };
+        rig.recover();
+        rig
+    }
+
+    fn recover(&mut self) {
+        let size = Bytes::new(self.flash.len() as u64);
+        let mut recovery = Recovery::new(config(), size, None, self.pool.clone(), self.now);
+        loop {
+            if let Some(recovered) = recovery.finished() {
+                self.cache = Some(recovered.unwrap().cache);
+                return;
+            }
+            let mut effects = Vec::new();
+            recovery.take_effects(&mut effects);
+            for effect in effects {
+                if let Effect::Flash(op) = effect {
+                    let done = self.flash_op(op);
+                    recovery.flash_done(done, self.now);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn cache_mut(&mut self) -> &mut Cache {
+        self.cache.as_mut().unwrap()
+    }
+
+    fn flash_op(&mut self, op: FlashOp) -> FlashDone {
+        let mut done = FlashDone {
+            token: op.token,
+            buf: None,
+            result: Ok(()),
+        };
+        match op.verb {
+            FlashVerb::Read {
+                offset,
+                length,
+                mut buf,
+            } => {
+                let length = length.to_usize();
+                buf[..length].copy_from_slice(&self.flash[at(offset, length)]);
+                done.buf = Some(buf);
+                if self.flash_read_error {
+                    done.result = Err(IoError::Failed);
+                }
+            }
+            FlashVerb::Write { .. } if self.flash_write_error => done.result = Err(IoError::Failed),
+            FlashVerb::Write {
+                offset,
+                data,
+                durable,
+            } => {
+                self.flash[at(offset, data.len())].copy_from_slice(&data);
+                if durable {
+                    self.flash_durable[at(offset, data.len())].copy_from_slice(&data);
+                }
+            }
+            FlashVerb::Flush => self.flash_durable.copy_from_slice(&self.flash),
+        }
+        done
+    }
+
+    fn origin_op(&mut self, op: OriginOp) -> OriginDone {
+        let mut done = OriginDone {
+            token: op.token,
+            buf: None,
+            result: Ok(()),
+        };
+        let fails = self.origin_error;
+        match op.verb {
+            OriginVerb::Read {
+                offset,
+                length,
+                buf,
+            } => done.buf = Some(self.origin_read(offset, length, buf)),
+            _ if fails.is_some() => done.result = Err(fails.unwrap()),
+            OriginVerb::Write {
+                offset, data, fua, ..
+            } => {
+                self.origin[at(offset, data.len())].copy_from_slice(&data);
+                if fua {
+                    self.origin_durable[at(offset, data.len())].copy_from_slice(&data);
+                }
+            }
+            OriginVerb::Discard { offset, length } => {
+                self.origin[at(offset, length.to_usize())].fill(0);
+            }
+            OriginVerb::WriteZeroes { offset, length, .. } => {
+                self.origin[at(offset, length.to_usize())].fill(0);
+            }
+            OriginVerb::Flush => self.origin_durable.copy_from_slice(&self.origin),
+        }
+        done
+    }
+
+    fn origin_read(&self, offset: Bytes, length: Bytes, mut buf: Buf) -> Buf {
+        let length = length.to_usize();
+        buf[..length].copy_from_slice(&self.origin[at(offset, length)]);
+        buf
+    }
+
+    fn holds(&self, verb: &OriginVerb) -> bool {
+        match verb {
+            OriginVerb::Read { .. } => self.hold_reads,
+            OriginVerb::Flush => self.hold_flush,
+            _ => self.hold_writes,
+        }
+    }
+
+    /// What the origin is told, without the buffers of reads.
+    fn note(&mut self, verb: &OriginVerb) {
+        self.told.push(match verb {
+            OriginVerb::Read { offset, length, .. } => OriginVerb::Read {
+                offset: *offset,
+                length: *length,
+                buf: self.pool.take(1),
+            },
+            OriginVerb::Write { offset, data, fua } => OriginVerb::Write {
+                offset: *offset,
+                data: data.clone(),
+                fua: *fua,
+            },
+            OriginVerb::Flush => OriginVerb::Flush,
+            OriginVerb::Discard { offset, length } => OriginVerb::Discard {
+                offset: *offset,
+                length: *length,
+            },
+            OriginVerb::WriteZeroes {
+                offset,
+                length,
+                may_unmap,
+                fua,
+            } => OriginVerb::WriteZeroes {
+                offset: *offset,
+                length: *length,
+                may_unmap: *may_unmap,
+                fua: *fua,
+            },
+        });
+    }
+
+    /// Carries out everything that is not held.
+    pub(crate) fn drive(&mut self) {
+        for op in std::mem::take(&mut self.held_flash) {
+            self.carry_out(Effect::Flash(op));
+        }
+        for op in std::mem::take(&mut self.held_origin) {
+            self.carry_out_origin(op);
+        }
+        loop {
+            let mut effects = Vec::new();
+            self.cache_mut().take_effects(&mut effects);
+            if effects.is_empty() {
+                return;
+            }
+            for effect in effects {
+                self.carry_out(effect);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        let now = self.now;
+        match effect {
+            Effect::Flash(op) if self.hold_flash => self.held_flash.push(op),
+            Effect::Flash(op) => {
+                let done = self.flash_op(op);
+                self.cache_mut().flash_done(done, now);
+            }
+            Effect::Origin(op) => {
+                self.note(&op.verb);
+                self.carry_out_origin(op);
+            }
+            Effect::Reply { request, result } => {
+                assert!(self.replies.insert(request.0, result).is_none());
+            }
+            Effect::Retire { token, .. } => self.cache_mut().retired(token, true, now),
+            Effect::Own { token, record, .. } => {
+                self.record = Some(record);
+                self.cache_mut().owned(token, true, now);
+            }
+            Effect::Lasting(_) => {}
+            Effect::ControlDone { id, result } => {
+                assert!(self.outcomes.insert(id.0, result).is_none());
+            }
+        }
+    }
+
+    fn carry_out_origin(&mut self, op: OriginOp) {
+        if self.holds(&op.verb) {
+            self.held_origin.push(op);
+        } else {
+            let (done, now) = (self.origin_op(op), self.now);
+            self.cache_mut().origin_done(done, now);
+        }
+    }
+
+    /// Lets time pass, in small steps.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.drive();
+        while self.now < end {
+            self.now = self.now + Duration::from_millis(100);
+            let now = self.now;
+            self.cache_mut().tick(now);
+            self.drive();
+        }
+    }
+
+    /// Lets what waits a moment happen.
+    fn settle(&mut self) {
+        self.drive();
+        for _ in 0..4 {
+            self.now = self.now + Duration::from_millis(2);
+            let now = self.now;
+            self.cache_mut().tick(now);
+            self.drive();
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(crate) fn command(&mut self, command: Command) -> u64 {
+        let (id, now) = (self.next(), self.now);
+        self.cache_mut().control(ControlId(id), command, now);
+        self.settle();
+        id
+    }
+
+    pub(crate) fn outcome(&self, id: u64) -> Option<Result<ControlOutcome, ControlError>> {
+        self.outcomes.get(&id).copied()
+    }
+
+    pub(crate) fn attach(
+        &mut self,
+        policy: WritePolicy,
+        write_back: WriteBack,
+    ) -> Result<(), ControlError> {
+        let id = self.command(Command::Attach {
+            disk: DiskId::from_u128(1),
+            name: "vda".into(),
+            size: Bytes::new(DISK as u64),
+            policy,
+            read_only: false,
+            tenant: "vm".into(),
+            shared: false,
+            fingerprint: None,
+            owner: self.record,
+            write_back,
+        });
+        match self.outcome(id).expect("an attach ends") {
+            Ok(ControlOutcome::Attached { disk, .. }) => self.disk = disk,
+            Ok(ControlOutcome::Done) => panic!("an attach gives a slot"),
+            Err(error) => return Err(error),
+        }
+        self.settle();
+        Ok(())
+    }
+
+    pub(crate) fn detach(&mut self, dirty: OfDirty) -> Result<(), ControlError> {
+        let id = self.command(Command::Detach {
+            disk: self.disk,
+            fingerprint: None,
+            dirty,
+        });
+        self.outcome(id).expect("a detach ends").map(drop)
+    }
+
+    pub(crate) fn stop(&mut self) {
+        let id = self.command(Command::Stop);
+        assert!(matches!(self.outcome(id), Some(Ok(_))));
+    }
+
+    pub(crate) fn destage(&mut self) {
+        let id = self.command(Command::Destage { disk: self.disk });
+        self.pass(Duration::from_millis(200));
+        assert_eq!(self.outcome(id), Some(Ok(ControlOutcome::Done)));
+    }
+
+    /// The host loses power, and comes up again; the origin has lost nothing.
+    pub(crate) fn power_cut(&mut self) {
+        self.flash.copy_from_slice(&self.flash_durable);
+        self.power_cut_of_nothing();
+        self.attach(
+            WritePolicy::Back,
+            WriteBack {
+                age_max: Duration::from_secs(1000),
+                idle_after: Duration::from_secs(1000),
+                ..WriteBack::default()
+            },
+        )
+        .unwrap();
+    }
+
+    /// The process ends, and another one begins.
+    pub(crate) fn power_cut_of_nothing(&mut self) {
+        self.held_flash.clear();
+        self.held_origin.clear();
+        self.recover();
+    }
+
+    pub(crate) fn ask(&mut self, verb: Verb) -> u64 {
+        let (id, now, disk) = (self.next(), self.now, self.disk);
+        let request = Request {
+            id: RequestId(id),
+            disk,
+            vm: TenantSlot::new(0),
+            verb,
+        };
+        self.cache_mut().request(request, now);
+        self.drive();
+        id
+    }
+
+    /// How a request was answered, without its bytes.
+    pub(crate) fn answer(&self, id: u64) -> Option<Result<(), IoError>> {
+        let reply = self.replies.get(&id)?;
+        Some(reply.as_ref().map(drop).map_err(|error| *error))
+    }
+
+    pub(crate) fn bytes(&self, id: u64) -> Option<Result<Vec<u8>, IoError>> {
+        let reply = self.replies.get(&id)?;
+        let bytes = |payload: &Payload| payload.iter().flat_map(|slice| slice.to_vec()).collect();
+        Some(reply.as_ref().map(bytes).map_err(|error| *error))
+    }
+
+    pub(crate) fn begin_write_at(&mut self, offset: Bytes, bytes: &[u8]) -> u64 {
+        let data = self.pool.copy_of(bytes);
+        self.ask(Verb::Write {
+            offset,
+            data,
+            fua: false,
+        })
+    }
+
+    pub(crate) fn begin_write(&mut self, block: u64, byte: u8) -> u64 {
+        self.begin_write_at(Bytes::new(block * BLOCK_BYTES), &page(byte))
+    }
+
+    pub(crate) fn write_at(&mut self, offset: Bytes, bytes: &[u8]) {
+        let id = self.begin_write_at(offset, bytes);
+        self.settle();
+        assert_eq!(self.answer(id), Some(Ok(())));
+    }
+
+    pub(crate) fn write(&mut self, block: u64, byte: u8) {
+        self.write_at(Bytes::new(block * BLOCK_BYTES), &page(byte));
+    }
+
+    pub(crate) fn begin_flush(&mut self) -> u64 {
+        self.ask(Verb::Flush)
+    }
+
+    pub(crate) fn flush(&mut self) {
+        let id = self.begin_flush();
+        self.settle();
+        assert_eq!(self.answer(id), Some(Ok(())));
+    }
+
+    pub(crate) fn discard(&mut self, block: u64, blocks: u64) {
+        let id = self.ask(Verb::Discard {
+            offset: Bytes::new(block * BLOCK_BYTES),
+            length: Bytes::new(blocks * BLOCK_BYTES),
+        });
+        assert_eq!(self.answer(id), Some(Ok(())));
+    }
+
+    pub(crate) fn write_zeroes(&mut self, offset: Bytes, length: Bytes) {
+        let id = self.ask(Verb::WriteZeroes {
+            offset,
+            length,
+            may_unmap: true,
+            fua: false,
+        });
+        assert_eq!(self.answer(id), Some(Ok(())));
+    }
+
+    pub(crate) fn begin_read(&mut self, block: u64) -> u64 {
+        self.ask(Verb::Read {
+            offset: Bytes::new(block * BLOCK_BYTES),
+            length: Bytes::new(BLOCK_BYTES),
+        })
+    }
+
+    pub(crate) fn read(&mut self, block: u64) -> Result<Vec<u8>, IoError> {
+        let id = self.begin_read(block);
+        self.bytes(id).expect("a read is answered")
+    }
+
+    pub(crate) fn read_run(&mut self, block: u64, blocks: u64) -> Result<Vec<u8>, IoError> {
+        let id = self.ask(Verb::Read {
+            offset: Bytes::new(block * BLOCK_BYTES),
+            length: Bytes::new(blocks * BLOCK_BYTES),
+        });
+        self.bytes(id).expect("a read is answered")
+    }
+
+    pub(crate) fn status(&mut self) -> DirtyStatus {
+        let disk = self.disk;
+        self.cache_mut().write_back_of(disk).unwrap()
+    }
+
+    pub(crate) fn origin_block(&self, block: u64) -> Vec<u8> {
+        self.origin[at(Bytes::new(block * BLOCK_BYTES), 4096)].to_vec()
+    }
+
+    pub(crate) fn durable_block(&self, block: u64) -> Vec<u8> {
+        self.origin_durable[at(Bytes::new(block * BLOCK_BYTES), 4096)].to_vec()
+    }
+
+    pub(crate) fn fill_origin(&mut self, block: u64, byte: u8) {
+        let range = at(Bytes::new(block * BLOCK_BYTES), 4096);
+        self.origin[range.clone()].fill(byte);
+        self.origin_durable[range].fill(byte);
+    }
+
+    /// Damages every page of the flash that has these bytes.
+    pub(crate) fn damage(&mut self, bytes: &[u8]) {
+        for page in self.flash.chunks_exact_mut(4096) {
+            if page == bytes {
+                page[100] ^= 1;
+            }
+        }
+    }
+}
