@@ -28,7 +28,7 @@ fn main() {
     let dir = tempfile::tempdir().expect("a folder for a key");
     let store = KeyStore::new(dir.path());
     let key = store.open(DiskId::from_u128(1), &WrappingKey::new([1; 32]));
-    let mut cipher = XtsCipher::new(&key.expect("a key")).expect("a cipher");
+    let cipher = XtsCipher::new(&key.expect("a key")).expect("a cipher");
     let mut bytes = vec![7; 4096];
     measure("encrypt", |block| cipher.encrypt(block, &mut bytes));
     measure("decrypt", |block| cipher.decrypt(block, &mut bytes));

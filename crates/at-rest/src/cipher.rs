@@ -5,6 +5,7 @@ use openssl::cipher::Cipher;
 use openssl::cipher_ctx::CipherCtx;
 use openssl::error::ErrorStack;
 use openssl::sha::Sha256;
+use std::cell::RefCell;
 use std::fmt;
 use std::num::NonZeroU64;
 use units::BlockIndex;
@@ -50,10 +51,15 @@ impl Drop for DataKey {
 
 /// A disk's cipher. Keys are expanded once.
 pub struct XtsCipher {
+    work: RefCell<Work>,
+    tag: NonZeroU64,
+}
+
+/// What the library works with.
+struct Work {
     encrypt: CipherCtx,
     decrypt: CipherCtx,
-    tag: NonZeroU64,
-    /// The library writes beside its input.
+    /// It writes beside its input.
     scratch: Box<[u8; PAGE_BYTES]>,
 }
 
@@ -76,10 +82,12 @@ impl XtsCipher {
         hash.update(&key.0);
         let tag = *hash.finish().first_chunk().expect("a hash has 32 bytes");
         Ok(Self {
-            encrypt,
-            decrypt,
+            work: RefCell::new(Work {
+                encrypt,
+                decrypt,
+                scratch: Box::new([0; PAGE_BYTES]),
+            }),
             tag: NonZeroU64::new(u64::from_le_bytes(tag)).unwrap_or(NonZeroU64::MIN),
-            scratch: Box::new([0; PAGE_BYTES]),
         })
     }
 }
@@ -93,27 +101,31 @@ fn tweak(block: BlockIndex) -> [u8; 16] {
 const CANNOT_FAIL: &str = "a block of the right length is encrypted and decrypted";
 
 impl BlockCipher for XtsCipher {
-    fn encrypt(&mut self, block: BlockIndex, bytes: &mut [u8]) {
+    fn encrypt(&self, block: BlockIndex, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), PAGE_BYTES, "blocks are encrypted whole");
-        let context = &mut self.encrypt;
-        context
+        let Work {
+            encrypt, scratch, ..
+        } = &mut *self.work.borrow_mut();
+        encrypt
             .encrypt_init(None, None, Some(&tweak(block)))
             .expect(CANNOT_FAIL);
         // Nothing is left to be padded, so there is nothing to finish.
-        let done = context.cipher_update(bytes, Some(&mut self.scratch[..]));
+        let done = encrypt.cipher_update(bytes, Some(&mut scratch[..]));
         assert_eq!(done.expect(CANNOT_FAIL), PAGE_BYTES);
-        bytes.copy_from_slice(&self.scratch[..]);
+        bytes.copy_from_slice(&scratch[..]);
     }
 
-    fn decrypt(&mut self, block: BlockIndex, bytes: &mut [u8]) {
+    fn decrypt(&self, block: BlockIndex, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), PAGE_BYTES, "blocks are decrypted whole");
-        let context = &mut self.decrypt;
-        context
+        let Work {
+            decrypt, scratch, ..
+        } = &mut *self.work.borrow_mut();
+        decrypt
             .decrypt_init(None, None, Some(&tweak(block)))
             .expect(CANNOT_FAIL);
-        let done = context.cipher_update(bytes, Some(&mut self.scratch[..]));
+        let done = decrypt.cipher_update(bytes, Some(&mut scratch[..]));
         assert_eq!(done.expect(CANNOT_FAIL), PAGE_BYTES);
-        bytes.copy_from_slice(&self.scratch[..]);
+        bytes.copy_from_slice(&scratch[..]);
     }
 
     fn tag(&self) -> NonZeroU64 {
@@ -150,7 +162,7 @@ mod tests {
         key[32..].copy_from_slice(&hex(
             "3141592653589793238462643383279502884197169399375105820974944592",
         ));
-        let mut cipher = XtsCipher::new(&DataKey(key)).unwrap();
+        let cipher = XtsCipher::new(&DataKey(key)).unwrap();
         let mut bytes: Vec<u8> = (0..PAGE_BYTES)
             .map(|i| (i % 256).to_le_bytes()[0])
             .collect();
@@ -165,7 +177,7 @@ mod tests {
             other in 0_u64..1 << 36,
             byte: u8,
         ) {
-            let mut cipher = XtsCipher::new(&DataKey::draw().unwrap()).unwrap();
+            let cipher = XtsCipher::new(&DataKey::draw().unwrap()).unwrap();
             let plain = vec![byte; PAGE_BYTES];
             let mut bytes = plain.clone();
             cipher.encrypt(BlockIndex::new(block), &mut bytes);

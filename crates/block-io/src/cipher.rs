@@ -12,13 +12,13 @@ pub trait BlockCipher: Send {
     ///
     /// # Panics
     /// If they are not a whole block.
-    fn encrypt(&mut self, block: BlockIndex, bytes: &mut [u8]);
+    fn encrypt(&self, block: BlockIndex, bytes: &mut [u8]);
 
     /// Decrypts them.
     ///
     /// # Panics
     /// If they are not a whole block.
-    fn decrypt(&mut self, block: BlockIndex, bytes: &mut [u8]);
+    fn decrypt(&self, block: BlockIndex, bytes: &mut [u8]);
 
     /// A number that tells keys apart and says nothing of them. It is kept with the disk on flash,
     /// so that no block is ever decrypted by another disk's or a former key.
