@@ -86,7 +86,10 @@ pub use cache::Cache;
 pub use dirty::lasting::Lasting;
 pub use format::{FormatOptions, format};
 pub use ownership::OwnerRecord;
-pub use recovery::{ColdReason, LeftChunk, OpenError, Recovered, Recovery};
+pub use recovery::{
+    ColdReason, DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LeftChunk, LogReport,
+    OpenError, Recovered, Recovery,
+};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
 pub use status::{Mode, SegmentCounts, Status, TenantStatus};
 pub use views::ViewStats;

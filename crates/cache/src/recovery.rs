@@ -19,6 +19,7 @@
 //! last life left in the journal's ring, and no request is served before it is complete.
 
 mod chain;
+mod inspect;
 mod left;
 mod logs;
 mod segments;
@@ -31,13 +32,15 @@ use crate::cache::Cache;
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Token};
 use flash_format::SegmentIndex;
 use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
+pub use inspect::{DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LogReport};
 pub use left::LeftChunk;
 use logs::{Logs, Wanted};
+use segment_log::FlashWritten;
 use segments::Segments;
 use slab::Slab;
 use std::collections::VecDeque;
 use tables::Tables;
-use units::{Bytes, Instant};
+use units::{Bytes, DiskId, Instant};
 
 /// Reads in flight at a time: enough to keep any device busy.
 const READS_MAX: usize = 64;
@@ -122,6 +125,8 @@ enum Stage {
     Tables(Box<Tables>),
     Logs(Box<Logs>),
     Segments(Box<Segments>),
+    /// Somebody only wanted to look.
+    Inspected(Box<DirtyReport>),
     /// The cache is there and writes its first checkpoint.
     Opening {
         recovered: Box<Recovered>,
@@ -138,11 +143,17 @@ pub struct Recovery {
     required: Option<u64>,
     /// What a killed process has left in memory.
     left: Vec<LeftChunk>,
+    /// Disks whose dirty logs are void.
+    void: Vec<DiskId>,
+    /// Nothing is written, and no cache is made.
+    looks_only: bool,
     pool: BufPool,
     now: Instant,
     planned: VecDeque<Plan>,
     reads: Slab<What>,
     effects: Vec<Effect>,
+    /// Chunks that a killed process had in memory only, written to flash.
+    written: FlashWritten,
     stage: Stage,
 }
 
@@ -161,11 +172,14 @@ impl Recovery {
             capacity,
             required: incarnation_required,
             left: Vec::new(),
+            void: Vec::new(),
+            looks_only: false,
             pool,
             now,
             planned: VecDeque::new(),
             reads: Slab::new(),
             effects: Vec::new(),
+            written: FlashWritten::default(),
             stage: Stage::Superblocks([None, None]),
         };
         for (slot, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {
@@ -179,6 +193,13 @@ impl Recovery {
     /// before the first completion comes.
     pub fn set_left(&mut self, left: Vec<LeftChunk>) {
         self.left = left;
+    }
+
+    /// Makes the dirty logs of these disks void, whatever is wrong with them, and drops their clean
+    /// blocks: the operator has brought what the origins lack there, or gives it up. To be called
+    /// before the first completion comes; it is done when the cache is ready.
+    pub fn set_void(&mut self, disks: Vec<DiskId>) {
+        self.void = disks;
     }
 
     /// Moves what is to be done to the end of `into`, in order.
@@ -244,6 +265,7 @@ impl Recovery {
             | Stage::Tables(_)
             | Stage::Logs(_)
             | Stage::Segments(_)
+            | Stage::Inspected(_)
             | Stage::Taken => None,
         }
     }
@@ -280,11 +302,15 @@ impl Recovery {
                         buf: self.pool.take(bytes),
                     }
                 }
-                Some(bytes) => FlashVerb::Write {
-                    offset: plan.offset,
-                    data: self.pool.copy_of(&bytes),
-                    durable: true,
-                },
+                Some(bytes) => {
+                    self.written.descriptors += PAGE_BYTES as u64;
+                    self.written.dirty += (bytes.len() - PAGE_BYTES) as u64;
+                    FlashVerb::Write {
+                        offset: plan.offset,
+                        data: self.pool.copy_of(&bytes),
+                        durable: true,
+                    }
+                }
             };
             self.effects.push(Effect::Flash(FlashOp { token, verb }));
         }
@@ -354,7 +380,8 @@ impl Recovery {
             Stage::Tables(tables) => {
                 let replayed = tables.replay(self.required);
                 let left = std::mem::take(&mut self.left);
-                self.read_logs(Logs::new(replayed, left, false));
+                let void = std::mem::take(&mut self.void);
+                self.read_logs(Logs::new(replayed, left, void, self.looks_only));
             }
             Stage::Logs(logs) => self.read_logs(*logs),
             Stage::Segments(segments) => self.open(*segments),
@@ -393,6 +420,11 @@ impl Recovery {
 
     fn read_segments(&mut self, logs: Logs) {
         let (replayed, found) = logs.into_found();
+        if self.looks_only {
+            let report = DirtyReport::of(&replayed, &found);
+            self.stage = Stage::Inspected(Box::new(report));
+            return;
+        }
         let segments = Segments::new(replayed, &found, &self.config, self.now);
         for (segment, offset, pages) in segments.footers() {
             self.plan(What::Footer { segment }, offset, pages);
@@ -405,8 +437,11 @@ impl Recovery {
     }
 
     fn open(&mut self, segments: Segments) {
-        let (recovered, checkpoint) =
+        let (mut recovered, checkpoint) =
             segments.into_cache(self.config.clone(), self.pool.clone(), self.now);
+        let counted = &mut recovered.cache.ports.stats.flash_written;
+        counted.descriptors += self.written.descriptors;
+        counted.dirty += self.written.dirty;
         self.stage = Stage::Opening {
             recovered: Box::new(recovered),
             checkpoint,

@@ -17,12 +17,13 @@ use super::chain::{self, Chunk, Data, End};
 use super::left::LeftChunk;
 use super::tables::Replayed;
 use crate::guard::{Guard, lacks};
+use crate::write_back::LockReason;
 use flash_format::{
     DirtyChunkHeader, DirtyRecord, DiskEntry, Geometry, PAGE_BYTES, Position, SegmentEntry,
     SegmentIndex, SegmentKind, SegmentState, checksum,
 };
 use std::collections::BTreeMap;
-use units::{Bytes, DiskSlot};
+use units::{Bytes, DiskId, DiskSlot};
 
 /// Pages that are read at a time where no header says how far it is to the next.
 const SEARCH_PAGES: u32 = 64;
@@ -63,6 +64,21 @@ pub(super) struct FoundLog {
 }
 
 impl FoundLog {
+    /// The latest period in which a record of it was written.
+    pub(super) fn epoch(&self) -> u64 {
+        let epochs = self.chunks.iter().map(|chunk| chunk.header.epoch);
+        epochs.max().unwrap_or(0)
+    }
+
+    /// Why it does not go to the origin on its own, if so.
+    pub(super) fn locked(&self) -> Option<LockReason> {
+        match (self.is_damaged, self.in_doubt) {
+            (true, _) => Some(LockReason::Damaged),
+            (false, true) => Some(LockReason::Unbelievable),
+            (false, false) => None,
+        }
+    }
+
     /// Whether the origin may lack anything of it.
     pub(super) fn is_dirty(&self) -> bool {
         let last = self.chunks.last().map(|chunk| chunk.header.last());
@@ -94,18 +110,26 @@ pub(super) struct Logs {
     left: Vec<LeftChunk>,
     /// Nothing is to be written.
     looks_only: bool,
+    /// Disks whose logs do not count any more.
+    void: Vec<DiskId>,
     walks: BTreeMap<u32, Walk>,
     found: Vec<FoundLog>,
 }
 
 impl Logs {
-    pub(super) fn new(replayed: Replayed, left: Vec<LeftChunk>, looks_only: bool) -> Self {
+    pub(super) fn new(
+        replayed: Replayed,
+        left: Vec<LeftChunk>,
+        void: Vec<DiskId>,
+        looks_only: bool,
+    ) -> Self {
         Self {
             geometry: replayed.superblock.geometry,
             replayed,
             phase: Phase::Scan,
             left,
             looks_only,
+            void,
             walks: BTreeMap::new(),
             found: Vec::new(),
         }
@@ -382,6 +406,7 @@ impl Logs {
     /// only to be written.
     fn conclude(&mut self) -> Vec<Wanted> {
         let mut wanted = Vec::new();
+        self.make_void();
         for mut log in std::mem::take(&mut self.found) {
             let unreadable = self.unreadable(log.disk);
             let mut end = chain::end(log.watermark, &log.chunks, unreadable);
@@ -402,6 +427,29 @@ impl Logs {
             self.found.push(log);
         }
         wanted
+    }
+
+    /// Makes the logs void of which the operator says so, with all else that is here of their disks.
+    fn make_void(&mut self) {
+        for (entry, disk) in self.replayed.disks.iter_mut().zip((0..).map(DiskSlot::new)) {
+            let Some(entry) = entry else { continue };
+            if !self.void.contains(&entry.id) {
+                continue;
+            }
+            entry.in_doubt = false;
+            for segment in &mut self.replayed.segments {
+                if segment.disk != disk || segment.state == SegmentState::Free {
+                    continue;
+                }
+                if segment.state == SegmentState::Used(SegmentKind::Dirty) {
+                    let end = Position::of_page(segment.generation, self.geometry.segment_pages());
+                    entry.destaged = entry.destaged.max(end);
+                }
+                segment.state = SegmentState::Free;
+                segment.trusted.fill(0);
+            }
+            self.found.retain(|log| log.disk != disk);
+        }
     }
 
     fn conclude_segments(&mut self, log: &FoundLog, end: End) {

@@ -19,7 +19,6 @@ use crate::journal::Journal;
 use crate::ports::Ports;
 use crate::rest::Resting;
 use crate::trusted::Trusted;
-use crate::write_back::LockReason;
 use block_io::BufPool;
 use flash_format::{
     ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, PageBytes,
@@ -105,7 +104,6 @@ fn dirty_disks(
                 (chunk.header.segment, chunk.header.generation) == (segment, generation)
             };
             for Chunk { header, .. } in log.chunks.iter().filter(here) {
-                dirty.epoch = dirty.epoch.max(header.epoch);
                 if header.begins_interval {
                     dirty.log.end_interval();
                 }
@@ -132,11 +130,8 @@ fn dirty_disks(
         if !settled.is_empty() {
             dirty.found_trusted(settled.into_iter());
         }
-        dirty.locked = match (log.is_damaged, log.in_doubt) {
-            (true, _) => Some(LockReason::Damaged),
-            (false, true) => Some(LockReason::Unbelievable),
-            (false, false) => None,
-        };
+        dirty.locked = log.locked();
+        dirty.epoch = log.epoch();
         disks.set(log.disk, Some(dirty));
     }
     disks

@@ -53,6 +53,7 @@ struct Hand {
     unreadable: Vec<u64>,
     required: Option<u64>,
     left: Vec<LeftChunk>,
+    void: Vec<DiskId>,
 }
 
 impl Hand {
@@ -70,6 +71,7 @@ impl Hand {
             unreadable: Vec::new(),
             required: None,
             left: Vec::new(),
+            void: Vec::new(),
         };
         for (offset, bytes) in format(&options).unwrap() {
             hand.write(offset, &bytes);
@@ -210,6 +212,7 @@ impl Hand {
         let (pool, now) = (BufPool::new(), Instant::ZERO);
         let mut recovery = Recovery::new(Config::default(), CAPACITY, self.required, pool, now);
         recovery.set_left(std::mem::take(&mut self.left));
+        recovery.set_void(std::mem::take(&mut self.void));
         let recovered = loop {
             if let Some(result) = recovery.finished() {
                 break result.unwrap();
@@ -227,6 +230,30 @@ impl Hand {
         };
         recovered.cache.self_check();
         recovered.cache
+    }
+
+    /// Looks at the flash that was made by hand.
+    fn inspect(&mut self) -> DirtyReport {
+        self.put_tables();
+        let mut inspection = Inspection::new(CAPACITY, BufPool::new(), Instant::ZERO);
+        inspection.set_left(self.left.clone());
+        let before = self.device.clone();
+        loop {
+            if let Some(result) = inspection.finished() {
+                assert!(self.device == before, "nothing is written");
+                return result.unwrap();
+            }
+            let mut effects = Vec::new();
+            inspection.take_effects(&mut effects);
+            assert!(!effects.is_empty(), "it goes on");
+            for effect in effects {
+                let Effect::Flash(op) = effect else {
+                    panic!("it needs nothing but the flash")
+                };
+                let done = self.carry_out(op);
+                inspection.flash_done(done, Instant::ZERO);
+            }
+        }
     }
 
     fn carry_out(&mut self, op: FlashOp) -> FlashDone {
@@ -733,4 +760,82 @@ fn what_memory_has_of_a_segment_that_was_freed_since_does_not_count() {
     });
     let cache = hand.open();
     assert_eq!(records(&cache, 0), [(1, 0), (2, 0), (1, 0), (3, 0)]);
+}
+
+#[test]
+fn the_operator_sees_what_is_dirty_and_where_it_lies() {
+    let mut hand = two_segments();
+    let does = [Erases(7, 2), Writes(4, 1)];
+    let header = chunk_header((5, 11, 2), 0, at(11, 1), &does);
+    hand.left.push(left(&header, &does));
+    hand.destaged(0, at(10, 1));
+    hand.trusted(5, 1);
+    let report = hand.inspect();
+    assert_eq!((report.uuid, report.in_doubt), (UUID, false));
+    let [log] = &report.logs[..] else {
+        panic!("one disk is dirty")
+    };
+    assert_eq!((log.id, &*log.name), (DiskId::from_u128(1), "vm0"));
+    assert_eq!((log.epoch, log.watermark), (1, at(10, 1)));
+    assert_eq!(log.locked, None);
+    let told: Vec<(u64, u64, bool)> = log
+        .records
+        .iter()
+        .map(|record| match &record.what {
+            FoundWhat::Block {
+                block, is_settled, ..
+            } => (record.interval, block.get(), *is_settled),
+            FoundWhat::Erasure(erasure) => (record.interval, erasure.first.get(), false),
+        })
+        .collect();
+    let expected = [
+        (0, 2, false),
+        (1, 1, false),
+        (2, 3, true),
+        (3, 7, false),
+        (3, 4, false),
+    ];
+    assert_eq!(told, expected);
+    // The bytes are where the report says.
+    for (record, (block, version)) in [(1, (1, 2)), (4, (4, 1))] {
+        let FoundWhat::Block {
+            bytes, checksum, ..
+        } = &log.records[record].what
+        else {
+            panic!("it is a block")
+        };
+        let bytes = match bytes {
+            FoundBytes::Flash(offset) => hand.device[offset.to_usize()..][..PAGE_BYTES].to_vec(),
+            FoundBytes::Memory(bytes) => bytes.clone(),
+        };
+        assert_eq!(bytes, content(block, version));
+        assert_eq!(*checksum, flash_format::checksum(&bytes));
+    }
+}
+
+#[test]
+fn a_damaged_log_is_shown_with_what_is_left_of_it() {
+    let mut hand = two_segments();
+    hand.page(2, 3).fill(0xff);
+    let report = hand.inspect();
+    assert_eq!(report.logs[0].locked, Some(LockReason::Damaged));
+    assert_eq!(report.logs[0].records.len(), 3);
+}
+
+#[test]
+fn a_log_that_the_operator_gives_up_is_void_for_good() {
+    let mut hand = two_segments();
+    hand.clean_segment(6, 0, 9, &[(40, 0)]);
+    hand.page(2, 3).fill(0xff);
+    hand.void.push(DiskId::from_u128(1));
+    let mut cache = hand.open();
+    for _ in 0..2 {
+        assert!(cache.flash.as_ref().unwrap().dirty.get(disk(0)).is_none());
+        assert_eq!(clean(&cache, 0, 40), None);
+        assert_eq!(
+            (phase(&cache, 2), phase(&cache, 5)),
+            (Phase::Free, Phase::Free)
+        );
+        cache = hand.open_again();
+    }
 }

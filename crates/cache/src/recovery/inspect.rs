@@ -1,0 +1,202 @@
+//! What the origins lack, read from a flash that no cache has open, for the operator to look at.
+//!
+//! Nothing is written. Bytes are not read either, but where a log may be torn: the report says where
+//! they lie and what their checksum is, and whoever wants them reads and compares them.
+
+use super::chain::Chunk;
+use super::logs::FoundLog;
+use super::tables::Replayed;
+use super::{LeftChunk, OpenError, Recovery, Stage};
+use crate::api::{Config, Effect};
+use crate::write_back::LockReason;
+use block_io::{BufPool, FlashDone};
+use flash_format::{DirtyRecord, Erasure, Geometry, PAGE_BYTES, Position, SegmentIndex};
+use std::num::NonZeroU64;
+use units::{BlockIndex, Bytes, DiskId, Instant};
+
+/// What is dirty on a flash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirtyReport {
+    /// Which cache.
+    pub uuid: u128,
+    /// A part of its tables is damaged.
+    pub in_doubt: bool,
+    /// The logs of all disks whose origins may lack something.
+    pub logs: Vec<LogReport>,
+}
+
+/// What is on flash of a disk's dirty log, above its watermark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogReport {
+    /// Whose.
+    pub id: DiskId,
+    /// What people called it; empty if that is lost.
+    pub name: String,
+    /// The disk's size.
+    pub size: Bytes,
+    /// The latest period in which a record was written, as in the owner's record.
+    pub epoch: u64,
+    /// Up to here the origin has everything, as far as the tables know.
+    pub watermark: Position,
+    /// Why it does not go to the origin on its own, if that is so.
+    pub locked: Option<LockReason>,
+    /// The tag of the key by which blocks are encrypted, if they are.
+    pub key: Option<NonZeroU64>,
+    /// What was found, in the order in which it was accepted. Of a damaged log something is missing
+    /// somewhere.
+    pub records: Vec<FoundRecord>,
+}
+
+/// A record of a dirty log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRecord {
+    /// Where it is in the log.
+    pub at: Position,
+    /// Records of a higher interval came after a flush that was answered.
+    pub interval: u64,
+    /// What the guest did.
+    pub what: FoundWhat,
+}
+
+/// What a guest did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundWhat {
+    /// It wrote a block.
+    Block {
+        /// Which.
+        block: BlockIndex,
+        /// [`flash_format::checksum`] of what lies on flash.
+        checksum: u32,
+        /// Where its 4 KiB are.
+        bytes: FoundBytes,
+        /// The table says that the origin has it.
+        is_settled: bool,
+    },
+    /// It erased blocks.
+    Erasure(Erasure),
+}
+
+/// Where the bytes of a block are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundBytes {
+    /// On flash, at this offset.
+    Flash(Bytes),
+    /// In the memory of a process that was killed: here they are.
+    Memory(Vec<u8>),
+}
+
+impl DirtyReport {
+    pub(super) fn of(replayed: &Replayed, found: &[FoundLog]) -> Self {
+        let dirty = found.iter().filter(|log| log.is_dirty());
+        Self {
+            uuid: replayed.superblock.uuid,
+            in_doubt: replayed.in_doubt,
+            logs: dirty
+                .filter_map(|log| LogReport::of(replayed, log))
+                .collect(),
+        }
+    }
+}
+
+impl LogReport {
+    fn of(replayed: &Replayed, log: &FoundLog) -> Option<Self> {
+        let entry = replayed.disks[log.disk.index()].as_ref()?;
+        let mut records: Vec<FoundRecord> = Vec::new();
+        let mut interval = 0;
+        let mut last = log.watermark;
+        for chunk in &log.chunks {
+            interval += u64::from(chunk.header.begins_interval && !records.is_empty());
+            let mut page_in_chunk = 0;
+            for (at, record) in chunk.header.records() {
+                let what = match record {
+                    DirtyRecord::Erasure(erasure) => FoundWhat::Erasure(*erasure),
+                    DirtyRecord::Data(data) => {
+                        page_in_chunk += 1;
+                        let segment = &replayed.segments[chunk.header.segment.index()];
+                        let byte = SegmentIndex::new(data.page / 8).index();
+                        let trusted = segment.trusted.get(byte).copied().unwrap_or(0);
+                        FoundWhat::Block {
+                            block: data.block,
+                            checksum: data.checksum,
+                            bytes: bytes_of(
+                                &replayed.superblock.geometry,
+                                chunk,
+                                data.page,
+                                page_in_chunk,
+                            ),
+                            is_settled: trusted >> (data.page % 8) & 1 == 1,
+                        }
+                    }
+                };
+                if at > last {
+                    last = at;
+                    records.push(FoundRecord { at, interval, what });
+                }
+            }
+        }
+        Some(Self {
+            id: entry.id,
+            name: entry.name.clone(),
+            size: entry.size,
+            epoch: log.epoch(),
+            watermark: log.watermark,
+            locked: log.locked(),
+            key: entry.key,
+            records,
+        })
+    }
+}
+
+/// Where the bytes of a page of a segment are that is the `number`-th block of its chunk, from 1.
+fn bytes_of(geometry: &Geometry, chunk: &Chunk, page: u32, number: usize) -> FoundBytes {
+    let left = chunk.left.as_ref();
+    let left = left.and_then(|left| left.pages.chunks_exact(PAGE_BYTES).nth(number - 1));
+    let slot = geometry.slot(chunk.header.segment, page);
+    left.map_or_else(
+        || FoundBytes::Flash(geometry.slot_offset(slot)),
+        |bytes| FoundBytes::Memory(bytes.to_vec()),
+    )
+}
+
+/// The state machine that looks for what is dirty. Driven like [`Recovery`]: effects out,
+/// completions in; all effects are reads of the flash.
+pub struct Inspection(Recovery);
+
+impl Inspection {
+    /// Begins to look at the cache on a device of `capacity` bytes.
+    pub fn new(capacity: Bytes, pool: BufPool, now: Instant) -> Self {
+        let mut recovery = Recovery::new(Config::default(), capacity, None, pool, now);
+        recovery.looks_only = true;
+        Self(recovery)
+    }
+
+    /// See [`Recovery::set_left`].
+    pub fn set_left(&mut self, left: Vec<LeftChunk>) {
+        self.0.set_left(left);
+    }
+
+    /// Moves what is to be done to the end of `into`, in order.
+    pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
+        self.0.take_effects(into);
+    }
+
+    /// A flash operation has ended.
+    ///
+    /// # Panics
+    /// If it was not issued by this, or has ended before.
+    pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
+        self.0.flash_done(done, now);
+    }
+
+    /// What was found, or why nothing could be; once.
+    pub fn finished(&mut self) -> Option<Result<DirtyReport, OpenError>> {
+        match std::mem::replace(&mut self.0.stage, Stage::Taken) {
+            Stage::Inspected(report) => Some(Ok(*report)),
+            Stage::Failed(error) => Some(Err(error)),
+            stage => {
+                self.0.stage = stage;
+                None
+            }
+        }
+    }
+}
