@@ -4,12 +4,13 @@
 //! should do no more than pass it on. A callback that is dropped instead of being called means
 //! that the shard's thread has ended.
 
+use crate::owners::OwnerError;
 use crate::retirement::RecordError;
 use crate::spec::DiskSpec;
 use crate::status::{FrontEnd, ShardStatus};
 use crate::tap::Tap;
 use block_io::{IoError, OriginGeometry, Token};
-use cache::{ControlError, DropReason, WritePolicy};
+use cache::{ControlError, DropReason, OfDirty, WriteBack, WritePolicy};
 use device::uring::OpenError;
 use frontend::nbd::Negotiated;
 use origin::Opened;
@@ -80,6 +81,9 @@ pub enum ShardError {
     /// The cache refused.
     #[error(transparent)]
     Cache(#[from] ControlError),
+    /// Who has the disk cannot be recorded where its origin is.
+    #[error("who has the disk cannot be recorded")]
+    Owner(#[from] OwnerError),
     /// The operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
@@ -115,12 +119,13 @@ pub struct VhostClient {
 
 pub(crate) enum Message {
     Attach {
-        spec: DiskSpec,
+        spec: Box<DiskSpec>,
         opened: Opened,
         reply: Reply<Attached>,
     },
     Detach {
         disk: DiskId,
+        dirty: OfDirty,
         reply: Reply<()>,
     },
     Drop {
@@ -132,7 +137,16 @@ pub(crate) enum Message {
         policy: WritePolicy,
         reply: Reply<()>,
     },
+    SetWriteBack {
+        disk: DiskId,
+        write_back: WriteBack,
+        reply: Reply<()>,
+    },
     Flush {
+        disk: DiskId,
+        reply: Reply<()>,
+    },
+    Destage {
         disk: DiskId,
         reply: Reply<()>,
     },
@@ -173,6 +187,12 @@ pub(crate) enum Message {
         token: Token,
         recorded: bool,
     },
+    /// From a thread of our own: who has a disk is recorded, or why it cannot be.
+    Owned {
+        token: Token,
+        disk: DiskId,
+        outcome: Result<(), OwnerError>,
+    },
 }
 
 /// A shard, for other threads. When the last handle is gone the shard stops cleanly.
@@ -201,6 +221,7 @@ impl ShardHandle {
     /// Attaches a disk whose origin was opened by [`origin::open`], which may block and is
     /// therefore the caller's part. An origin that cannot be reached concerns nobody else.
     pub fn attach(&self, spec: DiskSpec, opened: Opened, reply: Reply<Attached>) {
+        let spec = Box::new(spec);
         self.send(Message::Attach {
             spec,
             opened,
@@ -209,9 +230,10 @@ impl ShardHandle {
     }
 
     /// Takes no more requests for a disk, answers those in flight, closes its clients'
-    /// connections and forgets it; its blocks stay on flash for the next time.
-    pub fn detach(&self, disk: DiskId, reply: Reply<()>) {
-        self.send(Message::Detach { disk, reply });
+    /// connections and forgets it; its blocks stay on flash for the next time. `dirty` says what
+    /// becomes of bytes that its origin lacks; a refusal leaves the disk as it was, without clients.
+    pub fn detach(&self, disk: DiskId, dirty: OfDirty, reply: Reply<()>) {
+        self.send(Message::Detach { disk, dirty, reply });
     }
 
     /// Forgets every block of a disk; it stays attached.
@@ -228,7 +250,22 @@ impl ShardHandle {
         });
     }
 
-    /// Makes every write that guests were answered durable at the disk's origin.
+    /// Changes how writes reach the origin from now on, if they do so later.
+    pub fn set_write_back(&self, disk: DiskId, write_back: WriteBack, reply: Reply<()>) {
+        self.send(Message::SetWriteBack {
+            disk,
+            write_back,
+            reply,
+        });
+    }
+
+    /// Brings every write that guests were answered to the disk's origin, durably, also those that
+    /// may go there later. May take long; ends with an error if the origin fails.
+    pub fn destage(&self, disk: DiskId, reply: Reply<()>) {
+        self.send(Message::Destage { disk, reply });
+    }
+
+    /// Makes every write that guests were answered durable where the write policy promises it.
     pub fn flush(&self, disk: DiskId, reply: Reply<()>) {
         self.send(Message::Flush { disk, reply });
     }
@@ -318,6 +355,8 @@ impl Message {
             Self::Detach { reply, .. }
             | Self::Drop { reply, .. }
             | Self::SetPolicy { reply, .. }
+            | Self::SetWriteBack { reply, .. }
+            | Self::Destage { reply, .. }
             | Self::SetTenancy { reply, .. }
             | Self::SetTenant { reply, .. }
             | Self::Flush { reply, .. }
@@ -325,7 +364,7 @@ impl Message {
             | Self::Connect { reply, .. }
             | Self::ConnectVhost { reply, .. }
             | Self::Stop { reply } => reply(Err(error)),
-            Self::Retired { .. } => {}
+            Self::Retired { .. } | Self::Owned { .. } => {}
         }
     }
 }

@@ -6,13 +6,13 @@
 //! A draining disk takes no more requests. Once its clients are gone and neither the cache nor
 //! its origin has anything of it in flight, the cache is told to detach it.
 
-use crate::control::Reply;
+use crate::control::{Reply, ShardError};
 use crate::latency::Timed;
 use crate::spec::DiskSpec;
 use crate::status::{DiskPhase, DiskStatus, GuestLatency, VhostStatus};
 use crate::tap::Tap;
 use block_io::OriginGeometry;
-use cache::{Cache, DropReason};
+use cache::{Cache, DropReason, OfDirty};
 use origin::Origin;
 use units::{DiskSlot, Duration};
 use vhost_user::Counters;
@@ -39,11 +39,25 @@ pub(crate) enum Phase {
     Leaving(Vec<Reply<()>>),
 }
 
+impl Phase {
+    /// Tells everybody who waits for the end how it came.
+    pub(crate) fn answer(self, outcome: &Result<(), ShardError>) {
+        let (Self::Draining(waiting) | Self::Leaving(waiting)) = self else {
+            return;
+        };
+        for reply in waiting {
+            reply(outcome.clone());
+        }
+    }
+}
+
 pub(crate) struct Disk {
     pub(crate) spec: DiskSpec,
     pub(crate) geometry: OriginGeometry,
     pub(crate) origin: DiskOrigin,
     pub(crate) phase: Phase,
+    /// What becomes of bytes that its origin lacks, once it is detached.
+    pub(crate) of_dirty: OfDirty,
     pub(crate) connections: usize,
     pub(crate) warm_blocks: u64,
     pub(crate) dropped: Option<DropReason>,
@@ -62,6 +76,7 @@ impl Disk {
             geometry: origin.geometry(),
             origin: Timed::new(origin),
             phase: Phase::Serving,
+            of_dirty: OfDirty::default(),
             connections: 0,
             warm_blocks: 0,
             dropped: None,
@@ -97,6 +112,8 @@ impl Disk {
             name: self.spec.name.clone(),
             size: self.geometry.size,
             policy: cache.policy_of(slot).unwrap_or(self.spec.policy),
+            write_back: self.spec.write_back,
+            dirty: cache.write_back_of(slot).unwrap_or_default(),
             read_only: self.is_read_only(),
             tenant: self.spec.tenant.clone(),
             shared: self.spec.shared,

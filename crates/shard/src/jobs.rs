@@ -9,13 +9,12 @@
 use crate::clients::{Asker, Client};
 use crate::control::{Attached, Message, Reply, ShardError};
 use crate::disk::{Disk, Phase};
-use crate::limits::{FAREWELL_TIME_MAX, RETIRE_TIME_MAX};
+use crate::limits::FAREWELL_TIME_MAX;
 use crate::run::{Owner, Shard, slot};
 use crate::spec::DiskSpec;
-use crate::status::ShardStatus;
 use crate::tap::Tap;
-use block_io::{IoError, Token};
-use cache::{Command, ControlError, ControlId, ControlOutcome, Mode, Request, Verb};
+use block_io::IoError;
+use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty, Request, Verb};
 use origin::{Opened, Origin as _};
 use slab::Slab;
 use units::{DiskId, DiskSlot, Instant, Map};
@@ -88,7 +87,10 @@ impl Shard {
     pub(crate) fn obey(&mut self, message: Message) {
         let always = matches!(
             message,
-            Message::Status { .. } | Message::Retired { .. } | Message::Stop { .. }
+            Message::Status { .. }
+                | Message::Retired { .. }
+                | Message::Owned { .. }
+                | Message::Stop { .. }
         );
         if self.jobs.is_stopping() && !always {
             return message.refuse(ShardError::Stopping);
@@ -98,19 +100,15 @@ impl Shard {
                 spec,
                 opened,
                 reply,
-            } => self.attach(spec, opened, reply),
-            Message::Detach { disk, reply } => match self.slots.get(&disk) {
-                Some(Some(slot)) => self.detach(*slot, reply),
+            } => self.attach(*spec, opened, reply),
+            Message::Detach { disk, dirty, reply } => match self.slots.get(&disk) {
+                Some(Some(slot)) => self.detach_if_clean(*slot, dirty, reply),
                 Some(None) | None => reply(Err(ShardError::NoSuchDisk)),
             },
-            Message::Drop { disk, reply } => {
-                self.ask_about(disk, reply, |disk| Command::Drop { disk });
-            }
-            Message::SetPolicy {
-                disk,
-                policy,
-                reply,
-            } => self.ask_about(disk, reply, |disk| Command::SetPolicy { disk, policy }),
+            Message::Drop { .. }
+            | Message::SetPolicy { .. }
+            | Message::SetWriteBack { .. }
+            | Message::Destage { .. } => self.obey_about_disk(message),
             Message::Flush { disk, reply } => match self.serving(disk) {
                 Ok(disk) => self.flush(disk, reply),
                 Err(error) => reply(Err(error)),
@@ -141,6 +139,37 @@ impl Shard {
             } => reply(self.connect_vhost(disk, client, vm.as_deref())),
             Message::Stop { reply } => self.stop(reply),
             Message::Retired { token, recorded } => self.retired(token, recorded),
+            Message::Owned {
+                token,
+                disk,
+                outcome,
+            } => self.owned(token, disk, outcome),
+        }
+    }
+
+    /// Begins to do what a message says that the cache does on its own.
+    fn obey_about_disk(&mut self, message: Message) {
+        match message {
+            Message::Drop { disk, reply } => {
+                self.ask_about(disk, reply, |disk| Command::Drop { disk });
+            }
+            Message::SetPolicy {
+                disk,
+                policy,
+                reply,
+            } => self.ask_about(disk, reply, |disk| Command::SetPolicy { disk, policy }),
+            Message::SetWriteBack {
+                disk,
+                write_back,
+                reply,
+            } => self.ask_about(disk, reply, |disk| Command::SetWriteBack {
+                disk,
+                write_back,
+            }),
+            Message::Destage { disk, reply } => {
+                self.ask_about(disk, reply, |disk| Command::Destage { disk });
+            }
+            other => other.refuse(ShardError::NoSuchDisk),
         }
     }
 
@@ -153,8 +182,11 @@ impl Shard {
         let job = self.jobs.asked.remove(&id);
         match job.expect("the cache ends each command once") {
             Job::Attach { disk, reply } => self.attached(disk, reply, result),
-            Job::Detach(slot) => self.detached(slot),
-            Job::Word { reply, .. } => reply(result.map(drop).map_err(ShardError::Cache)),
+            Job::Detach(slot) => self.detached(slot, result),
+            Job::Word { disk, reply } => {
+                let id = self.disks[disk.index()].as_ref().map(|disk| disk.spec.id);
+                reply(result.map(drop).map_err(|error| self.explain(id, error)));
+            }
             Job::Stop => self.jobs.stopped = true,
         }
         self.stop_if_empty();
@@ -183,10 +215,11 @@ impl Shard {
             tenant: spec.tenant.clone(),
             shared: spec.shared,
             fingerprint: origin.fingerprint(),
-            owner: None,
-            write_back: cache::WriteBack::default(),
+            owner: spec.owned_by,
+            write_back: spec.write_back,
         };
         self.slots.insert(spec.id, None);
+        self.owning.enter(spec.id, spec.owner.clone());
         let disk = Box::new(Disk::new(spec, origin));
         let id = self.jobs.ask(Job::Attach { disk, reply });
         self.cache.control(id, command, self.now);
@@ -207,9 +240,11 @@ impl Shard {
             }) => (disk, warm_blocks, dropped),
             Ok(ControlOutcome::Done) => unreachable!("attaching a disk gives it a slot"),
             Err(error) => {
+                let error = self.explain(Some(disk.spec.id), error);
                 self.slots.remove(&disk.spec.id);
+                self.owning.leave(disk.spec.id);
                 drop(disk);
-                return reply(Err(error.into()));
+                return reply(Err(error));
             }
         };
         let geometry = disk.geometry;
@@ -228,7 +263,7 @@ impl Shard {
             dropped,
         }));
         if self.jobs.is_stopping() {
-            self.detach(slot, Box::new(|_| {}));
+            self.detach(slot, OfDirty::Keep, Box::new(|_| {}));
         }
     }
 
@@ -283,7 +318,19 @@ impl Shard {
         Ok(())
     }
 
-    fn detach(&mut self, slot: DiskSlot, reply: Reply<()>) {
+    /// Detaches a disk, unless it is known already that this will be refused: then its clients
+    /// keep their connections.
+    fn detach_if_clean(&mut self, slot: DiskSlot, dirty: OfDirty, reply: Reply<()>) {
+        let lacking = self.cache.write_back_of(slot).map(|status| status.distinct);
+        match lacking {
+            Some(bytes) if dirty == OfDirty::Refuse && !bytes.is_zero() => {
+                reply(Err(ControlError::Dirty { bytes }.into()));
+            }
+            _ => self.detach(slot, dirty, reply),
+        }
+    }
+
+    fn detach(&mut self, slot: DiskSlot, dirty: OfDirty, reply: Reply<()>) {
         let disk = self.disks[slot.index()]
             .as_mut()
             .expect("a slot that is known has a disk");
@@ -291,6 +338,7 @@ impl Shard {
             Phase::Draining(waiting) | Phase::Leaving(waiting) => return waiting.push(reply),
             Phase::Serving => disk.phase = Phase::Draining(vec![reply]),
         }
+        disk.of_dirty = dirty;
         self.draining.push(slot);
         let mut closing = Vec::new();
         for (key, client) in &mut self.clients {
@@ -366,20 +414,33 @@ impl Shard {
             disk.phase = Phase::Leaving(std::mem::take(waiting));
         }
         let fingerprint = disk.origin.fingerprint();
+        let dirty = disk.of_dirty;
         let id = self.jobs.ask(Job::Detach(slot));
         let command = Command::Detach {
             disk: slot,
             fingerprint,
-            dirty: cache::OfDirty::Refuse,
+            dirty,
         };
         self.cache.control(id, command, self.now);
     }
 
-    /// The cache no longer knows the disk; if it never did, so much the better.
-    fn detached(&mut self, slot: DiskSlot) {
-        let disk = self.disks[slot.index()].take();
-        let disk = disk.expect("a leaving disk is there");
+    /// The cache no longer knows the disk; if it never did, so much the better. If it refused, the
+    /// disk is served again; unless everything stops.
+    fn detached(&mut self, slot: DiskSlot, result: Result<ControlOutcome, ControlError>) {
+        let mut disk = self.disks[slot.index()]
+            .take()
+            .expect("a leaving disk is there");
+        if let Err(error) = result {
+            let error = self.explain(Some(disk.spec.id), error);
+            tracing::error!(disk = disk.spec.name, %error, "the disk was not detached");
+            if !self.jobs.is_stopping() {
+                let phase = std::mem::replace(&mut disk.phase, Phase::Serving);
+                self.disks[slot.index()] = Some(disk);
+                return phase.answer(&Err(error));
+            }
+        }
         self.slots.remove(&disk.spec.id);
+        self.owning.leave(disk.spec.id);
         self.deadlines.set(slot, None);
         for source in disk.origin.sources() {
             self.own(Some(source), Owner::Nobody);
@@ -388,18 +449,14 @@ impl Shard {
         let Disk { origin, phase, .. } = *disk;
         // Who hears of it may open the origin at once.
         drop(origin);
-        if let Phase::Leaving(waiting) = phase {
-            for reply in waiting {
-                reply(Ok(()));
-            }
-        }
+        phase.answer(&Ok(()));
     }
 
     fn stop(&mut self, reply: Reply<()>) {
         self.jobs.stopping.push(reply);
         let attached: Vec<DiskSlot> = self.attached_slots().collect();
         for slot in attached {
-            self.detach(slot, Box::new(|_| {}));
+            self.detach(slot, OfDirty::Keep, Box::new(|_| {}));
         }
         self.stop_if_empty();
     }
@@ -412,81 +469,10 @@ impl Shard {
         }
     }
 
-    fn attached_slots(&self) -> impl Iterator<Item = DiskSlot> {
+    pub(crate) fn attached_slots(&self) -> impl Iterator<Item = DiskSlot> {
         let disks = self.disks.iter().enumerate();
         disks
             .filter(|(_, disk)| disk.is_some())
             .map(|(index, _)| slot(index))
-    }
-
-    /// Records, on a thread of its own, that what is on the flash must not be believed again.
-    pub(crate) fn retire(&mut self, token: Token, incarnation: u64) {
-        if let Mode::Retiring { reason } = self.cache.status().mode {
-            tracing::error!(cache = self.config.name, flash = %self.config.flash.display(), reason,
-                "the flash was given up: every disk of this cache is served from its origin");
-        }
-        self.record = self.record.without_flash(incarnation);
-        self.retiring = Some((token, self.now + RETIRE_TIME_MAX));
-        let (record, file) = (self.record, self.record_file.clone());
-        let sender = self.sender.clone();
-        let spawned = std::thread::Builder::new()
-            .name("retire".to_owned())
-            .spawn(move || {
-                let stored = file.store(record);
-                if let Err(error) = &stored {
-                    tracing::error!(%error, "writes to disks of this cache fail until this is recorded");
-                }
-                let recorded = stored.is_ok();
-                // A shard that has ended needs no answer.
-                let _ended = sender.send(Message::Retired { token, recorded });
-            });
-        if let Err(error) = spawned {
-            tracing::error!(%error, "no thread to record that the flash was given up");
-            self.retired(token, false);
-        }
-    }
-
-    fn retired(&mut self, token: Token, recorded: bool) {
-        if self.retiring.is_some_and(|(asked, _)| asked == token) {
-            self.retiring = None;
-            self.cache.retired(token, recorded, self.now);
-        }
-    }
-
-    /// Lets waiting writes fail if recording a retirement takes too long.
-    pub(crate) fn watch_retirement(&mut self) {
-        if let Some((token, deadline)) = self.retiring
-            && deadline <= self.now
-        {
-            tracing::error!(
-                cache = self.config.name,
-                "the state directory does not answer: writes to disks of this cache fail"
-            );
-            self.retired(token, false);
-        }
-    }
-
-    fn status(&self) -> ShardStatus {
-        let flash_latency = self
-            .flash
-            .as_ref()
-            .map(|flash| flash.inner().latency().clone());
-        let disks = self.attached_slots().filter_map(|slot| {
-            let disk = self.disks[slot.index()].as_ref()?;
-            Some(disk.status(slot, &self.cache, self.vhost_status(slot)))
-        });
-        ShardStatus {
-            name: self.config.name.clone(),
-            flash: self.config.flash.clone(),
-            cache: self.cache.status(),
-            stats: self.cache.stats().clone(),
-            opening: self.opening.clone(),
-            turns: self.turns,
-            flash_latency: flash_latency.unwrap_or_default(),
-            disks: disks.collect(),
-            reports: self.cache.tenant_reports(),
-            host: self.cache.host_report(),
-            tenants: self.cache.tenants(),
-        }
     }
 }

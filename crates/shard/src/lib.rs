@@ -30,6 +30,8 @@ mod lasting;
 mod latency;
 mod limits;
 mod open;
+mod owners;
+mod records;
 mod retirement;
 mod run;
 mod spec;
@@ -39,6 +41,7 @@ mod vms;
 
 pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError, VhostClient};
 pub use latency::{Bucket, Histogram, ReadWrite};
+pub use owners::{Owner, OwnerError, OwnerFile};
 pub use retirement::RecordError;
 pub use run::Shard;
 pub use spec::{DiskSpec, ShardConfig};

@@ -21,6 +21,7 @@ use crate::jobs::Jobs;
 use crate::lasting::LastingMemory;
 use crate::limits::RING_ENTRIES;
 use crate::open::{self, Flash};
+use crate::records::Owning;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
 use crate::status::Opening;
@@ -60,6 +61,7 @@ pub struct Shard {
     pub(crate) turns: u64,
     /// A retirement that is being recorded, and how long it may take.
     pub(crate) retiring: Option<(Token, Instant)>,
+    pub(crate) owning: Owning,
     owners: Vec<Owner>,
     touched: Vec<usize>,
     scratch: Scratch,
@@ -172,6 +174,7 @@ impl Shard {
             self.cache.tick(now);
         }
         self.watch_retirement();
+        self.watch_owning();
     }
 
     fn time_to_wait(&self) -> Option<Duration> {
@@ -179,11 +182,13 @@ impl Shard {
         let origins = self.deadlines.first().into_iter();
         let farewells = self.next_farewell();
         let retiring = self.retiring.map(|(_, deadline)| deadline);
+        let owning = self.owning.next_deadline();
         let first = origins
             .chain(flash)
             .chain(self.cache.next_deadline())
             .chain(farewells)
             .chain(retiring)
+            .chain(owning)
             .min()?;
         Some(first - self.now)
     }
@@ -260,7 +265,9 @@ impl Shard {
             Effect::Origin(op) => self.pass_to_origin(op),
             Effect::Reply { request, result } => self.reply(request, result),
             Effect::Retire { token, incarnation } => self.retire(token, incarnation),
-            Effect::Own { token, .. } => self.cache.owned(token, false, self.now),
+            Effect::Own {
+                token, id, record, ..
+            } => self.record_owner(token, id, record),
             Effect::Lasting(what) => self.lasting.carry_out(&what),
             Effect::ControlDone { id, result } => self.control_done(id, result),
         }
@@ -429,6 +436,7 @@ fn start(
         clients: Slab::new(),
         jobs: Jobs::default(),
         retiring: None,
+        owning: Owning::default(),
         owners: Vec::new(),
         touched: Vec::new(),
         scratch: Scratch::default(),

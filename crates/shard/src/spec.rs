@@ -1,6 +1,7 @@
 //! What a shard and its disks are. The program's configuration maps onto these.
 
-use cache::WritePolicy;
+use crate::owners::OwnerFile;
+use cache::{OwnerRecord, WriteBack, WritePolicy};
 use frontend::limits::ConnectionLimits;
 use std::path::PathBuf;
 use units::{Bytes, DiskId};
@@ -36,6 +37,12 @@ pub struct DiskSpec {
     pub size: Option<Bytes>,
     /// What writes do.
     pub policy: WritePolicy,
+    /// How writes reach the origin under [`WritePolicy::Back`].
+    pub write_back: WriteBack,
+    /// Where it is recorded who has the disk.
+    pub owner: OwnerFile,
+    /// What is recorded there now; read after the origin was locked.
+    pub owned_by: Option<OwnerRecord>,
     /// Refuse writes.
     pub read_only: bool,
     /// Whose share of the flash it takes: the name of a VM, which may have several disks, or of

@@ -1,10 +1,11 @@
 //! What a shard tells about itself: plain values, copied out of its thread.
 
 use crate::latency::{Histogram, ReadWrite};
-use cache::{DiskStats, DropReason, TenantStatus, ViewStats, WritePolicy};
+use crate::run::Shard;
+use cache::{DirtyStatus, DiskStats, DropReason, TenantStatus, ViewStats, WriteBack, WritePolicy};
 use std::fmt;
 use std::path::PathBuf;
-use units::{Bytes, DiskId, Duration, TenantSlot};
+use units::{Bytes, DiskId, Duration, Instant, TenantSlot};
 
 /// A shard at a moment.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct ShardStatus {
     pub turns: u64,
     /// How long flash operations have taken.
     pub flash_latency: ReadWrite,
+    /// The time of its clock.
+    pub now: Instant,
     /// Its disks, by slot.
     pub disks: Vec<DiskStatus>,
     /// VMs and base images, by slot.
@@ -101,6 +104,10 @@ pub struct DiskStatus {
     pub size: Bytes,
     /// What writes do.
     pub policy: WritePolicy,
+    /// How writes reach the origin if they do so later: as it was asked for last.
+    pub write_back: WriteBack,
+    /// What its origin lacks.
+    pub dirty: DirtyStatus,
     /// Whether writes are refused.
     pub read_only: bool,
     /// Whose share of the flash it takes.
@@ -142,4 +149,32 @@ pub struct GuestLatency {
     pub write: Histogram,
     /// Flushes.
     pub flush: Histogram,
+}
+
+impl Shard {
+    /// What it is like now.
+    pub(crate) fn status(&self) -> ShardStatus {
+        let flash_latency = self
+            .flash
+            .as_ref()
+            .map(|flash| flash.inner().latency().clone());
+        let disks = self.attached_slots().filter_map(|slot| {
+            let disk = self.disks[slot.index()].as_ref()?;
+            Some(disk.status(slot, &self.cache, self.vhost_status(slot)))
+        });
+        ShardStatus {
+            name: self.config.name.clone(),
+            flash: self.config.flash.clone(),
+            cache: self.cache.status(),
+            stats: self.cache.stats().clone(),
+            opening: self.opening.clone(),
+            turns: self.turns,
+            now: self.now,
+            flash_latency: flash_latency.unwrap_or_default(),
+            disks: disks.collect(),
+            reports: self.cache.tenant_reports(),
+            host: self.cache.host_report(),
+            tenants: self.cache.tenants(),
+        }
+    }
 }

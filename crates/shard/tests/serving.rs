@@ -171,14 +171,18 @@ fn a_detach_answers_what_is_in_flight_and_closes_its_clients() {
     assert_eq!(first.1, 0);
     guest.receive_data(4096);
     let (tell, told) = std::sync::mpsc::channel();
-    shard.detach(id, Box::new(move |result| tell.send(result).unwrap()));
+    shard.detach(
+        id,
+        cache::OfDirty::Refuse,
+        Box::new(move |result| tell.send(result).unwrap()),
+    );
     let mut rest = Vec::new();
     guest.socket.read_to_end(&mut rest).unwrap();
     assert_eq!(rest.len() % (16 + 4096), 0, "no answer was cut");
     assert_eq!(told.recv().unwrap(), Ok(()));
     assert!(status(&shard).disks.is_empty());
     assert!(matches!(
-        ask(|reply| shard.detach(id, reply)),
+        ask(|reply| shard.detach(id, cache::OfDirty::Refuse, reply)),
         Err(ShardError::NoSuchDisk)
     ));
     let (attached, mut guest) = lab.attach(&shard);
@@ -196,7 +200,7 @@ fn a_client_that_reads_no_answers_holds_up_no_detach() {
         guest.send_read(block * (128 << 10), 128 << 10);
     }
     until(&shard, |s| s.disks[0].guest_latency.read.count() > 16);
-    ask(|reply| shard.detach(lab.spec().id, reply)).unwrap();
+    ask(|reply| shard.detach(lab.spec().id, cache::OfDirty::Refuse, reply)).unwrap();
     stop(shard);
 }
 

@@ -121,7 +121,7 @@ fn the_last_vm_that_leaves_leaves_the_blocks() {
     verify(&mut web, &lab.expected);
     assert_eq!(status(&shard).disks[0].stats.origin_read_bytes, DISK.get());
     assert_eq!(view(&shard, "web").read_bytes, 2 * DISK.get());
-    ask(|reply| shard.detach(spec.id, reply)).unwrap();
+    ask(|reply| shard.detach(spec.id, cache::OfDirty::Refuse, reply)).unwrap();
     attach_image(&lab, &shard);
     assert_eq!(status(&shard).disks[0].warm_blocks, DISK.get() / 4096);
     stop(shard);
@@ -181,7 +181,7 @@ fn what_holds_for_vms_changes_while_they_are_served() {
     assert!(why.to_string().contains("segment"), "{why}");
     // Nor to one that is not there yet: it is served, and nothing of it enters.
     ask(|reply| shard.set_tenant("late".to_owned(), greedy, reply)).unwrap();
-    ask(|reply| shard.detach(lab.spec().id, reply)).unwrap();
+    ask(|reply| shard.detach(lab.spec().id, cache::OfDirty::Refuse, reply)).unwrap();
     let spec = DiskSpec {
         tenant: "late".to_owned(),
         ..lab.spec()

@@ -9,3 +9,5 @@ pub mod server;
 pub mod types;
 mod vm_server;
 pub mod vms;
+pub mod write_back;
+mod write_back_server;

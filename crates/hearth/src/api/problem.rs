@@ -32,6 +32,10 @@ pub enum ProblemKind {
     NotRecording,
     /// There is a file already where one is to be made.
     OutputExists,
+    /// The origin lacks bytes of the disk: say what is to become of them.
+    Dirty,
+    /// Another cache may have bytes of the disk, or its own are not what they should be.
+    Refused,
     /// The daemon is about to end.
     Stopping,
     /// An operation failed.
@@ -40,7 +44,7 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Invalid,
         Self::NoSuchDisk,
         Self::NoSuchCache,
@@ -53,96 +57,69 @@ impl ProblemKind {
         Self::AlreadyRecording,
         Self::NotRecording,
         Self::OutputExists,
+        Self::Dirty,
+        Self::Refused,
         Self::Stopping,
         Self::Failed,
     ];
 
-    /// Code, title and HTTP status.
-    pub const fn facts(self) -> (&'static str, &'static str, StatusCode) {
+    /// Code and title.
+    pub const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Invalid => (
-                "invalid",
-                "The request makes no sense",
-                StatusCode::BAD_REQUEST,
-            ),
-            Self::NoSuchDisk => (
-                "no-such-disk",
-                "There is no such disk",
-                StatusCode::NOT_FOUND,
-            ),
-            Self::NoSuchCache => (
-                "no-such-cache",
-                "There is no such cache",
-                StatusCode::NOT_FOUND,
-            ),
-            Self::NoSuchVm => (
-                "no-such-vm",
-                "There is no such VM or base image",
-                StatusCode::NOT_FOUND,
-            ),
-            Self::NoSuchPath => (
-                "no-such-path",
-                "There is nothing at this path",
-                StatusCode::NOT_FOUND,
-            ),
-            Self::AlreadyAttached => (
-                "already-attached",
-                "The disk is attached already",
-                StatusCode::CONFLICT,
-            ),
-            Self::Busy => ("busy", "The disk is in use", StatusCode::CONFLICT),
-            Self::NotReady => (
-                "not-ready",
-                "The disk waits for its origin",
-                StatusCode::CONFLICT,
-            ),
-            Self::Origin => (
-                "origin",
-                "The origin cannot be used",
-                StatusCode::BAD_GATEWAY,
-            ),
-            Self::AlreadyRecording => (
-                "already-recording",
-                "Another recording is under way",
-                StatusCode::CONFLICT,
-            ),
-            Self::NotRecording => (
-                "not-recording",
-                "Nothing is being recorded",
-                StatusCode::CONFLICT,
-            ),
-            Self::OutputExists => (
-                "output-exists",
-                "The file exists already",
-                StatusCode::CONFLICT,
-            ),
-            Self::Stopping => (
-                "stopping",
-                "The daemon is stopping",
-                StatusCode::SERVICE_UNAVAILABLE,
-            ),
-            Self::Failed => (
-                "failed",
-                "The operation failed",
-                StatusCode::INTERNAL_SERVER_ERROR,
-            ),
+            Self::Invalid => ("invalid", "The request makes no sense"),
+            Self::NoSuchDisk => ("no-such-disk", "There is no such disk"),
+            Self::NoSuchCache => ("no-such-cache", "There is no such cache"),
+            Self::NoSuchVm => ("no-such-vm", "There is no such VM or base image"),
+            Self::NoSuchPath => ("no-such-path", "There is nothing at this path"),
+            Self::AlreadyAttached => ("already-attached", "The disk is attached already"),
+            Self::Busy => ("busy", "The disk is in use"),
+            Self::NotReady => ("not-ready", "The disk waits for its origin"),
+            Self::Origin => ("origin", "The origin cannot be used"),
+            Self::AlreadyRecording => ("already-recording", "Another recording is under way"),
+            Self::NotRecording => ("not-recording", "Nothing is being recorded"),
+            Self::OutputExists => ("output-exists", "The file exists already"),
+            Self::Dirty => ("dirty", "The origin lacks bytes of the disk"),
+            Self::Refused => ("refused", "The disk cannot be used as it is"),
+            Self::Stopping => ("stopping", "The daemon is stopping"),
+            Self::Failed => ("failed", "The operation failed"),
+        }
+    }
+
+    /// The HTTP status.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::Invalid => StatusCode::BAD_REQUEST,
+            Self::NoSuchDisk | Self::NoSuchCache | Self::NoSuchVm | Self::NoSuchPath => {
+                StatusCode::NOT_FOUND
+            }
+            Self::AlreadyAttached
+            | Self::Busy
+            | Self::NotReady
+            | Self::AlreadyRecording
+            | Self::NotRecording
+            | Self::OutputExists
+            | Self::Dirty
+            | Self::Refused => StatusCode::CONFLICT,
+            Self::Origin => StatusCode::BAD_GATEWAY,
+            Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     /// The URN that names the kind.
     pub fn urn(self) -> String {
-        format!("urn:hearth:problem:{}", self.facts().0)
+        format!("urn:hearth:problem:{}", self.words().0)
     }
 }
 
 impl Problem {
     /// A problem of this kind.
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        let (_, title, status) = kind.facts();
+        let (_, title) = kind.words();
         Self {
             kind: kind.urn(),
             title: title.to_owned(),
-            status: status.as_u16(),
+            status: kind.status().as_u16(),
             detail: detail.into(),
             remedy: None,
         }

@@ -11,6 +11,8 @@ use super::vms::{
     ImageStatus, ImageUse, ImageUser, PolicyStatus, Share, Sharing, VmCounters, VmSettings,
     VmStatus, Vms, WriteBudget,
 };
+use super::write_back::{DestageState, WriteBackSettings, WriteBackStatus};
+use crate::config::DestageOrder;
 use crate::config::{Name, PolicyChange, ReclaimPolicy, Switch, Text, WritePolicy};
 
 fn name(text: &str) -> Name {
@@ -137,6 +139,8 @@ fn disk(text: &str) -> DiskStatus {
         reason: None,
         size_bytes: Some(20 << 30),
         write_policy: WritePolicy::Through,
+        write_back: None,
+        changed: Vec::new(),
         read_only: false,
         connections: 1,
         vhost_user: VhostUser {
@@ -196,8 +200,35 @@ pub(crate) fn disks() -> Disks {
     waiting.cached_blocks = 0;
     waiting.connections = 0;
     waiting.vhost_user = VhostUser::default();
+    let mut back = disk("web-1");
+    back.write_policy = WritePolicy::Back;
+    back.write_back = Some(write_back());
+    back.changed = vec!["write_policy".to_owned()];
     Disks {
-        disks: vec![disk("web-1"), waiting],
+        disks: vec![back, waiting],
+    }
+}
+
+fn write_back() -> WriteBackStatus {
+    WriteBackStatus {
+        settings: WriteBackSettings {
+            order: DestageOrder::Ordered,
+            dirty_max_bytes: 1 << 30,
+            age_max_seconds: 30.0,
+            idle_after_seconds: 2.0,
+            rate_bytes_per_second: Some(50 << 20),
+            stall_max_seconds: 60.0,
+        },
+        state: DestageState::Failing,
+        reason: Some("the origin does not take what it lacks: out of space".to_owned()),
+        failing_seconds: Some(12.0),
+        dirty_bytes: 200 << 20,
+        log_bytes: 240 << 20,
+        oldest_seconds: Some(31.5),
+        intervals: 17,
+        destaged_bytes: 9 << 30,
+        stalled_writes: 3,
+        epoch: 4,
     }
 }
 

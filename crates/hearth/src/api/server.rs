@@ -3,19 +3,18 @@
 //! The `OpenAPI` document is generated from the same functions; see [`document`].
 
 use super::problem::ProblemKind;
-use super::types::{DiskChange, DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
-use super::{cache_server, vm_server};
+use super::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
+use super::{cache_server, vm_server, write_back_server};
 use crate::config::{DiskConfig, Name};
 use crate::daemon::Control;
 use crate::metrics;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use utoipa::OpenApi;
@@ -28,17 +27,16 @@ pub(super) type Body = Result<Bytes, BytesRejection>;
 
 /// The whole API, for the admin socket.
 pub fn router(control: Arc<Control>) -> Router {
-    let disk = get(show_disk).delete(detach_disk).patch(change_disk);
     let recording = get(show_recording)
         .post(start_recording)
         .delete(stop_recording);
     Router::new()
         .route("/v1/status", get(show_status))
         .route("/v1/disks", get(list_disks).post(attach_disk))
-        .route("/v1/disks/{name}", disk)
+        .route("/v1/disks/{name}", get(show_disk))
         .route("/v1/disks/{name}/drop", post(drop_disk))
-        .route("/v1/disks/{name}/flush", post(flush_disk))
         .route("/v1/recording", recording)
+        .merge(write_back_server::routes())
         .merge(vm_server::routes())
         .merge(cache_server::routes())
         .route("/v1/openapi.json", get(show_document))
@@ -71,10 +69,12 @@ pub fn metrics_router(control: Arc<Control>) -> Router {
         list_disks,
         attach_disk,
         show_disk,
-        detach_disk,
-        change_disk,
         drop_disk,
-        flush_disk,
+        write_back_server::detach_disk,
+        write_back_server::change_disk,
+        write_back_server::reset_disk,
+        write_back_server::flush_disk,
+        write_back_server::barrier,
         show_recording,
         start_recording,
         stop_recording,
@@ -143,55 +143,6 @@ async fn show_disk(
     Ok(Json(control.disk(&known(&name)?).await?))
 }
 
-/// How to detach.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct DetachQuery {
-    force: bool,
-}
-
-/// Detaches a disk. Its blocks stay on flash until they are reclaimed.
-#[utoipa::path(delete, path = "/v1/disks/{name}", params(
-    ("name" = String, Path),
-    ("force" = Option<bool>, Query, description = "Detach although clients are connected; they are cut off"),
-), responses(
-    (status = 200, description = "Detached; the disk's last state", body = DiskStatus),
-    (status = 404, description = "No such disk", body = Problem),
-    (status = 409, description = "Clients are connected", body = Problem),
-))]
-async fn detach_disk(
-    State(control): Shared,
-    Path(name): Path<String>,
-    query: Result<Query<DetachQuery>, QueryRejection>,
-) -> Result<Json<DiskStatus>, Problem> {
-    let Query(query) =
-        query.map_err(|error| Problem::new(ProblemKind::Invalid, error.body_text()))?;
-    let name = known(&name)?;
-    to_the_end(async move { control.detach(&name, query.force).await })
-        .await
-        .map(Json)
-}
-
-/// Changes a disk's settings, until the next restart for disks of the configuration file.
-#[utoipa::path(patch, path = "/v1/disks/{name}", params(("name" = String, Path)),
-    request_body = DiskChange, responses(
-    (status = 200, body = DiskStatus),
-    (status = 400, description = "Makes no sense", body = Problem),
-    (status = 404, description = "No such disk", body = Problem),
-    (status = 409, description = "The disk waits for its origin", body = Problem),
-))]
-async fn change_disk(
-    State(control): Shared,
-    Path(name): Path<String>,
-    body: Body,
-) -> Result<Json<DiskStatus>, Problem> {
-    let name = known(&name)?;
-    let change: DiskChange = parse(body)?;
-    to_the_end(async move { control.set_policy(&name, change.write_policy).await })
-        .await
-        .map(Json)
-}
-
 /// Forgets a disk's cached blocks.
 #[utoipa::path(post, path = "/v1/disks/{name}/drop", params(("name" = String, Path)), responses(
     (status = 200, body = DiskStatus),
@@ -204,23 +155,6 @@ async fn drop_disk(
 ) -> Result<Json<DiskStatus>, Problem> {
     let name = known(&name)?;
     to_the_end(async move { control.drop_blocks(&name).await })
-        .await
-        .map(Json)
-}
-
-/// Makes every write that was answered durable on the origin.
-#[utoipa::path(post, path = "/v1/disks/{name}/flush", params(("name" = String, Path)), responses(
-    (status = 200, body = DiskStatus),
-    (status = 404, description = "No such disk", body = Problem),
-    (status = 409, description = "The disk waits for its origin", body = Problem),
-    (status = 500, description = "The origin failed", body = Problem),
-))]
-async fn flush_disk(
-    State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<DiskStatus>, Problem> {
-    let name = known(&name)?;
-    to_the_end(async move { control.flush(&name).await })
         .await
         .map(Json)
 }
@@ -306,7 +240,7 @@ pub(super) fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
 }
 
 /// A text that is no name names no disk.
-fn known(name: &str) -> Result<Name, Problem> {
+pub(super) fn known(name: &str) -> Result<Name, Problem> {
     name.parse().map_err(|_| Problem::no_such_disk(name))
 }
 

@@ -6,6 +6,7 @@
 
 use super::front_ends::VhostUser;
 use super::vms::PolicyStatus;
+use super::write_back::WriteBackStatus;
 use crate::config::{Name, ReclaimPolicy, WritePolicy};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -364,6 +365,10 @@ pub struct DiskStatus {
     pub size_bytes: Option<u64>,
     /// What writes do.
     pub write_policy: WritePolicy,
+    /// What its origin lacks and how it gets that; none for a disk that keeps nothing from it.
+    pub write_back: Option<WriteBackStatus>,
+    /// The settings that were changed while the daemon ran and hold over the configuration file.
+    pub changed: Vec<String>,
     /// Whether writes are refused.
     pub read_only: bool,
     /// Connections to it, over NBD and vhost-user.
@@ -456,14 +461,6 @@ pub struct LatencyBucket {
     pub to_seconds: f64,
     /// How many fell into it and into no shorter one.
     pub count: u64,
-}
-
-/// What to change of a disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DiskChange {
-    /// What writes do from now on.
-    pub write_policy: WritePolicy,
 }
 
 /// What went wrong, and what to do about it (a problem object of RFC 9457).

@@ -2,18 +2,17 @@
 //! book's page are made.
 
 use super::caches::Set;
+use super::disks::args::Disk;
 use super::traces::args::Trace;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::bench::args::Bench;
-use crate::config::{
-    ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat, Name, NbdUri, SocketPath, Switch, WritePolicy,
-};
+use crate::config::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat};
 use crate::mrc::args::Mrc;
 use crate::sim::args::Sim;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
-use units::{Bytes, DiskId, Duration};
+use units::{Bytes, Duration};
 
 /// How every command ends, in the words of the help text.
 pub const EXIT_CODES: &str = "\
@@ -149,132 +148,6 @@ pub struct Serve {
     pub log_format: Option<LogFormat>,
 }
 
-/// List, attach and steer disks.
-#[derive(Debug, Subcommand)]
-pub enum Disk {
-    /// List the disks
-    List,
-    /// Show one disk in full
-    Show {
-        /// The disk's name
-        name: Name,
-    },
-    /// Attach a disk while the daemon runs
-    ///
-    /// The disk is remembered in the state directory and attached again after a restart, until
-    /// it is detached. A disk of the configuration file that is detached comes back with the next
-    /// restart.
-    Attach(Attach),
-    /// Detach a disk: its VM loses it; its blocks stay on flash until they are reclaimed
-    ///
-    /// A disk of the configuration file comes back with the next restart; take it out of the file too.
-    Detach {
-        /// The disk's name
-        name: Name,
-        /// Detach although clients are connected
-        #[arg(long)]
-        force: bool,
-    },
-    /// Forget the cached blocks of a disk; it stays attached and its origin is untouched
-    Drop {
-        /// The disk's name
-        name: Name,
-    },
-    /// Change the settings of a disk
-    ///
-    /// For a disk of the configuration file until the next restart, else until it is detached.
-    Set {
-        /// The disk's name
-        name: Name,
-        /// What writes do from now on
-        #[arg(long, value_name = "POLICY", required = true)]
-        write_policy: WritePolicy,
-    },
-    /// Make every write that was answered durable on the origin
-    Flush {
-        /// The disk's name
-        name: Name,
-    },
-}
-
-/// Arguments of `disk attach`.
-#[derive(Debug, Args)]
-pub struct Attach {
-    /// The disk's name, which is its NBD export name
-    pub name: Name,
-    /// Where its bytes live: a path, `nbd://host:port/export` or `nbd+unix:///export?socket=/path`
-    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
-    pub origin: OriginArg,
-    /// Whose disk it is; its own name if not given
-    #[arg(long, value_name = "NAME")]
-    pub vm: Option<Name>,
-    /// Which cache keeps it warm; needed if there are several
-    #[arg(long, value_name = "NAME")]
-    pub cache: Option<Name>,
-    /// What writes do
-    #[arg(long, value_name = "POLICY", default_value_t)]
-    pub write_policy: WritePolicy,
-    /// Refuse writes
-    #[arg(long)]
-    pub read_only: bool,
-    /// A base image: never written, read by several VMs, cached once for all of them
-    ///
-    /// Each VM attaches to it as NAME@VM, if its settings name it: hearth vm set VM --image NAME.
-    #[arg(long, conflicts_with_all = ["vm", "read_only", "write_policy"])]
-    pub shared: bool,
-    /// The size that the origin must have
-    #[arg(long, value_name = "SIZE")]
-    pub size: Option<Bytes>,
-    /// Its identity instead of one made of name and origin: 32 hexadecimal digits
-    #[arg(long, value_name = "ID")]
-    pub id: Option<DiskId>,
-    /// Connections to an NBD origin
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub connections: Option<u8>,
-    /// Its vhost-user socket instead of one by its name in vhost_user.directory; `off` for none
-    #[arg(long, value_name = "PATH", value_parser = parse_vhost_socket)]
-    pub vhost_socket: Option<Switch<SocketPath>>,
-    /// The smallest unit that a guest is offered over vhost-user: 512B or 4KiB
-    #[arg(long, value_name = "SIZE", default_value = "512B")]
-    pub sector_size: Bytes,
-    /// The serial number that a guest sees over vhost-user; its name if not given
-    #[arg(long, value_name = "TEXT")]
-    pub serial: Option<String>,
-}
-
-fn parse_vhost_socket(text: &str) -> Result<Switch<SocketPath>, String> {
-    let socket = text.parse().unwrap_or_else(|never| match never {});
-    match socket {
-        Switch::Off => Ok(Switch::Off),
-        // The daemon has another working directory, so the path is made absolute here.
-        Switch::On(SocketPath(path)) => std::path::absolute(&path)
-            .map(|path| Switch::On(SocketPath(path)))
-            .map_err(|error| error.to_string()),
-    }
-}
-
-/// An origin on the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OriginArg {
-    /// A file or block device.
-    File(PathBuf),
-    /// An NBD export.
-    Nbd(String),
-}
-
-fn parse_origin(text: &str) -> Result<OriginArg, String> {
-    if text.starts_with("nbd") && text.contains("://") {
-        let uri: NbdUri = text.parse().map_err(|error| format!("{error}"))?;
-        return Ok(OriginArg::Nbd(uri.to_string()));
-    }
-    let path = PathBuf::from(text.strip_prefix("file:").unwrap_or(text));
-    // The daemon has another working directory, so the path is made absolute here.
-    match std::path::absolute(&path) {
-        Ok(path) => Ok(OriginArg::File(path)),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
 /// Make and examine caches on flash, and set their policies.
 #[derive(Debug, Subcommand)]
 pub enum Cache {
@@ -382,17 +255,6 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn an_origin_is_a_path_or_an_nbd_address() {
-        assert_eq!(parse_origin("/o"), Ok(OriginArg::File("/o".into())));
-        assert_eq!(parse_origin("file:/o"), Ok(OriginArg::File("/o".into())));
-        assert_eq!(
-            parse_origin("nbd://H/e"),
-            Ok(OriginArg::Nbd("nbd://h:10809/e".to_owned()))
-        );
-        assert!(parse_origin("nbd://").is_err());
     }
 
     fn walk(command: &clap::Command, path: &str) {

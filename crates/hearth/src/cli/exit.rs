@@ -122,6 +122,8 @@ mod tests {
                 Exit::Refused,
                 Exit::Refused,
                 Exit::Refused,
+                Exit::Refused,
+                Exit::Refused,
                 Exit::Failed,
             ]
         );

@@ -10,6 +10,7 @@
 pub mod args;
 pub mod caches;
 pub mod client;
+pub mod disks;
 pub mod exit;
 mod front_ends;
 mod offline;

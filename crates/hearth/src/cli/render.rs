@@ -6,6 +6,7 @@ use crate::api::types::{
     CacheState, CacheStatus, DiskCounters, DiskSource, DiskState, DiskStatus, Disks, Latency,
     RecordingState, Status,
 };
+use crate::api::write_back::{Barrier, WriteBackStatus};
 use std::fmt::{self, Write};
 
 /// `hearth status`.
@@ -236,6 +237,17 @@ fn state(disk: &DiskStatus) -> &'static str {
     }
 }
 
+/// `hearth disk barrier`.
+pub(crate) fn barrier(out: &mut String, barrier: &Barrier) -> fmt::Result {
+    writeln!(
+        out,
+        "the origin of {} is consistent as of {:.3} (seconds since 1970); it took {}",
+        barrier.disk,
+        barrier.asked_at_seconds,
+        quantity::seconds(barrier.reached_at_seconds - barrier.asked_at_seconds)
+    )
+}
+
 /// `hearth disk show`.
 pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
     let bytes = quantity::bytes;
@@ -271,7 +283,14 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
             disk.warm_blocks
         ),
     ));
+    if !disk.changed.is_empty() {
+        lines.push(("changed", disk.changed.join(", ")));
+    }
     facts(out, &lines)?;
+    if let Some(write_back) = &disk.write_back {
+        writeln!(out)?;
+        facts(out, &self::write_back(write_back))?;
+    }
     writeln!(out)?;
     facts(out, &disk_counters(&disk.counters))?;
     writeln!(out)?;
@@ -286,6 +305,65 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
             ("origin write", latency(&times.origin_write)),
         ],
     )
+}
+
+/// What a disk's origin lacks.
+fn write_back(now: &WriteBackStatus) -> Vec<(&'static str, String)> {
+    let (bytes, settings) = (quantity::bytes, &now.settings);
+    let oldest = now.oldest_seconds.map(quantity::seconds);
+    let mut state = now.state.word().to_owned();
+    if let Some(reason) = &now.reason {
+        state = format!("{}: {reason}", state.to_uppercase());
+    }
+    if let Some(since) = now.failing_seconds {
+        state = format!("{state}, for {}", quantity::seconds(since));
+    }
+    let rate = settings.rate_bytes_per_second;
+    vec![
+        (
+            "dirty",
+            match oldest {
+                Some(oldest) => format!(
+                    "{} in {} intervals, the oldest for {oldest}",
+                    bytes(now.dirty_bytes),
+                    now.intervals
+                ),
+                None => bytes(now.dirty_bytes),
+            },
+        ),
+        (
+            "dirty log",
+            format!(
+                "{} of {}",
+                bytes(now.log_bytes),
+                bytes(settings.dirty_max_bytes)
+            ),
+        ),
+        ("destage", state),
+        (
+            "destaged",
+            format!(
+                "{}; {} writes stalled",
+                bytes(now.destaged_bytes),
+                now.stalled_writes
+            ),
+        ),
+        (
+            "write-back",
+            format!(
+                "{}, within {}, when idle for {}, {}; a write waits {} at most",
+                settings.order,
+                quantity::seconds(settings.age_max_seconds),
+                quantity::seconds(settings.idle_after_seconds),
+                rate.map_or("at any rate".to_owned(), |rate| format!(
+                    "at most {}/s",
+                    bytes(rate)
+                )),
+                quantity::seconds(settings.stall_max_seconds)
+            ),
+        ),
+        ("epoch", now.epoch.to_string()),
+    ]
 }
 
 fn disk_counters(counters: &DiskCounters) -> [(&'static str, String); 8] {

@@ -1,17 +1,15 @@
 //! From a parsed command line to an exit code.
 
-use super::args::{Attach, Cache, Cli, Command, Disk, Global, OriginArg};
+use super::args::{Cache, Cli, Command, Global};
 use super::client::Client;
 use super::exit::{CliError, Exit, chain};
 use super::traces::{self, args::Trace};
-use super::{caches, offline, progress, render, vms};
+use super::{caches, disks, offline, progress, render, vms};
 use crate::advise::host::HostAdvice;
 use crate::advise::host_words;
-use crate::api::types::{DiskChange, DiskStatus, Disks, Status};
-use crate::config::{DiskConfig, DiskVhostConfig, Name, OriginConfig, Text};
+use crate::api::types::Status;
 use crate::{advise, bench, daemon, docs, mrc, sim, top};
 use clap::Parser;
-use hyper::Method;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -91,7 +89,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
         Command::Top(top) => top::run(&client, top, global.json)
             .await
             .map(String::into_bytes),
-        Command::Disk(disk) => on_disk(&client, global, disk).await,
+        Command::Disk(disk) => disks::run(&client, global, disk).await,
         Command::Vm(vm) => vms::run(&client, global, vm).await,
         Command::Cache(Cache::Set(set)) => caches::set(&client, global, set).await,
         Command::Advise(_) => {
@@ -107,96 +105,6 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             let status: Status = client.get("/v1/status").await?;
             show(global, &status, render::status)
         }
-    }
-}
-
-async fn on_disk(client: &Client, global: &Global, command: &Disk) -> Result<Vec<u8>, CliError> {
-    let path = |name: &Name, rest: &str| format!("/v1/disks/{name}{rest}");
-    let (waiting_for, method, path, body) = match command {
-        Disk::List => {
-            let disks: Disks = client.get("/v1/disks").await?;
-            return show(global, &disks, render::disks);
-        }
-        Disk::Show { name } => {
-            let disk: DiskStatus = client.get(&path(name, "")).await?;
-            return show(global, &disk, render::disk);
-        }
-        Disk::Attach(attach) => {
-            let body = json(&disk_config(attach))?;
-            let message = format!("attaching {}", attach.name);
-            (message, Method::POST, "/v1/disks".to_owned(), Some(body))
-        }
-        Disk::Detach { name, force } => {
-            let query = if *force { "?force=true" } else { "" };
-            let message = format!("detaching {name}");
-            (message, Method::DELETE, path(name, query), None)
-        }
-        Disk::Drop { name } => {
-            let message = format!("dropping the blocks of {name}");
-            (message, Method::POST, path(name, "/drop"), None)
-        }
-        Disk::Set { name, write_policy } => {
-            let body = json(&DiskChange {
-                write_policy: *write_policy,
-            })?;
-            let message = format!("changing {name}");
-            (message, Method::PATCH, path(name, ""), Some(body))
-        }
-        Disk::Flush { name } => {
-            let message = format!("flushing {name}");
-            (message, Method::POST, path(name, "/flush"), None)
-        }
-    };
-    let sent = client.send::<_, DiskStatus>(method, &path, body.as_ref());
-    let disk = progress::waiting(waiting_for, sent).await?;
-    if global.json {
-        return show(global, &disk, render::disk);
-    }
-    Ok(format!("{}\n", done(command, &disk)).into_bytes())
-}
-
-/// What a command did, in a line.
-fn done(command: &Disk, disk: &DiskStatus) -> String {
-    let name = &disk.name;
-    match command {
-        Disk::Attach(_) => format!(
-            "{name} is attached: {} in cache {}, {} blocks of it warm",
-            disk.size_bytes
-                .map_or("unknown size".to_owned(), super::quantity::bytes),
-            disk.cache,
-            disk.warm_blocks
-        ),
-        Disk::Detach { .. } => format!("{name} is detached"),
-        Disk::Drop { .. } => format!("{name} has {} cached blocks", disk.cached_blocks),
-        Disk::Set { .. } => format!("{name}: writes go {}", disk.write_policy),
-        Disk::Flush { .. } => format!("{name} is flushed"),
-        Disk::List | Disk::Show { .. } => String::new(),
-    }
-}
-
-fn disk_config(attach: &Attach) -> DiskConfig {
-    let mut origin = OriginConfig::default();
-    match &attach.origin {
-        OriginArg::File(path) => origin.file = Some(path.clone()),
-        OriginArg::Nbd(uri) => origin.nbd = Some(uri.clone()),
-    }
-    if let Some(connections) = attach.connections {
-        origin.connections = connections;
-    }
-    DiskConfig {
-        vm: attach.vm.clone(),
-        cache: attach.cache.clone(),
-        write_policy: attach.write_policy,
-        read_only: attach.read_only,
-        shared: attach.shared,
-        size: attach.size.map(Text),
-        id: attach.id.map(Text),
-        vhost_user: DiskVhostConfig {
-            socket: attach.vhost_socket.clone().map(Text),
-            sector_size: Text(attach.sector_size),
-            serial: attach.serial.clone(),
-        },
-        ..DiskConfig::new(attach.name.clone(), origin)
     }
 }
 

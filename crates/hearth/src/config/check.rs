@@ -243,6 +243,7 @@ pub fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
         ));
     }
     faults.extend(super::vhost::disk_faults(disk));
+    faults.extend(super::write_back::disk_faults(disk));
     faults.extend(origin(&disk.origin).into_iter().map(|fault| Fault {
         key: format!("origin{}", fault.key),
         ..fault

@@ -95,6 +95,10 @@ fn caches(config: &Config, faults: &mut Vec<Fault>) {
 
 /// What VMs are promised, and what may be written, goes with the flash that there is.
 fn promises(config: &Config, faults: &mut Vec<Fault>) {
+    faults.extend(super::write_back::room_faults(config, |name| {
+        let cache = config.caches.iter().find(|cache| cache.name == *name)?;
+        Some(FlashSize::of(&cache.path)?.device)
+    }));
     for (at, cache) in config.caches.iter().enumerate() {
         let Some(flash) = FlashSize::of(&cache.path) else {
             // Said already.

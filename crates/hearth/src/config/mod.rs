@@ -23,6 +23,7 @@ mod vhost;
 mod vm;
 mod vms;
 mod words;
+mod write_back;
 
 pub(crate) use check::meant;
 pub use check::{disk_faults, faults, policy_faults};
@@ -42,7 +43,12 @@ pub use vhost::{DiskVhostConfig, VhostUserConfig, serial, vhost_socket};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
 pub use vms::{too_many_tenants, vm_faults};
 pub use words::{
-    LogFormat, LogTarget, NAME_BYTES_MAX, Name, ParseNameError, ReclaimPolicy, TlsMode, WritePolicy,
+    DestageOrder, LogFormat, LogTarget, NAME_BYTES_MAX, Name, ParseNameError, ReclaimPolicy,
+    TlsMode, WritePolicy,
+};
+pub(crate) use write_back::too_dirty;
+pub use write_back::{
+    DIRTY_LEAST, ParseRateError, PerSecond, WriteBackChange, WriteBackConfig, settings_faults,
 };
 
 /// Where the admin API listens unless configured otherwise, and where the CLI looks for it.

@@ -8,6 +8,7 @@ use super::text::{Mode, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
 use super::words::{LogFormat, LogTarget, Name, ReclaimPolicy, TlsMode, WritePolicy};
+use super::write_back::WriteBackConfig;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -222,6 +223,9 @@ pub struct DiskConfig {
     /// What writes do.
     #[serde(default)]
     pub write_policy: WritePolicy,
+    /// How writes reach the origin if they wait on flash first.
+    #[serde(default)]
+    pub write_back: WriteBackConfig,
     /// Whether writes are refused.
     #[serde(default)]
     pub read_only: bool,
@@ -250,6 +254,7 @@ impl DiskConfig {
             cache: None,
             origin,
             write_policy: WritePolicy::default(),
+            write_back: WriteBackConfig::default(),
             read_only: false,
             shared: false,
             size: None,

@@ -16,6 +16,8 @@ pub enum WritePolicy {
     /// Writes go to the origin, and the flash copy of a cached block is replaced.
     #[default]
     Through,
+    /// Writes wait on flash and go to the origin later.
+    Back,
 }
 
 impl fmt::Display for WritePolicy {
@@ -23,7 +25,69 @@ impl fmt::Display for WritePolicy {
         f.pad(match self {
             Self::Around => "around",
             Self::Through => "through",
+            Self::Back => "back",
         })
+    }
+}
+
+impl From<WritePolicy> for cache::WritePolicy {
+    fn from(policy: WritePolicy) -> Self {
+        match policy {
+            WritePolicy::Around => Self::Around,
+            WritePolicy::Through => Self::Through,
+            WritePolicy::Back => Self::Back,
+        }
+    }
+}
+
+impl From<cache::WritePolicy> for WritePolicy {
+    fn from(policy: cache::WritePolicy) -> Self {
+        match policy {
+            cache::WritePolicy::Around => Self::Around,
+            cache::WritePolicy::Through => Self::Through,
+            cache::WritePolicy::Back => Self::Back,
+        }
+    }
+}
+
+/// In which order writes that went to flash first reach the origin.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum DestageOrder {
+    /// What came before a flush of the guest before anything that came after it: the origin is at
+    /// all times a disk that the guest could have left behind.
+    #[default]
+    Ordered,
+    /// Largest runs first: faster, and the origin alone is no disk until everything is there.
+    Unordered,
+}
+
+impl fmt::Display for DestageOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ordered => "ordered",
+            Self::Unordered => "unordered",
+        })
+    }
+}
+
+impl From<DestageOrder> for cache::DestageOrder {
+    fn from(order: DestageOrder) -> Self {
+        match order {
+            DestageOrder::Ordered => Self::Ordered,
+            DestageOrder::Unordered => Self::Unordered,
+        }
+    }
+}
+
+impl From<cache::DestageOrder> for DestageOrder {
+    fn from(order: cache::DestageOrder) -> Self {
+        match order {
+            cache::DestageOrder::Ordered => Self::Ordered,
+            cache::DestageOrder::Unordered => Self::Unordered,
+        }
     }
 }
 

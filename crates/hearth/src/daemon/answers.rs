@@ -7,10 +7,11 @@ use crate::api::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskState, DiskStatus,
     FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, RefusedBlocks, SegmentCounts,
 };
-use crate::config::{WritePolicy, canonical_origin, serial};
+use crate::api::write_back::{DestageState, WriteBackSettings, WriteBackStatus};
+use crate::config::{canonical_origin, serial};
 use cache::{DropReason, Mode};
 use shard::{Histogram, ShardStatus};
-use units::Duration;
+use units::{Duration, Instant};
 
 pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
     let config = shard.config();
@@ -118,7 +119,8 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
     }
 }
 
-pub(super) fn disk(entry: &Entry, served: Option<&shard::DiskStatus>) -> DiskStatus {
+/// A disk; if its shard serves it, as that said at `now` of its own clock.
+pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>) -> DiskStatus {
     let (state, reason) = match &entry.phase {
         Phase::Attaching => (DiskState::Attaching, None),
         Phase::Waiting { reason } => (DiskState::Waiting, Some(reason.clone())),
@@ -136,6 +138,8 @@ pub(super) fn disk(entry: &Entry, served: Option<&shard::DiskStatus>) -> DiskSta
         reason,
         size_bytes: entry.config.size.map(|size| size.0.get()),
         write_policy: entry.config.write_policy,
+        write_back: None,
+        changed: Vec::new(),
         read_only: entry.config.read_only,
         connections: 0,
         vhost_user: VhostUser {
@@ -151,20 +155,17 @@ pub(super) fn disk(entry: &Entry, served: Option<&shard::DiskStatus>) -> DiskSta
         latency: DiskLatency::default(),
     };
     match served {
-        Some(served) => served_disk(bare, served),
+        Some((served, now)) => served_disk(bare, served, now),
         None => bare,
     }
 }
 
-fn served_disk(bare: DiskStatus, served: &shard::DiskStatus) -> DiskStatus {
+fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> DiskStatus {
     let stats = &served.stats;
     DiskStatus {
         size_bytes: Some(served.size.get()),
-        write_policy: match served.policy {
-            cache::WritePolicy::Around => WritePolicy::Around,
-            cache::WritePolicy::Through => WritePolicy::Through,
-            cache::WritePolicy::Back => bare.write_policy,
-        },
+        write_policy: served.policy.into(),
+        write_back: write_back(served, now),
         read_only: served.read_only,
         connections: served.connections as u64,
         vhost_user: VhostUser {
@@ -207,6 +208,59 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus) -> DiskStatus {
             origin_write: latency(&served.origin_latency.write),
         },
         ..bare
+    }
+}
+
+/// What a disk keeps from its origin; none for one that keeps nothing.
+fn write_back(served: &shard::DiskStatus, now: Instant) -> Option<WriteBackStatus> {
+    let (dirty, settings) = (&served.dirty, &served.write_back);
+    let is_back = served.policy == cache::WritePolicy::Back;
+    let is_locked = matches!(dirty.state, cache::DestageState::Locked(_));
+    if !is_back && !is_locked && dirty.logged.is_zero() {
+        return None;
+    }
+    let (state, reason, failing) = destage(dirty.state, now);
+    Some(WriteBackStatus {
+        settings: WriteBackSettings {
+            order: settings.order.into(),
+            dirty_max_bytes: settings.dirty_max.get(),
+            age_max_seconds: seconds(settings.age_max),
+            idle_after_seconds: seconds(settings.idle_after),
+            rate_bytes_per_second: settings.rate.map(units::Bytes::get),
+            stall_max_seconds: seconds(settings.stall_max),
+        },
+        state,
+        reason,
+        failing_seconds: failing.map(seconds),
+        dirty_bytes: dirty.distinct.get(),
+        log_bytes: dirty.logged.get(),
+        oldest_seconds: dirty.oldest.map(seconds),
+        intervals: dirty.intervals,
+        destaged_bytes: dirty.destaged.get(),
+        stalled_writes: dirty.stalls,
+        epoch: dirty.epoch,
+    })
+}
+
+/// What the transfer does, why, and for how long it has failed.
+fn destage(
+    state: cache::DestageState,
+    now: Instant,
+) -> (DestageState, Option<String>, Option<Duration>) {
+    let plain = |state| (state, None, None);
+    match state {
+        cache::DestageState::Idle => plain(DestageState::Idle),
+        cache::DestageState::Running => plain(DestageState::Running),
+        cache::DestageState::PausedByRate => plain(DestageState::PausedByRate),
+        cache::DestageState::PausedByLatency => plain(DestageState::PausedByLatency),
+        cache::DestageState::Draining => plain(DestageState::Draining),
+        cache::DestageState::Failing { since, error } => {
+            let reason = format!("the origin does not take what it lacks: {error}");
+            (DestageState::Failing, Some(reason), Some(now.since(since)))
+        }
+        cache::DestageState::Locked(reason) => {
+            (DestageState::Locked, Some(reason.to_string()), None)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an operator can do to a disk's blocks: forget those that are cached, make the written ones durable.
+//! What an operator can do to a disk's blocks: forget those that are cached.
 
 use super::control::Control;
 use super::problems::problem;
@@ -17,19 +17,6 @@ impl Control {
             .await
             .map_err(|error| problem(name, &error))?;
         tracing::info!(disk = %name, "cached blocks dropped");
-        self.disk(name).await
-    }
-
-    /// Makes every write that was answered durable on the origin.
-    ///
-    /// # Errors
-    /// If there is no such disk, it is not attached, or the origin fails.
-    pub async fn flush(&self, name: &Name) -> Result<DiskStatus, Problem> {
-        let (entry, id) = self.attached(name)?;
-        self.shard(&entry)?
-            .ask(|handle, reply| handle.flush(id, reply))
-            .await
-            .map_err(|error| problem(name, &error))?;
         self.disk(name).await
     }
 }

@@ -78,6 +78,7 @@ impl Control {
         let changed = Changed {
             vms: self.vms.changes(),
             caches: self.policies.changes(),
+            disks: self.disk_book.changes(),
         };
         self.state().set_settings(changed).map_err(|error| {
             Problem::new(ProblemKind::Failed, chain(&error))

@@ -6,20 +6,21 @@
 
 use super::answers;
 use super::brains::too_much;
+use super::disk_book::DiskBook;
 use super::doors::Doors;
 use super::ledger::Ledger;
 use super::policies::PolicyBook;
 use super::problems::{on_its_way, problem};
 use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry, Taken};
-use super::settings;
 use super::shards::{Pulse, Shard, Shards};
 use super::state::StateDir;
 use super::vms::VmBook;
 use crate::api::problem::ProblemKind;
 use crate::api::types::{DiskSource, DiskStatus, Disks, Listener, Problem, Status};
+use crate::api::write_back::OfDirty;
 use crate::cli::exit::chain;
-use crate::config::{self, DiskConfig, Name, WritePolicy};
+use crate::config::{self, DiskConfig, Name};
 use shard::ShardError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,6 +47,7 @@ pub struct Control {
     state: Mutex<StateDir>,
     pub(super) vms: Arc<VmBook>,
     pub(super) policies: Arc<PolicyBook>,
+    pub(super) disk_book: DiskBook,
     pub(super) ledger: Mutex<Ledger>,
     /// Held while settings are changed, so that two changes are checked one after the other.
     pub(super) changing: tokio::sync::Mutex<()>,
@@ -60,6 +62,7 @@ impl Control {
         doors: Doors,
         vms: Arc<VmBook>,
         policies: Arc<PolicyBook>,
+        disk_book: DiskBook,
         state: StateDir,
     ) -> Self {
         Self {
@@ -71,6 +74,7 @@ impl Control {
             state: Mutex::new(state),
             vms,
             policies,
+            disk_book,
             ledger: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             listeners: Mutex::default(),
@@ -136,10 +140,14 @@ impl Control {
         let mut served = Vec::new();
         for shard in self.shards.all() {
             if let Pulse::Status(status) = shard.pulse().await {
-                served.extend(status.disks);
+                let now = status.now;
+                served.extend(status.disks.into_iter().map(|disk| (disk, now)));
             }
         }
-        let find = |entry: &Entry| served.iter().find(|served| served.id == entry.id);
+        let find = |entry: &Entry| {
+            let served = served.iter().find(|(served, _)| served.id == entry.id);
+            served.map(|(served, now)| (served, *now))
+        };
         let entries = self.registry.all();
         Disks {
             disks: entries.iter().map(|e| self.shown(e, find(e))).collect(),
@@ -158,17 +166,28 @@ impl Control {
     async fn look(&self, entry: &Entry) -> DiskStatus {
         let served = match self.shards.get(&entry.cache) {
             Some(shard) => match shard.pulse().await {
-                Pulse::Status(status) => status.disks.into_iter().find(|d| d.id == entry.id),
+                Pulse::Status(status) => {
+                    let now = status.now;
+                    let served = status.disks.into_iter().find(|d| d.id == entry.id);
+                    served.map(|served| (served, now))
+                }
                 Pulse::Opening | Pulse::Silent => None,
             },
             None => None,
         };
-        self.shown(entry, served.as_ref())
+        self.shown(entry, served.as_ref().map(|(served, now)| (served, *now)))
     }
 
-    fn shown(&self, entry: &Entry, served: Option<&shard::DiskStatus>) -> DiskStatus {
+    fn shown(
+        &self,
+        entry: &Entry,
+        served: Option<(&shard::DiskStatus, units::Instant)>,
+    ) -> DiskStatus {
         let mut status = answers::disk(entry, served);
         status.vhost_user.sockets = self.doors.of(&entry.config.name);
+        if entry.source == DiskSource::Config {
+            status.changed = self.disk_book.change_of(&entry.config.name).keys();
+        }
         status
     }
 
@@ -197,7 +216,7 @@ impl Control {
         self.doors.settle();
         if let Err(problem) = self.remember() {
             // An attachment that would not survive a restart is none.
-            self.let_go(&entry).await?;
+            self.let_go(&entry, OfDirty::Keep).await?;
             return Err(problem);
         }
         self.disk(&entry.config.name).await
@@ -242,7 +261,7 @@ impl Control {
         match self.open_and_attach(entry).await {
             Ok(phase) => {
                 if !self.registry.set_phase(entry, phase)
-                    && let Err(problem) = self.let_go(entry).await
+                    && let Err(problem) = self.let_go(entry, OfDirty::Keep).await
                 {
                     // It was detached while its origin was being opened.
                     tracing::warn!(disk = %name, reason = problem.detail, "cannot detach");
@@ -251,7 +270,10 @@ impl Control {
                 true
             }
             Err(problem) => {
-                let reason = problem.detail;
+                let reason = match problem.remedy {
+                    Some(remedy) => format!("{}; {remedy}", problem.detail),
+                    None => problem.detail,
+                };
                 let known = self.registry.get(name).map(|entry| entry.phase);
                 let waiting = Phase::Waiting { reason };
                 // Told once for each reason, not for each attempt.
@@ -319,34 +341,16 @@ impl Control {
         }
     }
 
-    async fn open_and_attach(&self, entry: &Entry) -> Result<Phase, Problem> {
-        let failed = |detail: String| Problem::new(ProblemKind::Origin, detail);
-        let spec = settings::origin(&entry.config.origin)
-            .ok_or_else(|| failed("the disk names no origin".to_owned()))?;
-        let read_only = entry.config.read_only;
-        let opening = tokio::task::spawn_blocking(move || origin::open(&spec, read_only));
-        let opened = match opening.await {
-            Ok(Ok(opened)) => settings::fits(&entry.config, opened).map_err(failed)?,
-            Ok(Err(error)) => return Err(failed(chain(&error))),
-            Err(error) => return Err(failed(chain(&error))),
-        };
-        let spec = settings::disk(&entry.config);
-        let attached = self
-            .shard(entry)?
-            .ask(|handle, reply| handle.attach(spec, opened, reply))
-            .await
-            .map_err(|error| problem(&entry.config.name, &error))?;
-        self.tap(entry).await;
-        Ok(Phase::Attached {
-            geometry: attached.geometry,
-        })
-    }
-
     /// Detaches a disk; without `force` only if no client uses it. Returns its last state.
     ///
     /// # Errors
     /// If there is no such disk, clients use it, or it is on its way already.
-    pub async fn detach(&self, name: &Name, force: bool) -> Result<DiskStatus, Problem> {
+    pub async fn detach(
+        &self,
+        name: &Name,
+        force: bool,
+        dirty: OfDirty,
+    ) -> Result<DiskStatus, Problem> {
         self.refuse_when_stopping()?;
         let entry = self.entry(name)?;
         let last = self.look(&entry).await;
@@ -372,7 +376,13 @@ impl Control {
                         "detach it from its VM, or cut it off: hearth disk detach {name} --force"
                     )));
                 }
-                self.let_go(&entry).await?;
+                if let Err(problem) = self.let_go(&entry, dirty).await {
+                    // It is served as before.
+                    self.registry
+                        .set_phase(&entry, Phase::Attached { geometry });
+                    self.doors.settle();
+                    return Err(problem);
+                }
             }
             Phase::Attaching | Phase::Detaching { .. } => return Err(on_its_way(name)),
         }
@@ -393,13 +403,13 @@ impl Control {
     }
 
     /// Takes a disk from its shard and forgets it.
-    async fn let_go(&self, entry: &Entry) -> Result<(), Problem> {
+    async fn let_go(&self, entry: &Entry, dirty: OfDirty) -> Result<(), Problem> {
         let name = &entry.config.name;
         let id = entry.id;
         self.doors.settle();
         let detached = self
             .shard(entry)?
-            .ask(|handle, reply| handle.detach(id, reply))
+            .ask(|handle, reply| handle.detach(id, dirty.into(), reply))
             .await;
         match detached {
             Ok(()) | Err(ShardError::NoSuchDisk) => {
@@ -410,32 +420,12 @@ impl Control {
         }
     }
 
-    /// Changes what writes do. Remembered for disks that were attached at run time; those of
-    /// the configuration file begin with the file's word again.
-    ///
-    /// # Errors
-    /// If there is no such disk, or it is not attached.
-    pub async fn set_policy(
-        &self,
-        name: &Name,
-        policy: WritePolicy,
-    ) -> Result<DiskStatus, Problem> {
-        let (entry, id) = self.attached(name)?;
-        let word = settings::write_policy(policy);
-        self.shard(&entry)?
-            .ask(|handle, reply| handle.set_policy(id, word, reply))
-            .await
-            .map_err(|error| problem(name, &error))?;
-        self.registry.change(&entry, |entry| {
-            entry.config.write_policy = policy;
+    /// Changes the entry of an attachment, if it is still there.
+    pub(super) fn change_entry(&self, of: &Entry, change: impl FnOnce(&mut Entry)) {
+        self.registry.change(of, |entry| {
+            change(entry);
             true
         });
-        if let Some(entry) = self.registry.get(name) {
-            self.tell_vm_of(&entry.config, &entry.cache).await;
-        }
-        tracing::info!(disk = %name, %policy, "write policy changed");
-        self.remember()?;
-        self.disk(name).await
     }
 
     pub(super) fn entries(&self) -> Vec<Entry> {
@@ -487,7 +477,7 @@ impl Control {
     }
 
     /// Writes down the disks that were attached at run time.
-    fn remember(&self) -> Result<(), Problem> {
+    pub(super) fn remember(&self) -> Result<(), Problem> {
         let state = self.state();
         let entries = self.registry.all().into_iter();
         let runtime = entries.filter(|entry| {

@@ -4,7 +4,8 @@ use crate::api::problem::ProblemKind;
 use crate::api::types::Problem;
 use crate::cli::exit::chain;
 use crate::config::Name;
-use shard::ShardError;
+use cache::ControlError;
+use shard::{Owner, OwnerError, ShardError};
 
 /// Something is under way with the disk.
 pub(super) fn on_its_way(name: &Name) -> Problem {
@@ -28,7 +29,83 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
             ProblemKind::Invalid
         }
         ShardError::Stopping | ShardError::Ended => ProblemKind::Stopping,
-        ShardError::Cache(_) | ShardError::Io(_) => ProblemKind::Failed,
+        ShardError::Cache(error) => of_cache(error),
+        ShardError::Owner(OwnerError::Damaged { .. } | OwnerError::OtherDisk { .. }) => {
+            ProblemKind::Refused
+        }
+        ShardError::Owner(_) | ShardError::Io(_) => ProblemKind::Failed,
     };
-    Problem::new(kind, format!("disk '{name}': {}", chain(error)))
+    let problem = Problem::new(kind, format!("disk '{name}': {}", chain(error)));
+    match remedy(name, error) {
+        Some(remedy) => problem.with_remedy(remedy),
+        None => problem,
+    }
+}
+
+fn of_cache(error: &ControlError) -> ProblemKind {
+    match error {
+        ControlError::Dirty { .. } => ProblemKind::Dirty,
+        ControlError::UnalignedSize | ControlError::NoWriteBack => ProblemKind::Invalid,
+        ControlError::Busy => ProblemKind::Busy,
+        ControlError::Origin(_) => ProblemKind::Origin,
+        ControlError::Elsewhere { .. }
+        | ControlError::Lost { .. }
+        | ControlError::Unrecorded { .. }
+        | ControlError::Locked(_) => ProblemKind::Refused,
+        _ => ProblemKind::Failed,
+    }
+}
+
+/// What to do about it, where there is one thing to do.
+fn remedy(name: &Name, error: &ShardError) -> Option<String> {
+    let lose = "--yes-lose-data";
+    Some(match error {
+        ShardError::Cache(ControlError::Dirty { .. }) => format!(
+            "hearth disk detach {name} --flush, which brings them to the origin first; --keep leaves them on flash; --drop-dirty {lose} loses them"
+        ),
+        ShardError::Cache(ControlError::Lost { .. }) => format!(
+            "start with the flash that has them; if it is gone for good, give them up: hearth recover drop --disk {name} {lose}"
+        ),
+        ShardError::Cache(ControlError::Elsewhere { .. }) => format!(
+            "attach the disk there and bring it to its origin: hearth disk flush {name} --wait; if that cache is gone for good, give its bytes up: hearth recover drop --disk {name} {lose}"
+        ),
+        ShardError::Cache(ControlError::Unrecorded { .. }) => format!(
+            "stop the daemon and look: hearth recover list FLASH; then hearth recover destage FLASH --disk {name}, or hearth recover drop FLASH --disk {name} {lose}"
+        ),
+        ShardError::Cache(ControlError::Locked(_)) => format!(
+            "stop the daemon and look: hearth recover verify FLASH --disk {name}; then hearth recover destage, export or drop"
+        ),
+        ShardError::Cache(ControlError::UnalignedSize) => {
+            "use write_policy through, or make the origin a multiple of 4KiB long".to_owned()
+        }
+        ShardError::Cache(ControlError::Origin(_)) => {
+            "restore the origin and repeat the command; nothing is lost meanwhile".to_owned()
+        }
+        ShardError::Owner(OwnerError::Damaged { .. } | OwnerError::OtherDisk { .. }) => format!(
+            "find out which cache had the disk last and bring its bytes to the origin there; if none has any: hearth recover drop --disk {name} {lose}"
+        ),
+        ShardError::Owner(_) => {
+            "let the daemon write the folder of the origin, or use write_policy through".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+/// Why a disk was not attached whose owner's record says this.
+pub(super) fn refused(name: &Name, error: &ShardError, owner: Option<&Owner>) -> Problem {
+    let mut problem = problem(name, error);
+    let names_owner = matches!(
+        error,
+        ShardError::Cache(ControlError::Elsewhere { .. } | ControlError::Lost { .. })
+    );
+    if let Some(owner) = owner.filter(|_| names_owner) {
+        problem.detail = format!(
+            "{}; it is cache '{}' on host '{}', says {}",
+            problem.detail,
+            owner.cache_name,
+            owner.host,
+            owner.path.display()
+        );
+    }
+    problem
 }

@@ -13,6 +13,7 @@
 //! disk gives up.
 
 use super::control::Control;
+use super::disk_book::DiskBook;
 use super::doors::Doors;
 use super::exports::DiskExports;
 use super::ledger;
@@ -115,13 +116,14 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
     let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
     let exports = DiskExports::new(Arc::clone(&registry), Arc::clone(&shards), Arc::clone(&vms));
     let exports = Arc::new(exports);
+    let disk_book = DiskBook::new(&config.disks, changed.disks);
     let doors = Doors::new(
         config.vhost_user.clone(),
         Arc::clone(&registry),
         Arc::clone(&shards),
         Arc::clone(&vms),
     );
-    let control = Control::new(registry, shards, doors, vms, policies, state);
+    let control = Control::new(registry, shards, doors, vms, policies, disk_book, state);
     let control = Arc::new(control);
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
 
@@ -173,8 +175,7 @@ async fn start_shards(
         let policy = policies.settings(&cache.name);
         let runtime_dir = config.daemon.admin_socket.parent();
         let runtime_dir = runtime_dir.unwrap_or_else(|| state.path());
-        let settings =
-            settings::shard(cache, &policy, &config.nbd, state.path(), runtime_dir);
+        let settings = settings::shard(cache, &policy, &config.nbd, state.path(), runtime_dir);
         let handle = start_shard(settings).await?;
         shards.add(Shard::new(handle, cache.clone()));
     }
@@ -264,7 +265,7 @@ async fn serve_admin(
 async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<DiskConfig>) {
     // First, so that no block of a VM is judged by other settings than its own.
     control.tell_all_vms().await;
-    let configured = config.disks.iter().cloned();
+    let configured = config.disks.iter().map(|disk| control.disk_book.over(disk));
     let configured = configured.map(|disk| (disk, DiskSource::Config));
     let remembered = remembered.into_iter().filter(|disk| {
         let in_file = config.disks.iter().any(|other| other.name == disk.name);

@@ -3,21 +3,14 @@
 use super::tenants::{self, FlashSize};
 use crate::config::{
     CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, PolicyConfig,
-    ReclaimPolicy, TlsMode, WritePolicy, disk_id,
+    ReclaimPolicy, TlsMode, disk_id,
 };
 use frontend::limits::{ConnectionLimits, ServerLimits};
 use frontend::nbd::{Tls, TlsError, TlsOffer};
 use origin::{FileSpec, NbdAddress, NbdSpec, Opened, OriginSpec};
 use policy::reclaim::Kind;
-use shard::{DiskSpec, ShardConfig};
+use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
 use std::path::Path;
-
-pub(super) fn write_policy(policy: WritePolicy) -> cache::WritePolicy {
-    match policy {
-        WritePolicy::Around => cache::WritePolicy::Around,
-        WritePolicy::Through => cache::WritePolicy::Through,
-    }
-}
 
 pub(super) fn shard(
     cache: &CacheConfig,
@@ -68,12 +61,16 @@ fn count(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-pub(super) fn disk(disk: &DiskConfig) -> DiskSpec {
+/// A disk whose owner's record was found to say this.
+pub(super) fn disk(disk: &DiskConfig, owner: OwnerFile, found: Option<&Owner>) -> DiskSpec {
     DiskSpec {
         name: disk.name.to_string(),
         id: disk_id(disk),
         size: disk.size.map(|size| size.0),
-        policy: write_policy(disk.write_policy),
+        policy: disk.write_policy.into(),
+        write_back: disk.write_back.settings(),
+        owner,
+        owned_by: found.map(|owner| owner.record),
         read_only: disk.read_only,
         tenant: disk.tenant().to_string(),
         shared: disk.shared,
@@ -137,6 +134,7 @@ pub(crate) fn tls(nbd: &NbdConfig) -> Result<TlsOffer, TlsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::WritePolicy;
 
     #[test]
     fn defaults_are_those_of_the_crates_below() {
@@ -148,7 +146,7 @@ mod tests {
         assert_eq!(shard.connection, ConnectionLimits::default());
         assert_eq!(server(&NbdConfig::default()), ServerLimits::default());
         assert_eq!(
-            write_policy(WritePolicy::default()),
+            cache::WritePolicy::from(WritePolicy::default()),
             cache::WritePolicy::default()
         );
     }

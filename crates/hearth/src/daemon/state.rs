@@ -4,13 +4,15 @@
 //!   state_dir/
 //!     lock                one daemon at a time
 //!     disks.json          disks that were attached at run time
-//!     settings.json       what was changed of VMs and caches at run time
+//!     settings.json       what was changed of VMs, caches and disks at run time
+//!     owners/             who has the disks whose origin is no file: see `shard::OwnerFile`
 //!     ...                 what each shard records of its cache
 //! ```
 //!
 //! A file is replaced whole: written beside, synced, renamed over, directory synced. So after
 //! a crash it holds either the old or the new list.
 
+use crate::api::write_back::DiskChange;
 use crate::config::{DiskConfig, Name, PolicyChange, VmChange};
 use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
@@ -76,6 +78,8 @@ struct SettingsList {
     vms: BTreeMap<Name, VmChange>,
     #[serde(default)]
     caches: BTreeMap<Name, PolicyChange>,
+    #[serde(default)]
+    disks: BTreeMap<Name, DiskChange>,
 }
 
 /// The settings that were changed at run time.
@@ -85,6 +89,8 @@ pub struct Changed {
     pub vms: BTreeMap<Name, VmChange>,
     /// Of caches' policies.
     pub caches: BTreeMap<Name, PolicyChange>,
+    /// Of disks of the configuration file.
+    pub disks: BTreeMap<Name, DiskChange>,
 }
 
 impl StateDir {
@@ -151,6 +157,7 @@ impl StateDir {
         Ok(list.map_or_else(Changed::default, |list| Changed {
             vms: list.vms,
             caches: list.caches,
+            disks: list.disks,
         }))
     }
 
@@ -163,6 +170,7 @@ impl StateDir {
             version: SETTINGS_VERSION,
             vms: changed.vms,
             caches: changed.caches,
+            disks: changed.disks,
         };
         self.write(SETTINGS, &list)
     }
@@ -256,7 +264,12 @@ mod tests {
             ..PolicyChange::default()
         };
         let caches = BTreeMap::from([("main".parse().unwrap(), policy)]);
-        let changed = Changed { vms, caches };
+        let disk = DiskChange {
+            write_policy: Some(crate::config::WritePolicy::Back),
+            ..DiskChange::default()
+        };
+        let disks = BTreeMap::from([("web-1".parse().unwrap(), disk)]);
+        let changed = Changed { vms, caches, disks };
         state.set_settings(changed.clone()).unwrap();
         assert_eq!(state.settings().unwrap(), changed);
         std::fs::write(

@@ -50,6 +50,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
     super::families::FAMILIES
         .iter()
         .chain(super::front_end_families::FAMILIES)
+        .chain(super::write_back_families::FAMILIES)
         .chain(super::vm_families::FAMILIES)
 }
 

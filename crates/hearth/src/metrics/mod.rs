@@ -10,6 +10,7 @@ mod families;
 mod family;
 mod front_end_families;
 mod vm_families;
+mod write_back_families;
 
 pub use encode::{CONTENT_TYPE, render};
 pub use family::{Family, Kind, families};

@@ -72,6 +72,31 @@ fn a_disk_comes_and_goes_while_the_daemon_runs() {
 }
 
 #[test]
+fn what_write_back_cannot_do_is_told_with_the_arithmetic() {
+    let rig = rig();
+    let wrong = |method: &str, path: &str, body: &str, words: &str| {
+        let (status, problem) = parsed(rig.http(method, path, body));
+        assert_eq!(status, 400, "{method} {path} {body}: {problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(words), "{detail}");
+    };
+    let (disk, back) = ("/v1/disks/a", "{\"write_policy\":\"back\"}");
+    wrong(
+        "PATCH",
+        disk,
+        back,
+        "the dirty_max of a (1GiB) exceeds 32MiB",
+    );
+    wrong("PATCH", disk, "{}", "nothing is to be changed");
+    let small = "{\"write_back\":{\"dirty_max\":\"1MiB\"}}";
+    wrong("PATCH", disk, small, "1MiB is less than 16MiB");
+    let drop = "/v1/disks/a?dirty=drop";
+    wrong("DELETE", drop, "", "needs yes_lose_data");
+    let yes = "/v1/disks/a?yes_lose_data=true";
+    wrong("DELETE", yes, "", "needs yes_lose_data");
+}
+
+#[test]
 fn requests_that_make_no_sense_are_told_why() {
     let rig = rig();
     let wrong = |method: &str, path: &str, body: &str, code: u16, words: &str| {
@@ -107,9 +132,9 @@ fn requests_that_make_no_sense_are_told_why() {
     wrong(
         "PATCH",
         "/v1/disks/a",
-        "{\"write_policy\":\"back\"}",
+        "{\"write_policy\":\"sideways\"}",
         400,
-        "unknown variant `back`",
+        "unknown variant `sideways`",
     );
     wrong("DELETE", "/v1/disks/a?force=maybe", "", 400, "force");
     wrong("POST", "/v1/disks/no/flush", "", 404, "no disk 'no'");

@@ -5,7 +5,9 @@
 use frontend::limits::ConnectionLimits;
 use frontend::nbd::{Admission, Negotiated, Terms, export};
 use origin::{FileSpec, OriginSpec};
-use shard::{Attached, DiskSpec, Reply, Shard, ShardConfig, ShardError, ShardHandle, ShardStatus};
+use shard::{
+    Attached, DiskSpec, OwnerFile, Reply, Shard, ShardConfig, ShardError, ShardHandle, ShardStatus,
+};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -88,10 +90,18 @@ impl Lab {
             id: DiskId::from_u128(1),
             size: Some(DISK),
             policy: cache::WritePolicy::Through,
+            write_back: cache::WriteBack::default(),
+            owner: self.owner(),
+            owned_by: self.owner().load().unwrap().map(|owner| owner.record),
             read_only: false,
             tenant: "vm1".to_owned(),
             shared: false,
         }
+    }
+
+    pub(crate) fn owner(&self) -> OwnerFile {
+        let id = DiskId::from_u128(1);
+        OwnerFile::new(id, &self.origin(), &self.config().state_dir, "main")
     }
 
     pub(crate) fn origin(&self) -> OriginSpec {

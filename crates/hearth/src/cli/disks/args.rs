@@ -1,0 +1,288 @@
+//! Arguments of `hearth disk`.
+
+use crate::api::write_back::OfDirty;
+use crate::config::{
+    DestageOrder, Name, NbdUri, PerSecond, SocketPath, Switch, Text, WriteBackChange, WritePolicy,
+};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use units::{Bytes, DiskId, Duration};
+
+/// List, attach and steer disks.
+#[derive(Debug, Subcommand)]
+pub enum Disk {
+    /// List the disks
+    List,
+    /// Show one disk in full
+    Show {
+        /// The disk's name
+        name: Name,
+    },
+    /// Attach a disk while the daemon runs
+    ///
+    /// The disk is remembered in the state directory and attached again after a restart, until
+    /// it is detached. A disk of the configuration file that is detached comes back with the next
+    /// restart.
+    Attach(Box<Attach>),
+    /// Detach a disk: its VM loses it; its blocks stay on flash until they are reclaimed
+    ///
+    /// A disk of the configuration file comes back with the next restart; take it out of the file too.
+    ///
+    /// Refused while its origin lacks bytes that wait on flash, unless told what becomes of them.
+    Detach(Detach),
+    /// Forget the cached blocks of a disk; it stays attached and its origin is untouched
+    Drop {
+        /// The disk's name
+        name: Name,
+    },
+    /// Change the settings of a disk
+    ///
+    /// What is not given stays as it is. The change is remembered over restarts and holds over the
+    /// configuration file until it is taken back with --reset; of a disk that was attached at run time
+    /// until it is detached. A change from `back` waits until the origin has everything, and ends under
+    /// any load.
+    Set(Box<Set>),
+    /// Bring every write that was answered to the origin, durably
+    ///
+    /// For a disk under `back` that only begins, at full speed, unless --wait is given.
+    Flush {
+        /// The disk's name
+        name: Name,
+        /// End when the origin has everything
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Make the origin consistent as of now, for a snapshot or a backup of it
+    ///
+    /// Ends with exit code 0 when every write that was answered before is at the origin. What is written
+    /// after that reaches it in the order of the guest's flushes, so a copy of the origin is a disk that
+    /// the guest could have left behind at any moment later, too. Refused for `--order unordered`.
+    Barrier {
+        /// The disk's name
+        name: Name,
+    },
+}
+
+/// Arguments of `disk detach`.
+#[derive(Debug, Args)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+#[command(group = clap::ArgGroup::new("of_dirty"))]
+pub struct Detach {
+    /// The disk's name
+    pub name: Name,
+    /// Detach although clients are connected
+    #[arg(long)]
+    pub force: bool,
+    /// Bring bytes that the origin lacks to it first
+    #[arg(long, group = "of_dirty")]
+    pub flush: bool,
+    /// Leave bytes that the origin lacks on flash: until they are brought to it no other cache may
+    /// have the disk
+    #[arg(long, group = "of_dirty")]
+    pub keep: bool,
+    /// Lose bytes that the origin lacks, although guests were promised that they are durable
+    #[arg(long, group = "of_dirty", requires = "yes_lose_data")]
+    pub drop_dirty: bool,
+    /// Say that --drop-dirty is meant
+    #[arg(long, requires = "drop_dirty")]
+    pub yes_lose_data: bool,
+}
+
+impl Detach {
+    /// What becomes of bytes that the origin lacks.
+    pub(super) fn of_dirty(&self) -> OfDirty {
+        if self.flush {
+            OfDirty::Flush
+        } else if self.keep {
+            OfDirty::Keep
+        } else if self.drop_dirty {
+            OfDirty::Drop
+        } else {
+            OfDirty::Refuse
+        }
+    }
+}
+
+/// Arguments of `disk set`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(
+    ["write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max", "reset"]))]
+#[command(override_usage = "hearth disk set [OPTIONS] <NAME>")]
+pub struct Set {
+    /// The disk's name
+    pub name: Name,
+    /// What writes do from now on
+    #[arg(long, value_name = "POLICY", visible_alias = "policy")]
+    pub write_policy: Option<WritePolicy>,
+    /// How writes reach the origin under `back`.
+    #[command(flatten)]
+    pub write_back: WriteBackArgs,
+    /// Take back all that was set while the daemon ran: the configuration file's word holds again
+    #[arg(long, conflicts_with_all = ["write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max"])]
+    pub reset: bool,
+}
+
+/// How writes reach the origin if the write policy is `back`.
+#[derive(Debug, Args)]
+pub struct WriteBackArgs {
+    /// In which order writes reach the origin under `back`
+    #[arg(long, value_name = "ORDER")]
+    pub order: Option<DestageOrder>,
+    /// The longest that the dirty log may be under `back`
+    #[arg(long, value_name = "SIZE")]
+    pub dirty_max: Option<Bytes>,
+    /// The longest that bytes may wait for the origin under `back`
+    #[arg(long, value_name = "TIME")]
+    pub age_max: Option<Duration>,
+    /// How long no guest must have asked for anything before bytes go to the origin under `back`
+    #[arg(long, value_name = "TIME")]
+    pub idle_after: Option<Duration>,
+    /// The most that goes to the origin under `back`, such as 50MiB/s, or `off`
+    #[arg(long, value_name = "RATE|off")]
+    pub rate: Option<Switch<PerSecond>>,
+    /// How long a write may wait for room under `back` before it is an error
+    #[arg(long, value_name = "TIME")]
+    pub stall_max: Option<Duration>,
+}
+
+impl WriteBackArgs {
+    /// What they change.
+    pub(super) fn change(&self) -> WriteBackChange {
+        WriteBackChange {
+            order: self.order,
+            dirty_max: self.dirty_max.map(Text),
+            age_max: self.age_max.map(Text),
+            idle_after: self.idle_after.map(Text),
+            rate: self.rate.clone().map(Text),
+            stall_max: self.stall_max.map(Text),
+        }
+    }
+}
+
+/// Arguments of `disk attach`.
+#[derive(Debug, Args)]
+pub struct Attach {
+    /// The disk's name, which is its NBD export name
+    pub name: Name,
+    /// Where its bytes live: a path, `nbd://host:port/export` or `nbd+unix:///export?socket=/path`
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
+    pub origin: OriginArg,
+    /// Whose disk it is; its own name if not given
+    #[arg(long, value_name = "NAME")]
+    pub vm: Option<Name>,
+    /// Which cache keeps it warm; needed if there are several
+    #[arg(long, value_name = "NAME")]
+    pub cache: Option<Name>,
+    /// What writes do
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    pub write_policy: WritePolicy,
+    /// How writes reach the origin under `back`.
+    #[command(flatten)]
+    pub write_back: WriteBackArgs,
+    /// Refuse writes
+    #[arg(long)]
+    pub read_only: bool,
+    /// A base image: never written, read by several VMs, cached once for all of them
+    ///
+    /// Each VM attaches to it as NAME@VM, if its settings name it: hearth vm set VM --image NAME.
+    #[arg(long, conflicts_with_all = ["vm", "read_only", "write_policy"])]
+    pub shared: bool,
+    /// The size that the origin must have
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Its identity instead of one made of name and origin: 32 hexadecimal digits
+    #[arg(long, value_name = "ID")]
+    pub id: Option<DiskId>,
+    /// Connections to an NBD origin
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub connections: Option<u8>,
+    /// Its vhost-user socket instead of one by its name in `vhost_user.directory`; `off` for none
+    #[arg(long, value_name = "PATH", value_parser = parse_vhost_socket)]
+    pub vhost_socket: Option<Switch<SocketPath>>,
+    /// The smallest unit that a guest is offered over vhost-user: 512B or 4KiB
+    #[arg(long, value_name = "SIZE", default_value = "512B")]
+    pub sector_size: Bytes,
+    /// The serial number that a guest sees over vhost-user; its name if not given
+    #[arg(long, value_name = "TEXT")]
+    pub serial: Option<String>,
+}
+
+fn parse_vhost_socket(text: &str) -> Result<Switch<SocketPath>, String> {
+    let socket = text.parse().unwrap_or_else(|never| match never {});
+    match socket {
+        Switch::Off => Ok(Switch::Off),
+        // The daemon has another working directory, so the path is made absolute here.
+        Switch::On(SocketPath(path)) => std::path::absolute(&path)
+            .map(|path| Switch::On(SocketPath(path)))
+            .map_err(|error| error.to_string()),
+    }
+}
+
+/// An origin on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OriginArg {
+    /// A file or block device.
+    File(PathBuf),
+    /// An NBD export.
+    Nbd(String),
+}
+
+fn parse_origin(text: &str) -> Result<OriginArg, String> {
+    if text.starts_with("nbd") && text.contains("://") {
+        let uri: NbdUri = text.parse().map_err(|error| format!("{error}"))?;
+        return Ok(OriginArg::Nbd(uri.to_string()));
+    }
+    let path = PathBuf::from(text.strip_prefix("file:").unwrap_or(text));
+    // The daemon has another working directory, so the path is made absolute here.
+    match std::path::absolute(&path) {
+        Ok(path) => Ok(OriginArg::File(path)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::Cli;
+    use clap::Parser;
+
+    #[test]
+    fn an_origin_is_a_path_or_an_nbd_address() {
+        assert_eq!(parse_origin("/o"), Ok(OriginArg::File("/o".into())));
+        assert_eq!(parse_origin("file:/o"), Ok(OriginArg::File("/o".into())));
+        assert_eq!(
+            parse_origin("nbd://H/e"),
+            Ok(OriginArg::Nbd("nbd://h:10809/e".to_owned()))
+        );
+        assert!(parse_origin("nbd://").is_err());
+    }
+
+    #[test]
+    fn dirty_bytes_are_lost_only_by_a_word_of_its_own() {
+        let parse = |words: &str| {
+            let words = format!("hearth disk detach d {words}");
+            Cli::try_parse_from(words.split_whitespace())
+        };
+        assert!(parse("").is_ok());
+        assert!(parse("--flush").is_ok());
+        assert!(parse("--drop-dirty --yes-lose-data").is_ok());
+        for words in ["--drop-dirty", "--yes-lose-data", "--keep --flush"] {
+            assert!(parse(words).is_err(), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_change_says_what_it_changes() {
+        let parse = |words: &str| {
+            let words = format!("hearth disk set d {words}");
+            Cli::try_parse_from(words.split_whitespace())
+        };
+        assert!(parse("").is_err());
+        assert!(parse("--policy back --dirty-max 2GiB --rate off").is_ok());
+        assert!(parse("--reset --rate off").is_err());
+        assert!(parse("--rate 50MiB").is_err());
+    }
+}

@@ -1,0 +1,229 @@
+//! `hearth disk`: one request to the daemon, and while that takes long, how far it has come.
+
+pub mod args;
+
+use super::args::Global;
+use super::client::Client;
+use super::exit::{CliError, Exit};
+use super::run::{json, show};
+use super::{Progress, progress, quantity, render};
+use crate::api::types::{DiskStatus, Disks};
+use crate::api::write_back::{Barrier, DiskChange, OfDirty};
+use crate::config::{
+    DiskConfig, DiskVhostConfig, Name, OriginConfig, Text, WriteBackConfig, WritePolicy,
+};
+use args::{Attach, Disk, OriginArg, Set};
+use hyper::Method;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// How often it is looked how far a disk has come.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A request to the daemon.
+struct Asked {
+    /// What is waited for, in words.
+    waiting_for: String,
+    method: Method,
+    path: String,
+    body: Option<serde_json::Value>,
+    /// Whether it ends when the disk's origin has what it lacks.
+    drains: bool,
+}
+
+/// Does what was asked and returns what to print.
+pub(super) async fn run(
+    client: &Client,
+    global: &Global,
+    command: &Disk,
+) -> Result<Vec<u8>, CliError> {
+    let path = |name: &Name, rest: &str| format!("/v1/disks/{name}{rest}");
+    match command {
+        Disk::List => {
+            let disks: Disks = client.get("/v1/disks").await?;
+            return show(global, &disks, render::disks);
+        }
+        Disk::Show { name } => {
+            let disk: DiskStatus = client.get(&path(name, "")).await?;
+            return show(global, &disk, render::disk);
+        }
+        Disk::Barrier { name } => {
+            let asked = Asked {
+                waiting_for: format!("bringing what {name} lacks to its origin"),
+                method: Method::POST,
+                path: path(name, "/barrier"),
+                body: None,
+                drains: true,
+            };
+            let barrier: Barrier = send(client, name, &asked).await?;
+            return show(global, &barrier, render::barrier);
+        }
+        _ => {}
+    }
+    let (name, asked) = asked(command)?;
+    let disk: DiskStatus = send(client, name, &asked).await?;
+    if global.json {
+        return show(global, &disk, render::disk);
+    }
+    Ok(format!("{}\n", done(command, &disk)).into_bytes())
+}
+
+/// The request that a command makes, and the disk that it is about.
+fn asked(command: &Disk) -> Result<(&Name, Asked), CliError> {
+    let path = |name: &Name, rest: &str| format!("/v1/disks/{name}{rest}");
+    let plain = |waiting_for: String, method, path| Asked {
+        waiting_for,
+        method,
+        path,
+        body: None,
+        drains: false,
+    };
+    Ok(match command {
+        Disk::Attach(attach) => {
+            let message = format!("attaching {}", attach.name);
+            let mut asked = plain(message, Method::POST, "/v1/disks".to_owned());
+            asked.body = Some(json(&disk_config(attach))?);
+            (&attach.name, asked)
+        }
+        Disk::Detach(detach) => {
+            let dirty = detach.of_dirty();
+            let word = json(&dirty)?;
+            let query = format!(
+                "?force={}&dirty={}&yes_lose_data={}",
+                detach.force,
+                word.as_str().unwrap_or_default(),
+                detach.yes_lose_data
+            );
+            let message = format!("detaching {}", detach.name);
+            let mut asked = plain(message, Method::DELETE, path(&detach.name, &query));
+            asked.drains = dirty == OfDirty::Flush;
+            (&detach.name, asked)
+        }
+        Disk::Drop { name } => {
+            let message = format!("dropping the blocks of {name}");
+            (name, plain(message, Method::POST, path(name, "/drop")))
+        }
+        Disk::Set(set) => (&set.name, change(set)?),
+        Disk::Flush { name, wait } => {
+            let message = format!("flushing {name}");
+            let path = path(name, &format!("/flush?wait={wait}"));
+            let mut asked = plain(message, Method::POST, path);
+            asked.drains = *wait;
+            (name, asked)
+        }
+        Disk::List | Disk::Show { .. } | Disk::Barrier { .. } => {
+            return Err(CliError::new(Exit::Failed, "this command asks otherwise"));
+        }
+    })
+}
+
+fn change(set: &Set) -> Result<Asked, CliError> {
+    let waiting_for = format!("changing {}", set.name);
+    if set.reset {
+        return Ok(Asked {
+            waiting_for,
+            method: Method::DELETE,
+            path: format!("/v1/disks/{}/settings", set.name),
+            body: None,
+            drains: true,
+        });
+    }
+    let change = DiskChange {
+        write_policy: set.write_policy,
+        write_back: set.write_back.change(),
+    };
+    Ok(Asked {
+        waiting_for,
+        method: Method::PATCH,
+        path: format!("/v1/disks/{}", set.name),
+        body: Some(json(&change)?),
+        drains: matches!(
+            set.write_policy,
+            Some(WritePolicy::Around | WritePolicy::Through)
+        ),
+    })
+}
+
+/// Sends a request; while a disk drains, shows how much is left.
+async fn send<A: DeserializeOwned>(
+    client: &Client,
+    name: &Name,
+    asked: &Asked,
+) -> Result<A, CliError> {
+    let sent = client.send::<_, A>(asked.method.clone(), &asked.path, asked.body.as_ref());
+    if !asked.drains {
+        return progress::waiting(asked.waiting_for.clone(), sent).await;
+    }
+    let mut sent = std::pin::pin!(sent);
+    let mut progress = Progress::new("to the origin");
+    let mut most = 0;
+    loop {
+        if let Ok(answer) = tokio::time::timeout(LOOK, &mut sent).await {
+            return answer;
+        }
+        // A look that fails shows nothing; the answer itself says what is wrong.
+        let look = client.get::<DiskStatus>(&format!("/v1/disks/{name}")).await;
+        if let Some(write_back) = look.ok().and_then(|disk| disk.write_back) {
+            most = most.max(write_back.log_bytes);
+            progress.at(most - write_back.log_bytes, most);
+        }
+    }
+}
+
+/// What a command did, in a line.
+fn done(command: &Disk, disk: &DiskStatus) -> String {
+    let name = &disk.name;
+    let lacking = disk.write_back.as_ref().map_or(0, |now| now.dirty_bytes);
+    match command {
+        Disk::Attach(_) => format!(
+            "{name} is attached: {} in cache {}, {} blocks of it warm",
+            disk.size_bytes
+                .map_or("unknown size".to_owned(), quantity::bytes),
+            disk.cache,
+            disk.warm_blocks
+        ),
+        Disk::Detach(detach) if detach.keep && lacking > 0 => format!(
+            "{name} is detached; {} that its origin lacks stay on the flash of cache {}",
+            quantity::bytes(lacking),
+            disk.cache
+        ),
+        Disk::Detach(_) => format!("{name} is detached"),
+        Disk::Drop { .. } => format!("{name} has {} cached blocks", disk.cached_blocks),
+        Disk::Set(_) => format!("{name}: writes go {}", disk.write_policy),
+        Disk::Flush { wait: false, .. } if lacking > 0 => format!(
+            "{name} is being flushed: {} to go; hearth disk flush {name} --wait waits for it",
+            quantity::bytes(lacking)
+        ),
+        Disk::Flush { .. } => format!("{name} is flushed"),
+        Disk::List | Disk::Show { .. } | Disk::Barrier { .. } => String::new(),
+    }
+}
+
+fn disk_config(attach: &Attach) -> DiskConfig {
+    let mut origin = OriginConfig::default();
+    match &attach.origin {
+        OriginArg::File(path) => origin.file = Some(path.clone()),
+        OriginArg::Nbd(uri) => origin.nbd = Some(uri.clone()),
+    }
+    let mut write_back = WriteBackConfig::default();
+    attach.write_back.change().apply(&mut write_back);
+    if let Some(connections) = attach.connections {
+        origin.connections = connections;
+    }
+    DiskConfig {
+        vm: attach.vm.clone(),
+        cache: attach.cache.clone(),
+        write_policy: attach.write_policy,
+        write_back,
+        read_only: attach.read_only,
+        shared: attach.shared,
+        size: attach.size.map(Text),
+        id: attach.id.map(Text),
+        vhost_user: DiskVhostConfig {
+            socket: attach.vhost_socket.clone().map(Text),
+            sector_size: Text(attach.sector_size),
+            serial: attach.serial.clone(),
+        },
+        ..DiskConfig::new(attach.name.clone(), origin)
+    }
+}

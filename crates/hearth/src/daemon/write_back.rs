@@ -1,0 +1,207 @@
+//! Writes that wait on flash for their origin, as an operator sees them: changing a disk's policy and
+//! settings, bringing what it lacks to the origin, and whether a cache has room for it all.
+
+use super::control::Control;
+use super::disk_book::changed;
+use super::problems::problem;
+use super::registry::Entry;
+use crate::api::problem::ProblemKind;
+use crate::api::types::{DiskSource, DiskStatus, Problem};
+use crate::api::write_back::{Barrier, DiskChange};
+use crate::cli::exit::chain;
+use crate::config::{self, DestageOrder, DiskConfig, Name, WritePolicy, too_dirty};
+use std::time::{SystemTime, UNIX_EPOCH};
+use units::{Bytes, DiskId};
+
+impl Control {
+    /// Changes a disk's settings. A change from or to write-back ends when the origin has what it
+    /// needs, which may take long. Remembered over restarts.
+    ///
+    /// # Errors
+    /// If there is no such disk, it is not attached, the change makes no sense, or the origin or its
+    /// folder refuses what the change needs: then what holds is in the disk's status.
+    pub async fn change_disk(
+        &self,
+        name: &Name,
+        change: DiskChange,
+    ) -> Result<DiskStatus, Problem> {
+        let (entry, id) = self.attached(name)?;
+        let wanted = changed(&entry.config, &change);
+        self.turn_into(&entry, id, wanted).await?;
+        if entry.source == DiskSource::Config {
+            let before = self.disk_book.change_of(name);
+            self.disk_book.set(name, before.then(change));
+            self.remember_settings()?;
+        }
+        self.remember()?;
+        self.disk(name).await
+    }
+
+    /// Takes back what was changed of a disk of the configuration file.
+    ///
+    /// # Errors
+    /// See [`Self::change_disk`]; and if the file does not have the disk.
+    pub async fn reset_disk(&self, name: &Name) -> Result<DiskStatus, Problem> {
+        let (entry, id) = self.attached(name)?;
+        let Some(file) = self.disk_book.of_file(name) else {
+            return Err(Problem::new(
+                ProblemKind::Invalid,
+                format!(
+                    "the configuration file has no disk '{name}', so there is nothing to go back to"
+                ),
+            ));
+        };
+        let mut wanted = entry.config.clone();
+        wanted.write_policy = file.write_policy;
+        wanted.write_back = file.write_back.clone();
+        self.turn_into(&entry, id, wanted).await?;
+        self.disk_book.set(name, DiskChange::default());
+        self.remember_settings()?;
+        self.disk(name).await
+    }
+
+    /// Makes an attached disk what it is wanted to be.
+    async fn turn_into(
+        &self,
+        entry: &Entry,
+        id: DiskId,
+        wanted: DiskConfig,
+    ) -> Result<(), Problem> {
+        let name = &entry.config.name;
+        if let Some(fault) = config::disk_faults(&wanted).first() {
+            let detail = format!("{}: {}", fault.key, fault.message);
+            return Err(Problem::new(ProblemKind::Invalid, detail));
+        }
+        {
+            // Two changes that fit one by one must not pass together.
+            let _alone = self.changing.lock().await;
+            self.refuse_without_room(entry, &wanted)?;
+            self.set_config(entry, &wanted);
+        }
+        let was = &entry.config;
+        let shard = self.shard(entry)?;
+        let settings = wanted.write_back.settings();
+        if wanted.write_back != was.write_back
+            && let Err(error) = shard
+                .ask(|handle, reply| handle.set_write_back(id, settings, reply))
+                .await
+        {
+            self.set_config(entry, was);
+            return Err(problem(name, &error));
+        }
+        let policy = wanted.write_policy;
+        if policy != was.write_policy
+            && let Err(error) = shard
+                .ask(|handle, reply| handle.set_policy(id, policy.into(), reply))
+                .await
+        {
+            let mut half = wanted.clone();
+            half.write_policy = was.write_policy;
+            self.set_config(entry, &half);
+            return Err(problem(name, &error));
+        }
+        self.tell_vm_of(&wanted, &entry.cache).await;
+        tracing::info!(disk = %name, %policy, "the disk's settings were changed");
+        Ok(())
+    }
+
+    fn set_config(&self, entry: &Entry, config: &DiskConfig) {
+        self.change_entry(entry, |entry| entry.config = config.clone());
+    }
+
+    /// Refuses a disk under write-back that its cache has no room for.
+    pub(super) fn refuse_without_room(
+        &self,
+        entry: &Entry,
+        wanted: &DiskConfig,
+    ) -> Result<(), Problem> {
+        let flash = self.shard(entry)?.flash();
+        let Some(flash) = flash.filter(|_| wanted.write_policy == WritePolicy::Back) else {
+            return Ok(());
+        };
+        let others = self.entries();
+        let mut asked: Vec<(&Name, Bytes)> = others
+            .iter()
+            .filter(|other| {
+                let is_back = other.config.write_policy == WritePolicy::Back;
+                is_back && other.cache == entry.cache && other.config.name != wanted.name
+            })
+            .map(|other| (&other.config.name, other.config.write_back.dirty_max.0))
+            .collect();
+        asked.push((&wanted.name, wanted.write_back.dirty_max.0));
+        match too_dirty(&entry.cache, flash.device, &asked) {
+            None => Ok(()),
+            Some(message) => Err(
+                Problem::new(ProblemKind::Invalid, message).with_remedy(format!(
+                    "a smaller one: hearth disk set {} --dirty-max SIZE",
+                    wanted.name
+                )),
+            ),
+        }
+    }
+
+    /// Brings every write that was answered to the origin, durably. Without `wait` that only begins,
+    /// if there is more to do than a flush.
+    ///
+    /// # Errors
+    /// If there is no such disk, it is not attached, or the origin fails.
+    pub async fn flush(&self, name: &Name, wait: bool) -> Result<DiskStatus, Problem> {
+        let (entry, id) = self.attached(name)?;
+        let shard = self.shard(&entry)?;
+        if wait || entry.config.write_policy != WritePolicy::Back {
+            shard
+                .ask(|handle, reply| handle.destage(id, reply))
+                .await
+                .map_err(|error| problem(name, &error))?;
+        } else {
+            let disk = name.clone();
+            let told = move |result: Result<(), shard::ShardError>| match result {
+                Ok(()) => tracing::info!(disk = %disk, "the disk was flushed"),
+                Err(error) => {
+                    let reason = chain(&error);
+                    tracing::warn!(disk = %disk, reason, "the disk was not flushed");
+                }
+            };
+            shard.handle().destage(id, Box::new(told));
+        }
+        self.disk(name).await
+    }
+
+    /// Makes the origin consistent as of now: it has everything that was answered before, and what
+    /// comes later only in the order of the guest's flushes.
+    ///
+    /// # Errors
+    /// If there is no such disk, it is not attached, its writes do not reach the origin in order,
+    /// or the origin fails.
+    pub async fn barrier(&self, name: &Name) -> Result<Barrier, Problem> {
+        let (entry, id) = self.attached(name)?;
+        let config = &entry.config;
+        if config.write_policy == WritePolicy::Back
+            && config.write_back.order == DestageOrder::Unordered
+        {
+            let detail = format!(
+                "the writes of '{name}' reach its origin in any order: what is written after a barrier would make it inconsistent again"
+            );
+            return Err(Problem::new(ProblemKind::Refused, detail)
+                .with_remedy(format!("hearth disk set {name} --order ordered")));
+        }
+        let asked_at_seconds = now();
+        self.shard(&entry)?
+            .ask(|handle, reply| handle.destage(id, reply))
+            .await
+            .map_err(|error| problem(name, &error))?;
+        let status = self.disk(name).await?;
+        Ok(Barrier {
+            disk: name.clone(),
+            asked_at_seconds,
+            reached_at_seconds: now(),
+            epoch: status.write_back.map_or(0, |write_back| write_back.epoch),
+        })
+    }
+}
+
+/// Seconds since 1970 by this host's clock, for people and scripts.
+fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0.0, |time| time.as_secs_f64())
+}

@@ -1,0 +1,483 @@
+//! The owner's record of a disk: which cache had it last, in which period, and whether that cache
+//! may still have bytes that the origin lacks.
+//!
+//! ```text
+//!   /srv/images/web.raw             the origin, a file
+//!   /srv/images/web.raw.hearth      its owner's record
+//!   STATE_DIR/owners/ID.hearth      the record of a disk whose origin is no file
+//! ```
+//!
+//! The record is a JSON object that a person can read; what the fields mean is in
+//! [`cache::OwnerRecord`]:
+//!
+//! ```text
+//!   { "version": 1, "disk": "47b8...", "epoch": 3, "state": "open",
+//!     "cache": "0123...", "cache_name": "main", "host": "node-7", "check": "9f86d081884c7d65" }
+//! ```
+//!
+//! Rules:
+//! - The file is replaced whole (written beside, synced, renamed, folder synced): after a crash
+//!   there is the old record or the new one.
+//! - A record that is damaged, or of another disk that is open, is an error and never "none": that
+//!   would be permission to write an origin that lacks bytes.
+//! - `open` goes beside the origin or nowhere, so that another host that reaches the origin sees
+//!   it. `closed` may go to the state directory when the origin's folder cannot be written and
+//!   has no open record.
+//! - If both places have a record the one with the later epoch counts, and of equals the open one.
+//! - Read and written under the origin's lock only, by threads that may wait.
+
+use cache::OwnerRecord;
+use origin::OriginSpec;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use units::DiskId;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The version of the record that this program writes and reads.
+const VERSION: u32 = 1;
+/// What is added to the name of an origin's file.
+const SUFFIX: &str = ".hearth";
+/// The folder in the state directory.
+const FOLDER: &str = "owners";
+/// The longest record that is read: names are below 300 bytes.
+const RECORD_BYTES_MAX: u64 = 4096;
+
+/// Why an owner's record cannot be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OwnerError {
+    /// The system refused.
+    #[error("cannot {doing} the owner's record {}: {kind}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        kind: io::ErrorKind,
+    },
+    /// The thread that was to write it could not be started, or did not come to an end in time.
+    #[error("the owner's record {} could not be written in time", path.display())]
+    Late {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It is not what this program writes.
+    #[error("the owner's record {} is damaged or of another version: it cannot be known whether a cache has bytes that the origin lacks", path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The origin is that of a disk with another identity, of which a cache may have bytes.
+    #[error("the owner's record {} is open for the disk {disk}: cache '{cache_name}' on host '{host}' may have bytes of it that the origin lacks", path.display())]
+    OtherDisk {
+        /// Which file.
+        path: PathBuf,
+        /// The disk that it names.
+        disk: DiskId,
+        /// The cache that it names.
+        cache_name: String,
+        /// The host that it names.
+        host: String,
+    },
+    /// A later record has been written meanwhile.
+    #[error("a later owner's record has been written meanwhile")]
+    Overtaken,
+}
+
+/// A record with what people call its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// What the cache is told.
+    pub record: OwnerRecord,
+    /// What the cache was called.
+    pub cache_name: String,
+    /// The host that it was on.
+    pub host: String,
+    /// Where the record is.
+    pub path: PathBuf,
+}
+
+/// Where the record of a disk is kept, and who writes it.
+#[derive(Clone, Debug)]
+pub struct OwnerFile {
+    disk: DiskId,
+    /// Beside the origin, if that is a file.
+    beside: Option<PathBuf>,
+    /// In the state directory.
+    kept: PathBuf,
+    cache_name: String,
+    /// The number of the last record that was written or tried.
+    last: Arc<Mutex<u64>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    version: u32,
+    disk: String,
+    epoch: u64,
+    state: State,
+    cache: String,
+    cache_name: String,
+    host: String,
+    check: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Open,
+    Closed,
+}
+
+impl OwnerFile {
+    /// Where the record of this disk is, as the cache with this name writes it.
+    pub fn new(disk: DiskId, origin: &OriginSpec, state_dir: &Path, cache_name: &str) -> Self {
+        Self {
+            disk,
+            beside: beside(origin),
+            kept: state_dir.join(FOLDER).join(format!("{disk}{SUFFIX}")),
+            cache_name: cache_name.to_owned(),
+            last: Arc::default(),
+        }
+    }
+
+    /// Where a record that is open is, or would be.
+    pub fn path(&self) -> &Path {
+        self.beside.as_deref().unwrap_or(&self.kept)
+    }
+
+    /// The record, or `None` if there is none. May block.
+    ///
+    /// # Errors
+    /// [`OwnerError`]; then the disk must not be attached.
+    pub fn load(&self) -> Result<Option<Owner>, OwnerError> {
+        let beside = match &self.beside {
+            Some(path) => self.read(path)?,
+            None => None,
+        };
+        let kept = self.read(&self.kept)?;
+        let rank = |owner: &Owner| (owner.record.epoch, owner.record.open);
+        Ok(beside.into_iter().chain(kept).max_by_key(rank))
+    }
+
+    /// Replaces the record, durably. Of two that are under way at once the one with the higher
+    /// `number` counts. May block.
+    ///
+    /// # Errors
+    /// [`OwnerError`]; then the old record stands, or the new one does.
+    pub fn store(&self, record: OwnerRecord, number: u64) -> Result<(), OwnerError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if number < *last {
+            return Err(OwnerError::Overtaken);
+        }
+        *last = number;
+        let text = self.text(record);
+        let Some(path) = &self.beside else {
+            return self.replace(&self.kept, &text);
+        };
+        match self.replace(path, &text) {
+            Err(OwnerError::Io { kind, .. })
+                if !record.open && is_read_only(kind) && !self.is_open(path) =>
+            {
+                tracing::warn!(path = %path.display(), instead = %self.kept.display(), reason = %kind,
+                    "the owner's record cannot be written beside the origin: writes cannot go back later");
+                self.replace(&self.kept, &text)
+            }
+            other => other,
+        }
+    }
+
+    fn is_open(&self, path: &Path) -> bool {
+        // What cannot be read may be open.
+        !matches!(self.read(path), Ok(None))
+            && !matches!(self.read(path), Ok(Some(owner)) if !owner.record.open)
+    }
+
+    fn read(&self, path: &Path) -> Result<Option<Owner>, OwnerError> {
+        let io = |error: io::Error| OwnerError::Io {
+            doing: "read",
+            path: path.to_owned(),
+            kind: error.kind(),
+        };
+        let damaged = || OwnerError::Damaged {
+            path: path.to_owned(),
+        };
+        let length = match std::fs::metadata(path) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io(error)),
+        };
+        if length > RECORD_BYTES_MAX {
+            return Err(damaged());
+        }
+        let bytes = std::fs::read(path).map_err(io)?;
+        let (disk, owner) = parse(&bytes, path).ok_or_else(damaged)?;
+        if disk != self.disk && owner.record.open {
+            return Err(OwnerError::OtherDisk {
+                path: path.to_owned(),
+                disk,
+                cache_name: owner.cache_name,
+                host: owner.host,
+            });
+        }
+        Ok(Some(owner))
+    }
+
+    fn text(&self, record: OwnerRecord) -> Vec<u8> {
+        let mut text = Text {
+            version: VERSION,
+            disk: self.disk.to_string(),
+            epoch: record.epoch,
+            state: if record.open {
+                State::Open
+            } else {
+                State::Closed
+            },
+            cache: format!("{:032x}", record.cache),
+            cache_name: self.cache_name.clone(),
+            host: host(),
+            check: String::new(),
+        };
+        text.check = check(&text);
+        let mut bytes = serde_json::to_vec_pretty(&text).expect("a record is plain data");
+        bytes.push(b'\n');
+        bytes
+    }
+
+    fn replace(&self, path: &Path, text: &[u8]) -> Result<(), OwnerError> {
+        let write = || {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            if path == self.kept {
+                std::fs::create_dir_all(folder)?;
+            }
+            let mut beside = path.as_os_str().to_owned();
+            beside.push(".new");
+            let beside = PathBuf::from(beside);
+            let mut file = File::create(&beside)?;
+            file.write_all(text)?;
+            file.sync_all()?;
+            std::fs::rename(&beside, path)?;
+            File::open(folder)?.sync_all()
+        };
+        write().map_err(|error: io::Error| OwnerError::Io {
+            doing: "write",
+            path: path.to_owned(),
+            kind: error.kind(),
+        })
+    }
+}
+
+/// Beside an origin that is a file; other origins have no folder that goes where they go.
+fn beside(origin: &OriginSpec) -> Option<PathBuf> {
+    let OriginSpec::File(file) = origin else {
+        return None;
+    };
+    // A link is not the file: two of them must not lead to two records.
+    let path = std::fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
+    if !std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
+        return None;
+    }
+    let mut name = path.into_os_string();
+    name.push(SUFFIX);
+    Some(PathBuf::from(name))
+}
+
+fn is_read_only(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+    )
+}
+
+fn parse(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
+    let text: Text = serde_json::from_slice(bytes).ok()?;
+    if text.version != VERSION || text.check != check(&text) {
+        return None;
+    }
+    let record = OwnerRecord {
+        epoch: text.epoch,
+        cache: u128::from_str_radix(&text.cache, 16).ok()?,
+        open: text.state == State::Open,
+    };
+    let owner = Owner {
+        record,
+        cache_name: text.cache_name,
+        host: text.host,
+        path: path.to_owned(),
+    };
+    Some((text.disk.parse().ok()?, owner))
+}
+
+/// Over every other field: a flipped bit must not make an open record closed.
+fn check(text: &Text) -> String {
+    let Text {
+        version,
+        disk,
+        epoch,
+        state,
+        cache,
+        cache_name,
+        host,
+        check: _,
+    } = text;
+    let all = format!("{version}\n{disk}\n{epoch}\n{state:?}\n{cache}\n{cache_name}\n{host}\n");
+    format!("{:016x}", xxh3_64(all.as_bytes()))
+}
+
+/// What this host is called, for messages.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().chars().take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use origin::FileSpec;
+
+    const OPEN: OwnerRecord = OwnerRecord {
+        epoch: 3,
+        cache: 7,
+        open: true,
+    };
+    const CLOSED: OwnerRecord = OwnerRecord {
+        open: false,
+        ..OPEN
+    };
+
+    struct Place {
+        folder: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("images")).unwrap();
+            std::fs::write(folder.path().join("images/web"), "bytes").unwrap();
+            Self { folder }
+        }
+
+        fn file(&self, disk: u128) -> OwnerFile {
+            let origin = OriginSpec::File(FileSpec {
+                path: self.folder.path().join("images/web"),
+                direct: false,
+            });
+            OwnerFile::new(DiskId::from_u128(disk), &origin, self.folder.path(), "main")
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+    }
+
+    fn record(file: &OwnerFile) -> Option<OwnerRecord> {
+        file.load().unwrap().map(|owner| owner.record)
+    }
+
+    #[test]
+    fn a_record_is_beside_its_origin_and_read_as_it_was_written() {
+        let place = Place::new();
+        let file = place.file(1);
+        assert_eq!(record(&file), None);
+        file.store(OPEN, 0).unwrap();
+        let owner = file.load().unwrap().unwrap();
+        assert_eq!(owner.record, OPEN);
+        assert_eq!(owner.cache_name, "main");
+        assert_eq!(owner.path, place.path("images/web.hearth"));
+        file.store(CLOSED, 1).unwrap();
+        assert_eq!(record(&file), Some(CLOSED));
+        assert!(!place.path("images/web.hearth.new").exists());
+    }
+
+    #[test]
+    fn an_origin_that_is_no_file_has_its_record_in_the_state_directory() {
+        let place = Place::new();
+        let device = OriginSpec::File(FileSpec {
+            path: "/dev/null".into(),
+            direct: false,
+        });
+        let file = OwnerFile::new(DiskId::from_u128(5), &device, place.folder.path(), "main");
+        file.store(OPEN, 0).unwrap();
+        assert!(
+            place
+                .path(&format!("owners/{}.hearth", DiskId::from_u128(5)))
+                .exists()
+        );
+        assert_eq!(record(&file), Some(OPEN));
+    }
+
+    #[test]
+    fn a_damaged_record_is_an_error_and_never_none() {
+        let place = Place::new();
+        let file = place.file(1);
+        file.store(OPEN, 0).unwrap();
+        let path = place.path("images/web.hearth");
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let closed = whole.replace("open", "closed");
+        let later = whole.replace("\"epoch\": 3", "\"epoch\": 4");
+        for damaged in ["", "{}", &whole[..whole.len() / 2], &closed, &later] {
+            std::fs::write(&path, damaged).unwrap();
+            let error = file.load().unwrap_err();
+            assert!(matches!(error, OwnerError::Damaged { .. }), "{damaged}");
+        }
+        std::fs::write(&path, vec![b' '; 5000]).unwrap();
+        assert!(matches!(file.load(), Err(OwnerError::Damaged { .. })));
+    }
+
+    #[test]
+    fn an_origin_that_another_disk_has_open_is_refused_and_one_that_it_closed_is_not() {
+        let place = Place::new();
+        place.file(1).store(OPEN, 0).unwrap();
+        let other = place.file(2);
+        let error = other.load().unwrap_err();
+        assert!(matches!(error, OwnerError::OtherDisk { .. }), "{error}");
+        place.file(1).store(CLOSED, 0).unwrap();
+        assert_eq!(record(&other), Some(CLOSED));
+    }
+
+    #[test]
+    fn an_earlier_record_that_comes_late_does_not_replace_a_later_one() {
+        let place = Place::new();
+        let file = place.file(1);
+        file.store(CLOSED, 2).unwrap();
+        assert!(matches!(
+            file.clone().store(OPEN, 1),
+            Err(OwnerError::Overtaken)
+        ));
+        assert_eq!(record(&file), Some(CLOSED));
+    }
+
+    #[test]
+    fn of_two_records_the_later_counts_and_of_equals_the_open_one() {
+        let place = Place::new();
+        let file = place.file(1);
+        let kept = OwnerFile {
+            beside: None,
+            ..file.clone()
+        };
+        file.store(OPEN, 0).unwrap();
+        kept.store(CLOSED, 1).unwrap();
+        assert_eq!(record(&file), Some(OPEN));
+        let later = OwnerRecord { epoch: 4, ..CLOSED };
+        kept.store(later, 2).unwrap();
+        assert_eq!(record(&file), Some(later));
+    }
+
+    #[test]
+    fn a_link_leads_to_the_record_of_the_file() {
+        let place = Place::new();
+        place.file(1).store(OPEN, 0).unwrap();
+        let link = place.path("link");
+        std::os::unix::fs::symlink(place.path("images/web"), &link).unwrap();
+        let origin = OriginSpec::File(FileSpec {
+            path: link,
+            direct: false,
+        });
+        let file = OwnerFile::new(DiskId::from_u128(1), &origin, place.folder.path(), "main");
+        assert_eq!(record(&file), Some(OPEN));
+    }
+}
