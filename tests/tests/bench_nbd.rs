@@ -81,9 +81,12 @@ fn what_is_not_there_or_makes_no_sense_has_its_exit_code() {
         let beyond = hearth(&["bench", &origin.uri(), "--size=2m"])?;
         ensure!(beyond.code == 2, "{}: {}", beyond.code, beyond.stderr);
         ensure!(beyond.stderr.contains("--size"), "{}", beyond.stderr);
-        let other = origin.uri().replace("/disk?", "/other?");
-        let unknown = hearth(&["bench", &other])?;
-        ensure!(unknown.code == 4, "{}: {}", unknown.code, unknown.stderr);
+        let user = std::fs::File::open(image.path())?;
+        user.lock_shared()?;
+        let path = image.path().display().to_string();
+        let locked = hearth(&["bench", &path, "--rw=write", "--direct=0"])?;
+        ensure!(locked.code == 4, "{}: {}", locked.code, locked.stderr);
+        ensure!(locked.stderr.contains("uses it"), "{}", locked.stderr);
         Ok(())
     });
 }
