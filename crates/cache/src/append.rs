@@ -206,7 +206,9 @@ impl Flash {
         self.buffered_bytes -= chunk.entries.len() * PAGE_BYTES;
         if let Some(of_log) = chunk.of_log {
             self.failures = 0;
-            self.places.clear(ports, of_log.place);
+            let opened = self.log_segment_known(chunk.disk, chunk.segment);
+            let durable = self.journal.durable();
+            self.places.written(ports, of_log.place, opened, durable);
             self.log_chunk_written(ports, chunk.disk, of_log.end);
         } else if written {
             self.failures = 0;

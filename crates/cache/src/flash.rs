@@ -215,6 +215,7 @@ impl Flash {
             self.push_durability(ports, disk);
         }
         let durable = self.journal.durable();
+        self.places.clear(ports, durable);
         while let Some((_, disk, block, slot)) = self.bad.pop_front_if(|bad| bad.0 <= durable) {
             if self.log.forget_if(disk, block, slot) {
                 ports.evicted.push((disk, block));

@@ -84,6 +84,8 @@ pub enum Guard {
     RecordBeforeDetach,
     /// An accepted write outlives the process, whether or not it was flushed.
     AcceptedOutlivesProcess,
+    /// A chunk leaves lasting memory when the journal says durably that its segment is the log's.
+    OpenBeforeForgotten,
     /// A flush is answered when every record before it is durable on flash.
     AppendBeforeAnswer,
     /// ... and when it is durable that their segments belong to the log.

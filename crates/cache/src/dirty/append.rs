@@ -205,6 +205,15 @@ impl Flash {
         self.journal.hurry();
     }
 
+    /// The entry that says that a segment belongs to a dirty log; none is needed for one of which the
+    /// origin has everything.
+    pub(crate) fn log_segment_known(&self, disk: DiskSlot, segment: SegmentIndex) -> Ticket {
+        let dirty = self.dirty.get(disk);
+        let mut segments = dirty.into_iter().flat_map(|dirty| &dirty.segments);
+        let found = segments.find(|of| of.segment == segment);
+        found.map_or(Ticket::default(), |found| found.opened)
+    }
+
     /// Writes the open chunk of a dirty log, which the stream has just sealed.
     pub(crate) fn write_log_chunk(
         &mut self,

@@ -10,6 +10,7 @@
 
 use crate::api::Effect;
 use crate::guard::{Guard, lacks};
+use crate::journal::Ticket;
 use crate::ports::Ports;
 use block_io::Slice;
 use flash_format::{DirtyChunkHeader, DirtyRecord, LASTING_HEAD_BYTES, RECORD_BYTES};
@@ -41,18 +42,26 @@ pub enum Lasting {
     },
 }
 
-/// The places that no chunk has.
+/// Which places no chunk has.
 #[derive(Debug)]
-pub(crate) struct Places(Vec<u32>);
+pub(crate) struct Places {
+    free: Vec<u32>,
+    /// Those of chunks that are on flash, in segments of which the journal does not say yet that
+    /// they belong to a log: a recovery would not look there.
+    held: Vec<(Ticket, u32)>,
+}
 
 impl Places {
     pub(crate) fn new(count: u32) -> Self {
         // The lowest first: memory that was never used stays so.
-        Self((0..count).rev().collect())
+        Self {
+            free: (0..count).rev().collect(),
+            held: Vec::new(),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.free.is_empty()
     }
 
     /// Takes a place for a chunk.
@@ -60,16 +69,33 @@ impl Places {
     /// # Panics
     /// If there is none.
     pub(super) fn begin(&mut self, ports: &mut Ports, chunk: &DirtyChunkHeader) -> u32 {
-        let place = self.0.pop().expect("it was looked whether there is one");
+        let place = self.free.pop().expect("it was looked whether there is one");
         let head = chunk.lasting_head();
         tell(ports, Lasting::Begin { place, head });
         place
     }
 
-    /// The chunk is on flash.
-    pub(crate) fn clear(&mut self, ports: &mut Ports, place: u32) {
-        tell(ports, Lasting::Clear { place });
-        self.0.push(place);
+    /// The chunk is on flash. It is found there when the journal has become durable up to `opened`,
+    /// and is so up to `durable`.
+    pub(crate) fn written(
+        &mut self,
+        ports: &mut Ports,
+        place: u32,
+        opened: Ticket,
+        durable: Ticket,
+    ) {
+        self.held.push((opened, place));
+        self.clear(ports, durable);
+    }
+
+    /// Clears what is found on flash now that the journal is durable up to `durable`.
+    pub(crate) fn clear(&mut self, ports: &mut Ports, durable: Ticket) {
+        let known =
+            |held: &mut (Ticket, u32)| held.0 <= durable || lacks(Guard::OpenBeforeForgotten);
+        for (_, place) in self.held.extract_if(.., known) {
+            tell(ports, Lasting::Clear { place });
+            self.free.push(place);
+        }
     }
 }
 
