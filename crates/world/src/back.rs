@@ -139,8 +139,6 @@ pub(crate) struct Back {
     pub order_since: Moment,
     /// What the audit after a start has read of each sector.
     pub found: Vec<Vec<Option<Tag>>>,
-    /// What waited on flash when the last process ended, as it counted.
-    pub logged: Option<Bytes>,
     /// Not attached again in this life.
     pub given_up: bool,
     /// A detach that throws away what waits is under way.

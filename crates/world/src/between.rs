@@ -1,8 +1,9 @@
 //! Between two lives: how the process ends, and what befalls flash and origins until the next.
 
+use crate::accepted::Accepted;
 use crate::back::look_at_origin_alone;
 use crate::disk::Standing;
-use crate::host::{FIRST_CACHE, Software};
+use crate::host::FIRST_CACHE;
 use crate::lasting::LastingMemory;
 use crate::settings::{End, Life};
 use crate::storage::Storage;
@@ -17,6 +18,7 @@ pub(crate) struct Shelf {
     uuid: u128,
     suspect: bool,
     least: u64,
+    accepted: Accepted,
     lasting: LastingMemory,
     old_copy: Option<Vec<u8>>,
 }
@@ -32,7 +34,7 @@ impl World {
         }
         self.mark_writes_in_flight();
         let lands = self.dice.one_in(2);
-        self.note_what_waits();
+        self.host.accepted.process_ended();
         self.host.die(lands);
         self.owners_at_a_crash();
         let power_cut = life.end == End::PowerCut;
@@ -105,16 +107,6 @@ impl World {
         }
     }
 
-    /// How much waits on flash when the process ends, as it counts itself.
-    fn note_what_waits(&mut self) {
-        for disk in &mut self.disks {
-            disk.back.logged = None;
-            if let (Some(slot), Software::Cache(cache)) = (disk.served_as(), &self.host.software) {
-                disk.back.logged = cache.write_back_of(slot).map(|status| status.logged);
-            }
-        }
-    }
-
     /// Another flash is put in, with a cache of its own, or an empty one.
     fn change_flash(&mut self) {
         let Some(back) = self.settings.back else {
@@ -127,6 +119,9 @@ impl World {
             self.marks.hit("flash lost");
             self.trace
                 .event(self.now, &[21], || "the flash is lost".to_owned());
+            for disk in &mut self.disks {
+                disk.home = disk.home.filter(|home| *home != self.host.uuid);
+            }
             self.flash = new_flash(&self.settings, &mut self.dice);
             self.begin_cache();
         }
@@ -136,6 +131,7 @@ impl World {
         self.host.uuid = FIRST_CACHE + u128::from(self.next_id());
         self.host.suspect = false;
         self.host.least = 0;
+        self.host.accepted = Accepted::default();
         self.host.lasting = LastingMemory::default();
         self.old_copy = None;
         self.make_cache();
@@ -154,6 +150,7 @@ impl World {
             uuid: self.host.uuid,
             suspect: self.host.suspect,
             least: self.host.least,
+            accepted: std::mem::take(&mut self.host.accepted),
             lasting: std::mem::take(&mut self.host.lasting),
             old_copy: self.old_copy.take(),
         };
@@ -162,6 +159,7 @@ impl World {
                 self.host.uuid = shelf.uuid;
                 self.host.suspect = shelf.suspect;
                 self.host.least = shelf.least;
+                self.host.accepted = shelf.accepted;
                 self.host.lasting = shelf.lasting;
                 self.old_copy = shelf.old_copy;
             }

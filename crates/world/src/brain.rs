@@ -52,6 +52,7 @@ pub(crate) fn draw_settings(dice: &mut Prng, capacity: Capacity) -> Settings {
     });
     Settings {
         admission: pick(dice, &ADMISSION).parse().expect(spec),
+        fill: dice.one_in(3),
         staging: Bytes::kib(*pick(dice, &[0, 64, 64, 200, 1_000])),
         budget,
         allocation: pick(dice, &ALLOCATION).parse().expect(spec),
@@ -134,7 +135,9 @@ impl World {
             return Ok(());
         };
         let stats = cache.stats();
-        let written = stats.blocks_appended * 4096 + stats.flash_written.descriptors;
+        // What a guest wrote under write-back is not held up by a budget, only charged to it.
+        let admitted = stats.blocks_appended - self.host.accepted.blocks;
+        let written = admitted * 4096 + stats.flash_written.descriptors;
         let settings = cache.tenancy();
         let budget = settings.and_then(|settings| settings.budget);
         self.meter.look(budget, written, self.now)?;

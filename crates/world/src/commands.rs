@@ -6,7 +6,7 @@ use crate::disk::Standing;
 use crate::host::Software;
 use crate::settings::pick;
 use crate::violation::Violation;
-use crate::world::World;
+use crate::world::{World, geometry};
 use cache::{
     Command, ControlError, ControlId, ControlOutcome, DestageOrder, OfDirty, WriteBack, WritePolicy,
 };
@@ -303,48 +303,50 @@ impl World {
             self.marks.hit("stranger noticed");
         }
         let now = self.current_moment();
+        let uuid = self.host.uuid;
         let disk = &mut self.disks[number];
+        disk.home = Some(uuid);
         disk.may_be_written_by_strangers = false;
         disk.size_is_known = true;
         disk.readers.clear();
         disk.standing = Standing::Served(slot);
         let ordered = disk.back.ordered;
-        let logged = disk.back.logged.take();
         disk.back.rules = write_back;
         disk.back.begin(now);
         if was_open {
             disk.back.ordered &= ordered;
             self.marks.hit("attached with what waits");
-            self.nothing_is_dirty_again(number, slot, logged)?;
+            self.nothing_is_dirty_again(number, slot)?;
         } else if policy != WritePolicy::Back {
             disk.back.ordered = false;
         }
         Ok(())
     }
 
-    /// What waits on flash after a start waited there before.
+    /// What waits on flash after a start was accepted, and the origin was not known to have it.
     fn nothing_is_dirty_again(
         &mut self,
         number: usize,
         slot: units::DiskSlot,
-        before: Option<Bytes>,
     ) -> Result<(), Violation> {
         let Software::Cache(cache) = &self.host.software else {
             return Ok(());
         };
-        let Some(now) = cache.write_back_of(slot) else {
+        let Some(status) = cache.write_back_of(slot) else {
             return Ok(());
         };
-        match before {
-            Some(before) if now.logged > before => Err(Violation::new(
+        let geometry = geometry(&self.settings);
+        let most = self.host.accepted.logged_most(slot, &geometry);
+        if status.logged > most && !self.host.suspect {
+            return Err(Violation::new(
                 "dirty again",
                 format!(
-                    "{before} of disk {number} waited when the process ended, and {} do now",
-                    now.logged
+                    "{} of disk {number} wait after a start, and {most} can",
+                    status.logged
                 ),
-            )),
-            _ => Ok(()),
+            ));
         }
+        Ok(())
     }
 
     fn detached(&mut self, number: usize, dirty: OfDirty) -> Result<(), Violation> {

@@ -40,6 +40,8 @@ pub(crate) struct Disk {
     pub owner: Option<OwnerRecord>,
     /// Records that are on their way there.
     pub owning: VecDeque<Owning>,
+    /// The cache that had it last, if it has no record that says so.
+    pub home: Option<u128>,
     /// What is known of its write-back.
     pub back: Back,
     /// Its origin fails until then.
@@ -72,6 +74,7 @@ impl Disk {
             standing: Standing::Away,
             owner: None,
             owning: VecDeque::new(),
+            home: None,
             back: Back::default(),
             gone_until: None,
             readers: Vec::new(),

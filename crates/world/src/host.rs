@@ -1,10 +1,11 @@
 //! The host's process: the cache or its recovery, its state directory, and what it does with
 //! effects.
 
+use crate::accepted::Accepted;
 use crate::lasting::LastingMemory;
 use crate::storage::Storage;
 use crate::violation::Violation;
-use crate::world::World;
+use crate::world::{World, geometry};
 use block_io::{FlashVerb, OriginOp, OriginVerb, Token};
 use cache::{Cache, Effect, Recovery};
 use flash_format::{JournalPage, PAGE_BYTES};
@@ -43,6 +44,8 @@ pub(crate) struct Host {
     pub uuid: u128,
     /// What outlives the process.
     pub lasting: LastingMemory,
+    /// What its dirty logs have taken in.
+    pub accepted: Accepted,
     /// Something has befallen this flash that may have taken what waited on it.
     pub suspect: bool,
     /// State directory: the least incarnation that may be trusted.
@@ -158,12 +161,19 @@ impl World {
                     let entries = journal_entries(&op.verb, uuid);
                     format!("flash {token} {:?}{entries}", op.verb)
                 });
+                let geometry = geometry(&self.settings);
+                self.host
+                    .accepted
+                    .writes(op.token, &op.verb, &geometry, uuid);
                 self.flash.submit_flash(op, self.now);
             }
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
             Effect::Retire { token, incarnation } => self.record_retirement(token, incarnation),
-            Effect::Lasting(what) => self.host.lasting.hear(what),
+            Effect::Lasting(what) => {
+                self.host.accepted.hear(&what);
+                self.host.lasting.hear(what);
+            }
             Effect::Own {
                 token, id, record, ..
             } => self.record_owner(token, id, record)?,

@@ -27,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accepted;
 mod back;
 mod between;
 mod brain;

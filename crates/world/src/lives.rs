@@ -102,6 +102,7 @@ impl World {
     fn begin(&mut self, life: Life) {
         self.crashed = false;
         self.meter = Meter::default();
+        self.host.accepted.blocks = 0;
         self.operations = 0;
         self.requests_made = 0;
         self.requests_left = 0;
@@ -109,7 +110,10 @@ impl World {
         self.controls.clear();
         self.commanded.clear();
         for disk in &mut self.disks {
-            disk.back.given_up = false;
+            // A disk that was never under write-back has no record, and only its fingerprint tells
+            // a cache that another one had it. Without one the operator has to keep it where it is.
+            let at_home = disk.home.is_none_or(|home| home == self.host.uuid);
+            disk.back.given_up = disk.owner.is_none() && !at_home;
         }
         self.host.written_before = self.flash.written_bytes;
         self.host.flash_dies_at = life.flash_dies_at;

@@ -142,6 +142,10 @@ impl World {
             | ControlError::Busy
             | ControlError::RetirementOpen => return Ok(()),
             ControlError::UnalignedSize => ("refused: size", !disk.can_go_back()),
+            // Only an attach with another size on purpose may hear this, and is not judged here.
+            ControlError::SizeChanged => ("refused: size changed", false),
+            // Strangers leave an origin alone of which a cache has newer bytes.
+            ControlError::OriginChanged => ("refused: origin changed", false),
             ControlError::NoWriteBack => (
                 "refused: no write-back",
                 disk.settings.read_only || self.is_bypassed(),
@@ -227,7 +231,6 @@ impl World {
         }
         disk.version += 1;
         disk.back.ordered = false;
-        disk.back.logged = None;
         Ok(())
     }
 }

@@ -296,6 +296,7 @@ impl World {
             self.trace.event(self.now, &[1, token, u64::from(ok)], || {
                 format!("flash {token} ended, ok: {ok}")
             });
+            self.host.accepted.ended(done.token, ok);
             if self.crashed {
                 return Ok(());
             }

@@ -3,7 +3,10 @@
 //! `cargo nextest run -p world --features mutants --test mutants`; with `--no-capture` it prints
 //! the seed that found each, for the table in the book.
 
-#![allow(clippy::print_stdout, reason = "the seeds that it finds are for the book")]
+#![allow(
+    clippy::print_stdout,
+    reason = "the seeds that it finds are for the book"
+)]
 
 use cache::guard::{self, Guard};
 use world::{Options, Violation, run};
