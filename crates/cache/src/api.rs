@@ -222,6 +222,13 @@ pub enum ControlError {
     /// The flash has bytes that the origin lacks, and the origin has changed its size.
     #[error("the origin's size has changed while the flash has bytes that it lacks")]
     SizeChanged,
+    /// The flash has bytes that the origin lacks, and somebody has written the origin since the
+    /// disk was detached.
+    #[error(
+        "the origin was changed while the flash has bytes that it lacks: what would come of both is \
+         no disk that the guest has seen; see hearth recover"
+    )]
+    OriginChanged,
     /// It has no flash to keep them on, or nobody may write it.
     #[error("writes cannot wait on flash: the disk is read-only or the cache has no flash")]
     NoWriteBack,

@@ -49,14 +49,19 @@ impl Cache {
         let (slot, mut dropped) = self.slot_for(id, &disk, fingerprint)?;
         let (uuid, flashed) = self.flashed(slot, id);
         let verdict = judge(owner, uuid, flashed)?;
-        let waits = flashed.dirty_epoch.is_some() || owner.is_some_and(|record| record.open);
-        if let (Some(DropReason::SizeChanged), Verdict::Serve, true) = (dropped, verdict, waits) {
+        let is_dirty = flashed.dirty_epoch.is_some();
+        let waits = is_dirty || owner.is_some_and(|record| record.open);
+        match dropped {
             // What the origin lacks may not fit any more, and what it has may be another's.
-            return Err(ControlError::SizeChanged);
+            Some(DropReason::SizeChanged) if verdict == Verdict::Serve && waits => {
+                return Err(ControlError::SizeChanged);
+            }
+            Some(DropReason::OriginChanged) if verdict == Verdict::Serve && is_dirty => {
+                return Err(ControlError::OriginChanged);
+            }
+            _ => {}
         }
         match verdict {
-            // Whoever changed the origin was told by the record that this cache has newer bytes.
-            Verdict::Serve if flashed.dirty_epoch.is_some() => dropped = None,
             Verdict::Serve | Verdict::Void => {}
             Verdict::Drop => dropped = dropped.or(Some(DropReason::OtherOwner)),
         }
@@ -65,7 +70,7 @@ impl Cache {
         if self.has_job_about(slot) {
             return Err(ControlError::Busy);
         }
-        let serves = verdict == Verdict::Serve && flashed.dirty_epoch.is_some();
+        let serves = verdict == Verdict::Serve && is_dirty;
         if serves && self.flash.is_none() {
             return Err(ControlError::Locked(LockReason::FlashLost));
         }

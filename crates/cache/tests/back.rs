@@ -507,3 +507,18 @@ fn a_dirtied_block_costs_little_more_than_its_page() {
     let written = after.total() - before.total();
     assert!(written * 100 < 2540 * 4096 * 105, "{written} bytes");
 }
+
+#[test]
+fn bytes_are_not_brought_to_an_origin_that_somebody_has_changed() {
+    let mut rig = Rig::new(lazy());
+    rig.fingerprint = Some(1);
+    rig.write(3, 7);
+    rig.detach(OfDirty::Keep).unwrap();
+    rig.fingerprint = Some(2);
+    let changed = rig.attach(WritePolicy::Back, lazy());
+    assert_eq!(changed, Err(ControlError::OriginChanged));
+    // Nothing is lost: the origin is put back to what it was.
+    rig.fingerprint = Some(1);
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    assert_eq!(rig.read(3), Ok(page(7)));
+}

@@ -34,6 +34,8 @@ pub(crate) struct Rig {
     origin: Vec<u8>,
     origin_durable: Vec<u8>,
     pub(crate) record: Option<OwnerRecord>,
+    /// The origin's, at attach and detach.
+    pub(crate) fingerprint: Option<u128>,
     /// What the origin was asked, writes and flushes in their order.
     pub(crate) told: Vec<OriginVerb>,
     pub(crate) hold_flash: bool,
@@ -103,6 +105,7 @@ impl Rig {
             origin: vec![0; DISK],
             origin_durable: vec![0; DISK],
             record: None,
+            fingerprint: None,
             told: Vec::new(),
             hold_flash: false,
             hold_reads: false,
@@ -366,7 +369,7 @@ impl Rig {
             read_only: false,
             tenant: "vm".into(),
             shared: false,
-            fingerprint: None,
+            fingerprint: self.fingerprint,
             owner: self.record,
             write_back,
         });
@@ -382,7 +385,7 @@ impl Rig {
     pub(crate) fn detach(&mut self, dirty: OfDirty) -> Result<(), ControlError> {
         let id = self.command(Command::Detach {
             disk: self.disk,
-            fingerprint: None,
+            fingerprint: self.fingerprint,
             dirty,
         });
         self.outcome(id).expect("a detach ends").map(drop)
