@@ -13,7 +13,7 @@ use super::vms::{
 };
 use super::write_back::{DestageState, WriteBackSettings, WriteBackStatus};
 use crate::config::DestageOrder;
-use crate::config::{Name, PolicyChange, ReclaimPolicy, Switch, Text, WritePolicy};
+use crate::config::{Name, PolicyChange, ReclaimPolicy, Staging, Switch, Text, WritePolicy};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -237,7 +237,7 @@ pub(crate) fn policy() -> PolicyStatus {
         settings: PolicyChange {
             enabled: Some(true),
             admission: Some(Text("always".parse().unwrap())),
-            staging: Some(Text(units::Bytes::mib(64))),
+            staging: Some(Text(Staging::Bytes(units::Bytes::mib(64)))),
             write_budget: Some(Text(Switch::On("1DWPD".parse().unwrap()))),
             allocation: Some(Text("equal".parse().unwrap())),
             window: Some(Text("5min".parse().unwrap())),
@@ -270,6 +270,7 @@ fn admission() -> Admission {
         policy: "larc".to_owned(),
         staging_bytes: 16 << 20,
         admitted_blocks: 1_200_000,
+        filled_blocks: 500_000,
         staged_blocks: 50_000,
         dropped_blocks: 30_000,
         withheld_blocks: 0,

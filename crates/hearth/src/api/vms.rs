@@ -97,6 +97,8 @@ pub struct Admission {
     pub staging_bytes: u64,
     /// Blocks that were let in.
     pub admitted_blocks: u64,
+    /// Those of them that came while the flash had never been full.
+    pub filled_blocks: u64,
     /// Blocks that were kept in memory until it is known whether they deserve flash.
     pub staged_blocks: u64,
     /// Those of them that left without having been on flash.

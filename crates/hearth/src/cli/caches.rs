@@ -3,9 +3,9 @@
 use super::client::Client;
 use super::exit::CliError;
 use super::run::{json, show};
-use super::{args::Global, progress, quantity};
+use super::{args::Global, progress};
 use crate::api::types::CacheStatus;
-use crate::config::{Name, PolicyChange, Spare, Switch, Text, Window};
+use crate::config::{Name, PolicyChange, Spare, Staging, Switch, Text, Window};
 use clap::Args;
 use hyper::Method;
 use policy::admission::budget::Rate;
@@ -26,9 +26,12 @@ pub struct Set {
     /// Which missed blocks are written to flash, such as always or larc
     #[arg(long, value_name = "POLICY", group = "what")]
     pub admission: Option<admission::Spec>,
-    /// Memory for what admission remembers and for blocks that wait in memory
-    #[arg(long, value_name = "SIZE", group = "what")]
-    pub staging: Option<Bytes>,
+    /// Whether all that is read is let in as long as nothing ever had to leave the flash
+    #[arg(long, value_name = "true|false", group = "what")]
+    pub fill: Option<bool>,
+    /// Memory for what admission remembers and for blocks that wait in memory, or `auto`
+    #[arg(long, value_name = "SIZE|auto", group = "what")]
+    pub staging: Option<Staging>,
     /// What the flash may be written, such as 1TiB/day, 20MiB/s or 1DWPD, or `off`
     #[arg(long, value_name = "RATE|off", group = "what")]
     pub write_budget: Option<Switch<Rate>>,
@@ -54,7 +57,7 @@ pub struct Set {
     #[arg(long, value_name = "SIZE", group = "what")]
     pub memory: Option<Bytes>,
     /// Take back all that was set while the daemon ran: the configuration file's word holds again
-    #[arg(long, group = "what", conflicts_with_all = ["enabled", "admission", "staging", "write_budget", "allocation", "spare", "reuses", "window", "prediction", "hysteresis", "memory"])]
+    #[arg(long, group = "what", conflicts_with_all = ["enabled", "admission", "fill", "staging", "write_budget", "allocation", "spare", "reuses", "window", "prediction", "hysteresis", "memory"])]
     pub reset: bool,
 }
 
@@ -63,6 +66,7 @@ impl Set {
         PolicyChange {
             enabled: self.enabled,
             admission: self.admission.clone().map(Text),
+            fill: self.fill,
             staging: self.staging.map(Text),
             write_budget: self.write_budget.clone().map(Text),
             allocation: self.allocation.clone().map(Text),
@@ -118,12 +122,15 @@ pub(super) fn words(settings: &PolicyChange, changed: &[String]) -> String {
             Some(Spare::Lent) | None => "lent",
         };
         format!(
-            "admission {}, staging {}, write budget {}, allocation {}, spare {spare}, window {}, \
+            "admission {}{}, staging {}, write budget {}, allocation {}, spare {spare}, window {}, \
              prediction {}",
             text(settings.admission.as_ref()),
-            settings
-                .staging
-                .map_or_else(String::new, |size| quantity::bytes(size.0.get())),
+            if settings.fill == Some(true) {
+                " once full"
+            } else {
+                ""
+            },
+            text(settings.staging.as_ref()),
             text(settings.write_budget.as_ref()),
             text(settings.allocation.as_ref()),
             text(settings.window.as_ref()),

@@ -35,7 +35,7 @@ pub use load::{ConfigError, Fault, load, locate, parse};
 pub use model::{
     CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, SocketPath, TlsConfig,
 };
-pub use policy::{PolicyChange, PolicyConfig, Spare, Window};
+pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use reference::{Entry, Section, reference_sections};
 pub use text::{Mode, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};

@@ -7,7 +7,7 @@ use policy::{admission, allocation, prediction};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use units::{Bytes, Duration, ParseDurationError};
+use units::{Bytes, Duration, ParseBytesError, ParseDurationError};
 use utoipa::ToSchema;
 
 /// `[cache.policy]`.
@@ -18,8 +18,10 @@ pub struct PolicyConfig {
     pub enabled: bool,
     /// What may enter the flash.
     pub admission: Text<admission::Spec>,
+    /// Whether all that is read enters as long as nothing had to leave.
+    pub fill: bool,
     /// Memory for what admission stages and remembers.
-    pub staging: Text<Bytes>,
+    pub staging: Text<Staging>,
     /// What the flash may be written.
     pub write_budget: Text<Switch<Rate>>,
     /// How the flash is divided.
@@ -39,14 +41,18 @@ pub struct PolicyConfig {
 }
 
 impl Default for PolicyConfig {
+    /// What was measured to be the best of what there is, instead of what changes nothing:
+    /// `book/src/reproduction.md` has the figures.
     fn default() -> Self {
         let brain = tenancy::Settings::default();
+        let spec = "it is registered by this name";
         Self {
             enabled: true,
-            admission: Text(brain.admission),
-            staging: Text(brain.staging),
+            admission: Text("reuse-age".parse().expect(spec)),
+            fill: true,
+            staging: Text(Staging::Auto),
             write_budget: Text(Switch::Off),
-            allocation: Text(brain.allocation),
+            allocation: Text("utility".parse().expect(spec)),
             spare: match brain.spare {
                 tenancy::Spare::Lent => Spare::Lent,
                 tenancy::Spare::Idle => Spare::Idle,
@@ -61,6 +67,54 @@ impl Default for PolicyConfig {
             hysteresis: brain.hysteresis.to_f64(),
             memory: Text(brain.memory),
         }
+    }
+}
+
+/// `auto` staging is the flash divided by this: half as much costs three hundredths of the read hits,
+/// twice as much wins one.
+const STAGING_AUTO_PART: u64 = 200;
+/// The least `auto` staging: a small cache has a few hundred blocks and addresses at any rate.
+const STAGING_AUTO_MIN: Bytes = Bytes::mib(1);
+
+/// Memory for what admission stages and remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staging {
+    /// As much as fits the flash and the memory for all.
+    Auto,
+    /// That much.
+    Bytes(Bytes),
+}
+
+impl Staging {
+    /// The bytes beside that much flash, if all may have `memory`.
+    pub fn bytes(self, flash: Bytes, memory: Bytes) -> Bytes {
+        let half = Bytes::new(memory.get() / 2);
+        match self {
+            Self::Auto => Bytes::new(flash.get() / STAGING_AUTO_PART)
+                .max(STAGING_AUTO_MIN)
+                .min(half),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl fmt::Display for Staging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Bytes(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Staging {
+    type Err = ParseBytesError;
+
+    fn from_str(text: &str) -> Result<Self, ParseBytesError> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        text.parse().map(Self::Bytes)
     }
 }
 
@@ -116,9 +170,11 @@ change! {
         /// What may enter the flash.
         #[schema(value_type = Option<String>, example = "larc")]
         admission: Text<admission::Spec>,
-        /// Memory for what admission stages and remembers.
+        /// Whether all that is read enters as long as nothing ever had to leave the flash.
+        fill: bool,
+        /// Memory for what admission stages and remembers, or `auto`.
         #[schema(value_type = Option<String>, example = "256MiB")]
-        staging: Text<Bytes>,
+        staging: Text<Staging>,
         /// What the flash may be written, or `off`.
         #[schema(value_type = Option<String>, example = "1DWPD")]
         write_budget: Text<Switch<Rate>>,
@@ -140,5 +196,25 @@ change! {
         /// Memory for all of this together.
         #[schema(value_type = Option<String>, example = "1GiB")]
         memory: Text<Bytes>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn staging_follows_the_flash_within_its_bounds() {
+        let auto = |flash| Staging::Auto.bytes(flash, Bytes::gib(1));
+        assert_eq!(auto(Bytes::mib(64)), Bytes::mib(1));
+        assert_eq!(auto(Bytes::gib(20)), Bytes::new(Bytes::gib(20).get() / 200));
+        assert_eq!(auto(Bytes::gib(4096)), Bytes::mib(512));
+        assert_eq!(
+            Staging::Bytes(Bytes::mib(3)).bytes(Bytes::gib(20), Bytes::gib(1)),
+            Bytes::mib(3)
+        );
+        for text in ["auto", "3MiB"] {
+            assert_eq!(text.parse::<Staging>().unwrap().to_string(), text);
+        }
     }
 }

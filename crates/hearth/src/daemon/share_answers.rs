@@ -42,6 +42,7 @@ pub(super) fn share(report: &Report, about: About<'_>) -> Share {
             policy: report.admission.clone(),
             staging_bytes: report.staging.get(),
             admitted_blocks: counts.admitted,
+            filled_blocks: counts.filled,
             staged_blocks: counts.staged,
             dropped_blocks: counts.unstaged,
             withheld_blocks: counts.withheld,

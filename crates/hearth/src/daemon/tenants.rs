@@ -51,7 +51,11 @@ pub(crate) fn settings(
     let budget: Option<Budget> = budget.map(|rate| rate.budget(flash.device)).transpose()?;
     Ok(Some(Settings {
         admission: policy.admission.0.clone(),
-        staging: policy.staging.0,
+        fill: policy.fill,
+        staging: policy
+            .staging
+            .0
+            .bytes(flash.capacity.bytes(), policy.memory.0),
         budget,
         allocation: policy.allocation.0.clone(),
         spare: match policy.spare {
@@ -198,10 +202,17 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_the_brain() {
+    fn the_defaults_are_those_of_the_brain_but_for_what_was_measured_to_be_best() {
         let policy = PolicyConfig::default();
         let settings = settings(&policy, FLASH).unwrap().unwrap();
-        assert_eq!(settings, Settings::default());
+        let best = Settings {
+            admission: "reuse-age".parse().unwrap(),
+            fill: true,
+            staging: Bytes::mib(1),
+            allocation: "utility".parse().unwrap(),
+            ..Settings::default()
+        };
+        assert_eq!(settings, best);
         let vm = VmConfig::new("web".parse().unwrap());
         assert_eq!(tenant(&vm, &[], FLASH).unwrap(), TenantSettings::default());
     }

@@ -206,6 +206,7 @@ impl Sim {
         let is_log = matches!(policy, Policy::Segment { .. });
         let needs_brain = allocation.is_some()
             || self.host.budget.is_some()
+            || self.host.fill
             || (is_log && self.admission.is_some());
         if needs_brain {
             let host = self

@@ -36,6 +36,9 @@ pub struct HostArgs {
     /// A share moves only if it does by this part of itself, 0 to 1
     #[arg(long, value_name = "PART", default_value = "0.05", value_parser = part)]
     pub hysteresis: Fraction,
+    /// Let all that is read in as long as nothing ever had to leave the flash, as the daemon does
+    #[arg(long)]
+    pub fill: bool,
     /// What flash may be written: 100GiB/day, 20MiB/s, or drive writes a day (0.5DWPD)
     #[arg(long, value_name = "RATE")]
     pub budget: Option<Rate>,
@@ -111,6 +114,7 @@ impl HostArgs {
         seed: u64,
     ) -> Host {
         let settings = HostSettings {
+            fill: self.fill,
             spare: match self.spare {
                 SpareArg::Lent => Spare::Lent,
                 SpareArg::Idle => Spare::Idle,

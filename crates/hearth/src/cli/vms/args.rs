@@ -22,7 +22,7 @@ pub enum Vm {
     /// `shares`: `cache`, `error`, `share_blocks`, `target_blocks`, `held_blocks`, `demand` with
     /// `window_seconds`, `working_set_blocks`, `reused_blocks`, `predicted_blocks`, `prediction_error`
     /// and `reads_per_second`; `admission` with `policy`, `staging_bytes`, `admitted_blocks`,
-    /// `staged_blocks`, `dropped_blocks`, `withheld_blocks` and `refused_blocks` by reason; `blocks` with
+    /// `filled_blocks`, `staged_blocks`, `dropped_blocks`, `withheld_blocks` and `refused_blocks` by reason; `blocks` with
     /// `reads`, `flash_hits`, `memory_hits`, `writes`, `image_reads`, `image_hits` and `evicted`;
     /// `flash_written_bytes` by cause, `flash_written_day_bytes`, `write_budget`; `curve` with
     /// `sampled_rate`, `present_read_hit_ratio`, `target_read_hit_ratio`, `knee_blocks` and `points` of

@@ -246,9 +246,10 @@ fn found(share: &Share) -> String {
 fn admission(share: &Share) -> String {
     let of = &share.admission;
     format!(
-        "{}: {} blocks let in, {} staged, {} of those dropped; {} of memory",
+        "{}: {} blocks let in, {} of them while there was room; {} staged, {} of those dropped; {} of memory",
         of.policy,
         of.admitted_blocks,
+        of.filled_blocks,
         of.staged_blocks,
         of.dropped_blocks,
         quantity::bytes(of.staging_bytes)
