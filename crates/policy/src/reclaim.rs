@@ -193,6 +193,38 @@ mod tests {
         }
     }
 
+    /// In segments of 7 blocks, all warm.
+    #[test]
+    fn fifo_and_clock_take_the_segment_opened_first_and_clock_keeps_half_of_it() {
+        let full = |segment: u32, opened| ClosedSegment {
+            segment,
+            opened,
+            age: 100,
+            live_blocks: 7,
+            warm_blocks: 7,
+        };
+        let budget = Budget::new(7, 3);
+        let heads = |fresh, proven| Heads {
+            fresh: Some(full(4, fresh)),
+            proven: Some(full(2, proven)),
+            emptiest: Some(full(5, 22)),
+            segment_blocks: 7,
+            spared: 0,
+            budget: &budget,
+        };
+        for (kind, at_most) in [(Kind::Fifo, 0), (Kind::Clock, 3)] {
+            let policy = kind.build();
+            for (fresh, proven, segment) in [(20, 21, 4), (21, 20, 2)] {
+                let keeps = Keeps {
+                    least_heat: 1,
+                    at_most,
+                };
+                let turn = policy.turn(&heads(fresh, proven));
+                assert_eq!(turn, Some(Turn::Reclaim { segment, keeps }), "{kind}");
+            }
+        }
+    }
+
     fn segment(name: u32) -> impl Strategy<Value = ClosedSegment<u32>> {
         (0..1000_u64, 1..100_000_u64, 0..=62_u32, 0..=62_u32).prop_map(
             move |(opened, age, live, warm)| ClosedSegment {

@@ -8,8 +8,8 @@ use policy::admission::Reason;
 use policy::admission::budget::Budget;
 use support::{disk, host, key, log_of, read, request, seconds, vm, write};
 use tenancy::{
-    Capacity, Found, Measure, Request, Settings, SettingsError, Spare, Tenancy, TenantSettings,
-    Window,
+    Capacity, Found, Measure, Request, Settings, SettingsError, Simulated, Spare, Tenancy,
+    TenantSettings, Window,
 };
 use units::{BlockIndex, Bytes, Duration, Instant, Prng};
 
@@ -22,6 +22,17 @@ fn settings(allocation: &str, window: Duration) -> Settings {
         hysteresis: policy::replacement::Fraction::ZERO,
         ..Settings::default()
     }
+}
+
+/// Two tenants of whom nothing is said.
+fn two() -> [TenantSettings; 2] {
+    [TenantSettings::default(), TenantSettings::default()]
+}
+
+/// The share of each tenant.
+fn segments(host: &Simulated) -> Vec<u32> {
+    let shares = host.tenancy().shares();
+    shares.of.iter().map(|of| of.segments).collect()
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -68,15 +79,9 @@ fn a_brain_that_admits_everything_changes_nothing() {
 /// blocks twice and the second 140, and 1,000 each once: 2 to 1 of 60 segments.
 #[test]
 fn shares_follow_what_was_used_again() {
-    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let tenants = two();
     let mut host = host(60, settings("rwss", MINUTE), &tenants);
-    let at_first: Vec<u32> = host
-        .tenancy()
-        .shares()
-        .of
-        .iter()
-        .map(|of| of.segments)
-        .collect();
+    let at_first = segments(&host);
     assert_eq!(at_first, [30, 30], "equal parts until somebody is known");
     for _ in 0..2 {
         read(&mut host, 0, 0, 280, seconds(1));
@@ -88,8 +93,7 @@ fn shares_follow_what_was_used_again() {
     host.advance(seconds(60));
     let shares = host.tenancy().shares().clone();
     assert_eq!((shares.window, shares.since), (1, seconds(60)));
-    let segments: Vec<u32> = shares.of.iter().map(|of| of.segments).collect();
-    assert_eq!(segments, [40, 20]);
+    assert_eq!(segments(&host), [40, 20]);
     assert!(!shares.overloaded, "420 blocks of 840 are wanted");
     assert_eq!(host.log().log().share(vm(0)), 40);
     let wants = *host.tenancy().wants(vm(0)).unwrap();
@@ -107,16 +111,15 @@ fn spare_flash_stays_idle_where_that_is_set() {
         spare: Spare::Idle,
         ..settings("rwss", MINUTE)
     };
-    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let tenants = two();
     let mut host = host(60, settings, &tenants);
     for _ in 0..2 {
         read(&mut host, 0, 0, 280, seconds(1));
         read(&mut host, 1, 0, 140, seconds(2));
     }
     host.advance(seconds(60));
-    let shares = host.tenancy().shares();
-    let segments: Vec<u32> = shares.of.iter().map(|of| of.segments).collect();
-    assert_eq!((segments, shares.idle_segments), (vec![20, 10], 30));
+    assert_eq!(segments(&host), [20, 10]);
+    assert_eq!(host.tenancy().shares().idle_segments, 30);
     // A scan of the second VM keeps to its ten segments, and one for each of its two streams.
     for first in (10_000..13_000).step_by(50) {
         read(&mut host, 1, first, 50, seconds(61));
@@ -128,7 +131,7 @@ fn spare_flash_stays_idle_where_that_is_set() {
 /// A tenant may take what others leave: 60 segments of which one VM uses nothing.
 #[test]
 fn what_one_leaves_another_uses() {
-    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let tenants = two();
     let mut host = host(60, Settings::default(), &tenants);
     for first in (0..3000).step_by(50) {
         read(&mut host, 0, first, 50, seconds(1));
@@ -377,7 +380,7 @@ fn what_sharing_an_image_saves_is_seen() {
 
 #[test]
 fn a_window_that_is_noticed_late_decides_the_same() {
-    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let tenants = two();
     let run = |pauses: &[u64]| {
         let mut host = host(60, settings("rwss", MINUTE), &tenants);
         for _ in 0..2 {
@@ -504,7 +507,7 @@ fn settings_that_contradict_themselves_are_refused_with_the_arithmetic() {
 
 #[test]
 fn a_refused_change_changes_nothing_and_an_accepted_one_acts_at_once() {
-    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let tenants = two();
     let mut host = host(60, Settings::default(), &tenants);
     let before = host.tenancy().shares().clone();
     let too_much = TenantSettings {
@@ -538,7 +541,7 @@ fn a_refused_change_changes_nothing_and_an_accepted_one_acts_at_once() {
 
 #[test]
 fn a_tenant_that_leaves_gives_its_share_back() {
-    let tenants = [TenantSettings::default(), TenantSettings::default()];
+    let tenants = two();
     let mut host = host(60, Settings::default(), &tenants);
     read(&mut host, 0, 0, 100, seconds(0));
     host.change(|tenancy, left| {

@@ -17,7 +17,7 @@ use units::{BLOCK_BYTES, Bytes};
 
 use super::queues::{MARK_MAX, Queues};
 use super::sequential::CUTOFF;
-use super::sizes::{DATA_SIZE_TAKES, DataSize, Wanted, split};
+use super::sizes::{DATA_PARAMETER, DataSize, GHOSTS_PARAMETER, Wanted, parse_ghosts, split};
 use super::writes::{WRITES, Writes};
 use super::{Access, Admission, Configured, Fate, Reason, Share, Staged, Verdict};
 use crate::replacement::{About, BadValue, Fraction, Key, Parameter, Settings, parse_count};
@@ -32,16 +32,8 @@ pub const ABOUT: About = About {
         ("ghosts", "ghosts of those that left it, by departure"),
     ],
     parameters: &[
-        Parameter {
-            name: "data",
-            meaning: "RAM for newcomers' bytes",
-            takes: DATA_SIZE_TAKES,
-        },
-        Parameter {
-            name: "ghosts",
-            meaning: "addresses remembered, as a part of the blocks of flash",
-            takes: "0 to 16",
-        },
+        DATA_PARAMETER,
+        GHOSTS_PARAMETER,
         Parameter {
             name: "threshold",
             meaning: "uses in RAM after which a block enters flash without leaving first",
@@ -85,15 +77,11 @@ impl Default for Config {
     }
 }
 
-/// The most ghosts: as many as help in any study, and within a third of a hundredth of the flash's bytes
-/// each.
-pub(super) const GHOSTS_MOST: Fraction = Fraction::millionths(16_000_000);
-
 impl Settings for Config {
     fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
         match (name, value) {
             ("data", _) => self.data = DataSize::parse(value)?,
-            ("ghosts", _) => self.ghosts = Fraction::parse(value, Fraction::ZERO, GHOSTS_MOST)?,
+            ("ghosts", _) => self.ghosts = parse_ghosts(value)?,
             ("threshold", _) => self.threshold = parse_count(value, 1, 1000)?,
             ("when", "leaving") => self.at_once = false,
             ("when", "at-once") => self.at_once = true,

@@ -31,11 +31,10 @@
 use units::{BLOCK_BYTES, Bytes};
 
 use super::ghosts::{GHOST_BYTES, Ghost, Ghosts, Name, between};
-use super::probation::GHOSTS_MOST;
 use super::queues::{MARK_MAX, Queues};
 use super::rewrites::{REWRITES, Rewrites};
 use super::sequential::CUTOFF;
-use super::sizes::{DATA_SIZE_TAKES, DataSize, Wanted, split};
+use super::sizes::{DATA_PARAMETER, DataSize, GHOSTS_PARAMETER, Wanted, parse_ghosts, split};
 use super::writes::{WRITES, Writes};
 use super::{Access, Admission, Configured, Fate, Reason, Share, Staged, Verdict};
 use crate::replacement::{About, BadValue, Fraction, Key, Parameter, Settings, parse_count};
@@ -50,16 +49,8 @@ pub const ABOUT: About = About {
         ("ghosts", "ghosts: when each was last seen, in 8 bytes"),
     ],
     parameters: &[
-        Parameter {
-            name: "data",
-            meaning: "RAM for newcomers' bytes",
-            takes: DATA_SIZE_TAKES,
-        },
-        Parameter {
-            name: "ghosts",
-            meaning: "addresses remembered, as a part of the blocks of flash",
-            takes: "0 to 16",
-        },
+        DATA_PARAMETER,
+        GHOSTS_PARAMETER,
         Parameter {
             name: "once",
             meaning: "how many times shorter than the age of flash the interval of a first return must be",
@@ -117,7 +108,7 @@ impl Settings for Config {
     fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
         match (name, value) {
             ("data", _) => self.data = DataSize::parse(value)?,
-            ("ghosts", _) => self.ghosts = Fraction::parse(value, Fraction::ZERO, GHOSTS_MOST)?,
+            ("ghosts", _) => self.ghosts = parse_ghosts(value)?,
             ("once", _) => self.once = parse_count(value, 1, FACTOR_MAX)?,
             ("again", _) => self.again = parse_count(value, 1, FACTOR_MAX)?,
             ("writes", _) => self.writes = Writes::parse(value)?,

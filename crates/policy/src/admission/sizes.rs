@@ -5,7 +5,7 @@ use std::fmt;
 use units::{BLOCK_BYTES, Bytes};
 
 use super::Share;
-use crate::replacement::{BadValue, Fraction};
+use crate::replacement::{BadValue, Fraction, Parameter};
 
 /// RAM for staged bytes: a part of the tenant's flash, or a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,28 @@ pub enum DataSize {
     Bytes(Bytes),
 }
 
-/// What a parameter of this kind takes.
-pub(super) const DATA_SIZE_TAKES: &str = "a part of the flash from 0 to 1, or a size such as 64MiB";
+/// The parameter of policies that stage what is new; it takes a [`DataSize`].
+pub(super) const DATA_PARAMETER: Parameter = Parameter {
+    name: "data",
+    meaning: "RAM for newcomers' bytes",
+    takes: "a part of the flash from 0 to 1, or a size such as 64MiB",
+};
+
+/// The parameter of policies that remember what left the staged data, or never was there.
+pub(super) const GHOSTS_PARAMETER: Parameter = Parameter {
+    name: "ghosts",
+    meaning: "addresses remembered, as a part of the blocks of flash",
+    takes: "0 to 16",
+};
+
+/// The most ghosts: as many as help in any study, and within a third of a hundredth of the flash's bytes
+/// each.
+const GHOSTS_MOST: Fraction = Fraction::millionths(16_000_000);
+
+/// Reads the value of [`GHOSTS_PARAMETER`].
+pub(super) fn parse_ghosts(text: &str) -> Result<Fraction, BadValue> {
+    Fraction::parse(text, Fraction::ZERO, GHOSTS_MOST)
+}
 
 impl DataSize {
     pub(super) fn parse(text: &str) -> Result<Self, BadValue> {

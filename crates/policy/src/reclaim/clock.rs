@@ -31,37 +31,3 @@ impl<S: Copy> Reclaim<S> for Clock {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Budget, ClosedSegment};
-    use super::*;
-
-    #[test]
-    fn the_segment_opened_first_goes_however_full_it_is_and_half_of_it_stays() {
-        let segment = |segment: u32, opened| ClosedSegment {
-            segment,
-            opened,
-            age: 1,
-            live_blocks: 7,
-            warm_blocks: 7,
-        };
-        let budget = Budget::new(7, 3);
-        let heads = Heads {
-            fresh: Some(segment(4, 1)),
-            proven: Some(segment(2, 9)),
-            emptiest: Some(segment(2, 9)),
-            segment_blocks: 7,
-            spared: 0,
-            budget: &budget,
-        };
-        let keeps = Keeps {
-            least_heat: 1,
-            at_most: 3,
-        };
-        assert_eq!(
-            Clock.turn(&heads),
-            Some(Turn::Reclaim { segment: 4, keeps })
-        );
-    }
-}

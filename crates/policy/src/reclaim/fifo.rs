@@ -25,33 +25,3 @@ impl<S: Copy> Reclaim<S> for Fifo {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Budget, ClosedSegment};
-    use super::*;
-
-    #[test]
-    fn the_segment_opened_first_goes_and_takes_all_with_it() {
-        let segment = |segment: u32, opened| ClosedSegment {
-            segment,
-            opened,
-            age: 100,
-            live_blocks: 14,
-            warm_blocks: 14,
-        };
-        let budget = Budget::new(14, 3);
-        let heads = Heads {
-            fresh: Some(segment(7, 21)),
-            proven: Some(segment(3, 20)),
-            emptiest: Some(segment(5, 22)),
-            segment_blocks: 14,
-            spared: 0,
-            budget: &budget,
-        };
-        let Some(Turn::Reclaim { segment, keeps }) = Fifo.turn(&heads) else {
-            panic!("nothing is spared")
-        };
-        assert_eq!((segment, keeps.at_most), (3, 0));
-    }
-}
