@@ -43,8 +43,8 @@ const CONTRADICTIONS: &[(&[&str], &str)] = &[
         "between 0 and 1",
     ),
     (
-        &["cache", "set", "flash", "--memory", "1KiB"],
-        "memory limit of 1KiB",
+        &["cache", "set", "flash", "--memory", "200KiB"],
+        "memory limit of 200KiB",
     ),
 ];
 
