@@ -82,6 +82,8 @@ pub enum Guard {
     OwnerInBothSuperblocks,
     /// A disk is not given away while it is not recorded that the flash failed.
     RecordBeforeDetach,
+    /// Blocks are decrypted by the key that they were encrypted by.
+    SameKey,
     /// An accepted write outlives the process, whether or not it was flushed.
     AcceptedOutlivesProcess,
     /// A chunk leaves lasting memory when the journal says durably that its segment is the log's.
@@ -90,10 +92,14 @@ pub enum Guard {
     AppendBeforeAnswer,
     /// ... and when it is durable that their segments belong to the log.
     OpenBeforeAnswer,
+    /// What goes to the origin is durable on flash.
+    DurableBeforeDestage,
     /// Records are settled when the origin has been flushed.
     OriginFlushBeforeSettled,
     /// A segment of a dirty log is reused when it is durably known that the origin has it.
     WatermarkBeforeReuse,
+    /// A record that was superseded is passed when the origin has it, or something newer.
+    SupersededWaits,
     /// An interval goes to the origin when the one before it is durable there.
     IntervalOrder,
     /// Of two records of a block the later one counts.

@@ -96,6 +96,9 @@ impl Cache {
             whole = buf
                 .filter(|_| result.is_ok())
                 .filter(|buf| flash.is_whole(hit.slot, &buf[..PAGE_BYTES]));
+            if let Some(buf) = &mut whole {
+                flash.show(merge.disk, merge.block, buf, 1);
+            }
         }
         match whole {
             Some(buf) => self.merge_ready(merge, Ok(buf.freeze().slice(0..PAGE_BYTES))),

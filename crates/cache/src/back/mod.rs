@@ -89,7 +89,9 @@ impl Back {
 
     /// Whether somebody waits for it.
     fn waits(&self) -> bool {
-        !(self.queue.is_empty() && self.answers.is_empty() && self.change.is_none())
+        !(self.queue.is_empty() && self.answers.is_empty())
+            || self.change.is_some()
+            || !self.demands.is_empty()
     }
 
     /// When the guest asked for something last.
@@ -261,16 +263,16 @@ impl Cache {
         let Some(back) = self.backs.get(disk) else {
             return;
         };
-        let mut due = now + TICK_MAX;
-        if let Some(waiting) = back.queue.front() {
-            due = due.min(waiting.since + back.settings.stall_max);
-        }
-        if let Some(oldest) = oldest {
-            due = due.min(oldest + back.settings.age_max);
-            due = due.min(back.asked_at + back.settings.idle_after);
-        }
+        let waiting = back.queue.front();
+        let dues = [
+            Some(now + TICK_MAX),
+            waiting.map(|waiting| waiting.since + back.settings.stall_max),
+            oldest.map(|oldest| oldest + back.settings.age_max),
+            oldest.map(|_| back.asked_at + back.settings.idle_after),
+        ];
         // What was due and waits for something else is looked at when that has happened.
-        if due > now {
+        let dues = dues.into_iter().flatten().filter(|due| *due > now);
+        if let Some(due) = dues.min() {
             self.ports.wake_at(due);
         }
     }

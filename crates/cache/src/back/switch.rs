@@ -179,7 +179,7 @@ impl Cache {
         let flash = self.dirty_flash();
         let dirty = flash.and_then(|flash| flash.dirty.get(disk));
         let end = dirty.map_or(0, |dirty| dirty.log.end());
-        if dirty.is_none_or(|dirty| dirty.log.is_empty()) {
+        if dirty.is_none_or(|dirty| dirty.log.is_empty() && dirty.released() >= end) {
             return Some(Ok(()));
         }
         if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
@@ -334,7 +334,11 @@ impl Cache {
         }
         let flash = self.dirty_flash();
         let dirty = flash.and_then(|flash| flash.dirty.get(disk));
-        let base = dirty.map_or(u64::MAX, |dirty| dirty.log.base());
+        // Known durably, or a crash could bring back what was there before.
+        let base = match &self.flash {
+            Some(_) => dirty.map_or(u64::MAX, |dirty| dirty.released()),
+            None => dirty.map_or(u64::MAX, |dirty| dirty.log.base()),
+        };
         let locked = dirty.and_then(|dirty| dirty.locked);
         let effects = &mut self.ports.effects;
         back.demands.retain(|(number, id)| {
@@ -346,6 +350,11 @@ impl Cache {
             effects.push(Effect::ControlDone { id: *id, result });
             false
         });
+        if let Some(flash) = self.flash.as_mut()
+            && !back.demands.is_empty()
+        {
+            flash.journal.hurry();
+        }
     }
 
     fn enter_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
@@ -459,6 +468,11 @@ impl Cache {
                 let dirty = flash.and_then(|flash| flash.dirty.get(disk));
                 let empty = dirty.is_none_or(|dirty| dirty.log.is_empty());
                 let durable = dirty.is_none_or(|dirty| !dirty.wants_durability());
+                let locked = dirty.and_then(|dirty| dirty.locked);
+                if let (false, OfDirty::Refuse | OfDirty::Flush, Some(reason)) = (empty, of, locked)
+                {
+                    return Next::Failed(ControlError::Locked(reason));
+                }
                 match of {
                     OfDirty::Keep if !durable && self.flash.is_some() => return Next::Wait,
                     // The record stays open: they are its reason.

@@ -6,6 +6,7 @@ use super::plan::{Piece, pieces_of, runs_of};
 use super::{Destage, Flushing, Paused};
 use crate::back::{Back, Phase};
 use crate::cache::Cache;
+use crate::dirty::DirtyDisk;
 use crate::dirty::log::DirtyLog;
 use crate::flash::{Flash, Location};
 use crate::guard::{Guard, lacks};
@@ -62,6 +63,7 @@ impl Cache {
             return false;
         }
         let wanted = self.wanted_to(disk, back);
+        let wanted = self.durable_to(disk, back, wanted);
         let began = self.load_next(disk, back, wanted);
         let destage = &mut back.destage;
         if destage.writing.is_none()
@@ -103,11 +105,27 @@ impl Cache {
         // What reclaim could free is all dirty.
         let is_short = flash.log.free_count() <= SEGMENTS_RESERVED && flash.log.closed_count() == 0;
         if is_long || is_old || is_idle || is_short {
-            // What is not on flash yet comes with the next batch.
-            dirty.written()
+            log.end()
         } else {
             0
         }
+    }
+
+    /// The number before which everything may go to the origin now: it has to be durable here, or a
+    /// power cut would leave the origin with what its guest then never wrote.
+    fn durable_to(&mut self, disk: DiskSlot, back: &Back, wanted: u64) -> u64 {
+        let hurries = self.hurries(disk, back);
+        let Some(flash) = self.flash.as_mut() else {
+            return wanted;
+        };
+        if lacks(Guard::DurableBeforeDestage) {
+            return wanted;
+        }
+        let durable = |flash: &Flash| flash.dirty.get(disk).map_or(0, DirtyDisk::durable);
+        if durable(flash) < wanted {
+            flash.want_durable(&mut self.ports, disk, wanted, hurries);
+        }
+        wanted.min(durable(flash))
     }
 
     /// Whether everything has to reach the origin, whatever it costs.
@@ -221,6 +239,7 @@ impl Cache {
             let from = *at as usize * PAGE_BYTES;
             let page = bytes.slice(from..from + PAGE_BYTES);
             if flash.is_whole(read.slot.advance(*at), &page) || lacks(Guard::VerifyBeforeDestage) {
+                let page = flash.shown_record(&self.ports, read.disk, *number, page);
                 batch.pages.insert(*number, page);
             } else {
                 self.ports.stats.checksum_mismatches += 1;
@@ -487,9 +506,9 @@ impl Destage {
         if !self.is_idle() || wanted == 0 || log.is_empty() {
             return None;
         }
-        let (pieces, some) = match erasures_of(log) {
+        let (pieces, some) = match erasures_of(log, wanted) {
             (pieces, some) if !pieces.is_empty() => (pieces, some),
-            _ => self.longest_runs(log),
+            _ => self.longest_runs(log, wanted),
         };
         if pieces.is_empty() {
             return None;
@@ -499,14 +518,15 @@ impl Destage {
         Some(batch)
     }
 
-    fn longest_runs(&mut self, log: &DirtyLog) -> (Vec<Piece>, Vec<u64>) {
+    fn longest_runs(&mut self, log: &DirtyLog, wanted: u64) -> (Vec<Piece>, Vec<u64>) {
         let (mut pieces, mut some) = (Vec::new(), Vec::new());
         while (some.len() as u64) < DESTAGE_BATCH_RECORDS {
             if self.planned.is_empty() {
                 if !some.is_empty() {
                     break;
                 }
-                let mut runs = runs_of(log.newest().collect());
+                let newest = log.newest().filter(|(_, number)| *number < wanted);
+                let mut runs = runs_of(newest.collect());
                 runs.sort_by_key(|run| std::cmp::Reverse(run.blocks()));
                 self.planned = runs.into();
             }
@@ -515,7 +535,8 @@ impl Destage {
             };
             // Some may have been written again since they were planned.
             let blocks = (0..).map(|i| first.advance(i)).zip(numbers);
-            let current = blocks.filter(|(block, number)| log.is_newest(*block, *number));
+            let current =
+                blocks.filter(|(block, number)| *number < wanted && log.is_newest(*block, *number));
             let current: Vec<_> = current.collect();
             some.extend(current.iter().map(|(_, number)| *number));
             pieces.extend(runs_of(current));
@@ -530,9 +551,12 @@ impl Destage {
 }
 
 /// Every erased range that counts, and the records that erased them.
-fn erasures_of(log: &DirtyLog) -> (Vec<Piece>, Vec<u64>) {
+fn erasures_of(log: &DirtyLog, wanted: u64) -> (Vec<Piece>, Vec<u64>) {
     let (mut pieces, mut some) = (Vec::new(), Vec::new());
     for (first, blocks, number) in log.erased_ranges() {
+        if number >= wanted {
+            continue;
+        }
         if let crate::dirty::log::What::Erasure(erasure) = log.record(number).what {
             let part = super::plan::erasure_of(first, blocks, erasure.kind);
             pieces.push(Piece::Erasure(part));

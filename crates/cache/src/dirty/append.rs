@@ -46,18 +46,10 @@ impl Flash {
         }
         let key = self.prepare_log(ports, disk)?;
         let placed = self.log.place(key, Source::Dirty, ports.now);
-        let crc = checksum(bytes);
-        self.checksums[placed.slot.index()] = crc;
         self.buffered_bytes += PAGE_BYTES;
         ports.stats.blocks_appended += 1;
         let count = self.write_count(disk);
         let content = self.log.content_mut(key).expect("the stream is open");
-        let descriptor = Descriptor {
-            block,
-            checksum: crc,
-            page: placed.page,
-        };
-        content.descriptors.push(descriptor);
         let chunk = content.chunk.as_mut().expect("the chunk is open");
         chunk.entries.push(Entry {
             block,
@@ -65,10 +57,23 @@ impl Flash {
             count,
         });
         let at = placed.page_in_chunk as usize * PAGE_BYTES;
-        chunk.buf[at..at + PAGE_BYTES].copy_from_slice(bytes);
+        let page = &mut chunk.buf[at..at + PAGE_BYTES];
+        page.copy_from_slice(bytes);
+        let mut lies = bytes.clone();
+        if let Some(cipher) = self.ciphers.get(disk) {
+            cipher.encrypt(block, page);
+            lies = ports.pool.copy_of(page);
+        }
+        let descriptor = Descriptor {
+            block,
+            checksum: checksum(page),
+            page: placed.page,
+        };
+        self.checksums[placed.slot.index()] = descriptor.checksum;
+        content.descriptors.push(descriptor);
         let dirty_record = DirtyRecord::Data(descriptor);
         chunk.records.push(dirty_record);
-        let page = Some((placed.page_in_chunk - 1, bytes.clone()));
+        let page = Some((placed.page_in_chunk - 1, lies));
         self.tell_lasting(ports, disk, &dirty_record, page);
         let generation = self.log.segment_of(placed.slot).generation;
         let record = Record {

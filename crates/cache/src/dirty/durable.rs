@@ -106,7 +106,7 @@ impl super::DirtyDisk {
         self.chunks.durable_at.max(self.log.watermark())
     }
 
-    /// Records before this number are on flash, durably or not.
+    /// Records before this number are on flash, durably or not; every one in a chunk that is sealed.
     pub(crate) fn written(&self) -> u64 {
         let mut written = self.chunks.durable;
         for chunk in &self.chunks.sealed {
@@ -140,6 +140,33 @@ impl Flash {
         dirty.chunks.wanted = end;
         self.push_durability(ports, disk);
         end
+    }
+
+    /// What is to go to the origin has to be durable here: records before this number, but for those
+    /// of the open chunk unless there is a hurry.
+    pub(crate) fn want_durable(
+        &mut self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        to: u64,
+        hurries: bool,
+    ) {
+        let Some(dirty) = self.dirty.get_mut(disk) else {
+            return;
+        };
+        let chunks = &mut dirty.chunks;
+        let sealed = chunks
+            .sealed
+            .back()
+            .map_or(chunks.durable, |chunk| chunk.end);
+        if to > sealed && hurries && chunks.wanted < to {
+            self.flush_log(ports, disk);
+            return;
+        }
+        if chunks.wanted < to.min(sealed) {
+            chunks.wanted = to.min(sealed);
+            self.push_durability(ports, disk);
+        }
     }
 
     /// Does what can be done now so that what is wanted becomes durable.

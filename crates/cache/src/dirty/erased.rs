@@ -83,11 +83,10 @@ impl Erased {
         }
     }
 
-    /// Whether anything of what record `number` erased within these blocks still counts.
-    pub(crate) fn has(&self, first: BlockIndex, blocks: u64, number: u64) -> bool {
-        let within = first.get()..first.get() + blocks;
-        let mut ranges = self.ranges.range(within);
-        ranges.any(|(_, range)| range.number == number)
+    /// Whether any of these blocks is erased.
+    pub(crate) fn overlaps(&self, first: BlockIndex, blocks: u64) -> bool {
+        let before = self.ranges.range(..first.get() + blocks).next_back();
+        before.is_some_and(|(_, range)| range.end > first.get())
     }
 
     /// Every range: first block, count, and the record that erased it.
@@ -125,7 +124,9 @@ mod tests {
         erased.settle(block(0), 10, 1);
         assert_eq!(erased.end_of(block(4)), None);
         assert_eq!(erased.end_of(block(5)), Some(block(15)));
-        assert!(!erased.has(block(0), 10, 1));
-        assert!(erased.has(block(5), 10, 2));
+        assert!(!erased.overlaps(block(0), 5));
+        assert!(erased.overlaps(block(0), 6));
+        assert!(erased.overlaps(block(14), 9));
+        assert!(!erased.overlaps(block(15), 9));
     }
 }

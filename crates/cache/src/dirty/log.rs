@@ -73,6 +73,8 @@ pub(crate) struct DirtyLog {
     accepted: VecDeque<(u64, Instant)>,
     /// Numbers below this may have been settled before older ones.
     holes_end: u64,
+    /// By block the number of the newest record with bytes that was settled before older ones.
+    settled: Map<BlockIndex, u64>,
 }
 
 impl DirtyLog {
@@ -87,6 +89,7 @@ impl DirtyLog {
             erased: Erased::default(),
             accepted: VecDeque::new(),
             holes_end: 0,
+            settled: Map::default(),
         }
     }
 
@@ -149,6 +152,7 @@ impl DirtyLog {
     pub(crate) fn bytes(&self) -> usize {
         self.records.capacity() * size_of::<Record>()
             + self.newest.capacity() * (size_of::<(BlockIndex, u64)>() + 1)
+            + self.settled.capacity() * (size_of::<(BlockIndex, u64)>() + 1)
             + self.begins.capacity() * size_of::<u64>()
             + self.accepted.capacity() * size_of::<(u64, Instant)>()
     }
@@ -290,6 +294,7 @@ impl DirtyLog {
                         self.newest.remove(&block);
                         clean(block, slot);
                     }
+                    self.forget_settled(block, self.base);
                 }
                 What::Erasure(Erasure { first, blocks, .. }) => {
                     self.erased.settle(first, blocks.into(), self.base);
@@ -302,7 +307,9 @@ impl DirtyLog {
     }
 
     /// The origin has these records durably, whatever came before them. `clean` gets each block whose
-    /// newest record was among them. The watermark goes as far as nothing older is left that counts.
+    /// newest record was among them. The watermark goes as far as the origin has everything, or
+    /// something newer: not past a record that was superseded by one that the origin lacks, since that
+    /// one may be lost.
     pub(crate) fn settle_some(
         &mut self,
         numbers: impl Iterator<Item = u64>,
@@ -315,6 +322,8 @@ impl DirtyLog {
                         self.newest.remove(&block);
                         clean(block, slot);
                     }
+                    let settled = self.settled.entry(block).or_insert(number);
+                    *settled = number.max(*settled);
                 }
                 What::Erasure(Erasure { first, blocks, .. }) => {
                     self.erased.settle(first, blocks.into(), number);
@@ -323,21 +332,49 @@ impl DirtyLog {
             self.holes_end = self.holes_end.max(number + 1);
         }
         while let Some(record) = self.records.front()
-            && !self.counts(self.base, record.what)
+            && (!self.is_lacked(self.base, record.what) || self.may_pass(self.base, record.what))
         {
             self.watermark = record.at;
+            if let What::Data { block, .. } = record.what {
+                self.forget_settled(block, self.base);
+            }
             self.records.pop_front();
             self.base += 1;
         }
         self.forget_marks();
     }
 
-    fn counts(&self, number: u64, what: What) -> bool {
-        match what {
-            What::Data { block, .. } => self.is_newest(block, number),
-            What::Erasure(erasure) => self
-                .erased
-                .has(erasure.first, erasure.blocks.into(), number),
+    /// Whether the origin lacks what a record did, and whatever was done to its blocks later.
+    fn is_lacked(&self, number: u64, what: What) -> bool {
+        let settled = |block| self.settled.get(&block).is_some_and(|at| *at >= number);
+        let (first, blocks) = match what {
+            What::Data { block, .. } if settled(block) => return false,
+            What::Data { block, .. } => (block, 1),
+            What::Erasure(erasure) => (erasure.first, u64::from(erasure.blocks)),
+        };
+        let end = first.get() + blocks;
+        let written = if blocks > self.newest.len() as u64 {
+            let mut newest = self.newest.keys();
+            newest.any(|block| *block >= first && block.get() < end && !settled(*block))
+        } else {
+            let mut within = (first.get()..end).map(BlockIndex::new);
+            within.any(|block| self.newest.contains_key(&block) && !settled(block))
+        };
+        written || self.erased.overlaps(first, blocks)
+    }
+
+    /// Whether a record is passed although the origin has nothing of it: never.
+    fn may_pass(&self, number: u64, what: What) -> bool {
+        let superseded = match what {
+            What::Data { block, .. } => !self.is_newest(block, number),
+            What::Erasure(_) => false,
+        };
+        superseded && lacks(Guard::SupersededWaits)
+    }
+
+    fn forget_settled(&mut self, block: BlockIndex, number: u64) {
+        if self.settled.get(&block) == Some(&number) {
+            self.settled.remove(&block);
         }
     }
 
@@ -475,6 +512,25 @@ mod tests {
         assert_eq!((log.base(), log.watermark()), (3, data(2, 7).at));
     }
 
+    #[test]
+    fn the_watermark_does_not_pass_what_only_a_record_supersedes_that_the_origin_lacks() {
+        let mut log = log_of(&[data(0, 5), data(1, 6), data(2, 5)]);
+        log.settle_some([1].into_iter(), |_, _| {});
+        assert_eq!(log.base(), 0, "a power cut may take record 2");
+        log.push(data(3, 5), Instant::ZERO);
+        log.settle_some([2].into_iter(), |_, _| {});
+        assert_eq!(
+            log.base(),
+            3,
+            "the origin has something newer than record 0"
+        );
+        let mut log = log_of(&[erasure(0, 4, 4), data(1, 6), data(2, 20)]);
+        log.settle_some([0].into_iter(), |_, _| {});
+        assert_eq!(log.base(), 0, "block 6 was never erased at the origin");
+        log.settle_some([1].into_iter(), |_, _| {});
+        assert_eq!(log.base(), 2);
+    }
+
     /// The same told by walking all records that were ever pushed.
     #[derive(Default)]
     struct Model {
@@ -498,6 +554,26 @@ mod tests {
                 })
                 .next()?;
             (!self.settled[usize::try_from(number).unwrap()]).then_some((number, what))
+        }
+    }
+
+    impl Model {
+        /// Of each block the origin has the latest record before the log's first one, or a later one.
+        fn check_base(&self, base: u64) {
+            for block in 0..BLOCKS {
+                let of = |record: &Record| match record.what {
+                    What::Data { block: of, .. } => of.get() == block,
+                    What::Erasure(e) => {
+                        (e.first.get()..e.first.get() + u64::from(e.blocks)).contains(&block)
+                    }
+                };
+                let its: Vec<usize> = (0..self.records.len())
+                    .filter(|at| of(&self.records[*at]))
+                    .collect();
+                let passed = its.iter().rfind(|at| (**at as u64) < base);
+                let settled = its.iter().rfind(|at| self.settled[**at]);
+                assert!(passed <= settled, "block {block}");
+            }
         }
     }
 
@@ -575,6 +651,7 @@ mod tests {
                     }
                 }
             }
+            model.check_base(log.base());
             assert_eq!(log.end(), model.records.len() as u64);
             let first = usize::try_from(log.base()).unwrap();
             let before = first.checked_sub(1).map(|last| model.records[last].at);

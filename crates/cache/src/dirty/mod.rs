@@ -95,6 +95,11 @@ impl DirtyDisk {
         self.chunks.found(number + 1, record.at);
     }
 
+    /// The number before which the origin has everything, and a recovery knows it.
+    pub(crate) fn released(&self) -> u64 {
+        self.released
+    }
+
     /// Some of the records that were found are trusted: the origin has them.
     pub(crate) fn found_trusted(&mut self, numbers: impl Iterator<Item = u64>) {
         self.log.settle_some(numbers, |_, _| {});

@@ -82,7 +82,7 @@ impl Rig {
         rig
     }
 
-    fn bare(size: Bytes) -> Self {
+    pub(crate) fn bare(size: Bytes) -> Self {
         let mut flash = vec![0; size.to_usize()];
         let options = FormatOptions {
             segment_bytes: if size > FLASH {
@@ -207,8 +207,16 @@ impl Rig {
             OriginVerb::Discard { offset, length } => {
                 self.origin[at(offset, length.to_usize())].fill(0);
             }
-            OriginVerb::WriteZeroes { offset, length, .. } => {
+            OriginVerb::WriteZeroes {
+                offset,
+                length,
+                fua,
+                ..
+            } => {
                 self.origin[at(offset, length.to_usize())].fill(0);
+                if fua {
+                    self.origin_durable[at(offset, length.to_usize())].fill(0);
+                }
             }
             OriginVerb::Flush => self.origin_durable.copy_from_slice(&self.origin),
         }
@@ -404,23 +412,37 @@ impl Rig {
 
     /// The host loses power, and comes up again; the origin has lost nothing.
     pub(crate) fn power_cut(&mut self) {
+        self.power_cut_with(WriteBack {
+            age_max: Duration::from_secs(1000),
+            idle_after: Duration::from_secs(1000),
+            ..WriteBack::default()
+        });
+    }
+
+    /// The same; the disk is attached with these settings.
+    pub(crate) fn power_cut_with(&mut self, settings: WriteBack) {
         self.flash.copy_from_slice(&self.flash_durable);
+        self.origin.copy_from_slice(&self.origin_durable);
         self.power_cut_of_nothing();
-        self.attach(
-            WritePolicy::Back,
-            WriteBack {
-                age_max: Duration::from_secs(1000),
-                idle_after: Duration::from_secs(1000),
-                ..WriteBack::default()
-            },
-        )
-        .unwrap();
+        self.attach(WritePolicy::Back, settings).unwrap();
+    }
+
+    /// Lets everything go on that is held.
+    pub(crate) fn free(&mut self) {
+        self.hold_flash = false;
+        self.hold_reads = false;
+        self.hold_writes = false;
+        self.hold_flush = false;
+        self.drive();
     }
 
     /// The process ends, and another one begins.
     pub(crate) fn power_cut_of_nothing(&mut self) {
         self.held_flash.clear();
         self.held_origin.clear();
+        self.hold_flash = false;
+        self.hold_writes = false;
+        self.hold_flush = false;
         self.recover();
     }
 
@@ -540,6 +562,11 @@ impl Rig {
     }
 
     /// Damages every page of the flash that has these bytes.
+    /// Whether a page of the flash is this.
+    pub(crate) fn has_on_flash(&self, bytes: &[u8]) -> bool {
+        self.flash.chunks_exact(4096).any(|page| page == bytes)
+    }
+
     pub(crate) fn damage(&mut self, bytes: &[u8]) {
         for page in self.flash.chunks_exact_mut(4096) {
             if page == bytes {
