@@ -169,6 +169,21 @@ impl Guest {
         Self::start(lab, kit, name, steps, &arguments)
     }
 
+    /// Boots from a disk with the arguments that somebody else says QEMU takes.
+    ///
+    /// # Errors
+    ///
+    /// When QEMU cannot be started.
+    pub fn boot_as_told(
+        lab: &Lab,
+        kit: &GuestKit,
+        name: &str,
+        steps: &str,
+        arguments: &[&str],
+    ) -> anyhow::Result<Self> {
+        Self::start(lab, kit, name, steps, arguments)
+    }
+
     fn start(
         lab: &Lab,
         kit: &GuestKit,

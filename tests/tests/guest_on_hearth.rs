@@ -126,6 +126,27 @@ fn guests_boot_cold_and_warm_and_see_their_disks_as_configured() {
             read.len()
         );
         ensure!(again == 0, "{again} blocks were read from the origin again");
+        // And once over NBD, both times as Hearth itself says how.
+        for front_end in ["vhost-user", "nbd"] {
+            let words = [
+                "xml",
+                "--disk",
+                DISK,
+                "--memory",
+                "256MiB",
+                "--front-end",
+                front_end,
+            ];
+            let told = hearth.json(&words)?;
+            let told = told["ways"][0]["qemu"].as_array().context("arguments")?;
+            let told: Vec<&str> = told.iter().filter_map(Value::as_str).collect();
+            let steps = "facts,disk=vda+verify,dir=/var/probe,through=8";
+            let said = Guest::boot_as_told(lab, &kit, front_end, steps, &told)?.finish()?;
+            ensure!(
+                said.contains("sector=512 serial=disk read_only=0"),
+                "{said}"
+            );
+        }
         hearth.stop()?;
         host.file_system_is_sound()
     });

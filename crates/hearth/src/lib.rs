@@ -26,3 +26,4 @@ pub mod offline;
 pub mod sim;
 mod system;
 pub mod top;
+pub mod xml;

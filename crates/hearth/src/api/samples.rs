@@ -142,6 +142,7 @@ fn disk(text: &str) -> DiskStatus {
         write_back: None,
         changed: Vec::new(),
         read_only: false,
+        shared: false,
         connections: 1,
         vhost_user: VhostUser {
             sockets: vec![VhostSocket {

@@ -371,6 +371,8 @@ pub struct DiskStatus {
     pub changed: Vec<String>,
     /// Whether writes are refused.
     pub read_only: bool,
+    /// Whether it is a base image, read by several VMs.
+    pub shared: bool,
     /// Connections to it, over NBD and vhost-user.
     pub connections: u64,
     /// What there is of it over vhost-user.

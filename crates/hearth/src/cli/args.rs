@@ -10,6 +10,7 @@ use crate::bench::args::Bench;
 use crate::config::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat};
 use crate::mrc::args::Mrc;
 use crate::sim::args::Sim;
+use crate::xml::Xml;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use units::{Bytes, Duration};
@@ -75,6 +76,11 @@ pub enum Command {
     /// List, attach and steer disks
     #[command(subcommand, arg_required_else_help = true)]
     Disk(Disk),
+    /// Print how a disk is attached to a VM: libvirt's XML, and what QEMU and Cloud Hypervisor take
+    ///
+    /// For each front end over which the disk is offered; a disk that is written is in use over one at a
+    /// time. Hosts with the same configuration print the same, so that VMs can migrate among them.
+    Xml(Xml),
     /// See and set what each VM has of the flash
     #[command(subcommand, arg_required_else_help = true)]
     Vm(Vm),

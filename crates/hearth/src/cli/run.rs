@@ -8,7 +8,7 @@ use super::{caches, disks, offline, progress, render, vms};
 use crate::advise::host::HostAdvice;
 use crate::advise::host_words;
 use crate::api::types::Status;
-use crate::{advise, bench, daemon, docs, mrc, sim, top};
+use crate::{advise, bench, daemon, docs, mrc, sim, top, xml};
 use clap::Parser;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -48,6 +48,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Advise(_)
         | Command::Cache(Cache::Set(_))
         | Command::Disk(_)
+        | Command::Xml(_)
         | Command::Vm(_)
         | Command::Top(_)
         | Command::Trace(_) => {
@@ -91,6 +92,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             .map(String::into_bytes),
         Command::Disk(disk) => disks::run(&client, global, disk).await,
         Command::Vm(vm) => vms::run(&client, global, vm).await,
+        Command::Xml(args) => xml::run(&client, args, global.json).await,
         Command::Cache(Cache::Set(set)) => caches::set(&client, global, set).await,
         Command::Advise(_) => {
             let advice: HostAdvice = client.get("/v1/advice").await?;

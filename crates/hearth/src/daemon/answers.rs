@@ -140,7 +140,8 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
         write_policy: entry.config.write_policy,
         write_back: None,
         changed: Vec::new(),
-        read_only: entry.config.read_only,
+        read_only: entry.config.read_only || entry.config.shared,
+        shared: entry.config.shared,
         connections: 0,
         vhost_user: VhostUser {
             sector_bytes: entry.config.vhost_user.sector_size.0.get(),

@@ -1,0 +1,250 @@
+//! `hearth xml`: how a disk is attached to a VM, for libvirt, QEMU and Cloud Hypervisor, over each
+//! front end that it has.
+//!
+//! ```text
+//!   admin API ──disk, listeners──► Attachment, one for each way in ──► libvirt XML
+//!                                                                  ├─► QEMU's arguments
+//!                                                                  └─► Cloud Hypervisor's
+//! ```
+//!
+//! Names and paths come from the disk's name alone, so that a host with the same configuration
+//! prints the same: a VM that migrates finds its disk where it was. Nothing here asks libvirt; the
+//! XML is of libvirt's schema (`virt-xml-validate`, in a test).
+
+mod args;
+mod commands;
+mod libvirt;
+mod words;
+
+pub use args::{FrontEndWord, Only, Xml};
+
+use crate::api::types::{DiskStatus, Listener, Status};
+use crate::cli::client::Client;
+use crate::cli::exit::{CliError, Exit};
+use crate::cli::to_json;
+use crate::config::{Name, NbdUri, NbdUriAddress};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use units::Bytes;
+
+/// Longest node name of a block device that QEMU takes, in bytes.
+const NODE_NAME_BYTES_MAX: usize = 31;
+/// Digits of a disk's id that stand for a name that is too long.
+const ID_DIGITS: usize = 16;
+
+/// A way in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Way {
+    VhostUser {
+        socket: PathBuf,
+    },
+    Nbd {
+        address: NbdUriAddress,
+        export: String,
+        tls: bool,
+    },
+}
+
+/// Everything that the texts are made of.
+#[derive(Clone, Debug)]
+struct Attachment<'a> {
+    disk: &'a DiskStatus,
+    way: Way,
+    /// What the VM calls the disk: `vda`.
+    target: &'a str,
+    memory: Bytes,
+}
+
+/// A disk's ways in, as texts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachments {
+    /// The disk.
+    pub disk: Name,
+    /// Whose VM the texts are for.
+    pub vm: Name,
+    /// One for each way in; best first.
+    pub ways: Vec<WayTexts>,
+}
+
+/// One way in, as texts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WayTexts {
+    /// `vhost-user` or `nbd`.
+    pub front_end: FrontEndWord,
+    /// The socket, or the NBD URI.
+    pub address: String,
+    /// XML for libvirt.
+    pub libvirt: LibvirtXml,
+    /// Arguments for QEMU, beside those of the rest of the VM.
+    pub qemu: Vec<String>,
+    /// Arguments for Cloud Hypervisor; none if it cannot use this way in.
+    pub cloud_hypervisor: Option<Vec<String>>,
+}
+
+/// XML for libvirt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibvirtXml {
+    /// What the domain needs beside the disk.
+    pub domain: Option<String>,
+    /// The disk, within `<devices>`.
+    pub disk: String,
+    /// The oldest libvirt that knows all of it, if that is not old.
+    pub needs: Option<String>,
+}
+
+/// Asks the daemon and prints what was asked for.
+pub(crate) async fn run(client: &Client, args: &Xml, json: bool) -> Result<Vec<u8>, CliError> {
+    let disk: DiskStatus = client.get(&format!("/v1/disks/{}", args.disk)).await?;
+    let status: Status = client.get("/v1/status").await?;
+    let attachments = attachments(args, &disk, &status.listeners)?;
+    if json {
+        return to_json(&attachments);
+    }
+    Ok(words::write(args, &attachments).into_bytes())
+}
+
+fn attachments(
+    args: &Xml,
+    disk: &DiskStatus,
+    listeners: &[Listener],
+) -> Result<Attachments, CliError> {
+    let vm = reader(args, disk)?;
+    let ways = ways(disk, &vm, listeners);
+    let ways = ways.into_iter().filter(|way| args.wants(way.front_end()));
+    let ways: Vec<WayTexts> = ways
+        .map(|way| {
+            Attachment {
+                disk,
+                way,
+                target: &args.target,
+                memory: args.memory,
+            }
+            .texts()
+        })
+        .collect();
+    if ways.is_empty() {
+        return Err(no_way(args));
+    }
+    Ok(Attachments {
+        disk: disk.name.clone(),
+        vm,
+        ways,
+    })
+}
+
+/// Whose VM is meant.
+fn reader(args: &Xml, disk: &DiskStatus) -> Result<Name, CliError> {
+    match (&args.vm, disk.shared) {
+        (Some(vm), true) => Ok(vm.clone()),
+        (None, false) => Ok(disk.vm.clone()),
+        (None, true) => Err(CliError::new(
+            Exit::Usage,
+            format!(
+                "'{}' is a base image, which each VM attaches under its own name",
+                disk.name
+            ),
+        )
+        .with_remedy("say which: --vm NAME")),
+        (Some(vm), false) if *vm == disk.vm => Ok(vm.clone()),
+        (Some(vm), false) => Err(CliError::new(
+            Exit::Usage,
+            format!("'{}' is a disk of {}, not of {vm}", disk.name, disk.vm),
+        )
+        .with_remedy("leave --vm away")),
+    }
+}
+
+fn no_way(args: &Xml) -> CliError {
+    let (what, remedy) = match args.front_end {
+        Some(FrontEndWord::Nbd) => ("NBD", "set nbd.unix_socket or nbd.tcp_address"),
+        Some(FrontEndWord::VhostUser) | None => (
+            "vhost-user",
+            "set vhost_user.directory, or vhost_user.socket of the disk",
+        ),
+    };
+    CliError::new(
+        Exit::Refused,
+        format!("the disk '{}' is not offered over {what}", args.disk),
+    )
+    .with_remedy(remedy)
+}
+
+fn ways(disk: &DiskStatus, vm: &Name, listeners: &[Listener]) -> Vec<Way> {
+    let sockets = disk.vhost_user.sockets.iter();
+    let sockets = sockets.filter(|socket| socket.vm == *vm);
+    let mut ways: Vec<Way> = sockets
+        .map(|socket| Way::VhostUser {
+            socket: PathBuf::from(&socket.path),
+        })
+        .collect();
+    let export = if disk.shared {
+        format!("{}@{vm}", disk.name)
+    } else {
+        disk.name.to_string()
+    };
+    // A listener of a later version may be written otherwise; it is none that we can describe.
+    let known = listeners.iter().filter_map(|listener| {
+        let uri: NbdUri = listener.address.parse().ok()?;
+        Some((uri.address, listener.tls_required))
+    });
+    ways.extend(known.map(|(address, tls)| Way::Nbd {
+        address,
+        export: export.clone(),
+        tls,
+    }));
+    ways
+}
+
+impl Way {
+    fn front_end(&self) -> FrontEndWord {
+        match self {
+            Self::VhostUser { .. } => FrontEndWord::VhostUser,
+            Self::Nbd { .. } => FrontEndWord::Nbd,
+        }
+    }
+
+    fn address(&self) -> String {
+        match self {
+            Self::VhostUser { socket } => socket.display().to_string(),
+            Self::Nbd {
+                address, export, ..
+            } => NbdUri {
+                address: address.clone(),
+                export: export.clone(),
+            }
+            .to_string(),
+        }
+    }
+}
+
+impl Attachment<'_> {
+    fn texts(&self) -> WayTexts {
+        WayTexts {
+            front_end: self.way.front_end(),
+            address: self.way.address(),
+            libvirt: libvirt::xml(self),
+            qemu: commands::qemu(self),
+            cloud_hypervisor: commands::cloud_hypervisor(self),
+        }
+    }
+
+    /// What QEMU calls the disk: its name if that is short enough, or part of its id.
+    fn node(&self) -> String {
+        let node = format!("hearth-{}", self.disk.name);
+        if node.len() <= NODE_NAME_BYTES_MAX {
+            return node;
+        }
+        let digits = self.disk.id.get(..ID_DIGITS).unwrap_or(&self.disk.id);
+        format!("hearth-{digits}")
+    }
+
+    /// The sector that a guest is offered if it is not the usual one. Over vhost-user the daemon
+    /// says it, over NBD the VM's monitor, which has to be told.
+    fn large_sector(&self) -> Option<u64> {
+        let sector = self.disk.vhost_user.sector_bytes;
+        (sector != 512).then_some(sector)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+use super::*;
+use crate::api::samples;
+use crate::cli::args::{Cli, Command};
+use clap::Parser as _;
+
+fn args(more: &[&str]) -> Xml {
+    let words = [&["hearth", "xml", "--disk", "web-1"], more].concat();
+    match Cli::parse_from(words).command {
+        Command::Xml(xml) => xml,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn disk() -> DiskStatus {
+    samples::disks().disks.remove(0)
+}
+
+fn listeners() -> Vec<Listener> {
+    let tcp = Listener {
+        address: "nbd://10.0.0.1:10809/".to_owned(),
+        tls_required: true,
+    };
+    let mut listeners = samples::status().listeners;
+    listeners.push(tcp);
+    listeners
+}
+
+fn texts(more: &[&str], disk: &DiskStatus) -> Attachments {
+    attachments(&args(more), disk, &listeners()).unwrap()
+}
+
+#[test]
+fn a_disk_is_attached_as_agreed() {
+    let args = args(&["--memory", "2GiB"]);
+    let attachments = attachments(&args, &disk(), &listeners()).unwrap();
+    assert_eq!(
+        words::write(&args, &attachments),
+        include_str!("snapshots/web-1.txt")
+    );
+}
+
+#[test]
+fn one_text_can_be_passed_on() {
+    let args = args(&["--front-end", "vhost-user", "--only", "cloud-hypervisor"]);
+    let attachments = attachments(&args, &disk(), &listeners()).unwrap();
+    assert_eq!(
+        words::write(&args, &attachments),
+        "--memory size=4096M,shared=on \\\n--disk vhost_user=true,socket=/run/hearth/vhost/web-1.sock,\
+         num_queues=4,queue_size=128,id=hearth-web-1\n"
+    );
+}
+
+#[test]
+fn an_image_is_attached_under_the_name_of_its_vm() {
+    let mut image = disk();
+    image.shared = true;
+    image.vhost_user.sockets[0].path = "/run/hearth/vhost/web-1@db.sock".to_owned();
+    image.vhost_user.sockets[0].vm = "db".parse().unwrap();
+    let of_db = texts(&["--vm", "db"], &image);
+    let addresses: Vec<&str> = of_db.ways.iter().map(|way| way.address.as_str()).collect();
+    assert_eq!(
+        addresses,
+        [
+            "/run/hearth/vhost/web-1@db.sock",
+            "nbd+unix:///web-1%40db?socket=/run/hearth/nbd.sock",
+            "nbd://10.0.0.1:10809/web-1%40db",
+        ]
+    );
+    let error = attachments(&args(&[]), &image, &listeners()).unwrap_err();
+    assert_eq!(error.exit, Exit::Usage);
+    // It has no socket for a VM that may not read it.
+    assert_eq!(texts(&["--vm", "other"], &image).ways.len(), 2);
+}
+
+#[test]
+fn a_front_end_that_is_off_is_said_to_be() {
+    let mut bare = disk();
+    bare.vhost_user.sockets.clear();
+    let error = attachments(&args(&["--front-end", "vhost-user"]), &bare, &listeners());
+    let error = error.unwrap_err();
+    assert_eq!(error.exit, Exit::Refused);
+    assert!(error.remedy.unwrap().contains("vhost_user.directory"));
+}
+
+#[test]
+fn over_nbd_the_vm_is_told_what_the_daemon_says_over_vhost_user() {
+    let mut disk = disk();
+    disk.read_only = true;
+    disk.vhost_user.sector_bytes = 4096;
+    disk.vhost_user.serial = "a,b<c>".to_owned();
+    let texts = texts(&["--front-end", "nbd"], &disk);
+    let (qemu, xml) = (texts.ways[0].qemu.join(" "), &texts.ways[0].libvirt.disk);
+    for part in ["read-only=on", "serial=a,,b<c>", "logical_block_size=4096"] {
+        assert!(qemu.contains(part), "{part}: {qemu}");
+    }
+    for part in ["<readonly/>", "a,b&lt;c&gt;", "logical_block_size='4096'"] {
+        assert!(xml.contains(part), "{part}: {xml}");
+    }
+}
+
+#[test]
+fn a_long_name_is_cut_to_what_qemu_takes() {
+    let mut disk = disk();
+    disk.name = "a-name-that-is-longer-than-a-node-may-be".parse().unwrap();
+    let texts = texts(&["--front-end", "nbd"], &disk);
+    assert!(texts.ways[0].qemu[1].contains("node-name=hearth-0011223344556677,"));
+}
+
+/// Of the libvirt that is installed, major and minor.
+fn version() -> (u32, u32) {
+    let output = std::process::Command::new("virsh")
+        .arg("--version")
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let mut numbers = text.split('.').map(|number| number.trim().parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+/// Whatever is printed is of libvirt's schema, wherever its validator is installed.
+#[test]
+fn libvirt_takes_the_xml() {
+    let validator = std::path::Path::new("/usr/bin/virt-xml-validate");
+    if !validator.exists() {
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "virt-xml-validate is not installed; run `make setup`"
+        );
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut plain = disk();
+    for (number, large) in [false, true].into_iter().enumerate() {
+        if large {
+            plain.vhost_user.sector_bytes = 4096;
+            plain.read_only = true;
+        }
+        for (at, way) in texts(&[], &plain).ways.into_iter().enumerate() {
+            // Only what is newer than the libvirt that is installed here is left away.
+            let is_new = way.libvirt.needs.is_some() && version() < (9, 1);
+            let reconnect = "    <reconnect delay='60'/>\n";
+            if is_new {
+                assert!(way.libvirt.disk.contains(reconnect));
+            }
+            let disk = way
+                .libvirt
+                .disk
+                .replace(if is_new { reconnect } else { "\0" }, "");
+            let domain = format!(
+                "<domain type='kvm'><name>web</name><memory unit='GiB'>4</memory>\
+                 <os><type arch='x86_64' machine='q35'>hvm</type></os>{}<devices>{}</devices></domain>",
+                way.libvirt.domain.unwrap_or_default(),
+                disk
+            );
+            let path = folder.path().join(format!("{number}-{at}.xml"));
+            std::fs::write(&path, &domain).unwrap();
+            let output = std::process::Command::new(validator)
+                .arg(&path)
+                .arg("domain")
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{domain}\n{output:?}");
+        }
+    }
+}
