@@ -243,16 +243,19 @@ fn a_guest_moves_to_another_qemu_while_it_writes() {
         };
         // The versions of all pages are kept in the guest's memory, so that a page of memory which
         // did not come along shows, and so does a write of either daemon's that was lost.
-        let steps = "write,dir=/var/probe,from=1,files=30,kib=64+read,dir=/srv/files\
-            +verify,dir=/var/probe,through=30";
-        let source = Guest::boot_with(lab, &kit, "source", steps, &here)?;
+        let files = 1000;
+        let steps = format!(
+            "write,dir=/var/probe,from=1,files={files},kib=16+read,dir=/srv/files\
+            +verify,dir=/var/probe,through={files}"
+        );
+        let target = Guest::boot_with(lab, &kit, "target", &steps, &there)?;
+        let source = Guest::boot_with(lab, &kit, "source", &steps, &here)?;
+        wait_until("the target to listen", SHORT, || Ok(link.exists()))?;
         wait_until(
             "the guest to write",
             LONG,
             || Ok(source.files_synced() >= 5),
         )?;
-        let target = Guest::boot_with(lab, &kit, "target", steps, &there)?;
-        wait_until("the target to listen", SHORT, || Ok(link.exists()))?;
         let mut monitor = source.monitor()?;
         // In one pass: an emulated CPU loses pages of memory when there are several.
         let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 2000 });
@@ -272,7 +275,7 @@ fn a_guest_moves_to_another_qemu_while_it_writes() {
         drop(monitor);
         source.kill()?;
         ensure!(
-            moved_at < 30,
+            moved_at < files,
             "the guest had written everything before it moved"
         );
         target.finish()?;
