@@ -186,6 +186,8 @@ pub enum DropReason {
     OriginChanged,
     /// Another cache has had the disk meanwhile, or this flash is older than its owner's record.
     OtherOwner,
+    /// They were written under another key, or under none.
+    KeyChanged,
 }
 
 /// Why a command was refused.
@@ -229,6 +231,12 @@ pub enum ControlError {
          no disk that the guest has seen; see hearth recover"
     )]
     OriginChanged,
+    /// The flash has bytes that the origin lacks, encrypted by another key, or not encrypted.
+    #[error(
+        "the flash has bytes that the origin lacks, under another key than the disk's: give it the \
+         key that it had, and flush it before it gets another"
+    )]
+    OtherKey,
     /// It has no flash to keep them on, or nobody may write it.
     #[error("writes cannot wait on flash: the disk is read-only or the cache has no flash")]
     NoWriteBack,

@@ -51,16 +51,9 @@ impl Flash {
         }
         let count = self.write_count(disk);
         let placed = self.log.place(key, source, ports.now);
-        let crc = checksum(bytes);
-        self.checksums[placed.slot.index()] = crc;
         self.buffered_bytes += PAGE_BYTES;
         ports.stats.blocks_appended += 1;
         let content = self.log.content_mut(key).expect("the stream is open");
-        content.descriptors.push(Descriptor {
-            block,
-            checksum: crc,
-            page: placed.page,
-        });
         let chunk = content.chunk.as_mut().expect("the chunk is open");
         chunk.entries.push(Entry {
             block,
@@ -68,7 +61,19 @@ impl Flash {
             count,
         });
         let at = placed.page_in_chunk as usize * PAGE_BYTES;
-        chunk.buf[at..at + PAGE_BYTES].copy_from_slice(bytes);
+        let page = &mut chunk.buf[at..at + PAGE_BYTES];
+        page.copy_from_slice(bytes);
+        // A survivor comes as it lies on flash.
+        if let (Some(cipher), true) = (self.ciphers.get(disk), source != Source::Survivor) {
+            cipher.encrypt(block, page);
+        }
+        let crc = checksum(page);
+        self.checksums[placed.slot.index()] = crc;
+        content.descriptors.push(Descriptor {
+            block,
+            checksum: crc,
+            page: placed.page,
+        });
         match placed.after {
             After::Nothing => {}
             After::Seal => self.seal_chunk(ports, key),
@@ -281,8 +286,13 @@ impl Flash {
         let on_its_way = self
             .chunks
             .iter()
-            .find_map(|(_, chunk)| chunk.block(segment, page));
-        on_its_way.or_else(|| self.in_open_chunk(ports, slot))
+            .find_map(|(_, chunk)| Some((chunk, chunk.block(segment, page)?)));
+        match on_its_way {
+            Some((chunk, (block, bytes))) => {
+                Some(self.ciphers.shown(ports, chunk.disk, block, bytes))
+            }
+            None => self.in_open_chunk(ports, slot),
+        }
     }
 
     /// A copy of the bytes of a slot whose chunk is still open.
@@ -300,7 +310,9 @@ impl Flash {
             return None;
         }
         let bytes = &gathered.buf[at * PAGE_BYTES..(at + 1) * PAGE_BYTES];
-        Some(ports.pool.copy_of(bytes))
+        let bytes = ports.pool.copy_of(bytes);
+        let block = gathered.entries[at - 1].block;
+        Some(self.ciphers.shown(ports, disk, block, bytes))
     }
 
     /// Writes chunks that have waited long enough.

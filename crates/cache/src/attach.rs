@@ -10,6 +10,7 @@ use crate::ownership::{Flashed, OwnerRecord, Verdict, judge};
 use crate::tenants::Use;
 use crate::write_back::LockReason;
 use flash_format::DISK_BYTES_MAX;
+use std::num::NonZeroU64;
 use units::{DiskId, DiskSlot, SECTOR_BYTES};
 
 /// A disk that is about to be attached.
@@ -24,6 +25,8 @@ pub(crate) struct Newcomer {
     pub(crate) takes_over: bool,
     /// Nothing counts of its dirty log on flash.
     pub(crate) void: bool,
+    /// The tag of its key.
+    pub(crate) key: Option<NonZeroU64>,
     /// What is to be recorded before it is served.
     pub(crate) record: Option<OwnerRecord>,
 }
@@ -50,6 +53,11 @@ impl Cache {
         let (uuid, flashed) = self.flashed(slot, id);
         let verdict = judge(owner, uuid, flashed)?;
         let is_dirty = flashed.dirty_epoch.is_some();
+        let key = self.coming_key(id);
+        let flash = self.dirty_flash();
+        if flash.is_some_and(|flash| flash.key_differs(slot, id, key)) {
+            dropped = dropped.or(Some(DropReason::KeyChanged));
+        }
         let waits = is_dirty || owner.is_some_and(|record| record.open);
         match dropped {
             // What the origin lacks may not fit any more, and what it has may be another's.
@@ -58,6 +66,9 @@ impl Cache {
             }
             Some(DropReason::OriginChanged) if verdict == Verdict::Serve && is_dirty => {
                 return Err(ControlError::OriginChanged);
+            }
+            Some(DropReason::KeyChanged) if verdict == Verdict::Serve && is_dirty => {
+                return Err(ControlError::OtherKey);
             }
             _ => {}
         }
@@ -89,6 +100,7 @@ impl Cache {
             dropped,
             takes_over,
             void: verdict != Verdict::Serve,
+            key,
             record,
         })
     }
@@ -170,7 +182,9 @@ impl Cache {
             Some(flash) => flash.log.cached_blocks(slot),
             None => 0,
         };
+        let cipher = self.coming_ciphers.remove(&newcomer.id);
         if let Some(flash) = self.flash.as_mut() {
+            flash.ciphers.set(slot, cipher);
             flash.durability[slot] = Durability::attached(newcomer.disk.read_only);
         }
         self.bypassed_ids.insert(slot, newcomer.id);

@@ -63,6 +63,7 @@ pub struct Cache {
     pub(crate) reads: Slab<Read>,
     pub(crate) writes: Writes,
     pub(crate) fills: Fills,
+    pub(crate) coming_ciphers: Coming,
     pub(crate) jobs: Vec<Job>,
     /// Disks under write-back.
     pub(crate) backs: Backs,
@@ -103,6 +104,7 @@ impl Cache {
             reads: Slab::new(),
             writes: Writes::default(),
             fills: Fills::default(),
+            coming_ciphers: Coming::default(),
             jobs: Vec::new(),
             backs: Backs::default(),
             wreck: None,

@@ -55,13 +55,15 @@ pub(crate) struct OfLog {
 }
 
 impl Chunk {
-    /// The bytes of the block in this page of the segment, if it is in the chunk.
-    pub(crate) fn block(&self, segment: SegmentIndex, page: u32) -> Option<Slice> {
+    /// The block in this page of the segment, and its bytes as they lie on flash, if it is in the
+    /// chunk.
+    pub(crate) fn block(&self, segment: SegmentIndex, page: u32) -> Option<(BlockIndex, Slice)> {
         if segment != self.segment || page <= self.page {
             return None;
         }
         let at = (page - self.page) as usize;
-        let inside = at <= self.entries.len();
-        inside.then(|| self.bytes.slice(at * PAGE_BYTES..(at + 1) * PAGE_BYTES))
+        let block = self.entries.get(at - 1)?.block;
+        let bytes = self.bytes.slice(at * PAGE_BYTES..(at + 1) * PAGE_BYTES);
+        Some((block, bytes))
     }
 }

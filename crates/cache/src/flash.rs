@@ -22,6 +22,7 @@ use crate::dirty::DirtyDisks;
 use crate::dirty::lasting::Places;
 use crate::disks::DiskTable;
 use crate::durability::Durabilities;
+use crate::encryption::Ciphers;
 use crate::guard::{Guard, lacks};
 use crate::index::Index;
 use crate::journal::{Journal, Queued, Ticket};
@@ -86,6 +87,7 @@ pub(crate) struct Flash {
     pub(crate) dirty: DirtyDisks,
     /// Of memory that outlives the process: where no chunk of a dirty log is.
     pub(crate) places: Places,
+    pub(crate) ciphers: Ciphers,
 }
 
 impl Flash {

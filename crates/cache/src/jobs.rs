@@ -329,6 +329,9 @@ impl Cache {
         if !lacks(Guard::DetachUnstages) {
             self.unstage_disk(slot, disk.tenant);
         }
+        if let Some(flash) = self.flash.as_mut() {
+            flash.ciphers.set(slot, None);
+        }
         self.own_disk(slot, None);
         if self.tenants.release(disk.tenant, Use::Disk) {
             self.end_tenant(disk.tenant);
@@ -488,7 +491,7 @@ impl Flash {
             },
             destaged: before.map_or(Position::START, |entry| entry.destaged),
             in_doubt: before.is_some_and(|entry| entry.in_doubt) && !newcomer.void,
-            key: before.and_then(|entry| entry.key),
+            key: newcomer.key,
         };
         if newcomer.takes_over {
             self.dirty.set(newcomer.slot, None);

@@ -51,6 +51,7 @@ mod destage;
 mod dirty;
 mod disks;
 mod durability;
+mod encryption;
 mod fills;
 mod flash;
 mod format;

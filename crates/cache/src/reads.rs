@@ -374,7 +374,12 @@ impl Cache {
     }
 
     /// A run from flash has come, or has failed to. What is not surely right comes from the origin.
-    pub(crate) fn hit_done(&mut self, hit: &Hit, buf: Option<Buf>, result: Result<(), IoError>) {
+    pub(crate) fn hit_done(
+        &mut self,
+        hit: &Hit,
+        mut buf: Option<Buf>,
+        result: Result<(), IoError>,
+    ) {
         let mut whole = false;
         // What has failed still has what is nowhere else.
         let flash = match self.flash.as_mut() {
@@ -383,7 +388,7 @@ impl Cache {
         };
         if let Some(flash) = flash {
             flash.unpin(hit.slot);
-            match (&result, &buf) {
+            match (&result, &mut buf) {
                 (Ok(()), Some(buf)) => {
                     flash.failures = 0;
                     whole = flash.verify_hit(
@@ -391,6 +396,7 @@ impl Cache {
                         hit,
                         &buf[..hit.count as usize * PAGE_BYTES],
                     );
+                    flash.show(hit.disk, hit.first, buf, hit.count);
                 }
                 _ => flash.failed(&mut self.ports),
             }

@@ -393,6 +393,7 @@ impl Segments {
             dirty: self.dirty,
             cuts: self.cuts,
             places: Places::new(config.lasting_places),
+            ciphers: Ciphers::default(),
             config: config.clone(),
         };
         let mut cache = Cache::new(config, Ports::new(pool, now), Some(Box::new(flash)), None);

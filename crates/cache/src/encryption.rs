@@ -1,0 +1,120 @@
+//! Blocks that lie encrypted on flash, for disks that have a key.
+//!
+//! ```text
+//!  guest's bytes ─► encrypted in the chunk ─► checksum of that ─► flash
+//!  guest's bytes ◄─ decrypted ◄─────────────── verified ◄─────────┘
+//! ```
+//!
+//! Checksums are of what lies on flash, so that recovery and reclaim need no key: what is moved is
+//! moved as it lies. The tag of the key is in the disk's entry on flash: a block is never decrypted
+//! by another key than it was encrypted by. A disk that comes with another key, with none, or with
+//! its first one finds its blocks dropped; if the origin lacks some of them, it is refused.
+
+use crate::cache::Cache;
+use crate::dirty::log::What;
+use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
+use crate::ports::Ports;
+use block_io::{BlockCipher, Buf, PAGE_BYTES, Slice};
+use std::num::NonZeroU64;
+use units::{BlockIndex, DiskId, DiskSlot, Map};
+
+/// The ciphers of the disks that have one.
+#[derive(Default)]
+pub(crate) struct Ciphers {
+    by_slot: Vec<Option<Box<dyn BlockCipher>>>,
+}
+
+impl Ciphers {
+    #[inline]
+    pub(crate) fn get(&self, disk: DiskSlot) -> Option<&dyn BlockCipher> {
+        self.by_slot.get(disk.index())?.as_deref()
+    }
+
+    pub(crate) fn set(&mut self, disk: DiskSlot, cipher: Option<Box<dyn BlockCipher>>) {
+        if self.by_slot.len() <= disk.index() {
+            if cipher.is_none() {
+                return;
+            }
+            self.by_slot.resize_with(disk.index() + 1, || None);
+        }
+        self.by_slot[disk.index()] = cipher;
+    }
+
+    /// Decrypts blocks that follow each other, from `first` on.
+    pub(crate) fn show(&self, disk: DiskSlot, first: BlockIndex, pages: &mut [u8]) {
+        if let Some(cipher) = self.get(disk) {
+            for (i, page) in (0..).zip(pages.chunks_exact_mut(PAGE_BYTES)) {
+                cipher.decrypt(first.advance(i), page);
+            }
+        }
+    }
+
+    /// The bytes of a block that lies like this on flash.
+    pub(crate) fn shown(
+        &self,
+        ports: &Ports,
+        disk: DiskSlot,
+        block: BlockIndex,
+        lies: Slice,
+    ) -> Slice {
+        let Some(cipher) = self.get(disk) else {
+            return lies;
+        };
+        let mut page = ports.pool.take(PAGE_BYTES);
+        page[..PAGE_BYTES].copy_from_slice(&lies);
+        cipher.decrypt(block, &mut page[..PAGE_BYTES]);
+        page.freeze().slice(0..PAGE_BYTES)
+    }
+}
+
+/// Ciphers of disks that are about to be attached.
+pub(crate) type Coming = Map<DiskId, Box<dyn BlockCipher>>;
+
+impl Cache {
+    /// Gives a disk that is about to be attached its cipher: from its next attach to the detach
+    /// after it its blocks are encrypted on flash. Given again it takes the former one's place;
+    /// `None` takes it back.
+    pub fn set_cipher(&mut self, disk: DiskId, cipher: Option<Box<dyn BlockCipher>>) {
+        match cipher {
+            Some(cipher) => self.coming_ciphers.insert(disk, cipher),
+            None => self.coming_ciphers.remove(&disk),
+        };
+    }
+
+    /// The tag of the key that a disk comes with.
+    pub(crate) fn coming_key(&self, disk: DiskId) -> Option<NonZeroU64> {
+        Some(self.coming_ciphers.get(&disk)?.tag())
+    }
+}
+
+impl Flash {
+    /// Whether what lies on flash of a disk was written under another key than it comes with, or
+    /// under none.
+    pub(crate) fn key_differs(&self, slot: DiskSlot, id: DiskId, key: Option<NonZeroU64>) -> bool {
+        let entry = self.disks.get(slot).filter(|entry| entry.id == id);
+        entry.is_some_and(|entry| entry.key != key) && !lacks(Guard::SameKey)
+    }
+
+    /// The bytes of a record of a disk's dirty log that lies like this on flash.
+    pub(crate) fn shown_record(
+        &self,
+        ports: &Ports,
+        disk: DiskSlot,
+        number: u64,
+        lies: Slice,
+    ) -> Slice {
+        let record = self.dirty.get(disk).map(|dirty| dirty.log.record(number));
+        match record.map(|record| record.what) {
+            Some(What::Data { block, .. }) => self.ciphers.shown(ports, disk, block, lies),
+            Some(What::Erasure(_)) | None => lies,
+        }
+    }
+
+    /// Decrypts a run of a disk's blocks.
+    #[inline]
+    pub(crate) fn show(&self, disk: DiskSlot, first: BlockIndex, buf: &mut Buf, blocks: u32) {
+        let pages = &mut buf[..blocks as usize * PAGE_BYTES];
+        self.ciphers.show(disk, first, pages);
+    }
+}
