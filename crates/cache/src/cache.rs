@@ -4,6 +4,7 @@ use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, Verb, W
 use crate::back::Backs;
 use crate::brain::Brain;
 use crate::durability::WriteCount;
+use crate::encryption::Coming;
 use crate::fills::Fills;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};

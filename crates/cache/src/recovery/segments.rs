@@ -12,6 +12,7 @@ use crate::dirty::lasting::Places;
 use crate::dirty::log::{Found, Record, What};
 use crate::dirty::{DirtyDisk, DirtyDisks};
 use crate::durability::Durabilities;
+use crate::encryption::Ciphers;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
 use crate::index::{Index, Located};
