@@ -236,6 +236,14 @@ impl Cache {
         {
             return Err(ControlError::Busy);
         }
+        // It was taken before what is still written to the origin: with what stays here the record
+        // keeps others away, and otherwise what is cached must not pass for what the origin has.
+        let is_early = !back.destage.is_idle() || (dirty == OfDirty::Flush && !bytes.is_zero());
+        let fingerprint = match dirty {
+            _ if !is_early => fingerprint,
+            OfDirty::Keep => None,
+            OfDirty::Refuse | OfDirty::Flush | OfDirty::Drop => fingerprint.map(|before| !before),
+        };
         let to = To::Detached { fingerprint, dirty };
         back.change = Some(Change::asked(id, to));
         back.phase = Phase::Closing;
@@ -539,6 +547,9 @@ impl Cache {
                 false
             }
             To::Detached { fingerprint, .. } => {
+                for (_, demand) in std::mem::take(&mut back.demands) {
+                    self.done(Some(demand), Err(ControlError::Busy));
+                }
                 if let Some(id) = id {
                     self.begin_detach(id, disk, fingerprint);
                 }
@@ -574,6 +585,10 @@ impl Cache {
         }
         for (_, request) in std::mem::take(&mut back.answers) {
             self.reply(disk, request, Ok(block_io::Payload::new()));
+        }
+        // The origin has everything: that is why the disk leaves.
+        for (_, id) in std::mem::take(&mut back.demands) {
+            self.done(Some(id), Ok(ControlOutcome::Done));
         }
     }
 
