@@ -270,6 +270,7 @@ fn dropped(reason: DropReason) -> &'static str {
         DropReason::SizeChanged => "the origin's size is not what it was",
         DropReason::OtherOwner => "another cache had the disk meanwhile",
         DropReason::OriginChanged => "the origin was changed while the disk was detached",
+        DropReason::KeyChanged => "they were encrypted by another key, or not encrypted",
     }
 }
 
