@@ -19,6 +19,7 @@
 //! last life left in the journal's ring, and no request is served before it is complete.
 
 mod chain;
+mod conclude;
 mod inspect;
 mod left;
 mod logs;
@@ -348,10 +349,7 @@ impl Recovery {
                     LogPart::Search(segment, page, count) => {
                         logs.search_read(segment, page, count, bytes)
                     }
-                    LogPart::Data(segment, page) => {
-                        logs.data_read(segment, page, bytes);
-                        None
-                    }
+                    LogPart::Data(segment, page) => logs.data_read(segment, page, bytes),
                     LogPart::Written => {
                         if let Some(error) = error {
                             self.stage = Stage::Failed(OpenError::Io(error));

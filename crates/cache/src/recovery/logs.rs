@@ -11,13 +11,16 @@
 //! a later header tells whether what is missing was durable, and where the log goes on if the
 //! origin has what is missing.
 //!
+//! What a medium returns may be wrong once: before anything of a log is given up for torn or
+//! damaged it has been read [`READS_MAX`] times.
+//!
 //! Nothing is written here but chunks that a killed process had in memory only.
 
-use super::chain::{self, Chunk, Data, End};
+use super::chain::{self, Chunk, Data};
+use super::conclude::FoundLog;
 use super::left::LeftChunk;
 use super::tables::Replayed;
 use crate::guard::{Guard, lacks};
-use crate::write_back::LockReason;
 use flash_format::{
     DirtyChunkHeader, DirtyRecord, DiskEntry, Geometry, PAGE_BYTES, Position, SegmentEntry,
     SegmentIndex, SegmentKind, SegmentState, checksum,
@@ -28,8 +31,11 @@ use units::{Bytes, DiskId, DiskSlot};
 /// Pages that are read at a time where no header says how far it is to the next.
 const SEARCH_PAGES: u32 = 64;
 
+/// How often a part of a log is read before it is taken for what it seems to be.
+const READS_MAX: u32 = 3;
+
 /// What is to be read, or written, in a segment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wanted {
     /// The first page of a segment.
     First(SegmentIndex),
@@ -45,52 +51,10 @@ pub(super) enum Wanted {
 
 /// What was found in a segment.
 #[derive(Default)]
-struct Walk {
+pub(super) struct Walk {
     chunks: BTreeMap<u32, Chunk>,
     /// The last page that could not be read.
     unreadable: Option<u32>,
-}
-
-/// A disk's dirty log as it is on flash.
-pub(super) struct FoundLog {
-    pub(super) disk: DiskSlot,
-    pub(super) watermark: Position,
-    /// Chunks that count, in order. Of a damaged log all that were found.
-    pub(super) chunks: Vec<Chunk>,
-    /// Bytes that were durable are missing.
-    pub(super) is_damaged: bool,
-    /// The watermark may be wrong.
-    pub(super) in_doubt: bool,
-}
-
-impl FoundLog {
-    /// The latest period in which a record of it was written.
-    pub(super) fn epoch(&self) -> u64 {
-        let epochs = self.chunks.iter().map(|chunk| chunk.header.epoch);
-        epochs.max().unwrap_or(0)
-    }
-
-    /// Why it does not go to the origin on its own, if so.
-    pub(super) fn locked(&self) -> Option<LockReason> {
-        match (self.is_damaged, self.in_doubt) {
-            (true, _) => Some(LockReason::Damaged),
-            (false, true) => Some(LockReason::Unbelievable),
-            (false, false) => None,
-        }
-    }
-
-    /// Whether the origin may lack anything of it.
-    pub(super) fn is_dirty(&self) -> bool {
-        let last = self.chunks.last().map(|chunk| chunk.header.last());
-        self.is_damaged || last.is_some_and(|last| last > self.watermark)
-    }
-
-    /// Whether a segment of its disk has to stay as it is.
-    fn has(&self, segment: SegmentIndex) -> bool {
-        let counts =
-            |chunk: &Chunk| chunk.header.segment == segment && chunk.header.last() > self.watermark;
-        self.is_damaged || self.chunks.iter().any(counts)
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,15 +69,17 @@ enum Phase {
 /// What has been read so far.
 pub(super) struct Logs {
     pub(super) replayed: Replayed,
-    geometry: Geometry,
+    pub(super) geometry: Geometry,
     phase: Phase,
     left: Vec<LeftChunk>,
     /// Nothing is to be written.
-    looks_only: bool,
+    pub(super) looks_only: bool,
     /// Disks whose logs do not count any more.
-    void: Vec<DiskId>,
-    walks: BTreeMap<u32, Walk>,
-    found: Vec<FoundLog>,
+    pub(super) void: Vec<DiskId>,
+    pub(super) walks: BTreeMap<u32, Walk>,
+    /// How often that was read again which was not whole.
+    again: BTreeMap<Wanted, u32>,
+    pub(super) found: Vec<FoundLog>,
 }
 
 impl Logs {
@@ -131,11 +97,12 @@ impl Logs {
             looks_only,
             void,
             walks: BTreeMap::new(),
+            again: BTreeMap::new(),
             found: Vec::new(),
         }
     }
 
-    fn uuid(&self) -> u128 {
+    pub(super) fn uuid(&self) -> u128 {
         self.replayed.superblock.uuid
     }
 
@@ -270,6 +237,13 @@ impl Logs {
         bytes: Option<&[u8]>,
     ) -> Option<Wanted> {
         let found = bytes.and_then(|bytes| self.decode(segment, page, bytes));
+        let is_left = self.walks.get(&segment.get())?.chunks.contains_key(&page);
+        if found.is_none() && !is_left {
+            let again = self.once_more(Wanted::Header(segment, page));
+            if again.is_some() {
+                return again;
+            }
+        }
         let walk = self.walks.get_mut(&segment.get())?;
         if bytes.is_none() {
             walk.unreadable = Some(page);
@@ -291,6 +265,13 @@ impl Logs {
             (None, None) => return self.search(segment, page + 1),
         };
         (next < self.pages_end(segment)).then_some(Wanted::Header(segment, next))
+    }
+
+    /// The same again, unless it was read often enough.
+    fn once_more(&mut self, wanted: Wanted) -> Option<Wanted> {
+        let reads = self.again.entry(wanted.clone()).or_insert(1);
+        *reads += 1;
+        (*reads <= READS_MAX).then_some(wanted)
     }
 
     fn decode(&self, segment: SegmentIndex, page: u32, bytes: &[u8]) -> Option<DirtyChunkHeader> {
@@ -319,6 +300,12 @@ impl Logs {
         count: u32,
         bytes: Option<&[u8]>,
     ) -> Option<Wanted> {
+        if bytes.is_none() {
+            let again = self.once_more(Wanted::Search(segment, first, count));
+            if again.is_some() {
+                return again;
+            }
+        }
         let walk = self.walks.get_mut(&segment.get())?;
         let end = first + count;
         if bytes.is_none() {
@@ -336,12 +323,15 @@ impl Logs {
     }
 
     /// The blocks of a chunk have come.
-    pub(super) fn data_read(&mut self, segment: SegmentIndex, page: u32, bytes: Option<&[u8]>) {
+    pub(super) fn data_read(
+        &mut self,
+        segment: SegmentIndex,
+        page: u32,
+        bytes: Option<&[u8]>,
+    ) -> Option<Wanted> {
         let chunks = self.found.iter_mut().flat_map(|log| &mut log.chunks);
         let of = |chunk: &&mut Chunk| (chunk.header.segment, chunk.header.page) == (segment, page);
-        let Some(chunk) = chunks.into_iter().find(of) else {
-            return;
-        };
+        let chunk = chunks.into_iter().find(of)?;
         chunk.data = bytes.map_or(Data::Unreadable, |bytes| {
             let mut pages = bytes.chunks_exact(PAGE_BYTES);
             let is_right = |record: &DirtyRecord| match record {
@@ -357,9 +347,14 @@ impl Logs {
                 Data::Torn
             }
         });
+        let (is_whole, blocks) = (chunk.data == Data::Whole, chunk.header.blocks());
+        if is_whole {
+            return None;
+        }
+        self.once_more(Wanted::Data(segment, page, blocks))
     }
 
-    fn unreadable(&self, disk: DiskSlot) -> Option<Position> {
+    pub(super) fn unreadable(&self, disk: DiskSlot) -> Option<Position> {
         let places = self.walks.iter().filter_map(|(number, walk)| {
             let entry = &self.replayed.segments[SegmentIndex::new(*number).index()];
             let page = walk.unreadable.filter(|_| entry.disk == disk)?;
@@ -400,109 +395,5 @@ impl Logs {
             });
         }
         wanted
-    }
-
-    /// Says of each log where it ends, and of each segment what it is. Asks for what is in memory
-    /// only to be written.
-    fn conclude(&mut self) -> Vec<Wanted> {
-        let mut wanted = Vec::new();
-        self.make_void();
-        for mut log in std::mem::take(&mut self.found) {
-            let unreadable = self.unreadable(log.disk);
-            let mut end = chain::end(log.watermark, &log.chunks, unreadable);
-            // Where the watermark may be wrong a chunk that does not follow is no torn tail.
-            end.is_damaged |= log.in_doubt && end.chunks < log.chunks.len();
-            end.is_damaged &= !lacks(Guard::DamageLocks);
-            log.is_damaged = end.is_damaged;
-            if !end.is_damaged {
-                log.chunks.truncate(end.chunks);
-            }
-            self.conclude_segments(&log, end);
-            if let Some(entry) = &mut self.replayed.disks[log.disk.index()] {
-                entry.in_doubt = log.in_doubt && log.is_dirty();
-            }
-            for chunk in &log.chunks {
-                wanted.extend(self.to_be_written(log.watermark, chunk));
-            }
-            self.found.push(log);
-        }
-        wanted
-    }
-
-    /// Makes the logs void of which the operator says so, with all else that is here of their disks.
-    fn make_void(&mut self) {
-        for (entry, disk) in self.replayed.disks.iter_mut().zip((0..).map(DiskSlot::new)) {
-            let Some(entry) = entry else { continue };
-            if !self.void.contains(&entry.id) {
-                continue;
-            }
-            entry.in_doubt = false;
-            for segment in &mut self.replayed.segments {
-                if segment.disk != disk || segment.state == SegmentState::Free {
-                    continue;
-                }
-                if segment.state == SegmentState::Used(SegmentKind::Dirty) {
-                    let end = Position::of_page(segment.generation, self.geometry.segment_pages());
-                    entry.destaged = entry.destaged.max(end);
-                }
-                segment.state = SegmentState::Free;
-                segment.trusted.fill(0);
-            }
-            self.found.retain(|log| log.disk != disk);
-        }
-    }
-
-    fn conclude_segments(&mut self, log: &FoundLog, end: End) {
-        // Of a damaged log everything stays for the operator to look at.
-        if end.is_damaged {
-            return;
-        }
-        for number in self.walks.keys() {
-            let entry = &mut self.replayed.segments[SegmentIndex::new(*number).index()];
-            if entry.disk != log.disk {
-                continue;
-            }
-            if entry.generation > end.last.generation {
-                // Behind the cut, and never to be looked at again.
-                entry.state = SegmentState::Free;
-                entry.trusted.fill(0);
-            } else if entry.generation == end.last.generation && end.last > log.watermark {
-                entry.cut = Some(u32::from(end.last.page) + 1);
-            }
-        }
-    }
-
-    /// A chunk that counts and is in memory only.
-    fn to_be_written(&self, watermark: Position, chunk: &Chunk) -> Option<Wanted> {
-        let left = chunk.left.as_ref()?;
-        let header = &chunk.header;
-        if header.last() <= watermark || self.looks_only {
-            return None;
-        }
-        let mut bytes = header.encode(self.uuid()).to_vec();
-        let blocks = usize::try_from(header.blocks()).unwrap_or(0);
-        bytes.extend_from_slice(&left.pages[..blocks * PAGE_BYTES]);
-        Some(Wanted::Write(header.segment, header.page, bytes))
-    }
-
-    /// The tables as the walks have left them, and the logs.
-    pub(super) fn into_found(mut self) -> (Replayed, Vec<FoundLog>) {
-        // What has nothing above its disk's watermark is as clean as any other segment.
-        for (number, entry) in (0..).zip(&mut self.replayed.segments) {
-            let log = self.found.iter().find(|log| log.disk == entry.disk);
-            let holds = log.is_some_and(|log| log.has(SegmentIndex::new(number)));
-            if entry.state == SegmentState::Used(SegmentKind::Dirty) && !holds {
-                entry.state = SegmentState::Used(SegmentKind::Clean);
-                entry.cut = None;
-            }
-        }
-        let disks = &self.replayed.disks;
-        for entry in &mut self.replayed.segments {
-            if disks[entry.disk.index()].is_none() && !lacks(Guard::SegmentNeedsItsDisk) {
-                entry.state = SegmentState::Free;
-                entry.trusted.fill(0);
-            }
-        }
-        (self.replayed, self.found)
     }
 }

@@ -1,7 +1,7 @@
 //! The index: descriptors of every used segment, for the slots that are trusted.
 
 use super::chain::Chunk;
-use super::logs::FoundLog;
+use super::conclude::FoundLog;
 use super::tables::Replayed;
 use super::{ColdReason, Recovered};
 use crate::api::Config;

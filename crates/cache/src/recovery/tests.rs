@@ -51,6 +51,8 @@ struct Hand {
     journal: Vec<JournalEntry>,
     /// Pages of the device that cannot be read.
     unreadable: Vec<u64>,
+    /// Pages that read as something else so many times.
+    garbled: Vec<(u64, u32)>,
     required: Option<u64>,
     left: Vec<LeftChunk>,
     void: Vec<DiskId>,
@@ -69,6 +71,7 @@ impl Hand {
             disks: vec![None; CheckpointPage::disks_of(0).unwrap().len()],
             journal: Vec::new(),
             unreadable: Vec::new(),
+            garbled: Vec::new(),
             required: None,
             left: Vec::new(),
             void: Vec::new(),
@@ -275,6 +278,13 @@ impl Hand {
                 }
                 let bytes = &self.device[offset.to_usize()..][..length.to_usize()];
                 buf[..bytes.len()].copy_from_slice(bytes);
+                for (page, times) in &mut self.garbled {
+                    let at = *page * PAGE_BYTES as u64;
+                    if range.contains(&at) && *times > 0 {
+                        *times -= 1;
+                        buf[Bytes::new(at - range.start).to_usize()] ^= 1;
+                    }
+                }
                 done.buf = Some(buf);
             }
             FlashVerb::Write { offset, data, .. } => self.write(offset, &data),
@@ -523,8 +533,6 @@ fn a_trusted_slot_above_the_watermark_is_clean() {
     let cache = hand.open();
     assert_eq!(found(&cache, 0, 2), Found::Clean);
     assert_eq!(clean(&cache, 0, 2), Some(hand.slot(2, 2)));
-    // What is before it was written again, so nothing older counts.
-    assert_eq!(watermark(&cache, 0), at(10, 2));
     // A trusted one that was written again is not.
     let mut hand = two_segments();
     hand.trusted(2, 1);
@@ -837,5 +845,21 @@ fn a_log_that_the_operator_gives_up_is_void_for_good() {
             (Phase::Free, Phase::Free)
         );
         cache = hand.open_again();
+    }
+}
+
+#[test]
+fn what_a_medium_returns_wrong_once_is_read_again() {
+    // A header in the middle, the header and the data of the last chunk.
+    for (segment, page) in [(2, 3), (5, 0), (5, 1)] {
+        let mut hand = two_segments();
+        let place = hand.offset(segment, page).get() / PAGE_BYTES as u64;
+        hand.garbled.push((place, 2));
+        let does = [Writes(3, 1)];
+        let header = chunk_header((5, 11, 0), 0, at(10, 4), &does);
+        hand.chunk(&header, &does);
+        let cache = hand.open();
+        assert_eq!(records(&cache, 0), [(1, 0), (2, 0), (1, 0), (3, 0)]);
+        assert_eq!(locked(&cache, 0), None);
     }
 }
