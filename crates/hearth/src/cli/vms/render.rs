@@ -246,7 +246,7 @@ fn found(share: &Share) -> String {
 fn admission(share: &Share) -> String {
     let of = &share.admission;
     format!(
-        "{}: {} blocks let in, {} of them while there was room; {} staged, {} of those dropped; {} of memory",
+        "{}: {} blocks let in ({} to fill), {} staged, {} of those dropped; {} of memory",
         of.policy,
         of.admitted_blocks,
         of.filled_blocks,
