@@ -225,6 +225,7 @@ MIXES = {
     "all five": list(TIMED),
 }
 BYPASS = " (writes bypass)"
+FILLED = " (filled first)"
 
 
 def hosts():
@@ -239,7 +240,7 @@ def at_sizes(sim, arguments, name, traces, **options):
         options["together"] = "from-zero"
 
     def run(sizes):
-        if arguments.reports and "allocation" not in options and "write_miss" not in options:
+        if arguments.reports and not options.keys() & {"allocation", "write_miss", "fill"}:
             options["report"] = os.path.join(arguments.reports, f"{name}-{sizes}.html".replace("%", "").replace(" ", "-"))
         return sim(traces, size=sizes, **options)
 
@@ -261,6 +262,12 @@ def measure(sim, arguments, name, traces, is_host):
         bypass = {"policy": both, "admission": ",".join(RIVALS), "write_miss": "bypass"}
         for one in at_sizes(sim, arguments, name, traces, **bypass):
             points[one["size"]][method(one) + BYPASS] = one
+    # What the daemon does unless it is told otherwise.
+    defaults = {"policy": arguments.log, "admission": arguments.ours[0], "fill": True}
+    if is_host:
+        defaults |= {"allocation": "utility", "window": arguments.window}
+    for one in at_sizes(sim, arguments, name, traces, **defaults):
+        points[one["size"]][method(one) + FILLED] = one
     return {(name, size): at for size, at in points.items()}
 
 
