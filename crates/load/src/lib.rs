@@ -10,7 +10,7 @@
 //! ```
 //!
 //! One clock and one histogram serve every target, and every target waits in the same way (on
-//! `ring`), so that figures of different front ends compare. Invariants:
+//! `ring`, asleep), so that figures of different front ends compare. Invariants:
 //! - At most `iodepth` requests of a job are in flight; a slot names one of them.
 //! - A request's time runs from its submission to the moment its completion was taken in.
 //! - With verification no request overlaps a write in flight, so that what a read must find is

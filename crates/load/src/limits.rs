@@ -15,8 +15,8 @@ pub(crate) const RING_ENTRIES_MAX: usize = 1024;
 /// Buffer of one receive: what a stream socket holds, so that many replies share a system call.
 pub(crate) const RECEIVE_BYTES: usize = 256 << 10;
 
-/// Connecting to an NBD server and its handshake, together. Whoever waits for a server to come
-/// up asks again.
+/// Connecting to a server and its handshake, together. Whoever waits for a server to come up asks
+/// again.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Longest wait for completions before a job looks whether it is to end.
@@ -35,7 +35,8 @@ pub(crate) const DESCRIPTORS_A_REQUEST: usize = 3;
 /// Wrong blocks that are described; more are counted.
 pub(crate) const FINDINGS_MAX: usize = 16;
 
-/// Memory of one job's buffers: what QEMU lets a guest of moderate size have in flight.
+/// Memory of all jobs' buffers together, all of it touched: a host that is measured has that to
+/// spare, and more in flight measures only waiting.
 pub(crate) const BUFFER_BYTES_MAX: u64 = 4 << 30;
 
 /// How often progress is told.

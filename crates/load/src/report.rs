@@ -2,7 +2,8 @@
 //!
 //! What fio has and this has not (`slat_ns`, latency bins, device utilisation) is left out. There
 //! is one time for each request, from its submission to the moment its completion was taken in,
-//! and both `clat_ns` and `lat_ns` are it.
+//! and both `clat_ns` and `lat_ns` are it. It is fio's `lat`; fio's `clat` begins when the system
+//! call of the submission has returned.
 
 use crate::outcome::{JobOutcome, Outcome, Tally, Verified};
 use crate::{Histogram, PERCENTILES, Settings};

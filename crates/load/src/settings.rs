@@ -102,10 +102,11 @@ impl Settings {
                 "--fsync 1 or more",
             ));
         }
-        let buffers = self.sizes.largest().saturating_mul(self.iodepth as u64);
+        let requests = self.iodepth.saturating_mul(self.numjobs) as u64;
+        let buffers = self.sizes.largest().saturating_mul(requests);
         if buffers > BUFFER_BYTES_MAX {
-            let what = format!("a job's buffers would take {}", Bytes::new(buffers));
-            let remedy = "a smaller --iodepth or --bs: at most 4GiB together";
+            let what = format!("the requests' buffers would take {}", Bytes::new(buffers));
+            let remedy = "a smaller --iodepth, --numjobs or --bs: at most 4GiB together";
             return Err(LoadError::unfit(what, remedy));
         }
         self.check_verification()

@@ -47,11 +47,14 @@ pub(crate) struct Pace {
     /// Time that may still be waited awake in vain.
     allowance_ns: u64,
     last: Instant,
+    /// Never awake, never a second look.
+    sleeps: bool,
 }
 
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
+            sleeps: false,
             brisk_turns: 0,
             crowd_turns: 0,
             allowance_ns: 0,
@@ -59,14 +62,22 @@ impl Pace {
         }
     }
 
+    /// Sleeps whatever the last turns were like.
+    pub(crate) fn asleep(now: Instant) -> Self {
+        Self {
+            sleeps: true,
+            ..Self::new(now)
+        }
+    }
+
     /// Whether the next wait should begin awake.
     pub(crate) fn stays_awake(&self) -> bool {
-        self.brisk_turns >= BRISK_TURNS && self.allowance_ns >= AWAKE_MAX.as_nanos()
+        !self.sleeps && self.brisk_turns >= BRISK_TURNS && self.allowance_ns >= AWAKE_MAX.as_nanos()
     }
 
     /// Whether more completions than the one that woke us are likely to be there.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.crowd_turns > 0
+        !self.sleeps && self.crowd_turns > 0
     }
 
     /// A wait that began at `began` has ended with `completions`.
@@ -157,6 +168,16 @@ mod tests {
             clock.turns(1, Duration::from_micros(900));
         }
         assert_eq!(clock.awake_ns, 0);
+    }
+
+    #[test]
+    fn a_thread_that_was_told_to_sleep_never_stays_awake() {
+        let mut pace = Pace::asleep(Instant::ZERO);
+        for micros in 0..1000 {
+            let now = Instant::ZERO + Duration::from_micros(10 * micros);
+            pace.waited(now, now + Duration::from_micros(10), false, 2);
+            assert!(!pace.stays_awake() && !pace.is_crowded());
+        }
     }
 
     #[test]

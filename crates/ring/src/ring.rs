@@ -77,6 +77,19 @@ impl Ring {
     /// # Errors
     /// If the kernel has no `io_uring`, forbids it, or is older than Linux 5.11.
     pub fn new(entries: u32) -> io::Result<Self> {
+        Self::with_pace(entries, Pace::new(now()))
+    }
+
+    /// The same, for a thread that is to sleep whenever it waits, as most programs do: a load
+    /// generator must not take time from what it measures.
+    ///
+    /// # Errors
+    /// As [`Ring::new`].
+    pub fn sleeping(entries: u32) -> io::Result<Self> {
+        Self::with_pace(entries, Pace::asleep(now()))
+    }
+
+    fn with_pace(entries: u32, pace: Pace) -> io::Result<Self> {
         let inner = Inner {
             uring: setup::create(entries)?,
             flights: Flights::new(),
@@ -85,7 +98,7 @@ impl Ring {
             free_desks: Vec::new(),
             ready: Vec::new(),
             enters: 0,
-            pace: Pace::new(now()),
+            pace,
         };
         Ok(Self {
             inner: Rc::new(RefCell::new(inner)),

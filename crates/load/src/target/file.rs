@@ -104,7 +104,7 @@ pub(super) struct FileTarget {
 impl FileTarget {
     pub(super) fn new(open: OpenFile, needs: &Needs) -> io::Result<Self> {
         let entries = needs.depth.clamp(8, RING_ENTRIES_MAX);
-        let ring = Ring::new(u32::try_from(entries).expect("the limit fits"))?;
+        let ring = Ring::sleeping(u32::try_from(entries).expect("the limit fits"))?;
         let pool = BufPool::new();
         let mut noise = pool.take(needs.request_bytes);
         fill_with_noise(&mut noise);

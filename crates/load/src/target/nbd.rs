@@ -53,7 +53,7 @@ pub(super) struct NbdTarget {
 
 impl NbdTarget {
     pub(super) fn new(connected: Connected, needs: &Needs) -> io::Result<Self> {
-        let ring = Ring::new(ENTRIES)?;
+        let ring = Ring::sleeping(ENTRIES)?;
         let pool = BufPool::new();
         let mut noise = pool.take(needs.request_bytes);
         fill_with_noise(&mut noise);

@@ -19,13 +19,15 @@
 use super::memory::SharedMemory;
 use super::{Address, Done, Geometry, Needs, Prepared, Request, Target, fill_with_noise};
 use crate::LoadError;
-use crate::limits::{DESCRIPTORS_A_REQUEST, QUEUE_SIZE_MAX, SILENCE_MAX};
+use crate::limits::{CONNECT_TIME_MAX, DESCRIPTORS_A_REQUEST, QUEUE_SIZE_MAX, SILENCE_MAX};
 use ring::{Op, Ring, Source, SourceId};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 use units::Duration;
 use virtio_driver::{
@@ -78,8 +80,8 @@ pub(super) fn open(
         | VirtioBlkFeatureFlags::CONFIG_WCE
         | VirtioBlkFeatureFlags::MQ
         | VirtioBlkFeatureFlags::DISCARD;
-    let device = VhostUser::new(path, wanted.bits() | blk.bits()).map_err(unreachable)?;
-    let mut transport: Box<VirtioBlkTransport> = Box::new(device);
+    let features = wanted.bits() | blk.bits();
+    let mut transport = connect(path, features, CONNECT_TIME_MAX).map_err(unreachable)?;
     let geometry = geometry(transport.as_ref()).map_err(unreachable)?;
     let queues = virtio_blk_max_queues(transport.as_ref()).map_err(unreachable)?;
     if queues < needs.jobs {
@@ -126,6 +128,23 @@ pub(super) fn open(
         })
     });
     Ok((geometry, attached.collect()))
+}
+
+/// Connects and negotiates. The driver crate waits for answers without a limit, so it does that on
+/// a thread of its own, which is left behind if none come.
+fn connect(path: &str, features: u64, time: Duration) -> io::Result<Box<VirtioBlkTransport>> {
+    let (sender, receiver) = channel();
+    let path = path.to_owned();
+    let thread = thread::Builder::new().name("bench-connect".to_owned());
+    thread.spawn(move || {
+        let device = VhostUser::new(&path, features);
+        // Whoever has given up waiting does not want it any more.
+        let _ = sender.send(device.map(|device| Box::new(device) as Box<VirtioBlkTransport>));
+    })?;
+    receiver.recv_timeout(time.to_std()).unwrap_or_else(|_| {
+        let why = "it does not answer; another client may have it, and it serves one at a time";
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    })
 }
 
 fn no_memory(source: io::Error) -> LoadError {
@@ -175,7 +194,7 @@ pub(super) struct VhostUserTarget {
 
 impl VhostUserTarget {
     pub(super) fn new(attached: Attached, needs: &Needs) -> io::Result<Self> {
-        let ring = Ring::new(ENTRIES)?;
+        let ring = Ring::sleeping(ENTRIES)?;
         let interrupt = attached.interrupt.as_fd().try_clone_to_owned()?;
         Ok(Self {
             attached,
@@ -299,5 +318,22 @@ impl Target for VhostUserTarget {
 
     fn fetch(&mut self, slot: usize, into: &mut [u8]) {
         self.attached.link.memory.read(self.place(slot), into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_server_that_does_not_answer_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("busy.sock");
+        // Connections wait in its queue, as they do while QEMU's server has another client.
+        let _listener = UnixListener::bind(&path).unwrap();
+        let connected = connect(path.to_str().unwrap(), 0, Duration::from_millis(20));
+        let error = connected.err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }
