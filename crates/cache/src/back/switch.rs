@@ -36,6 +36,8 @@ enum To {
     Origin(WritePolicy),
     /// It is detached.
     Detached {
+        /// Batches that had been begun when the fingerprint was taken, if none was under way.
+        batches: Option<u64>,
         fingerprint: Option<u128>,
         dirty: OfDirty,
     },
@@ -236,15 +238,13 @@ impl Cache {
         {
             return Err(ControlError::Busy);
         }
-        // It was taken before what is still written to the origin: with what stays here the record
-        // keeps others away, and otherwise what is cached must not pass for what the origin has.
-        let is_early = !back.destage.is_idle() || (dirty == OfDirty::Flush && !bytes.is_zero());
-        let fingerprint = match dirty {
-            _ if !is_early => fingerprint,
-            OfDirty::Keep => None,
-            OfDirty::Refuse | OfDirty::Flush | OfDirty::Drop => fingerprint.map(|before| !before),
+        let destage = &back.destage;
+        let batches = destage.is_idle().then(|| destage.batches());
+        let to = To::Detached {
+            fingerprint,
+            batches,
+            dirty,
         };
-        let to = To::Detached { fingerprint, dirty };
         back.change = Some(Change::asked(id, to));
         back.phase = Phase::Closing;
         if dirty == OfDirty::Keep
@@ -546,7 +546,19 @@ impl Cache {
                 }
                 false
             }
-            To::Detached { fingerprint, .. } => {
+            To::Detached {
+                fingerprint,
+                batches,
+                ..
+            } => {
+                let is_early = batches != Some(back.destage.batches());
+                // If it was taken before all was written, the record keeps others away as long as
+                // something stays here; else what is cached must not pass for what the origin has.
+                let fingerprint = match (is_early, self.dirty_bytes(disk).is_zero()) {
+                    (false, _) => fingerprint,
+                    (true, false) => None,
+                    (true, true) => fingerprint.map(|before| !before),
+                };
                 for (_, demand) in std::mem::take(&mut back.demands) {
                     self.done(Some(demand), Err(ControlError::Busy));
                 }

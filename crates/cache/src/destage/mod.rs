@@ -97,6 +97,11 @@ impl Destage {
         Bytes::new(self.written)
     }
 
+    /// Batches that have been begun.
+    pub(crate) fn batches(&self) -> u64 {
+        self.batch_next
+    }
+
     /// Whether nothing is on its way, neither from flash nor to the origin.
     pub(crate) fn is_idle(&self) -> bool {
         self.loading.is_none() && self.writing.is_none() && self.flushing.is_none()
