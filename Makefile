@@ -6,7 +6,7 @@
 help:
 	@echo 'make demo    a VM boots from a cached disk, cold then warm, with real figures (about two minutes)'
 	@echo 'make test    every check and every test; what .ci/run runs'
-	@echo 'make bench   read hits beside raw flash and other NBD servers (about 20 minutes, a quiet machine)'
+	@echo 'make bench   read hits over vhost-user and NBD beside raw flash and other servers (about 20 minutes, a quiet machine)'
 	@echo 'make python  the Python package: build, tests, notebook, a sweep on Ray (needs Python 3.10)'
 	@echo 'make setup   only install what the above need'
 	@echo 'make book    the book as HTML in target/book (needs mdbook; make setup-developer installs it)'

@@ -22,6 +22,8 @@ MIB = 1 << 20
 DEADLINE_SECONDS = 120
 # Of each measured run, unless told otherwise.
 SECONDS = 4
+# How often a run is tried that other processes disturb.
+ATTEMPTS = 3
 
 
 class Rig:
@@ -187,9 +189,9 @@ def table(header, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def write_section(name, text):
+def write_section(name, text, by=None):
     """Replaces the section `name` of the book's page, or adds it at the end."""
-    begin, end = f"<!-- {name}: begin, written by benches/{name}.py -->", f"<!-- {name}: end -->"
+    begin, end = f"<!-- {name}: begin, written by benches/{by or name}.py -->", f"<!-- {name}: end -->"
     with open(PAGE, encoding="utf-8") as file:
         page = file.read()
     section = f"{begin}\n\n{text.strip()}\n\n{end}"
