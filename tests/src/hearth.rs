@@ -39,6 +39,7 @@ pub struct HearthSettings {
     policy_keys: String,
     nbd_keys: String,
     disks: String,
+    in_trouble: Vec<String>,
 }
 
 impl HearthSettings {
@@ -85,6 +86,13 @@ impl HearthSettings {
     #[must_use]
     pub fn vm(mut self, name: &str, lines: &str) -> Self {
         let _ = write!(self.disks, "\n[[vm]]\nname = '{name}'\n{lines}\n");
+        self
+    }
+
+    /// A disk that will not be attached, and is not waited for.
+    #[must_use]
+    pub fn in_trouble(mut self, disk: &str) -> Self {
+        self.in_trouble.push(disk.to_owned());
         self
     }
 
@@ -196,17 +204,21 @@ impl Hearth {
         wait_until("hearth to serve", limits::SHORT, || {
             ensure!(hearth.process.is_running(), "hearth ended while starting");
             let listens = std::os::unix::net::UnixStream::connect(&hearth.nbd_socket).is_ok();
-            Ok(listens && hearth.disks_are_attached())
+            Ok(listens && hearth.disks_are_attached(&settings.in_trouble))
         })?;
         Ok(hearth)
     }
 
-    fn disks_are_attached(&self) -> bool {
+    fn disks_are_attached(&self, in_trouble: &[String]) -> bool {
         let Ok(answer) = self.json(&["disk", "list"]) else {
             return false;
         };
         let disks = answer["disks"].as_array();
-        disks.is_some_and(|disks| disks.iter().all(|disk| disk["state"] == "attached"))
+        let is_as_wanted = |disk: &serde_json::Value| {
+            let troubled = in_trouble.iter().any(|name| disk["name"] == name.as_str());
+            troubled || disk["state"] == "attached"
+        };
+        disks.is_some_and(|disks| disks.iter().all(is_as_wanted))
     }
 
     /// The address of a disk for NBD clients.

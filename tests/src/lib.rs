@@ -19,6 +19,7 @@
     reason = "a failed test tells where its folder and logs are"
 )]
 
+mod back;
 mod command;
 mod fio;
 mod flash;
@@ -33,6 +34,7 @@ mod qmp;
 mod stack;
 mod tools;
 
+pub use back::{Back, Pace, block, writes};
 pub use command::{Answer, hearth};
 pub use fio::Fio;
 pub use flash::Flash;

@@ -3,6 +3,7 @@
 
 use super::caches::Set;
 use super::disks::args::Disk;
+use super::recover::args::Recover;
 use super::traces::args::Trace;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
@@ -87,6 +88,9 @@ pub enum Command {
     /// Make and examine caches on flash, and set their policies
     #[command(subcommand, arg_required_else_help = true)]
     Cache(Cache),
+    /// Get at writes that wait on flash for their origin, without the daemon
+    #[command(subcommand, arg_required_else_help = true)]
+    Recover(Box<Recover>),
     /// Watch the disks, or the VMs, live
     ///
     /// Keys: q quits, < and > choose the column to sort by, r reverses, v shows VMs instead, p pauses.

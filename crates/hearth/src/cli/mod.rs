@@ -17,6 +17,7 @@ mod offline;
 pub(crate) mod output;
 mod progress;
 pub mod quantity;
+pub mod recover;
 mod render;
 mod run;
 mod table;

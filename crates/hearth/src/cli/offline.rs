@@ -38,7 +38,10 @@ fn explain(error: &OfflineError, format: &Format) -> CliError {
         )),
         OfflineError::Format(_) | OfflineError::DeviceSize { .. } => cli(Exit::Usage),
         OfflineError::Open(open) => opening(open, error),
-        OfflineError::Io { .. } => cli(Exit::Failed),
+        OfflineError::Io { .. }
+        | OfflineError::Unreadable(_)
+        | OfflineError::Memory(_)
+        | OfflineError::Target(_) => cli(Exit::Failed),
     }
 }
 

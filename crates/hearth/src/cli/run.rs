@@ -4,7 +4,7 @@ use super::args::{Cache, Cli, Command, Global};
 use super::client::Client;
 use super::exit::{CliError, Exit, chain};
 use super::traces::{self, args::Trace};
-use super::{caches, disks, offline, progress, render, vms};
+use super::{caches, disks, offline, progress, recover, render, vms};
 use crate::advise::host::HostAdvice;
 use crate::advise::host_words;
 use crate::api::types::Status;
@@ -37,6 +37,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Serve(serve) => daemon::serve(serve, global.json),
         Command::Cache(Cache::Format(format)) => offline::format(format, global.json),
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
+        Command::Recover(command) => recover::run(command, global.json),
         Command::Mrc(arguments) => mrc::run(arguments, global.json),
         Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
         Command::Sim(arguments) => sim::run(arguments, global.json),

@@ -45,5 +45,6 @@ mod write_back;
 
 pub use control::Control;
 pub(crate) use serve::serve;
-pub(crate) use settings::tls as tls_offer;
+pub(crate) use settings::{origin as origin_spec, tls as tls_offer};
+pub(crate) use state::remembered_disks;
 pub use state::{StateDir, StateError};

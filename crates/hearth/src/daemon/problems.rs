@@ -51,6 +51,8 @@ fn of_cache(error: &ControlError) -> ProblemKind {
         ControlError::Elsewhere { .. }
         | ControlError::Lost { .. }
         | ControlError::Unrecorded { .. }
+        | ControlError::SizeChanged
+        | ControlError::OriginChanged
         | ControlError::Locked(_) => ProblemKind::Refused,
         _ => ProblemKind::Failed,
     }
@@ -74,6 +76,12 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
         ),
         ShardError::Cache(ControlError::Locked(_)) => format!(
             "stop the daemon and look: hearth recover verify FLASH --disk {name}; then hearth recover destage, export or drop"
+        ),
+        ShardError::Cache(ControlError::SizeChanged) => format!(
+            "give the origin its size back; or stop the daemon and save the bytes: hearth recover export FLASH --disk {name} --to FILE"
+        ),
+        ShardError::Cache(ControlError::OriginChanged) => format!(
+            "stop the daemon and look which is right: hearth recover export FLASH --disk {name} --onto a copy of the origin; then hearth recover destage or drop"
         ),
         ShardError::Cache(ControlError::UnalignedSize) => {
             "use write_policy through, or make the origin a multiple of 4KiB long".to_owned()

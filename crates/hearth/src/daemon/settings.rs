@@ -89,7 +89,7 @@ pub(super) fn fits(disk: &DiskConfig, opened: Opened) -> Result<Opened, String> 
 }
 
 /// The origin of a disk whose configuration was checked; `None` for one that names no origin.
-pub(super) fn origin(origin: &OriginConfig) -> Option<OriginSpec> {
+pub(crate) fn origin(origin: &OriginConfig) -> Option<OriginSpec> {
     if let Some(path) = &origin.file {
         return Some(OriginSpec::File(FileSpec {
             path: path.clone(),

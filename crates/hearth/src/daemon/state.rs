@@ -133,9 +133,7 @@ impl StateDir {
     /// # Errors
     /// If the list is there and cannot be read.
     pub fn disks(&self) -> Result<Vec<DiskConfig>, StateError> {
-        let list: Option<DiskList> =
-            self.read(DISKS, |list: &DiskList| list.version == DISKS_VERSION)?;
-        Ok(list.map_or_else(Vec::new, |list| list.disks))
+        remembered_disks(&self.dir)
     }
 
     /// Replaces the list of disks, durably.
@@ -153,7 +151,7 @@ impl StateDir {
     /// If they are there and cannot be read.
     pub fn settings(&self) -> Result<Changed, StateError> {
         let known = |list: &SettingsList| list.version == SETTINGS_VERSION;
-        let list: Option<SettingsList> = self.read(SETTINGS, known)?;
+        let list: Option<SettingsList> = read(&self.dir, SETTINGS, known)?;
         Ok(list.map_or_else(Changed::default, |list| Changed {
             vms: list.vms,
             caches: list.caches,
@@ -175,27 +173,6 @@ impl StateDir {
         self.write(SETTINGS, &list)
     }
 
-    fn read<T: DeserializeOwned>(
-        &self,
-        name: &str,
-        is_known: impl FnOnce(&T) -> bool,
-    ) -> Result<Option<T>, StateError> {
-        let path = self.dir.join(name);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(StateError::Io { path, source }),
-        };
-        match serde_json::from_str::<T>(&text) {
-            Ok(list) if is_known(&list) => Ok(Some(list)),
-            Ok(_) => Err(StateError::Foreign {
-                path,
-                source: serde::de::Error::custom("another version"),
-            }),
-            Err(source) => Err(StateError::Foreign { path, source }),
-        }
-    }
-
     fn write<T: Serialize>(&self, name: &str, content: &T) -> Result<(), StateError> {
         let path = self.dir.join(name);
         let write = || {
@@ -211,6 +188,37 @@ impl StateDir {
             path: path.clone(),
             source,
         })
+    }
+}
+
+/// The disks that were attached at run time and not detached since, as a state directory has them.
+///
+/// # Errors
+/// If the list is there and cannot be read.
+pub(crate) fn remembered_disks(dir: &Path) -> Result<Vec<DiskConfig>, StateError> {
+    let known = |list: &DiskList| list.version == DISKS_VERSION;
+    let list: Option<DiskList> = read(dir, DISKS, known)?;
+    Ok(list.map_or_else(Vec::new, |list| list.disks))
+}
+
+fn read<T: DeserializeOwned>(
+    dir: &Path,
+    name: &str,
+    is_known: impl FnOnce(&T) -> bool,
+) -> Result<Option<T>, StateError> {
+    let path = dir.join(name);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(StateError::Io { path, source }),
+    };
+    match serde_json::from_str::<T>(&text) {
+        Ok(list) if is_known(&list) => Ok(Some(list)),
+        Ok(_) => Err(StateError::Foreign {
+            path,
+            source: serde::de::Error::custom("another version"),
+        }),
+        Err(source) => Err(StateError::Foreign { path, source }),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod check;
 mod format;
+pub mod recover;
 mod tables;
 
 pub(crate) use check::superblock;
@@ -30,6 +31,15 @@ pub enum OfflineError {
         /// What the system said.
         source: io::Error,
     },
+    /// What is on it cannot be made sense of.
+    #[error(transparent)]
+    Unreadable(cache::OpenError),
+    /// The memory of its daemon cannot be looked at.
+    #[error(transparent)]
+    Memory(#[from] device::lasting::LastingError),
+    /// What was found cannot be written elsewhere.
+    #[error(transparent)]
+    Target(recover::TargetError),
     /// A cache cannot be made like this.
     #[error(transparent)]
     Format(#[from] FormatError),

@@ -230,7 +230,7 @@ pub enum OriginArg {
     Nbd(String),
 }
 
-fn parse_origin(text: &str) -> Result<OriginArg, String> {
+pub(in crate::cli) fn parse_origin(text: &str) -> Result<OriginArg, String> {
     if text.starts_with("nbd") && text.contains("://") {
         let uri: NbdUri = text.parse().map_err(|error| format!("{error}"))?;
         return Ok(OriginArg::Nbd(uri.to_string()));

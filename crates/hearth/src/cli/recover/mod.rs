@@ -1,0 +1,376 @@
+//! `hearth recover`: what waits on flash for its origin, without the daemon.
+
+mod answer;
+pub mod args;
+mod places;
+
+use super::Progress;
+use super::exit::{CliError, Exit, chain};
+use super::run::{print, to_json};
+use crate::offline::OfflineError;
+use crate::offline::recover::{
+    self, FileTarget, Looked, OriginTarget, Target, TargetError, Verified, sizes,
+};
+use answer::{Done, Listed, ListedLog};
+use args::{Places, Recover};
+use cache::LogReport;
+use device::lasting::LastingError;
+use device::uring::OpenError;
+use places::{Known, Place, no_origin};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Does what was asked and returns what to print.
+pub(super) fn run(command: &Recover, json: bool) -> Result<Vec<u8>, CliError> {
+    match command {
+        Recover::List { flash, places } => {
+            let listed = list(flash, places, |_| None)?;
+            shown(&listed, json, answer::listed)
+        }
+        Recover::Verify {
+            flash,
+            disk,
+            places,
+        } => verify(flash, disk.as_deref(), places, json),
+        Recover::Destage {
+            flash,
+            disk,
+            places,
+            force,
+            dry_run,
+            ..
+        } => {
+            let done = destage(flash, disk, places, *force, *dry_run)?;
+            shown(&done, json, answer::done)
+        }
+        Recover::Export {
+            flash,
+            disk,
+            to,
+            onto,
+            places,
+            dry_run,
+        } => {
+            let file = to.as_deref().map(Goal::New);
+            let file = file.or(onto.as_deref().map(Goal::Copy));
+            let file = file.ok_or_else(|| CliError::new(Exit::Usage, "give --to or --onto"))?;
+            let done = export(flash, disk, file, places, *dry_run)?;
+            shown(&done, json, answer::done)
+        }
+        Recover::Drop {
+            flash,
+            disk,
+            places,
+            dry_run,
+            ..
+        } => {
+            let done = give_up(flash.as_deref(), disk, places, *dry_run)?;
+            shown(&done, json, answer::done)
+        }
+    }
+}
+
+fn shown<T: Serialize>(
+    answer: &T,
+    json: bool,
+    text: fn(&mut String, &T) -> std::fmt::Result,
+) -> Result<Vec<u8>, CliError> {
+    if json {
+        return to_json(answer);
+    }
+    let mut out = String::new();
+    text(&mut out, answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
+    Ok(out.into_bytes())
+}
+
+fn look(flash: &Path, known: &Known) -> Result<Looked, CliError> {
+    recover::look(flash, known.memory(flash).as_ref()).map_err(|error| explain(&error))
+}
+
+fn explain(error: &OfflineError) -> CliError {
+    let refused = |error: &OfflineError| {
+        CliError::new(Exit::Refused, chain(error))
+            .with_remedy("stop the daemon that uses it: systemctl stop hearth")
+    };
+    match error {
+        OfflineError::Open(OpenError::InUse { .. })
+        | OfflineError::Memory(LastingError::InUse { .. }) => refused(error),
+        OfflineError::Target(TargetError::Open(origin::OpenError::InUse { .. })) => {
+            CliError::new(Exit::Refused, chain(error))
+                .with_remedy("detach the disk from the daemon that serves it, or stop that")
+        }
+        OfflineError::Target(TargetError::Origin { .. }) => {
+            CliError::new(Exit::Failed, chain(error))
+                .with_remedy("restore the origin and repeat the command: nothing is lost")
+        }
+        _ => CliError::new(Exit::Failed, chain(error)),
+    }
+}
+
+fn list(
+    flash: &Path,
+    places: &Places,
+    verified: impl Fn((&Looked, &LogReport)) -> Option<Verified>,
+) -> Result<Listed, CliError> {
+    let known = Known::of(places)?;
+    let looked = look(flash, &known)?;
+    let mut disks = Vec::new();
+    for log in &looked.report.logs {
+        let place = known.place(&log.name, log.id)?;
+        let owner = place.as_ref().map(|place| place.found.as_ref());
+        let mut listed = ListedLog::new(log, looked.report.uuid, owner);
+        listed.verified = verified((&looked, log));
+        disks.push(listed);
+    }
+    Ok(Listed {
+        flash: flash.display().to_string(),
+        cache: format!("{:032x}", looked.report.uuid),
+        in_doubt: looked.report.in_doubt,
+        disks,
+    })
+}
+
+fn verify(
+    flash: &Path,
+    disk: Option<&str>,
+    places: &Places,
+    json: bool,
+) -> Result<Vec<u8>, CliError> {
+    let is_asked =
+        |log: &LogReport| disk.is_none_or(|disk| log.name == disk || log.id.to_string() == disk);
+    let mut listed = list(flash, places, |(looked, log)| {
+        let mut progress = Progress::new("verifying");
+        let all = is_asked(log).then(|| looked.content(log));
+        all.map(|content| content.verify(&mut |done, _| progress.count(done)))
+    })?;
+    listed.disks.retain(|log| log.verified.is_some());
+    if let (Some(disk), true) = (disk, listed.disks.is_empty()) {
+        return Err(nothing_of(disk, flash));
+    }
+    let text = shown(&listed, json, answer::listed)?;
+    let wrong = |log: &&ListedLog| {
+        log.locked.is_some()
+            || log
+                .verified
+                .as_ref()
+                .is_some_and(|found| found.blocks_bad > 0)
+    };
+    let wrong = listed.disks.iter().filter(wrong).count();
+    if wrong == 0 {
+        return Ok(text);
+    }
+    print(&text)?;
+    let message = format!(
+        "something is wrong with {wrong} disks on {}",
+        flash.display()
+    );
+    Err(CliError::new(Exit::Damaged, message).with_remedy(
+        "hearth recover export --to FILE saves what is whole; destage --force brings it to the origin; drop gives it up",
+    ))
+}
+
+fn nothing_of(disk: &str, flash: &Path) -> CliError {
+    let message = format!(
+        "nothing of the disk '{disk}' on {} waits for its origin",
+        flash.display()
+    );
+    CliError::new(Exit::NotFound, message)
+        .with_remedy(format!("hearth recover list {}", flash.display()))
+}
+
+fn log_of<'a>(looked: &'a Looked, disk: &str, flash: &Path) -> Result<&'a LogReport, CliError> {
+    let log = looked.log(disk).ok_or_else(|| nothing_of(disk, flash))?;
+    if log.key.is_some() {
+        let message = format!("the blocks of '{disk}' on flash are encrypted");
+        return Err(CliError::new(Exit::Refused, message)
+            .with_remedy("start the daemon with the disk's key: it brings them to the origin"));
+    }
+    Ok(log)
+}
+
+fn place_of(known: &Known, disk: &str, log: &LogReport) -> Result<Place, CliError> {
+    known.place(disk, log.id)?.ok_or_else(|| no_origin(disk))
+}
+
+/// Refuses a log that is not whole.
+fn whole(
+    looked: &Looked,
+    log: &LogReport,
+    flash: &Path,
+    force: bool,
+) -> Result<Verified, CliError> {
+    let mut progress = Progress::new("verifying");
+    let found = looked
+        .content(log)
+        .verify(&mut |done, _| progress.count(done));
+    let locked = log.locked.map(|reason| reason.to_string());
+    let wrong = match (locked, found.blocks_bad) {
+        (None, 0) => return Ok(found),
+        (Some(reason), 0) => reason,
+        (_, bad) => format!("{bad} blocks are not what was written"),
+    };
+    if force {
+        return Ok(found);
+    }
+    let remedy = format!(
+        "hearth recover export {0} --disk {1} --to FILE saves what is whole; destage --force --yes-lose-data brings it to the origin",
+        flash.display(),
+        log.name
+    );
+    Err(CliError::new(Exit::Damaged, wrong).with_remedy(remedy))
+}
+
+fn destage(
+    flash: &Path,
+    disk: &str,
+    places: &Places,
+    force: bool,
+    dry_run: bool,
+) -> Result<Done, CliError> {
+    let known = Known::of(places)?;
+    let looked = look(flash, &known)?;
+    let log = log_of(&looked, disk, flash)?;
+    let place = place_of(&known, disk, log)?;
+    let record = place.found.as_ref().map(|owner| owner.record);
+    let standing = recover::Standing::of(log, looked.report.uuid, record);
+    let is_ours = matches!(
+        standing,
+        recover::Standing::Waiting | recover::Standing::Locked
+    );
+    if !is_ours && !force {
+        let message = format!(
+            "the owner's record says that the bytes of '{disk}' on this flash are {}: they may be older than the origin's",
+            standing.word()
+        );
+        return Err(CliError::new(Exit::Refused, message).with_remedy(
+            "hearth recover export --onto a copy of the origin, and look; destage --force --yes-lose-data brings them although they may be older",
+        ));
+    }
+    let found = whole(&looked, log, flash, force)?;
+    let mut done = Done {
+        action: "destage",
+        disk: log.name.clone(),
+        dry_run,
+        bytes: sizes(log).0.get(),
+        blocks_bad: found.blocks_bad,
+        target: format!("the origin {}", place.origin),
+        closed_epoch: None,
+    };
+    if dry_run {
+        return Ok(done);
+    }
+    let mut target = open(OriginTarget::open(&place.origin, log.size))?;
+    write(&looked, log, &mut target)?;
+    // Still under the origin's lock.
+    done.closed_epoch = Some(close(&place, log.epoch)?);
+    Ok(done)
+}
+
+fn open<T>(target: Result<T, TargetError>) -> Result<T, CliError> {
+    target.map_err(|error| explain(&error.into()))
+}
+
+fn write(looked: &Looked, log: &LogReport, target: &mut dyn Target) -> Result<(), CliError> {
+    let mut progress = Progress::new("writing");
+    let written = looked
+        .content(log)
+        .write(target, &mut |done, _| progress.count(done));
+    written.map_err(|error| explain(&error.into()))
+}
+
+fn close(place: &Place, epoch: u64) -> Result<u64, CliError> {
+    let before = place.found.as_ref().map(|owner| owner.record);
+    recover::close(&place.owner, before, epoch).map_err(|error| CliError::of(Exit::Failed, &error))
+}
+
+/// Where an export goes.
+#[derive(Clone, Copy)]
+enum Goal<'a> {
+    New(&'a Path),
+    Copy(&'a Path),
+}
+
+fn export(
+    flash: &Path,
+    disk: &str,
+    goal: Goal<'_>,
+    places: &Places,
+    dry_run: bool,
+) -> Result<Done, CliError> {
+    let known = Known::of(places)?;
+    let looked = look(flash, &known)?;
+    let log = log_of(&looked, disk, flash)?;
+    let (Goal::New(path) | Goal::Copy(path)) = goal;
+    let mut progress = Progress::new("verifying");
+    let found = looked
+        .content(log)
+        .verify(&mut |done, _| progress.count(done));
+    drop(progress);
+    let done = Done {
+        action: "export",
+        disk: log.name.clone(),
+        dry_run,
+        bytes: sizes(log).0.get(),
+        blocks_bad: found.blocks_bad,
+        target: path.display().to_string(),
+        closed_epoch: None,
+    };
+    if dry_run {
+        return Ok(done);
+    }
+    let mut target = open(match goal {
+        Goal::New(path) => FileTarget::create(path, log.size),
+        Goal::Copy(path) => FileTarget::open(path, log.size),
+    })?;
+    write(&looked, log, &mut target)?;
+    if let Goal::New(path) = goal {
+        let mut map = path.as_os_str().to_owned();
+        map.push(".map");
+        let text = to_json(&target.pieces)?;
+        std::fs::write(PathBuf::from(map), text)
+            .map_err(|error| CliError::of(Exit::Failed, &error))?;
+    }
+    Ok(done)
+}
+
+fn give_up(
+    flash: Option<&Path>,
+    disk: &str,
+    places: &Places,
+    dry_run: bool,
+) -> Result<Done, CliError> {
+    let known = Known::of(places)?;
+    let looked = flash.map(|flash| look(flash, &known)).transpose()?;
+    let log = looked.as_ref().and_then(|looked| looked.log(disk));
+    let id = log.map(|log| log.id).or_else(|| known.id(disk));
+    let Some(id) = id else {
+        return Err(CliError::new(
+            Exit::NotFound,
+            format!("neither the flash nor the configuration knows a disk '{disk}'"),
+        )
+        .with_remedy("name the configuration with --config, or the disk by its identity"));
+    };
+    let place = known.place(disk, id)?.ok_or_else(|| no_origin(disk))?;
+    // A daemon that serves the disk holds its lock. One that cannot be reached is served by nobody.
+    let lock = match origin::open(&place.origin, false) {
+        Err(error @ origin::OpenError::InUse { .. }) => {
+            return Err(explain(&TargetError::Open(error).into()));
+        }
+        opened => opened.ok(),
+    };
+    let log_epoch = log.map_or(0, |log| log.epoch);
+    let closed_epoch = match dry_run {
+        true => None,
+        false => Some(close(&place, log_epoch)?),
+    };
+    drop(lock);
+    Ok(Done {
+        action: "drop",
+        disk: disk.to_owned(),
+        dry_run,
+        bytes: log.map_or(0, |log| sizes(log).0.get()),
+        blocks_bad: 0,
+        target: place.owner.path().display().to_string(),
+        closed_epoch,
+    })
+}

@@ -1,0 +1,128 @@
+//! Where a disk's origin and its owner's record are, from the configuration and the command line.
+
+use super::args::Places;
+use crate::cli::disks::args::OriginArg;
+use crate::cli::exit::{CliError, Exit};
+use crate::config::{self, CONFIG_DEFAULT, Config, DiskConfig, OriginConfig, disk_id};
+use crate::daemon;
+use crate::offline::recover::LeftMemory;
+use origin::OriginSpec;
+use shard::{Owner, OwnerFile};
+use std::path::{Path, PathBuf};
+use units::DiskId;
+
+/// Who the record says has closed it.
+const WRITER: &str = "hearth recover";
+
+/// What is known of disks beside the flash.
+pub(super) struct Known {
+    config: Option<Config>,
+    /// Those of the configuration and those that were attached at run time.
+    disks: Vec<DiskConfig>,
+    origin: Option<OriginConfig>,
+    state_dir: PathBuf,
+}
+
+/// Where a disk is, and who had it last.
+pub(super) struct Place {
+    pub(super) origin: OriginSpec,
+    pub(super) owner: OwnerFile,
+    pub(super) found: Option<Owner>,
+}
+
+impl Known {
+    pub(super) fn of(places: &Places) -> Result<Self, CliError> {
+        let default = Path::new(CONFIG_DEFAULT);
+        let path = match &places.config {
+            Some(path) => Some(path.as_path()),
+            None => default.exists().then_some(default),
+        };
+        let config = path.map(config::load).transpose();
+        let config = config.map_err(|error| CliError::of(Exit::Usage, &error))?;
+        let state_dir = match (&places.state_dir, &config) {
+            (Some(dir), _) => dir.clone(),
+            (None, Some(config)) => config.daemon.state_dir.clone(),
+            (None, None) => Config::default().daemon.state_dir,
+        };
+        let mut disks = config
+            .as_ref()
+            .map_or(Vec::new(), |known| known.disks.clone());
+        let remembered = daemon::remembered_disks(&state_dir);
+        disks.extend(remembered.map_err(|error| CliError::of(Exit::Failed, &error))?);
+        let origin = places.origin.as_ref().map(|origin| match origin {
+            OriginArg::File(path) => OriginConfig {
+                file: Some(path.clone()),
+                ..OriginConfig::default()
+            },
+            OriginArg::Nbd(uri) => OriginConfig {
+                nbd: Some(uri.clone()),
+                ..OriginConfig::default()
+            },
+        });
+        Ok(Self {
+            config,
+            disks,
+            origin,
+            state_dir,
+        })
+    }
+
+    /// The memory of the daemon that served the cache on this flash.
+    pub(super) fn memory(&self, flash: &Path) -> Option<LeftMemory> {
+        let config = self.config.as_ref()?;
+        let same = |path: &Path| {
+            let real = |path: &Path| std::fs::canonicalize(path).ok();
+            real(path).is_some() && real(path) == real(flash)
+        };
+        let cache = config.caches.iter().find(|cache| same(&cache.path))?;
+        let folder = config.daemon.admin_socket.parent()?;
+        Some(LeftMemory {
+            path: folder.join(format!("{}.lasting", cache.name)),
+            places: ::cache::Config::default().lasting_places as usize,
+        })
+    }
+
+    fn disk(&self, disk: &str, id: Option<DiskId>) -> Option<&DiskConfig> {
+        let mut disks = self.disks.iter();
+        disks.find(|known| {
+            let known_id = disk_id(known);
+            id.map_or(known.name.as_str() == disk, |id| id == known_id)
+                || known_id.to_string() == disk
+        })
+    }
+
+    /// The identity of a disk that is known by its name.
+    pub(super) fn id(&self, disk: &str) -> Option<DiskId> {
+        let written = disk.parse().ok();
+        written.or_else(|| self.disk(disk, None).map(disk_id))
+    }
+
+    /// Where a disk is; none if nothing says what its origin is.
+    pub(super) fn place(&self, disk: &str, id: DiskId) -> Result<Option<Place>, CliError> {
+        let known = self.disk(disk, Some(id)).map(|known| &known.origin);
+        let Some(origin) = self.origin.as_ref().or(known) else {
+            return Ok(None);
+        };
+        let Some(origin) = daemon::origin_spec(origin) else {
+            return Ok(None);
+        };
+        let owner = OwnerFile::new(id, &origin, &self.state_dir, WRITER);
+        let found = owner
+            .load()
+            .map_err(|error| CliError::of(Exit::Refused, &error))?;
+        Ok(Some(Place {
+            origin,
+            owner,
+            found,
+        }))
+    }
+}
+
+/// Nothing says where the disk's origin is.
+pub(super) fn no_origin(disk: &str) -> CliError {
+    CliError::new(
+        Exit::Usage,
+        format!("it is not known what the origin of '{disk}' is"),
+    )
+    .with_remedy("name it with --origin, or the daemon's configuration with --config")
+}
