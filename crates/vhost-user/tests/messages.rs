@@ -77,6 +77,31 @@ fn the_configuration_space_is_read_and_follows_a_resize() {
 }
 
 #[test]
+fn a_new_connection_tells_once_to_look_at_the_size() {
+    let mut rig = Rig::negotiated(&disk(), Features::NONE);
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let channel = [OwnedFd::from(theirs)];
+    let set = Request::SetBackendChannel;
+    assert_eq!(rig.acknowledged(&set, &borrow(&channel)), 0);
+    let mut told = [0; 64];
+    let mut hear = || std::io::Read::read(&mut &ours, &mut told).unwrap_or(0);
+    // QEMU listens when rings run, not before.
+    assert_eq!(hear(), 0);
+    rig.start_queue(0, plain());
+    assert_eq!(hear(), 12);
+    rig.start_queue(1, plain());
+    rig.tell(
+        &Request::EnableRing {
+            ring: 0,
+            enabled: true,
+        },
+        &[],
+    );
+    assert_eq!(hear(), 0);
+}
+
+#[test]
 fn a_queue_stops_when_nothing_of_it_is_in_flight() {
     let (mut rig, mut queue) = Rig::started(&disk(), plain());
     let head = queue.request(READ, 0, &[(DATA, 512)]);
