@@ -75,6 +75,9 @@ pub enum ShardError {
     /// A disk that is not shared has one VM.
     #[error("the disk is not shared: it has one VM, which need not be named")]
     NotShared,
+    /// The cryptographic library has no cipher for it.
+    #[error("the cryptographic library has no AES-256-XTS")]
+    NoCipher,
     /// Settings that contradict each other, or those of others.
     #[error(transparent)]
     Settings(#[from] Arc<SettingsError>),

@@ -14,6 +14,7 @@ use crate::run::{Owner, Shard, slot};
 use crate::spec::DiskSpec;
 use crate::tap::Tap;
 use block_io::IoError;
+use at_rest::XtsCipher;
 use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty, Request, Verb};
 use origin::{Opened, Origin as _};
 use slab::Slab;
@@ -204,6 +205,16 @@ impl Shard {
         if self.slots.contains_key(&spec.id) {
             drop(opened);
             return reply(Err(ShardError::AlreadyAttached));
+        }
+        let cipher = spec.key.as_deref().map(XtsCipher::new).transpose();
+        match cipher {
+            Ok(None) => self.cache.set_cipher(spec.id, None),
+            Ok(Some(cipher)) => self.cache.set_cipher(spec.id, Some(Box::new(cipher))),
+            Err(error) => {
+                tracing::error!(disk = spec.name, %error, "no cipher for the disk");
+                drop(opened);
+                return reply(Err(ShardError::NoCipher));
+            }
         }
         let origin = opened.start(&self.ring, &self.pool);
         let command = Command::Attach {

@@ -1,9 +1,11 @@
 //! What a shard and its disks are. The program's configuration maps onto these.
 
 use crate::owners::OwnerFile;
+use at_rest::DataKey;
 use cache::{OwnerRecord, WriteBack, WritePolicy};
 use frontend::limits::ConnectionLimits;
 use std::path::PathBuf;
+use std::sync::Arc;
 use units::{Bytes, DiskId};
 
 /// A shard: one cache and the thread that drives it.
@@ -50,4 +52,6 @@ pub struct DiskSpec {
     pub tenant: String,
     /// A base image: refuses writes, and is read by as many VMs as like to, each under its name.
     pub shared: bool,
+    /// By which its blocks are encrypted on flash.
+    pub key: Option<Arc<DataKey>>,
 }

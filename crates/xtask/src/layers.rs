@@ -143,6 +143,7 @@ const TABLE: &[Crate] = &[
             "shard",
             "crates/shard",
             &[
+                "at-rest",
                 "units",
                 "block-io",
                 "policy",

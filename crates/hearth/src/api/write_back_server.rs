@@ -34,6 +34,7 @@ pub(super) struct DetachQuery {
     force: bool,
     dirty: OfDirty,
     yes_lose_data: bool,
+    erase: bool,
 }
 
 /// Detaches a disk. Its blocks stay on flash until they are reclaimed.
@@ -42,6 +43,7 @@ pub(super) struct DetachQuery {
     ("force" = Option<bool>, Query, description = "Detach although clients are connected; they are cut off"),
     ("dirty" = Option<OfDirty>, Query, description = "What becomes of bytes that the origin lacks; refuse unless given"),
     ("yes_lose_data" = Option<bool>, Query, description = "Needed with dirty=drop"),
+    ("erase" = Option<bool>, Query, description = "Erase the disk's data key: what is on flash of it can be read by nobody any more"),
 ), responses(
     (status = 200, description = "Detached; the disk's last state", body = DiskStatus),
     (status = 400, description = "Makes no sense", body = Problem),
@@ -59,8 +61,12 @@ pub(super) async fn detach_disk(
         let detail = "dirty=drop loses what guests were promised, and needs yes_lose_data=true; nothing else takes it";
         return Err(Problem::new(ProblemKind::Invalid, detail));
     }
+    if how.erase && how.dirty == OfDirty::Keep {
+        let detail = "erase makes what dirty=keep keeps unreadable: use dirty=flush";
+        return Err(Problem::new(ProblemKind::Invalid, detail));
+    }
     let name = known(&name)?;
-    to_the_end(async move { control.detach(&name, how.force, how.dirty).await })
+    to_the_end(async move { control.detach(&name, how.force, how.dirty, how.erase).await })
         .await
         .map(Json)
 }

@@ -11,6 +11,7 @@
 
 mod change;
 mod check;
+mod encryption;
 mod environment;
 mod identity;
 mod load;
@@ -28,6 +29,7 @@ mod write_back;
 pub(crate) use check::meant;
 pub use check::{disk_faults, faults, policy_faults};
 pub(crate) use environment::block_storage;
+pub use encryption::EncryptionConfig;
 pub use environment::environment;
 pub use identity::{canonical_origin, disk_id};
 pub(crate) use load::nearest;

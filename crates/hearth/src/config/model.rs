@@ -8,6 +8,7 @@ use super::text::{Mode, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
 use super::words::{LogFormat, LogTarget, Name, ReclaimPolicy, TlsMode, WritePolicy};
+use super::encryption::EncryptionConfig;
 use super::write_back::WriteBackConfig;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -226,6 +227,10 @@ pub struct DiskConfig {
     /// How writes reach the origin if they wait on flash first.
     #[serde(default)]
     pub write_back: WriteBackConfig,
+    /// By which key its blocks are encrypted on flash, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub encryption: Option<EncryptionConfig>,
     /// Whether writes are refused.
     #[serde(default)]
     pub read_only: bool,
@@ -255,6 +260,7 @@ impl DiskConfig {
             origin,
             write_policy: WritePolicy::default(),
             write_back: WriteBackConfig::default(),
+            encryption: None,
             read_only: false,
             shared: false,
             size: None,

@@ -341,7 +341,8 @@ impl Control {
         }
     }
 
-    /// Detaches a disk; without `force` only if no client uses it. Returns its last state.
+    /// Detaches a disk; without `force` only if no client uses it. With `erase` its data key goes,
+    /// too. Returns its last state.
     ///
     /// # Errors
     /// If there is no such disk, clients use it, or it is on its way already.
@@ -350,6 +351,7 @@ impl Control {
         name: &Name,
         force: bool,
         dirty: OfDirty,
+        erase: bool,
     ) -> Result<DiskStatus, Problem> {
         self.refuse_when_stopping()?;
         let entry = self.entry(name)?;
@@ -387,6 +389,9 @@ impl Control {
             Phase::Attaching | Phase::Detaching { .. } => return Err(on_its_way(name)),
         }
         self.remember()?;
+        if erase {
+            keys::erase(entry.id, self.state().path())?;
+        }
         Ok(last)
     }
 

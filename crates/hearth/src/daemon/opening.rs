@@ -2,6 +2,7 @@
 //! owner's record may take long, so both happen on a thread that may wait.
 
 use super::control::Control;
+use super::keys;
 use super::problems::{problem, refused};
 use super::registry::{Entry, Phase};
 use super::settings;
@@ -20,6 +21,15 @@ impl Control {
         let read_only = entry.config.read_only;
         let (id, cache) = (entry.id, entry.cache.to_string());
         let state_dir = self.state().path().to_owned();
+        let encryption = entry.config.encryption.clone();
+        let keys_dir = state_dir.clone();
+        let fetching = tokio::task::spawn_blocking(move || {
+            keys::data_key(encryption.as_ref(), id, &keys_dir)
+        });
+        let key = match fetching.await {
+            Ok(key) => key?,
+            Err(error) => return Err(failed(chain(&error))),
+        };
         let opening = tokio::task::spawn_blocking(move || {
             let opened = origin::open(&spec, read_only);
             // Only now is it ours.
@@ -37,7 +47,7 @@ impl Control {
         };
         let name = &entry.config.name;
         let found = found.map_err(|error| problem(name, &error.into()))?;
-        let spec = settings::disk(&entry.config, owner, found.as_ref());
+        let spec = settings::disk(&entry.config, owner, found.as_ref(), key);
         let attached = self
             .shard(entry)?
             .ask(|handle, reply| handle.attach(spec, opened, reply))

@@ -96,6 +96,7 @@ impl Lab {
             read_only: false,
             tenant: "vm1".to_owned(),
             shared: false,
+            key: None,
         }
     }
 

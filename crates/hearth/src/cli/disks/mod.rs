@@ -89,10 +89,11 @@ fn asked(command: &Disk) -> Result<(&Name, Asked), CliError> {
             let dirty = detach.of_dirty();
             let word = json(&dirty)?;
             let query = format!(
-                "?force={}&dirty={}&yes_lose_data={}",
+                "?force={}&dirty={}&yes_lose_data={}&erase={}",
                 detach.force,
                 word.as_str().unwrap_or_default(),
-                detach.yes_lose_data
+                detach.yes_lose_data,
+                detach.erase
             );
             let message = format!("detaching {}", detach.name);
             let mut asked = plain(message, Method::DELETE, path(&detach.name, &query));
