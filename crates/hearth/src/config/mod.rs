@@ -28,8 +28,8 @@ mod write_back;
 
 pub(crate) use check::meant;
 pub use check::{disk_faults, faults, policy_faults};
-pub(crate) use environment::block_storage;
 pub use encryption::EncryptionConfig;
+pub(crate) use environment::block_storage;
 pub use environment::environment;
 pub use identity::{canonical_origin, disk_id};
 pub(crate) use load::nearest;

@@ -3,12 +3,12 @@
 //! `packaging/reference.toml` shows the same defaults with their units and meanings; a test
 //! keeps the two equal.
 
+use super::encryption::EncryptionConfig;
 use super::policy::PolicyConfig;
 use super::text::{Mode, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
 use super::words::{LogFormat, LogTarget, Name, ReclaimPolicy, TlsMode, WritePolicy};
-use super::encryption::EncryptionConfig;
 use super::write_back::WriteBackConfig;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;

@@ -8,6 +8,7 @@ use super::answers;
 use super::brains::too_much;
 use super::disk_book::DiskBook;
 use super::doors::Doors;
+use super::keys;
 use super::ledger::Ledger;
 use super::policies::PolicyBook;
 use super::problems::{on_its_way, problem};

@@ -20,6 +20,7 @@ mod control;
 mod disk_book;
 mod doors;
 mod exports;
+mod keys;
 mod ledger;
 mod listen;
 mod log;

@@ -23,9 +23,8 @@ impl Control {
         let state_dir = self.state().path().to_owned();
         let encryption = entry.config.encryption.clone();
         let keys_dir = state_dir.clone();
-        let fetching = tokio::task::spawn_blocking(move || {
-            keys::data_key(encryption.as_ref(), id, &keys_dir)
-        });
+        let fetching =
+            tokio::task::spawn_blocking(move || keys::data_key(encryption.as_ref(), id, &keys_dir));
         let key = match fetching.await {
             Ok(key) => key?,
             Err(error) => return Err(failed(chain(&error))),

@@ -33,7 +33,7 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         ShardError::Owner(OwnerError::Damaged { .. } | OwnerError::OtherDisk { .. }) => {
             ProblemKind::Refused
         }
-        ShardError::Owner(_) | ShardError::Io(_) => ProblemKind::Failed,
+        ShardError::Owner(_) | ShardError::Io(_) | ShardError::NoCipher => ProblemKind::Failed,
     };
     let problem = Problem::new(kind, format!("disk '{name}': {}", chain(error)));
     match remedy(name, error) {

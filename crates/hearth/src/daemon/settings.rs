@@ -5,12 +5,14 @@ use crate::config::{
     CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, PolicyConfig,
     ReclaimPolicy, TlsMode, disk_id,
 };
+use at_rest::DataKey;
 use frontend::limits::{ConnectionLimits, ServerLimits};
 use frontend::nbd::{Tls, TlsError, TlsOffer};
 use origin::{FileSpec, NbdAddress, NbdSpec, Opened, OriginSpec};
 use policy::reclaim::Kind;
 use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
 use std::path::Path;
+use std::sync::Arc;
 
 pub(super) fn shard(
     cache: &CacheConfig,
@@ -62,7 +64,12 @@ fn count(number: u32) -> usize {
 }
 
 /// A disk whose owner's record was found to say this.
-pub(super) fn disk(disk: &DiskConfig, owner: OwnerFile, found: Option<&Owner>) -> DiskSpec {
+pub(super) fn disk(
+    disk: &DiskConfig,
+    owner: OwnerFile,
+    found: Option<&Owner>,
+    key: Option<Arc<DataKey>>,
+) -> DiskSpec {
     DiskSpec {
         name: disk.name.to_string(),
         id: disk_id(disk),
@@ -74,6 +81,7 @@ pub(super) fn disk(disk: &DiskConfig, owner: OwnerFile, found: Option<&Owner>) -
         read_only: disk.read_only,
         tenant: disk.tenant().to_string(),
         shared: disk.shared,
+        key,
     }
 }
 

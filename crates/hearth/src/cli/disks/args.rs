@@ -89,6 +89,10 @@ pub struct Detach {
     /// Say that --drop-dirty is meant
     #[arg(long, requires = "drop_dirty")]
     pub yes_lose_data: bool,
+    /// Erase the data key of an encrypted disk: what is on flash of it can be read by nobody any
+    /// more
+    #[arg(long, conflicts_with = "keep")]
+    pub erase: bool,
 }
 
 impl Detach {
