@@ -102,6 +102,12 @@ impl Destage {
         self.batch_next
     }
 
+    /// Whether records are on their way that were taken out of their order.
+    fn is_out_of_order(&self) -> bool {
+        let writing = self.writing.as_ref().is_some_and(|b| b.some.is_some());
+        writing || self.flushing.as_ref().is_some_and(|f| f.some.is_some())
+    }
+
     /// Whether nothing is on its way, neither from flash nor to the origin.
     pub(crate) fn is_idle(&self) -> bool {
         self.loading.is_none() && self.writing.is_none() && self.flushing.is_none()

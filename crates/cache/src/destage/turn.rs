@@ -150,6 +150,10 @@ impl Cache {
             return false;
         };
         let in_order = order == DestageOrder::Ordered && dirty.log.holes_end() == dirty.log.base();
+        if in_order && back.destage.is_out_of_order() {
+            // What it settles may be in the next batch as well.
+            return false;
+        }
         let batch = if in_order {
             back.destage.next_in_order(&dirty.log, wanted)
         } else {
