@@ -52,8 +52,10 @@ def make_image(path):
 class Target:
     """Something to load: its title, the program it needs, how to start it, and its address."""
 
-    def __init__(self, title, start, address, needs=None, options=(), warm="read", writable=True):
+    def __init__(self, title, start, address, needs=None, options=(), warm="read", writable=True, run=None):
         self.title, self.start, self.address, self.needs = title, start, address, needs
+        # Who loads it: hearth bench, unless the row is there to judge hearth bench.
+        self.run = run or hearth_bench
         self.options, self.warm, self.writable = list(options), warm, writable
 
 
@@ -105,6 +107,7 @@ def targets(rig, image, flash):
     return [
         # The flash file of the daemon's last turn: the same extents of the same file.
         Target("raw: the same flash file, O_DIRECT", lambda: [], flash, options=flash_part, warm=None, writable=False),
+        Target("the same, loaded by fio (fixed buffers, registered files)", lambda: [], flash, "fio", flash_part, None, False, by_fio),
         Target("**hearth, vhost-user**", hearth(), f"vhost-user:{rig.socket('vhost')}"),
         Target("**hearth, NBD**", hearth(), hearth_nbd),
         Target("qemu-storage-daemon, vhost-user, O_DIRECT", serve(*storage, "--export", vhost_export), f"vhost-user:{socket}", "qemu-storage-daemon"),
@@ -127,6 +130,21 @@ def hearth_bench(address, *options):
     if answer.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {answer.stderr.strip()}")
     return json.loads(answer.stdout)["jobs"][0]
+
+
+def fio(*options):
+    """One job; fio's JSON."""
+    path = os.path.join(bench.DATA, "fio.json")
+    command = ["fio", "--name=bench", "--thread=1", "--lat_percentiles=1", "--output-format=json", f"--output={path}", *options]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=bench.DATA)
+    with open(path, encoding="ascii") as file:
+        text = file.read()
+    return json.loads(text[text.index("{") :])["jobs"][0]
+
+
+def by_fio(path, *options):
+    engine = ["--ioengine=io_uring", "--direct=1", "--fixedbufs=1", "--registerfiles=1"]
+    return fio(*engine, f"--filename={path}", f"--size={SIZE_MIB}m", *options)
 
 
 def figures(job):
@@ -184,7 +202,7 @@ def run_target(rig, target, loads, repetition, out):
                 timed = ["--time_based", f"--runtime={bench.SECONDS}", f"--iodepth={depth}"]
                 seed = f"--randseed={repetition * 1000 + depth}"
                 own = [*target.options, *options, *timed, seed]
-                result = undisturbed(lambda: figures(hearth_bench(target.address, *own)), pids)
+                result = undisturbed(lambda: figures(target.run(target.address, *own)), pids)
                 if daemon and load == "randread":
                     result["misses"] = daemon.counters()["read_block_misses"] - before["read_block_misses"]
                 result.update(target=target.title, load=load, depth=depth, repetition=repetition)
@@ -310,15 +328,6 @@ CHECKS = (
 )
 
 
-def fio_figures(options):
-    path = os.path.join(bench.DATA, "fio.json")
-    command = ["fio", "--name=bench", "--thread=1", "--randrepeat=0", "--lat_percentiles=1", "--output-format=json", f"--output={path}", *options]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=bench.DATA)
-    with open(path, encoding="ascii") as file:
-        text = file.read()
-    return figures(json.loads(text[text.index("{") :])["jobs"][0])
-
-
 def check(arguments):
     """The load generator beside fio: the same parameters, in turn."""
     image = os.path.join(bench.DATA, "image.raw")
@@ -338,15 +347,15 @@ def check(arguments):
             engine = ["--ioengine=nbd", f"--uri={address}"] if kind == "nbd" else ["--ioengine=io_uring", "--direct=1", f"--filename={image}"]
             fio_options = [*engine, f"--size={SIZE_MIB}m", *options, *timed]
             for repetition in range(arguments.reps):
-                pair = [(theirs, lambda: fio_figures(fio_options)), (ours, lambda: figures(hearth_bench(target, *options, *timed)))]
+                pair = [(theirs, lambda: figures(fio(*fio_options))), (ours, lambda: figures(hearth_bench(target, *options, *timed)))]
                 # Who goes first changes, so that going second is nobody's advantage.
                 for results, run in pair if repetition % 2 else reversed(pair):
                     results.append(undisturbed(run, pids))
             row = [title]
             for key, form in (("iops", "%.0f"), ("p50_us", "%.1f"), ("client_us", "%.2f")):
-                fio, own = (statistics.median(run[key] for run in runs) for runs in (theirs, ours))
-                quotients = sorted(mine[key] / other[key] for mine, other in zip(ours, theirs))
-                row.append(f"{form % own} : {form % fio} = {statistics.median(quotients):.2f} ({quotients[0]:.2f}–{quotients[-1]:.2f})")
+                other, own = (statistics.median(run[key] for run in runs) for runs in (theirs, ours))
+                quotients = sorted(mine[key] / fio_run[key] for mine, fio_run in zip(ours, theirs))
+                row.append(f"{form % own} : {form % other} = {statistics.median(quotients):.2f} ({quotients[0]:.2f}–{quotients[-1]:.2f})")
             rows.append(row)
             print(f"bench: {' | '.join(row)}", flush=True)
     text = [
