@@ -147,6 +147,9 @@ const _: () = assert!(CHUNK_BLOCKS_MAX as usize <= RECORDS_PER_CHUNK_MAX);
 pub type DirtyRecords<'a> = Box<dyn Iterator<Item = (Position, &'a DirtyRecord)> + 'a>;
 
 impl DirtyChunkHeader {
+    /// How its page begins.
+    pub const MAGIC: [u8; 8] = Magic::DIRTY_CHUNK.0;
+
     /// The records with their positions, in order.
     pub fn records(&self) -> DirtyRecords<'_> {
         let mut last = Position::of_page(self.generation, self.page);

@@ -17,9 +17,6 @@ use cache::{DestageOrder, DestageState, OfDirty, WriteBack, WritePolicy};
 use medium::{Fault, Kind};
 use units::{BLOCK_BYTES, Bytes, Duration, Prng};
 
-/// The cache refuses write-back altogether until it has all of it.
-const BACK_IS_BUILT: bool = false;
-
 /// What a seed says about write-back.
 #[derive(Clone, Copy, Debug)]
 #[allow(
@@ -51,7 +48,7 @@ impl Settings {
     /// have write-back.
     pub fn of(seed: u64, dice: &mut Prng) -> Self {
         let settings = Self::draw(dice);
-        if BACK_IS_BUILT && seed % 2 == 1 {
+        if seed % 2 == 1 {
             settings.with_write_back(dice)
         } else {
             settings
@@ -104,7 +101,7 @@ impl BackSettings {
     }
 
     /// How writes go back, for one disk.
-    fn draw_write_back(self, dice: &mut Prng) -> WriteBack {
+    fn draw_write_back(self, suspect: bool, dice: &mut Prng) -> WriteBack {
         let order = if dice.one_in(4) {
             DestageOrder::Unordered
         } else {
@@ -121,6 +118,9 @@ impl BackSettings {
             ),
             stall_max: if self.impatient {
                 Duration::from_millis(*pick(dice, &[1, 50]))
+            } else if suspect {
+                // A log that is locked stays full: whoever writes has to hear it.
+                Duration::from_secs(2)
             } else {
                 Duration::from_secs(300)
             },
@@ -135,6 +135,8 @@ pub(crate) struct Back {
     pub rules: WriteBack,
     /// Everything that reached the origin since it was complete did so in order.
     pub ordered: bool,
+    /// Since when its record is open.
+    pub since: Moment,
     /// Since when the order is what it is.
     pub order_since: Moment,
     /// What the audit after a start has read of each sector.
@@ -203,7 +205,11 @@ impl Disk {
 
     /// The origin has all that was acknowledged before `before`, for good.
     pub(crate) fn origin_has(&self, before: Moment) -> Result<(), Violation> {
-        self.history.origin_has(&self.fates(), before)
+        // What went through before it came under write-back is there, flushed or not.
+        let held = self.held_by_origin();
+        self.history.origin_has(&held, 0, before)?;
+        self.history
+            .origin_has(&self.fates(), self.back.since, before)
     }
 }
 
@@ -232,7 +238,7 @@ impl World {
     /// How writes go back, for a disk that is attached or changed.
     pub(crate) fn draw_write_back(&mut self) -> WriteBack {
         match self.settings.back {
-            Some(back) => back.draw_write_back(&mut self.dice),
+            Some(back) => back.draw_write_back(self.flash_is_suspect(), &mut self.dice),
             None => WriteBack::default(),
         }
     }
@@ -266,11 +272,26 @@ impl World {
             let disk = &mut self.disks[number];
             if disk.served_as().is_some() {
                 self.marks.hit("one cut");
-                disk.history.one_cut(&disk.back.found)?;
+                disk.history.one_cut(&disk.back.found, disk.back.since)?;
                 disk.history.settle(&disk.back.found);
             }
         }
         Ok(())
+    }
+
+    /// For a message: what waits on flash.
+    pub(crate) fn what_waits(&self) -> String {
+        let Software::Cache(cache) = &self.host.software else {
+            return String::new();
+        };
+        let status = |disk: &Disk| Some((disk.id, cache.write_back_of(disk.slot()?)?));
+        let all: Vec<_> = self.disks.iter().filter_map(status).collect();
+        let asked: Vec<_> = self.outstanding.keys().collect();
+        let mode = cache.status().mode;
+        format!(
+            "; {mode:?}, {all:?}, requests {asked:?}, commands {:?}",
+            self.commanded
+        )
     }
 
     /// Whether the cache says that the operator has to decide about a disk.
@@ -332,7 +353,7 @@ impl World {
             }
             if !disk.is_open() {
                 let now = self.current_moment();
-                disk.history.origin_has(&disk.held_by_origin(), now)?;
+                disk.history.origin_has(&disk.held_by_origin(), 0, now)?;
             }
         }
         Ok(())

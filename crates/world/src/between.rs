@@ -186,14 +186,16 @@ impl World {
     /// What the origins hold after a crash is what counts from now on.
     fn look_at_origins(&mut self, power_cut: bool, origins_too: bool) -> Result<(), Violation> {
         let now = self.next_moment();
+        let suspect = self.flash_is_suspect();
         for number in 0..self.disks.len() {
             let disk = &mut self.disks[number];
             if std::mem::take(&mut disk.back.dropping) && !disk.is_open() {
                 self.go_on_from_origin(number)?;
                 continue;
             }
-            // What waits on flash is as durable as the flash is.
-            if origins_too || (power_cut && disk.is_open()) {
+            // What waits on flash is as durable as the flash is; and if that lies about a write that
+            // nobody has flushed, it passes for one that was cut off.
+            if origins_too || ((power_cut || suspect) && disk.is_open()) {
                 disk.history.lost_power();
             }
             if disk.is_open() {

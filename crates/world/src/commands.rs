@@ -102,7 +102,8 @@ impl World {
             was_open: disk.is_open(),
         };
         // An origin that was cut short or grew behind the cache's back.
-        if disk.is_open() && disk.settings.sectors > 8 && self.dice.one_in(15) {
+        if disk.is_open() && disk.settings.sectors > 8 && !self.in_last_life && self.dice.one_in(15)
+        {
             self.marks.hit("attached with another size");
             what = What::AttachResized;
             size = if self.dice.one_in(2) {

@@ -1,7 +1,7 @@
 //! A disk of the world: its origin, its history, and where it stands with the cache.
 
 use crate::back::Back;
-use crate::checker::{History, SECTOR, Tag, fill_sector};
+use crate::checker::{History, Moment, SECTOR, Tag, fill_sector};
 use crate::owner::Owning;
 use crate::settings::DiskSettings;
 use crate::storage::{Latency, Storage};
@@ -100,7 +100,10 @@ impl Disk {
     }
 
     /// A record has been made.
-    pub(crate) fn recorded(&mut self, record: OwnerRecord) {
+    pub(crate) fn recorded(&mut self, record: OwnerRecord, now: Moment) {
+        if record.open && !self.is_open() {
+            self.back.since = now;
+        }
         self.owner = Some(record);
     }
 

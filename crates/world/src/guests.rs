@@ -431,7 +431,8 @@ impl World {
         };
         let changes = matches!(request.asked, Asked::Change { .. });
         let waits = self.disks[request.disk].is_open();
-        (waits && self.flash_is_suspect()) || (changes && back.impatient && request.back)
+        let suspect = self.flash_is_suspect();
+        (waits && suspect) || (changes && (back.impatient || suspect))
     }
 
     /// The process has died: nobody waits any more.

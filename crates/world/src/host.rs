@@ -8,7 +8,7 @@ use crate::violation::Violation;
 use crate::world::{World, geometry};
 use block_io::{FlashVerb, OriginOp, OriginVerb, Token};
 use cache::{Cache, Effect, Recovery};
-use flash_format::{JournalPage, PAGE_BYTES};
+use flash_format::{DirtyChunkHeader, JournalPage, PAGE_BYTES};
 use units::{Duration, Instant};
 
 /// The first cache; the others are counted from it.
@@ -106,6 +106,12 @@ impl Host {
     }
 }
 
+/// Whether a chunk of a dirty log is written.
+fn is_dirty_chunk(verb: &FlashVerb) -> bool {
+    let magic = DirtyChunkHeader::MAGIC;
+    matches!(verb, FlashVerb::Write { data, .. } if data.starts_with(&magic))
+}
+
 /// For the trace: the entries of the journal pages that are written.
 fn journal_entries(verb: &FlashVerb, uuid: u128) -> String {
     let FlashVerb::Write {
@@ -165,7 +171,8 @@ impl World {
                 self.host
                     .accepted
                     .writes(op.token, &op.verb, &geometry, uuid);
-                self.flash.submit_flash(op, self.now);
+                let honest = is_dirty_chunk(&op.verb);
+                self.flash.submit_flash(op, honest, self.now);
             }
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,

@@ -101,6 +101,7 @@ impl World {
 
     fn begin(&mut self, life: Life) {
         self.crashed = false;
+        self.host.suspect |= self.settings.rates.blame_the_flash();
         self.meter = Meter::default();
         self.host.accepted.blocks = 0;
         self.operations = 0;

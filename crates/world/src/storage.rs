@@ -11,12 +11,13 @@
 //! success. The cache must see through every one on blocks and their descriptors. It is not told
 //! lies about writes that it asked to be durable: a device that acknowledges the newest journal
 //! page and loses it leaves no trace that anybody could find; the book says so under what is
-//! assumed of the medium.
+//! assumed of the medium. For the same reason it is not lied to about chunks of dirty logs, which may
+//! be written plainly and flushed.
 
 use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb, Token};
 use medium::{Faults, Injector, Medium, MediumOptions, Session};
 use std::ops::Range;
-use units::{Bytes, Duration, Instant, Map, Prng};
+use units::{Bytes, Duration, Instant, Map, Prng, Set};
 
 /// How long operations take.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,8 @@ pub(crate) struct Storage {
     sector: Bytes,
     /// Where each read and write that has not ended begins.
     in_flight: Map<Token, Flight>,
+    /// Writes that are not lied about.
+    honest: Set<Token>,
     /// One read that begins in `rotting` in so many comes back with a bit flipped; 0 for none.
     pub rot: u64,
     /// Where reads may come back rotten beside what `lies` does.
@@ -89,6 +92,7 @@ impl Storage {
             capacity,
             sector,
             in_flight: Map::default(),
+            honest: Set::default(),
             rot: 0,
             rotting: Vec::new(),
             dice: dice.fork(),
@@ -103,6 +107,7 @@ impl Storage {
         self.lie_injector = Injector::new(self.lies.clone(), behind, self.sector);
         self.session = Some(self.medium.open());
         self.in_flight.clear();
+        self.honest.clear();
     }
 
     /// The process that used it has died.
@@ -148,8 +153,8 @@ impl Storage {
         }
     }
 
-    /// Takes a flash operation.
-    pub(crate) fn submit_flash(&mut self, op: FlashOp, now: Instant) {
+    /// Takes a flash operation. Nobody lies about an `honest` one.
+    pub(crate) fn submit_flash(&mut self, op: FlashOp, honest: bool, now: Instant) {
         let verb = match op.verb {
             FlashVerb::Read {
                 offset,
@@ -171,11 +176,16 @@ impl Storage {
             },
             FlashVerb::Flush => OriginVerb::Flush,
         };
+        if honest {
+            self.honest.insert(op.token);
+        }
         self.submit(op.token, verb, now);
     }
 
     fn submit_to_liar(&mut self, token: Token, verb: OriginVerb, now: Instant) {
+        let honest = self.honest.remove(&token);
         let verb = match shifted(verb, self.lies_from) {
+            Ok(verb) if honest => Some(shifted_back(verb, self.lies_from)),
             Ok(verb) => self
                 .lie_injector
                 .inject(token, verb, now)

@@ -199,14 +199,20 @@ impl World {
             let Some((due, at)) = self.next_due() else {
                 return Err(Violation::new(
                     "I8",
-                    format!("nothing is left to happen, but {what} has not"),
+                    format!(
+                        "nothing is left to happen, but {what} has not{}",
+                        self.what_waits()
+                    ),
                 ));
             };
             self.now = if at > self.now { at } else { self.now };
             if self.now.since(begin) > PATIENCE {
                 return Err(Violation::new(
                     "I8",
-                    format!("{what} has not happened within {PATIENCE}"),
+                    format!(
+                        "{what} has not happened within {PATIENCE}{}",
+                        self.what_waits()
+                    ),
                 ));
             }
             self.happen(due)?;

@@ -121,14 +121,15 @@ impl History {
     }
 
     /// Whether what a disk reads as after a crash is everything up to one point in the order in
-    /// which writes were accepted.
+    /// which writes were accepted, of those asked since `since`.
     ///
     /// # Errors
     /// The violation, with two sectors that contradict each other.
-    pub fn one_cut(&self, found: &[Vec<Option<Tag>>]) -> Result<(), Violation> {
+    pub fn one_cut(&self, found: &[Vec<Option<Tag>>], since: Moment) -> Result<(), Violation> {
         let at = self.latest(found, "after a crash the disk")?.at;
         for (number, (sector, tags)) in self.sectors.iter().zip(found).enumerate() {
-            let must = |value: &Value| value.acked && value.answered_by(at);
+            let must =
+                |value: &Value| value.acked && value.issued >= since && value.answered_by(at);
             for tag in tags.iter().flatten() {
                 check(sector, *tag, must).map_err(|missing| {
                     Violation::new(
@@ -145,13 +146,20 @@ impl History {
         Ok(())
     }
 
-    /// Whether an origin has everything that was acknowledged before `before`, whatever it loses now.
+    /// Whether an origin has everything that was asked since `since` and acknowledged before `before`,
+    /// whatever it loses now.
     ///
     /// # Errors
     /// The violation, with what it lacks.
-    pub fn origin_has(&self, fates: &[Vec<Option<Tag>>], before: Moment) -> Result<(), Violation> {
+    pub fn origin_has(
+        &self,
+        fates: &[Vec<Option<Tag>>],
+        since: Moment,
+        before: Moment,
+    ) -> Result<(), Violation> {
         self.latest(fates, "the origin")?;
-        let must = |value: &Value| value.certain && value.answered_by(before);
+        let must =
+            |value: &Value| value.certain && value.issued >= since && value.answered_by(before);
         for (number, (sector, tags)) in self.sectors.iter().zip(fates).enumerate() {
             for tag in tags.iter().flatten() {
                 check(sector, *tag, must).map_err(|missing| {
@@ -278,7 +286,9 @@ mod tests {
     }
 
     fn cut(history: &History, found: [Tag; 2]) -> bool {
-        history.one_cut(&found.map(|tag| vec![Some(tag)])).is_ok()
+        history
+            .one_cut(&found.map(|tag| vec![Some(tag)]), 0)
+            .is_ok()
     }
 
     #[test]
@@ -379,7 +389,7 @@ mod tests {
         let history = history(&[write(0, 5), write(1, 6)]);
         let has = |fates: [&[Tag]; 2], before| {
             let fates = fates.map(|tags| tags.iter().map(|tag| Some(*tag)).collect());
-            history.origin_has(&fates, before).is_ok()
+            history.origin_has(&fates, 0, before).is_ok()
         };
         assert!(has([&[5], &[6]], 9));
         assert!(!has([&[5], &[0, 6]], 9));
