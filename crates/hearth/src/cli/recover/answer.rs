@@ -1,11 +1,11 @@
 //! What `hearth recover` says.
 
+use super::places::Place;
 use crate::cli::quantity;
 use crate::cli::{Side, Table};
 use crate::offline::recover::{Standing, Verified, sizes};
 use cache::LogReport;
 use serde::Serialize;
-use shard::Owner;
 use std::fmt::{self, Write};
 
 /// What is on a flash.
@@ -50,10 +50,11 @@ pub(super) struct ListedOwner {
 }
 
 impl ListedLog {
-    /// A log; `owner` is the record at its origin, `None` if it is not known where that is.
-    pub(super) fn new(log: &LogReport, uuid: u128, owner: Option<Option<&Owner>>) -> Self {
+    /// A log; the place of its disk is none if it is not known what the origin is.
+    pub(super) fn new(log: &LogReport, uuid: u128, place: Option<&Place>) -> Self {
         let (dirty, erased) = sizes(log);
-        let record = owner.map(|owner| owner.map(|owner| owner.record));
+        let owner = place.and_then(|place| place.found.as_ref());
+        let record = owner.map(|owner| owner.record);
         Self {
             disk: log.name.clone(),
             id: log.id.to_string(),
@@ -63,9 +64,9 @@ impl ListedLog {
             erased_bytes: erased.get(),
             intervals: log.records.last().map_or(0, |last| last.interval + 1),
             encrypted: log.key.is_some(),
-            standing: record.map(|record| Standing::of(log, uuid, record).word()),
+            standing: place.map(|_| Standing::of(log, uuid, record).word()),
             locked: log.locked.map(|reason| reason.to_string()),
-            owner: owner.flatten().map(|owner| ListedOwner {
+            owner: owner.map(|owner| ListedOwner {
                 path: owner.path.display().to_string(),
                 epoch: owner.record.epoch,
                 open: owner.record.open,

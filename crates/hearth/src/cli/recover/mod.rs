@@ -117,8 +117,7 @@ fn list(
     let mut disks = Vec::new();
     for log in &looked.report.logs {
         let place = known.place(&log.name, log.id)?;
-        let owner = place.as_ref().map(|place| place.found.as_ref());
-        let mut listed = ListedLog::new(log, looked.report.uuid, owner);
+        let mut listed = ListedLog::new(log, looked.report.uuid, place.as_ref());
         listed.verified = verified((&looked, log));
         disks.push(listed);
     }
@@ -359,9 +358,10 @@ fn give_up(
         opened => opened.ok(),
     };
     let log_epoch = log.map_or(0, |log| log.epoch);
-    let closed_epoch = match dry_run {
-        true => None,
-        false => Some(close(&place, log_epoch)?),
+    let closed_epoch = if dry_run {
+        None
+    } else {
+        Some(close(&place, log_epoch)?)
     };
     drop(lock);
     Ok(Done {
