@@ -62,6 +62,8 @@ pub(crate) struct Back {
     change: Option<Change>,
     /// Commands that wait until everything before a number is at the origin.
     demands: Vec<(u64, crate::ControlId)>,
+    /// The disk is being detached, and what stays on flash stays there.
+    parted: bool,
     /// When the guest asked for something last.
     asked_at: Instant,
     stalls: u64,
@@ -81,6 +83,7 @@ impl Back {
             destage: Destage::new(now),
             change: None,
             demands: Vec::new(),
+            parted: false,
             asked_at: now,
             stalls: 0,
             credit: 0,

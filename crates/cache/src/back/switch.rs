@@ -103,13 +103,14 @@ impl Back {
     /// Whether nothing may be brought to the origin: what is left stays, or is given up.
     pub(crate) fn holds_still(&self) -> bool {
         let to = self.change.as_ref().map(|change| change.to);
-        matches!(
-            to,
-            Some(To::Detached {
-                dirty: OfDirty::Keep | OfDirty::Drop,
-                ..
-            })
-        )
+        self.parted
+            || matches!(
+                to,
+                Some(To::Detached {
+                    dirty: OfDirty::Keep | OfDirty::Drop,
+                    ..
+                })
+            )
     }
 }
 
@@ -308,10 +309,14 @@ impl Cache {
             return;
         }
         let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
-        if dirty.is_some_and(|dirty| dirty.locked.is_some()) {
+        if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
             back.phase = Phase::Locked;
+            let id = back.change.take().and_then(|change| change.id);
+            self.done(id, Err(ControlError::Locked(reason)));
             self.ports.stir(disk);
+            return;
         }
+        back.parted = false;
         if let Some(Change {
             id: Some(id), to, ..
         }) = back.change.take()
@@ -551,6 +556,7 @@ impl Cache {
                 batches,
                 ..
             } => {
+                back.parted = true;
                 let is_early = batches != Some(back.destage.batches());
                 // If it was taken before all was written, the record keeps others away as long as
                 // something stays here; else what is cached must not pass for what the origin has.
