@@ -192,6 +192,7 @@ const TABLE: &[Crate] = &[
         "hearth",
         "crates/hearth",
         &[
+            "at-rest",
             "units",
             "block-io",
             "policy",
