@@ -4,8 +4,9 @@ use super::OfflineError;
 use super::tables::{Tables, page};
 use device::uring::FlashFile;
 use flash_format::{
-    ChunkHeader, Descriptor, FORMAT_VERSION, FooterPage, FormatError, PAGE_BYTES, PageBytes,
-    SUPERBLOCK_OFFSETS, SegmentEntry, SegmentIndex, SegmentState, Superblock, checksum,
+    ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, FORMAT_VERSION, FooterPage,
+    FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, SegmentEntry, SegmentIndex,
+    SegmentState, Superblock, checksum,
 };
 use serde::Serialize;
 use std::fs::File;
@@ -365,24 +366,36 @@ impl Walk<'_> {
         let room = geometry.segment_pages() - geometry.footer_pages();
         let mut descriptors = Vec::new();
         let mut next = 0;
+        let (uuid, generation) = (self.superblock.uuid, entry.generation);
         while next < room {
-            let decoded = ChunkHeader::decode(
-                &self.page(segment, next)?,
-                geometry,
-                self.superblock.uuid,
-                segment,
-                entry.generation,
-                next,
-            );
-            let Ok(header) = decoded else { break };
-            if header.disk != entry.disk {
+            let page = self.page(segment, next)?;
+            let clean = ChunkHeader::decode(&page, geometry, uuid, segment, generation, next);
+            let dirty =
+                || DirtyChunkHeader::decode(&page, geometry, uuid, segment, generation, next).ok();
+            let (disk, blocks) = match clean {
+                Ok(header) => (header.disk, header.blocks),
+                Err(_) => match dirty() {
+                    Some(header) => (header.disk, blocks_of(&header)),
+                    None => break,
+                },
+            };
+            if disk != entry.disk {
                 break;
             }
-            next += 1 + u32::try_from(header.blocks.len()).map_err(io::Error::other)?;
-            descriptors.extend(header.blocks);
+            next += 1 + u32::try_from(blocks.len()).map_err(io::Error::other)?;
+            descriptors.extend(blocks);
         }
         Ok(descriptors)
     }
+}
+
+/// The blocks of a dirty log's chunk: what the origin has of them is served like any other.
+fn blocks_of(header: &DirtyChunkHeader) -> Vec<Descriptor> {
+    let data = header.records.iter().filter_map(|record| match record {
+        DirtyRecord::Data(at) => Some(*at),
+        DirtyRecord::Erasure(_) => None,
+    });
+    data.collect()
 }
 
 /// Where a page of a segment begins within it.
