@@ -20,9 +20,7 @@ use crate::tenants::Tenants;
 use crate::views::Views;
 use crate::write_back::WriteBack;
 use crate::writes::{Change, Writes};
-use block_io::{
-    BufPool, FlashDone, IoError, OriginDone, OriginVerb, PAGE_BYTES, Payload, Slice, Token,
-};
+use block_io::{BufPool, IoError, OriginVerb, Payload, Token};
 use slab::Slab;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, SECTOR_BYTES, TenantSlot};
 
@@ -250,132 +248,6 @@ impl Cache {
         }
     }
 
-    /// A flash operation has ended.
-    ///
-    /// # Panics
-    /// If it was not issued by this cache, or has ended before.
-    pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
-        self.ports.now = now;
-        let io = self.ports.complete(done.token);
-        let ok = done.result.is_ok();
-        if let Purpose::Hit(hit) = io.purpose {
-            self.brain.flash_took(now.since(io.issued));
-            self.hit_done(&hit, done.buf, done.result);
-        } else if let Purpose::MergeHit(hit) = io.purpose {
-            self.merge_hit_done(&hit, done.buf, done.result);
-        } else if let Purpose::DestageRead(read) = io.purpose {
-            self.destage_read_done(read, done.buf, done.result);
-        } else if let Some(flash) = self.flash.as_mut() {
-            let ports = &mut self.ports;
-            let buf = done.buf.filter(|_| ok);
-            match io.purpose {
-                Purpose::Chunk(id) => {
-                    flash.chunk_done(ports, id, ok);
-                    self.stir_waiting();
-                }
-                Purpose::Footer(segment) => flash.footer_done(ports, segment, ok),
-                Purpose::Journal if ok => {
-                    flash.journal_done(ports);
-                    self.stir_waiting();
-                }
-                Purpose::Journal => ports
-                    .wakes
-                    .push(Wake::FlashFailed("the journal could not be written")),
-                Purpose::CheckpointPages => flash.checkpoint_pages_done(ports, ok),
-                Purpose::Superblock => {
-                    flash.superblock_done(ports, ok);
-                    self.stir_waiting();
-                }
-                Purpose::ReclaimFooter => flash.reclaim_footer_done(ports, buf.as_deref()),
-                Purpose::ReclaimRun { first, count } => {
-                    flash.reclaim_run_done(ports, first, count, buf.as_ref());
-                }
-                Purpose::LogFlush(disk) if ok => {
-                    flash.log_flush_done(ports, disk);
-                    ports.stir(disk);
-                }
-                Purpose::LogFlush(_) => ports
-                    .wakes
-                    .push(Wake::FlashFailed("a dirty log could not be made durable")),
-                Purpose::FlashFlush if ok => {}
-                Purpose::FlashFlush => flash.failed(ports),
-                Purpose::Hit(_)
-                | Purpose::Fill(_)
-                | Purpose::Direct { .. }
-                | Purpose::OriginWrite(_)
-                | Purpose::OriginFlush { .. }
-                | Purpose::OwnFlush { .. }
-                | Purpose::MergeHit(_)
-                | Purpose::MergeFill(_)
-                | Purpose::DestageRead(_)
-                | Purpose::DestageWrite(_)
-                | Purpose::DestageFlush(_)
-                | Purpose::EnterFlush(_) => {
-                    panic!("an origin operation ended as a flash operation")
-                }
-            }
-        }
-        self.pump();
-    }
-
-    /// An origin operation has ended.
-    ///
-    /// # Panics
-    /// If it was not issued by this cache, or has ended before.
-    pub fn origin_done(&mut self, done: OriginDone, now: Instant) {
-        self.ports.now = now;
-        let io = self.ports.complete(done.token);
-        match io.purpose {
-            Purpose::Fill(fill) => {
-                self.read_took(self.fills.disk(fill), now.since(io.issued));
-                if let Some(tenant) = self.tenant_of(self.fills.disk(fill)) {
-                    self.brain.origin_took(tenant, now.since(io.issued));
-                }
-                self.fill_done(fill, done.buf, done.result);
-            }
-            Purpose::Direct {
-                read,
-                part,
-                disk,
-                skip,
-                length,
-            } => {
-                self.read_took(disk, now.since(io.issued));
-                let bytes = bytes_of(done, skip, length);
-                self.direct_done(read, part, disk, bytes);
-            }
-            Purpose::OriginWrite(write) => {
-                self.origin_write_done(write, done.result);
-                self.stir_waiting();
-            }
-            Purpose::MergeFill(merge) => {
-                let bytes = bytes_of(done, 0, PAGE_BYTES);
-                self.merge_fill_done(merge, bytes);
-            }
-            Purpose::DestageWrite(write) => self.destage_write_done(write, done.result),
-            Purpose::DestageFlush(flush) => self.destage_flush_done(flush, done.result),
-            Purpose::EnterFlush(disk) => self.enter_flush_done(disk, done.result),
-            Purpose::OwnFlush { disk, count } => {
-                if let Some(flash) = self.flash.as_mut() {
-                    flash.own_flush_done(disk, count, done.result.is_ok());
-                }
-            }
-            Purpose::OriginFlush {
-                request,
-                disk,
-                count,
-            } => {
-                if let (Some(flash), Ok(())) = (self.flash.as_mut(), done.result) {
-                    flash.flushed(disk, count);
-                }
-                self.disk_stats(disk).origin_errors += u64::from(done.result.is_err());
-                self.reply(disk, request, done.result.map(|()| Payload::new()));
-            }
-            other => panic!("a flash operation ended as an origin operation: {other:?}"),
-        }
-        self.pump();
-    }
-
     /// The answer to [`Effect::Retire`]: whether it is recorded durably.
     pub fn retired(&mut self, _token: Token, recorded: bool, now: Instant) {
         self.ports.now = now;
@@ -536,14 +408,5 @@ impl Cache {
         let Some(flash) = &self.flash else { return };
         flash.log.index().self_check();
         flash.self_check();
-    }
-}
-
-/// A part of what a read of an origin has brought.
-fn bytes_of(done: OriginDone, skip: usize, length: usize) -> Result<Slice, IoError> {
-    match (done.result, done.buf) {
-        (Ok(()), Some(buf)) => Ok(buf.freeze().slice(skip..skip + length)),
-        (Err(error), _) => Err(error),
-        (Ok(()), None) => Err(IoError::Failed),
     }
 }

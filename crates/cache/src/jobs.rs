@@ -1,6 +1,8 @@
 //! What the operator asks, step by step: attach, detach, drop, stop. Each job looks whether it
 //! can go on whenever something has happened.
 
+mod tables;
+
 use crate::api::{Command, ControlError, ControlId, ControlOutcome, Effect};
 use crate::attach::Newcomer;
 use crate::cache::{Cache, Disk};
@@ -11,8 +13,7 @@ use crate::ports::{Ports, Wake};
 use crate::tenants::Use;
 use crate::views::Views;
 use block_io::{IoError, Token};
-use flash_format::{DiskEntry, Position, SegmentIndex};
-use segment_log::Phase;
+use flash_format::SegmentIndex;
 use units::{DiskSlot, TenantSlot};
 
 #[derive(Clone, Debug)]
@@ -118,32 +119,23 @@ impl Cache {
                 if let Some(tenant) = self.tenant_of(disk) {
                     self.unstage_disk(disk, tenant);
                 }
-                let bytes = self.dirty_bytes(disk);
-                self.attached(disk).and_then(|_| {
-                    if bytes.is_zero() {
-                        Ok(Kind::Drop { disk })
-                    } else {
-                        Err(ControlError::Dirty { bytes })
-                    }
-                })
+                self.clean_disk(disk).map(|()| Kind::Drop { disk })
             }
             Command::SetPolicy { disk, policy } => {
-                let ended = self.set_policy(id, disk, policy);
-                self.answer_if_ended(id, ended);
-                return;
+                return self.end_now(id, |cache| cache.set_policy(id, disk, policy));
             }
             Command::Destage { disk } => {
-                let ended = self.demand_destage(id, disk);
-                self.answer_if_ended(id, ended);
-                return;
+                return self.end_now(id, |cache| cache.demand_destage(id, disk));
             }
             Command::SetWriteBack { disk, write_back } => {
-                let ended = self.set_write_back(disk, write_back);
-                self.answer_if_ended(id, Some(ended));
-                return;
+                return self.end_now(id, |cache| Some(cache.set_write_back(disk, write_back)));
             }
             Command::Stop => Ok(Kind::Stop),
         };
+        self.begin_job(id, kind);
+    }
+
+    fn begin_job(&mut self, id: ControlId, kind: Result<Kind, ControlError>) {
         let kind = kind.and_then(|kind| {
             if self.has_job_for(&kind) {
                 Err(ControlError::Busy)
@@ -164,6 +156,27 @@ impl Cache {
         }
         if self.flash.is_none() {
             self.end_jobs_without_flash();
+        }
+    }
+
+    /// Answers a command that is done, or wrong; others answer it later.
+    fn end_now(
+        &mut self,
+        id: ControlId,
+        run: impl FnOnce(&mut Self) -> Option<Result<(), ControlError>>,
+    ) {
+        let ended = run(self);
+        self.answer_if_ended(id, ended);
+    }
+
+    /// A disk whose origin has everything.
+    fn clean_disk(&self, disk: DiskSlot) -> Result<(), ControlError> {
+        self.attached(disk)?;
+        let bytes = self.dirty_bytes(disk);
+        if bytes.is_zero() {
+            Ok(())
+        } else {
+            Err(ControlError::Dirty { bytes })
         }
     }
 
@@ -389,7 +402,9 @@ impl Job {
             flash.journal.hurry();
         }
         match &self.kind {
-            Kind::Attach(newcomer) if newcomer.dropped.is_none() => flash.enter(newcomer),
+            Kind::Attach(newcomer) if newcomer.dropped.is_none() => {
+                Step::Checkpoint(flash.enter(newcomer))
+            }
             Kind::Attach(_) | Kind::Detach { .. } | Kind::Drop { .. } => {
                 flash.close_streams(ports, self.disk());
                 if let Some(disk) = self.disk() {
@@ -433,7 +448,7 @@ impl Job {
         match &self.kind {
             Kind::Attach(newcomer) => {
                 flash.release_segments(newcomer.slot, segments);
-                flash.enter(newcomer)
+                Step::Checkpoint(flash.enter(newcomer))
             }
             Kind::Drop { disk } => {
                 flash.release_segments(*disk, segments);
@@ -470,88 +485,6 @@ impl Newcomer {
                     Step::Owning(token)
                 }
             }
-        }
-    }
-}
-
-impl Flash {
-    /// Enters a disk into the table; it is served when that is durable.
-    fn enter(&mut self, newcomer: &Newcomer) -> Step {
-        let before = self.disks.get(newcomer.slot);
-        let before = before.filter(|entry| entry.id == newcomer.id);
-        let entry = DiskEntry {
-            id: newcomer.id,
-            name: newcomer.name.clone(),
-            size: newcomer.disk.size,
-            fingerprint: None,
-            epoch: match newcomer.disk.epoch {
-                // It has none of its own, or only reads.
-                0 => before.map_or(0, |entry| entry.epoch),
-                epoch => epoch,
-            },
-            destaged: before.map_or(Position::START, |entry| entry.destaged),
-            in_doubt: before.is_some_and(|entry| entry.in_doubt) && !newcomer.void,
-            key: newcomer.key,
-        };
-        if newcomer.takes_over {
-            self.dirty.set(newcomer.slot, None);
-        }
-        self.disks.set(newcomer.slot, entry);
-        Step::Checkpoint(self.checkpoint.want())
-    }
-
-    fn close_streams(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) {
-        for key in self.log.stream_keys() {
-            if disk.is_none_or(|disk| disk == key.disk) {
-                self.close_stream(ports, key);
-            }
-        }
-    }
-
-    fn writes_of(&self, disk: Option<DiskSlot>) -> bool {
-        let of = |slot| disk.is_none_or(|disk| disk == slot);
-        self.log
-            .segments()
-            .any(|(_, segment)| of(segment.disk) && segment.writes > 0)
-    }
-
-    /// Whether writes to flash, a flush of the origin or a reclaim are under way for a disk.
-    fn is_busy_with(&self, disk: Option<DiskSlot>) -> bool {
-        let flushing = disk.is_some_and(|disk| self.durability[disk].is_flushing());
-        flushing || self.writes_of(disk) || self.reclaims(disk)
-    }
-
-    fn has_log_segments(&self, disk: Option<DiskSlot>) -> bool {
-        let mut segments = self.log.segments();
-        segments.any(|(_, segment)| disk == Some(segment.disk) && segment.phase == Phase::Dirty)
-    }
-
-    fn reclaims(&self, disk: Option<DiskSlot>) -> bool {
-        let of = |slot| disk.is_none_or(|disk| disk == slot);
-        self.reclaiming
-            .as_ref()
-            .is_some_and(|reclaiming| of(reclaiming.disk()))
-    }
-
-    /// Queues the entries that free every segment of a disk.
-    fn free_segments_of(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) -> Vec<SegmentIndex> {
-        let of = |slot| disk == Some(slot);
-        let closed = self
-            .log
-            .segments()
-            .filter(|(_, segment)| of(segment.disk) && segment.phase == Phase::Closed);
-        let segments: Vec<SegmentIndex> = closed.map(|(index, _)| index).collect();
-        for segment in &segments {
-            self.log.begin_free(*segment);
-            self.push_free(ports, *segment);
-        }
-        segments
-    }
-
-    fn release_segments(&mut self, disk: DiskSlot, segments: &[SegmentIndex]) {
-        self.log.forget_disk(disk);
-        for segment in segments {
-            self.release(*segment);
         }
     }
 }

@@ -93,6 +93,7 @@ mod tests {
     const HERE: u128 = 1;
     const OTHER: u128 = 2;
 
+    #[allow(clippy::unnecessary_wraps, reason = "beside no record")]
     fn record(cache: u128, epoch: u64, open: bool) -> Option<OwnerRecord> {
         Some(OwnerRecord { epoch, cache, open })
     }

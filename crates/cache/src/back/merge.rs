@@ -61,13 +61,13 @@ impl Cache {
                     .flash_read(Purpose::MergeHit(hit), offset, PAGE_BYTES);
                 Edge::Reading
             }
-            Location::Nowhere => match self.staging.get(Key::new(disk, block)) {
-                Some(bytes) => Edge::Ready(bytes.clone()),
-                None => {
-                    self.merge_from_origin(merge);
-                    Edge::Reading
+            Location::Nowhere => {
+                if let Some(bytes) = self.staging.get(Key::new(disk, block)) {
+                    return Edge::Ready(bytes.clone());
                 }
-            },
+                self.merge_from_origin(merge);
+                Edge::Reading
+            }
         }
     }
 

@@ -13,8 +13,10 @@
 //! what it writes.
 
 pub(crate) mod accept;
+mod commands;
 pub(crate) mod merge;
 mod reads;
+mod steps;
 pub(crate) mod switch;
 
 use crate::RequestId;
@@ -233,7 +235,7 @@ impl Cache {
             (Some(flash), _) => flash
                 .dirty
                 .get(disk)
-                .map_or(u64::MAX, |dirty| dirty.durable()),
+                .map_or(u64::MAX, crate::dirty::DirtyDisk::durable),
             (None, Some(wreck)) => wreck.dirty.get(disk).map_or(u64::MAX, |dirty| {
                 // What was durable before is not lost by what has happened since.
                 dirty.durable().max(dirty.log.base())

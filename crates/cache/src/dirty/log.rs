@@ -211,13 +211,8 @@ impl DirtyLog {
         self.is_empty() || self.begins.back() == Some(&self.end())
     }
 
-    /// The number behind the last record of the oldest interval, and whether that has ended.
-    pub(crate) fn first_interval(&self) -> (u64, bool) {
-        let end = self.begins.front().copied();
-        end.map_or((self.end(), false), |end| (end, true))
-    }
-
-    /// The same of the interval in which a record lies.
+    /// The number behind the last record of the interval in which a record lies, and whether that has
+    /// ended.
     pub(crate) fn interval_end(&self, number: u64) -> (u64, bool) {
         let at = self.begins.partition_point(|begin| *begin <= number);
         let end = self.begins.get(at).copied();
@@ -473,16 +468,25 @@ mod tests {
     #[test]
     fn an_interval_ends_at_a_flush_and_two_flushes_end_one() {
         let mut log = log_of(&[data(0, 5)]);
-        assert_eq!(log.first_interval(), (1, false));
+        assert_eq!(log.interval_end(log.base()), (1, false));
         log.end_interval();
         log.end_interval();
         assert!(log.is_at_begin());
-        assert_eq!((log.first_interval(), log.intervals()), ((1, true), 1));
+        assert_eq!(
+            (log.interval_end(log.base()), log.intervals()),
+            ((1, true), 1)
+        );
         log.push(data(1, 6), Instant::ZERO);
         assert!(!log.is_at_begin());
-        assert_eq!((log.first_interval(), log.intervals()), ((1, true), 2));
+        assert_eq!(
+            (log.interval_end(log.base()), log.intervals()),
+            ((1, true), 2)
+        );
         log.settle(1, |_, _| {});
-        assert_eq!((log.first_interval(), log.intervals()), ((2, false), 1));
+        assert_eq!(
+            (log.interval_end(log.base()), log.intervals()),
+            ((2, false), 1)
+        );
     }
 
     #[test]

@@ -38,6 +38,10 @@ pub(crate) struct Rig {
     pub(crate) fingerprint: Option<u128>,
     /// What the origin was asked, writes and flushes in their order.
     pub(crate) told: Vec<OriginVerb>,
+    /// The origin's first so many blocks are remembered after each write to it.
+    pub(crate) watch: u64,
+    /// What they began with each time.
+    pub(crate) seen: Vec<Vec<u32>>,
     pub(crate) hold_flash: bool,
     pub(crate) hold_reads: bool,
     pub(crate) hold_writes: bool,
@@ -107,6 +111,8 @@ impl Rig {
             record: None,
             fingerprint: None,
             told: Vec::new(),
+            watch: 0,
+            seen: Vec::new(),
             hold_flash: false,
             hold_reads: false,
             hold_writes: false,
@@ -321,6 +327,14 @@ impl Rig {
             self.held_origin.push(op);
         } else {
             let (done, now) = (self.origin_op(op), self.now);
+            let begins = |block: u64| {
+                let at = Bytes::new(block * BLOCK_BYTES).to_usize();
+                u32::from_le_bytes(self.origin[at..at + 4].try_into().unwrap())
+            };
+            if self.watch > 0 {
+                let seen = (0..self.watch).map(begins).collect();
+                self.seen.push(seen);
+            }
             self.cache_mut().origin_done(done, now);
         }
     }

@@ -1,0 +1,184 @@
+//! What the operator asks about write-back.
+
+use super::switch::{Change, To, unfit};
+use super::{Back, Phase};
+use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
+use crate::cache::Cache;
+use crate::dirty::DirtyDisk;
+use crate::guard::{Guard, lacks};
+use crate::write_back::{OfDirty, WriteBack};
+use block_io::IoError;
+use units::DiskSlot;
+
+impl Cache {
+    /// What writes do from now on, if it takes longer than a moment. None if it is done, or wrong.
+    pub(crate) fn set_policy(
+        &mut self,
+        id: ControlId,
+        disk: DiskSlot,
+        policy: WritePolicy,
+    ) -> Option<Result<(), ControlError>> {
+        let Some(served) = self.disks[disk.index()].as_mut() else {
+            return Some(Err(ControlError::NotAttached));
+        };
+        let now = self.ports.now;
+        match (self.backs.get_mut(disk), policy) {
+            (Some(back), _) if back.change.as_ref().is_some_and(|c| c.id.is_some()) => {
+                return Some(Err(ControlError::Busy));
+            }
+            (Some(back), policy) if policy != WritePolicy::Back => {
+                back.change = Some(Change::asked(id, To::Origin(policy)));
+                back.phase = Phase::Leaving;
+                back.credit = 0;
+            }
+            (None, WritePolicy::Back) if self.flash.is_some() => {
+                if let Some(error) = unfit(served) {
+                    return Some(Err(error));
+                }
+                let mut back = Box::new(Back::new(served.write_back, served.epoch, now));
+                back.change = Some(Change::asked(id, To::Back));
+                self.backs.set(disk, back);
+            }
+            (None | Some(_), WritePolicy::Back) => {
+                served.policy = policy;
+                return Some(Ok(()));
+            }
+            (None | Some(_), policy) => {
+                served.policy = policy;
+                return Some(Ok(()));
+            }
+        }
+        self.ports.stir(disk);
+        None
+    }
+
+    pub(crate) fn set_write_back(
+        &mut self,
+        disk: DiskSlot,
+        write_back: WriteBack,
+    ) -> Result<(), ControlError> {
+        let served = self.disks[disk.index()].as_mut();
+        served.ok_or(ControlError::NotAttached)?.write_back = write_back;
+        if let Some(back) = self.backs.get_mut(disk) {
+            back.settings = write_back;
+        }
+        self.ports.stir(disk);
+        Ok(())
+    }
+
+    /// Brings everything so far to the origin. None if that takes longer than a moment.
+    pub(crate) fn demand_destage(
+        &mut self,
+        id: ControlId,
+        disk: DiskSlot,
+    ) -> Option<Result<(), ControlError>> {
+        if self.disks[disk.index()].is_none() {
+            return Some(Err(ControlError::NotAttached));
+        }
+        let flash = self.dirty_flash();
+        let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+        let end = dirty.map_or(0, |dirty| dirty.log.end());
+        if dirty.is_none_or(|dirty| dirty.log.is_empty() && dirty.released() >= end) {
+            return Some(Ok(()));
+        }
+        if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
+            return Some(Err(ControlError::Locked(reason)));
+        }
+        let back = self.backs.get_mut(disk)?;
+        back.destage.demand = back.destage.demand.max(end);
+        // Whoever asks expects an attempt now.
+        back.destage.failing = None;
+        back.demands.push((end, id));
+        self.ports.stir(disk);
+        None
+    }
+
+    /// The origin refused: those who wait for it hear so.
+    pub(crate) fn fail_demands(&mut self, _disk: DiskSlot, back: &mut Back, error: IoError) {
+        back.destage.demand = 0;
+        for (_, id) in std::mem::take(&mut back.demands) {
+            self.ports.effects.push(Effect::ControlDone {
+                id,
+                result: Err(ControlError::Origin(error)),
+            });
+        }
+    }
+
+    /// Detaches a disk under write-back.
+    ///
+    /// # Errors
+    /// [`ControlError`] if it is refused at once.
+    pub(crate) fn detach_back(
+        &mut self,
+        id: ControlId,
+        disk: DiskSlot,
+        fingerprint: Option<u128>,
+        dirty: OfDirty,
+    ) -> Result<(), ControlError> {
+        let bytes = self.dirty_bytes(disk);
+        if dirty == OfDirty::Refuse && !bytes.is_zero() && !lacks(Guard::DetachRefusesDirty) {
+            return Err(ControlError::Dirty { bytes });
+        }
+        let reason = self
+            .dirty_flash()
+            .and_then(|flash| flash.dirty.get(disk)?.locked);
+        if let (Some(reason), OfDirty::Refuse | OfDirty::Flush) = (reason, dirty) {
+            return Err(ControlError::Locked(reason));
+        }
+        let Some(back) = self.backs.get_mut(disk) else {
+            return Err(ControlError::NotAttached);
+        };
+        if back
+            .change
+            .as_ref()
+            .is_some_and(|change| change.id.is_some())
+        {
+            return Err(ControlError::Busy);
+        }
+        let destage = &back.destage;
+        let batches = destage.is_idle().then(|| destage.batches());
+        let to = To::Detached {
+            fingerprint,
+            batches,
+            dirty,
+        };
+        back.change = Some(Change::asked(id, to));
+        back.phase = Phase::Closing;
+        if dirty == OfDirty::Keep
+            && let Some(flash) = self.flash.as_mut()
+        {
+            flash.flush_log(&mut self.ports, disk);
+        }
+        self.ports.stir(disk);
+        Ok(())
+    }
+
+    pub(super) fn end_demands(&mut self, disk: DiskSlot, back: &mut Back) {
+        if back.demands.is_empty() {
+            return;
+        }
+        let flash = self.dirty_flash();
+        let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+        // Known durably, or a crash could bring back what was there before.
+        let base = match &self.flash {
+            Some(_) => dirty.map_or(u64::MAX, DirtyDisk::released),
+            None => dirty.map_or(u64::MAX, |dirty| dirty.log.base()),
+        };
+        let locked = dirty.and_then(|dirty| dirty.locked);
+        let effects = &mut self.ports.effects;
+        back.demands.retain(|(number, id)| {
+            let result = match locked {
+                _ if *number <= base => Ok(ControlOutcome::Done),
+                Some(reason) => Err(ControlError::Locked(reason)),
+                None => return true,
+            };
+            effects.push(Effect::ControlDone { id: *id, result });
+            false
+        });
+        if let Some(flash) = self.flash.as_mut()
+            && !back.demands.is_empty()
+        {
+            flash.journal.hurry();
+        }
+    }
+}

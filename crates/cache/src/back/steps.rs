@@ -1,0 +1,160 @@
+//! The steps of each way into write-back and out of it.
+
+use super::Back;
+use super::Phase;
+use super::switch::{Next, Step, To};
+use crate::api::ControlError;
+use crate::cache::Cache;
+use crate::guard::{Guard, lacks};
+use crate::ownership::OwnerRecord;
+use crate::ports::Purpose;
+use crate::write_back::OfDirty;
+use block_io::OriginVerb;
+use units::DiskSlot;
+
+impl Cache {
+    pub(super) fn enter_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
+        let now = self.ports.now;
+        let waits = !lacks(Guard::SwitchWaits);
+        match step {
+            Step::Begun if self.writes.any_of(disk) && waits => Next::Wait,
+            Step::FlushAt(at) if now < at => {
+                self.ports.wake_at(at);
+                Next::Wait
+            }
+            Step::Begun | Step::FlushAt(_) if waits => {
+                self.ports
+                    .origin(Purpose::EnterFlush(disk), disk, OriginVerb::Flush);
+                Next::Step(Step::Flushing)
+            }
+            Step::Begun | Step::FlushAt(_) => Next::Step(Step::Flushed),
+            // The record is open since before the disk was attached.
+            Step::Flushed if back.change.as_ref().is_some_and(|c| c.id.is_none()) => Next::Done,
+            Step::Flushed => self.begin_epoch(disk, back),
+            Step::Checkpoint(number) => {
+                let complete = self.flash.as_ref().map(|flash| flash.checkpoint.complete());
+                if complete.is_none_or(|complete| complete < number) {
+                    return Next::Wait;
+                }
+                self.own(disk, back, true)
+            }
+            Step::Owned => Next::Done,
+            Step::Owning(_) if lacks(Guard::RecordOpenBeforeWrite) => Next::Done,
+            Step::Flushing | Step::Owning(_) => Next::Wait,
+            Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
+        }
+    }
+
+    /// The disk table has an epoch before the owner's record does.
+    fn begin_epoch(&mut self, disk: DiskSlot, back: &mut Back) -> Next {
+        if back.epoch > 0 {
+            return self.own(disk, back, true);
+        }
+        let Some(flash) = self.flash.as_mut() else {
+            return Next::Wait;
+        };
+        let Some(entry) = flash.disks.get_mut(disk) else {
+            return Next::Wait;
+        };
+        entry.epoch += 1;
+        back.epoch = entry.epoch;
+        if let Some(served) = self.disks[disk.index()].as_mut() {
+            served.epoch = back.epoch;
+        }
+        Next::Step(Step::Checkpoint(flash.checkpoint.want()))
+    }
+
+    /// Asks for the owner's record to be written.
+    fn own(&mut self, disk: DiskSlot, back: &Back, open: bool) -> Next {
+        let Some(id) = self.bypassed_ids.get(&disk).copied() else {
+            return Next::Wait;
+        };
+        let cache = self.dirty_flash().map_or(0, |flash| flash.uuid);
+        let record = OwnerRecord {
+            epoch: back.epoch,
+            cache,
+            open,
+        };
+        let token = self.ports.own(disk, id, record);
+        Next::Step(Step::Owning(token))
+    }
+
+    /// A disk leaves write-back.
+    pub(super) fn leave_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
+        let now = self.ports.now;
+        match step {
+            Step::Begun => {
+                let flash = self.dirty_flash();
+                let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+                if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
+                    return Next::Failed(ControlError::Locked(reason));
+                }
+                let empty = dirty.is_none_or(|dirty| dirty.log.is_empty());
+                if !empty || !back.destage.is_idle() {
+                    return Next::Wait;
+                }
+                back.phase = Phase::Closing;
+                if lacks(Guard::RecordClosedBeforeBypass) {
+                    return Next::Done;
+                }
+                self.own(disk, back, false)
+            }
+            Step::OwnAt(at) if back.change.as_ref().is_some_and(|c| c.to == To::Bypass) => {
+                if now < at {
+                    self.ports.wake_at(at);
+                    return Next::Wait;
+                }
+                self.own(disk, back, false)
+            }
+            Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
+            Step::Owned => Next::Done,
+            _ => Next::Wait,
+        }
+    }
+
+    /// A disk is about to be detached.
+    pub(super) fn part_step(
+        &mut self,
+        disk: DiskSlot,
+        back: &mut Back,
+        step: Step,
+        of: OfDirty,
+    ) -> Next {
+        match step {
+            Step::Begun => {
+                if !back.destage.is_idle() {
+                    return Next::Wait;
+                }
+                let flash = self.dirty_flash();
+                let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+                let empty = dirty.is_none_or(|dirty| dirty.log.is_empty());
+                let durable = dirty.is_none_or(|dirty| !dirty.wants_durability());
+                let locked = dirty.and_then(|dirty| dirty.locked);
+                if let (false, OfDirty::Refuse | OfDirty::Flush, Some(reason)) = (empty, of, locked)
+                {
+                    return Next::Failed(ControlError::Locked(reason));
+                }
+                match of {
+                    OfDirty::Keep if !durable && self.flash.is_some() => return Next::Wait,
+                    // The record stays open: they are its reason.
+                    OfDirty::Keep if !empty => return Next::Done,
+                    OfDirty::Drop => {
+                        if let Some(flash) = self.flash.as_mut() {
+                            flash.void_log(&mut self.ports, disk);
+                            flash.journal.hurry();
+                        } else if let Some(wreck) = self.wreck.as_mut() {
+                            wreck.dirty.set(disk, None);
+                        }
+                    }
+                    OfDirty::Refuse if lacks(Guard::DetachRefusesDirty) => {}
+                    OfDirty::Refuse | OfDirty::Flush if !empty => return Next::Wait,
+                    OfDirty::Keep | OfDirty::Refuse | OfDirty::Flush => {}
+                }
+                self.own(disk, back, false)
+            }
+            Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
+            Step::Owned => Next::Done,
+            _ => Next::Wait,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What jobs do to the tables: disks that come and go, with their segments.
+
+use super::{Flash, Newcomer, Ports};
+use flash_format::{DiskEntry, Position, SegmentIndex};
+use segment_log::Phase;
+use units::DiskSlot;
+
+impl Flash {
+    /// Enters a disk into the table; it is served when that is durable.
+    pub(super) fn enter(&mut self, newcomer: &Newcomer) -> u64 {
+        let before = self.disks.get(newcomer.slot);
+        let before = before.filter(|entry| entry.id == newcomer.id);
+        let entry = DiskEntry {
+            id: newcomer.id,
+            name: newcomer.name.clone(),
+            size: newcomer.disk.size,
+            fingerprint: None,
+            epoch: match newcomer.disk.epoch {
+                // It has none of its own, or only reads.
+                0 => before.map_or(0, |entry| entry.epoch),
+                epoch => epoch,
+            },
+            destaged: before.map_or(Position::START, |entry| entry.destaged),
+            in_doubt: before.is_some_and(|entry| entry.in_doubt) && !newcomer.void,
+            key: newcomer.key,
+        };
+        if newcomer.takes_over {
+            self.dirty.set(newcomer.slot, None);
+        }
+        self.disks.set(newcomer.slot, entry);
+        self.checkpoint.want()
+    }
+
+    pub(super) fn close_streams(&mut self, ports: &mut Ports, disk: Option<DiskSlot>) {
+        for key in self.log.stream_keys() {
+            if disk.is_none_or(|disk| disk == key.disk) {
+                self.close_stream(ports, key);
+            }
+        }
+    }
+
+    fn writes_of(&self, disk: Option<DiskSlot>) -> bool {
+        let of = |slot| disk.is_none_or(|disk| disk == slot);
+        self.log
+            .segments()
+            .any(|(_, segment)| of(segment.disk) && segment.writes > 0)
+    }
+
+    /// Whether writes to flash, a flush of the origin or a reclaim are under way for a disk.
+    pub(super) fn is_busy_with(&self, disk: Option<DiskSlot>) -> bool {
+        let flushing = disk.is_some_and(|disk| self.durability[disk].is_flushing());
+        flushing || self.writes_of(disk) || self.reclaims(disk)
+    }
+
+    pub(super) fn has_log_segments(&self, disk: Option<DiskSlot>) -> bool {
+        let mut segments = self.log.segments();
+        segments.any(|(_, segment)| disk == Some(segment.disk) && segment.phase == Phase::Dirty)
+    }
+
+    fn reclaims(&self, disk: Option<DiskSlot>) -> bool {
+        let of = |slot| disk.is_none_or(|disk| disk == slot);
+        self.reclaiming
+            .as_ref()
+            .is_some_and(|reclaiming| of(reclaiming.disk()))
+    }
+
+    /// Queues the entries that free every segment of a disk.
+    pub(super) fn free_segments_of(
+        &mut self,
+        ports: &mut Ports,
+        disk: Option<DiskSlot>,
+    ) -> Vec<SegmentIndex> {
+        let of = |slot| disk == Some(slot);
+        let closed = self
+            .log
+            .segments()
+            .filter(|(_, segment)| of(segment.disk) && segment.phase == Phase::Closed);
+        let segments: Vec<SegmentIndex> = closed.map(|(index, _)| index).collect();
+        for segment in &segments {
+            self.log.begin_free(*segment);
+            self.push_free(ports, *segment);
+        }
+        segments
+    }
+
+    pub(super) fn release_segments(&mut self, disk: DiskSlot, segments: &[SegmentIndex]) {
+        self.log.forget_disk(disk);
+        for segment in segments {
+            self.release(*segment);
+        }
+    }
+}
