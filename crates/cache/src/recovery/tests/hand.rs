@@ -1,0 +1,394 @@
+//! Flashes made by hand, and what a recovery makes of them.
+
+use super::super::*;
+use crate::dirty::log::{Found, What};
+use crate::write_back::LockReason;
+use crate::{FormatOptions, format};
+use block_io::{FlashDone, FlashVerb};
+use flash_format::{
+    CheckpointPage, Descriptor, DirtyChunkHeader, DirtyRecord, DiskEntry, Erasure, ErasureKind,
+    FooterPage, Geometry, JournalEntry, JournalPage, Position, SegmentKind, checksum,
+};
+use segment_log::Phase;
+use units::{BlockIndex, DiskId, DiskSlot, FlashSlot};
+
+pub(super) const CAPACITY: Bytes = Bytes::mib(2);
+pub(super) const UUID: u128 = 7;
+pub(super) const CLEAN: SegmentKind = SegmentKind::Clean;
+pub(super) const DIRTY: SegmentKind = SegmentKind::Dirty;
+
+pub(super) fn at(generation: u64, page: u32) -> Position {
+    Position::of_page(generation, page)
+}
+
+pub(super) fn disk(number: u16) -> DiskSlot {
+    DiskSlot::new(number)
+}
+
+pub(super) fn content(block: u64, version: u8) -> [u8; PAGE_BYTES] {
+    let mut bytes = [version; PAGE_BYTES];
+    bytes[..8].copy_from_slice(&block.to_le_bytes());
+    bytes
+}
+
+/// What a guest does, as a chunk has it.
+#[derive(Clone, Copy)]
+pub(super) enum Does {
+    /// Writes a block for so many-th time.
+    Writes(u64, u8),
+    Erases(u64, u32),
+}
+pub(super) use Does::{Erases, Writes};
+
+/// A flash made by hand.
+pub(super) struct Hand {
+    pub(super) device: Vec<u8>,
+    pub(super) geometry: Geometry,
+    pub(super) disks: Vec<Option<DiskEntry>>,
+    pub(super) journal: Vec<JournalEntry>,
+    /// Pages of the device that cannot be read.
+    pub(super) unreadable: Vec<u64>,
+    /// Pages that read as something else so many times.
+    pub(super) garbled: Vec<(u64, u32)>,
+    pub(super) required: Option<u64>,
+    pub(super) left: Vec<LeftChunk>,
+    pub(super) void: Vec<DiskId>,
+}
+
+impl Hand {
+    /// A cache that knows so many disks.
+    pub(super) fn of_disks(count: u16) -> Self {
+        let options = FormatOptions {
+            segment_bytes: Bytes::kib(64),
+            ..FormatOptions::new(CAPACITY, UUID)
+        };
+        let mut hand = Self {
+            device: vec![0; CAPACITY.to_usize()],
+            geometry: Geometry::new(CAPACITY, Bytes::kib(64)).unwrap(),
+            disks: vec![None; CheckpointPage::disks_of(0).unwrap().len()],
+            journal: Vec::new(),
+            unreadable: Vec::new(),
+            garbled: Vec::new(),
+            required: None,
+            left: Vec::new(),
+            void: Vec::new(),
+        };
+        for (offset, bytes) in format(&options).unwrap() {
+            hand.write(offset, &bytes);
+        }
+        for number in 0..count {
+            hand.disks[usize::from(number)] = Some(DiskEntry {
+                id: DiskId::from_u128(u128::from(number) + 1),
+                name: format!("vm{number}"),
+                size: Bytes::mib(4),
+                fingerprint: None,
+                epoch: 1,
+                destaged: Position::START,
+                in_doubt: false,
+                key: None,
+            });
+        }
+        hand
+    }
+
+    pub(super) fn write(&mut self, offset: Bytes, bytes: &[u8]) {
+        self.device[offset.to_usize()..][..bytes.len()].copy_from_slice(bytes);
+    }
+
+    pub(super) fn page(&mut self, segment: u32, page: u32) -> &mut [u8] {
+        let offset = self.offset(segment, page).to_usize();
+        &mut self.device[offset..offset + PAGE_BYTES]
+    }
+
+    pub(super) fn offset(&self, segment: u32, page: u32) -> Bytes {
+        let segment = self.geometry.segment_offset(SegmentIndex::new(segment));
+        segment + Bytes::new(u64::from(page) * PAGE_BYTES as u64)
+    }
+
+    pub(super) fn slot(&self, segment: u32, page: u32) -> FlashSlot {
+        self.geometry.slot(SegmentIndex::new(segment), page)
+    }
+
+    pub(super) fn opened(&mut self, segment: u32, number: u16, generation: u64, kind: SegmentKind) {
+        self.journal.push(JournalEntry::Open {
+            segment: SegmentIndex::new(segment),
+            disk: disk(number),
+            generation,
+            kind,
+        });
+    }
+
+    pub(super) fn trusted(&mut self, segment: u32, page: u32) {
+        let first = self.slot(segment, page);
+        self.journal.push(JournalEntry::Trust { first, count: 1 });
+    }
+
+    pub(super) fn destaged(&mut self, number: u16, to: Position) {
+        let disk = disk(number);
+        self.journal.push(JournalEntry::Destaged { disk, to });
+    }
+
+    /// A clean segment with these blocks, all of them trusted.
+    pub(super) fn clean_segment(
+        &mut self,
+        segment: u32,
+        number: u16,
+        generation: u64,
+        blocks: &[(u64, u8)],
+    ) {
+        self.opened(segment, number, generation, CLEAN);
+        let mut descriptors = Vec::new();
+        for (page, (block, version)) in (1..).zip(blocks) {
+            let bytes = content(*block, *version);
+            self.page(segment, page).copy_from_slice(&bytes);
+            descriptors.push(Descriptor {
+                block: BlockIndex::new(*block),
+                checksum: checksum(&bytes),
+                page,
+            });
+            self.trusted(segment, page);
+        }
+        let footer = FooterPage {
+            segment: SegmentIndex::new(segment),
+            generation,
+            disk: disk(number),
+            part: 0,
+            total: u32::try_from(blocks.len()).unwrap(),
+            blocks: descriptors,
+        };
+        self.page(segment, 15).copy_from_slice(&footer.encode(UUID));
+    }
+
+    /// A chunk of a dirty log, whole, on flash. Returns its last record's place.
+    pub(super) fn chunk(&mut self, header: &DirtyChunkHeader, does: &[Does]) -> Position {
+        let (segment, page) = (header.segment.get(), header.page);
+        self.page(segment, page)
+            .copy_from_slice(&header.encode(UUID));
+        for (page, bytes) in (page + 1..).zip(blocks_of(does)) {
+            self.page(segment, page).copy_from_slice(&bytes);
+        }
+        header.last()
+    }
+
+    /// [`Hand::chunk`] of disk 0 whose header says how far the log was durable.
+    pub(super) fn log_chunk(
+        &mut self,
+        place: (u32, u64, u32),
+        follows: Position,
+        durable: Position,
+        does: &[Does],
+    ) -> Position {
+        let mut header = chunk_header(place, 0, follows, does);
+        header.durable = durable;
+        self.chunk(&header, does)
+    }
+
+    pub(super) fn put_tables(&mut self) {
+        let page = CheckpointPage::Disks(self.disks.clone());
+        let bytes = page.encode(&self.geometry, UUID, 1, 0);
+        self.write(self.geometry.checkpoint_page_offset(0, 0), &bytes);
+        let journal = JournalPage {
+            sequence: 1,
+            batch: 1,
+            entries: std::mem::take(&mut self.journal),
+        };
+        let bytes = journal.encode(UUID);
+        self.write(self.geometry.journal_page_offset(1), &bytes);
+        let superblock = Superblock {
+            uuid: UUID,
+            sequence: 2,
+            geometry: self.geometry,
+            incarnation: 1,
+            checkpoint: 1,
+            checkpoint_area: 0,
+            replay_from: 1,
+            clean_end: None,
+        };
+        self.write(superblock.offset(), &superblock.encode());
+    }
+
+    /// Opens the cache that was made by hand.
+    pub(super) fn open(&mut self) -> Cache {
+        self.put_tables();
+        self.open_again()
+    }
+
+    /// Opens the cache as the last life has left it.
+    pub(super) fn open_again(&mut self) -> Cache {
+        let (pool, now) = (BufPool::new(), Instant::ZERO);
+        let mut recovery = Recovery::new(Config::default(), CAPACITY, self.required, pool, now);
+        recovery.set_left(std::mem::take(&mut self.left));
+        recovery.set_void(std::mem::take(&mut self.void));
+        let recovered = loop {
+            if let Some(result) = recovery.finished() {
+                break result.unwrap();
+            }
+            let mut effects = Vec::new();
+            recovery.take_effects(&mut effects);
+            assert!(!effects.is_empty(), "recovery goes on");
+            for effect in effects {
+                let Effect::Flash(op) = effect else {
+                    panic!("recovery needs nothing but the flash")
+                };
+                let done = self.carry_out(op);
+                recovery.flash_done(done, now);
+            }
+        };
+        recovered.cache.self_check();
+        recovered.cache
+    }
+
+    /// Looks at the flash that was made by hand.
+    pub(super) fn inspect(&mut self) -> DirtyReport {
+        self.put_tables();
+        let mut inspection = Inspection::new(CAPACITY, BufPool::new(), Instant::ZERO);
+        inspection.set_left(self.left.clone());
+        let before = self.device.clone();
+        loop {
+            if let Some(result) = inspection.finished() {
+                assert!(self.device == before, "nothing is written");
+                return result.unwrap();
+            }
+            let mut effects = Vec::new();
+            inspection.take_effects(&mut effects);
+            assert!(!effects.is_empty(), "it goes on");
+            for effect in effects {
+                let Effect::Flash(op) = effect else {
+                    panic!("it needs nothing but the flash")
+                };
+                let done = self.carry_out(op);
+                inspection.flash_done(done, Instant::ZERO);
+            }
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, op: FlashOp) -> FlashDone {
+        let mut done = FlashDone {
+            token: op.token,
+            buf: None,
+            result: Ok(()),
+        };
+        match op.verb {
+            FlashVerb::Read {
+                offset,
+                length,
+                mut buf,
+            } => {
+                let range = offset.get()..offset.get() + length.get();
+                let bad = |page: &u64| range.contains(&(page * PAGE_BYTES as u64));
+                if self.unreadable.iter().any(bad) {
+                    done.result = Err(IoError::Failed);
+                }
+                let bytes = &self.device[offset.to_usize()..][..length.to_usize()];
+                buf[..bytes.len()].copy_from_slice(bytes);
+                for (page, times) in &mut self.garbled {
+                    let at = *page * PAGE_BYTES as u64;
+                    if range.contains(&at) && *times > 0 {
+                        *times -= 1;
+                        buf[Bytes::new(at - range.start).to_usize()] ^= 1;
+                    }
+                }
+                done.buf = Some(buf);
+            }
+            FlashVerb::Write { offset, data, .. } => self.write(offset, &data),
+            FlashVerb::Flush => {}
+        }
+        done
+    }
+}
+
+/// The header of a chunk of a disk, at a page of a segment of a generation.
+pub(super) fn chunk_header(
+    (segment, generation, page): (u32, u64, u32),
+    number: u16,
+    follows: Position,
+    does: &[Does],
+) -> DirtyChunkHeader {
+    let mut next = page;
+    let mut record = |does: &Does| match does {
+        Writes(block, version) => {
+            next += 1;
+            DirtyRecord::Data(Descriptor {
+                block: BlockIndex::new(*block),
+                checksum: checksum(&content(*block, *version)),
+                page: next,
+            })
+        }
+        Erases(first, blocks) => DirtyRecord::Erasure(Erasure {
+            first: BlockIndex::new(*first),
+            blocks: *blocks,
+            kind: ErasureKind::Discard,
+        }),
+    };
+    DirtyChunkHeader {
+        segment: SegmentIndex::new(segment),
+        generation,
+        disk: disk(number),
+        page,
+        id: DiskId::from_u128(u128::from(number) + 1),
+        size: Bytes::mib(4),
+        epoch: 1,
+        begins_interval: true,
+        follows,
+        durable: Position::START,
+        records: does.iter().map(&mut record).collect(),
+    }
+}
+
+pub(super) fn blocks_of(does: &[Does]) -> Vec<[u8; PAGE_BYTES]> {
+    let bytes = |does: &Does| match does {
+        Writes(block, version) => Some(content(*block, *version)),
+        Erases(..) => None,
+    };
+    does.iter().filter_map(bytes).collect()
+}
+
+/// What lasting memory has of a chunk.
+pub(super) fn left(header: &DirtyChunkHeader, does: &[Does]) -> LeftChunk {
+    LeftChunk {
+        head: header.lasting_head(),
+        records: header.records.iter().map(DirtyRecord::to_bytes).collect(),
+        pages: blocks_of(does).concat(),
+    }
+}
+
+/// Blocks of a disk's log in the order in which they were written; erasures as their first block
+/// and a count.
+pub(super) fn records(cache: &Cache, number: u16) -> Vec<(u64, u32)> {
+    let flash = cache.flash.as_ref().unwrap();
+    let Some(dirty) = flash.dirty.get(disk(number)) else {
+        return Vec::new();
+    };
+    let records = dirty.log.records(dirty.log.base(), dirty.log.end());
+    let told = records.map(|(_, record)| match record.what {
+        What::Data { block, .. } => (block.get(), 0),
+        What::Erasure(erasure) => (erasure.first.get(), erasure.blocks),
+    });
+    told.collect()
+}
+
+pub(super) fn locked(cache: &Cache, number: u16) -> Option<LockReason> {
+    let flash = cache.flash.as_ref().unwrap();
+    flash.dirty.get(disk(number))?.locked
+}
+
+pub(super) fn found(cache: &Cache, number: u16, block: u64) -> Found {
+    let flash = cache.flash.as_ref().unwrap();
+    flash.dirty.find(disk(number), BlockIndex::new(block))
+}
+
+/// Where a block's clean copy is.
+pub(super) fn clean(cache: &Cache, number: u16, block: u64) -> Option<FlashSlot> {
+    let flash = cache.flash.as_ref().unwrap();
+    flash.log.index().get(disk(number), BlockIndex::new(block))
+}
+
+pub(super) fn phase(cache: &Cache, segment: u32) -> Phase {
+    let flash = cache.flash.as_ref().unwrap();
+    flash.log.segment(SegmentIndex::new(segment)).phase
+}
+
+pub(super) fn watermark(cache: &Cache, number: u16) -> Position {
+    let flash = cache.flash.as_ref().unwrap();
+    flash.dirty.get(disk(number)).unwrap().log.watermark()
+}
