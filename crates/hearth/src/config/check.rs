@@ -242,6 +242,12 @@ pub fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
             "a shared disk is no VM's own: remove this, and name the disk in `images` of each [[vm]] that reads it",
         ));
     }
+    if disk.encryption.sources() > 1 {
+        faults.push(Fault::new(
+            "encryption",
+            "give one of key_file, key_credential and key_command",
+        ));
+    }
     faults.extend(super::vhost::disk_faults(disk));
     faults.extend(super::write_back::disk_faults(disk));
     faults.extend(origin(&disk.origin).into_iter().map(|fault| Fault {

@@ -228,9 +228,9 @@ pub struct DiskConfig {
     #[serde(default)]
     pub write_back: WriteBackConfig,
     /// By which key its blocks are encrypted on flash, if they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub encryption: Option<EncryptionConfig>,
+    pub encryption: EncryptionConfig,
     /// Whether writes are refused.
     #[serde(default)]
     pub read_only: bool,
@@ -260,7 +260,7 @@ impl DiskConfig {
             origin,
             write_policy: WritePolicy::default(),
             write_back: WriteBackConfig::default(),
-            encryption: None,
+            encryption: EncryptionConfig::default(),
             read_only: false,
             shared: false,
             size: None,

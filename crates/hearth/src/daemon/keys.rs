@@ -19,16 +19,15 @@ fn store(state_dir: &Path) -> KeyStore {
 /// # Errors
 /// If the operator's key cannot be had, or does not open the disk's.
 pub(super) fn data_key(
-    encryption: Option<&EncryptionConfig>,
+    encryption: &EncryptionConfig,
     disk: DiskId,
     state_dir: &Path,
 ) -> Result<Option<Arc<DataKey>>, Problem> {
-    let Some(encryption) = encryption else {
+    let Some(source) = encryption.source() else {
         return Ok(None);
     };
     let refused = |detail| Problem::new(ProblemKind::Refused, detail);
-    let wrapping = encryption.key.fetch();
-    let wrapping = wrapping.map_err(|error| refused(chain(&error)))?;
+    let wrapping = source.fetch().map_err(|error| refused(chain(&error)))?;
     let key = store(state_dir).open(disk, &wrapping);
     Ok(Some(Arc::new(key.map_err(|error| refused(chain(&error)))?)))
 }

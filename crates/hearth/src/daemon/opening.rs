@@ -24,7 +24,7 @@ impl Control {
         let encryption = entry.config.encryption.clone();
         let keys_dir = state_dir.clone();
         let fetching =
-            tokio::task::spawn_blocking(move || keys::data_key(encryption.as_ref(), id, &keys_dir));
+            tokio::task::spawn_blocking(move || keys::data_key(&encryption, id, &keys_dir));
         let key = match fetching.await {
             Ok(key) => key?,
             Err(error) => return Err(failed(chain(&error))),
