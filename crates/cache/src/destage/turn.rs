@@ -357,6 +357,10 @@ impl Cache {
             self.origin_refused(disk, back, error);
             return false;
         }
+        // It may have been the last of its interval only since it was chosen.
+        let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let began = dirty.is_some_and(|dirty| dirty.log.begins_at(batch.to));
+        let ends = batch.ends || (began && !lacks(Guard::IntervalOrder));
         let destage = &mut back.destage;
         if batch.fua {
             self.settle_log(disk, back, batch.to, batch.some);
@@ -364,7 +368,7 @@ impl Cache {
         }
         let enough = back.settings.dirty_max.get() / DESTAGE_FLUSH_PARTS;
         let more = destage.loading.is_some() || destage.loaded_to < wanted;
-        if more && !batch.ends && destage.unflushed < enough {
+        if more && !ends && destage.unflushed < enough {
             return true;
         }
         let (id, to, some) = (batch.id, batch.to, batch.some);

@@ -219,6 +219,11 @@ impl DirtyLog {
         end.map_or((self.end(), false), |end| (end, true))
     }
 
+    /// Whether an interval begins with this number.
+    pub(crate) fn begins_at(&self, number: u64) -> bool {
+        self.begins.binary_search(&number).is_ok()
+    }
+
     /// What it says of a block.
     #[inline]
     pub(crate) fn find(&self, block: BlockIndex) -> Found {
