@@ -215,6 +215,7 @@ impl Flash {
         for disk in self.dirty.waiting_for_the_journal() {
             self.release_log_segments(disk);
             self.push_durability(ports, disk);
+            ports.stir(disk);
         }
         let durable = self.journal.durable();
         self.places.clear(ports, durable);

@@ -73,6 +73,10 @@ impl Cache {
                 .as_ref()
                 .is_some_and(|batch| batch.reads_left == 0)
         {
+            if !self.knows_watermark(disk, &back.destage) {
+                return began;
+            }
+            let destage = &mut back.destage;
             destage.writing = destage.loading.take();
             return self.begin_batch(disk, back, wanted);
         }
@@ -126,6 +130,22 @@ impl Cache {
             flash.want_durable(&mut self.ports, disk, wanted, hurries);
         }
         wanted.min(durable(flash))
+    }
+
+    /// Whether a crash now would not bring anything to the origin that it has had for long: what was
+    /// settled must be durably known before something later is written, or older versions would be
+    /// written again beside it.
+    fn knows_watermark(&mut self, disk: DiskSlot, destage: &Destage) -> bool {
+        let Some(flash) = self.flash.as_mut() else {
+            return true;
+        };
+        let dirty = flash.dirty.get(disk);
+        let known = dirty.is_none_or(|dirty| dirty.released() >= dirty.log.base());
+        if known || destage.unflushed > 0 || lacks(Guard::WatermarkBeforeNext) {
+            return true;
+        }
+        flash.journal.hurry();
+        false
     }
 
     /// Whether everything has to reach the origin, whatever it costs.
