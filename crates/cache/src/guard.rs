@@ -100,6 +100,8 @@ pub enum Guard {
     WatermarkBeforeReuse,
     /// A record that was superseded is passed when the origin has it, or something newer.
     SupersededWaits,
+    /// What comes after a recovery is in another interval than what was found.
+    RecoveryEndsInterval,
     /// What is settled is durably known before something later goes to the origin.
     WatermarkBeforeNext,
     /// An interval goes to the origin when the one before it is durable there.

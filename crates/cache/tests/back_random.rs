@@ -147,7 +147,10 @@ impl Run {
             for found in seen {
                 assert!(
                     self.history.allows_at_origin(&found),
-                    "no flush has left {found:?}"
+                    "no flush has left {found:?}; flushes {:?} of {}, latest states {:?}",
+                    self.history.flushes,
+                    self.history.states.len(),
+                    &self.history.states[self.history.states.len().saturating_sub(8)..]
                 );
             }
         }
@@ -326,6 +329,8 @@ mod mutants {
         durable_before_destage: DurableBeforeDestage, Ordered;
         flush_the_origin_before_settled: OriginFlushBeforeSettled, Ordered;
         keep_the_order_of_intervals: IntervalOrder, Ordered;
+        end_the_interval_at_a_recovery: RecoveryEndsInterval, Ordered;
+        know_the_watermark_before_the_next: WatermarkBeforeNext, Ordered;
         let_the_later_record_win: LaterRecordWins, Ordered;
         distrust_the_older_copy: DistrustOlderCopy, Ordered;
         read_erased_blocks_as_zeroes: ErasedReadsZeroes, Ordered;

@@ -127,6 +127,10 @@ fn dirty_disks(
                 }
             }
         }
+        // A flush may have been answered behind the last record: only what follows would say so.
+        if !lacks(Guard::RecoveryEndsInterval) {
+            dirty.log.end_interval();
+        }
         // Only a log that went to the origin out of order has such records, and may skip others.
         if !settled.is_empty() {
             dirty.found_trusted(settled.into_iter());
