@@ -84,7 +84,10 @@ impl Cache {
         if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
             return Some(Err(ControlError::Locked(reason)));
         }
-        let back = self.backs.get_mut(disk)?;
+        let Some(back) = self.backs.get_mut(disk) else {
+            // It has left write-back, and did so because its origin has everything.
+            return Some(Ok(()));
+        };
         back.destage.demand = back.destage.demand.max(end);
         // Whoever asks expects an attempt now.
         back.destage.failing = None;

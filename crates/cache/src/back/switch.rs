@@ -169,23 +169,14 @@ impl Cache {
             return;
         }
         back.parted = false;
-        if let Some(Change {
-            id: Some(id), to, ..
-        }) = back.change.take()
-        {
-            let result = match to {
-                // So it is: everything goes to the origin.
-                To::Origin(policy) => {
-                    if let Some(served) = self.disks[disk.index()].as_mut() {
-                        served.policy = policy;
-                    }
-                    Ok(ControlOutcome::Done)
-                }
-                _ => Err(ControlError::NoWriteBack),
-            };
-            self.ports.effects.push(Effect::ControlDone { id, result });
-        }
         back.phase = Phase::Closing;
+        if let Some(To::Origin(_)) = back.change.as_ref().map(|change| change.to) {
+            // It is on its way there, and only when that is recorded.
+            return;
+        }
+        if let Some(id) = back.change.take().and_then(|change| change.id) {
+            self.done(Some(id), Err(ControlError::NoWriteBack));
+        }
         back.change = Some(Change {
             id: None,
             to: To::Bypass,
@@ -222,15 +213,12 @@ impl Cache {
                 self.set_policy_of(disk, policy);
                 self.done(id, Ok(ControlOutcome::Done));
                 self.let_writes_through(disk, back);
+                self.clear_wreck();
                 false
             }
             To::Bypass => {
                 self.let_writes_through(disk, back);
-                let full = |wreck: &Flash| wreck.dirty.iter().any(|(_, d)| !d.log.is_empty());
-                // Nobody needs it any more.
-                if !self.wreck.as_deref().is_some_and(full) {
-                    self.wreck = None;
-                }
+                self.clear_wreck();
                 false
             }
             To::Detached {
@@ -255,6 +243,14 @@ impl Cache {
                 }
                 true
             }
+        }
+    }
+
+    /// Flash that has failed is let go when no disk needs it any more.
+    fn clear_wreck(&mut self) {
+        let full = |wreck: &Flash| wreck.dirty.iter().any(|(_, d)| !d.log.is_empty());
+        if !self.wreck.as_deref().is_some_and(full) {
+            self.wreck = None;
         }
     }
 

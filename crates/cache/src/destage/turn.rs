@@ -98,7 +98,9 @@ impl Cache {
             return 0;
         }
         if self.hurries(disk, back) {
-            let all = back.is_leaving() || self.flash.is_none();
+            // Out of order what was asked for may have been written again since: only the newest of a
+            // block goes to the origin, and what is older waits for it.
+            let all = back.is_leaving() || self.flash.is_none() || !is_in_order(back, log);
             return if all { log.end() } else { back.destage.demand };
         }
         let is_long = log.logged().get() > settings.dirty_max.get() / 2;
@@ -162,14 +164,13 @@ impl Cache {
         if back.destage.loading.is_some() {
             return false;
         }
-        let order = back.settings.order;
         let Some(flash) = self.dirty_flash_mut() else {
             return false;
         };
         let Some(dirty) = flash.dirty.get(disk) else {
             return false;
         };
-        let in_order = order == DestageOrder::Ordered && dirty.log.holes_end() == dirty.log.base();
+        let in_order = is_in_order(back, &dirty.log);
         if in_order && back.destage.is_out_of_order() {
             // What it settles may be in the next batch as well.
             return false;
@@ -576,6 +577,12 @@ impl Destage {
         self.batch_next += 1;
         Batch::new(self.batch_next, to, ends, pieces)
     }
+}
+
+/// Whether a log is brought to its origin in its order: not while something of it was settled before
+/// what is older.
+fn is_in_order(back: &Back, log: &DirtyLog) -> bool {
+    back.settings.order == DestageOrder::Ordered && log.holes_end() == log.base()
 }
 
 /// Every erased range that counts, and the records that erased them.
