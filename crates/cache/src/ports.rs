@@ -1,6 +1,7 @@
 //! The way out: effects, operations in flight, buffers, and the time of the current event.
 
 use crate::RequestId;
+use crate::api::ControlId;
 use crate::api::Effect;
 use crate::back::merge::{Merge, MergeHit};
 use crate::destage::{DestageRead, DestageWrite};
@@ -68,6 +69,8 @@ pub(crate) enum Purpose {
     DestageFlush(DestageWrite),
     /// A flush of the origin of a disk that comes under write-back.
     EnterFlush(DiskSlot),
+    /// A flush of the origin of a disk without a log, for a command.
+    DemandFlush(ControlId),
     /// A batch of the journal.
     Journal,
     /// Pages of the running checkpoint.

@@ -64,10 +64,11 @@ impl World {
     pub(crate) fn guest_asks(&mut self, worker: usize) -> Result<(), Violation> {
         self.requests_left -= 1;
         self.requests_made += 1;
+        // Before the next command: what the cache counts and what it asked for agree.
+        self.check_brain()?;
         self.before_request();
         self.origin_goes();
         self.readers_come_and_go();
-        self.check_brain()?;
         self.look_now_and_then()?;
         let pause = self.settings.pause.as_nanos();
         let wait = Duration::from_nanos(self.dice.below(pause + 1));

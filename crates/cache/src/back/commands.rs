@@ -6,8 +6,9 @@ use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
 use crate::dirty::DirtyDisk;
 use crate::guard::{Guard, lacks};
+use crate::ports::Purpose;
 use crate::write_back::{OfDirty, WriteBack};
-use block_io::IoError;
+use block_io::{IoError, OriginVerb};
 use units::DiskSlot;
 
 impl Cache {
@@ -24,6 +25,10 @@ impl Cache {
         let now = self.ports.now;
         match (self.backs.get_mut(disk), policy) {
             (Some(back), _) if back.change.as_ref().is_some_and(|c| c.id.is_some()) => {
+                return Some(Err(ControlError::Busy));
+            }
+            (Some(back), WritePolicy::Back) if back.is_leaving() => {
+                // It leaves by itself, and would only change the policy afterwards.
                 return Some(Err(ControlError::Busy));
             }
             (Some(back), policy) if policy != WritePolicy::Back => {
@@ -75,6 +80,15 @@ impl Cache {
         if self.disks[disk.index()].is_none() {
             return Some(Err(ControlError::NotAttached));
         }
+        let goes_through =
+            |back: &Back| back.phase == Phase::Entering && self.dirty_bytes(disk).is_zero();
+        if self.backs.get(disk).is_none_or(goes_through) {
+            // What it acknowledges is written to the origin, but durable there only when a guest
+            // flushes.
+            self.ports
+                .origin(Purpose::DemandFlush(id), disk, OriginVerb::Flush);
+            return None;
+        }
         let flash = self.dirty_flash();
         let dirty = flash.and_then(|flash| flash.dirty.get(disk));
         let end = dirty.map_or(0, |dirty| dirty.log.end());
@@ -84,16 +98,22 @@ impl Cache {
         if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
             return Some(Err(ControlError::Locked(reason)));
         }
-        let Some(back) = self.backs.get_mut(disk) else {
-            // It has left write-back, and did so because its origin has everything.
-            return Some(Ok(()));
-        };
+        let back = self.backs.get_mut(disk)?;
         back.destage.demand = back.destage.demand.max(end);
         // Whoever asks expects an attempt now.
         back.destage.failing = None;
         back.demands.push((end, id));
         self.ports.stir(disk);
         None
+    }
+
+    /// The origin of a disk without a log has been flushed, or could not be.
+    pub(crate) fn demand_flush_done(&mut self, id: ControlId, result: Result<(), IoError>) {
+        let result = match result {
+            Ok(()) => Ok(ControlOutcome::Done),
+            Err(error) => Err(ControlError::Origin(error)),
+        };
+        self.ports.effects.push(Effect::ControlDone { id, result });
     }
 
     /// The origin refused: those who wait for it hear so.

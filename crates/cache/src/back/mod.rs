@@ -22,9 +22,10 @@ pub(crate) mod switch;
 use crate::RequestId;
 use crate::cache::Cache;
 use crate::destage::Destage;
+use crate::dirty::log::DirtyLog;
 use crate::guard::{Guard, lacks};
 use crate::limits::TICK_MAX;
-use crate::write_back::{DirtyStatus, WriteBack};
+use crate::write_back::{DestageOrder, DirtyStatus, WriteBack};
 use accept::Waiting;
 use block_io::{IoError, Payload};
 use flash_format::Position;
@@ -97,6 +98,12 @@ impl Back {
         !(self.queue.is_empty() && self.answers.is_empty())
             || self.change.is_some()
             || !self.demands.is_empty()
+    }
+
+    /// Whether its log is brought to the origin in its order: not while something of it was settled
+    /// before what is older.
+    pub(crate) fn goes_in_order(&self, log: &DirtyLog) -> bool {
+        self.settings.order == DestageOrder::Ordered && log.holes_end() == log.base()
     }
 
     /// When the guest asked for something last.
