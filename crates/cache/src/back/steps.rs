@@ -139,6 +139,8 @@ impl Cache {
                     // The record stays open: they are its reason.
                     OfDirty::Keep if !empty => return Next::Done,
                     OfDirty::Drop => {
+                        // What they wait for is not brought to the origin any more.
+                        self.refuse_demands(back);
                         if let Some(flash) = self.flash.as_mut() {
                             flash.void_log(&mut self.ports, disk);
                             flash.journal.hurry();

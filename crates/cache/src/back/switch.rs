@@ -235,9 +235,7 @@ impl Cache {
                     (true, false) => None,
                     (true, true) => fingerprint.map(|before| !before),
                 };
-                for (_, demand) in std::mem::take(&mut back.demands) {
-                    self.done(Some(demand), Err(ControlError::Busy));
-                }
+                self.refuse_demands(back);
                 if let Some(id) = id {
                     self.begin_detach(id, disk, fingerprint);
                 }
@@ -285,6 +283,14 @@ impl Cache {
         // The origin has everything: that is why the disk leaves.
         for (_, id) in std::mem::take(&mut back.demands) {
             self.done(Some(id), Ok(ControlOutcome::Done));
+        }
+    }
+
+    /// Those who wait for the origin to get something hear that the disk is on its way out.
+    pub(super) fn refuse_demands(&mut self, back: &mut Back) {
+        back.destage.demand = 0;
+        for (_, demand) in std::mem::take(&mut back.demands) {
+            self.done(Some(demand), Err(ControlError::Busy));
         }
     }
 
