@@ -269,8 +269,12 @@ impl World {
             What::Destage { back: true } => {
                 self.marks.hit("destaged");
                 let disk = &mut self.disks[number];
-                disk.origin_has(issued)?;
-                disk.history.durable_before(issued);
+                // With a closed record nothing waits: what went through is as durable as its guest
+                // has made it, and what had waited was judged when the record was closed.
+                if disk.is_open() {
+                    disk.origin_has(issued)?;
+                    disk.history.durable_before(issued);
+                }
                 let ordered = disk.back.rules.order == DestageOrder::Ordered;
                 if ordered && issued >= disk.back.order_since {
                     disk.back.ordered = true;
