@@ -169,25 +169,21 @@ impl Cache {
             return;
         }
         back.parted = false;
-        if let Some(Change {
-            id: Some(id), to, ..
-        }) = back.change.take()
-        {
-            let result = match to {
-                // So it is: everything goes to the origin.
-                To::Origin(policy) => {
-                    if let Some(served) = self.disks[disk.index()].as_mut() {
-                        served.policy = policy;
-                    }
-                    Ok(ControlOutcome::Done)
-                }
-                _ => Err(ControlError::NoWriteBack),
-            };
-            self.ports.effects.push(Effect::ControlDone { id, result });
+        let (mut id, mut result) = (None, Ok(ControlOutcome::Done));
+        if let Some(change) = back.change.take() {
+            id = change.id;
+            match change.to {
+                // That is how it ends without flash, too: when its record is closed.
+                To::Origin(policy) => self.set_policy_of(disk, policy),
+                _ => result = Err(ControlError::NoWriteBack),
+            }
+        }
+        if result.is_err() {
+            self.done(id.take(), result);
         }
         back.phase = Phase::Closing;
         back.change = Some(Change {
-            id: None,
+            id,
             to: To::Bypass,
             step: Step::Begun,
         });
@@ -225,6 +221,7 @@ impl Cache {
                 false
             }
             To::Bypass => {
+                self.done(id, Ok(ControlOutcome::Done));
                 self.let_writes_through(disk, back);
                 let full = |wreck: &Flash| wreck.dirty.iter().any(|(_, d)| !d.log.is_empty());
                 // Nobody needs it any more.
