@@ -69,6 +69,10 @@ fn resumed(hearth: &Hearth) -> anyhow::Result<u64> {
 }
 
 #[test]
+#[allow(
+    clippy::too_many_lines,
+    reason = "booting guests is slow: one scenario for all"
+)]
 fn guests_boot_cold_and_warm_and_see_their_disks_as_configured() {
     scenario(GUEST_TOOLS, |lab| {
         let kit = GuestKit::build()?;

@@ -9,9 +9,9 @@ use crate::brain::Brain;
 use crate::cache::Cache;
 use crate::destage::DestageRead;
 use crate::limits::{PATIENCE_TIMEOUTS, WATCH_PARTS};
-use crate::ports::Purpose;
+use crate::ports::{Hit, Purpose};
 use block_io::{IoError, Token};
-use units::Duration;
+use units::{DiskSlot, Duration};
 
 /// How far giving up has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,87 +96,109 @@ impl Cache {
         let timeout = self.config.flash_timeout;
         let patience = Duration::from_nanos(timeout.as_nanos().saturating_mul(PATIENCE_TIMEOUTS));
         let now = self.ports.now;
-        let mut late = Vec::new();
-        let wrecked = self.flash.is_none();
-        let (mut unreadable, mut lost) = (Vec::new(), Vec::new());
-        let mut stuck = false;
-        let mut pending = false;
+        let mut watch = Watch {
+            wrecked: self.flash.is_none(),
+            ..Watch::default()
+        };
         for (_, io) in &mut self.ports.ios {
-            let overdue = self.flash.is_none() || now.since(io.issued) >= timeout;
-            match &mut io.purpose {
-                // The origin cannot be asked instead.
-                Purpose::Hit(hit) if hit.dirty && !hit.abandoned => {
-                    let lost = now.since(io.issued) >= patience;
-                    stuck |= lost && !wrecked;
-                    pending = true;
-                    if lost && wrecked {
-                        hit.abandoned = true;
-                        unreadable.push(hit.clone());
-                    }
-                }
-                Purpose::DestageRead(DestageRead { disk, .. }) if wrecked => {
-                    pending = true;
-                    if now.since(io.issued) >= patience {
-                        lost.push(*disk);
-                    }
-                }
-                Purpose::Hit(hit) if !hit.abandoned => {
-                    if overdue {
-                        hit.abandoned = true;
-                        late.push(hit.clone());
-                    } else {
-                        pending = true;
-                    }
-                }
-                Purpose::Journal
-                | Purpose::CheckpointPages
-                | Purpose::Superblock
-                | Purpose::LogFlush(_) => {
-                    stuck |= overdue;
-                    pending = true;
-                }
-                // No guest waits for these, but a detach, a stop or a reclaim may.
-                Purpose::Chunk(_)
-                | Purpose::Footer(_)
-                | Purpose::FlashFlush
-                | Purpose::MergeHit(_)
-                | Purpose::DestageRead(_)
-                | Purpose::ReclaimFooter
-                | Purpose::ReclaimRun { .. } => {
-                    stuck |= now.since(io.issued) >= patience;
-                    pending = true;
-                }
-                Purpose::Hit(_)
-                | Purpose::Fill(_)
-                | Purpose::Direct { .. }
-                | Purpose::OriginWrite(_)
-                | Purpose::OriginFlush { .. }
-                | Purpose::OwnFlush { .. }
-                | Purpose::MergeFill(_)
-                | Purpose::DestageWrite(_)
-                | Purpose::DestageFlush(_)
-                | Purpose::EnterFlush(_) => {}
-            }
+            let time = now.since(io.issued);
+            watch.look(&mut io.purpose, time >= timeout, time >= patience);
         }
-        for hit in unreadable {
+        for hit in watch.unreadable {
             self.ports.stats.dirty_unreadable += 1;
             self.part_failed(hit.read, IoError::Failed);
         }
-        for disk in lost {
+        for disk in watch.lost {
             self.lose_log(disk);
         }
-        for hit in late {
+        for hit in watch.late {
             self.ports.stats.flash_timeouts += 1;
             self.refetch(&hit);
             if let Some(flash) = self.flash.as_mut() {
                 flash.failed(&mut self.ports);
             }
         }
-        if stuck && self.flash.is_some() {
+        if watch.stuck && self.flash.is_some() {
             self.fail_flash("the flash took too long");
-        } else if pending {
+        } else if watch.pending {
             let part = timeout.as_nanos() / WATCH_PARTS;
             self.ports.wake_at(now + Duration::from_nanos(part.max(1)));
+        }
+    }
+}
+
+/// What a look at the operations in flight has found.
+#[derive(Default)]
+struct Watch {
+    /// The flash has failed, and is only read from.
+    wrecked: bool,
+    /// What the origin is asked for instead.
+    late: Vec<Hit>,
+    /// What nobody else has, and will not come any more.
+    unreadable: Vec<Hit>,
+    /// Disks whose logs cannot be read.
+    lost: Vec<DiskSlot>,
+    /// Something that writes wait for takes too long.
+    stuck: bool,
+    /// Something has to be looked at again.
+    pending: bool,
+}
+
+impl Watch {
+    /// Looks at an operation that has taken longer than the timeout, or than all patience.
+    fn look(&mut self, purpose: &mut Purpose, is_late: bool, is_hopeless: bool) {
+        match purpose {
+            // The origin cannot be asked instead.
+            Purpose::Hit(hit) if hit.dirty && !hit.abandoned => {
+                self.stuck |= is_hopeless && !self.wrecked;
+                self.pending = true;
+                if is_hopeless && self.wrecked {
+                    hit.abandoned = true;
+                    self.unreadable.push(hit.clone());
+                }
+            }
+            Purpose::DestageRead(DestageRead { disk, .. }) if self.wrecked => {
+                self.pending = true;
+                if is_hopeless {
+                    self.lost.push(*disk);
+                }
+            }
+            Purpose::Hit(hit) if !hit.abandoned => {
+                if is_late || self.wrecked {
+                    hit.abandoned = true;
+                    self.late.push(hit.clone());
+                } else {
+                    self.pending = true;
+                }
+            }
+            Purpose::Journal
+            | Purpose::CheckpointPages
+            | Purpose::Superblock
+            | Purpose::LogFlush(_) => {
+                self.stuck |= is_late || self.wrecked;
+                self.pending = true;
+            }
+            // No guest waits for these, but a detach, a stop or a reclaim may.
+            Purpose::Chunk(_)
+            | Purpose::Footer(_)
+            | Purpose::FlashFlush
+            | Purpose::MergeHit(_)
+            | Purpose::DestageRead(_)
+            | Purpose::ReclaimFooter
+            | Purpose::ReclaimRun { .. } => {
+                self.stuck |= is_hopeless;
+                self.pending = true;
+            }
+            Purpose::Hit(_)
+            | Purpose::Fill(_)
+            | Purpose::Direct { .. }
+            | Purpose::OriginWrite(_)
+            | Purpose::OriginFlush { .. }
+            | Purpose::OwnFlush { .. }
+            | Purpose::MergeFill(_)
+            | Purpose::DestageWrite(_)
+            | Purpose::DestageFlush(_)
+            | Purpose::EnterFlush(_) => {}
         }
     }
 }

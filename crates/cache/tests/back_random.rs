@@ -2,6 +2,12 @@
 //! what some prefix of its writes has left, with everything that was flushed; and without the flash,
 //! what the origin has is what some flush has left, and any part of what came before the next.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of a test are part of it, and its length is the caller's wish"
+)]
+
 mod rig;
 
 use cache::{DestageOrder, OfDirty, WriteBack, WritePolicy};

@@ -351,7 +351,7 @@ fn a_budget_that_runs_out_does_so_at_the_same_block() {
         ..case("always")
     };
     let answer = compare(&asked, &poor);
-    let refused = |counts: &Counts| counts.refused.of(policy::admission::Reason::Budget);
+    let refused = |counts: &Counts| counts.refused.of(Reason::Budget);
     assert!(
         answer.counts.iter().map(refused).sum::<u64>() > 1000,
         "{answer:?}"

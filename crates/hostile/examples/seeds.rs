@@ -180,6 +180,7 @@ fn nbd_client_replies() {
 }
 
 /// Pages as they are, without the magic number that the target puts in front.
+#[allow(clippy::too_many_lines, reason = "one page after the other")]
 fn flash_page() {
     let geometry = Geometry::new(Bytes::mib(64), SEGMENT_BYTES_MIN).unwrap();
     let uuid = 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10;

@@ -371,7 +371,7 @@ mod tests {
     fn a_dirty_segment_is_held_until_it_is_destaged() {
         let mut log = log(8);
         let key = StreamKey::of(NEW.disk, Source::Dirty);
-        let mut close = |log: &mut SegmentLog<Dense, ()>| {
+        let close = |log: &mut SegmentLog<Dense, ()>| {
             while log.prepare(key, Instant::ZERO) != Step::Ready {}
             log.place(key, Source::Dirty, Instant::ZERO);
             log.seal(key);

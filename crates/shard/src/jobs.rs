@@ -13,7 +13,6 @@ use crate::limits::FAREWELL_TIME_MAX;
 use crate::run::{Owner, Shard, slot};
 use crate::spec::DiskSpec;
 use crate::tap::Tap;
-use at_rest::XtsCipher;
 use block_io::IoError;
 use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty, Request, Verb};
 use origin::{Opened, Origin as _};
@@ -40,6 +39,8 @@ enum Job {
         disk: Box<Disk>,
         reply: Reply<Attached>,
     },
+    /// What the origin lacks is brought to it before its fingerprint is taken for a detach.
+    FlushFirst(DiskSlot),
     Detach(DiskSlot),
     /// A command about a disk whose outcome is a word.
     Word {
@@ -77,7 +78,7 @@ impl Jobs {
     /// Whether the cache is busy with a command about a disk.
     fn concern(&self, slot: DiskSlot) -> bool {
         self.asked.values().any(|job| match job {
-            Job::Detach(disk) | Job::Word { disk, .. } => *disk == slot,
+            Job::FlushFirst(disk) | Job::Detach(disk) | Job::Word { disk, .. } => *disk == slot,
             Job::Attach { .. } | Job::Stop => false,
         })
     }
@@ -183,7 +184,8 @@ impl Shard {
         let job = self.jobs.asked.remove(&id);
         match job.expect("the cache ends each command once") {
             Job::Attach { disk, reply } => self.attached(disk, reply, result),
-            Job::Detach(slot) => self.detached(slot, result),
+            Job::FlushFirst(slot) if result.is_ok() => self.leave_now(slot),
+            Job::FlushFirst(slot) | Job::Detach(slot) => self.detached(slot, result),
             Job::Word { disk, reply } => {
                 let id = self.disks[disk.index()].as_ref().map(|disk| disk.spec.id);
                 reply(result.map(drop).map_err(|error| self.explain(id, error)));
@@ -206,14 +208,11 @@ impl Shard {
             drop(opened);
             return reply(Err(ShardError::AlreadyAttached));
         }
-        let cipher = spec.key.as_deref().map(XtsCipher::new).transpose();
-        match cipher {
-            Ok(None) => self.cache.set_cipher(spec.id, None),
-            Ok(Some(cipher)) => self.cache.set_cipher(spec.id, Some(Box::new(cipher))),
+        match spec.cipher() {
+            Ok(cipher) => self.cache.set_cipher(spec.id, cipher),
             Err(error) => {
-                tracing::error!(disk = spec.name, %error, "no cipher for the disk");
                 drop(opened);
-                return reply(Err(ShardError::NoCipher));
+                return reply(Err(error));
             }
         }
         let origin = opened.start(&self.ring, &self.pool);
@@ -424,6 +423,18 @@ impl Shard {
         if let Phase::Draining(waiting) = &mut disk.phase {
             disk.phase = Phase::Leaving(std::mem::take(waiting));
         }
+        if disk.of_dirty == OfDirty::Flush {
+            let id = self.jobs.ask(Job::FlushFirst(slot));
+            let command = Command::Destage { disk: slot };
+            return self.cache.control(id, command, self.now);
+        }
+        self.leave_now(slot);
+    }
+
+    /// Nobody writes the origin any more, so its fingerprint will hold.
+    fn leave_now(&mut self, slot: DiskSlot) {
+        let disk = self.disks[slot.index()].as_ref();
+        let disk = disk.expect("a leaving disk is there");
         let fingerprint = disk.origin.fingerprint();
         let dirty = disk.of_dirty;
         let id = self.jobs.ask(Job::Detach(slot));

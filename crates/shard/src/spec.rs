@@ -1,7 +1,9 @@
 //! What a shard and its disks are. The program's configuration maps onto these.
 
+use crate::control::ShardError;
 use crate::owners::OwnerFile;
-use at_rest::DataKey;
+use at_rest::{DataKey, XtsCipher};
+use block_io::BlockCipher;
 use cache::{OwnerRecord, WriteBack, WritePolicy};
 use frontend::limits::ConnectionLimits;
 use std::path::PathBuf;
@@ -54,4 +56,20 @@ pub struct DiskSpec {
     pub shared: bool,
     /// By which its blocks are encrypted on flash.
     pub key: Option<Arc<DataKey>>,
+}
+
+impl DiskSpec {
+    /// The cipher of its key, if it has one.
+    pub(crate) fn cipher(&self) -> Result<Option<Box<dyn BlockCipher>>, ShardError> {
+        let Some(key) = &self.key else {
+            return Ok(None);
+        };
+        match XtsCipher::new(key) {
+            Ok(cipher) => Ok(Some(Box::new(cipher))),
+            Err(error) => {
+                tracing::error!(disk = self.name, %error, "there is no cipher for the disk");
+                Err(ShardError::NoCipher)
+            }
+        }
+    }
 }

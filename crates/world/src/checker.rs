@@ -15,7 +15,7 @@
 //!
 //! Where what was not flushed may be lost (the origin loses power; or the host does, and the disk is
 //! under write-back), values that were dead come back to life unless a write that is durable
-//! (flushed or FUA) kills them: I2. In which order they may be lost is in [`order`].
+//! (flushed or FUA) kills them: I2. In which order they may be lost is in `order.rs`.
 //!
 //! Order is by event numbers, not by the clock: events at one instant have an order too.
 

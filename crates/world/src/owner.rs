@@ -146,7 +146,6 @@ impl World {
             | ControlError::Busy
             | ControlError::RetirementOpen => return Ok(()),
             ControlError::UnalignedSize => ("refused: size", !disk.can_go_back()),
-            ControlError::OtherKey => ("refused: other key", false),
             // Only an attach with another size on purpose may hear this, and is not judged here.
             ControlError::SizeChanged => ("refused: size changed", false),
             // Strangers leave an origin alone of which a cache has newer bytes.

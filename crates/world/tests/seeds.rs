@@ -131,7 +131,11 @@ fn run_all(from: u64) -> Marks {
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for thread in running {
-            marks.merge(&thread.join().unwrap());
+            marks.merge(
+                &thread
+                    .join()
+                    .expect("a thread that finds something says it itself"),
+            );
         }
     });
     marks

@@ -14,11 +14,14 @@
 //! last flush that succeeded is written again, after a pause that grows.
 
 pub(crate) mod batch;
+mod choose;
+mod load;
 pub(crate) mod pace;
 pub(crate) mod plan;
 mod turn;
 
-pub(crate) use turn::{DestageRead, DestageWrite};
+pub(crate) use load::DestageRead;
+pub(crate) use turn::DestageWrite;
 
 use crate::limits::{RETRY_PAUSE_MAX, RETRY_PAUSE_MIN};
 use batch::Batch;

@@ -1,31 +1,21 @@
 //! One turn of the transfer: whatever can be begun now.
 
-use super::batch::{Batch, reads_of};
+use super::batch::Batch;
 use super::pace::Go;
-use super::plan::{Piece, pieces_of, runs_of};
+use super::plan::Piece;
 use super::{Destage, Flushing, Paused};
 use crate::back::{Back, Phase};
 use crate::cache::Cache;
 use crate::dirty::DirtyDisk;
-use crate::dirty::log::DirtyLog;
-use crate::flash::{Flash, Location};
+use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
-use crate::limits::{DESTAGE_BATCH_RECORDS, DESTAGE_FLUSH_PARTS};
+use crate::limits::DESTAGE_FLUSH_PARTS;
 use crate::ports::Purpose;
-use crate::write_back::{DestageOrder, DestageState, LockReason};
-use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Slice};
+use crate::write_back::{DestageState, LockReason};
+use block_io::{IoError, OriginVerb, PAGE_BYTES, Slice};
 use flash_format::ErasureKind;
 use segment_log::SEGMENTS_RESERVED;
-use units::{BLOCK_BYTES, Bytes, DiskSlot, FlashSlot};
-
-/// Pages of a log that come from flash.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DestageRead {
-    pub(crate) disk: DiskSlot,
-    batch: u64,
-    read: usize,
-    pub(crate) slot: FlashSlot,
-}
+use units::{BLOCK_BYTES, Bytes, DiskSlot};
 
 /// A write or flush of the origin.
 #[derive(Clone, Copy, Debug)]
@@ -155,121 +145,6 @@ impl Cache {
             .and_then(|flash| flash.dirty.get(disk))
             .map_or(0, |dirty| dirty.log.base());
         back.destage.demand > base || back.is_leaving() || self.flash.is_none()
-    }
-
-    /// Begins to read the next batch, if there is room and need for one.
-    fn load_next(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
-        if back.destage.loading.is_some() {
-            return false;
-        }
-        let order = back.settings.order;
-        let Some(flash) = self.dirty_flash_mut() else {
-            return false;
-        };
-        let Some(dirty) = flash.dirty.get(disk) else {
-            return false;
-        };
-        let in_order = order == DestageOrder::Ordered && dirty.log.holes_end() == dirty.log.base();
-        if in_order && back.destage.is_out_of_order() {
-            // What it settles may be in the next batch as well.
-            return false;
-        }
-        let batch = if in_order {
-            back.destage.next_in_order(&dirty.log, wanted)
-        } else {
-            back.destage.next_in_any_order(&dirty.log, wanted)
-        };
-        let Some(batch) = batch else {
-            return false;
-        };
-        back.destage.loading = Some(batch);
-        self.read_batch(disk, &mut back.destage);
-        true
-    }
-
-    /// Reads what the batch needs, from memory where it is there.
-    fn read_batch(&mut self, disk: DiskSlot, destage: &mut Destage) {
-        let flash = self.flash.as_mut().or(self.wreck.as_mut());
-        let (Some(batch), Some(flash)) = (destage.loading.as_mut(), flash) else {
-            return;
-        };
-        let Some(dirty) = flash.dirty.get(disk) else {
-            return;
-        };
-        let mut on_flash = Vec::new();
-        for (number, slot) in batch.wanted(&dirty.log) {
-            match flash.bytes_of(&self.ports, slot) {
-                Location::Memory(bytes) => {
-                    batch.pages.insert(number, bytes);
-                }
-                Location::Flash(_) | Location::Nowhere => on_flash.push((number, slot)),
-            }
-        }
-        batch.reads = reads_of(&on_flash, &flash.geometry);
-        batch.reads_left = batch.reads.len();
-        for (at, read) in batch.reads.iter().enumerate() {
-            flash.pin_for(&mut self.ports, read.slot);
-            let purpose = DestageRead {
-                disk,
-                batch: batch.id,
-                read: at,
-                slot: read.slot,
-            };
-            let offset = flash.geometry.slot_offset(read.slot);
-            let length = read.pages as usize * PAGE_BYTES;
-            self.ports.stats.destage_read_bytes += length as u64;
-            self.ports
-                .flash_read(Purpose::DestageRead(purpose), offset, length);
-        }
-    }
-
-    /// Pages of a log have come from flash, or have failed to.
-    pub(crate) fn destage_read_done(
-        &mut self,
-        read: DestageRead,
-        buf: Option<Buf>,
-        result: Result<(), IoError>,
-    ) {
-        if let Some(flash) = self.flash.as_mut() {
-            flash.unpin(read.slot);
-            if result.is_err() {
-                flash.failed(&mut self.ports);
-            }
-        } else if let Some(wreck) = self.wreck.as_mut() {
-            wreck.unpin(read.slot);
-        }
-        self.ports.stir(read.disk);
-        let flash = self.flash.as_deref().or(self.wreck.as_deref());
-        let (Some(back), Some(flash)) = (self.backs.get_mut(read.disk), flash) else {
-            return;
-        };
-        let loading = back.destage.loading.as_mut();
-        let Some(batch) = loading.filter(|batch| batch.id == read.batch) else {
-            return;
-        };
-        batch.reads_left -= 1;
-        let bytes = match (result, buf) {
-            (Ok(()), Some(buf)) => buf.freeze(),
-            (Err(error), _) => {
-                batch.error = Some(error);
-                return;
-            }
-            (Ok(()), None) => {
-                batch.error = Some(IoError::Failed);
-                return;
-            }
-        };
-        for (at, number) in &batch.reads[read.read].wanted {
-            let from = *at as usize * PAGE_BYTES;
-            let page = bytes.slice(from..from + PAGE_BYTES);
-            if flash.is_whole(read.slot.advance(*at), &page) || lacks(Guard::VerifyBeforeDestage) {
-                let page = flash.shown_record(&self.ports, read.disk, *number, page);
-                batch.pages.insert(*number, page);
-            } else {
-                self.ports.stats.checksum_mismatches += 1;
-                batch.is_bad = true;
-            }
-        }
     }
 
     /// A batch is read: it is written now, unless it is not what it should be.
@@ -510,92 +385,6 @@ impl Cache {
     }
 }
 
-impl Destage {
-    /// The next records of an interval, in the order of the log.
-    fn next_in_order(&mut self, log: &DirtyLog, wanted: u64) -> Option<Batch> {
-        let from = self.loaded_to.max(log.base());
-        if from >= wanted {
-            return None;
-        }
-        let (end, ended) = if lacks(Guard::IntervalOrder) {
-            (log.end(), false)
-        } else {
-            log.interval_end(from)
-        };
-        let to = end.min(wanted).min(from + DESTAGE_BATCH_RECORDS);
-        let pieces = pieces_of(log.records(from, to));
-        self.loaded_to = to;
-        Some(self.batch(to, ended && to == end, pieces))
-    }
-
-    /// What is newest of the log, the longest runs first.
-    fn next_in_any_order(&mut self, log: &DirtyLog, wanted: u64) -> Option<Batch> {
-        // One at a time: the next could have the same blocks.
-        if !self.is_idle() || wanted == 0 || log.is_empty() {
-            return None;
-        }
-        let (pieces, some) = match erasures_of(log, wanted) {
-            (pieces, some) if !pieces.is_empty() => (pieces, some),
-            _ => self.longest_runs(log, wanted),
-        };
-        if pieces.is_empty() {
-            return None;
-        }
-        let mut batch = self.batch(log.end(), true, pieces);
-        batch.some = Some(some);
-        Some(batch)
-    }
-
-    fn longest_runs(&mut self, log: &DirtyLog, wanted: u64) -> (Vec<Piece>, Vec<u64>) {
-        let (mut pieces, mut some) = (Vec::new(), Vec::new());
-        while (some.len() as u64) < DESTAGE_BATCH_RECORDS {
-            if self.planned.is_empty() {
-                if !some.is_empty() {
-                    break;
-                }
-                let newest = log.newest().filter(|(_, number)| *number < wanted);
-                let mut runs = runs_of(newest.collect());
-                runs.sort_by_key(|run| std::cmp::Reverse(run.blocks()));
-                self.planned = runs.into();
-            }
-            let Some(Piece::Data { first, numbers }) = self.planned.pop_front() else {
-                break;
-            };
-            // Some may have been written again since they were planned.
-            let blocks = (0..).map(|i| first.advance(i)).zip(numbers);
-            let current =
-                blocks.filter(|(block, number)| *number < wanted && log.is_newest(*block, *number));
-            let current: Vec<_> = current.collect();
-            some.extend(current.iter().map(|(_, number)| *number));
-            pieces.extend(runs_of(current));
-        }
-        (pieces, some)
-    }
-
-    fn batch(&mut self, to: u64, ends: bool, pieces: Vec<Piece>) -> Batch {
-        self.batch_next += 1;
-        Batch::new(self.batch_next, to, ends, pieces)
-    }
-}
-
-/// Every erased range that counts, and the records that erased them.
-fn erasures_of(log: &DirtyLog, wanted: u64) -> (Vec<Piece>, Vec<u64>) {
-    let (mut pieces, mut some) = (Vec::new(), Vec::new());
-    for (first, blocks, number) in log.erased_ranges() {
-        if number >= wanted {
-            continue;
-        }
-        if let crate::dirty::log::What::Erasure(erasure) = log.record(number).what {
-            let part = super::plan::erasure_of(first, blocks, erasure.kind);
-            pieces.push(Piece::Erasure(part));
-            some.push(number);
-        }
-    }
-    some.sort_unstable();
-    some.dedup();
-    (pieces, some)
-}
-
 fn verb_of(
     piece: &Piece,
     pages: &units::Map<u64, Slice>,
@@ -636,29 +425,5 @@ fn verb_of(
                 fua,
             }
         }
-    }
-}
-
-impl Flash {
-    /// Where the bytes of a slot are: in memory until they are on flash.
-    pub(crate) fn bytes_of(&self, ports: &crate::ports::Ports, slot: FlashSlot) -> Location {
-        use segment_log::Whereabouts;
-        let in_memory = match self.log.whereabouts(slot) {
-            Whereabouts::Written => None,
-            Whereabouts::PerhapsWritten => self.in_memory(ports, slot),
-            Whereabouts::PerhapsInOpenChunk => self.in_open_chunk(ports, slot),
-        };
-        in_memory.map_or(Location::Flash(slot), Location::Memory)
-    }
-
-    /// A read from this slot begins for the cache itself.
-    pub(crate) fn pin_for(&mut self, ports: &mut crate::ports::Ports, slot: FlashSlot) {
-        self.log.pin(slot);
-        ports.wake_at(ports.now + self.config.flash_timeout);
-    }
-
-    /// Whether these are the bytes that were written to a slot.
-    pub(crate) fn is_whole(&self, slot: FlashSlot, bytes: &[u8]) -> bool {
-        flash_format::checksum(bytes) == self.checksums[slot.index()]
     }
 }

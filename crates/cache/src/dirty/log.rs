@@ -552,7 +552,7 @@ mod tests {
             let numbered = self.records.iter().enumerate().rev();
             let (number, what) = numbered
                 .map(|(number, record)| (number as u64, record))
-                .filter_map(|(number, record)| match record.what {
+                .find_map(|(number, record)| match record.what {
                     What::Data { block: of, slot } => {
                         (of.get() == block).then_some((number, Some(slot)))
                     }
@@ -560,8 +560,7 @@ mod tests {
                         let end = e.first.get() + u64::from(e.blocks);
                         ((e.first.get()..end).contains(&block)).then_some((number, None))
                     }
-                })
-                .next()?;
+                })?;
             (!self.settled[usize::try_from(number).unwrap()]).then_some((number, what))
         }
     }

@@ -108,7 +108,7 @@ pub fn locate(path: &Path, mut faults: Vec<Fault>) -> Vec<Fault> {
     faults
 }
 
-/// Reads a configuration text, see [`load`].
+/// Reads a configuration text, see [`load()`].
 ///
 /// # Errors
 /// All faults, by line.

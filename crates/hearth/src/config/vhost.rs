@@ -68,7 +68,7 @@ impl DiskVhostConfig {
     /// The sector in bytes.
     ///
     /// # Panics
-    /// If it is neither 512 nor 4096, which [`disk_faults`] refuses.
+    /// If it is neither 512 nor 4096, which the configuration's check refuses.
     pub fn sector(&self) -> u32 {
         match self.sector_size.0.get() {
             512 => 512,

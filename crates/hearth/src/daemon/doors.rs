@@ -121,9 +121,10 @@ impl Doors {
             .open
             .retain(|threshold, door| wanted.contains_key(threshold) && door.accepting.is_some());
         for (threshold, (entry, path)) in wanted {
-            if !state.open.contains_key(&threshold) {
-                let door = self.open(&entry, &threshold, &path);
-                state.open.insert(threshold, door);
+            if let std::collections::btree_map::Entry::Vacant(vacant) = state.open.entry(threshold)
+            {
+                let door = self.open(&entry, vacant.key(), &path);
+                vacant.insert(door);
             }
         }
     }

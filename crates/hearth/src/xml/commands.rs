@@ -3,6 +3,7 @@
 use super::libvirt::{NBD_RECONNECT_SECONDS, VHOST_RECONNECT_SECONDS};
 use super::{Attachment, Way};
 use crate::config::NbdUriAddress;
+use std::fmt::Write as _;
 use units::Bytes;
 
 /// QEMU's arguments.
@@ -36,14 +37,18 @@ pub(super) fn qemu(attachment: &Attachment<'_>) -> Vec<String> {
             match address {
                 NbdUriAddress::Unix(path) => {
                     let path = value(&path.display().to_string());
-                    blockdev += &format!("server.type=unix,server.path={path}");
+                    let _ = write!(blockdev, "server.type=unix,server.path={path}");
                 }
                 NbdUriAddress::Tcp { host, port } => {
                     let host = value(host);
-                    blockdev += &format!("server.type=inet,server.host={host},server.port={port}");
+                    let _ = write!(
+                        blockdev,
+                        "server.type=inet,server.host={host},server.port={port}"
+                    );
                 }
             }
-            blockdev += &format!(
+            let _ = write!(
+                blockdev,
                 ",export={},reconnect-delay={NBD_RECONNECT_SECONDS},discard=unmap",
                 value(export)
             );
@@ -60,7 +65,8 @@ pub(super) fn qemu(attachment: &Attachment<'_>) -> Vec<String> {
             let serial = value(&attachment.disk.vhost_user.serial);
             let mut device = format!("virtio-blk-pci,drive={node},serial={serial}");
             if let Some(sector) = attachment.large_sector() {
-                device += &format!(",logical_block_size={sector},physical_block_size={sector}");
+                let (logical, physical) = ("logical_block_size", "physical_block_size");
+                let _ = write!(device, ",{logical}={sector},{physical}={sector}");
             }
             arguments.extend([
                 "-blockdev".to_owned(),

@@ -2,6 +2,7 @@
 
 use super::{Attachment, LibvirtXml, Way};
 use crate::config::NbdUriAddress;
+use std::fmt::Write as _;
 
 /// How long QEMU waits for a daemon that is being started anew before it fails the guest's
 /// requests, in seconds: longer than recovery of a large cache.
@@ -63,8 +64,10 @@ fn nbd(attachment: &Attachment<'_>, address: &NbdUriAddress, export: &str, tls: 
     };
     let mut more = String::new();
     if let Some(sector) = attachment.large_sector() {
-        more +=
-            &format!("  <blockio logical_block_size='{sector}' physical_block_size='{sector}'/>\n");
+        let _ = writeln!(
+            more,
+            "  <blockio logical_block_size='{sector}' physical_block_size='{sector}'/>"
+        );
     }
     if attachment.disk.read_only {
         more += "  <readonly/>\n";

@@ -1,0 +1,162 @@
+//! A batch's records on their way from flash, verified.
+
+use super::Destage;
+use super::batch::reads_of;
+use crate::back::Back;
+use crate::cache::Cache;
+use crate::flash::{Flash, Location};
+use crate::guard::{Guard, lacks};
+use crate::ports::{Ports, Purpose};
+use crate::write_back::DestageOrder;
+use block_io::{Buf, IoError, PAGE_BYTES};
+use units::{DiskSlot, FlashSlot};
+
+/// Pages of a log that come from flash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DestageRead {
+    pub(crate) disk: DiskSlot,
+    batch: u64,
+    read: usize,
+    pub(crate) slot: FlashSlot,
+}
+
+impl Cache {
+    /// Begins to read the next batch, if there is room and need for one.
+    pub(super) fn load_next(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
+        if back.destage.loading.is_some() {
+            return false;
+        }
+        let order = back.settings.order;
+        let Some(flash) = self.dirty_flash_mut() else {
+            return false;
+        };
+        let Some(dirty) = flash.dirty.get(disk) else {
+            return false;
+        };
+        let in_order = order == DestageOrder::Ordered && dirty.log.holes_end() == dirty.log.base();
+        if in_order && back.destage.is_out_of_order() {
+            // What it settles may be in the next batch as well.
+            return false;
+        }
+        let batch = if in_order {
+            back.destage.next_in_order(&dirty.log, wanted)
+        } else {
+            back.destage.next_in_any_order(&dirty.log, wanted)
+        };
+        let Some(batch) = batch else {
+            return false;
+        };
+        back.destage.loading = Some(batch);
+        self.read_batch(disk, &mut back.destage);
+        true
+    }
+
+    /// Reads what the batch needs, from memory where it is there.
+    pub(super) fn read_batch(&mut self, disk: DiskSlot, destage: &mut Destage) {
+        let flash = self.flash.as_mut().or(self.wreck.as_mut());
+        let (Some(batch), Some(flash)) = (destage.loading.as_mut(), flash) else {
+            return;
+        };
+        let Some(dirty) = flash.dirty.get(disk) else {
+            return;
+        };
+        let mut on_flash = Vec::new();
+        for (number, slot) in batch.wanted(&dirty.log) {
+            match flash.bytes_of(&self.ports, slot) {
+                Location::Memory(bytes) => {
+                    batch.pages.insert(number, bytes);
+                }
+                Location::Flash(_) | Location::Nowhere => on_flash.push((number, slot)),
+            }
+        }
+        batch.reads = reads_of(&on_flash, &flash.geometry);
+        batch.reads_left = batch.reads.len();
+        for (at, read) in batch.reads.iter().enumerate() {
+            flash.pin_for(&mut self.ports, read.slot);
+            let purpose = DestageRead {
+                disk,
+                batch: batch.id,
+                read: at,
+                slot: read.slot,
+            };
+            let offset = flash.geometry.slot_offset(read.slot);
+            let length = read.pages as usize * PAGE_BYTES;
+            self.ports.stats.destage_read_bytes += length as u64;
+            self.ports
+                .flash_read(Purpose::DestageRead(purpose), offset, length);
+        }
+    }
+
+    /// Pages of a log have come from flash, or have failed to.
+    pub(crate) fn destage_read_done(
+        &mut self,
+        read: DestageRead,
+        buf: Option<Buf>,
+        result: Result<(), IoError>,
+    ) {
+        if let Some(flash) = self.flash.as_mut() {
+            flash.unpin(read.slot);
+            if result.is_err() {
+                flash.failed(&mut self.ports);
+            }
+        } else if let Some(wreck) = self.wreck.as_mut() {
+            wreck.unpin(read.slot);
+        }
+        self.ports.stir(read.disk);
+        let flash = self.flash.as_deref().or(self.wreck.as_deref());
+        let (Some(back), Some(flash)) = (self.backs.get_mut(read.disk), flash) else {
+            return;
+        };
+        let loading = back.destage.loading.as_mut();
+        let Some(batch) = loading.filter(|batch| batch.id == read.batch) else {
+            return;
+        };
+        batch.reads_left -= 1;
+        let bytes = match (result, buf) {
+            (Ok(()), Some(buf)) => buf.freeze(),
+            (Err(error), _) => {
+                batch.error = Some(error);
+                return;
+            }
+            (Ok(()), None) => {
+                batch.error = Some(IoError::Failed);
+                return;
+            }
+        };
+        for (at, number) in &batch.reads[read.read].wanted {
+            let from = *at as usize * PAGE_BYTES;
+            let page = bytes.slice(from..from + PAGE_BYTES);
+            if flash.is_whole(read.slot.advance(*at), &page) || lacks(Guard::VerifyBeforeDestage) {
+                let page = flash.shown_record(&self.ports, read.disk, *number, page);
+                batch.pages.insert(*number, page);
+            } else {
+                self.ports.stats.checksum_mismatches += 1;
+                batch.is_bad = true;
+            }
+        }
+    }
+}
+
+impl Flash {
+    /// Where the bytes of a slot are: in memory until they are on flash.
+    pub(crate) fn bytes_of(&self, ports: &Ports, slot: FlashSlot) -> Location {
+        use segment_log::Whereabouts;
+        let in_memory = match self.log.whereabouts(slot) {
+            Whereabouts::Written => None,
+            Whereabouts::PerhapsWritten => self.in_memory(ports, slot),
+            Whereabouts::PerhapsInOpenChunk => self.in_open_chunk(ports, slot),
+        };
+        in_memory.map_or(Location::Flash(slot), Location::Memory)
+    }
+
+    /// A read from this slot begins for the cache itself.
+    pub(crate) fn pin_for(&mut self, ports: &mut Ports, slot: FlashSlot) {
+        self.log.pin(slot);
+        ports.wake_at(ports.now + self.config.flash_timeout);
+    }
+
+    /// Whether these are the bytes that were written to a slot.
+    pub(crate) fn is_whole(&self, slot: FlashSlot, bytes: &[u8]) -> bool {
+        flash_format::checksum(bytes) == self.checksums[slot.index()]
+    }
+}

@@ -1,0 +1,137 @@
+//! What a guest asks of the rig, and what is seen of its flash and its origin.
+
+use super::{Rig, at, page};
+use block_io::{IoError, Payload};
+use cache::{DirtyStatus, Request, RequestId, Verb};
+use units::{BLOCK_BYTES, Bytes, TenantSlot};
+
+impl Rig {
+    pub(crate) fn ask(&mut self, verb: Verb) -> u64 {
+        let (id, now, disk) = (self.next(), self.now, self.disk);
+        let request = Request {
+            id: RequestId(id),
+            disk,
+            vm: TenantSlot::new(0),
+            verb,
+        };
+        self.cache_mut().request(request, now);
+        self.drive();
+        id
+    }
+
+    /// How a request was answered, without its bytes.
+    pub(crate) fn answer(&self, id: u64) -> Option<Result<(), IoError>> {
+        let reply = self.replies.get(&id)?;
+        Some(reply.as_ref().map(drop).map_err(|error| *error))
+    }
+
+    pub(crate) fn bytes(&self, id: u64) -> Option<Result<Vec<u8>, IoError>> {
+        let reply = self.replies.get(&id)?;
+        let bytes = |payload: &Payload| payload.iter().flat_map(|slice| slice.to_vec()).collect();
+        Some(reply.as_ref().map(bytes).map_err(|error| *error))
+    }
+
+    pub(crate) fn begin_write_at(&mut self, offset: Bytes, bytes: &[u8]) -> u64 {
+        let data = self.pool.copy_of(bytes);
+        self.ask(Verb::Write {
+            offset,
+            data,
+            fua: false,
+        })
+    }
+
+    pub(crate) fn begin_write(&mut self, block: u64, byte: u8) -> u64 {
+        self.begin_write_at(Bytes::new(block * BLOCK_BYTES), &page(byte))
+    }
+
+    pub(crate) fn write_at(&mut self, offset: Bytes, bytes: &[u8]) {
+        let id = self.begin_write_at(offset, bytes);
+        self.settle();
+        assert_eq!(self.answer(id), Some(Ok(())));
+    }
+
+    pub(crate) fn write(&mut self, block: u64, byte: u8) {
+        self.write_at(Bytes::new(block * BLOCK_BYTES), &page(byte));
+    }
+
+    pub(crate) fn begin_flush(&mut self) -> u64 {
+        self.ask(Verb::Flush)
+    }
+
+    pub(crate) fn flush(&mut self) {
+        let id = self.begin_flush();
+        self.settle();
+        assert_eq!(self.answer(id), Some(Ok(())));
+    }
+
+    pub(crate) fn discard(&mut self, block: u64, blocks: u64) {
+        let id = self.ask(Verb::Discard {
+            offset: Bytes::new(block * BLOCK_BYTES),
+            length: Bytes::new(blocks * BLOCK_BYTES),
+        });
+        assert_eq!(self.answer(id), Some(Ok(())));
+    }
+
+    pub(crate) fn write_zeroes(&mut self, offset: Bytes, length: Bytes) {
+        let id = self.ask(Verb::WriteZeroes {
+            offset,
+            length,
+            may_unmap: true,
+            fua: false,
+        });
+        assert_eq!(self.answer(id), Some(Ok(())));
+    }
+
+    pub(crate) fn begin_read(&mut self, block: u64) -> u64 {
+        self.ask(Verb::Read {
+            offset: Bytes::new(block * BLOCK_BYTES),
+            length: Bytes::new(BLOCK_BYTES),
+        })
+    }
+
+    pub(crate) fn read(&mut self, block: u64) -> Result<Vec<u8>, IoError> {
+        let id = self.begin_read(block);
+        self.bytes(id).expect("a read is answered")
+    }
+
+    pub(crate) fn read_run(&mut self, block: u64, blocks: u64) -> Result<Vec<u8>, IoError> {
+        let id = self.ask(Verb::Read {
+            offset: Bytes::new(block * BLOCK_BYTES),
+            length: Bytes::new(blocks * BLOCK_BYTES),
+        });
+        self.bytes(id).expect("a read is answered")
+    }
+
+    pub(crate) fn status(&mut self) -> DirtyStatus {
+        let disk = self.disk;
+        self.cache_mut().write_back_of(disk).unwrap()
+    }
+
+    pub(crate) fn origin_block(&self, block: u64) -> Vec<u8> {
+        self.origin[at(Bytes::new(block * BLOCK_BYTES), 4096)].to_vec()
+    }
+
+    pub(crate) fn durable_block(&self, block: u64) -> Vec<u8> {
+        self.origin_durable[at(Bytes::new(block * BLOCK_BYTES), 4096)].to_vec()
+    }
+
+    pub(crate) fn fill_origin(&mut self, block: u64, byte: u8) {
+        let range = at(Bytes::new(block * BLOCK_BYTES), 4096);
+        self.origin[range.clone()].fill(byte);
+        self.origin_durable[range].fill(byte);
+    }
+
+    /// Damages every page of the flash that has these bytes.
+    /// Whether a page of the flash is this.
+    pub(crate) fn has_on_flash(&self, bytes: &[u8]) -> bool {
+        self.flash.chunks_exact(4096).any(|page| page == bytes)
+    }
+
+    pub(crate) fn damage(&mut self, bytes: &[u8]) {
+        for page in self.flash.chunks_exact_mut(4096) {
+            if page == bytes {
+                page[100] ^= 1;
+            }
+        }
+    }
+}
