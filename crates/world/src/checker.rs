@@ -234,21 +234,19 @@ impl History {
         Ok(())
     }
 
-    /// The host has crashed: what was in flight may have happened or not.
+    /// The host has crashed: what was in flight may have happened or not. What an earlier loss of
+    /// power may have taken, and nobody has looked for since, is not asked for any more.
     pub fn crashed(&mut self, now: Moment) {
+        let unsettled = self.unsettled;
         for value in self.sectors.iter_mut().flatten() {
             value.answered.get_or_insert(now);
+            value.acked &= value.certain || !unsettled;
         }
     }
 
     /// What keeps what was not flushed has lost power: only what is durable is sure to be there.
     /// Values that were dead may be back unless a durable write killed them.
     pub fn lost_power(&mut self) {
-        if self.unsettled {
-            for value in self.sectors.iter_mut().flatten() {
-                value.acked &= value.certain;
-            }
-        }
         self.unsettled = true;
         for sector in &mut self.sectors {
             let floor: Vec<(Moment, Moment)> = sector

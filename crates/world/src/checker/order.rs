@@ -385,6 +385,18 @@ mod tests {
     }
 
     #[test]
+    fn what_one_crash_has_taken_is_not_asked_for_although_nobody_has_looked() {
+        let mut history = history(&[write(0, 5)]);
+        history.crashed(9);
+        history.lost_power();
+        history.write_issued(ONE, ONE, 6, 10);
+        history.write_answered(ONE, ONE, 10, true, false, 11);
+        history.crashed(12);
+        assert!(cut(&history, [0, 6]), "5 was lost before 6 was asked");
+        assert!(cut(&history, [5, 6]));
+    }
+
+    #[test]
     fn an_origin_that_has_everything_can_lose_nothing() {
         let history = history(&[write(0, 5), write(1, 6)]);
         let has = |fates: [&[Tag]; 2], before| {
