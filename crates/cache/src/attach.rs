@@ -27,6 +27,8 @@ pub(crate) struct Newcomer {
     pub(crate) void: bool,
     /// The tag of its key.
     pub(crate) key: Option<NonZeroU64>,
+    /// What its origin has now, if that is known: it is the same if it is not served in the end.
+    pub(crate) fingerprint: Option<u128>,
     /// What is to be recorded before it is served.
     pub(crate) record: Option<OwnerRecord>,
 }
@@ -101,6 +103,7 @@ impl Cache {
             takes_over,
             void: verdict != Verdict::Serve,
             key,
+            fingerprint,
             record,
         })
     }

@@ -62,6 +62,10 @@ enum Step {
     SecondCheckpoint(u64),
     /// It is being recorded with the origin who has the disk.
     Owning(Token),
+    /// It could not be; this checkpoint has the disk as one that is not attached.
+    Returning(u64),
+    /// And one more, with the other superblock.
+    Returned(u64),
     Done,
     Refused(ControlError),
 }
@@ -271,6 +275,10 @@ impl Cache {
             }
             match job.step {
                 Step::Owning(_) => self.jobs.push(job),
+                Step::Returning(_) | Step::Returned(_) => {
+                    job.step = Step::Refused(ControlError::NotRecorded);
+                    self.end_job(job);
+                }
                 _ => self.end_job(job),
             }
         }
@@ -282,10 +290,10 @@ impl Cache {
         let Some(job) = self.jobs.iter_mut().find(asked) else {
             return;
         };
-        job.step = if recorded {
-            Step::Done
-        } else {
-            Step::Refused(ControlError::NotRecorded)
+        job.step = match (&job.kind, self.flash.as_mut()) {
+            _ if recorded => Step::Done,
+            (Kind::Attach(newcomer), Some(flash)) => Step::Returning(flash.give_back(newcomer)),
+            _ => Step::Refused(ControlError::NotRecorded),
         };
         if self.flash.is_none() {
             self.end_jobs_without_flash();
@@ -363,19 +371,25 @@ impl Job {
             Step::Written => self.commit(flash, ports),
             Step::Committed(ticket, _) if flash.journal.durable() < *ticket => return false,
             Step::Committed(_, segments) => self.committed(flash, segments),
-            Step::Checkpoint(number) if flash.checkpoint.complete() < *number => return false,
+            Step::Checkpoint(number)
+            | Step::SecondCheckpoint(number)
+            | Step::Returning(number)
+            | Step::Returned(number)
+                if flash.checkpoint.complete() < *number =>
+            {
+                return false;
+            }
             // A superblock that cannot be read later must not bring back a table in which the
             // disk was attached, or the slot another disk's: both slots have to say the same.
             Step::Checkpoint(_) if self.kind.changes_owner() => {
                 Step::SecondCheckpoint(flash.checkpoint.want())
             }
-            Step::SecondCheckpoint(number) if flash.checkpoint.complete() < *number => {
-                return false;
-            }
             Step::Checkpoint(_) | Step::SecondCheckpoint(_) => match &self.kind {
                 Kind::Attach(newcomer) => newcomer.after_tables(ports),
                 Kind::Detach { .. } | Kind::Drop { .. } | Kind::Stop => Step::Done,
             },
+            Step::Returning(_) => Step::Returned(flash.checkpoint.want()),
+            Step::Returned(_) => Step::Refused(ControlError::NotRecorded),
             Step::Owning(_) | Step::Done | Step::Refused(_) => return false,
         };
         self.step = next;
@@ -467,23 +481,6 @@ impl Job {
             Kind::Stop => {
                 flash.journal.hurry();
                 Step::Committed(flash.journal.last(), Vec::new())
-            }
-        }
-    }
-}
-
-impl Newcomer {
-    /// The tables have the disk: what is left is to record who has it.
-    fn after_tables(&self, ports: &mut Ports) -> Step {
-        match self.record {
-            None => Step::Done,
-            Some(record) => {
-                let token = ports.own(self.slot, self.id, record);
-                if lacks(Guard::RecordOpenBeforeWrite) {
-                    Step::Done
-                } else {
-                    Step::Owning(token)
-                }
             }
         }
     }

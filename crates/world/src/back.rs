@@ -219,6 +219,13 @@ impl World {
         self.settings.back.is_some()
     }
 
+    /// Whether writes of a disk wait on flash: without flash they go to the origin, whatever its
+    /// policy is, and its record is closed.
+    pub(crate) fn goes_back_now(&self, number: usize) -> bool {
+        let is_back = self.policy_now(number) == Some(WritePolicy::Back);
+        is_back && self.disks[number].is_open()
+    }
+
     /// What writes of a disk do that is about to be attached.
     pub(crate) fn draw_policy(&mut self, number: usize) -> WritePolicy {
         let disk = &self.disks[number];

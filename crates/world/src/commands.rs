@@ -246,7 +246,9 @@ impl World {
             What::Policy { before, policy } => {
                 let disk = &mut self.disks[number];
                 let was_back = before == Some(WritePolicy::Back);
-                if policy == WritePolicy::Back && !was_back {
+                let is_open = disk.is_open();
+                // Without flash it is a name only, and nothing is flushed for it.
+                if policy == WritePolicy::Back && !was_back && is_open {
                     self.marks.hit("policy: to back");
                     disk.history.barrier(issued, now);
                     disk.back.begin(now);

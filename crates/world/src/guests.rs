@@ -7,7 +7,7 @@ use crate::settings::pick;
 use crate::violation::Violation;
 use crate::world::World;
 use block_io::{IoError, Payload, Slice};
-use cache::{Request, RequestId, Verb, WritePolicy};
+use cache::{Request, RequestId, Verb};
 use units::{BLOCK_BYTES, Bytes, Duration, Instant, SECTOR_BYTES};
 
 /// Somebody who asks one thing after the other.
@@ -251,7 +251,7 @@ impl World {
         if let Some(worker) = worker {
             self.workers[worker].waits_for = Some(id);
         }
-        let back = self.policy_now(disk) == Some(WritePolicy::Back);
+        let back = self.goes_back_now(disk);
         self.outstanding.insert(
             id,
             Outstanding {
@@ -370,7 +370,7 @@ impl World {
         payload: &Payload,
         now: Moment,
     ) -> Result<(), Violation> {
-        let is_back = self.policy_now(request.disk) == Some(WritePolicy::Back);
+        let is_back = self.goes_back_now(request.disk);
         let disk = &mut self.disks[request.disk];
         let answered: usize = payload.iter().map(|slice| slice.len()).sum();
         let expected = match request.asked {

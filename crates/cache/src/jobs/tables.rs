@@ -1,6 +1,7 @@
 //! What jobs do to the tables: disks that come and go, with their segments.
 
-use super::{Flash, Newcomer, Ports};
+use super::{Flash, Newcomer, Ports, Step};
+use crate::guard::{Guard, lacks};
 use flash_format::{DiskEntry, Position, SegmentIndex};
 use segment_log::Phase;
 use units::DiskSlot;
@@ -28,6 +29,17 @@ impl Flash {
             self.dirty.set(newcomer.slot, None);
         }
         self.disks.set(newcomer.slot, entry);
+        self.checkpoint.want()
+    }
+
+    /// A disk that was entered is not served after all: others may write its origin, which the
+    /// next attach has to notice.
+    pub(super) fn give_back(&mut self, newcomer: &Newcomer) -> u64 {
+        if let Some(entry) = self.disks.get_mut(newcomer.slot)
+            && entry.id == newcomer.id
+        {
+            entry.fingerprint = newcomer.fingerprint;
+        }
         self.checkpoint.want()
     }
 
@@ -87,6 +99,23 @@ impl Flash {
         self.log.forget_disk(disk);
         for segment in segments {
             self.release(*segment);
+        }
+    }
+}
+
+impl Newcomer {
+    /// The tables have the disk: what is left is to record who has it.
+    pub(super) fn after_tables(&self, ports: &mut Ports) -> Step {
+        match self.record {
+            None => Step::Done,
+            Some(record) => {
+                let token = ports.own(self.slot, self.id, record);
+                if lacks(Guard::RecordOpenBeforeWrite) {
+                    Step::Done
+                } else {
+                    Step::Owning(token)
+                }
+            }
         }
     }
 }
