@@ -141,12 +141,6 @@ impl Cache {
                     OfDirty::Drop => {
                         // What they wait for is not brought to the origin any more.
                         self.refuse_demands(back);
-                        if let Some(flash) = self.flash.as_mut() {
-                            flash.void_log(&mut self.ports, disk);
-                            flash.journal.hurry();
-                        } else if let Some(wreck) = self.wreck.as_mut() {
-                            wreck.dirty.set(disk, None);
-                        }
                     }
                     OfDirty::Refuse if lacks(Guard::DetachRefusesDirty) => {}
                     OfDirty::Refuse | OfDirty::Flush if !empty => return Next::Wait,
@@ -155,8 +149,24 @@ impl Cache {
                 self.own(disk, back, false)
             }
             Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
-            Step::Owned => Next::Done,
+            Step::Owned => {
+                // Not before: if it cannot be recorded, the disk stays, and with it what waits.
+                if of == OfDirty::Drop {
+                    self.drop_log(disk);
+                }
+                Next::Done
+            }
             _ => Next::Wait,
+        }
+    }
+
+    /// Throws away what the origin lacks.
+    fn drop_log(&mut self, disk: DiskSlot) {
+        if let Some(flash) = self.flash.as_mut() {
+            flash.void_log(&mut self.ports, disk);
+            flash.journal.hurry();
+        } else if let Some(wreck) = self.wreck.as_mut() {
+            wreck.dirty.set(disk, None);
         }
     }
 }
