@@ -18,7 +18,7 @@ use units::{DiskSlot, TenantSlot};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    Attach(Newcomer),
+    Attach(Box<Newcomer>),
     Detach {
         disk: DiskSlot,
         fingerprint: Option<u128>,
@@ -103,7 +103,7 @@ impl Cache {
                     epoch: 0,
                 };
                 self.prepare_attach(disk, name, &tenant, rules, fingerprint, owner)
-                    .map(Kind::Attach)
+                    .map(|newcomer| Kind::Attach(Box::new(newcomer)))
             }
             Command::Detach {
                 disk,
@@ -311,7 +311,7 @@ impl Cache {
             return;
         }
         let outcome = match job.kind {
-            Kind::Attach(newcomer) => self.end_attach(newcomer),
+            Kind::Attach(newcomer) => self.end_attach(*newcomer),
             Kind::Detach { disk, .. }
                 if self.retirement.blocks_writes() && !lacks(Guard::RecordBeforeDetach) =>
             {
