@@ -197,7 +197,9 @@ impl Cache {
             .as_ref()
             .is_some_and(|flash| flash.dirty.has(slot));
         let back = newcomer.disk.policy == WritePolicy::Back || has_log;
-        if back && self.flash.is_some() {
+        // If the flash has failed meanwhile the record is to be closed, and the log is on the wreck.
+        let is_open = newcomer.record.is_some_and(|record| record.open);
+        if (back && self.flash.is_some()) || is_open {
             let disk = &newcomer.disk;
             let back = Back::attached(disk.write_back, disk.epoch, self.ports.now);
             self.backs.set(slot, Box::new(back));
