@@ -93,9 +93,15 @@ pub(crate) struct Flash {
 impl Flash {
     /// Where a block is; marks it as referenced.
     pub(crate) fn locate(&mut self, ports: &Ports, disk: DiskSlot, block: BlockIndex) -> Location {
-        let Some(slot) = self.log.touch(disk, block) else {
-            return Location::Nowhere;
-        };
+        match self.log.touch(disk, block) {
+            Some(slot) => self.bytes_of(ports, slot),
+            None => Location::Nowhere,
+        }
+    }
+
+    /// Where the bytes of a slot are: in memory until they are on flash.
+    #[inline]
+    pub(crate) fn bytes_of(&self, ports: &Ports, slot: FlashSlot) -> Location {
         let in_memory = match self.log.whereabouts(slot) {
             Whereabouts::Written => None,
             Whereabouts::PerhapsWritten => self.in_memory(ports, slot),
@@ -104,10 +110,21 @@ impl Flash {
         in_memory.map_or(Location::Flash(slot), Location::Memory)
     }
 
+    /// A read from this slot begins.
+    pub(crate) fn pin_for(&mut self, ports: &mut Ports, slot: FlashSlot) {
+        self.log.pin(slot);
+        ports.wake_at(ports.now + self.config.flash_timeout);
+    }
+
+    /// Whether these are the bytes that were written to a slot.
+    #[inline]
+    pub(crate) fn is_whole(&self, slot: FlashSlot, bytes: &[u8]) -> bool {
+        checksum(bytes) == self.checksums[slot.index()]
+    }
+
     /// Reads a run of slots for a guest.
     pub(crate) fn read_hit(&mut self, ports: &mut Ports, hit: Hit) {
-        self.log.pin(hit.slot);
-        ports.wake_at(ports.now + self.config.flash_timeout);
+        self.pin_for(ports, hit.slot);
         let length = hit.count as usize * PAGE_BYTES;
         ports.stats.flash_read_bytes += length as u64;
         let offset = self.geometry.slot_offset(hit.slot);
@@ -119,7 +136,7 @@ impl Flash {
         let mut whole = true;
         for (i, page) in (0..hit.count).zip(bytes.chunks_exact(PAGE_BYTES)) {
             let slot = hit.slot.advance(i);
-            if checksum(page) != self.checksums[slot.index()] && !lacks(Guard::VerifyChecksum) {
+            if !self.is_whole(slot, page) && !lacks(Guard::VerifyChecksum) {
                 whole = false;
                 ports.stats.checksum_mismatches += 1;
                 self.condemn(ports, hit.disk, hit.first.advance(u64::from(i)), slot);

@@ -21,8 +21,9 @@ use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::{Hit, Purpose};
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
 use smallvec::SmallVec;
+use std::ops::Range;
 use tenancy::Arrival;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, TenantSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot, TenantSlot};
 
 pub(crate) type ReadId = usize;
 
@@ -173,7 +174,7 @@ impl Cache {
         disk: DiskSlot,
         at: u64,
         end: u64,
-        slot: units::FlashSlot,
+        slot: FlashSlot,
     ) -> u64 {
         let first = BlockIndex::containing(Bytes::new(at));
         let blocks = blocks_to(first, end).min(RUN_BLOCKS_MAX);
@@ -197,24 +198,40 @@ impl Cache {
         if self.reads[id].prefetch {
             return stop;
         }
-        let part = self.new_part(id, at);
+        self.read_slots(id, at..stop, slot, count, false);
+        stop
+    }
+
+    /// Reads the bytes `bytes` of the disk from slots that follow each other, from `slot` on.
+    #[inline]
+    pub(crate) fn read_slots(
+        &mut self,
+        id: ReadId,
+        bytes: Range<u64>,
+        slot: FlashSlot,
+        count: u32,
+        dirty: bool,
+    ) {
+        let part = self.new_part(id, bytes.start);
         let hit = Hit {
             read: id,
             part,
-            disk,
-            first,
+            disk: self.reads[id].disk,
+            first: BlockIndex::containing(Bytes::new(bytes.start)),
             slot,
             count,
-            skip: index(at % BLOCK_BYTES),
-            length: index(stop - at),
+            skip: index(bytes.start % BLOCK_BYTES),
+            length: index(bytes.end - bytes.start),
             abandoned: false,
-            dirty: false,
+            dirty,
         };
-        self.flash
-            .as_mut()
-            .expect("as above")
-            .read_hit(&mut self.ports, hit);
-        stop
+        // What has failed still has what is nowhere else.
+        let flash = match self.flash.as_mut() {
+            None if dirty => self.wreck.as_mut(),
+            flash => flash,
+        };
+        let flash = flash.expect("the blocks were located on it");
+        flash.read_hit(&mut self.ports, hit);
     }
 
     fn read_miss_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {

@@ -7,7 +7,7 @@ use crate::guard::{Guard, lacks};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::Hit;
 use crate::reads::{ReadId, blocks_to, index};
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
+use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 
 impl Cache {
     /// Whether the origin of a disk lacks something.
@@ -85,24 +85,7 @@ impl Cache {
         if self.is_prefetch(id) {
             return stop;
         }
-        let part = self.new_part(id, at);
-        let hit = Hit {
-            read: id,
-            part,
-            disk,
-            first,
-            slot,
-            count,
-            skip: index(at % BLOCK_BYTES),
-            length: index(stop - at),
-            abandoned: false,
-            dirty: true,
-        };
-        let flash = match self.flash.as_mut() {
-            Some(flash) => flash,
-            None => self.wreck.as_mut().expect("the log is on it"),
-        };
-        flash.read_hit(&mut self.ports, hit);
+        self.read_slots(id, at..stop, slot, count, true);
         stop
     }
 

@@ -4,9 +4,9 @@ use super::Destage;
 use super::batch::reads_of;
 use crate::back::Back;
 use crate::cache::Cache;
-use crate::flash::{Flash, Location};
+use crate::flash::Location;
 use crate::guard::{Guard, lacks};
-use crate::ports::{Ports, Purpose};
+use crate::ports::Purpose;
 use block_io::{Buf, IoError, PAGE_BYTES};
 use units::{DiskSlot, FlashSlot};
 
@@ -132,29 +132,5 @@ impl Cache {
                 batch.is_bad = true;
             }
         }
-    }
-}
-
-impl Flash {
-    /// Where the bytes of a slot are: in memory until they are on flash.
-    pub(crate) fn bytes_of(&self, ports: &Ports, slot: FlashSlot) -> Location {
-        use segment_log::Whereabouts;
-        let in_memory = match self.log.whereabouts(slot) {
-            Whereabouts::Written => None,
-            Whereabouts::PerhapsWritten => self.in_memory(ports, slot),
-            Whereabouts::PerhapsInOpenChunk => self.in_open_chunk(ports, slot),
-        };
-        in_memory.map_or(Location::Flash(slot), Location::Memory)
-    }
-
-    /// A read from this slot begins for the cache itself.
-    pub(crate) fn pin_for(&mut self, ports: &mut Ports, slot: FlashSlot) {
-        self.log.pin(slot);
-        ports.wake_at(ports.now + self.config.flash_timeout);
-    }
-
-    /// Whether these are the bytes that were written to a slot.
-    pub(crate) fn is_whole(&self, slot: FlashSlot, bytes: &[u8]) -> bool {
-        flash_format::checksum(bytes) == self.checksums[slot.index()]
     }
 }

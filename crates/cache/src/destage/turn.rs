@@ -70,7 +70,7 @@ impl Cache {
             destage.writing = destage.loading.take();
             return self.begin_batch(disk, back, wanted);
         }
-        self.write_pieces(disk, back, wanted);
+        self.write_pieces(disk, back);
         let done = back.destage.writing.as_ref().is_some_and(Batch::is_done);
         (done && self.end_batch(disk, back, wanted)) || began
     }
@@ -176,7 +176,7 @@ impl Cache {
     }
 
     /// Sends pieces of the batch to the origin, as many as may be on their way.
-    fn write_pieces(&mut self, disk: DiskSlot, back: &mut Back, _wanted: u64) {
+    fn write_pieces(&mut self, disk: DiskSlot, back: &mut Back) {
         let hurries = self.hurries(disk, back);
         let now = self.ports.now;
         let Destage {
