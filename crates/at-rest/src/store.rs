@@ -5,14 +5,14 @@
 
 use crate::cipher::DataKey;
 use crate::hex::{from_hex, to_hex};
+use durable_file::Readers;
 use openssl::aes::{AesKey, unwrap_key, wrap_key};
 use openssl::error::ErrorStack;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use units::DiskId;
 
 const VERSION: u32 = 1;
@@ -178,7 +178,7 @@ impl KeyStore {
         })
         .map_err(failed)?;
         std::fs::remove_file(&path).map_err(failed)?;
-        sync_dir(&self.dir).map_err(failed)?;
+        durable_file::sync_folder_of(&path).map_err(failed)?;
         Ok(true)
     }
 
@@ -221,28 +221,9 @@ impl KeyStore {
             wrapped: to_hex(&wrapped),
         };
         let text = serde_json::to_vec_pretty(&stored).map_err(|error| failed(error.into()))?;
-        replace(&self.dir, &path, &text).map_err(failed)
+        std::fs::create_dir_all(&self.dir).map_err(failed)?;
+        durable_file::replace(&path, Readers::Owner, &text).map_err(failed)
     }
-}
-
-/// Replaces a file whole: after a crash there is the old one or the new one.
-fn replace(dir: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    std::fs::create_dir_all(dir)?;
-    let beside = path.with_extension("new");
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&beside, path)?;
-    sync_dir(dir)
-}
-
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }
 
 #[cfg(test)]

@@ -27,10 +27,10 @@
 //! - Read and written under the origin's lock only, by threads that may wait.
 
 use cache::OwnerRecord;
+use durable_file::Readers;
 use origin::OriginSpec;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::DiskId;
@@ -250,18 +250,10 @@ impl OwnerFile {
 
     fn replace(&self, path: &Path, text: &[u8]) -> Result<(), OwnerError> {
         let write = || {
-            let folder = path.parent().unwrap_or(Path::new("/"));
             if path == self.kept {
-                std::fs::create_dir_all(folder)?;
+                std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
             }
-            let mut beside = path.as_os_str().to_owned();
-            beside.push(".new");
-            let beside = PathBuf::from(beside);
-            let mut file = File::create(&beside)?;
-            file.write_all(text)?;
-            file.sync_all()?;
-            std::fs::rename(&beside, path)?;
-            File::open(folder)?.sync_all()
+            durable_file::replace(path, Readers::Anybody, text)
         };
         write().map_err(|error: io::Error| OwnerError::Io {
             doing: "write",

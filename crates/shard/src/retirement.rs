@@ -20,8 +20,8 @@
 //! - Before the origin is written without the flash, the flash's incarnation is retired.
 //! - A record that is missing or damaged says nothing good about the flash: it starts empty.
 
-use std::fs::File;
-use std::io::{self, Write as _};
+use durable_file::Readers;
+use std::io;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -133,18 +133,9 @@ impl RecordFile {
 
     /// Replaces the record, durably.
     pub(crate) fn store(&self, record: Record) -> Result<(), RecordError> {
-        self.replace(&record.to_text())
-            .map_err(|source| self.error("write", source))
-    }
-
-    fn replace(&self, text: &str) -> io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let beside = self.path.with_extension("cache.new");
-        let mut file = File::create(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&beside, &self.path)?;
-        File::open(folder)?.sync_all()
+        let text = record.to_text();
+        let stored = durable_file::replace(&self.path, Readers::Anybody, text.as_bytes());
+        stored.map_err(|source| self.error("write", source))
     }
 
     fn error(&self, doing: &'static str, source: io::Error) -> RecordError {

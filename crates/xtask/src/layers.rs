@@ -115,7 +115,15 @@ const TABLE: &[Crate] = &[
     shell("ring", "crates/ring", &["units", "block-io"]),
     Crate {
         may_be_unsafe: false,
-        ..shell("at-rest", "crates/at-rest", &["units", "block-io"])
+        ..shell("durable-file", "crates/durable-file", &[])
+    },
+    Crate {
+        may_be_unsafe: false,
+        ..shell(
+            "at-rest",
+            "crates/at-rest",
+            &["units", "block-io", "durable-file"],
+        )
     },
     shell(
         "device",
@@ -144,6 +152,7 @@ const TABLE: &[Crate] = &[
             "crates/shard",
             &[
                 "at-rest",
+                "durable-file",
                 "units",
                 "block-io",
                 "policy",
@@ -193,6 +202,7 @@ const TABLE: &[Crate] = &[
         "crates/hearth",
         &[
             "at-rest",
+            "durable-file",
             "units",
             "block-io",
             "policy",

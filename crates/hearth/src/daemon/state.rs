@@ -14,12 +14,13 @@
 
 use crate::api::write_back::DiskChange;
 use crate::config::{DiskConfig, Name, PolicyChange, VmChange};
+use durable_file::Readers;
 use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The version of `disks.json` that this program writes and reads.
@@ -176,13 +177,9 @@ impl StateDir {
     fn write<T: Serialize>(&self, name: &str, content: &T) -> Result<(), StateError> {
         let path = self.dir.join(name);
         let write = || {
-            let beside = self.dir.join(format!("{name}.new"));
-            let mut file = File::create(&beside)?;
-            serde_json::to_writer_pretty(&mut file, content)?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            std::fs::rename(&beside, &path)?;
-            File::open(&self.dir)?.sync_all()
+            let mut text = serde_json::to_vec_pretty(content)?;
+            text.push(b'\n');
+            durable_file::replace(&path, Readers::Anybody, &text)
         };
         write().map_err(|source| StateError::Io {
             path: path.clone(),
