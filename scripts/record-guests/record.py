@@ -92,7 +92,8 @@ def boot(folder, guest, work, memory):
     command = ["qemu-system-x86_64", "-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1"]
     command += ["-m", str(memory), "-nodefaults", "-display", "none"]
     command += ["-kernel", f"{guest}/vmlinuz", "-initrd", f"{guest}/initrd.gz"]
-    command += ["-append", f"console=ttyS0 quiet panic=-1 random.trust_cpu=on work={work}"]
+    # no_timer_check: on a busy machine the emulated timer may come too late, and the kernel would panic.
+    command += ["-append", f"console=ttyS0 quiet panic=-1 no_timer_check random.trust_cpu=on work={work}"]
     command += ["-serial", f"file:{folder}/{work}-console.log"]
     command += ["-blockdev", f"{nbd},node-name=own,export={work}-root,discard=unmap"]
     command += ["-blockdev", f"{nbd},node-name=image,export=debian-12@{work},read-only=on"]
