@@ -1,5 +1,5 @@
-//! The words between the pure core and the shell: buffers, operations on flash and on an
-//! origin, and their outcomes.
+//! The words between the pure core and the shell: buffers, what guests ask, operations on flash
+//! and on an origin, and their outcomes.
 //!
 //! The core hands out [`FlashOp`]s and [`OriginOp`]s; a device or an origin carries them out
 //! in any order and hands each back as a [`FlashDone`] or [`OriginDone`] with the same
@@ -11,11 +11,13 @@
 mod buf;
 mod cipher;
 mod error;
+mod guest;
 mod ops;
 
 pub use buf::{Buf, BufPool, PAGE_BYTES, Payload, Slice};
 pub use cipher::BlockCipher;
 pub use error::IoError;
+pub use guest::Verb;
 pub use ops::{
     FlashDone, FlashOp, FlashVerb, OriginDone, OriginGeometry, OriginOp, OriginVerb, Token,
 };

@@ -3,7 +3,7 @@
 use crate::dirty::lasting::Lasting;
 use crate::ownership::OwnerRecord;
 use crate::write_back::{LockReason, OfDirty, WriteBack};
-use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token};
+use block_io::{FlashOp, IoError, OriginOp, Payload, Token, Verb};
 use units::{Bytes, DiskId, DiskSlot, Duration, TenantSlot};
 
 /// Names a guest's request. Its issuer chooses it and knows it again in the reply.
@@ -40,54 +40,6 @@ pub struct Request {
     pub vm: TenantSlot,
     /// What to do.
     pub verb: Verb,
-}
-
-/// What a guest asks. Offsets and lengths are in bytes and multiples of 512.
-#[derive(Debug)]
-pub enum Verb {
-    /// Read bytes.
-    Read {
-        /// Where on the disk.
-        offset: Bytes,
-        /// How much; not zero.
-        length: Bytes,
-    },
-    /// Write bytes; with `fua` they are durable when the reply comes.
-    Write {
-        /// Where on the disk.
-        offset: Bytes,
-        /// The bytes; not empty.
-        data: Slice,
-        /// Whether the reply implies durability.
-        fua: bool,
-    },
-    /// Make every write that was answered before this request durable.
-    Flush,
-    /// The guest no longer needs these bytes.
-    Discard {
-        /// Where on the disk.
-        offset: Bytes,
-        /// How much; not zero.
-        length: Bytes,
-    },
-    /// Afterwards these bytes read as zero.
-    WriteZeroes {
-        /// Where on the disk.
-        offset: Bytes,
-        /// How much; not zero.
-        length: Bytes,
-        /// Whether the origin may deallocate the range.
-        may_unmap: bool,
-        /// Whether the reply implies durability.
-        fua: bool,
-    },
-    /// Bring these bytes into the cache; answered when they are there or could not be read.
-    Prefetch {
-        /// Where on the disk.
-        offset: Bytes,
-        /// How much; not zero.
-        length: Bytes,
-    },
 }
 
 /// What the operator asks.

@@ -1,6 +1,6 @@
 //! The cache of a shard: events in, effects out.
 
-use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, Verb, WritePolicy};
+use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, WritePolicy};
 use crate::back::Backs;
 use crate::brain::Brain;
 use crate::durability::WriteCount;
@@ -20,7 +20,7 @@ use crate::tenants::Tenants;
 use crate::views::Views;
 use crate::write_back::WriteBack;
 use crate::writes::{Change, Writes};
-use block_io::{BufPool, IoError, OriginVerb, Payload, Token};
+use block_io::{BufPool, IoError, OriginVerb, Payload, Token, Verb};
 use slab::Slab;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, SECTOR_BYTES, TenantSlot};
 

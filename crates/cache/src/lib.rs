@@ -83,8 +83,9 @@ mod writes;
 
 pub use api::{
     Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, Request,
-    RequestId, Verb, WritePolicy,
+    RequestId, WritePolicy,
 };
+pub use block_io::Verb;
 pub use cache::Cache;
 pub use dirty::lasting::Lasting;
 pub use format::{FormatOptions, format};

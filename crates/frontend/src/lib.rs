@@ -17,4 +17,5 @@
 pub mod limits;
 pub mod nbd;
 
-pub use nbd::{Incoming, RequestKey, Verb};
+pub use block_io::Verb;
+pub use nbd::{Incoming, RequestKey};

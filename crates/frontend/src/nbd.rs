@@ -13,7 +13,7 @@ mod session;
 mod slots;
 mod tls;
 
-pub use connection::{Connection, Incoming, Verb};
+pub use connection::{Connection, Incoming};
 pub use listener::{BindError, Listener, UnixSocket};
 pub use nbd_protocol::server::{Found, Refusal};
 pub use nbd_protocol::{Export, Terms};

@@ -14,7 +14,7 @@
 use crate::connection::Connection;
 use crate::disk::RequestKind;
 use crate::status::FrontEnd;
-use cache::{RequestId, Verb};
+use cache::RequestId;
 use frontend::RequestKey;
 use units::{DiskSlot, Instant, TenantSlot};
 
@@ -104,39 +104,6 @@ impl Client {
     /// When a request came, and what it was.
     pub(crate) fn start_of(&self, key: RequestKey) -> (Instant, RequestKind) {
         self.starts[key.get() as usize]
-    }
-}
-
-/// A client's request in the cache's words, and what it counts as.
-pub(crate) fn translate(verb: frontend::Verb) -> (Verb, RequestKind) {
-    match verb {
-        frontend::Verb::Read { offset, length } => {
-            (Verb::Read { offset, length }, RequestKind::Read)
-        }
-        frontend::Verb::Write { offset, data, fua } => {
-            (Verb::Write { offset, data, fua }, RequestKind::Write)
-        }
-        frontend::Verb::Flush => (Verb::Flush, RequestKind::Flush),
-        frontend::Verb::Discard { offset, length } => {
-            (Verb::Discard { offset, length }, RequestKind::Write)
-        }
-        frontend::Verb::WriteZeroes {
-            offset,
-            length,
-            may_unmap,
-            fua,
-        } => {
-            let verb = Verb::WriteZeroes {
-                offset,
-                length,
-                may_unmap,
-                fua,
-            };
-            (verb, RequestKind::Write)
-        }
-        frontend::Verb::Prefetch { offset, length } => {
-            (Verb::Prefetch { offset, length }, RequestKind::Prefetch)
-        }
     }
 }
 

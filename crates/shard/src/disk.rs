@@ -12,7 +12,7 @@ use crate::spec::DiskSpec;
 use crate::status::{DiskPhase, DiskStatus, GuestLatency, VhostStatus};
 use crate::tap::Tap;
 use block_io::OriginGeometry;
-use cache::{Cache, DropReason, OfDirty};
+use cache::{Cache, DropReason, OfDirty, Verb};
 use origin::Origin;
 use units::{DiskSlot, Duration};
 use vhost_user::Counters;
@@ -28,6 +28,17 @@ pub(crate) enum RequestKind {
     Flush,
     /// A hint; nobody waits for it.
     Prefetch,
+}
+
+impl RequestKind {
+    pub(crate) fn of(verb: &Verb) -> Self {
+        match verb {
+            Verb::Read { .. } => Self::Read,
+            Verb::Write { .. } | Verb::Discard { .. } | Verb::WriteZeroes { .. } => Self::Write,
+            Verb::Flush => Self::Flush,
+            Verb::Prefetch { .. } => Self::Prefetch,
+        }
+    }
 }
 
 /// Where a disk is in its life.

@@ -13,10 +13,10 @@
 //! - The wait ends at the earliest deadline of the cache, the flash, any origin, any farewell
 //!   and a retirement that is being recorded.
 
-use crate::clients::{Asker, Client, translate};
+use crate::clients::{Asker, Client};
 use crate::control::{Message, ShardHandle, SpawnError};
 use crate::deadlines::Deadlines;
-use crate::disk::Disk;
+use crate::disk::{Disk, RequestKind};
 use crate::jobs::Jobs;
 use crate::lasting::LastingMemory;
 use crate::limits::RING_ENTRIES;
@@ -356,8 +356,7 @@ impl Shard {
         {
             disk.tap = None;
         }
-        let (verb, kind) = translate(incoming.verb);
-        asker.begin(incoming.key, kind, self.now);
+        asker.begin(incoming.key, RequestKind::of(&incoming.verb), self.now);
         let id = Asker::Client {
             client,
             key: incoming.key,
@@ -366,7 +365,7 @@ impl Shard {
             id: id.id(),
             disk: asker.disk,
             vm: asker.vm,
-            verb,
+            verb: incoming.verb,
         };
         self.cache.request(request, self.now);
     }

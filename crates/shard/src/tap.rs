@@ -10,7 +10,7 @@
 //! a full queue loses the event, and the loss is counted. Events carry the time of the shard's turn, so
 //! those of one shard come in order of time; those of several do not.
 
-use frontend::nbd;
+use block_io::Verb;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -67,18 +67,16 @@ pub struct Tap {
 
 impl Tap {
     /// Tells of a request. False: nobody listens any more.
-    pub(crate) fn tell(&self, verb: &nbd::Verb, vm: TenantSlot, time: Instant) -> bool {
+    pub(crate) fn tell(&self, verb: &Verb, vm: TenantSlot, time: Instant) -> bool {
         let (verb, offset, length) = match verb {
-            nbd::Verb::Read { offset, length } => (TapVerb::Read, *offset, *length),
-            nbd::Verb::Write { offset, data, .. } => {
+            Verb::Read { offset, length } => (TapVerb::Read, *offset, *length),
+            Verb::Write { offset, data, .. } => {
                 (TapVerb::Write, *offset, Bytes::new(data.len() as u64))
             }
-            nbd::Verb::Flush => (TapVerb::Flush, Bytes::ZERO, Bytes::ZERO),
-            nbd::Verb::Discard { offset, length } => (TapVerb::Discard, *offset, *length),
-            nbd::Verb::WriteZeroes { offset, length, .. } => {
-                (TapVerb::WriteZeroes, *offset, *length)
-            }
-            nbd::Verb::Prefetch { .. } => return true,
+            Verb::Flush => (TapVerb::Flush, Bytes::ZERO, Bytes::ZERO),
+            Verb::Discard { offset, length } => (TapVerb::Discard, *offset, *length),
+            Verb::WriteZeroes { offset, length, .. } => (TapVerb::WriteZeroes, *offset, *length),
+            Verb::Prefetch { .. } => return true,
         };
         let event = TapEvent {
             time,
@@ -115,7 +113,7 @@ mod tests {
             events,
             lost: Arc::clone(&lost),
         };
-        let read = nbd::Verb::Read {
+        let read = Verb::Read {
             offset: Bytes::kib(4),
             length: Bytes::new(512),
         };
@@ -133,7 +131,7 @@ mod tests {
         assert_eq!(heard.recv(), Ok(first));
         assert_eq!(lost.load(Ordering::Relaxed), 3);
         drop(heard);
-        assert!(!tap.tell(&nbd::Verb::Flush, VM, Instant::ZERO));
+        assert!(!tap.tell(&Verb::Flush, VM, Instant::ZERO));
         assert_eq!(lost.load(Ordering::Relaxed), 3);
     }
 
@@ -145,7 +143,7 @@ mod tests {
             events,
             lost: Arc::default(),
         };
-        let hint = nbd::Verb::Prefetch {
+        let hint = Verb::Prefetch {
             offset: Bytes::ZERO,
             length: Bytes::kib(4),
         };

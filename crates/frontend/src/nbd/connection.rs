@@ -25,13 +25,12 @@ use super::negotiated::{Admission, Negotiated};
 use super::outbox::Outbox;
 use super::slots::{Answer, RequestKey, Slot, Slots};
 use crate::limits::{ConnectionLimits, UNSENT_SLICES_MAX};
-use block_io::{BufPool, IoError, Payload, Slice};
+use block_io::{BufPool, IoError, Payload, Slice, Verb};
 use nbd_protocol::{Command, Cookie, Errno, Terms};
 use ring::{Completion, Op, Ring, Source, SourceId};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use units::Bytes;
 
 /// A request for the disk.
 #[derive(Debug)]
@@ -40,54 +39,6 @@ pub struct Incoming {
     pub key: RequestKey,
     /// What is asked: within the export's bounds, aligned to its smallest block.
     pub verb: Verb,
-}
-
-/// What a client asks of the disk.
-#[derive(Debug)]
-pub enum Verb {
-    /// Answer with exactly these bytes.
-    Read {
-        /// Where, in bytes.
-        offset: Bytes,
-        /// How much.
-        length: Bytes,
-    },
-    /// Write these bytes.
-    Write {
-        /// Where, in bytes.
-        offset: Bytes,
-        /// What.
-        data: Slice,
-        /// Whether the answer means that it is durable.
-        fua: bool,
-    },
-    /// Make every write that was answered before durable.
-    Flush,
-    /// The bytes are no longer needed.
-    Discard {
-        /// Where, in bytes.
-        offset: Bytes,
-        /// How much.
-        length: Bytes,
-    },
-    /// The bytes read as zeroes from now on.
-    WriteZeroes {
-        /// Where, in bytes.
-        offset: Bytes,
-        /// How much.
-        length: Bytes,
-        /// Whether the range may be deallocated.
-        may_unmap: bool,
-        /// Whether the answer means that it is durable.
-        fua: bool,
-    },
-    /// The bytes will be read soon.
-    Prefetch {
-        /// Where, in bytes.
-        offset: Bytes,
-        /// How much.
-        length: Bytes,
-    },
 }
 
 const TOKEN_RECV: u64 = 0;

@@ -1,8 +1,9 @@
 //! A shard thread whose disk is memory.
 
 use block_io::{BufPool, IoError, Payload};
+use frontend::Verb;
 use frontend::limits::ConnectionLimits;
-use frontend::nbd::{Connection, Incoming, Negotiated, RequestKey, Verb};
+use frontend::nbd::{Connection, Incoming, Negotiated, RequestKey};
 use ring::{Mailbox, Ring, SourceId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, mpsc};
