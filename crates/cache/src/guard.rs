@@ -102,7 +102,7 @@ pub enum Guard {
     SupersededWaits,
     /// What comes after a recovery is in another interval than what was found.
     RecoveryEndsInterval,
-    /// What is settled is durably known before something later goes to the origin.
+    /// What is settled is durably known before a later version of it goes to the origin.
     WatermarkBeforeNext,
     /// An interval goes to the origin when the one before it is durable there.
     IntervalOrder,

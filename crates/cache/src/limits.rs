@@ -25,6 +25,11 @@ pub(crate) const DESTAGE_DEPTH_MAX: u32 = 16;
 /// Records of a log that go to the origin together: what is held of it in memory is 8 MiB.
 pub(crate) const DESTAGE_BATCH_RECORDS: u64 = 2048;
 
+/// Blocks that the origin has although a recovery may not know it, remembered so that a crash does not
+/// bring back an older version of one: 128 KiB for a log whose watermark waits for its commit, and a
+/// commit for so many blocks is a thousandth of them.
+pub(crate) const REPEATED_BLOCKS_MAX: usize = 2048;
+
 /// The part of what a log may have that may be written without a flush of the origin: the room is
 /// free only after the flush.
 pub(crate) const DESTAGE_FLUSH_PARTS: u64 = 8;

@@ -71,6 +71,17 @@ pub(crate) fn erasure_of(first: BlockIndex, count: u64, kind: ErasureKind) -> Er
 }
 
 impl Piece {
+    /// Whether it writes no bytes.
+    pub(crate) fn erases(&self) -> bool {
+        matches!(self, Self::Erasure(_))
+    }
+
+    /// Each of its blocks.
+    pub(crate) fn each(&self) -> impl Iterator<Item = BlockIndex> {
+        let first = self.first();
+        (0..self.blocks()).map(move |i| first.advance(i))
+    }
+
     pub(crate) fn first(&self) -> BlockIndex {
         match self {
             Self::Data { first, .. } => *first,

@@ -124,16 +124,20 @@ impl Cache {
         wanted.min(durable(flash))
     }
 
-    /// Whether a crash now would not bring anything to the origin that it has had for long: what was
-    /// settled must be durably known before something later is written, or older versions would be
-    /// written again beside it.
+    /// Whether the batch that is read may be written: no block of it, if one was settled of which a
+    /// recovery does not know. It would write the older version again, beside later ones.
     fn knows_watermark(&mut self, disk: DiskSlot, destage: &Destage) -> bool {
         let Some(flash) = self.flash.as_mut() else {
             return true;
         };
-        let dirty = flash.dirty.get(disk);
-        let known = dirty.is_none_or(|dirty| dirty.released() >= dirty.log.base());
-        if known || destage.unflushed > 0 || lacks(Guard::WatermarkBeforeNext) {
+        let (Some(batch), Some(dirty)) = (&destage.loading, flash.dirty.get(disk)) else {
+            return true;
+        };
+        if dirty.released() >= dirty.log.base() || lacks(Guard::WatermarkBeforeNext) {
+            return true;
+        }
+        let erases = batch.pieces.iter().any(Piece::erases);
+        if !erases && !dirty.bars(batch.pieces.iter().flat_map(Piece::each)) {
             return true;
         }
         flash.journal.hurry();

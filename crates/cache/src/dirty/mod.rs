@@ -18,12 +18,14 @@
 //! | [`lasting`] | what a process that is killed leaves to the next one |
 //! | [`durable`] | how far the log would survive a power cut |
 //! | [`settle`] | what the origin has becomes clean |
+//! | [`repeats`] | what the origin has and a recovery would write again |
 
 pub(crate) mod append;
 pub(crate) mod durable;
 pub(crate) mod erased;
 pub(crate) mod lasting;
 pub(crate) mod log;
+mod repeats;
 pub(crate) mod settle;
 
 use crate::journal::Ticket;
@@ -31,6 +33,7 @@ use crate::write_back::LockReason;
 use durable::Chunks;
 use flash_format::{Position, SegmentIndex};
 use log::{DirtyLog, Found, Record};
+use repeats::Repeats;
 use std::collections::VecDeque;
 use units::{BlockIndex, DiskSlot, Instant};
 
@@ -59,6 +62,8 @@ pub(crate) struct DirtyDisk {
     settled: VecDeque<(Ticket, u64)>,
     /// The number before which everything is settled, and that is durably known.
     released: u64,
+    /// What lies between that and the log's base.
+    repeats: Repeats,
 }
 
 impl DirtyDisk {
@@ -72,6 +77,7 @@ impl DirtyDisk {
             chunks: Chunks::default(),
             settled: VecDeque::new(),
             released: 0,
+            repeats: Repeats::default(),
         }
     }
 
@@ -100,10 +106,17 @@ impl DirtyDisk {
         self.released
     }
 
+    /// Whether the origin has something of the log of which a recovery does not know, so that nothing
+    /// but these blocks may be written to it.
+    pub(crate) fn bars(&self, blocks: impl Iterator<Item = BlockIndex>) -> bool {
+        self.repeats.meets_all() || self.repeats.meets(blocks)
+    }
+
     /// Some of the records that were found are trusted: the origin has them.
     pub(crate) fn found_trusted(&mut self, numbers: impl Iterator<Item = u64>) {
         self.log.settle_some(numbers, |_, _| {});
         self.released = self.log.base();
+        self.repeats.known(self.released);
     }
 }
 
@@ -158,6 +171,7 @@ impl DirtyDisks {
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.iter().map(|(_, dirty)| dirty.log.bytes()).sum()
+        let of = |dirty: &DirtyDisk| dirty.log.bytes() + dirty.repeats.bytes();
+        self.iter().map(|(_, dirty)| of(dirty)).sum()
     }
 }

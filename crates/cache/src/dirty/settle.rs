@@ -18,6 +18,9 @@ impl Flash {
             return;
         };
         let mut clean = Vec::new();
+        let base = dirty.log.base();
+        let records = dirty.log.records(base, to.max(base));
+        dirty.repeats.settled(records);
         dirty
             .log
             .settle(to, |block, slot| clean.push((block, slot)));
@@ -35,6 +38,7 @@ impl Flash {
             .settle_some(numbers.iter().copied(), |block, slot| {
                 clean.push((block, slot));
             });
+        dirty.repeats.any_before(dirty.log.base());
         self.settled(ports, disk, &clean);
     }
 
@@ -45,6 +49,7 @@ impl Flash {
         };
         let end = dirty.log.end();
         dirty.log.settle(end, |_, _| {});
+        dirty.repeats.any_before(end);
         dirty.locked = None;
         self.settled(ports, disk, &[]);
     }
@@ -121,6 +126,7 @@ impl Flash {
         };
         while let Some((_, number)) = dirty.settled.pop_front_if(known) {
             dirty.released = number;
+            dirty.repeats.known(number);
         }
         while let Some(segment) = dirty.segments.front()
             && segment.end <= dirty.released
