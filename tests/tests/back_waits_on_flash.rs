@@ -1,7 +1,7 @@
 //! Under write-back a flushed write is on flash and not at the origin; it survives a kill and a stop,
 //! and reaches the origin when it is asked for. Detaching asks what becomes of it.
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use e2e::{Back, Pace, block, nbdsh, scenario, writes};
 
 const BLOCKS: u64 = 500;
@@ -39,6 +39,17 @@ fn what_was_flushed_waits_for_the_origin_over_kills_and_stops() {
             std::fs::read(back.image.path())? == before,
             "something reached the origin too early"
         );
+        let listed = back.hearth().command(&["disk", "list"])?.stdout;
+        let row = listed.lines().nth(1).context(listed.clone())?;
+        ensure!(row.contains("1.95MiB") && row.contains("idle"), "{listed}");
+        let words = ["top", "--once", "--interval", "100ms"];
+        let shown = &back.hearth().json(&words)?["disks"][0];
+        ensure!(shown["dirty_bytes"] == BLOCKS * 4096, "{shown}");
+        ensure!(
+            shown["dirty_oldest_seconds"].as_f64() > Some(0.0),
+            "{shown}"
+        );
+        ensure!(shown["destage"] == "idle", "{shown}");
 
         let refused = back
             .hearth()

@@ -101,3 +101,73 @@ fn an_erased_key_leaves_nothing_to_read() {
         Ok(())
     });
 }
+
+/// A killed daemon's flash and memory have the disk's bytes, encrypted; the origin has none of them.
+#[test]
+fn recover_needs_the_key_to_show_what_waits_and_none_to_check_it() {
+    scenario(&["nbdsh"], |place| {
+        let (image, flash, settings) = lab(place)?;
+        let hearth = Hearth::start(place, &settings)?;
+        write(&hearth)?;
+        // Not flushed: in the memory that a killed daemon leaves.
+        let last = "h.pwrite((b'and these came last' * 256)[:4096], 64 * 4096)";
+        nbdsh(Some(&hearth.uri(DISK)), last)?;
+        hearth.kill()?;
+        let config = place.path("hearth.toml").display().to_string();
+        let flash = flash.path().display().to_string();
+        let recover = |words: &[&str]| {
+            let first = ["recover", words[0], &flash, "--config", &config];
+            e2e::hearth(&[&first[..], &words[1..]].concat())
+        };
+        let listed = recover(&["list", "--json"])?.json()?;
+        ensure!(listed["disks"][0]["encrypted"] == true, "{listed}");
+        ensure!(listed["disks"][0]["dirty_bytes"] == 65 * 4096, "{listed}");
+        recover(&["verify", "--json"])?.json()?;
+
+        let out = place.path("out.raw").display().to_string();
+        let export = ["export", "--disk", DISK, "--to", &out];
+        let refused = |words: &[&str], why: &str| -> anyhow::Result<()> {
+            let answer = recover(words)?;
+            ensure!(answer.code == 4, "{}: {}", answer.code, answer.stderr);
+            ensure!(answer.stderr.contains(why), "{}", answer.stderr);
+            Ok(())
+        };
+        let other = place.write("other", &KEY.replace('f', "e"))?;
+        let other = other.display().to_string();
+        refused(
+            &[&export[..], &["--key-file", &other]].concat(),
+            "does not open the data key",
+        )?;
+        let nowhere = place.path("nowhere").display().to_string();
+        refused(
+            &[&export[..], &["--state-dir", &nowhere]].concat(),
+            "is not in the state folder",
+        )?;
+        ensure!(
+            !Path::new(&out).exists(),
+            "an export was begun without the key"
+        );
+
+        let script = place.write("tell-key", &format!("echo {KEY}\n"))?;
+        let script = script.display().to_string();
+        let told = ["--key-command", "/bin/sh", &script];
+        let answer = recover(&[&export[..], &told].concat())?;
+        ensure!(answer.code == 0, "{}", answer.stderr);
+        let exported = std::fs::read(&out)?;
+        ensure!(
+            exported.starts_with(PLAIN),
+            "the export is not what was written"
+        );
+        ensure!(exported[64 * 4096..].starts_with(b"and these came last"));
+
+        // The key from where the configuration says.
+        let answer = recover(&["destage", "--disk", DISK])?;
+        ensure!(answer.code == 0, "{}", answer.stderr);
+        ensure!(image.read(0, PLAIN.len())? == PLAIN);
+        ensure!(image.read(64 * 4096, 8)? == b"and thes");
+        let hearth = Hearth::start(place, &settings)?;
+        check(&hearth)?;
+        hearth.stop()?;
+        Ok(())
+    });
+}

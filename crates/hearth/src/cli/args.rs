@@ -241,6 +241,8 @@ pub enum SortBy {
     Flash,
     /// Bytes read from the origin a second
     Origin,
+    /// Bytes that the origin lacks
+    Dirty,
 }
 
 impl std::fmt::Display for SortBy {
@@ -253,6 +255,7 @@ impl std::fmt::Display for SortBy {
             Self::P99 => "p99",
             Self::Flash => "flash",
             Self::Origin => "origin",
+            Self::Dirty => "dirty",
         })
     }
 }

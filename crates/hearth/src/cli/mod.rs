@@ -18,7 +18,7 @@ pub(crate) mod output;
 mod progress;
 pub mod quantity;
 pub mod recover;
-mod render;
+pub(crate) mod render;
 mod run;
 mod table;
 pub mod traces;

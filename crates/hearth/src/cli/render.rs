@@ -6,7 +6,7 @@ use crate::api::types::{
     CacheState, CacheStatus, DiskCounters, DiskSource, DiskState, DiskStatus, Disks, Latency,
     RecordingState, Status,
 };
-use crate::api::write_back::{Barrier, WriteBackStatus};
+use crate::api::write_back::{Barrier, DestageState, WriteBackStatus};
 use std::fmt::{self, Write};
 
 /// `hearth status`.
@@ -198,11 +198,20 @@ pub(crate) fn disks(out: &mut String, disks: &Disks) -> fmt::Result {
         ("conns", Side::Right),
         ("cached", Side::Right),
         ("hits", Side::Right),
+        ("dirty", Side::Right),
+        ("age", Side::Right),
+        ("destage", Side::Left),
         ("origin", Side::Left),
     ]);
     for disk in &disks.disks {
         let counters = &disk.counters;
         let blocks = counters.read_block_hits + counters.read_block_misses;
+        let back = disk.write_back.as_ref();
+        let [dirty, age, destage] = dirty_cells(
+            back.map(|back| back.dirty_bytes),
+            back.and_then(|back| back.oldest_seconds),
+            back.map(|back| back.state),
+        );
         table.row(vec![
             disk.name.to_string(),
             disk.vm.to_string(),
@@ -213,10 +222,32 @@ pub(crate) fn disks(out: &mut String, disks: &Disks) -> fmt::Result {
             disk.connections.to_string(),
             quantity::bytes(disk.cached_blocks.saturating_mul(units::BLOCK_BYTES)),
             quantity::percent(counters.read_block_hits, blocks),
+            dirty,
+            age,
+            destage,
             disk.origin.clone(),
         ]);
     }
     write!(out, "{table}")
+}
+
+/// What an origin lacks, for how long, and what is done about it; dashes for a disk that is not under
+/// write-back.
+pub(crate) fn dirty_cells(
+    bytes: Option<u64>,
+    oldest_seconds: Option<f64>,
+    state: Option<DestageState>,
+) -> [String; 3] {
+    let none = || "-".to_owned();
+    [
+        bytes.map_or_else(none, quantity::bytes),
+        oldest_seconds.map_or_else(none, quantity::seconds),
+        state.map_or_else(none, |state| match state {
+            // What needs the operator is to be seen among many disks.
+            DestageState::Failing | DestageState::Locked => state.word().to_uppercase(),
+            _ => state.word().to_owned(),
+        }),
+    ]
 }
 
 fn policy(disk: &DiskStatus) -> String {

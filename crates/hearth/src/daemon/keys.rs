@@ -10,7 +10,7 @@ use std::sync::Arc;
 use units::DiskId;
 
 /// Where the wrapped data keys of this host's disks are.
-fn store(state_dir: &Path) -> KeyStore {
+pub(crate) fn key_store(state_dir: &Path) -> KeyStore {
     KeyStore::new(state_dir.join("keys"))
 }
 
@@ -28,7 +28,7 @@ pub(super) fn data_key(
     };
     let refused = |detail| Problem::new(ProblemKind::Refused, detail);
     let wrapping = source.fetch().map_err(|error| refused(chain(&error)))?;
-    let key = store(state_dir).open(disk, &wrapping);
+    let key = key_store(state_dir).open(disk, &wrapping);
     Ok(Some(Arc::new(key.map_err(|error| refused(chain(&error)))?)))
 }
 
@@ -37,7 +37,7 @@ pub(super) fn data_key(
 /// # Errors
 /// If it could not be erased.
 pub(super) fn erase(disk: DiskId, state_dir: &Path) -> Result<(), Problem> {
-    match store(state_dir).erase(disk) {
+    match key_store(state_dir).erase(disk) {
         Ok(_) => Ok(()),
         Err(error) => {
             let detail = format!("the disk is detached, but {}", chain(&error));

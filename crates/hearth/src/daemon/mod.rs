@@ -45,6 +45,7 @@ mod vms;
 mod write_back;
 
 pub use control::Control;
+pub(crate) use keys::key_store;
 pub(crate) use serve::serve;
 pub(crate) use settings::{origin as origin_spec, tls as tls_offer};
 pub(crate) use state::remembered_disks;

@@ -3,6 +3,7 @@
 use super::vms::{self, VmRow};
 use crate::api::types::{CacheStatus, DiskCounters, DiskStatus, Disks, Latency, Status};
 use crate::api::vms::Vms;
+use crate::api::write_back::DestageState;
 use crate::cli::args::SortBy;
 use crate::cli::quantity::approximate;
 use serde::Serialize;
@@ -82,6 +83,12 @@ pub struct DiskRow {
     pub origin_read_bytes_per_second: f64,
     /// Bytes written to the origin.
     pub origin_written_bytes_per_second: f64,
+    /// Bytes that the origin lacks now; none if the disk is not under write-back.
+    pub dirty_bytes: Option<u64>,
+    /// How long the oldest of them have waited.
+    pub dirty_oldest_seconds: Option<f64>,
+    /// What the transfer to the origin does now.
+    pub destage: Option<DestageState>,
 }
 
 impl DiskRow {
@@ -153,6 +160,7 @@ impl Interval {
             SortBy::P99 => row.p99_seconds,
             SortBy::Flash => row.flash_written_bytes_per_second,
             SortBy::Origin => row.origin_read_bytes_per_second,
+            SortBy::Dirty => approximate(row.dirty_bytes.unwrap_or(0)),
         };
         self.disks.sort_by(|a, b| key(b).total_cmp(&key(a)));
         if reverse {
@@ -208,6 +216,9 @@ fn disk_row(before: Option<&DiskStatus>, now: &DiskStatus, seconds: f64) -> Disk
         flash_written_bytes_per_second: rate(|c| c.flash_written_bytes),
         origin_read_bytes_per_second: rate(|c| c.origin_read_bytes),
         origin_written_bytes_per_second: rate(|c| c.origin_written_bytes),
+        dirty_bytes: now.write_back.as_ref().map(|back| back.dirty_bytes),
+        dirty_oldest_seconds: now.write_back.as_ref().and_then(|back| back.oldest_seconds),
+        destage: now.write_back.as_ref().map(|back| back.state),
     }
 }
 

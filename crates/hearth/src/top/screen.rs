@@ -4,7 +4,7 @@ use super::interval::{CacheRow, DiskRow, Interval};
 use super::vms;
 use crate::cli::args::SortBy;
 use crate::cli::quantity::{bytes, count, percent, seconds};
-use crate::cli::{Side, Table};
+use crate::cli::{Side, Table, render};
 use clap::ValueEnum;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
@@ -33,7 +33,7 @@ impl View {
 }
 
 /// The columns: heading, width, side, and what sorts by it.
-const COLUMNS: [(&str, u16, Side, Option<SortBy>); 11] = [
+const COLUMNS: [(&str, u16, Side, Option<SortBy>); 14] = [
     ("disk", 16, Side::Left, Some(SortBy::Disk)),
     ("vm", 12, Side::Left, None),
     ("read/s", 8, Side::Right, Some(SortBy::Iops)),
@@ -45,9 +45,14 @@ const COLUMNS: [(&str, u16, Side, Option<SortBy>); 11] = [
     ("p99", 7, Side::Right, Some(SortBy::P99)),
     ("flash w/s", 9, Side::Right, Some(SortBy::Flash)),
     ("origin r/s", 10, Side::Right, Some(SortBy::Origin)),
+    ("dirty", 8, Side::Right, Some(SortBy::Dirty)),
+    ("age", 6, Side::Right, None),
+    ("destage", 17, Side::Left, None),
 ];
 
-fn cells(row: &DiskRow) -> [String; 11] {
+fn cells(row: &DiskRow) -> [String; 14] {
+    let [dirty, age, destage] =
+        render::dirty_cells(row.dirty_bytes, row.dirty_oldest_seconds, row.destage);
     [
         row.disk.clone(),
         row.vm.clone(),
@@ -60,6 +65,9 @@ fn cells(row: &DiskRow) -> [String; 11] {
         seconds(row.p99_seconds),
         rate(row.flash_written_bytes_per_second),
         rate(row.origin_read_bytes_per_second),
+        dirty,
+        age,
+        destage,
     ]
 }
 
@@ -208,7 +216,7 @@ mod tests {
             cells,
             [
                 "web-1", "web-1", "100", "10", "400KiB", "0B", "75.0%", "80.0us", "2.00ms", "0B",
-                "0B"
+                "0B", "200MiB", "31.5s", "FAILING"
             ]
         );
     }
@@ -268,7 +276,7 @@ mod tests {
             vms: false,
         };
         view.move_sort(false);
-        assert_eq!(view.sort, SortBy::Origin);
+        assert_eq!(view.sort, SortBy::Dirty);
         view.move_sort(true);
         assert_eq!(view.sort, SortBy::Disk);
     }

@@ -1,6 +1,8 @@
 //! Arguments of `hearth recover`.
 
 use crate::cli::disks::args::{OriginArg, parse_origin};
+use crate::config::EncryptionConfig;
+use at_rest::KeySource;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
@@ -50,6 +52,9 @@ pub enum Recover {
         /// Where disks and their origins are found.
         #[command(flatten)]
         places: Places,
+        /// Where the disk's key comes from.
+        #[command(flatten)]
+        key: KeyArgs,
         /// Bring what is whole although something is missing: check the file system afterwards
         #[arg(long, requires = "yes_lose_data")]
         force: bool,
@@ -82,6 +87,9 @@ pub enum Recover {
         /// Where disks and their origins are found.
         #[command(flatten)]
         places: Places,
+        /// Where the disk's key comes from.
+        #[command(flatten)]
+        key: KeyArgs,
         /// Say what would be done, and do nothing
         #[arg(long)]
         dry_run: bool,
@@ -122,4 +130,36 @@ pub struct Places {
     /// The daemon's state directory instead of the configuration's
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub state_dir: Option<PathBuf>,
+}
+
+/// Where the key of an encrypted disk comes from, instead of the configuration's place.
+#[derive(Clone, Debug, Default, Args)]
+#[group(multiple = false)]
+pub struct KeyArgs {
+    /// A file that has the key of an encrypted disk, instead of the configuration's place for it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+    /// A credential of the service that is the key, by its name
+    #[arg(long, value_name = "NAME")]
+    pub key_credential: Option<String>,
+    /// A program and its arguments; what it prints is the key
+    #[arg(long, value_name = "PROGRAM", num_args = 1..)]
+    pub key_command: Option<Vec<String>>,
+}
+
+impl KeyArgs {
+    /// Where the key comes from, if it was said.
+    pub(super) fn source(&self) -> Option<KeySource> {
+        let Self {
+            key_file,
+            key_credential,
+            key_command,
+        } = self.clone();
+        let named = EncryptionConfig {
+            key_file,
+            key_credential,
+            key_command,
+        };
+        named.source()
+    }
 }

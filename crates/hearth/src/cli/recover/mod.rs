@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod args;
+mod keys;
 mod places;
 
 use super::Progress;
@@ -12,7 +13,9 @@ use crate::offline::recover::{
     self, FileTarget, Looked, OriginTarget, Target, TargetError, Verified, sizes,
 };
 use answer::{Done, Listed, ListedLog};
-use args::{Places, Recover};
+use args::{KeyArgs, Places, Recover};
+use at_rest::XtsCipher;
+use block_io::BlockCipher;
 use cache::LogReport;
 use device::lasting::LastingError;
 use device::uring::OpenError;
@@ -36,10 +39,12 @@ pub(super) fn run(command: &Recover, json: bool) -> Result<Vec<u8>, CliError> {
             flash,
             disk,
             places,
+            key,
             force,
             dry_run,
             ..
         } => {
+            let places = (places, key);
             let done = destage(flash, disk, places, *force, *dry_run)?;
             shown(&done, json, answer::done)
         }
@@ -49,12 +54,13 @@ pub(super) fn run(command: &Recover, json: bool) -> Result<Vec<u8>, CliError> {
             to,
             onto,
             places,
+            key,
             dry_run,
         } => {
             let file = to.as_deref().map(Goal::New);
             let file = file.or(onto.as_deref().map(Goal::Copy));
             let file = file.ok_or_else(|| CliError::new(Exit::Usage, "give --to or --onto"))?;
-            let done = export(flash, disk, file, places, *dry_run)?;
+            let done = export(flash, disk, file, (places, key), *dry_run)?;
             shown(&done, json, answer::done)
         }
         Recover::Drop {
@@ -178,13 +184,7 @@ fn nothing_of(disk: &str, flash: &Path) -> CliError {
 }
 
 fn log_of<'a>(looked: &'a Looked, disk: &str, flash: &Path) -> Result<&'a LogReport, CliError> {
-    let log = looked.log(disk).ok_or_else(|| nothing_of(disk, flash))?;
-    if log.key.is_some() {
-        let message = format!("the blocks of '{disk}' on flash are encrypted");
-        return Err(CliError::new(Exit::Refused, message)
-            .with_remedy("start the daemon with the disk's key: it brings them to the origin"));
-    }
-    Ok(log)
+    looked.log(disk).ok_or_else(|| nothing_of(disk, flash))
 }
 
 fn place_of(known: &Known, disk: &str, log: &LogReport) -> Result<Place, CliError> {
@@ -222,13 +222,14 @@ fn whole(
 fn destage(
     flash: &Path,
     disk: &str,
-    places: &Places,
+    (places, key): (&Places, &KeyArgs),
     force: bool,
     dry_run: bool,
 ) -> Result<Done, CliError> {
     let known = Known::of(places)?;
     let looked = look(flash, &known)?;
     let log = log_of(&looked, disk, flash)?;
+    let cipher = keys::cipher_of(&known, key, log, disk)?;
     let place = place_of(&known, disk, log)?;
     let record = place.found.as_ref().map(|owner| owner.record);
     let standing = recover::Standing::of(log, looked.report.uuid, record);
@@ -259,7 +260,7 @@ fn destage(
         return Ok(done);
     }
     let mut target = open(OriginTarget::open(&place.origin, log.size))?;
-    write(&looked, log, &mut target)?;
+    write(&looked, log, cipher.as_ref(), &mut target)?;
     // Still under the origin's lock.
     done.closed_epoch = Some(close(&place, log.epoch)?);
     Ok(done)
@@ -269,10 +270,16 @@ fn open<T>(target: Result<T, TargetError>) -> Result<T, CliError> {
     target.map_err(|error| explain(&error.into()))
 }
 
-fn write(looked: &Looked, log: &LogReport, target: &mut dyn Target) -> Result<(), CliError> {
+fn write(
+    looked: &Looked,
+    log: &LogReport,
+    cipher: Option<&XtsCipher>,
+    target: &mut dyn Target,
+) -> Result<(), CliError> {
     let mut progress = Progress::new("writing");
     let written = looked
         .content(log)
+        .decrypted_by(cipher.map(|cipher| -> &dyn BlockCipher { cipher }))
         .write(target, &mut |done, _| progress.count(done));
     written.map_err(|error| explain(&error.into()))
 }
@@ -293,12 +300,13 @@ fn export(
     flash: &Path,
     disk: &str,
     goal: Goal<'_>,
-    places: &Places,
+    (places, key): (&Places, &KeyArgs),
     dry_run: bool,
 ) -> Result<Done, CliError> {
     let known = Known::of(places)?;
     let looked = look(flash, &known)?;
     let log = log_of(&looked, disk, flash)?;
+    let cipher = keys::cipher_of(&known, key, log, disk)?;
     let (Goal::New(path) | Goal::Copy(path)) = goal;
     let mut progress = Progress::new("verifying");
     let found = looked
@@ -321,7 +329,7 @@ fn export(
         Goal::New(path) => FileTarget::create(path, log.size),
         Goal::Copy(path) => FileTarget::open(path, log.size),
     })?;
-    write(&looked, log, &mut target)?;
+    write(&looked, log, cipher.as_ref(), &mut target)?;
     if let Goal::New(path) = goal {
         let mut map = path.as_os_str().to_owned();
         map.push(".map");

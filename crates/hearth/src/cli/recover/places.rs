@@ -6,6 +6,7 @@ use crate::cli::exit::{CliError, Exit};
 use crate::config::{self, CONFIG_DEFAULT, Config, DiskConfig, OriginConfig, disk_id};
 use crate::daemon;
 use crate::offline::recover::LeftMemory;
+use at_rest::{KeySource, KeyStore};
 use origin::OriginSpec;
 use shard::{Owner, OwnerFile};
 use std::path::{Path, PathBuf};
@@ -95,6 +96,16 @@ impl Known {
     pub(super) fn id(&self, disk: &str) -> Option<DiskId> {
         let written = disk.parse().ok();
         written.or_else(|| self.disk(disk, None).map(disk_id))
+    }
+
+    /// Where the wrapped data keys of the daemon's disks are.
+    pub(super) fn keys(&self) -> KeyStore {
+        daemon::key_store(&self.state_dir)
+    }
+
+    /// Where the configuration says that a disk's key comes from.
+    pub(super) fn key_source(&self, disk: &str, id: DiskId) -> Option<KeySource> {
+        self.disk(disk, Some(id))?.encryption.source()
     }
 
     /// Where a disk is; none if nothing says what its origin is.

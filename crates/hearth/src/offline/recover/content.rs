@@ -3,6 +3,7 @@
 
 use super::target::{Target, TargetError};
 use crate::offline::OfflineError;
+use block_io::BlockCipher;
 use cache::{FoundBytes, FoundRecord, FoundWhat, LogReport};
 use flash_format::{ErasureKind, PAGE_BYTES, checksum};
 use serde::Serialize;
@@ -23,6 +24,7 @@ pub struct Content<'a> {
     log: &'a LogReport,
     file: &'a File,
     path: &'a Path,
+    cipher: Option<&'a dyn BlockCipher>,
 }
 
 /// What verifying a log found.
@@ -38,7 +40,19 @@ pub struct Verified {
 
 impl<'a> Content<'a> {
     pub(super) fn new(log: &'a LogReport, file: &'a File, path: &'a Path) -> Self {
-        Self { log, file, path }
+        Self {
+            log,
+            file,
+            path,
+            cipher: None,
+        }
+    }
+
+    /// The same, its blocks decrypted. Checksums are of what lies on flash, so verifying needs no
+    /// cipher.
+    #[must_use]
+    pub fn decrypted_by(self, cipher: Option<&'a dyn BlockCipher>) -> Self {
+        Self { cipher, ..self }
     }
 
     /// Reads every block and compares it with its checksum. `progress` is told records done and all.
@@ -64,6 +78,7 @@ impl<'a> Content<'a> {
     /// The bytes of a block's record, if they are what was written.
     fn block(&self, record: &FoundRecord) -> Option<Vec<u8>> {
         let FoundWhat::Block {
+            block,
             checksum: right,
             bytes,
             ..
@@ -71,7 +86,7 @@ impl<'a> Content<'a> {
         else {
             return None;
         };
-        let bytes = match bytes {
+        let mut bytes = match bytes {
             FoundBytes::Memory(bytes) => bytes.clone(),
             FoundBytes::Flash(offset) => {
                 let mut bytes = vec![0; PAGE_BYTES];
@@ -80,7 +95,13 @@ impl<'a> Content<'a> {
             }
         };
         let page = bytes.first_chunk::<PAGE_BYTES>()?;
-        (checksum(page) == *right).then_some(bytes)
+        if checksum(page) != *right {
+            return None;
+        }
+        if let Some(cipher) = self.cipher {
+            cipher.decrypt(*block, &mut bytes);
+        }
+        Some(bytes)
     }
 
     /// Writes the log to `target`, interval by interval, each durable before the next begins.
