@@ -6,8 +6,8 @@
 
 Every 512-byte sector says which disk position and which version it is. STATE keeps for each block
 the last version that was acknowledged and all that were sent after it: one of those must be found
-in each sector, whole. With a flush in between nothing more is asked: the servers under test
-acknowledge a write when the origin has it.
+in each sector, whole. Flushes and FUA writes are sprinkled in, for what they set off in the server;
+nothing more is asked because of them: a server that is killed owes its clients all that it answered.
 """
 
 import json
@@ -21,6 +21,9 @@ import nbd
 BLOCK = 4096
 SECTOR = 512
 DEPTH = 16
+# Of the writes, those that must be durable when they are answered, and those that a flush follows.
+FUA = 1 / 24
+FLUSH = 1 / 48
 
 
 def sector(position, version):
@@ -75,8 +78,12 @@ def write(uri, path, seconds):
                 for b in touched:
                     state.setdefault(b, {"acked": 0, "sent": []})["sent"].append(version)
                 data = payload(first * BLOCK, count * BLOCK, version)
-                cookie = handle.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(data)), first * BLOCK)
+                flags = nbd.CMD_FLAG_FUA if dice.random() < FUA else 0
+                buffer = nbd.Buffer.from_bytearray(bytearray(data))
+                cookie = handle.aio_pwrite(buffer, first * BLOCK, flags=flags)
                 in_flight[cookie] = (touched, version)
+                if dice.random() < FLUSH:
+                    in_flight[handle.aio_flush()] = ((), 0)
             handle.poll(1000)
             for cookie in list(in_flight):
                 if handle.aio_command_completed(cookie):

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 
-use crate::{Answer, DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, hearth};
+use crate::{
+    Answer, DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, hearth, limits, wait_until,
+};
 
 /// How soon writes go to the origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +42,15 @@ impl Back {
     ///
     /// When any of them fails.
     pub fn start(lab: &Lab, pace: Pace) -> anyhow::Result<Self> {
-        let image = Image::new(lab, "origin.raw", Self::IMAGE_MIB)?;
+        Self::start_on(lab, Image::new(lab, "origin.raw", Self::IMAGE_MIB)?, pace)
+    }
+
+    /// The same over an image that is there already.
+    ///
+    /// # Errors
+    ///
+    /// When any of them fails.
+    pub fn start_on(lab: &Lab, image: Image, pace: Pace) -> anyhow::Result<Self> {
         let flash = Flash::format(lab, "flash.img", Self::FLASH_MIB)?;
         let settings = HearthSettings::new(&flash).disk(&Self::disk(&image, pace));
         let hearth = Some(Hearth::start(lab, &settings)?);
@@ -93,6 +103,28 @@ impl Back {
         self.hearth.take().context("hearth runs")?.kill()
     }
 
+    /// Takes away what a killed daemon has left in memory, as a power cut of its host does.
+    ///
+    /// # Errors
+    ///
+    /// When there is nothing.
+    pub fn lose_memory(&self, lab: &Lab) -> anyhow::Result<()> {
+        ensure!(self.hearth.is_none(), "hearth runs");
+        std::fs::remove_file(lab.path("flash.lasting")).context("a killed daemon's memory")
+    }
+
+    /// Waits until somebody else has killed the daemon.
+    ///
+    /// # Errors
+    ///
+    /// When nobody does.
+    pub fn wait_until_killed(&mut self) -> anyhow::Result<()> {
+        let mut hearth = self.hearth.take().context("hearth runs")?;
+        wait_until("hearth to be killed", limits::SHORT, || {
+            Ok(!hearth.is_running())
+        })
+    }
+
     /// Stops the daemon cleanly.
     ///
     /// # Errors
@@ -133,6 +165,18 @@ impl Back {
     pub fn dirty_bytes(&mut self) -> anyhow::Result<u64> {
         let now = self.write_back()?;
         now["dirty_bytes"].as_u64().context("a number")
+    }
+
+    /// Brings everything to the origin, and checks that it is then what the disk is.
+    ///
+    /// # Errors
+    ///
+    /// At the first block that differs.
+    pub fn flush_and_compare(&mut self, lab: &Lab) -> anyhow::Result<()> {
+        self.hearth()
+            .command(&["disk", "flush", Self::DISK, "--wait"])?;
+        let uri = self.uri();
+        self.image.check_equals_export(lab, &uri)
     }
 
     /// The owner's record beside the image.

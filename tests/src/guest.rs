@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
+use crate::ext4::highest;
 use crate::{Lab, Process, Qmp, limits, tools, wait_until};
 
 /// Programs that a guest needs on the host.
@@ -18,6 +19,7 @@ pub const TOOLS: &[&str] = &[
     "cpio",
     "busybox",
     "dpkg-deb",
+    "sqlite3",
 ];
 
 /// How the probe begins its last line.
@@ -59,6 +61,16 @@ impl GuestKit {
         )?;
         crate::Image::existing(&path)
     }
+
+    /// The probe, for use on this host.
+    pub fn probe(&self) -> PathBuf {
+        self.folder.join("guest-probe")
+    }
+}
+
+/// How many transactions a database has answered as committed, by what its guest said.
+pub fn committed(said: &str) -> u64 {
+    highest(said, "PROBE committed transaction=")
 }
 
 /// A running guest.
@@ -259,23 +271,25 @@ impl Guest {
 
     /// How many files the guest has named as durable.
     pub fn files_synced(&self) -> u64 {
-        let console = self.console();
-        let numbers = console.lines().filter_map(|line| {
-            line.trim_end()
-                .strip_prefix("PROBE synced file=")?
-                .parse()
-                .ok()
-        });
-        numbers.max().unwrap_or(0)
+        highest(&self.console(), "PROBE synced file=")
     }
 
-    /// Cuts its power.
+    /// How many transactions the guest's database has answered as committed.
+    pub fn committed(&self) -> u64 {
+        committed(&self.console())
+    }
+
+    /// Cuts its power, and gives what it had said.
     ///
     /// # Errors
     ///
     /// When it had ended already.
-    pub fn kill(self) -> anyhow::Result<()> {
-        self.process.kill()
+    pub fn kill(self) -> anyhow::Result<String> {
+        let Self {
+            process, console, ..
+        } = self;
+        process.kill()?;
+        Ok(String::from_utf8_lossy(&std::fs::read(console)?).into_owned())
     }
 
     /// Waits until it has powered off and gives what it said.

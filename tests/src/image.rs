@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
-use crate::Lab;
+use crate::{Lab, tools};
 
 /// An image whose every 8 bytes follow from their position, so that a block out of place is seen.
 pub struct Image {
@@ -75,4 +76,42 @@ impl Image {
         File::open(&self.path)?.read_exact_at(&mut buffer, offset)?;
         Ok(buffer)
     }
+
+    /// Checks that the export at `uri` is, byte for byte, this image.
+    ///
+    /// # Errors
+    ///
+    /// At the first block that differs.
+    pub fn check_equals_export(&self, lab: &Lab, uri: &str) -> anyhow::Result<()> {
+        let seen = read_export(lab, uri)?;
+        let real = std::fs::read(&self.path).context("the image")?;
+        ensure!(
+            seen.len() == real.len(),
+            "{} bytes through hearth, {} at the origin",
+            seen.len(),
+            real.len()
+        );
+        for (block, (seen, real)) in seen.chunks(4096).zip(real.chunks(4096)).enumerate() {
+            ensure!(seen == real, "block {block} differs from the origin's");
+        }
+        Ok(())
+    }
+}
+
+/// Reads a whole export, in order, and gives the bytes.
+///
+/// # Errors
+///
+/// When the copy fails.
+pub(crate) fn read_export(lab: &Lab, uri: &str) -> anyhow::Result<Vec<u8>> {
+    let copy = lab.path("copy.raw");
+    let _ = std::fs::remove_file(&copy);
+    // One connection, so that requests and connections of a test are its own.
+    tools::run(
+        Command::new("nbdcopy")
+            .args(["--connections=1", "--destination-is-zero"])
+            .arg(uri)
+            .arg(&copy),
+    )?;
+    std::fs::read(&copy).context("the copy")
 }

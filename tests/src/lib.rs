@@ -21,6 +21,7 @@
 
 mod back;
 mod command;
+mod ext4;
 mod fio;
 mod flash;
 mod guest;
@@ -33,12 +34,14 @@ mod process;
 mod qmp;
 mod stack;
 mod tools;
+mod versions;
 
 pub use back::{Back, Pace, block, writes};
 pub use command::{Answer, hearth};
+pub use ext4::{CrashedExt4, highest};
 pub use fio::Fio;
 pub use flash::Flash;
-pub use guest::{Guest, GuestKit, TOOLS as GUEST_TOOLS, VhostUserSettings};
+pub use guest::{Guest, GuestKit, TOOLS as GUEST_TOOLS, VhostUserSettings, committed};
 pub use hearth::{DiskSettings, Hearth, HearthSettings, program as hearth_program};
 pub use image::Image;
 pub use lab::{Lab, scenario};
@@ -48,3 +51,4 @@ pub use process::{Process, wait_until};
 pub use qmp::Qmp;
 pub use stack::{Stack, StackSettings};
 pub use tools::{Output, nbdsh, run, run_expecting_failure};
+pub use versions::{Versions, VersionsWriter};

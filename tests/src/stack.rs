@@ -1,12 +1,11 @@
 //! The usual set-up: an image behind an origin, a flash file, and Hearth between them and one disk.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, ensure};
 
 use crate::{
-    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, tools,
+    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, image,
 };
 
 /// What differs from the usual.
@@ -153,17 +152,8 @@ impl Stack {
     ///
     /// When the copy fails.
     pub fn read_disk(&mut self, lab: &Lab) -> anyhow::Result<Vec<u8>> {
-        let copy = lab.path("copy.raw");
-        let _ = std::fs::remove_file(&copy);
         let uri = self.uri();
-        // One connection, so that requests and connections of a test are its own.
-        tools::run(
-            Command::new("nbdcopy")
-                .args(["--connections=1", "--destination-is-zero"])
-                .arg(uri)
-                .arg(&copy),
-        )?;
-        std::fs::read(&copy).context("the copy")
+        image::read_export(lab, &uri)
     }
 
     /// Checks that the disk through Hearth is, byte for byte, the origin's image.
@@ -172,17 +162,7 @@ impl Stack {
     ///
     /// At the first block that differs.
     pub fn check_disk_equals_origin(&mut self, lab: &Lab) -> anyhow::Result<()> {
-        let seen = self.read_disk(lab)?;
-        let real = std::fs::read(self.image.path()).context("the image")?;
-        ensure!(
-            seen.len() == real.len(),
-            "{} bytes through hearth, {} at the origin",
-            seen.len(),
-            real.len()
-        );
-        for (block, (seen, real)) in seen.chunks(4096).zip(real.chunks(4096)).enumerate() {
-            ensure!(seen == real, "block {block} differs from the origin's");
-        }
-        Ok(())
+        let uri = self.uri();
+        self.image.check_equals_export(lab, &uri)
     }
 }

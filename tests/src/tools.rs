@@ -77,12 +77,19 @@ pub fn run_expecting_failure(command: &mut Command) -> anyhow::Result<Output> {
 }
 
 fn finish(command: &mut Command) -> anyhow::Result<(bool, Output)> {
+    let (code, output) = exit_code(command)?;
+    Ok((code == 0, output))
+}
+
+/// Runs a tool whose exit code tells more than success and failure.
+pub(crate) fn exit_code(command: &mut Command) -> anyhow::Result<(i32, Output)> {
     let output = with_system_path(command)
         .output()
         .with_context(|| format!("running {command:?}"))?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let code = output.status.code();
     Ok((
-        output.status.success(),
+        code.with_context(|| format!("{command:?} ended by a signal"))?,
         Output {
             stdout: text(output.stdout),
             stderr: text(output.stderr),

@@ -1,26 +1,9 @@
 //! `kill -9` of the daemon in the middle of writes, again and again: after each restart every block
 //! holds its last acknowledged write, or one that was still in flight, and never goes back.
 
-use std::process::Command;
-
-use anyhow::ensure;
-use e2e::{LONG, Lab, Process, SHORT, Stack, StackSettings, run, scenario, wait_until};
+use e2e::{Stack, StackSettings, Versions, scenario};
 
 const ROUNDS: u32 = 4;
-
-fn client() -> Command {
-    let mut command = Command::new("/usr/bin/python3");
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/clients/versions.py"));
-    command
-}
-
-fn verify(lab: &Lab, stack: &mut Stack) -> anyhow::Result<()> {
-    run(client()
-        .arg("verify")
-        .arg(stack.uri())
-        .arg(lab.path("versions.json")))?;
-    Ok(())
-}
 
 fn nothing_acknowledged_is_lost(write_policy: &'static str) {
     scenario(&["nbdsh", "nbdkit", "nbdcopy"], |lab| {
@@ -32,32 +15,17 @@ fn nothing_acknowledged_is_lost(write_policy: &'static str) {
                 ..StackSettings::default()
             },
         )?;
-        for round in 0..ROUNDS {
+        let mut versions = Versions::new(lab);
+        for _ in 0..ROUNDS {
             // Cached first, so that every write meets an older copy on flash.
             stack.read_disk(lab)?;
-            let name = format!("writer-{round}");
-            let mut command = client();
-            command
-                .arg("write")
-                .arg(stack.uri())
-                .arg(lab.path("versions.json"))
-                .arg("60");
-            let writer = Process::start(lab, &name, &mut command)?;
-            wait_until("the writer to be in full swing", SHORT, || {
-                Ok(std::fs::read_to_string(writer.log())?.contains("warm"))
-            })?;
+            let writer = versions.write(&stack.uri(), 60)?;
             stack.kill_hearth()?;
-            let log = writer.log().to_path_buf();
-            ensure!(writer.wait(LONG)?.success(), "the writer failed");
-            let said = std::fs::read_to_string(log)?;
-            ensure!(
-                said.contains("the server is gone"),
-                "the writer ended before the kill: {said}"
-            );
+            writer.was_cut_off()?;
             stack.start_hearth(lab)?;
-            verify(lab, &mut stack)?;
+            versions.verify(&stack.uri())?;
             // Now from flash, for the most part: the same must come again.
-            verify(lab, &mut stack)?;
+            versions.verify(&stack.uri())?;
             stack.check_disk_equals_origin(lab)?;
         }
         Ok(())

@@ -10,6 +10,8 @@
 //! write,dir=D,from=A,files=N,kib=K     write files, each synced before the next is begun
 //! verify,dir=D,through=N               files 1..=N are there and right (0: any that are there)
 //! device,path=P,operations=N,mib=M     mixed 4 KiB reads and writes of a raw disk, checked
+//! commit,db=P,transactions=N,wal=W      SQLite transactions, each named when its commit was answered
+//! account,db=P,through=N               the database is sound and has transactions 1..=N, each whole
 //! facts,disk=D,sectors=S               what the kernel says of a disk, once it has S sectors (0: now)
 //! trim,dir=D                           discard what the file system there does not use
 //! forever                              say so and wait, so that the host can cut the power
@@ -24,6 +26,7 @@
     reason = "the serial console is this program's one output"
 )]
 
+mod database;
 mod device;
 mod facts;
 mod files;
@@ -91,6 +94,8 @@ fn run(text: &str) -> Result<Verdict, ProbeError> {
         "write" => files::write(&step),
         "verify" => files::verify(&step),
         "device" => device::exercise(&step),
+        "commit" => database::commit(&step),
+        "account" => database::account(&step),
         "facts" => facts::tell(&step),
         "trim" => facts::trim(&step),
         "forever" => {
