@@ -70,6 +70,25 @@ enum Step {
     Refused(ControlError),
 }
 
+impl Step {
+    /// Whether nobody has been asked yet to record who has the disk of an attach, and has to be without
+    /// the flash: a record that will be open is closed at once instead.
+    fn comes_before_record(&self, will_be_open: bool) -> bool {
+        match self {
+            Self::Start => true,
+            Self::Written
+            | Self::Committed(..)
+            | Self::Checkpoint(_)
+            | Self::SecondCheckpoint(_) => !will_be_open,
+            Self::Owning(_)
+            | Self::Returning(_)
+            | Self::Returned(_)
+            | Self::Done
+            | Self::Refused(_) => false,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Job {
     id: ControlId,
@@ -268,8 +287,9 @@ impl Cache {
     /// Without a flash there is nothing to wait for.
     pub(crate) fn end_jobs_without_flash(&mut self) {
         for mut job in std::mem::take(&mut self.jobs) {
-            if let (Kind::Attach(newcomer), Step::Start) = (&job.kind, &job.step)
-                && newcomer.record.is_some()
+            if let Kind::Attach(newcomer) = &job.kind
+                && let Some(record) = newcomer.record
+                && job.step.comes_before_record(record.open)
             {
                 job.step = newcomer.after_tables(&mut self.ports);
             }

@@ -522,3 +522,15 @@ fn bytes_are_not_brought_to_an_origin_that_somebody_has_changed() {
     rig.attach(WritePolicy::Back, lazy()).unwrap();
     assert_eq!(rig.read(3), Ok(page(7)));
 }
+
+#[test]
+fn a_record_that_was_open_is_closed_when_the_flash_fails_before_the_disk_is_served() {
+    let mut rig = Rig::new(lazy());
+    assert!(rig.record.unwrap().open);
+    rig.power_cut_of_nothing();
+    rig.flash_write_error = true;
+    rig.attach(WritePolicy::Through, lazy()).unwrap();
+    assert!(!rig.record.unwrap().open);
+    rig.write(1, 1);
+    assert_eq!(rig.origin_block(1), page(1));
+}
