@@ -105,8 +105,13 @@ impl Cache {
             watch.look(&mut io.purpose, time >= timeout, time >= patience);
         }
         for hit in watch.unreadable {
-            self.ports.stats.dirty_unreadable += 1;
-            self.part_failed(hit.read, IoError::Failed);
+            if self.is_lost(&hit) {
+                self.ports.stats.dirty_unreadable += 1;
+                self.part_failed(hit.read, IoError::Failed);
+            } else {
+                // The origin has it since.
+                self.refetch(&hit);
+            }
         }
         for disk in watch.lost {
             self.lose_log(disk);

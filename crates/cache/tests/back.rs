@@ -534,3 +534,21 @@ fn a_record_that_was_open_is_closed_when_the_flash_fails_before_the_disk_is_serv
     rig.write(1, 1);
     assert_eq!(rig.origin_block(1), page(1));
 }
+
+#[test]
+fn a_read_that_failed_flash_never_answers_comes_from_the_origin_that_has_it_since() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 7);
+    rig.flush();
+    rig.hold_flash = true;
+    let read = rig.begin_read(1);
+    rig.lose_held_flash();
+    rig.flash_write_error = true;
+    rig.write(2, 2);
+    let flush = rig.begin_flush();
+    rig.drive();
+    assert_eq!(rig.answer(flush), Some(Ok(())));
+    assert_eq!(rig.durable_block(1), page(7));
+    rig.pass(Duration::from_secs(60));
+    assert_eq!(rig.bytes(read), Some(Ok(page(7))));
+}

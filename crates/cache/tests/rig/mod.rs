@@ -442,6 +442,12 @@ impl Rig {
         self.attach(WritePolicy::Back, settings).unwrap();
     }
 
+    /// What the flash was asked and is held never ends.
+    pub(crate) fn lose_held_flash(&mut self) {
+        self.held_flash.clear();
+        self.hold_flash = false;
+    }
+
     /// Lets everything go on that is held.
     pub(crate) fn free(&mut self) {
         self.hold_flash = false;
