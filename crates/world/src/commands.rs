@@ -33,7 +33,9 @@ enum What {
     Detach(OfDirty),
     Drop,
     Policy {
-        before: Option<WritePolicy>,
+        /// Its writes go back already, whatever was asked for: a disk with a log goes back until that
+        /// is empty.
+        was_back: bool,
         policy: WritePolicy,
     },
     WriteBack(WriteBack),
@@ -85,8 +87,16 @@ impl World {
         }
     }
 
+    /// A disk that was never under write-back has no record, and only its fingerprint tells a cache
+    /// that another one had it; which it has from a clean detach. The operator has to keep it where
+    /// it is.
+    pub(crate) fn belongs_elsewhere(&self, number: usize) -> bool {
+        let disk = &self.disks[number];
+        disk.owner.is_none() && disk.home.is_some_and(|home| home != self.host.uuid)
+    }
+
     pub(crate) fn start_attach(&mut self, number: usize) {
-        if self.disks[number].standing != Standing::Away {
+        if self.disks[number].standing != Standing::Away || self.belongs_elsewhere(number) {
             return;
         }
         let policy = self.draw_policy(number);
@@ -201,8 +211,9 @@ impl World {
         } else {
             *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around])
         };
-        let before = self.policy_now(number);
-        let what = What::Policy { before, policy };
+        let was_back =
+            self.policy_now(number) == Some(WritePolicy::Back) || self.disks[number].is_open();
+        let what = What::Policy { was_back, policy };
         self.control_disk(number, what, Command::SetPolicy { disk, policy });
     }
 
@@ -243,9 +254,8 @@ impl World {
                 format!("disk {number} is served with another size than what waits of it has"),
             )),
             What::Detach(dirty) => self.detached(number, dirty),
-            What::Policy { before, policy } => {
+            What::Policy { was_back, policy } => {
                 let disk = &mut self.disks[number];
-                let was_back = before == Some(WritePolicy::Back);
                 let is_open = disk.is_open();
                 // Without flash it is a name only, and nothing is flushed for it.
                 if policy == WritePolicy::Back && !was_back && is_open {

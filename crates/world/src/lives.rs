@@ -103,18 +103,15 @@ impl World {
         self.crashed = false;
         self.host.suspect |= self.settings.rates.blame_the_flash();
         self.meter = Meter::default();
-        self.host.accepted.blocks = 0;
+        self.host.accepted.life_begins();
         self.operations = 0;
         self.requests_made = 0;
         self.requests_left = 0;
         self.crash_at = life.crash_at;
         self.controls.clear();
         self.commanded.clear();
-        for disk in &mut self.disks {
-            // A disk that was never under write-back has no record, and only its fingerprint tells
-            // a cache that another one had it. Without one the operator has to keep it where it is.
-            let at_home = disk.home.is_none_or(|home| home == self.host.uuid);
-            disk.back.given_up = disk.owner.is_none() && !at_home;
+        for number in 0..self.disks.len() {
+            self.disks[number].back.given_up = self.belongs_elsewhere(number);
         }
         self.host.written_before = self.flash.written_bytes;
         self.host.flash_dies_at = life.flash_dies_at;
