@@ -26,7 +26,7 @@ use crate::encryption::Ciphers;
 use crate::guard::{Guard, lacks};
 use crate::index::Index;
 use crate::journal::{Journal, Queued, Ticket};
-use crate::limits::FLASH_FAILURES_MAX;
+use crate::limits::{FLASH_FAILURES_MAX, LOGGED_AFTER};
 use crate::ports::{Hit, Ports, Purpose, Wake};
 use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
@@ -37,7 +37,7 @@ use flash_format::{Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
 use segment_log::{SegmentLog, Whereabouts};
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
-use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Set};
+use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Instant, Set};
 
 /// Where a block is.
 pub(crate) enum Location {
@@ -88,6 +88,8 @@ pub(crate) struct Flash {
     /// Of memory that outlives the process: where no chunk of a dirty log is.
     pub(crate) places: Places,
     pub(crate) ciphers: Ciphers,
+    /// Dirty logs that are durable farther than the journal says, and since when.
+    pub(crate) unnamed: VecDeque<(Instant, DiskSlot)>,
 }
 
 impl Flash {
@@ -204,6 +206,7 @@ impl Flash {
     }
 
     fn pump_journal(&mut self, ports: &mut Ports) {
+        self.name_durable(ports);
         let Some(batch) = self.journal.start_batch(ports.now, self.config.write_delay) else {
             return;
         };
@@ -270,6 +273,9 @@ impl Flash {
         {
             ports.wake_at(due);
         }
+        if let Some((since, _)) = self.unnamed.front() {
+            ports.wake_at(*since + LOGGED_AFTER);
+        }
     }
 
     /// Bytes of memory, all in.
@@ -308,7 +314,7 @@ mod tests {
     use crate::{Effect, FormatOptions, Recovery, format};
     use block_io::{BufPool, FlashDone, FlashVerb};
     use segment_log::{Source, Step, StreamKey};
-    use units::{Bytes, Instant};
+    use units::Bytes;
 
     const CAPACITY: Bytes = Bytes::mib(2);
 

@@ -134,6 +134,8 @@ pub enum Guard {
     TailChecksum,
     /// A dirty log of which something is missing that was durable is locked.
     DamageLocks,
+    /// The tables say how far a dirty log was durable.
+    DurableIsNamed,
     /// What lies behind the cut of an earlier recovery is not a part of a dirty log.
     CutStays,
     /// Recovery brings no clean copy of a block that is dirty.

@@ -134,12 +134,17 @@ impl Journal {
         self.next_sequence - self.replay_from > self.ring_pages / 2
     }
 
+    /// Whether something is committed now if the ring has room.
+    pub(crate) fn goes(&self, now: Instant, delay: Duration) -> bool {
+        let due = self.due(delay).is_some_and(|due| now >= due);
+        let wanted = self.urgent || due || self.queue.len() >= JOURNAL_EAGER_ENTRIES;
+        wanted && self.in_flight.is_none() && !self.queue.is_empty()
+    }
+
     /// The next batch, if there is something to commit, no batch is on its way, and the ring
     /// has room.
     pub(crate) fn start_batch(&mut self, now: Instant, delay: Duration) -> Option<Batch> {
-        let due = self.due(delay).is_some_and(|due| now >= due);
-        let wanted = self.urgent || due || self.queue.len() >= JOURNAL_EAGER_ENTRIES;
-        if !wanted || self.in_flight.is_some() || self.queue.is_empty() {
+        if !self.goes(now, delay) {
             return None;
         }
         let room = self.ring_pages - (self.next_sequence - self.replay_from);

@@ -14,6 +14,10 @@ pub(crate) const ERASE_BLOCKS_MAX: u64 = 65_536;
 /// 2 GiB, a sample of larger ones, and 64 MiB if 1024 VMs read one.
 pub(crate) const SEEN_BYTES_MAX: Bytes = Bytes::kib(64);
 
+/// How long the journal may owe it that a dirty log has become durable: until then only the chunk behind
+/// tells a lost chunk from one that was never written. One page a second at most for all disks.
+pub(crate) const LOGGED_AFTER: Duration = Duration::from_secs(1);
+
 /// Durable writes of one dirty log on their way: one, and one more so that the flash is never idle.
 /// What comes meanwhile shares the next one.
 pub(crate) const DURABLE_WRITES_MAX: usize = 2;

@@ -12,7 +12,9 @@ use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a disk's name that are kept.
-pub const NAME_BYTES_MAX: usize = 55;
+pub const NAME_BYTES_MAX: usize = 43;
+/// Bytes of its name that version 1 kept; what has come since lies behind shorter ones.
+const NAME_BYTES_MAX_ONCE: usize = 55;
 
 /// What the disk table says of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct DiskEntry {
     pub epoch: u64,
     /// Its watermark: up to here in its dirty log the origin has everything durably.
     pub destaged: Position,
+    /// Up to here its dirty log was durable on flash, so that much of it must be there.
+    pub logged: Position,
     /// The watermark may be wrong, since metadata was damaged: what is above it is not destaged
     /// unless the operator says so.
     pub in_doubt: bool,
@@ -84,6 +88,9 @@ pub(crate) struct RawDisk {
     pub(crate) has_fingerprint: u8,
     pub(crate) name_length: u8,
     pub(crate) name: [u8; NAME_BYTES_MAX],
+    pub(crate) logged_generation: U64,
+    pub(crate) logged_page: U16,
+    pub(crate) logged_erasure: U16,
     pub(crate) epoch: U64,
     pub(crate) destaged_generation: U64,
     pub(crate) destaged_page: U16,
@@ -237,8 +244,11 @@ fn encode_disk(disk: &DiskEntry) -> RawDisk {
         size: U64::new(disk.size.get()),
         used: 1,
         has_fingerprint: u8::from(disk.fingerprint.is_some()),
-        name_length: u8::try_from(length).expect("at most 63"),
+        name_length: u8::try_from(length).expect("at most 43"),
         name,
+        logged_generation: U64::new(disk.logged.generation),
+        logged_page: U16::new(disk.logged.page),
+        logged_erasure: U16::new(disk.logged.erasure),
         epoch: U64::new(disk.epoch),
         destaged_generation: U64::new(disk.destaged.generation),
         destaged_page: U16::new(disk.destaged.page),
@@ -254,29 +264,52 @@ fn decode_disk(bytes: &[u8]) -> Result<Option<DiskEntry>, Damage> {
     if raw.used == 0 {
         return Ok(None);
     }
-    let name = raw
-        .name
-        .get(..usize::from(raw.name_length))
-        .ok_or(Damage::Impossible)?;
-    let name = std::str::from_utf8(name).map_err(|_| Damage::Impossible)?;
+    let length = usize::from(raw.name_length);
+    if length > NAME_BYTES_MAX_ONCE {
+        return Err(Damage::Impossible);
+    }
     let destaged = Position {
         generation: raw.destaged_generation.get(),
         page: raw.destaged_page.get(),
         erasure: raw.destaged_erasure.get(),
     };
-    if raw.epoch.get() >= COUNTER_END || destaged.generation >= COUNTER_END {
+    let logged = if length <= NAME_BYTES_MAX {
+        Position {
+            generation: raw.logged_generation.get(),
+            page: raw.logged_page.get(),
+            erasure: raw.logged_erasure.get(),
+        }
+    } else {
+        // The rest of a name as version 1 wrote it: of a log it says nothing.
+        Position::START
+    };
+    let generations = [destaged.generation, logged.generation];
+    if raw.epoch.get() >= COUNTER_END || generations.iter().any(|number| *number >= COUNTER_END) {
         return Err(Damage::Impossible);
     }
     Ok(Some(DiskEntry {
         id: DiskId::from_u128(raw.id.get()),
-        name: name.to_owned(),
+        name: name_of(&raw.name[..length.min(NAME_BYTES_MAX)])?,
         size: Bytes::new(raw.size.get()),
         fingerprint: (raw.has_fingerprint != 0).then_some(raw.fingerprint.get()),
         epoch: raw.epoch.get(),
         destaged,
+        logged,
         in_doubt: raw.in_doubt != 0,
         key: NonZeroU64::new(raw.key.get()),
     }))
+}
+
+/// A name, of which the end may be cut off within a character.
+fn name_of(bytes: &[u8]) -> Result<String, Damage> {
+    match std::str::from_utf8(bytes) {
+        Ok(name) => Ok(name.to_owned()),
+        Err(error) if error.error_len().is_none() && bytes.len() == NAME_BYTES_MAX => {
+            let whole = &bytes[..error.valid_up_to()];
+            Ok(String::from_utf8_lossy(whole).into_owned())
+        }
+        Err(_) => Err(Damage::Impossible),
+    }
 }
 
 const FREE: u8 = 0;
@@ -351,7 +384,7 @@ mod tests {
         let mut disks = vec![None; DISKS_PER_PAGE];
         disks[3] = Some(DiskEntry {
             id: DiskId::from_u128(5),
-            name: "é".repeat(27) + "a",
+            name: "é".repeat(21) + "a",
             size: Bytes::gib(1),
             fingerprint: Some(9),
             epoch: 6,
@@ -359,6 +392,11 @@ mod tests {
                 generation: 11,
                 page: 1023,
                 erasure: 2,
+            },
+            logged: Position {
+                generation: 12,
+                page: 3,
+                erasure: 1,
             },
             in_doubt: true,
             key: NonZeroU64::new(13),
@@ -391,6 +429,33 @@ mod tests {
             CheckpointPage::decode(&bytes, &geometry, 1, 7, first),
             Ok(page)
         );
+    }
+
+    #[test]
+    fn a_long_name_of_version_1_is_no_position() {
+        let entry = DiskEntry {
+            id: DiskId::from_u128(5),
+            name: "x".repeat(43),
+            size: Bytes::gib(1),
+            fingerprint: None,
+            epoch: 0,
+            destaged: Position::START,
+            logged: Position::START,
+            in_doubt: false,
+            key: None,
+        };
+        let mut raw = encode_disk(&entry);
+        let name = "x".repeat(42) + &"é".repeat(6) + "a";
+        let bytes: &mut [u8] = raw.as_mut_bytes();
+        bytes[42] = u8::try_from(name.len()).unwrap();
+        bytes[43..98].copy_from_slice(name.as_bytes());
+        let read = decode_disk(bytes).unwrap().unwrap();
+        assert_eq!(
+            (&*read.name, read.logged),
+            (&*"x".repeat(42), Position::START)
+        );
+        bytes[42] = 56;
+        assert_eq!(decode_disk(bytes), Err(Damage::Impossible));
     }
 
     #[test]

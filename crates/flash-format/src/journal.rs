@@ -53,6 +53,13 @@ pub enum JournalEntry {
         /// Its new watermark.
         to: Position,
     },
+    /// A disk's dirty log is durable on flash up to here: if something of it is missing, it is lost.
+    Logged {
+        /// Whose.
+        disk: DiskSlot,
+        /// The last record that is surely there.
+        to: Position,
+    },
 }
 
 /// A page of the journal.
@@ -87,6 +94,7 @@ const TRUST: u8 = 3;
 const DISTRUST: u8 = 4;
 const OPEN_DIRTY: u8 = 5;
 const DESTAGED: u8 = 6;
+const LOGGED: u8 = 7;
 
 impl JournalPage {
     /// The page for the cache `uuid`.
@@ -159,10 +167,8 @@ fn encode_entry(entry: JournalEntry) -> Raw {
         } => (FREE, 0, segment.get(), generation),
         JournalEntry::Trust { first, count } => (TRUST, 0, count, u64::from(first.get())),
         JournalEntry::Distrust { first, count } => (DISTRUST, 0, count, u64::from(first.get())),
-        JournalEntry::Destaged { disk, to } => {
-            let place = u32::from(to.page) | u32::from(to.erasure) << 16;
-            (DESTAGED, disk.get(), place, to.generation)
-        }
+        JournalEntry::Destaged { disk, to } => (DESTAGED, disk.get(), place_of(to), to.generation),
+        JournalEntry::Logged { disk, to } => (LOGGED, disk.get(), place_of(to), to.generation),
     };
     Raw {
         kind,
@@ -171,6 +177,10 @@ fn encode_entry(entry: JournalEntry) -> Raw {
         low: U32::new(low),
         high: U64::new(high),
     }
+}
+
+fn place_of(to: Position) -> u32 {
+    u32::from(to.page) | u32::from(to.erasure) << 16
 }
 
 fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, Damage> {
@@ -216,15 +226,18 @@ fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, Damage> {
             first: slot()?,
             count: raw.low.get(),
         }),
-        DESTAGED => {
+        DESTAGED | LOGGED => {
             let [a, b, c, d] = raw.low.to_bytes();
-            Ok(JournalEntry::Destaged {
-                disk: disk()?,
-                to: Position {
-                    generation: generation()?,
-                    page: u16::from_le_bytes([a, b]),
-                    erasure: u16::from_le_bytes([c, d]),
-                },
+            let disk = disk()?;
+            let to = Position {
+                generation: generation()?,
+                page: u16::from_le_bytes([a, b]),
+                erasure: u16::from_le_bytes([c, d]),
+            };
+            Ok(if raw.kind == DESTAGED {
+                JournalEntry::Destaged { disk, to }
+            } else {
+                JournalEntry::Logged { disk, to }
             })
         }
         _ => Err(Damage::Impossible),
@@ -238,12 +251,12 @@ mod tests {
     #[test]
     fn a_full_page_comes_back() {
         let entries = (0..252_u32)
-            .map(|i| match i % 6 {
+            .map(|i| match i % 7 {
                 0 | 4 => JournalEntry::Open {
                     segment: SegmentIndex::new(i),
                     disk: DiskSlot::new(1023),
                     generation: COUNTER_END - 1,
-                    kind: if i % 6 == 0 {
+                    kind: if i % 7 == 0 {
                         SegmentKind::Clean
                     } else {
                         SegmentKind::Dirty
@@ -255,6 +268,14 @@ mod tests {
                         generation: COUNTER_END - 1,
                         page: 4095,
                         erasure: 258,
+                    },
+                },
+                6 => JournalEntry::Logged {
+                    disk: DiskSlot::new(8),
+                    to: Position {
+                        generation: 3,
+                        page: 258,
+                        erasure: 4095,
                     },
                 },
                 1 => JournalEntry::Free {

@@ -1,16 +1,38 @@
 //! What of dirty logs must be found again, and no more: every record that was accepted, by its place, and
 //! how far the journal says durably that the origin has it.
+//!
+//! And what of them nobody would miss: chunks of which neither the journal nor a later chunk says
+//! durably that they are durable. If the medium loses one of those, no one can tell it from a write
+//! that was cut off, so it does not (`storage.rs`).
 
 use block_io::{FlashVerb, Token};
 use cache::Lasting;
 use flash_format::{
     DirtyChunkHeader, Geometry, JournalEntry, JournalPage, LASTING_HEAD_BYTES, PAGE_BYTES,
-    Position, RECORD_BYTES,
+    Position, RECORD_BYTES, SegmentIndex,
 };
 use std::collections::BTreeMap;
-use units::{Bytes, DiskSlot};
+use std::ops::Range;
+use units::{Bytes, DiskSlot, Set};
 
 type Chunk = ([u8; LASTING_HEAD_BYTES], Vec<[u8; RECORD_BYTES]>);
+
+/// What a write tells when it is durable: how far a disk's log is.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    disk: DiskSlot,
+    to: Position,
+    /// The origin has it.
+    is_destaged: bool,
+}
+
+/// A chunk that nobody would miss.
+#[derive(Clone, Debug)]
+struct Unnamed {
+    disk: DiskSlot,
+    last: Position,
+    place: Range<Bytes>,
+}
 
 /// What the world knows of one cache's dirty logs. It outlives everything.
 #[derive(Debug, Default)]
@@ -21,8 +43,14 @@ pub(crate) struct Accepted {
     /// Durable entries: up to where the origin has everything.
     watermarks: BTreeMap<DiskSlot, Position>,
     /// Entries that are being written.
-    on_their_way: BTreeMap<Token, Vec<(DiskSlot, Position)>>,
+    on_their_way: BTreeMap<Token, Vec<Told>>,
+    unnamed: Vec<Unnamed>,
+    /// Segments that were a log's when they were last written.
+    segments: Set<u64>,
+    /// Blocks that were taken in during this life.
     pub(crate) blocks: u64,
+    /// Bytes of headers and footers that this life has written for them.
+    pub(crate) descriptors: u64,
 }
 
 impl Accepted {
@@ -53,37 +81,111 @@ impl Accepted {
         geometry: &Geometry,
         uuid: u128,
     ) {
-        let journal = geometry.journal_page_offset(0)..geometry.checkpoint_page_offset(0, 0);
         let FlashVerb::Write {
             offset,
             data,
-            durable: true,
+            durable,
         } = verb
         else {
             return;
         };
-        if !journal.contains(offset) {
-            return;
+        let journal = geometry.journal_page_offset(0)..geometry.checkpoint_page_offset(0, 0);
+        let segments = geometry.segment_offset(SegmentIndex::new(0));
+        if journal.contains(offset) && *durable {
+            self.on_their_way.insert(token, told_by_journal(data, uuid));
+        } else if *offset >= segments {
+            let told = self.writes_to_segment(*offset, data, geometry, uuid);
+            if let (Some(told), true) = (told, *durable) {
+                self.on_their_way.insert(token, vec![told]);
+            }
         }
-        let (pages, _) = data.as_chunks::<PAGE_BYTES>();
-        let pages = pages.iter();
-        let decoded = pages.filter_map(|page| JournalPage::decode(page, uuid).ok());
-        let entries = decoded.flat_map(|page| page.entries);
-        let moved = entries.filter_map(|entry| match entry {
-            JournalEntry::Destaged { disk, to } => Some((disk, to)),
-            _ => None,
+    }
+
+    fn writes_to_segment(
+        &mut self,
+        offset: Bytes,
+        data: &[u8],
+        geometry: &Geometry,
+        uuid: u128,
+    ) -> Option<Told> {
+        let length = Bytes::new(data.len() as u64);
+        let place = offset..offset + length;
+        self.unnamed.retain(|chunk| !overlap(&chunk.place, &place));
+        let within = offset - geometry.segment_offset(SegmentIndex::new(0));
+        let number = within.get() / geometry.segment_bytes().get();
+        let page = within.get() % geometry.segment_bytes().get() / PAGE_BYTES as u64;
+        if page == u64::from(geometry.segment_pages() - geometry.footer_pages()) {
+            if self.segments.contains(&number) {
+                self.descriptors += length.get();
+            }
+            return None;
+        }
+        if !data.starts_with(&DirtyChunkHeader::MAGIC) {
+            self.segments.remove(&number);
+            return None;
+        }
+        self.segments.insert(number);
+        self.descriptors += PAGE_BYTES as u64;
+        let bytes = data.first_chunk::<PAGE_BYTES>()?;
+        let header = self.chunks.iter().rev().find_map(|(head, _)| {
+            let of = DirtyChunkHeader::from_lasting(head, &[], geometry).ok()?;
+            let (segment, generation) = (of.segment, of.generation);
+            let is_it = (u64::from(segment.get()), u64::from(of.page)) == (number, page);
+            let decode = || {
+                DirtyChunkHeader::decode(bytes, geometry, uuid, segment, generation, of.page).ok()
+            };
+            is_it.then(decode).flatten()
+        })?;
+        self.unnamed.push(Unnamed {
+            disk: header.disk,
+            last: header.last(),
+            place,
         });
-        self.on_their_way.insert(token, moved.collect());
+        Some(Told {
+            disk: header.disk,
+            to: header.durable,
+            is_destaged: false,
+        })
+    }
+
+    /// Where chunks lie that nobody would miss.
+    pub(crate) fn unnamed(&self) -> Vec<Range<Bytes>> {
+        self.unnamed
+            .iter()
+            .map(|chunk| chunk.place.clone())
+            .collect()
+    }
+
+    /// Whether something is read there that nobody would miss.
+    pub(crate) fn reads_unnamed(&self, verb: &FlashVerb) -> bool {
+        let FlashVerb::Read { offset, length, .. } = verb else {
+            return false;
+        };
+        let place = *offset..*offset + *length;
+        self.unnamed
+            .iter()
+            .any(|chunk| overlap(&chunk.place, &place))
     }
 
     /// A flash operation has ended.
     pub(crate) fn ended(&mut self, token: Token, ok: bool) {
-        for (disk, to) in self.on_their_way.remove(&token).unwrap_or_default() {
-            let watermark = self.watermarks.entry(disk).or_default();
-            if ok && to > *watermark {
-                *watermark = to;
+        for told in self.on_their_way.remove(&token).unwrap_or_default() {
+            if !ok {
+                continue;
+            }
+            self.unnamed
+                .retain(|chunk| chunk.disk != told.disk || chunk.last > told.to);
+            let watermark = self.watermarks.entry(told.disk).or_default();
+            if told.is_destaged && told.to > *watermark {
+                *watermark = told.to;
             }
         }
+    }
+
+    /// A new life of the process begins.
+    pub(crate) fn life_begins(&mut self) {
+        self.blocks = 0;
+        self.descriptors = 0;
     }
 
     /// The process has ended: nobody hears of what is on its way.
@@ -106,4 +208,28 @@ impl Accepted {
         }
         Bytes::new(above * PAGE_BYTES as u64)
     }
+}
+
+fn told_by_journal(data: &[u8], uuid: u128) -> Vec<Told> {
+    let (pages, _) = data.as_chunks::<PAGE_BYTES>();
+    let pages = pages.iter();
+    let decoded = pages.filter_map(|page| JournalPage::decode(page, uuid).ok());
+    let entries = decoded.flat_map(|page| page.entries);
+    let told = entries.filter_map(|entry| {
+        let (disk, to, is_destaged) = match entry {
+            JournalEntry::Destaged { disk, to } => (disk, to, true),
+            JournalEntry::Logged { disk, to } => (disk, to, false),
+            _ => return None,
+        };
+        Some(Told {
+            disk,
+            to,
+            is_destaged,
+        })
+    });
+    told.collect()
+}
+
+fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
+    a.start < b.end && b.start < a.end
 }

@@ -4,7 +4,8 @@
 //! The write budget is checked by a meter of its own: what the cache takes in to be written to the
 //! segments, its survivors and descriptors included, may never be more over any span of time than the
 //! budget's rate times the span and one burst. The journal and checkpoints are not in it: correctness
-//! asks for them, so they are charged afterwards and hold up admission instead.
+//! asks for them, so they are charged afterwards and hold up admission instead. Nor is what dirty logs
+//! write, blocks, headers and footers.
 
 use crate::host::Software;
 use crate::settings::pick;
@@ -135,9 +136,11 @@ impl World {
             return Ok(());
         };
         let stats = cache.stats();
-        // What a guest wrote under write-back is not held up by a budget, only charged to it.
+        // What a guest wrote under write-back is not held up by a budget, only charged to it; nor are
+        // the headers and footers that describe it.
         let admitted = stats.blocks_appended - self.host.accepted.blocks;
-        let written = admitted * 4096 + stats.flash_written.descriptors;
+        let descriptors = stats.flash_written.descriptors - self.host.accepted.descriptors;
+        let written = admitted * 4096 + descriptors;
         let settings = cache.tenancy();
         let budget = settings.and_then(|settings| settings.budget);
         self.meter.look(budget, written, self.now)?;

@@ -171,7 +171,10 @@ impl World {
                 self.host
                     .accepted
                     .writes(op.token, &op.verb, &geometry, uuid);
-                let honest = is_dirty_chunk(&op.verb);
+                let opens = matches!(self.host.software, Software::Recovery(_));
+                let honest = is_dirty_chunk(&op.verb)
+                    || (opens && self.host.accepted.reads_unnamed(&op.verb));
+                self.flash.spared = self.host.accepted.unnamed();
                 self.flash.submit_flash(op, honest, self.now);
             }
             Effect::Origin(op) => self.submit_to_origin(op)?,

@@ -18,6 +18,9 @@ struct Arguments {
     /// Run a range of seeds, such as 0..10000.
     #[arg(long, value_parser = parse_range)]
     seeds: Option<std::ops::Range<u64>>,
+    /// Of a range run every so many seeds: 2 of 1..10000 are the worlds with write-back.
+    #[arg(long, requires = "seeds", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
     /// Print every event.
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -134,11 +137,11 @@ fn run_range(seeds: &std::ops::Range<u64>, arguments: &Arguments) -> anyhow::Res
     let work = || {
         let mut marks = Marks::default();
         loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let seed = next.fetch_add(arguments.every, Ordering::Relaxed);
             if seed >= seeds.end || (failed.load(Ordering::Relaxed) > 0 && !keep_going) {
                 return marks;
             }
-            let done = seed - seeds.start;
+            let done = (seed - seeds.start) / arguments.every;
             if done > 0 && done.is_multiple_of(1000) {
                 println!(
                     "{done} seeds, {} violations",

@@ -12,7 +12,8 @@
 //! lies about writes that it asked to be durable: a device that acknowledges the newest journal
 //! page and loses it leaves no trace that anybody could find; the book says so under what is
 //! assumed of the medium. For the same reason it is not lied to about chunks of dirty logs, which may
-//! be written plainly and flushed.
+//! be written plainly and flushed; and as long as nothing durable says that such a chunk is durable,
+//! no other write is led astray over it, and a recovery reads it as it is.
 
 use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb, Token};
 use medium::{Faults, Injector, Medium, MediumOptions, Session};
@@ -47,6 +48,8 @@ pub(crate) struct Storage {
     in_flight: Map<Token, Flight>,
     /// Writes that are not lied about.
     honest: Set<Token>,
+    /// What no write that goes astray hits.
+    pub spared: Vec<Range<Bytes>>,
     /// One read that begins in `rotting` in so many comes back with a bit flipped; 0 for none.
     pub rot: u64,
     /// Where reads may come back rotten beside what `lies` does.
@@ -93,6 +96,7 @@ impl Storage {
             sector,
             in_flight: Map::default(),
             honest: Set::default(),
+            spared: Vec::new(),
             rot: 0,
             rotting: Vec::new(),
             dice: dice.fork(),
@@ -186,14 +190,31 @@ impl Storage {
         let honest = self.honest.remove(&token);
         let verb = match shifted(verb, self.lies_from) {
             Ok(verb) if honest => Some(shifted_back(verb, self.lies_from)),
-            Ok(verb) => self
-                .lie_injector
-                .inject(token, verb, now)
-                .map(|verb| shifted_back(verb, self.lies_from)),
+            Ok(verb) => {
+                let asked = write_offset(&verb);
+                let verb = self.lie_injector.inject(token, verb, now);
+                let verb = verb.map(|verb| shifted_back(verb, self.lies_from));
+                let asked = asked.map(|offset| offset + self.lies_from);
+                verb.map(|verb| self.spare(asked, verb))
+            }
             Err(verb) => Some(verb),
         };
         if let (Some(verb), Some(session)) = (verb, &mut self.session) {
             session.submit(token, verb, now);
+        }
+    }
+
+    /// A write that has gone astray to where it must not goes where it was asked to.
+    fn spare(&self, asked: Option<Bytes>, verb: OriginVerb) -> OriginVerb {
+        match (asked, verb) {
+            (Some(asked), OriginVerb::Write { offset, data, fua }) => {
+                let end = offset + Bytes::new(data.len() as u64);
+                let hits = |place: &Range<Bytes>| place.start < end && offset < place.end;
+                let is_hit = offset != asked && self.spared.iter().any(hits);
+                let offset = if is_hit { asked } else { offset };
+                OriginVerb::Write { offset, data, fua }
+            }
+            (_, verb) => verb,
         }
     }
 
@@ -272,6 +293,13 @@ fn shifted(verb: OriginVerb, from: Bytes) -> Result<OriginVerb, OriginVerb> {
             fua: false,
         }),
         other => Err(other),
+    }
+}
+
+fn write_offset(verb: &OriginVerb) -> Option<Bytes> {
+    match verb {
+        OriginVerb::Write { offset, .. } => Some(*offset),
+        _ => None,
     }
 }
 

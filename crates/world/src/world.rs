@@ -303,6 +303,7 @@ impl World {
                 format!("flash {token} ended, ok: {ok}")
             });
             self.host.accepted.ended(done.token, ok);
+            self.flash.spared = self.host.accepted.unnamed();
             if self.crashed {
                 return Ok(());
             }

@@ -8,13 +8,18 @@
 //! At most [`DURABLE_WRITES_MAX`] durable writes of a log are on their way; meanwhile the next chunk
 //! gathers, and all flushes whose records are in it share it. A segment's chunks count as durable
 //! only when it is durable, too, that the segment belongs to the log.
+//!
+//! Each chunk says how far the log was durable before it; of the last ones nobody says so, and when the
+//! medium loses one, or it rots, it would look like a write that a power cut has torn. So the disk's
+//! entry says how far the log is durable, and the journal with its next commit, or after
+//! [`LOGGED_AFTER`]: until then a flush has been answered of which that loss would not be noticed.
 
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
-use crate::limits::DURABLE_WRITES_MAX;
+use crate::limits::{DURABLE_WRITES_MAX, LOGGED_AFTER};
 use crate::ports::{Ports, Purpose};
 use block_io::FlashVerb;
-use flash_format::Position;
+use flash_format::{JournalEntry, Position};
 use segment_log::{Source, StreamKey};
 use std::collections::VecDeque;
 use units::DiskSlot;
@@ -169,9 +174,21 @@ impl Flash {
         }
     }
 
+    /// What a recovery has found may not be durable yet, or the tables may not know that it is: both
+    /// are mended at once, whether a guest flushes or not.
+    pub(crate) fn make_found_durable(&mut self, ports: &mut Ports) {
+        let logs = self.dirty.iter();
+        let ends: Vec<(DiskSlot, u64)> =
+            logs.map(|(disk, dirty)| (disk, dirty.log.end())).collect();
+        for (disk, end) in ends {
+            self.want_durable(ports, disk, end, false);
+        }
+    }
+
     /// Does what can be done now so that what is wanted becomes durable.
     pub(crate) fn push_durability(&mut self, ports: &mut Ports, disk: DiskSlot) {
         self.see_what_is_durable(disk);
+        self.note_durable(ports, disk);
         let Some(dirty) = self.dirty.get_mut(disk) else {
             return;
         };
@@ -221,6 +238,44 @@ impl Flash {
             chunks.durable = chunk.end;
             chunks.durable_at = chunk.last;
             chunks.sealed.pop_front();
+        }
+    }
+
+    /// The disk's entry says how far its log is durable, and the journal will.
+    fn note_durable(&mut self, ports: &mut Ports, disk: DiskSlot) {
+        let (Some(dirty), Some(entry)) = (self.dirty.get(disk), self.disks.get_mut(disk)) else {
+            return;
+        };
+        let at = dirty.chunks.durable_at;
+        if at <= entry.logged || lacks(Guard::DurableIsNamed) {
+            return;
+        }
+        entry.logged = at;
+        if self.unnamed.iter().all(|(_, unnamed)| *unnamed != disk) {
+            self.unnamed.push_back((ports.now, disk));
+            ports.wake_at(ports.now + LOGGED_AFTER);
+        }
+    }
+
+    /// Queues the entries that say how far logs are durable: with a commit that is made anyway, or
+    /// when they have waited long enough. A cache that stops says so in its last checkpoint.
+    pub(crate) fn name_durable(&mut self, ports: &mut Ports) {
+        let Some((since, _)) = self.unnamed.front() else {
+            return;
+        };
+        let due = ports.now >= *since + LOGGED_AFTER;
+        if self.stopping || !(due || self.journal.goes(ports.now, self.config.write_delay)) {
+            return;
+        }
+        for (_, disk) in std::mem::take(&mut self.unnamed) {
+            if let Some(entry) = self.disks.get(disk) {
+                let to = entry.logged;
+                let entry = JournalEntry::Logged { disk, to };
+                self.journal.push(entry, to.generation, ports.now);
+            }
+        }
+        if due {
+            self.journal.hurry();
         }
     }
 

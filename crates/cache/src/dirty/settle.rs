@@ -4,7 +4,7 @@ use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
 use crate::ports::Ports;
-use flash_format::JournalEntry;
+use flash_format::{JournalEntry, Position};
 use segment_log::Phase;
 use units::{BlockIndex, DiskSlot, FlashSlot};
 
@@ -51,14 +51,27 @@ impl Flash {
         dirty.log.settle(end, |_, _| {});
         dirty.repeats.any_before(end);
         dirty.locked = None;
-        self.settled(ports, disk, &[]);
+        let logged = self.disks.get(disk).map_or(Position::START, |e| e.logged);
+        // Nor has anything to be there that was durable and is lost.
+        self.settled_to(ports, disk, logged, &[]);
     }
 
     fn settled(&mut self, ports: &mut Ports, disk: DiskSlot, clean: &[(BlockIndex, FlashSlot)]) {
+        self.settled_to(ports, disk, Position::START, clean);
+    }
+
+    /// The watermark is where the log says that it is, or at `least`.
+    fn settled_to(
+        &mut self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        least: Position,
+        clean: &[(BlockIndex, FlashSlot)],
+    ) {
         let Some(dirty) = self.dirty.get(disk) else {
             return;
         };
-        let to = dirty.log.watermark();
+        let to = dirty.log.watermark().max(least);
         let written = dirty.log.base() <= dirty.written();
         // The entry of the disk says at once what is true at once.
         if let Some(entry) = self.disks.get_mut(disk)

@@ -22,6 +22,7 @@ impl Flash {
                 epoch => epoch,
             },
             destaged: before.map_or(Position::START, |entry| entry.destaged),
+            logged: before.map_or(Position::START, |entry| entry.logged),
             in_doubt: before.is_some_and(|entry| entry.in_doubt) && !newcomer.void,
             key: newcomer.key,
         };

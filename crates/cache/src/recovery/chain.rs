@@ -1,15 +1,15 @@
 //! The chain of a disk's dirty log: which of the chunks that were found count.
 //!
 //! ```text
-//!   watermark        durable: some chunk says so
+//!   watermark        durable: some chunk says so, or the tables
 //!  ─────┼──[ a ]──[ b ]──┼──[ c ]──[ d ]── ✗ ──[ f ]
 //!          must be there │  as far as header and data are whole
 //! ```
 //!
-//! Each chunk names the record that it follows. Up to the highest place that any chunk says was
-//! durable, every chunk must be there: if one is not, acknowledged bytes are lost, and the log is
-//! *damaged*. Behind that the first that is missing or torn ends the log: whoever wrote it, or what
-//! came after it, was not told that it is durable.
+//! Each chunk names the record that it follows. Up to the highest place that any chunk or the tables
+//! say was durable, every chunk must be there: if one is not, acknowledged bytes are lost, and the log
+//! is *damaged*. Behind that the first that is missing or torn ends the log: whoever wrote it, or what
+//! came after it, was not told that it is durable, or not long enough ago for the tables to say so.
 
 use super::left::LeftChunk;
 use flash_format::{DirtyChunkHeader, Position};
@@ -47,17 +47,22 @@ pub(super) struct End {
     pub(super) is_damaged: bool,
 }
 
-/// How far a log was surely durable.
-pub(super) fn durable(watermark: Position, chunks: &[Chunk]) -> Position {
+/// How far a log was surely durable: to what the tables know, or to what a chunk says.
+pub(super) fn durable(known: Position, chunks: &[Chunk]) -> Position {
     let named = chunks.iter().map(|chunk| chunk.header.durable).max();
-    named.map_or(watermark, |named| named.max(watermark))
+    named.map_or(known, |named| named.max(known))
 }
 
 /// Where the log ends that has these chunks, sorted by their places. Whoever has not looked at the
-/// data of a chunk behind [`durable`] takes it for whole. `unreadable` is the last place where the
-/// flash could not be read, and a chunk may be.
-pub(super) fn end(watermark: Position, chunks: &[Chunk], unreadable: Option<Position>) -> End {
-    let durable = durable(watermark, chunks);
+/// data of a chunk behind [`durable`] takes it for whole. The tables say that it was durable up to
+/// `logged`. `unreadable` is the last place where the flash could not be read, and a chunk may be.
+pub(super) fn end(
+    watermark: Position,
+    logged: Position,
+    chunks: &[Chunk],
+    unreadable: Option<Position>,
+) -> End {
+    let durable = durable(logged.max(watermark), chunks);
     let mut last = watermark;
     let mut count = 0;
     let mut is_damaged = false;
@@ -128,7 +133,7 @@ mod tests {
     }
 
     fn ends(chunks: &[Chunk]) -> (usize, Position, bool) {
-        let end = end(Position::START, chunks, None);
+        let end = end(Position::START, Position::START, chunks, None);
         (end.chunks, end.last, end.is_damaged)
     }
 
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn what_the_origin_has_may_be_damaged() {
         let log = [chunk(0, 0), chunk(4, 3)];
-        let end = |watermark| end(watermark, &log, None);
+        let end = |watermark| end(watermark, Position::START, &log, None);
         assert_eq!((end(at(3)).last, end(at(3)).is_damaged), (at(5), false));
         // The watermark is in the middle of the gap.
         assert_eq!((end(at(2)).last, end(at(2)).is_damaged), (at(2), true));
@@ -169,11 +174,26 @@ mod tests {
     }
 
     #[test]
+    fn a_last_chunk_that_the_tables_know_is_no_torn_tail() {
+        let log = [chunk(0, 0), chunk(2, 0)];
+        let end = |logged, chunks| {
+            let end = end(Position::START, logged, chunks, None);
+            (end.chunks, end.last, end.is_damaged)
+        };
+        assert_eq!(end(at(3), &log[..1]), (1, at(1), true));
+        assert_eq!(end(at(3), &log), (2, at(3), false));
+        let mut rotten = log.clone();
+        rotten[1].data = Data::Torn;
+        assert_eq!(end(at(3), &rotten), (2, at(3), false));
+        assert_eq!(end(at(1), &rotten), (1, at(1), false));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_not_taken_for_a_torn_tail() {
         let mut log = [chunk(0, 0), chunk(2, 0)];
         log[1].data = Data::Unreadable;
         assert_eq!(ends(&log), (1, at(1), true));
-        let end = |unreadable| end(Position::START, &log[..1], Some(unreadable));
+        let end = |at| end(Position::START, Position::START, &log[..1], Some(at));
         assert!(end(at(2)).is_damaged);
         // Before the end of what was found nothing is missing.
         assert!(!end(at(0)).is_damaged);

@@ -12,6 +12,8 @@ use units::DiskSlot;
 pub(super) struct FoundLog {
     pub(super) disk: DiskSlot,
     pub(super) watermark: Position,
+    /// The tables say that it was durable up to here.
+    pub(super) logged: Position,
     /// Chunks that count, in order. Of a damaged log all that were found.
     pub(super) chunks: Vec<Chunk>,
     /// Bytes that were durable are missing.
@@ -58,7 +60,7 @@ impl Logs {
         self.make_void();
         for mut log in std::mem::take(&mut self.found) {
             let unreadable = self.unreadable(log.disk);
-            let mut end = chain::end(log.watermark, &log.chunks, unreadable);
+            let mut end = chain::end(log.watermark, log.logged, &log.chunks, unreadable);
             // Where the watermark may be wrong a chunk that does not follow is no torn tail.
             end.is_damaged |= log.in_doubt && end.chunks < log.chunks.len();
             end.is_damaged &= !lacks(Guard::DamageLocks);
@@ -86,6 +88,7 @@ impl Logs {
                 continue;
             }
             entry.in_doubt = false;
+            entry.destaged = entry.destaged.max(entry.logged);
             for segment in &mut self.replayed.segments {
                 if segment.disk != disk || segment.state == SegmentState::Free {
                     continue;

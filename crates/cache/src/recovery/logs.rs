@@ -170,6 +170,7 @@ impl Logs {
             fingerprint: None,
             epoch: header.epoch,
             destaged: Position::START,
+            logged: Position::START,
             in_doubt: true,
             key: None,
         });
@@ -378,8 +379,9 @@ impl Logs {
             chunks.sort_by_key(|chunk| chunk.header.last());
             let entry = self.replayed.disks[disk.index()].as_ref();
             let watermark = entry.map_or(Position::START, |entry| entry.destaged);
-            let durable = chain::durable(watermark, &chunks);
-            let end = chain::end(watermark, &chunks, self.unreadable(disk));
+            let logged = entry.map_or(Position::START, |entry| entry.logged);
+            let durable = chain::durable(logged.max(watermark), &chunks);
+            let end = chain::end(watermark, logged, &chunks, self.unreadable(disk));
             for Chunk { header, left, .. } in &chunks[..end.chunks] {
                 if left.is_none() && header.last() > durable && header.blocks() > 0 {
                     let data = Wanted::Data(header.segment, header.page, header.blocks());
@@ -389,6 +391,7 @@ impl Logs {
             self.found.push(FoundLog {
                 disk,
                 watermark,
+                logged,
                 chunks,
                 is_damaged: false,
                 in_doubt: entry.is_none_or(|entry| entry.in_doubt) || self.replayed.in_doubt,

@@ -398,10 +398,13 @@ impl Segments {
             dirty: self.dirty,
             cuts: self.cuts,
             places: Places::new(config.lasting_places),
+            unnamed: VecDeque::new(),
             ciphers: Ciphers::default(),
             config: config.clone(),
         };
-        let mut cache = Cache::new(config, Ports::new(pool, now), Some(Box::new(flash)), None);
+        let (mut flash, mut ports) = (Box::new(flash), Ports::new(pool, now));
+        flash.make_found_durable(&mut ports);
+        let mut cache = Cache::new(config, ports, Some(flash), None);
         cache.open(now);
         let clean = self.superblock.clean_end.is_some() && self.cold.is_none();
         (

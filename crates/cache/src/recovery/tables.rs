@@ -188,6 +188,11 @@ impl Tables {
                     entry.destaged = entry.destaged.max(to);
                 }
             }
+            JournalEntry::Logged { disk, to } => {
+                if let Some(entry) = &mut self.disks[disk.index()] {
+                    entry.logged = entry.logged.max(to);
+                }
+            }
         }
     }
 

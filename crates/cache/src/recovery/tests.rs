@@ -134,6 +134,45 @@ fn rot_is_told_from_a_torn_tail_by_a_header_behind_it() {
 }
 
 #[test]
+fn a_last_chunk_that_the_tables_know_is_missed() {
+    // Its header and its block.
+    for page in [0, 1] {
+        let mut hand = two_segments();
+        hand.page(5, page).fill(0xff);
+        let cache = hand.open();
+        assert_eq!(records(&cache, 0), [(1, 0), (2, 0), (1, 0)]);
+        assert_eq!(locked(&cache, 0), None, "nobody says that it was there");
+
+        let mut hand = two_segments();
+        hand.page(5, page).fill(0xff);
+        hand.logged(0, at(11, 1));
+        let mut cache = hand.open();
+        // The journal says so, and then the checkpoint.
+        for _ in 0..2 {
+            if page == 0 {
+                assert_eq!(locked(&cache, 0), Some(LockReason::Damaged));
+            } else {
+                // Whoever reads the block finds that it is not whole.
+                assert_eq!(records(&cache, 0), [(1, 0), (2, 0), (1, 0), (3, 0)]);
+                assert_eq!(locked(&cache, 0), None);
+            }
+            cache = hand.open_again();
+        }
+    }
+}
+
+#[test]
+fn of_a_log_that_was_given_up_nothing_is_missed() {
+    let mut hand = two_segments();
+    hand.page(5, 0).fill(0xff);
+    hand.logged(0, at(11, 1));
+    hand.void.push(DiskId::from_u128(1));
+    hand.open();
+    let cache = hand.open_again();
+    assert!(cache.flash.as_ref().unwrap().dirty.get(disk(0)).is_none());
+}
+
+#[test]
 fn a_place_that_cannot_be_read_is_no_torn_tail() {
     for page in [3, 4, 9] {
         let mut hand = two_segments();

@@ -84,6 +84,7 @@ impl Hand {
                 fingerprint: None,
                 epoch: 1,
                 destaged: Position::START,
+                logged: Position::START,
                 in_doubt: false,
                 key: None,
             });
@@ -126,6 +127,11 @@ impl Hand {
     pub(super) fn destaged(&mut self, number: u16, to: Position) {
         let disk = disk(number);
         self.journal.push(JournalEntry::Destaged { disk, to });
+    }
+
+    pub(super) fn logged(&mut self, number: u16, to: Position) {
+        let disk = disk(number);
+        self.journal.push(JournalEntry::Logged { disk, to });
     }
 
     /// A clean segment with these blocks, all of them trusted.
