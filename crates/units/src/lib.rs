@@ -18,7 +18,7 @@ mod tenant;
 mod time;
 
 pub use bytes::{Bytes, ParseBytesError};
-pub use collections::{Map, Set, Table};
+pub use collections::{Map, Set, Table, hash_of};
 pub use disk::{BlockIndex, DiskId, DiskSlot, ParseDiskIdError};
 pub use flash::FlashSlot;
 pub use prng::Prng;

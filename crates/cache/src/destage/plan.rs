@@ -32,7 +32,7 @@ impl Piece {
 }
 
 /// What the records come to when they are applied in their order.
-pub(crate) fn pieces_of<'a>(records: impl Iterator<Item = (u64, &'a Record)>) -> Vec<Piece> {
+pub(crate) fn pieces_of(records: impl Iterator<Item = (u64, Record)>) -> Vec<Piece> {
     let mut blocks: Map<BlockIndex, u64> = Map::default();
     let mut erased = Erased::default();
     let mut kinds: Map<u64, ErasureKind> = Map::default();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn plan(records: &[(u64, Record)]) -> Vec<Piece> {
-        pieces_of(records.iter().map(|(number, record)| (*number, record)))
+        pieces_of(records.iter().copied())
     }
 
     #[test]

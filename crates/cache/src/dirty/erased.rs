@@ -26,6 +26,12 @@ impl Erased {
         self.ranges.is_empty()
     }
 
+    /// Bytes of memory: a node of the tree holds 5 to 11 ranges.
+    pub(crate) fn bytes(&self) -> usize {
+        const RANGE_BYTES_MAX: usize = 64;
+        self.ranges.len() * RANGE_BYTES_MAX
+    }
+
     /// Blocks in all ranges.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks

@@ -20,10 +20,14 @@
 //! Pure: no bytes, no I/O; positions and slots come from outside.
 
 use super::erased::Erased;
+use super::records::{Latest, Records};
 use crate::guard::{Guard, lacks};
 use flash_format::{Erasure, Position};
 use std::collections::VecDeque;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, FlashSlot, Instant, Map};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, FlashSlot, Instant};
+
+/// Notes of when records were accepted: 16 KiB.
+const ACCEPTED_MAX: usize = 1024;
 
 /// What a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,20 +65,18 @@ pub(crate) enum Found {
 #[derive(Clone, Debug)]
 pub(crate) struct DirtyLog {
     watermark: Position,
-    /// Number of the first record in `records`.
-    base: u64,
-    records: VecDeque<Record>,
-    /// Where intervals begin, but for the first: numbers of records, the last perhaps the next one.
-    begins: VecDeque<u64>,
-    /// By block the number of its newest record, if that has bytes.
-    newest: Map<BlockIndex, u64>,
+    records: Records,
+    /// By block its newest record, if that has bytes.
+    newest: Latest,
     erased: Erased,
-    /// When records from a number on were accepted.
+    /// When records from a number on were accepted, at the latest.
     accepted: VecDeque<(u64, Instant)>,
+    /// How far apart these notes are at least.
+    apart: Duration,
     /// Numbers below this may have been settled before older ones.
     holes_end: u64,
-    /// By block the number of the newest record with bytes that was settled before older ones.
-    settled: Map<BlockIndex, u64>,
+    /// By block the newest record with bytes that was settled before older ones.
+    settled: Latest,
 }
 
 impl DirtyLog {
@@ -82,14 +84,13 @@ impl DirtyLog {
     pub(crate) fn new(watermark: Position) -> Self {
         Self {
             watermark,
-            base: 0,
-            records: VecDeque::new(),
-            begins: VecDeque::new(),
-            newest: Map::default(),
+            records: Records::default(),
+            newest: Latest::default(),
             erased: Erased::default(),
             accepted: VecDeque::new(),
+            apart: Duration::ZERO,
             holes_end: 0,
-            settled: Map::default(),
+            settled: Latest::default(),
         }
     }
 
@@ -100,7 +101,7 @@ impl DirtyLog {
 
     /// Where the latest record is; the watermark without one.
     pub(crate) fn last(&self) -> Position {
-        self.records.back().map_or(self.watermark, |last| last.at)
+        self.records.last().unwrap_or(self.watermark)
     }
 
     /// Whether the origin has everything.
@@ -111,22 +112,22 @@ impl DirtyLog {
 
     /// Number of the oldest record.
     pub(crate) fn base(&self) -> u64 {
-        self.base
+        self.records.base()
     }
 
     /// The number that the next record gets.
     pub(crate) fn end(&self) -> u64 {
-        self.base + self.records.len() as u64
+        self.records.end()
     }
 
     /// Its length: a block for each record.
     pub(crate) fn logged(&self) -> Bytes {
-        Bytes::new(self.records.len() as u64 * BLOCK_BYTES)
+        Bytes::new(self.records.len() * BLOCK_BYTES)
     }
 
     /// Bytes that the origin lacks, erased ones apart.
     pub(crate) fn distinct(&self) -> Bytes {
-        Bytes::new(self.newest.len() as u64 * BLOCK_BYTES)
+        Bytes::new(self.newest.len() * BLOCK_BYTES)
     }
 
     /// Erased bytes of which the origin does not know.
@@ -134,7 +135,7 @@ impl DirtyLog {
         Bytes::new(self.erased.blocks() * BLOCK_BYTES)
     }
 
-    /// When its oldest record was accepted.
+    /// When its oldest record was accepted, or a little earlier.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         if self.is_empty() {
             return None;
@@ -144,16 +145,15 @@ impl DirtyLog {
 
     /// Intervals that the origin lacks, or lacks a part of.
     pub(crate) fn intervals(&self) -> u64 {
-        let begun = self.begins.iter().filter(|begin| **begin < self.end());
-        u64::from(!self.is_empty()) + begun.count() as u64
+        u64::from(!self.is_empty()) + self.records.begun()
     }
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.records.capacity() * size_of::<Record>()
-            + self.newest.capacity() * (size_of::<(BlockIndex, u64)>() + 1)
-            + self.settled.capacity() * (size_of::<(BlockIndex, u64)>() + 1)
-            + self.begins.capacity() * size_of::<u64>()
+        self.records.bytes()
+            + self.newest.bytes()
+            + self.settled.bytes()
+            + self.erased.bytes()
             + self.accepted.capacity() * size_of::<(u64, Instant)>()
     }
 
@@ -164,10 +164,12 @@ impl DirtyLog {
     pub(crate) fn push(&mut self, record: Record, now: Instant) -> u64 {
         assert!(record.at > self.last(), "positions of a log rise");
         let number = self.end();
+        self.records.push(record);
         match record.what {
             What::Data { block, .. } => {
-                if !self.newest.contains_key(&block) || !lacks(Guard::LaterRecordWins) {
-                    self.newest.insert(block, number);
+                let first = self.newest.get(&self.records, block).is_none();
+                if first || !lacks(Guard::LaterRecordWins) {
+                    self.newest.insert(&self.records, block, number);
                 }
                 if !self.erased.is_empty() {
                     self.erased.carve(block, 1);
@@ -179,49 +181,67 @@ impl DirtyLog {
                 self.erased.insert(first, blocks, number);
             }
         }
-        if self.accepted.back().is_none_or(|(_, at)| *at < now) {
-            self.accepted.push_back((number, now));
-        }
-        self.records.push_back(record);
+        self.mark(number, now);
         number
+    }
+
+    /// Notes when a record was accepted. If there are too many notes they become sparser: a record
+    /// passes for as old as the noted one before it.
+    fn mark(&mut self, number: u64, now: Instant) {
+        let Some((_, latest)) = self.accepted.back().copied() else {
+            self.accepted.push_back((number, now));
+            return;
+        };
+        if latest == now || now < latest + self.apart {
+            return;
+        }
+        if self.accepted.len() >= ACCEPTED_MAX {
+            let oldest = self.accepted.front().map_or(now, |(_, at)| *at);
+            // Half of them at most will be left.
+            self.apart =
+                Duration::from_nanos(now.since(oldest).as_nanos() / (ACCEPTED_MAX as u64 / 2) + 1);
+            let (mut kept, apart) = (None, self.apart);
+            self.accepted.retain(|(_, at)| {
+                let stays = kept.is_none_or(|kept| *at >= kept + apart);
+                kept = if stays { Some(*at) } else { kept };
+                stays
+            });
+        }
+        self.accepted.push_back((number, now));
     }
 
     fn forget_blocks(&mut self, first: BlockIndex, blocks: u64) {
         let end = first.get() + blocks;
-        if blocks > self.newest.len() as u64 {
+        if blocks > self.newest.len() {
             self.newest
-                .retain(|block, _| *block < first || block.get() >= end);
+                .retain(&self.records, |block| block < first || block.get() >= end);
         } else {
             for block in first.get()..end {
-                self.newest.remove(&BlockIndex::new(block));
+                self.newest.remove(&self.records, BlockIndex::new(block));
             }
         }
     }
 
     /// What comes next belongs to another interval, if anything has come since the last one ended.
     pub(crate) fn end_interval(&mut self) {
-        let latest = self.begins.back().copied().unwrap_or(self.base);
-        if self.end() > latest {
-            self.begins.push_back(self.end());
-        }
+        self.records.end_interval();
     }
 
     /// Whether the next record begins an interval.
     pub(crate) fn is_at_begin(&self) -> bool {
-        self.is_empty() || self.begins.back() == Some(&self.end())
+        self.is_empty() || self.records.has_ended()
     }
 
     /// The number behind the last record of the interval in which a record lies, and whether that has
     /// ended.
     pub(crate) fn interval_end(&self, number: u64) -> (u64, bool) {
-        let at = self.begins.partition_point(|begin| *begin <= number);
-        let end = self.begins.get(at).copied();
+        let end = self.records.next_begin(number);
         end.map_or((self.end(), false), |end| (end, true))
     }
 
     /// Whether an interval begins with this number.
     pub(crate) fn begins_at(&self, number: u64) -> bool {
-        self.begins.binary_search(&number).is_ok()
+        self.records.begins_at(number)
     }
 
     /// What it says of a block.
@@ -230,8 +250,10 @@ impl DirtyLog {
         if self.records.is_empty() {
             return Found::Clean;
         }
-        if let Some(number) = self.newest.get(&block) {
-            return Found::Dirty(self.slot(*number));
+        if let Some(number) = self.newest.get(&self.records, block)
+            && let Some((_, slot)) = self.records.data(number)
+        {
+            return Found::Dirty(slot);
         }
         let erased = self.erased.end_of(block);
         erased.map_or(Found::Clean, Found::Erased)
@@ -239,34 +261,25 @@ impl DirtyLog {
 
     /// Whether the newest record of a block that it may have is this one.
     pub(crate) fn is_newest(&self, block: BlockIndex, number: u64) -> bool {
-        self.newest.get(&block) == Some(&number)
-    }
-
-    fn slot(&self, number: u64) -> FlashSlot {
-        match self.record(number).what {
-            What::Data { slot, .. } => slot,
-            What::Erasure(_) => panic!("the newest record of a block has its bytes"),
-        }
+        self.newest.get(&self.records, block) == Some(number)
     }
 
     /// A record by its number.
     ///
     /// # Panics
     /// If it is gone or has not come.
-    pub(crate) fn record(&self, number: u64) -> &Record {
-        let at = usize::try_from(number - self.base).expect("records are in memory");
-        &self.records[at]
+    pub(crate) fn record(&self, number: u64) -> Record {
+        self.records.get(number)
     }
 
     /// Records in their order, with their numbers.
-    pub(crate) fn records(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, &Record)> {
-        let at = |number: u64| usize::try_from(number - self.base).expect("in memory");
-        (from..to).zip(self.records.range(at(from)..at(to)))
+    pub(crate) fn records(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, Record)> {
+        (from..to).map(|number| (number, self.record(number)))
     }
 
     /// The newest record of each dirty block, in no order.
     pub(crate) fn newest(&self) -> impl Iterator<Item = (BlockIndex, u64)> {
-        self.newest.iter().map(|(block, number)| (*block, *number))
+        self.newest.iter(&self.records)
     }
 
     /// Erased ranges that count: first block, blocks, and the number of the record.
@@ -276,7 +289,7 @@ impl DirtyLog {
 
     /// The first number from which on nothing was settled before what is older.
     pub(crate) fn holes_end(&self) -> u64 {
-        self.holes_end.max(self.base)
+        self.holes_end.max(self.base())
     }
 
     /// The origin has every record before `to` durably. `clean` gets each block whose newest record
@@ -286,22 +299,20 @@ impl DirtyLog {
     /// If `to` is beyond the log's end.
     pub(crate) fn settle(&mut self, to: u64, mut clean: impl FnMut(BlockIndex, FlashSlot)) {
         assert!(to <= self.end(), "only what was accepted is settled");
-        while self.base < to {
-            let record = self.records.pop_front().expect("it is before the end");
-            match record.what {
+        while self.base() < to {
+            let number = self.base();
+            match self.record(number).what {
                 What::Data { block, slot } => {
-                    if self.is_newest(block, self.base) {
-                        self.newest.remove(&block);
+                    if self.is_newest(block, number) {
+                        self.newest.remove(&self.records, block);
                         clean(block, slot);
                     }
-                    self.forget_settled(block, self.base);
                 }
                 What::Erasure(Erasure { first, blocks, .. }) => {
-                    self.erased.settle(first, blocks.into(), self.base);
+                    self.erased.settle(first, blocks.into(), number);
                 }
             }
-            self.watermark = record.at;
-            self.base += 1;
+            self.pass();
         }
         self.forget_marks();
     }
@@ -319,11 +330,13 @@ impl DirtyLog {
             match self.record(number).what {
                 What::Data { block, slot } => {
                     if self.is_newest(block, number) {
-                        self.newest.remove(&block);
+                        self.newest.remove(&self.records, block);
                         clean(block, slot);
                     }
-                    let settled = self.settled.entry(block).or_insert(number);
-                    *settled = number.max(*settled);
+                    let before = self.settled.get(&self.records, block);
+                    if before.is_none_or(|before| before < number) {
+                        self.settled.insert(&self.records, block, number);
+                    }
                 }
                 What::Erasure(Erasure { first, blocks, .. }) => {
                     self.erased.settle(first, blocks.into(), number);
@@ -331,34 +344,46 @@ impl DirtyLog {
             }
             self.holes_end = self.holes_end.max(number + 1);
         }
-        while let Some(record) = self.records.front()
-            && (!self.is_lacked(self.base, record.what) || self.may_pass(self.base, record.what))
-        {
-            self.watermark = record.at;
-            if let What::Data { block, .. } = record.what {
-                self.forget_settled(block, self.base);
+        while !self.is_empty() {
+            let (number, what) = (self.base(), self.record(self.base()).what);
+            if self.is_lacked(number, what) && !self.may_pass(number, what) {
+                break;
             }
-            self.records.pop_front();
-            self.base += 1;
+            self.pass();
         }
         self.forget_marks();
     }
 
+    /// The watermark passes the oldest record.
+    fn pass(&mut self) {
+        let number = self.base();
+        if let What::Data { block, .. } = self.record(number).what
+            && self.settled.get(&self.records, block) == Some(number)
+        {
+            self.settled.remove(&self.records, block);
+        }
+        if let Some((_, record)) = self.records.pop() {
+            self.watermark = record.at;
+        }
+    }
+
     /// Whether the origin lacks what a record did, and whatever was done to its blocks later.
     fn is_lacked(&self, number: u64, what: What) -> bool {
-        let settled = |block| self.settled.get(&block).is_some_and(|at| *at >= number);
+        let at = |block| self.settled.get(&self.records, block);
+        let settled = |block| at(block).is_some_and(|at| at >= number);
         let (first, blocks) = match what {
             What::Data { block, .. } if settled(block) => return false,
             What::Data { block, .. } => (block, 1),
             What::Erasure(erasure) => (erasure.first, u64::from(erasure.blocks)),
         };
         let end = first.get() + blocks;
-        let written = if blocks > self.newest.len() as u64 {
-            let mut newest = self.newest.keys();
-            newest.any(|block| *block >= first && block.get() < end && !settled(*block))
+        let written = if blocks > self.newest.len() {
+            let mut newest = self.newest();
+            newest.any(|(block, _)| block >= first && block.get() < end && !settled(block))
         } else {
+            let is_newest = |block| self.newest.get(&self.records, block).is_some();
             let mut within = (first.get()..end).map(BlockIndex::new);
-            within.any(|block| self.newest.contains_key(&block) && !settled(block))
+            within.any(|block| is_newest(block) && !settled(block))
         };
         written || self.erased.overlaps(first, blocks)
     }
@@ -372,26 +397,20 @@ impl DirtyLog {
         superseded && lacks(Guard::SupersededWaits)
     }
 
-    fn forget_settled(&mut self, block: BlockIndex, number: u64) {
-        if self.settled.get(&block) == Some(&number) {
-            self.settled.remove(&block);
-        }
-    }
-
     fn forget_marks(&mut self) {
-        while self.begins.front().is_some_and(|begin| *begin <= self.base) {
-            self.begins.pop_front();
-        }
+        let base = self.base();
         while self
             .accepted
             .get(1)
-            .is_some_and(|(number, _)| *number <= self.base)
+            .is_some_and(|(number, _)| *number <= base)
         {
             self.accepted.pop_front();
         }
         if self.is_empty() {
             self.accepted.clear();
-            self.begins.clear();
+            self.apart = Duration::ZERO;
+            self.newest.shrink();
+            self.settled.shrink();
         }
     }
 }
@@ -509,6 +528,22 @@ mod tests {
         assert_eq!(log.oldest(), Some(at(20)));
         log.settle(3, |_, _| {});
         assert_eq!(log.oldest(), None);
+    }
+
+    #[test]
+    fn with_many_records_some_pass_for_older_but_none_for_younger() {
+        let at = |number| Instant::from_nanos(1000 + number);
+        let mut log = DirtyLog::new(Position::START);
+        let count = 3 * ACCEPTED_MAX as u64;
+        for number in 0..count {
+            log.push(data(number, number % 8), at(number));
+        }
+        assert!(log.accepted.len() <= ACCEPTED_MAX);
+        for number in 0..count {
+            let oldest = log.oldest().unwrap();
+            assert!(oldest <= at(number) && at(number) < oldest + Duration::from_nanos(8));
+            log.settle(number + 1, |_, _| {});
+        }
     }
 
     #[test]

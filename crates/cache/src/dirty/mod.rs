@@ -13,6 +13,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`log`] | records, intervals, watermark, what is newest: no bytes, no I/O |
+//! | [`records`] | where the log keeps them, in 24 bytes each at most |
 //! | [`erased`] | ranges that read as zeroes |
 //! | [`append`] | records into the open chunk, chunks to flash |
 //! | [`lasting`] | what a process that is killed leaves to the next one |
@@ -25,6 +26,7 @@ pub(crate) mod durable;
 pub(crate) mod erased;
 pub(crate) mod lasting;
 pub(crate) mod log;
+mod records;
 mod repeats;
 pub(crate) mod settle;
 

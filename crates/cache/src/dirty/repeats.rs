@@ -35,7 +35,7 @@ pub(super) struct Repeats {
 
 impl Repeats {
     /// The origin has these records.
-    pub(super) fn settled<'a>(&mut self, records: impl Iterator<Item = (u64, &'a Record)>) {
+    pub(super) fn settled(&mut self, records: impl Iterator<Item = (u64, Record)>) {
         for (number, record) in records {
             match record.what {
                 What::Data { block, .. } if self.order.len() < REPEATED_BLOCKS_MAX => {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn settle(repeats: &mut Repeats, from: u64, records: &[Record]) {
-        repeats.settled((from..).zip(records));
+        repeats.settled((from..).zip(records.iter().copied()));
     }
 
     fn meets(repeats: &Repeats, block: u64) -> bool {
