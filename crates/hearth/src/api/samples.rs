@@ -102,6 +102,7 @@ fn cache() -> CacheStatus {
             fill: 5 << 30,
             update: 1 << 30,
             reclaim: 300 << 20,
+            dirty: 0,
             descriptors: 30 << 20,
             journal: 2 << 20,
             checkpoint: 0,

@@ -226,6 +226,9 @@ pub struct FlashWrittenBytes {
     pub update: u64,
     /// Blocks that reclaim kept.
     pub reclaim: u64,
+    /// Blocks that a guest wrote under write-back.
+    #[serde(default)]
+    pub dirty: u64,
     /// What describes blocks.
     pub descriptors: u64,
     /// Journal pages.
@@ -236,11 +239,12 @@ pub struct FlashWrittenBytes {
 
 impl FlashWrittenBytes {
     /// Every cause with its name, in one order for tables and metrics.
-    pub fn causes(&self) -> [(&'static str, u64); 6] {
+    pub fn causes(&self) -> [(&'static str, u64); 7] {
         [
             ("fill", self.fill),
             ("update", self.update),
             ("reclaim", self.reclaim),
+            ("dirty", self.dirty),
             ("descriptors", self.descriptors),
             ("journal", self.journal),
             ("checkpoint", self.checkpoint),

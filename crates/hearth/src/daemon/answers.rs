@@ -84,6 +84,7 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
             fill: stats.flash_written.fill,
             update: stats.flash_written.update,
             reclaim: stats.flash_written.reclaim,
+            dirty: stats.flash_written.dirty,
             descriptors: stats.flash_written.descriptors,
             journal: stats.flash_written.journal,
             checkpoint: stats.flash_written.checkpoint,

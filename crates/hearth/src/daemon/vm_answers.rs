@@ -185,17 +185,7 @@ fn name_of(shard: &ShardStatus, slot: TenantSlot) -> Option<String> {
 
 /// The accounts of a shard that [`Ledger`] keeps.
 pub(super) fn accounts(cache: &Name, shard: &ShardStatus) -> Vec<(Account, u64)> {
-    let all = shard.stats.flash_written;
-    let all: u64 = [
-        all.fill,
-        all.update,
-        all.reclaim,
-        all.descriptors,
-        all.journal,
-        all.checkpoint,
-    ]
-    .iter()
-    .sum();
+    let all = shard.stats.flash_written.total();
     let each = shard.reports.iter().filter_map(|report| {
         let name = name_of(shard, report.tenant)?;
         Some(((cache.to_string(), Some(name)), report.counts.wrote.total()))

@@ -182,7 +182,7 @@ pub(super) const FAMILIES: &[Family] = &[
     counter(
         "flash_written",
         Some("bytes"),
-        "Bytes written to flash by cause: fill, update, reclaim, descriptors, journal, checkpoint",
+        "Bytes written to flash by cause: fill, update, reclaim, dirty, descriptors, journal, checkpoint",
         &["cache", "cause"],
         |snapshot, out| {
             for cache in &snapshot.status.caches {
