@@ -239,7 +239,7 @@ pub(crate) fn policy() -> PolicyStatus {
         settings: PolicyChange {
             enabled: Some(true),
             admission: Some(Text("always".parse().unwrap())),
-            staging: Some(Text(Staging::Bytes(units::Bytes::mib(64)))),
+            staging: Some(Text(Staging::Fixed(units::Bytes::mib(64)))),
             write_budget: Some(Text(Switch::On("1DWPD".parse().unwrap()))),
             allocation: Some(Text("equal".parse().unwrap())),
             window: Some(Text("5min".parse().unwrap())),

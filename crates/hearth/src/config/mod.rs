@@ -39,7 +39,7 @@ pub use model::{
 };
 pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use reference::{Entry, Section, reference_sections};
-pub use text::{Mode, Switch, Text};
+pub use text::{Auto, Mode, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
 pub use vhost::{DiskVhostConfig, VhostUserConfig, serial, vhost_socket};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
@@ -48,7 +48,7 @@ pub use words::{
     DestageOrder, LogFormat, LogTarget, NAME_BYTES_MAX, Name, ParseNameError, ReclaimPolicy,
     TlsMode, WritePolicy,
 };
-pub(crate) use write_back::too_dirty;
+pub(crate) use write_back::dirty_max;
 pub use write_back::{
     DIRTY_LEAST, ParseRateError, PerSecond, WriteBackChange, WriteBackConfig, settings_faults,
 };

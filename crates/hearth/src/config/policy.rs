@@ -1,13 +1,11 @@
 //! `[cache.policy]`: what may enter the flash of a cache, and how it is divided among VMs.
 
 use super::change::change;
-use super::text::{Switch, Text};
+use super::text::{Auto, Switch, Text};
 use policy::admission::budget::Rate;
 use policy::{admission, allocation, prediction};
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
-use units::{Bytes, Duration, ParseBytesError, ParseDurationError};
+use units::{Bytes, Duration};
 use utoipa::ToSchema;
 
 /// `[cache.policy]`.
@@ -76,14 +74,9 @@ const STAGING_AUTO_PART: u64 = 200;
 /// The least `auto` staging: a small cache has a few hundred blocks and addresses at any rate.
 const STAGING_AUTO_MIN: Bytes = Bytes::mib(1);
 
-/// Memory for what admission stages and remembers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Staging {
-    /// As much as fits the flash and the memory for all.
-    Auto,
-    /// That much.
-    Bytes(Bytes),
-}
+/// Memory for what admission stages and remembers: `auto` is as much as fits the flash and the memory
+/// for all.
+pub type Staging = Auto<Bytes>;
 
 impl Staging {
     /// The bytes beside that much flash, if all may have `memory`.
@@ -93,28 +86,8 @@ impl Staging {
             Self::Auto => Bytes::new(flash.get() / STAGING_AUTO_PART)
                 .max(STAGING_AUTO_MIN)
                 .min(half),
-            Self::Bytes(bytes) => bytes,
+            Self::Fixed(bytes) => bytes,
         }
-    }
-}
-
-impl fmt::Display for Staging {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Bytes(bytes) => bytes.fmt(f),
-        }
-    }
-}
-
-impl FromStr for Staging {
-    type Err = ParseBytesError;
-
-    fn from_str(text: &str) -> Result<Self, ParseBytesError> {
-        if text == "auto" {
-            return Ok(Self::Auto);
-        }
-        text.parse().map(Self::Bytes)
     }
 }
 
@@ -133,34 +106,8 @@ pub enum Spare {
     Strict,
 }
 
-/// Over which time demand is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Window {
-    /// Each VM's own, at the knee of its hits by window.
-    Auto,
-    /// This.
-    Fixed(Duration),
-}
-
-impl fmt::Display for Window {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Fixed(time) => time.fmt(f),
-        }
-    }
-}
-
-impl FromStr for Window {
-    type Err = ParseDurationError;
-
-    fn from_str(text: &str) -> Result<Self, ParseDurationError> {
-        if text == "auto" {
-            return Ok(Self::Auto);
-        }
-        text.parse().map(Self::Fixed)
-    }
-}
+/// Over which time demand is measured: `auto` is each VM's own, at the knee of its hits by window.
+pub type Window = Auto<Duration>;
 
 change! {
     /// What to change of a cache's policy; what is not given stays as it is.
@@ -210,7 +157,7 @@ mod tests {
         assert_eq!(auto(Bytes::gib(20)), Bytes::new(Bytes::gib(20).get() / 200));
         assert_eq!(auto(Bytes::gib(4096)), Bytes::mib(512));
         assert_eq!(
-            Staging::Bytes(Bytes::mib(3)).bytes(Bytes::gib(20), Bytes::gib(1)),
+            Staging::Fixed(Bytes::mib(3)).bytes(Bytes::gib(20), Bytes::gib(1)),
             Bytes::mib(3)
         );
         for text in ["auto", "3MiB"] {

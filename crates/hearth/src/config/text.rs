@@ -65,6 +65,35 @@ impl<T: FromStr> FromStr for Switch<T> {
     }
 }
 
+/// A value that is found out unless it is said: written as the value's own text, or as `"auto"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auto<T> {
+    /// Found out.
+    Auto,
+    /// This.
+    Fixed(T),
+}
+
+impl<T: fmt::Display> fmt::Display for Auto<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Fixed(value) => value.fmt(f),
+        }
+    }
+}
+
+impl<T: FromStr> FromStr for Auto<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        text.parse().map(Self::Fixed)
+    }
+}
+
 /// Permission bits of a socket, written in octal: `"0660"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode(u32);

@@ -3,7 +3,7 @@
 
 use super::change::change;
 use super::model::{Config, DiskConfig};
-use super::text::{Switch, Text};
+use super::text::{Auto, Switch, Text};
 use super::words::{DestageOrder, Name, WritePolicy};
 use super::{Fault, check};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ pub const DIRTY_LEAST: Bytes = Bytes::mib(16);
 /// What part of the flash all dirty logs together may take: one in so many. The rest is for clean
 /// blocks and for what reclaim needs.
 const DIRTY_PART: u64 = 2;
+/// Into how many shares what is left of that is divided for disks that say `auto`, at least: a second
+/// disk finds room, and the first one need not give anything back.
+const AUTO_SHARES: u64 = 4;
 
 /// `[disk.write_back]`: how writes reach the origin if `write_policy` is `back`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -24,9 +27,9 @@ const DIRTY_PART: u64 = 2;
 pub struct WriteBackConfig {
     /// In which order.
     pub order: DestageOrder,
-    /// The longest that the dirty log may be.
+    /// The longest that the dirty log may be, or `auto`.
     #[schema(value_type = String, example = "1GiB")]
-    pub dirty_max: Text<Bytes>,
+    pub dirty_max: Text<Auto<Bytes>>,
     /// The longest that bytes may wait for the origin.
     #[schema(value_type = String, example = "30s")]
     pub age_max: Text<Duration>,
@@ -45,7 +48,7 @@ impl Default for WriteBackConfig {
     fn default() -> Self {
         let cache::WriteBack {
             order,
-            dirty_max,
+            dirty_max: _,
             age_max,
             idle_after,
             rate,
@@ -53,7 +56,7 @@ impl Default for WriteBackConfig {
         } = cache::WriteBack::default();
         Self {
             order: order.into(),
-            dirty_max: Text(dirty_max),
+            dirty_max: Text(Auto::Auto),
             age_max: Text(age_max),
             idle_after: Text(idle_after),
             rate: Text(rate.map_or(Switch::Off, |rate| Switch::On(PerSecond(rate)))),
@@ -63,11 +66,11 @@ impl Default for WriteBackConfig {
 }
 
 impl WriteBackConfig {
-    /// The cache's word for it.
-    pub fn settings(&self) -> cache::WriteBack {
+    /// The cache's word for it, with so much for the dirty log.
+    pub fn settings(&self, dirty_max: Bytes) -> cache::WriteBack {
         cache::WriteBack {
             order: self.order.into(),
-            dirty_max: self.dirty_max.0,
+            dirty_max,
             age_max: self.age_max.0,
             idle_after: self.idle_after.0,
             rate: self.rate.0.as_ref().map(|rate| rate.0),
@@ -81,9 +84,9 @@ change! {
     WriteBackChange of WriteBackConfig {
         /// In which order.
         order: DestageOrder,
-        /// The longest that the dirty log may be.
+        /// The longest that the dirty log may be, or `auto`.
         #[schema(value_type = Option<String>, example = "4GiB")]
-        dirty_max: Text<Bytes>,
+        dirty_max: Text<Auto<Bytes>>,
         /// The longest that bytes may wait for the origin.
         #[schema(value_type = Option<String>, example = "30s")]
         age_max: Text<Duration>,
@@ -162,10 +165,11 @@ pub(super) fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
 /// What is wrong with settings on their own; keys are relative to them.
 pub fn settings_faults(settings: &WriteBackConfig) -> Vec<Fault> {
     let mut faults = Vec::new();
-    if settings.dirty_max.0 < DIRTY_LEAST {
+    if let Auto::Fixed(bytes) = settings.dirty_max.0
+        && bytes < DIRTY_LEAST
+    {
         let message = format!(
-            "{} is less than {DIRTY_LEAST}, which is the least: the log fills whole segments",
-            settings.dirty_max.0
+            "{bytes} is less than {DIRTY_LEAST}, which is the least: the log fills whole segments"
         );
         faults.push(Fault::new("dirty_max", message));
     }
@@ -193,17 +197,17 @@ pub(super) fn room_faults(
             disk.write_policy == WritePolicy::Back
                 && check::cache_of(config, disk).is_ok_and(|of| of.name == cache.name)
         });
-        let asked: Vec<(usize, &Name, Bytes)> = disks
+        let asked: Vec<(usize, &Name, Auto<Bytes>)> = disks
             .map(|(at, disk)| (at, &disk.name, disk.write_back.dirty_max.0))
             .collect();
-        let Some((last, ..)) = asked.last() else {
+        let Some((last, _, of_last)) = asked.last() else {
             continue;
         };
         let Some(flash) = flash_of(&cache.name) else {
             continue;
         };
-        let asked: Vec<(&Name, Bytes)> = asked.iter().map(|one| (one.1, one.2)).collect();
-        if let Some(message) = too_dirty(&cache.name, flash, &asked) {
+        let asked: Vec<(&Name, Auto<Bytes>)> = asked.iter().map(|one| (one.1, one.2)).collect();
+        if let Err(message) = dirty_max(*of_last, &cache.name, flash, &asked) {
             let key = format!("disk[{last}].write_back.dirty_max");
             faults.push(Fault::new(key, message));
         }
@@ -211,27 +215,61 @@ pub(super) fn room_faults(
     faults
 }
 
-/// Why disks may not keep so much from their origins on a cache with this flash, with the
-/// arithmetic; none if they may.
-pub(crate) fn too_dirty(cache: &Name, flash: Bytes, asked: &[(&Name, Bytes)]) -> Option<String> {
+/// How long the dirty log of a disk may be that says `own`, as one of those that `asked` names, all of
+/// this cache. `auto` is a part of what those leave that say how much they want.
+///
+/// # Errors
+/// Why there is no room for all, with the arithmetic.
+pub(crate) fn dirty_max(
+    own: Auto<Bytes>,
+    cache: &Name,
+    flash: Bytes,
+    asked: &[(&Name, Auto<Bytes>)],
+) -> Result<Bytes, String> {
     let room = Bytes::new(flash.get() / DIRTY_PART);
-    let sum = asked.iter().map(|(_, bytes)| bytes.get());
+    let fixed: Vec<(&Name, Bytes)> = asked
+        .iter()
+        .filter_map(|(disk, bytes)| match bytes {
+            Auto::Fixed(bytes) => Some((*disk, *bytes)),
+            Auto::Auto => None,
+        })
+        .collect();
+    let half = format!("{room}, which is half of the flash of cache '{cache}' ({flash})");
+    let sum = fixed.iter().map(|(_, bytes)| bytes.get());
     let sum = Bytes::new(sum.fold(0, u64::saturating_add));
-    if sum <= room {
-        return None;
+    if sum > room {
+        return Err(format!(
+            "the dirty_max of {} exceeds {half}",
+            terms_of(&fixed, sum)
+        ));
     }
-    let terms: Vec<String> = asked
+    let autos = (asked.len() - fixed.len()) as u64;
+    let left = room - sum;
+    if autos > 0 && left.get() / autos < DIRTY_LEAST.get() {
+        return Err(format!(
+            "{left} of {half}, is left for {autos} disks without a dirty_max of their own, and {DIRTY_LEAST} for each is the least"
+        ));
+    }
+    match own {
+        Auto::Fixed(bytes) => Ok(bytes),
+        Auto::Auto => {
+            let share = left.get() / autos.max(AUTO_SHARES);
+            let whole = Bytes::mib(share / Bytes::mib(1).get());
+            Ok(whole.clamp(DIRTY_LEAST, cache::WriteBack::default().dirty_max))
+        }
+    }
+}
+
+fn terms_of(fixed: &[(&Name, Bytes)], sum: Bytes) -> String {
+    let terms: Vec<String> = fixed
         .iter()
         .map(|(disk, bytes)| format!("{disk} ({bytes})"))
         .collect();
-    let sum = if terms.len() > 1 {
+    if terms.len() > 1 {
         format!("{} = {sum}", terms.join(" + "))
     } else {
         terms.concat()
-    };
-    Some(format!(
-        "the dirty_max of {sum} exceeds {room}, which is half of the flash of cache '{cache}' ({flash})"
-    ))
+    }
 }
 
 #[cfg(test)]
@@ -258,8 +296,9 @@ mod tests {
 
     #[test]
     fn the_defaults_are_the_caches() {
-        let settings = WriteBackConfig::default().settings();
-        assert_eq!(settings, cache::WriteBack::default());
+        let defaults = cache::WriteBack::default();
+        let settings = WriteBackConfig::default().settings(defaults.dirty_max);
+        assert_eq!(settings, defaults);
     }
 
     #[test]
@@ -269,9 +308,11 @@ mod tests {
              age_max='5s'\nidle_after='100ms'\nrate='50MiB/s'\nstall_max='3s'\n",
         );
         let disk = &config.unwrap().disks[0];
+        let own = disk.write_back.dirty_max.0;
+        assert_eq!(own, Auto::Fixed(Bytes::gib(2)));
         assert_eq!(disk.write_policy, WritePolicy::Back);
         assert_eq!(
-            disk.write_back.settings(),
+            disk.write_back.settings(Bytes::gib(2)),
             cache::WriteBack {
                 order: cache::DestageOrder::Unordered,
                 dirty_max: Bytes::gib(2),
@@ -300,19 +341,42 @@ mod tests {
         }
     }
 
+    fn room(flash: Bytes, asked: &[(&Name, Auto<Bytes>)]) -> Result<Bytes, String> {
+        dirty_max(asked[asked.len() - 1].1, &name("c"), flash, asked)
+    }
+
     #[test]
     fn dirty_logs_that_do_not_fit_are_refused_with_the_arithmetic() {
-        let (a, b) = (name("a"), name("b"));
-        let half = [(&a, Bytes::gib(1)), (&b, Bytes::gib(1))];
-        assert_eq!(too_dirty(&name("c"), Bytes::gib(4), &half), None);
-        let more = [(&a, Bytes::gib(1)), (&b, Bytes::gib(2))];
+        let (a, b, fixed) = (name("a"), name("b"), |gib| Auto::Fixed(Bytes::gib(gib)));
+        let half = [(&a, fixed(1)), (&b, fixed(1))];
+        assert_eq!(room(Bytes::gib(4), &half), Ok(Bytes::gib(1)));
+        let more = [(&a, fixed(1)), (&b, fixed(2))];
         assert_eq!(
-            too_dirty(&name("c"), Bytes::gib(4), &more).unwrap(),
+            room(Bytes::gib(4), &more).unwrap_err(),
             "the dirty_max of a (1GiB) + b (2GiB) = 3GiB exceeds 2GiB, which is half of the flash of cache 'c' (4GiB)"
         );
         assert_eq!(
-            too_dirty(&name("c"), Bytes::gib(1), &half[..1]).unwrap(),
+            room(Bytes::gib(1), &half[..1]).unwrap_err(),
             "the dirty_max of a (1GiB) exceeds 512MiB, which is half of the flash of cache 'c' (1GiB)"
         );
+        let crowded = [(&a, Auto::Fixed(Bytes::mib(20))), (&b, Auto::Auto)];
+        assert_eq!(
+            room(Bytes::mib(64), &crowded).unwrap_err(),
+            "12MiB of 32MiB, which is half of the flash of cache 'c' (64MiB), is left for 1 disks without a dirty_max of their own, and 16MiB for each is the least"
+        );
+    }
+
+    #[test]
+    fn a_disk_that_does_not_say_has_what_the_flash_allows() {
+        let (a, b, auto) = (name("a"), name("b"), Auto::Auto);
+        let one = |flash| room(flash, &[(&a, auto)]);
+        assert_eq!(one(Bytes::mib(64)), Ok(Bytes::mib(16)));
+        assert_eq!(one(Bytes::gib(1)), Ok(Bytes::mib(128)));
+        assert_eq!(one(Bytes::gib(100)), Ok(Bytes::gib(1)));
+        assert!(one(Bytes::mib(31)).is_err());
+        let beside = [(&a, Auto::Fixed(Bytes::mib(412))), (&b, auto)];
+        assert_eq!(room(Bytes::gib(1), &beside), Ok(Bytes::mib(25)));
+        let nine = vec![(&a, auto); 9];
+        assert_eq!(room(Bytes::gib(1), &nine), Ok(Bytes::mib(56)));
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn changed(disk: &DiskConfig, change: &DiskChange) -> DiskConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{OriginConfig, Text, WriteBackChange, WritePolicy};
+    use crate::config::{Auto, OriginConfig, Text, WriteBackChange, WritePolicy};
     use units::Bytes;
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
         let change = DiskChange {
             write_policy: Some(WritePolicy::Back),
             write_back: WriteBackChange {
-                dirty_max: Some(Text(Bytes::gib(7))),
+                dirty_max: Some(Text(Auto::Fixed(Bytes::gib(7)))),
                 ..WriteBackChange::default()
             },
         };
@@ -92,7 +92,7 @@ mod tests {
         book.set(&name, change);
         let over = book.over(&file);
         assert_eq!(over.write_policy, WritePolicy::Back);
-        assert_eq!(over.write_back.dirty_max.0, Bytes::gib(7));
+        assert_eq!(over.write_back.dirty_max.0, Auto::Fixed(Bytes::gib(7)));
         assert_eq!(over.write_back.age_max, file.write_back.age_max);
         book.set(&name, DiskChange::default());
         assert_eq!(book.over(&file), file);

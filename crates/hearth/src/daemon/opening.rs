@@ -17,7 +17,7 @@ impl Control {
         let failed = |detail: String| Problem::new(ProblemKind::Origin, detail);
         let spec = settings::origin(&entry.config.origin)
             .ok_or_else(|| failed("the disk names no origin".to_owned()))?;
-        self.refuse_without_room(entry, &entry.config)?;
+        let dirty_max = self.room_for_dirty(entry, &entry.config)?;
         let read_only = entry.config.read_only;
         let (id, cache) = (entry.id, entry.cache.to_string());
         let state_dir = self.state().path().to_owned();
@@ -46,7 +46,7 @@ impl Control {
         };
         let name = &entry.config.name;
         let found = found.map_err(|error| problem(name, &error.into()))?;
-        let spec = settings::disk(&entry.config, owner, found.as_ref(), key);
+        let spec = settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max);
         let attached = self
             .shard(entry)?
             .ask(|handle, reply| handle.attach(spec, opened, reply))

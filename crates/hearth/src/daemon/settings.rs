@@ -13,6 +13,7 @@ use policy::reclaim::Kind;
 use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
 use std::path::Path;
 use std::sync::Arc;
+use units::Bytes;
 
 pub(super) fn shard(
     cache: &CacheConfig,
@@ -63,19 +64,20 @@ fn count(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// A disk whose owner's record was found to say this.
+/// A disk whose owner's record was found to say this, with so much for its dirty log.
 pub(super) fn disk(
     disk: &DiskConfig,
     owner: OwnerFile,
     found: Option<&Owner>,
     key: Option<Arc<DataKey>>,
+    dirty_max: Bytes,
 ) -> DiskSpec {
     DiskSpec {
         name: disk.name.to_string(),
         id: disk_id(disk),
         size: disk.size.map(|size| size.0),
         policy: disk.write_policy.into(),
-        write_back: disk.write_back.settings(),
+        write_back: disk.write_back.settings(dirty_max),
         owner,
         owned_by: found.map(|owner| owner.record),
         read_only: disk.read_only,

@@ -9,7 +9,7 @@ use crate::api::problem::ProblemKind;
 use crate::api::types::{DiskSource, DiskStatus, Problem};
 use crate::api::write_back::{Barrier, DiskChange};
 use crate::cli::exit::chain;
-use crate::config::{self, DestageOrder, DiskConfig, Name, WritePolicy, too_dirty};
+use crate::config::{self, Auto, DestageOrder, DiskConfig, Name, WritePolicy, dirty_max};
 use std::time::{SystemTime, UNIX_EPOCH};
 use units::{Bytes, DiskId};
 
@@ -72,16 +72,17 @@ impl Control {
             let detail = format!("{}: {}", fault.key, fault.message);
             return Err(Problem::new(ProblemKind::Invalid, detail));
         }
-        {
+        let dirty_max = {
             // Two changes that fit one by one must not pass together.
             let _alone = self.changing.lock().await;
-            self.refuse_without_room(entry, &wanted)?;
+            let dirty_max = self.room_for_dirty(entry, &wanted)?;
             self.set_config(entry, &wanted);
-        }
+            dirty_max
+        };
         let was = &entry.config;
         let shard = self.shard(entry)?;
-        let settings = wanted.write_back.settings();
-        if wanted.write_back != was.write_back
+        let settings = wanted.write_back.settings(dirty_max);
+        if (wanted.write_back != was.write_back || wanted.write_policy != was.write_policy)
             && let Err(error) = shard
                 .ask(|handle, reply| handle.set_write_back(id, settings, reply))
                 .await
@@ -109,18 +110,25 @@ impl Control {
         self.change_entry(entry, |entry| entry.config = config.clone());
     }
 
-    /// Refuses a disk under write-back that its cache has no room for.
-    pub(super) fn refuse_without_room(
+    /// How long the dirty log of a disk may be.
+    ///
+    /// # Errors
+    /// If the disk is under write-back and its cache has no room for it.
+    pub(super) fn room_for_dirty(
         &self,
         entry: &Entry,
         wanted: &DiskConfig,
-    ) -> Result<(), Problem> {
+    ) -> Result<Bytes, Problem> {
         let flash = self.shard(entry)?.flash();
+        let own = wanted.write_back.dirty_max.0;
         let Some(flash) = flash.filter(|_| wanted.write_policy == WritePolicy::Back) else {
-            return Ok(());
+            return Ok(match own {
+                Auto::Fixed(bytes) => bytes,
+                Auto::Auto => cache::WriteBack::default().dirty_max,
+            });
         };
         let others = self.entries();
-        let mut asked: Vec<(&Name, Bytes)> = others
+        let mut asked: Vec<(&Name, Auto<Bytes>)> = others
             .iter()
             .filter(|other| {
                 let is_back = other.config.write_policy == WritePolicy::Back;
@@ -128,16 +136,13 @@ impl Control {
             })
             .map(|other| (&other.config.name, other.config.write_back.dirty_max.0))
             .collect();
-        asked.push((&wanted.name, wanted.write_back.dirty_max.0));
-        match too_dirty(&entry.cache, flash.device, &asked) {
-            None => Ok(()),
-            Some(message) => Err(
-                Problem::new(ProblemKind::Invalid, message).with_remedy(format!(
-                    "a smaller one: hearth disk set {} --dirty-max SIZE",
-                    wanted.name
-                )),
-            ),
-        }
+        asked.push((&wanted.name, own));
+        dirty_max(own, &entry.cache, flash.device, &asked).map_err(|message| {
+            Problem::new(ProblemKind::Invalid, message).with_remedy(format!(
+                "a smaller one: hearth disk set {} --dirty-max SIZE",
+                wanted.name
+            ))
+        })
     }
 
     /// Brings every write that was answered to the origin, durably. Without `wait` that only begins,

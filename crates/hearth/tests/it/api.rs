@@ -80,7 +80,8 @@ fn what_write_back_cannot_do_is_told_with_the_arithmetic() {
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(words), "{detail}");
     };
-    let (disk, back) = ("/v1/disks/a", "{\"write_policy\":\"back\"}");
+    let disk = "/v1/disks/a";
+    let back = "{\"write_policy\":\"back\",\"write_back\":{\"dirty_max\":\"1GiB\"}}";
     wrong(
         "PATCH",
         disk,

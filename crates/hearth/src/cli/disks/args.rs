@@ -2,7 +2,8 @@
 
 use crate::api::write_back::OfDirty;
 use crate::config::{
-    DestageOrder, Name, NbdUri, PerSecond, SocketPath, Switch, Text, WriteBackChange, WritePolicy,
+    Auto, DestageOrder, Name, NbdUri, PerSecond, SocketPath, Switch, Text, WriteBackChange,
+    WritePolicy,
 };
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -135,9 +136,9 @@ pub struct WriteBackArgs {
     /// In which order writes reach the origin under `back`
     #[arg(long, value_name = "ORDER")]
     pub order: Option<DestageOrder>,
-    /// The longest that the dirty log may be under `back`
-    #[arg(long, value_name = "SIZE")]
-    pub dirty_max: Option<Bytes>,
+    /// The longest that the dirty log may be under `back`, or `auto`
+    #[arg(long, value_name = "SIZE|auto")]
+    pub dirty_max: Option<Auto<Bytes>>,
     /// The longest that bytes may wait for the origin under `back`
     #[arg(long, value_name = "TIME")]
     pub age_max: Option<Duration>,
