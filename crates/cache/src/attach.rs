@@ -6,6 +6,7 @@ use crate::back::switch::unfit;
 use crate::cache::{Cache, Disk};
 use crate::disks::slots;
 use crate::durability::Durability;
+use crate::guard::{Guard, lacks};
 use crate::ownership::{Flashed, OwnerRecord, Verdict, judge};
 use crate::tenants::Use;
 use crate::write_back::LockReason;
@@ -63,7 +64,9 @@ impl Cache {
         let waits = is_dirty || owner.is_some_and(|record| record.open);
         match dropped {
             // What the origin lacks may not fit any more, and what it has may be another's.
-            Some(DropReason::SizeChanged) if verdict == Verdict::Serve && waits => {
+            Some(DropReason::SizeChanged)
+                if verdict == Verdict::Serve && waits && !lacks(Guard::SameSize) =>
+            {
                 return Err(ControlError::SizeChanged);
             }
             Some(DropReason::OriginChanged) if verdict == Verdict::Serve && is_dirty => {

@@ -5,23 +5,37 @@
 //! nobody misses is not needed, or not tested. Without the feature [`lacks`] is constantly false
 //! and leaves no trace in the program.
 
-/// A guard against one hazard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "mutants"),
-    allow(
-        unreachable_pub,
-        reason = "it is reached from outside with the feature"
-    )
-)]
-#[cfg_attr(
-    not(feature = "mutants"),
-    allow(
-        dead_code,
-        reason = "what the log looks after it is asked to leave only with the feature"
-    )
-)]
-pub enum Guard {
+macro_rules! guards {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// A guard against one hazard.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[cfg_attr(
+            not(feature = "mutants"),
+            allow(
+                unreachable_pub,
+                reason = "it is reached from outside with the feature"
+            )
+        )]
+        #[cfg_attr(
+            not(feature = "mutants"),
+            allow(
+                dead_code,
+                reason = "what the log looks after it is asked to leave only with the feature"
+            )
+        )]
+        pub enum Guard {
+            $($(#[$doc])* $name,)+
+        }
+
+        #[cfg(feature = "mutants")]
+        impl Guard {
+            /// Every guard, as declared.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+        }
+    };
+}
+
+guards! {
     /// The origin is written only when the old copy is durably distrusted.
     DistrustBeforeOrigin,
     /// A write that overlaps one that waits for its distrust waits too.
@@ -90,14 +104,12 @@ pub enum Guard {
     OpenBeforeForgotten,
     /// A flush is answered when every record before it is durable on flash.
     AppendBeforeAnswer,
-    /// ... and when it is durable that their segments belong to the log.
+    /// ... and when it is durable, too, that their segments belong to the log.
     OpenBeforeAnswer,
     /// What goes to the origin is durable on flash.
     DurableBeforeDestage,
     /// Records are settled when the origin has been flushed.
     OriginFlushBeforeSettled,
-    /// A segment of a dirty log is reused when it is durably known that the origin has it.
-    WatermarkBeforeReuse,
     /// A record that was superseded is passed when the origin has it, or something newer.
     SupersededWaits,
     /// What comes after a recovery is in another interval than what was found.
@@ -140,6 +152,47 @@ pub enum Guard {
     CutStays,
     /// Recovery brings no clean copy of a block that is dirty.
     DirtyBeatsClean,
+    /// Of what a killed process has left in memory, what is not whole does not count.
+    LeftChecksum,
+    /// What cannot be read of a dirty log is not taken for its torn end.
+    UnreadableIsNotTorn,
+    /// What seems not to be whole of a dirty log is read again before it is given up.
+    ReadAgain,
+    /// A dirty log ends where a chunk does not follow the one before it.
+    ChunksFollow,
+    /// A dirty log does not go to the origin on its own if its watermark may be wrong.
+    DoubtLocks,
+    /// A disk of which the origin lacks something keeps its size.
+    SameSize,
+    /// The owner's record is closed when the origin has everything.
+    EmptyBeforeClosed,
+    /// What the origin lacks is thrown away when the owner's record is closed.
+    ClosedBeforeDropped,
+    /// The disk table has an epoch before the owner's record has it.
+    EpochBeforeRecord,
+    /// What went to the origin out of order is passed before the rest goes in order.
+    HolesBeforeOrder,
+    /// A fill on its way is not admitted when a record of its block is accepted.
+    AcceptKillsFills,
+    /// A staged block leaves when a record of it is accepted.
+    AcceptUnstages,
+    /// Only what is alone is written with FUA in place of a flush of the origin.
+    FlushWhatWasPlain,
+    /// What the origin has refused, or may have lost, is written again.
+    RefusedComesAgain,
+}
+
+#[cfg(feature = "mutants")]
+impl Guard {
+    /// The guard of this name, as it is declared.
+    ///
+    /// # Errors
+    /// When none is called so.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let mut all = Self::ALL.iter().copied();
+        let found = all.find(|guard| format!("{guard:?}") == name);
+        found.ok_or_else(|| format!("no guard is called {name}"))
+    }
 }
 
 #[cfg(feature = "mutants")]

@@ -194,6 +194,18 @@ impl Accepted {
         self.open.clear();
     }
 
+    /// Every chunk of which it is not durably known that the origin has it.
+    pub(crate) fn waiting(&self, geometry: &Geometry) -> Vec<DirtyChunkHeader> {
+        let headers = self.chunks.iter().filter_map(|(head, records)| {
+            DirtyChunkHeader::from_lasting(head, records, geometry).ok()
+        });
+        let waits = |header: &DirtyChunkHeader| {
+            let watermark = self.watermarks.get(&header.disk);
+            watermark.is_none_or(|watermark| header.last() > *watermark)
+        };
+        headers.filter(waits).collect()
+    }
+
     /// The longest that the log of the disk in this slot can be after a start: a block for each
     /// record of which it is not durably known that the origin has it.
     pub(crate) fn logged_most(&self, disk: DiskSlot, geometry: &Geometry) -> Bytes {

@@ -10,6 +10,7 @@ use crate::disk::Disk;
 use crate::disk::Standing;
 use crate::host::Software;
 use crate::settings::{Rates, Settings, pick};
+use crate::special::Special;
 use crate::violation::Violation;
 use crate::world::{Stop, World};
 use block_io::IoError;
@@ -41,6 +42,8 @@ pub struct BackSettings {
     pub late: u64,
     /// Looks at the origin alone: one in so many requests.
     pub look_rate: u64,
+    /// What comes again and again.
+    pub special: Special,
 }
 
 impl Settings {
@@ -49,7 +52,7 @@ impl Settings {
     pub fn of(seed: u64, dice: &mut Prng) -> Self {
         let settings = Self::draw(dice);
         if seed % 2 == 1 {
-            settings.with_write_back(dice)
+            settings.with_write_back(dice).with_special(seed, dice)
         } else {
             settings
         }
@@ -97,11 +100,30 @@ impl BackSettings {
             impatient: dice.one_in(8),
             late: *pick(dice, &[1, 3, 10]),
             look_rate: *pick(dice, &[4, 20, 100]),
+            special: Special::Nothing,
         }
     }
 
     /// How writes go back, for one disk.
     fn draw_write_back(self, suspect: bool, dice: &mut Prng) -> WriteBack {
+        let drawn = self.draw_rules(suspect, dice);
+        match self.special {
+            Special::Nothing | Special::Commanded => drawn,
+            Special::Hasty { eager: true, .. } | Special::Rotten => WriteBack {
+                age_max: Duration::from_micros(*pick(dice, &[0, 300])),
+                rate: None,
+                ..drawn
+            },
+            Special::Hasty { eager: false, .. } => WriteBack {
+                dirty_max: Bytes::mib(1),
+                age_max: Duration::from_secs(1_000),
+                idle_after: Duration::from_secs(1_000),
+                ..drawn
+            },
+        }
+    }
+
+    fn draw_rules(self, suspect: bool, dice: &mut Prng) -> WriteBack {
         let order = if dice.one_in(4) {
             DestageOrder::Unordered
         } else {

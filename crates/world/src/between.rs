@@ -64,6 +64,7 @@ impl World {
         self.look_at_origins(power_cut, origins_too)?;
         self.strangers_write();
         self.put_back_an_old_copy();
+        self.rot_at_rest();
         self.change_flash();
         self.now = self.now + Duration::from_millis(1 + self.dice.below(50));
         Ok(())

@@ -5,6 +5,7 @@ use crate::checker::Moment;
 use crate::disk::Standing;
 use crate::host::Software;
 use crate::settings::pick;
+use crate::special::Toy;
 use crate::violation::Violation;
 use crate::world::{World, geometry};
 use cache::{
@@ -102,9 +103,14 @@ impl World {
         let policy = self.draw_policy(number);
         let write_back = self.draw_write_back();
         let tenant = self.tenant_name(number);
+        let key = self.draw_key(number);
         let id = ControlId(self.peek_id());
         let disk = &mut self.disks[number];
         disk.back.dropping = false;
+        disk.key_coming = key;
+        if let Software::Cache(cache) = &mut self.host.software {
+            cache.set_cipher(disk.id, key.map(|key| Box::new(Toy(key)) as _));
+        }
         let mut size = disk.size();
         let mut what = What::Attach {
             policy,
@@ -170,10 +176,11 @@ impl World {
         let count = self.disks.len() as u64;
         let number = usize::try_from(self.dice.below(count)).expect("an index");
         let kinds = if self.goes_back() { 8 } else { 4 };
-        let which = if self.settings.only_drops {
-            1
-        } else {
-            self.dice.below(kinds)
+        let favourite = self.special().favourite_command();
+        let which = match favourite {
+            _ if self.settings.only_drops => 1,
+            Some(favourite) if self.dice.one_in(2) => favourite,
+            _ => self.dice.below(kinds),
         };
         match (which, self.disks[number].standing) {
             (0 | 4, Standing::Served(disk)) => self.start_policy(number, disk),
@@ -319,6 +326,7 @@ impl World {
         let uuid = self.host.uuid;
         let disk = &mut self.disks[number];
         disk.home = Some(uuid);
+        disk.key = disk.key_coming;
         disk.may_be_written_by_strangers = false;
         disk.size_is_known = true;
         disk.readers.clear();

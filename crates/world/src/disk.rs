@@ -7,6 +7,7 @@ use crate::settings::DiskSettings;
 use crate::storage::{Latency, Storage};
 use cache::{ControlId, OwnerRecord};
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use units::{Bytes, DiskId, DiskSlot, Instant, Prng, SECTOR_BYTES, TenantSlot};
 
 /// Where a disk stands with the cache of this life.
@@ -46,6 +47,10 @@ pub(crate) struct Disk {
     pub back: Back,
     /// Its origin fails until then.
     pub gone_until: Option<Instant>,
+    /// The key that its blocks are encrypted by on flash; none if they are not.
+    pub key: Option<NonZeroU64>,
+    /// The key that it comes with.
+    pub key_coming: Option<NonZeroU64>,
     /// Changes with every write to the origin.
     pub version: u128,
     /// It was detached cleanly with a fingerprint, so a stranger's writes will be noticed.
@@ -78,6 +83,8 @@ impl Disk {
             back: Back::default(),
             gone_until: None,
             readers: Vec::new(),
+            key: None,
+            key_coming: None,
             version: 1,
             may_be_written_by_strangers: false,
             sectors_most: settings.sectors,

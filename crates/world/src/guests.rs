@@ -4,6 +4,7 @@ use crate::checker::{Moment, SECTOR, Tag, fill_sector};
 use crate::disk::Disk;
 use crate::host::Software;
 use crate::settings::pick;
+use crate::special::Special;
 use crate::violation::Violation;
 use crate::world::World;
 use block_io::{IoError, Payload, Slice};
@@ -137,7 +138,14 @@ impl World {
             .settings
             .read_only
             .then_some(IoError::NotPermitted);
-        let fua = self.dice.one_in(6);
+        let (flushes, fuas) = match self.special() {
+            Special::Hasty { flushes, fuas, .. } => (flushes, fuas),
+            _ => (0, 6),
+        };
+        if self.dice.one_in(flushes) {
+            return self.ask(disk, Some(worker), Verb::Flush, Asked::Flush, None);
+        }
+        let fua = self.dice.one_in(fuas);
         let (verb, tag, certain) = match self.dice.below(10) {
             0 => return self.ask(disk, Some(worker), Verb::Flush, Asked::Flush, None),
             1 => (Verb::Discard { offset, length }, 0, false),

@@ -3,6 +3,7 @@
 
 use crate::accepted::Accepted;
 use crate::lasting::LastingMemory;
+use crate::special::Special;
 use crate::storage::Storage;
 use crate::violation::Violation;
 use crate::world::{World, geometry};
@@ -181,6 +182,14 @@ impl World {
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
             Effect::Retire { token, incarnation } => self.record_retirement(token, incarnation),
             Effect::Lasting(what) => {
+                if self.special() == Special::Rotten {
+                    self.count_operation();
+                    if self.crashed {
+                        self.marks.hit("crash amid a record in lasting memory");
+                        self.host.lasting.hear_half(what);
+                        return Ok(());
+                    }
+                }
                 self.host.accepted.hear(&what);
                 self.host.lasting.hear(what);
             }

@@ -37,6 +37,24 @@ impl LastingMemory {
         }
     }
 
+    /// The process has died while it told this: the record shows, and not all of its bytes.
+    pub(crate) fn hear_half(&mut self, what: Lasting) {
+        if let Lasting::Push {
+            place,
+            record,
+            page: Some((_, bytes)),
+        } = what
+        {
+            let chunk = self.0.get_mut(&place).expect("a chunk was begun there");
+            chunk.records.push(record);
+            let half = bytes.len() / 2;
+            chunk.pages.extend_from_slice(&bytes[..half]);
+            chunk
+                .pages
+                .resize(chunk.pages.len() + bytes.len() - half, 0);
+        }
+    }
+
     /// What a process that ended has left to the next one.
     pub(crate) fn left(&self) -> Vec<LeftChunk> {
         self.0.values().cloned().collect()

@@ -42,6 +42,7 @@ mod marks;
 mod opening;
 mod owner;
 mod settings;
+mod special;
 mod storage;
 mod trace;
 mod violation;
@@ -49,6 +50,7 @@ mod world;
 
 pub use marks::Marks;
 pub use settings::Settings;
+pub use special::{COMMANDED_FIRST, HASTY_FIRST, ROTTEN_FIRST, SPECIAL_EVERY, Special};
 pub use violation::Violation;
 
 use std::panic::AssertUnwindSafe;

@@ -33,9 +33,21 @@ struct Arguments {
     /// Go on after a violation, and count them.
     #[arg(long)]
     keep_going: bool,
+    /// Take this guard out of the cache.
+    #[cfg(feature = "mutants")]
+    #[arg(long, value_parser = cache::guard::Guard::named)]
+    without: Option<cache::guard::Guard>,
     /// Threads for a range; as many as there are processors if not said.
     #[arg(long)]
     threads: Option<usize>,
+}
+
+impl Arguments {
+    /// Guards are taken out of one thread at a time.
+    #[cfg(feature = "mutants")]
+    fn take_guards_out(&self) {
+        cache::guard::remove(self.without);
+    }
 }
 
 fn parse_range(text: &str) -> Result<std::ops::Range<u64>, String> {
@@ -52,6 +64,8 @@ fn main() -> anyhow::Result<()> {
             println!("{panic}\n{}", std::backtrace::Backtrace::force_capture());
         }
     }));
+    #[cfg(feature = "mutants")]
+    arguments.take_guards_out();
     match (arguments.seed, arguments.seeds.clone()) {
         (Some(seed), _) if arguments.crash_everywhere => crash_everywhere(seed),
         (Some(seed), _) => run_one(Options {
@@ -135,6 +149,8 @@ fn run_range(seeds: &std::ops::Range<u64>, arguments: &Arguments) -> anyhow::Res
     let failed = AtomicU64::new(0);
     let keep_going = arguments.keep_going;
     let work = || {
+        #[cfg(feature = "mutants")]
+        arguments.take_guards_out();
         let mut marks = Marks::default();
         loop {
             let seed = next.fetch_add(arguments.every, Ordering::Relaxed);

@@ -150,7 +150,10 @@ impl World {
             ControlError::SizeChanged => ("refused: size changed", false),
             // Strangers leave an origin alone of which a cache has newer bytes.
             ControlError::OriginChanged => ("refused: origin changed", false),
-            ControlError::OtherKey => ("refused: other key", false),
+            ControlError::OtherKey => (
+                "refused: other key",
+                disk.is_open() && disk.key != disk.key_coming,
+            ),
             ControlError::NoWriteBack => (
                 "refused: no write-back",
                 disk.settings.read_only || self.is_bypassed(),

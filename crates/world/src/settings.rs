@@ -341,7 +341,7 @@ fn draw_life(dice: &mut Prng, restless: bool) -> Life {
     }
 }
 
-fn draw_latency(dice: &mut Prng, least: u64, most: u64) -> Latency {
+pub(crate) fn draw_latency(dice: &mut Prng, least: u64, most: u64) -> Latency {
     let least = 1 + dice.below(least);
     Latency {
         least: Duration::from_micros(least),

@@ -15,7 +15,7 @@
 //! be written plainly and flushed; and as long as nothing durable says that such a chunk is durable,
 //! no other write is led astray over it, and a recovery reads it as it is.
 
-use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb, Token};
+use block_io::{FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginVerb, Token};
 use medium::{Faults, Injector, Medium, MediumOptions, Session};
 use std::ops::Range;
 use units::{Bytes, Duration, Instant, Map, Prng, Set};
@@ -54,6 +54,8 @@ pub(crate) struct Storage {
     pub rot: u64,
     /// Where reads may come back rotten beside what `lies` does.
     pub rotting: Vec<Range<Bytes>>,
+    /// What cannot be read, until it is cleared.
+    pub unreadable: Vec<Range<Bytes>>,
     dice: Prng,
     /// Bytes of all writes that were submitted.
     pub written_bytes: u64,
@@ -64,6 +66,8 @@ pub(crate) struct Storage {
 pub(crate) struct Flight {
     /// Where it begins.
     pub offset: Bytes,
+    /// Where it ends.
+    pub end: Bytes,
     /// Whether it writes.
     pub writes: bool,
 }
@@ -99,6 +103,7 @@ impl Storage {
             spared: Vec::new(),
             rot: 0,
             rotting: Vec::new(),
+            unreadable: Vec::new(),
             dice: dice.fork(),
             written_bytes: 0,
         }
@@ -147,9 +152,11 @@ impl Storage {
         match &verb {
             OriginVerb::Write { data, offset, .. } => {
                 self.written_bytes += data.len() as u64;
-                self.depart(token, *offset, true);
+                self.depart(token, *offset, data.len(), true);
             }
-            OriginVerb::Read { offset, .. } => self.depart(token, *offset, false),
+            OriginVerb::Read { offset, length, .. } => {
+                self.depart(token, *offset, length.to_usize(), false);
+            }
             OriginVerb::Flush | OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. } => {}
         }
         if let Some(verb) = self.error_injector.inject(token, verb, now) {
@@ -241,12 +248,34 @@ impl Storage {
                 let at = usize::try_from(self.dice.below(buf.len() as u64)).expect("an index");
                 buf[at] ^= 1 << self.dice.below(8);
             }
+            if let Some(flight) = flight
+                && !flight.writes
+                && self.is_unreadable(flight)
+            {
+                ended.result = Err(IoError::Failed);
+            }
             done.push(ended);
         }
     }
 
-    fn depart(&mut self, token: Token, offset: Bytes, writes: bool) {
-        self.in_flight.insert(token, Flight { offset, writes });
+    fn is_unreadable(&self, flight: Flight) -> bool {
+        let bad = |range: &Range<Bytes>| flight.offset < range.end && range.start < flight.end;
+        self.unreadable.iter().any(bad)
+    }
+
+    fn depart(&mut self, token: Token, offset: Bytes, length: usize, writes: bool) {
+        let end = offset + Bytes::new(length as u64);
+        let flight = Flight {
+            offset,
+            end,
+            writes,
+        };
+        if writes {
+            // What is written anew can be read again.
+            let apart = |range: &Range<Bytes>| end <= range.start || range.end <= offset;
+            self.unreadable.retain(apart);
+        }
+        self.in_flight.insert(token, flight);
     }
 
     /// Where the writes that have not ended begin.

@@ -222,7 +222,7 @@ impl Cache {
         let first = BlockIndex::containing(Bytes::new(waiting.at));
         let blocks = waiting.end.div_ceil(BLOCK_BYTES) - first.get();
         // What is fetched now may be older than what is accepted.
-        if !lacks(Guard::KillFills) {
+        if !lacks(Guard::AcceptKillsFills) {
             self.fills.kill(disk, first, blocks);
         }
         while waiting.at < waiting.end {
@@ -330,6 +330,7 @@ impl Cache {
             tenancy.hit(&arrival, Key::new(disk, block));
         }
         if !self.staging.is_empty()
+            && !lacks(Guard::AcceptUnstages)
             && let Some(tenant) = self.tenant_of(disk)
         {
             self.unstage(tenant, Key::new(disk, block));

@@ -103,7 +103,8 @@ impl Back {
     /// Whether its log is brought to the origin in its order: not while something of it was settled
     /// before what is older.
     pub(crate) fn goes_in_order(&self, log: &DirtyLog) -> bool {
-        self.settings.order == DestageOrder::Ordered && log.holes_end() == log.base()
+        let whole = log.holes_end() == log.base() || lacks(Guard::HolesBeforeOrder);
+        self.settings.order == DestageOrder::Ordered && whole
     }
 
     /// When the guest asked for something last.

@@ -33,7 +33,8 @@ impl Cache {
             Step::Flushed => self.begin_epoch(disk, back),
             Step::Checkpoint(number) => {
                 let complete = self.flash.as_ref().map(|flash| flash.checkpoint.complete());
-                if complete.is_none_or(|complete| complete < number) {
+                let known = complete.is_some_and(|complete| complete >= number);
+                if !known && !lacks(Guard::EpochBeforeRecord) {
                     return Next::Wait;
                 }
                 self.own(disk, back, true)
@@ -90,7 +91,8 @@ impl Cache {
                     return Next::Failed(ControlError::Locked(reason));
                 }
                 let empty = dirty.is_none_or(|dirty| dirty.log.is_empty());
-                if !empty || !back.destage.is_idle() {
+                let arrived = empty || lacks(Guard::EmptyBeforeClosed);
+                if !arrived || !back.destage.is_idle() {
                     return Next::Wait;
                 }
                 back.phase = Phase::Closing;
@@ -141,9 +143,16 @@ impl Cache {
                     OfDirty::Drop => {
                         // What they wait for is not brought to the origin any more.
                         self.refuse_demands(back);
+                        if lacks(Guard::ClosedBeforeDropped) {
+                            self.drop_log(disk);
+                        }
                     }
                     OfDirty::Refuse if lacks(Guard::DetachRefusesDirty) => {}
-                    OfDirty::Refuse | OfDirty::Flush if !empty => return Next::Wait,
+                    OfDirty::Refuse | OfDirty::Flush
+                        if !empty && !lacks(Guard::EmptyBeforeClosed) =>
+                    {
+                        return Next::Wait;
+                    }
                     OfDirty::Keep | OfDirty::Refuse | OfDirty::Flush => {}
                 }
                 self.own(disk, back, false)

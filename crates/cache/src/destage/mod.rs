@@ -23,6 +23,7 @@ mod turn;
 pub(crate) use load::DestageRead;
 pub(crate) use turn::DestageWrite;
 
+use crate::guard::{Guard, lacks};
 use crate::limits::{RETRY_PAUSE_MAX, RETRY_PAUSE_MIN};
 use batch::Batch;
 use block_io::IoError;
@@ -127,7 +128,9 @@ impl Destage {
 
     /// The origin, or the flash, refused: begins anew from the oldest record, after a pause.
     fn give_up(&mut self, error: IoError, now: Instant) {
-        self.begin_anew();
+        if !lacks(Guard::RefusedComesAgain) {
+            self.begin_anew();
+        }
         let before = self.failing;
         let pause = before.map_or(RETRY_PAUSE_MIN, |failing| {
             let doubled = failing.pause.as_nanos().saturating_mul(2);

@@ -171,7 +171,8 @@ impl Cache {
             }
             return false;
         }
-        let alone = back.destage.unflushed == 0 && batch.pieces.len() == 1;
+        let flushed = back.destage.unflushed == 0 || lacks(Guard::FlushWhatWasPlain);
+        let alone = flushed && batch.pieces.len() == 1;
         let settles = batch.ends || batch.to >= wanted;
         if let Some(batch) = back.destage.writing.as_mut() {
             batch.fua = alone && settles;

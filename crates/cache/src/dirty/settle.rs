@@ -1,7 +1,6 @@
 //! What the origin has durably becomes clean.
 
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
 use crate::journal::Ticket;
 use crate::ports::Ports;
 use flash_format::{JournalEntry, Position};
@@ -127,16 +126,15 @@ impl Flash {
         false
     }
 
-    /// Segments of which the origin has everything are ordinary ones from now on: once that is
-    /// durably known, or a recovery would miss them in the middle of the log.
+    /// Segments of which the origin has everything are ordinary ones from now on, once that is durably
+    /// known. Their reuse needs no guard of its own: the entry that frees a segment lies behind the one
+    /// that says so in the same journal, and is durable before the segment is written again.
     pub(crate) fn release_log_segments(&mut self, disk: DiskSlot) {
         let durable = self.journal.durable();
         let Some(dirty) = self.dirty.get_mut(disk) else {
             return;
         };
-        let known = |settled: &mut (Ticket, u64)| {
-            settled.0 <= durable || lacks(Guard::WatermarkBeforeReuse)
-        };
+        let known = |settled: &mut (Ticket, u64)| settled.0 <= durable;
         while let Some((_, number)) = dirty.settled.pop_front_if(known) {
             dirty.released = number;
             dirty.repeats.known(number);

@@ -12,6 +12,7 @@
 //! came after it, was not told that it is durable, or not long enough ago for the tables to say so.
 
 use super::left::LeftChunk;
+use crate::guard::{Guard, lacks};
 use flash_format::{DirtyChunkHeader, Position};
 
 /// What is known of a chunk's blocks.
@@ -66,14 +67,16 @@ pub(super) fn end(
     let mut last = watermark;
     let mut count = 0;
     let mut is_damaged = false;
+    let reads_count = !lacks(Guard::UnreadableIsNotTorn);
     for chunk in chunks {
         let end = chunk.header.last();
         // What the origin has may be damaged, and lead to what it has not.
         if end > watermark {
             let is_tail = end > durable;
             let torn = is_tail && matches!(chunk.data, Data::Torn | Data::Unreadable);
-            is_damaged |= is_tail && chunk.data == Data::Unreadable;
-            if chunk.header.follows > last || torn {
+            is_damaged |= is_tail && chunk.data == Data::Unreadable && reads_count;
+            let missing = chunk.header.follows > last && !lacks(Guard::ChunksFollow);
+            if missing || torn {
                 break;
             }
             last = end;
@@ -83,7 +86,9 @@ pub(super) fn end(
     End {
         chunks: count,
         last,
-        is_damaged: is_damaged || last < durable || unreadable.is_some_and(|at| at > last),
+        is_damaged: is_damaged
+            || last < durable
+            || unreadable.is_some_and(|at| at > last && reads_count),
     }
 }
 

@@ -272,7 +272,7 @@ impl Logs {
     fn once_more(&mut self, wanted: Wanted) -> Option<Wanted> {
         let reads = self.again.entry(wanted.clone()).or_insert(1);
         *reads += 1;
-        (*reads <= READS_MAX).then_some(wanted)
+        (*reads <= READS_MAX && !lacks(Guard::ReadAgain)).then_some(wanted)
     }
 
     fn decode(&self, segment: SegmentIndex, page: u32, bytes: &[u8]) -> Option<DirtyChunkHeader> {
@@ -394,7 +394,8 @@ impl Logs {
                 logged,
                 chunks,
                 is_damaged: false,
-                in_doubt: entry.is_none_or(|entry| entry.in_doubt) || self.replayed.in_doubt,
+                in_doubt: (entry.is_none_or(|entry| entry.in_doubt) || self.replayed.in_doubt)
+                    && !lacks(Guard::DoubtLocks),
             });
         }
         wanted
