@@ -1,7 +1,8 @@
-"""4 KiB random writes under write-back, beside raw fio on the same flash file and beside nbdkit's cache
-filter in its writeback mode; flash bytes for each newly dirtied block.
+"""Writes: under write-back beside raw flash and nbdkit's write-back filter, under write-through beside the origin
+itself, with and without encryption; reads while a log goes to its origin; a long mixed load at the bound.
 
-Targets take turns, once in each repetition; figures are medians. `--every N` is a flush each N writes.
+Targets take turns, once in each repetition. Tables have medians with half the spread; a ratio is the median of the
+ratios of neighbouring runs. `--only` takes some of: writes, through, encryption, destage, mixed.
 """
 
 import argparse
@@ -11,48 +12,80 @@ import os
 import shutil
 import statistics
 import subprocess
+import time
 
 import rig as bench
 
 SIZE_MIB = 512
 FLASH_MIB = 2048
 DIRTY_MIB = 1000
-CASES = ((1, 0), (1, 1), (32, 0), (32, 32))
+# Depth, and a flush each so many writes.
+CASES = ((1, 0), (1, 1), (8, 0), (32, 0), (32, 32))
+MIXED_DIRTY_MIB = 64
+MIXED_SAMPLE_SECONDS = 5
+FIO_NBD = "--ioengine=nbd"
+RAW = ("--ioengine=io_uring", "--direct=1")
+NEVER = "age_max = '1000s'\nidle_after = '1000s'\n"
 
 
-class Back(bench.Hearth):
-    """The daemon with one disk under write-back on a file."""
+class Disk(bench.Hearth):
+    """The daemon with one disk on a file or an NBD origin."""
 
-    def __init__(self, rig, flash, image):
+    def __init__(self, rig, flash, origin, policy="back", write_back="", key=None):
         super().__init__(rig, flash, FLASH_MIB * bench.MIB, "nbd://unused/")
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(image + ".hearth")
+            os.unlink(f"{origin}.hearth")
         with open(self.config, encoding="ascii") as file:
-            text = file.read()
-        head = text[: text.index("[[disk]]")]
+            head = file.read().split("[[disk]]")[0]
+        kind = "nbd" if origin.startswith("nbd") else "file"
+        text = f"{head}[[disk]]\nname = '{self.disk}'\norigin = {{ {kind} = '{origin}' }}\nwrite_policy = '{policy}'\n"
+        if write_back:
+            text += f"[disk.write_back]\n{write_back}"
+        if key:
+            text += f"[disk.encryption]\nkey_file = '{key}'\n"
         with open(self.config, "w", encoding="ascii") as file:
-            file.write(
-                f"{head}[[disk]]\nname = '{self.disk}'\norigin = {{ file = '{image}' }}\nwrite_policy = 'back'\n"
-                f"[disk.write_back]\ndirty_max = '{DIRTY_MIB}MiB'\nage_max = '1000s'\nidle_after = '1000s'\n"
-            )
+            file.write(text)
+        self.start()
 
     def written(self):
         return sum(self.cache()["flash_written_bytes"].values())
 
+    def dirty(self):
+        return self.ask("disk", "show", self.disk)["write_back"]
 
-def write(options, depth, every, seconds, name):
+    def flush(self):
+        """Waits until the log is at the origin, as fast as it goes by itself."""
+        self.ask("disk", "set", self.disk, "--age-max", "1ms")
+        bench.wait_for("the log", lambda: not self.dirty()["log_bytes"], self.process)
+
+    def cpu(self):
+        return bench.cpu_seconds([self.process.pid])
+
+    def end(self):
+        self.rig.end(self.process)
+
+
+def fio(options, seconds, size_mib=SIZE_MIB, side="write"):
     out = os.path.join(bench.DATA, "fio.json")
-    command = ["fio", f"--name={name}", "--thread=1", "--rw=randwrite", "--bs=4k", "--norandommap=0", f"--iodepth={depth}"]
-    command += [f"--size={SIZE_MIB}m", "--time_based=1", f"--runtime={seconds}", "--output-format=json", f"--output={out}"]
-    command += [f"--fsync={every}"] if every else []
-    subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL, cwd=bench.DATA)
+    command = ["fio", "--name=back", "--thread=1", "--bs=4k", "--time_based=1", f"--runtime={seconds}", f"--size={size_mib}m"]
+    subprocess.run([*command, *options, "--output-format=json", f"--output={out}"], check=True, stdout=subprocess.DEVNULL, cwd=bench.DATA)
     with open(out, encoding="ascii") as file:
         text = file.read()
-    done = json.loads(text[text.index("{") :])["jobs"][0]
-    if done["error"]:
-        raise SystemExit(f"bench: fio failed: {command}")
-    side = done["write"]
-    return {"iops": side["iops"], "p99_us": side["clat_ns"]["percentile"]["99.000000"] / 1000, "ios": side["total_ios"]}
+    job = json.loads(text[text.index("{") :])["jobs"][0]
+    if job["error"] or not job[side]["total_ios"]:
+        raise SystemExit(f"bench: fio failed: {options}")
+    percentile = job[side]["clat_ns"]["percentile"]
+    return {
+        "iops": job[side]["iops"],
+        "p50_us": percentile["50.000000"] / 1000,
+        "p99_us": percentile["99.000000"] / 1000,
+        "mean_us": job[side]["clat_ns"]["mean"] / 1000,
+        "ios": job[side]["total_ios"],
+    }
+
+
+def random_writes(depth, every=0):
+    return ["--rw=randwrite", f"--iodepth={depth}", *([f"--fsync={every}"] if every else [])]
 
 
 def fresh(image):
@@ -62,59 +95,256 @@ def fresh(image):
         os.fsync(file.fileno())
 
 
-def hearth_turn(rig, image, flash, depth, every, seconds):
-    daemon = Back(rig, flash, image)
-    daemon.start()
-    before = daemon.written()
-    found = write(["--ioengine=nbd", f"--uri={daemon.uri()}"], depth, every, seconds, "hearth")
-    subprocess.run([bench.HEARTH, "--socket", daemon.admin, "disk", "flush", daemon.disk, "--wait"], check=True, stdout=subprocess.DEVNULL)
-    found["flash_bytes_a_write"] = (daemon.written() - before) / found["ios"]
-    rig.end(daemon.process)
+def settled(flash):
+    """A flash file whose blocks the file system has written once: its first pass over new extents is not ours."""
+    with open(flash, "wb") as file:
+        for _ in range(FLASH_MIB):
+            file.write(bytes(bench.MIB))
+        os.fsync(file.fileno())
+
+
+def measured(disk, options, seconds, side="write"):
+    """A run against the daemon, with its CPU and the bytes that flash was written for it, destaging included."""
+    cpu, written = disk.cpu(), disk.written()
+    found = fio([FIO_NBD, f"--uri={disk.uri()}", *options], seconds, side=side)
+    found["cpu_us"] = (disk.cpu() - cpu) * 1e6 / found["ios"]
+    if disk.dirty():
+        disk.flush()
+    found["flash_bytes"] = (disk.written() - written) / found["ios"]
     return found
 
 
-def raw_turn(_rig, _image, flash, depth, every, seconds):
-    return write(["--ioengine=io_uring", "--direct=1", f"--filename={flash}.raw"], depth, every, seconds, "raw")
+class Turns:
+    """Runs of several targets, in turn."""
+
+    def __init__(self, reps):
+        self.reps, self.found = reps, {}
+
+    def take(self, targets, cases):
+        for _ in range(self.reps):
+            for case in cases:
+                for title, turn in targets:
+                    self.found.setdefault((title, case), []).append(turn(*case))
+
+    def values(self, title, case, key):
+        return [run[key] for run in self.found[title, case]]
+
+    def text(self, title, case, key, form="{:,.0f}"):
+        values = self.values(title, case, key)
+        middle = statistics.median(values)
+        spread = (max(values) - min(values)) / 2 / middle if middle else 0
+        return f"{form.format(middle)} ±{spread:.0%}".replace("%", " %")
+
+    def ratio(self, title, other, case, key="iops"):
+        pairs = zip(self.values(title, case, key), self.values(other, case, key))
+        return statistics.median(a / b for a, b in pairs)
 
 
-def nbdkit_turn(rig, image, _flash, depth, every, seconds):
-    path = rig.socket("nbdkit")
-    command = ["nbdkit", "-f", "-U", path, "-e", "disk", "--filter=cache", "file", image, "cache=writeback"]
-    process = rig.start("nbdkit", command, path)
-    found = write(["--ioengine=nbd", f"--uri=nbd+unix:///disk?socket={path}"], depth, every, seconds, "nbdkit")
-    rig.end(process)
-    return found
+def writes(rig, image, flash, arguments):
+    seconds, raw = arguments.seconds, f"{flash}.raw"
+    shutil.copyfile(image, raw)
+    titles = ("raw: fio io_uring, O_DIRECT, a file beside the flash", "**hearth**, `back`", "nbdkit, cache filter, writeback (page cache)")
+
+    def raw_turn(depth, every):
+        return fio([*RAW, f"--filename={raw}", *random_writes(depth, every)], seconds)
+
+    def hearth_turn(depth, every):
+        disk = Disk(rig, flash, image, write_back=f"dirty_max = '{DIRTY_MIB}MiB'\n{NEVER}")
+        found = measured(disk, random_writes(depth, every), seconds)
+        disk.end()
+        return found
+
+    def nbdkit_turn(depth, every):
+        path = rig.socket("nbdkit")
+        process = rig.start("nbdkit", ["nbdkit", "-f", "-U", path, "-e", "disk", "--filter=cache", "file", image, "cache=writeback"], path)
+        cpu = bench.cpu_seconds([process.pid])
+        found = fio([FIO_NBD, f"--uri=nbd+unix:///disk?socket={path}", *random_writes(depth, every)], seconds)
+        found["cpu_us"] = (bench.cpu_seconds([process.pid]) - cpu) * 1e6 / found["ios"]
+        rig.end(process)
+        return found
+
+    turns = Turns(arguments.reps)
+    turns.take(list(zip(titles, (raw_turn, hearth_turn, nbdkit_turn))), CASES)
+    header = ["4 KiB random writes"] + [f"depth {d}, " + (f"a flush each {e}" if e else "no flush") for d, e in CASES]
+    rows = [[title, *(f"{turns.text(title, case, 'iops')} /s, p99 {turns.text(title, case, 'p99_us')} us" for case in CASES)] for title in titles]
+    for title, what in ((titles[1], "hearth"), (titles[2], "nbdkit")):
+        rows.append([f"{what} : raw", *(f"{turns.ratio(title, titles[0], case):.2f}" for case in CASES)])
+        rows.append([f"{what}: server's CPU a write, us", *(turns.text(title, case, "cpu_us", "{:.1f}") for case in CASES)])
+    rows.append(["hearth: flash bytes a write, destaging included", *(turns.text(titles[1], case, "flash_bytes") for case in CASES)])
+    note = "The origin is a file on the same disk; nothing is destaged while it is measured, all of it afterwards, and the bytes of that are counted. Latency is of the writes, not of the flushes."
+    return "## Writes under write-back", note, bench.table(header, rows)
+
+
+def through(rig, image, flash, arguments):
+    seconds, cases = arguments.seconds, ((1,), (32,))
+    file_titles = ("the origin itself: fio io_uring, O_DIRECT", "**hearth**, `through`, file origin")
+    nbd_titles = ("the origin itself: fio, nbdkit file", "**hearth**, `through`, NBD origin")
+
+    def of(origin):
+        def turn(depth):
+            disk = Disk(rig, flash, origin, policy="through")
+            found = measured(disk, random_writes(depth), seconds)
+            disk.end()
+            return found
+
+        return turn
+
+    path = rig.socket("origin")
+    uri = f"nbd+unix:///disk?socket={path}"
+    server = rig.start("origin", ["nbdkit", "-f", "-U", path, "-e", "disk", "file", image], path)
+    turns = Turns(arguments.reps)
+    raw = lambda depth: fio([*RAW, f"--filename={image}", *random_writes(depth)], seconds)
+    proxy = lambda depth: fio([FIO_NBD, f"--uri={uri}", *random_writes(depth)], seconds)
+    turns.take(list(zip(file_titles + nbd_titles, (raw, of(image), proxy, of(uri)))), cases)
+    rig.end(server)
+    header, rows = ["4 KiB random writes", "depth 1", "depth 32", "daemon's CPU us a write at 32"], []
+    for titles in (file_titles, nbd_titles):
+        for title in titles:
+            cells = [f"{turns.text(title, case, 'iops')} /s, p50 {turns.text(title, case, 'p50_us')} us" for case in cases]
+            cpu = turns.text(title, cases[1], "cpu_us", "{:.1f}") if title == titles[1] else "–"
+            rows.append([title, *cells, cpu])
+        rows.append(["ratio", *(f"{turns.ratio(titles[1], titles[0], case):.2f}" for case in cases), ""])
+    note = "No block is cached, as of a guest that only writes. The file origin is written with O_DIRECT on both sides; nbdkit answers from the page cache."
+    return "## Writes through, beside the origin's own speed", note, bench.table(header, rows)
+
+
+def encryption(rig, image, flash, arguments):
+    key = os.path.join(bench.DATA, "key")
+    with open(key, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(os.urandom(32))
+    cases = (("write", 1), ("write", 32), ("read", 1), ("read", 32))
+    titles = ("plain", "AES-256-XTS")
+    settings = f"dirty_max = '{DIRTY_MIB}MiB'\n{NEVER}"
+
+    def of(own):
+        def turn(side, depth):
+            disk = Disk(rig, flash, image, write_back=settings, key=own)
+            if side == "read":
+                # Everything is on flash before it is read.
+                fio([FIO_NBD, f"--uri={disk.uri()}", "--rw=write", "--bs=1m", "--iodepth=4", "--time_based=0"], 0, size_mib=256)
+                disk.flush()
+            options = [f"--rw=rand{side}", f"--iodepth={depth}", "--size=256m"]
+            found = measured(disk, options, arguments.seconds, side=side)
+            disk.end()
+            return found
+
+        return turn
+
+    turns = Turns(arguments.reps)
+    turns.take([(titles[0], of(None)), (titles[1], of(key))], cases)
+    name = lambda case: f"{'hits' if case[0] == 'read' else 'writes, `back`'}, depth {case[1]}"
+    header = ["4 KiB, NBD", *map(name, cases)]
+    rows = [[title, *(f"{turns.text(title, case, 'iops')} /s, p50 {turns.text(title, case, 'p50_us')} us" for case in cases)] for title in titles]
+    for title in titles:
+        rows.append([f"{title}: daemon's CPU us each", *(turns.text(title, case, "cpu_us", "{:.1f}") for case in cases)])
+    more = [statistics.median(turns.values(titles[1], case, "cpu_us")) - statistics.median(turns.values(titles[0], case, "cpu_us")) for case in cases]
+    rows.append(["more CPU us each", *(f"{us:+.1f}" for us in more)])
+    rows.append(["encrypted : plain, a second", *(f"{turns.ratio(titles[1], titles[0], case):.2f}" for case in cases)])
+    return "## Encryption at rest, end to end", "The same runs without and with a key.", bench.table(header, rows)
+
+
+def destage(rig, image, flash, arguments):
+    """Half of the disk is cached and read; the other half is dirty, and goes to the origin meanwhile or not."""
+    half = SIZE_MIB // 2
+    cases = (("hits",), ("misses",))
+    titles = ("nothing is destaged", "while the log goes to the origin")
+
+    def of(destages):
+        def turn(what):
+            disk = Disk(rig, flash, image, write_back=f"dirty_max = '{DIRTY_MIB}MiB'\n{NEVER}")
+            uri = [FIO_NBD, f"--uri={disk.uri()}"]
+            if what == "hits":
+                fio([*uri, "--rw=read", "--bs=1m", "--iodepth=4", "--time_based=0"], 0, size_mib=half, side="read")
+            for _ in range(2):
+                fio([*uri, "--rw=randwrite", "--iodepth=32", f"--offset={half}m", "--norandommap=0", "--time_based=0"], 0, size_mib=half)
+            before = disk.dirty()["destaged_bytes"]
+            if destages:
+                disk.ask("disk", "set", disk.disk, "--age-max", "1ms")
+            found = fio([*uri, "--rw=randread", "--iodepth=1"], arguments.seconds, size_mib=half, side="read")
+            found["destaged_mib"] = (disk.dirty()["destaged_bytes"] - before) / bench.MIB
+            found["left_mib"] = disk.dirty()["dirty_bytes"] / bench.MIB
+            disk.end()
+            return found
+
+        return turn
+
+    turns = Turns(arguments.reps)
+    turns.take([(titles[0], of(False)), (titles[1], of(True))], cases)
+    header = ["4 KiB random reads, depth 1", "hits", "misses"]
+    rows = [[title, *(f"mean {turns.text(title, case, 'mean_us')} us, p50 {turns.text(title, case, 'p50_us')}, p99 {turns.text(title, case, 'p99_us')}" for case in cases)] for title in titles]
+    rows.append(["ratio of the means", *(f"{turns.ratio(titles[1], titles[0], case, 'mean_us'):.2f}" for case in cases)])
+    rows.append(["ratio of the p50", *(f"{turns.ratio(titles[1], titles[0], case, 'p50_us'):.2f}" for case in cases)])
+    rows.append(["MiB destaged meanwhile", *(turns.text(titles[1], case, "destaged_mib") for case in cases)])
+    rows.append(["MiB of the log left then", *(turns.text(titles[1], case, "left_mib") for case in cases)])
+    return "## Reads while a log is destaged", "Flash and origin are files on the same disk, so what is destaged is in the way of both.", bench.table(header, rows)
+
+
+def mixed(rig, image, flash, arguments):
+    disk = Disk(rig, flash, image, write_back=f"dirty_max = '{MIXED_DIRTY_MIB}MiB'\n")
+    options = [FIO_NBD, f"--uri={disk.uri()}", "--rw=randrw", "--rwmixread=50", "--iodepth=32", "--fsync=128"]
+    out = os.path.join(bench.DATA, "mixed.json")
+    command = ["fio", "--name=mixed", "--thread=1", "--bs=4k", "--time_based=1", f"--runtime={arguments.mixed_seconds}", f"--size={SIZE_MIB}m"]
+    cpu, written, began = disk.cpu(), disk.written(), time.monotonic()
+    process = subprocess.Popen([*command, *options, "--output-format=json", f"--output={out}"], stdout=subprocess.DEVNULL, cwd=bench.DATA)
+    dirty, memory, done = [], [], []
+    while process.poll() is None:
+        now = disk.dirty()
+        dirty.append(now["log_bytes"])
+        counters = disk.counters()
+        done.append(counters["read_requests"] + counters["write_requests"])
+        with open(f"/proc/{disk.process.pid}/status", encoding="ascii") as file:
+            memory += [int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS")]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=MIXED_SAMPLE_SECONDS)
+    took, stalls = time.monotonic() - began, disk.dirty()["stalled_writes"]
+    with open(out, encoding="ascii") as file:
+        text = file.read()
+    job = json.loads(text[text.index("{") :])["jobs"][0]
+    if process.returncode or job["error"]:
+        raise SystemExit("bench: fio failed under the mixed load")
+    ios = job["read"]["total_ios"] + job["write"]["total_ios"]
+    flash_bytes = (disk.written() - written) / job["write"]["total_ios"]
+    used = (disk.cpu() - cpu) * 1e6 / ios
+    disk.end()
+    steps = [b - a for a, b in zip(done, done[1:])][1:-1] or [0]
+    at_bound = sum(bytes_ > MIXED_DIRTY_MIB * bench.MIB * 0.45 for bytes_ in dirty)
+    side = lambda name, key: job[name]["clat_ns"]["percentile"][key] / 1000
+    rows = [
+        ["reads and writes", f"{job['read']['iops']:,.0f} /s and {job['write']['iops']:,.0f} /s for {took:.0f} s, no error"],
+        ["reads p50 / p99 / p99.9, us", " / ".join(f"{side('read', key):,.0f}" for key in ("50.000000", "99.000000", "99.900000"))],
+        ["writes p50 / p99 / p99.9, us", " / ".join(f"{side('write', key):,.0f}" for key in ("50.000000", "99.000000", "99.900000"))],
+        ["operations in each of the samples, least : median", f"{min(steps) / max(statistics.median(steps), 1):.2f}"],
+        ["the log in the samples, MiB, median and most", f"{statistics.median(dirty) / bench.MIB:.0f} and {max(dirty) / bench.MIB:.0f} of {MIXED_DIRTY_MIB}; above .45 of it in {at_bound} of {len(dirty)}"],
+        ["writes that waited for room", f"{stalls}"],
+        ["daemon's CPU us an operation", f"{used:.1f}"],
+        ["flash bytes a write, fills of reads included", f"{flash_bytes:,.0f}"],
+        ["daemon's memory in the first tenth of the samples and the last, MiB, median", f"{statistics.median(memory[: len(memory) // 10 + 1]):.0f} and {statistics.median(memory[-(len(memory) // 10 + 1) :]):.0f}"],
+    ]
+    note = f"Half reads, half writes, 4 KiB at random over {SIZE_MIB} MiB, depth 32, a flush each 128, dirty_max {MIXED_DIRTY_MIB} MiB, everything else as it comes."
+    return "## Ten minutes of mixed load at the bound", note, bench.table(["what", "figure"], rows)
+
+
+PARTS = {"writes": writes, "through": through, "encryption": encryption, "destage": destage, "mixed": mixed}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=bench.SECONDS)
+    parser.add_argument("--mixed-seconds", type=int, default=600)
+    parser.add_argument("--only", default=",".join(PARTS))
     arguments = parser.parse_args()
-    targets = (("raw: fio io_uring, O_DIRECT, a file beside the flash", raw_turn), ("**hearth**, `back`", hearth_turn), ("nbdkit, cache filter, writeback (page cache)", nbdkit_turn))
-    found = {}
+    image, flash = os.path.join(bench.DATA, "back-origin.raw"), os.path.join(bench.DATA, "back.flash")
     with bench.Rig() as rig:
-        image, flash = os.path.join(bench.DATA, "back-origin.raw"), os.path.join(bench.DATA, "back.flash")
         fresh(image)
-        shutil.copyfile(image, flash + ".raw")
-        for _ in range(arguments.reps):
-            for depth, every in CASES:
-                for title, turn in targets:
-                    found.setdefault((title, depth, every), []).append(turn(rig, image, flash, depth, every, arguments.seconds))
-    header = ["4 KiB random writes"] + [f"depth {d}, " + (f"a flush each {e}" if e else "no flush") for d, e in CASES]
-    rows = []
-    for title, _ in targets:
-        cells = []
-        for depth, every in CASES:
-            runs = found[title, depth, every]
-            middle = lambda key: statistics.median(run[key] for run in runs)
-            cell = f"{middle('iops'):,.0f}/s, p99 {middle('p99_us'):,.0f} us"
-            if "flash_bytes_a_write" in runs[0]:
-                cell += f", {middle('flash_bytes_a_write'):,.0f} B of flash a write"
-            cells.append(cell)
-        rows.append([title, *cells])
-    text = f"## Write-back\n\n{bench.machine()}. Medians of {arguments.reps} runs of {arguments.seconds} s; the origin is a file on the same disk, and nothing is destaged while it is measured.\n\n{bench.table(header, rows)}\n"
-    bench.write_section("back", text)
+        settled(flash)
+        for name in arguments.only.split(","):
+            busy, began = bench.busy_seconds(), time.monotonic()
+            title, note, table = PARTS[name](rig, image, flash, arguments)
+            load = (bench.busy_seconds() - busy) / (time.monotonic() - began)
+            length = "" if name == "mixed" else f" {arguments.reps} runs of {arguments.seconds} s each, in turn, medians with half the spread."
+            text = f"{title}\n\n`benches/run back --only {name}`\n\n{bench.machine()}; {bench.versions()}.{length} The machine's CPUs, all that ran on them included, were busy {load:.1f} of {os.cpu_count()}. {note}\n\n{table}\n"
+            bench.write_section(f"back_{name}", text, by="back")
 
 
 if __name__ == "__main__":

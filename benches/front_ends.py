@@ -15,7 +15,6 @@ import argparse
 import contextlib
 import json
 import os
-import re
 import shutil
 import statistics
 import subprocess
@@ -245,18 +244,6 @@ def load_table(results, load):
     return bench.table(header, rows)
 
 
-def versions():
-    """What was measured, of those that are installed."""
-    asked = {"qemu-nbd": "qemu-nbd", "qemu-storage-daemon": "qemu-storage-daemon", "nbdkit": "nbdkit", "fio": "fio"}
-    found = []
-    for title, program in asked.items():
-        if shutil.which(program):
-            said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-            number = re.search(r"\d+(\.\d+)+", said)
-            found.append(f"{title} {number.group(0) if number else '?'}")
-    return ", ".join(found)
-
-
 def report(path, repetitions, skipped):
     with open(path, encoding="ascii") as file:
         results = [json.loads(line) for line in file]
@@ -265,7 +252,7 @@ def report(path, repetitions, skipped):
     parts = [
         "## Front ends, side by side",
         "`make bench`, or `benches/run front_ends`",
-        f"{bench.machine()}; {versions()}. {SIZE_MIB} MiB, loaded by `hearth bench` on the same CPUs over unix sockets, one job; medians of "
+        f"{bench.machine()}; {bench.versions()}. {SIZE_MIB} MiB, loaded by `hearth bench` on the same CPUs over unix sockets, one job; medians of "
         f"{repetitions} interleaved runs of {bench.SECONDS} s with half the spread. Hearth's misses during the random reads: {misses}. "
         f"Other processes used at most {disturbed:.2f} CPUs during a run.",
     ]
@@ -361,7 +348,7 @@ def check(arguments):
     text = [
         "## hearth bench beside fio",
         "`benches/run front_ends --check`",
-        f"{bench.machine()}; {versions()}. The same parameters, in turn, {arguments.reps} times {bench.SECONDS} s: nbdkit's memory plugin over a unix "
+        f"{bench.machine()}; {bench.versions()}. The same parameters, in turn, {arguments.reps} times {bench.SECONDS} s: nbdkit's memory plugin over a unix "
         "socket, and a file with O_DIRECT and io_uring. hearth bench : fio = the median of the quotients of neighbouring runs, with the least and the most.",
         bench.table(["load", "requests a second", "p50 us", "client's CPU us a request"], rows),
     ]

@@ -184,6 +184,18 @@ def machine():
     )
 
 
+def versions():
+    """What was measured, of those that are installed."""
+    asked = {"qemu-nbd": "qemu-nbd", "qemu-storage-daemon": "qemu-storage-daemon", "nbdkit": "nbdkit", "fio": "fio"}
+    found = []
+    for title, program in asked.items():
+        if shutil.which(program):
+            said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+            number = re.search(r"\d+(\.\d+)+", said)
+            found.append(f"{title} {number.group(0) if number else '?'}")
+    return ", ".join(found)
+
+
 def table(header, rows):
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
