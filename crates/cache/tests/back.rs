@@ -509,6 +509,24 @@ fn a_dirtied_block_costs_little_more_than_its_page() {
 }
 
 #[test]
+fn intervals_share_a_commit_unless_a_block_comes_again() {
+    let commits = |blocks: &[u64]| {
+        let mut rig = Rig::new(lazy());
+        for block in blocks {
+            rig.write(*block, 1);
+            rig.flush();
+        }
+        let before = rig.cache_mut().stats().journal_commits;
+        rig.destage();
+        rig.cache_mut().stats().journal_commits - before
+    };
+    let apart: Vec<u64> = (0..20).map(|n| 3 * n).collect();
+    let once = commits(&apart);
+    assert!(once <= 2, "{once} commits for 20 intervals");
+    assert!(commits(&[5; 20]) >= 19, "an older version could come back");
+}
+
+#[test]
 fn bytes_are_not_brought_to_an_origin_that_somebody_has_changed() {
     let mut rig = Rig::new(lazy());
     rig.fingerprint = Some(1);

@@ -138,9 +138,9 @@ impl World {
         let stats = cache.stats();
         // What a guest wrote under write-back is not held up by a budget, only charged to it; nor are
         // the headers and footers that describe it.
-        let admitted = stats.blocks_appended - self.host.accepted.blocks;
-        let descriptors = stats.flash_written.descriptors - self.host.accepted.descriptors;
-        let written = admitted * 4096 + descriptors;
+        let all = stats.blocks_appended * 4096 + stats.flash_written.descriptors;
+        let accepted = &self.host.accepted;
+        let written = all - (accepted.blocks * 4096 + accepted.descriptors);
         let settings = cache.tenancy();
         let budget = settings.and_then(|settings| settings.budget);
         self.meter.look(budget, written, self.now)?;

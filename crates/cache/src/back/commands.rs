@@ -188,6 +188,7 @@ impl Cache {
             None => dirty.map_or(u64::MAX, |dirty| dirty.log.base()),
         };
         let locked = dirty.and_then(|dirty| dirty.locked);
+        let at_origin = dirty.map_or(u64::MAX, |dirty| dirty.log.base());
         let effects = &mut self.ports.effects;
         back.demands.retain(|(number, id)| {
             let result = match locked {
@@ -198,8 +199,10 @@ impl Cache {
             effects.push(Effect::ControlDone { id: *id, result });
             false
         });
+        // A commit for each interval would be one page of flash for each.
+        let waits_for_commit = |(number, _): &(u64, ControlId)| *number <= at_origin;
         if let Some(flash) = self.flash.as_mut()
-            && !back.demands.is_empty()
+            && back.demands.iter().any(waits_for_commit)
         {
             flash.journal.hurry();
         }
