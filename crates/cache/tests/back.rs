@@ -346,6 +346,26 @@ fn a_disk_comes_under_write_back_and_leaves_it() {
 }
 
 #[test]
+fn nothing_comes_between_a_disk_and_its_record_that_is_being_closed() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    rig.detach(OfDirty::Keep).unwrap();
+    rig.hold_closing = true;
+    // It leaves by itself. If another change failed meanwhile, writes would be accepted again.
+    rig.attach(WritePolicy::Through, lazy()).unwrap();
+    let policy = rig.command(Command::SetPolicy {
+        disk: rig.disk,
+        policy: WritePolicy::Around,
+    });
+    assert_eq!(rig.outcome(policy), Some(Err(ControlError::Busy)));
+    assert_eq!(rig.detach(OfDirty::Flush), Err(ControlError::Busy));
+    rig.answer_closing();
+    assert!(!rig.record.unwrap().open);
+    rig.write(1, 2);
+    assert_eq!(rig.origin_block(1), page(2));
+}
+
+#[test]
 fn write_back_waits_for_writes_on_their_way_through() {
     let mut rig = Rig::through();
     rig.hold_writes = true;

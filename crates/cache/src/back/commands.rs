@@ -24,7 +24,7 @@ impl Cache {
         };
         let now = self.ports.now;
         match (self.backs.get_mut(disk), policy) {
-            (Some(back), _) if back.change.as_ref().is_some_and(|c| c.id.is_some()) => {
+            (Some(back), _) if back.is_changing() => {
                 return Some(Err(ControlError::Busy));
             }
             (Some(back), WritePolicy::Back) if back.is_leaving() => {
@@ -151,11 +151,7 @@ impl Cache {
         let Some(back) = self.backs.get_mut(disk) else {
             return Err(ControlError::NotAttached);
         };
-        if back
-            .change
-            .as_ref()
-            .is_some_and(|change| change.id.is_some())
-        {
+        if back.is_changing() {
             return Err(ControlError::Busy);
         }
         let destage = &back.destage;

@@ -92,6 +92,16 @@ impl Back {
         matches!(self.phase, Phase::Leaving | Phase::Closing)
     }
 
+    /// Whether nothing else may be asked of it now: somebody waits for a change, or one that it makes
+    /// by itself has asked for a record. If another took its place then and failed, writes would be
+    /// accepted although the record is closed.
+    pub(super) fn is_changing(&self) -> bool {
+        let holds = |change: &Change| {
+            change.id.is_some() || matches!(change.step, Step::Owning(_) | Step::Owned)
+        };
+        self.change.as_ref().is_some_and(holds)
+    }
+
     /// So many bytes have left the log.
     pub(crate) fn credit_for(&mut self, bytes: u64) {
         self.credit += bytes / 2;

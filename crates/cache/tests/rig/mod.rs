@@ -6,7 +6,8 @@
 mod ask;
 
 use block_io::{
-    Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginOp, OriginVerb, Payload,
+    Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginOp, OriginVerb,
+    Payload, Token,
 };
 use cache::{
     Cache, Command, Config, ControlError, ControlId, ControlOutcome, Effect, FormatOptions,
@@ -47,6 +48,9 @@ pub(crate) struct Rig {
     pub(crate) hold_reads: bool,
     pub(crate) hold_writes: bool,
     pub(crate) hold_flush: bool,
+    /// Records that say `closed` wait for [`Rig::answer_closing`].
+    pub(crate) hold_closing: bool,
+    closing: Vec<(Token, OwnerRecord)>,
     pub(crate) origin_error: Option<IoError>,
     pub(crate) flash_write_error: bool,
     pub(crate) flash_read_error: bool,
@@ -118,6 +122,8 @@ impl Rig {
             hold_reads: false,
             hold_writes: false,
             hold_flush: false,
+            hold_closing: false,
+            closing: Vec::new(),
             origin_error: None,
             flash_write_error: false,
             flash_read_error: false,
@@ -312,6 +318,9 @@ impl Rig {
                 assert!(self.replies.insert(request.0, result).is_none());
             }
             Effect::Retire { token, .. } => self.cache_mut().retired(token, true, now),
+            Effect::Own { token, record, .. } if self.hold_closing && !record.open => {
+                self.closing.push((token, record));
+            }
             Effect::Own { token, record, .. } => {
                 self.record = Some(record);
                 self.cache_mut().owned(token, true, now);
@@ -321,6 +330,16 @@ impl Rig {
                 assert!(self.outcomes.insert(id.0, result).is_none());
             }
         }
+    }
+
+    /// The records that were held are made.
+    pub(crate) fn answer_closing(&mut self) {
+        let now = self.now;
+        for (token, record) in std::mem::take(&mut self.closing) {
+            self.record = Some(record);
+            self.cache_mut().owned(token, true, now);
+        }
+        self.drive();
     }
 
     fn carry_out_origin(&mut self, op: OriginOp) {
