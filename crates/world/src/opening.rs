@@ -88,6 +88,8 @@ impl World {
                 self.marks.hit("flash could not be opened");
                 self.host.suspect = true;
                 self.host.without_flash(0);
+                // What the recovery has written is not in its counts, either.
+                self.host.accepted.life_begins();
                 // What recovery still had in flight is not the new cache's.
                 self.flash.open();
                 let config = self.settings.config.clone();
