@@ -39,6 +39,7 @@ struct InFlight {
 /// The journal's queue and its place in the ring.
 pub(crate) struct Journal {
     ring_pages: u64,
+    checkpoint_due: u64,
     next_sequence: u64,
     /// First page that a recovery would replay.
     replay_from: u64,
@@ -58,6 +59,7 @@ impl Journal {
         );
         Self {
             ring_pages: geometry.journal_pages(),
+            checkpoint_due: geometry.checkpoint_due(),
             next_sequence,
             replay_from,
             queue: VecDeque::new(),
@@ -129,9 +131,9 @@ impl Journal {
         self.replay_from = sequence;
     }
 
-    /// Whether the ring is half full, so that a checkpoint should start.
+    /// Whether so much of the ring is in use that a checkpoint should start.
     pub(crate) fn wants_checkpoint(&self) -> bool {
-        self.next_sequence - self.replay_from > self.ring_pages / 2
+        self.next_sequence - self.replay_from > self.checkpoint_due
     }
 
     /// Whether something is committed now if the ring has room.

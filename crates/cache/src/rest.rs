@@ -7,6 +7,10 @@
 //! A copy of bytes that the origin may still lose rests too, until the origin has been flushed
 //! (see `durability.rs`). If the guest has not done so by then, the cache does.
 //!
+//! Where a guest has written it writes again. So a write that has to wait for a commit in any case puts
+//! the trusted copies beside its blocks to rest with the same commit, and what is written there next
+//! waits for none.
+//!
 //! How many may rest is bounded, so that a crash costs little: beyond the bound the
 //! longest-resting is trusted early, and if it cannot be, it is never trusted at all, which
 //! costs its warmth after a crash and nothing else.
@@ -20,7 +24,7 @@ use crate::flash::Flash;
 use crate::limits::REST_MORE_MIN;
 use crate::ports::Ports;
 use flash_format::Geometry;
-use segment_log::resting_limit;
+use segment_log::{REGION_BLOCKS, resting_limit};
 use std::collections::VecDeque;
 use units::{BlockIndex, DiskSlot, FlashSlot, Instant};
 
@@ -80,6 +84,28 @@ impl Flash {
             && !self.end_rest(ports, rest)
         {
             ports.stats.never_trusted += 1;
+        }
+    }
+
+    /// The trusted copies beside a write's blocks go to rest, with the commit that the write waits for.
+    pub(crate) fn rest_around(
+        &mut self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        first: BlockIndex,
+        blocks: u64,
+    ) {
+        let behind = first.get() + blocks;
+        let start = first.get() / REGION_BLOCKS * REGION_BLOCKS;
+        let end = behind.next_multiple_of(REGION_BLOCKS);
+        for block in (start..first.get()).chain(behind..end.min(1 << BlockIndex::BITS)) {
+            let block = BlockIndex::new(block);
+            let slot = self.log.index().get(disk, block);
+            if let Some(slot) = slot.filter(|slot| self.trusted.contains(*slot)) {
+                self.distrust(ports, slot, 1);
+                // It was trusted, so the origin has its bytes for good.
+                self.rest(ports, disk, block, slot, WriteCount::default());
+            }
         }
     }
 

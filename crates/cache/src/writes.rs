@@ -237,6 +237,7 @@ impl Cache {
         let update = matches!(write.change, Change::Data { .. });
         // What an overlapping write waits for, this one has to wait for too.
         let mut ticket = overtakes_a_waiting_write.then(|| flash.journal.last());
+        let mut commits = false;
         for i in 0..write.blocks {
             let block = write.first.advance(i);
             let whole = block.start().get() >= write.offset
@@ -252,7 +253,10 @@ impl Cache {
             match flash.take_for_write(&mut self.ports, write.disk, block) {
                 Taken::NotCached => continue,
                 Taken::Untrusted => {}
-                Taken::Trusted(found) => ticket = ticket.max(Some(found)),
+                Taken::Trusted(found) => {
+                    ticket = ticket.max(Some(found));
+                    commits = true;
+                }
             }
             if whole && update {
                 write.cached.push(block);
@@ -261,6 +265,9 @@ impl Cache {
             {
                 tenancy.removed(disk.tenant, Key::new(write.disk, block));
             }
+        }
+        if commits {
+            flash.rest_around(&mut self.ports, write.disk, write.first, write.blocks);
         }
         ticket.filter(|ticket| *ticket > flash.journal.durable())
     }

@@ -11,7 +11,7 @@ use flash_format::Geometry;
 use policy::reclaim::Kind;
 use segment_log::{Delays, SimulatedLog};
 use support::Bench;
-use units::{BLOCK_BYTES, Bytes, DiskSlot, Duration, Instant, Prng};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant, Prng};
 
 const FLASH: Bytes = Bytes::mib(24);
 const SEGMENT: Bytes = Bytes::kib(512);
@@ -110,6 +110,8 @@ fn through_the_simulated_log(asked: &[Ask], kind: Kind, pause: Duration) -> Answ
     let geometry = Geometry::new(FLASH, SEGMENT).unwrap();
     let mut log = SimulatedLog::on(geometry, kind, Delays::default());
     let disk = DiskSlot::new(0);
+    let all: Vec<u32> = (0..u32::try_from(BLOCKS).unwrap()).collect();
+    log.note_places(disk, BlockIndex::new(0), &all);
     let (mut hits, mut evicted) = (0, Vec::new());
     let mut now = Instant::ZERO;
     for ask in asked {

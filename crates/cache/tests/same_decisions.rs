@@ -231,6 +231,11 @@ fn through_the_simulated_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
             .change(|tenancy, left| tenancy.attach(tenant, settings, left))
             .unwrap();
         simulated.set_owner(disks[at], tenant);
+        let first = at as u64 * BLOCKS;
+        let keys: Vec<u32> = (u32::try_from(first).unwrap()..)
+            .take(usize::try_from(BLOCKS).unwrap())
+            .collect();
+        simulated.note_places(disks[at], BlockIndex::new(first), &keys);
     }
     let mut shares = Vec::new();
     let mut now = Instant::ZERO;

@@ -26,6 +26,36 @@ const SLOTS_MAX: u64 = 1 << 32;
 const JOURNAL_OFFSET: u64 = 128 << 10;
 /// Fewest pages of journal.
 const JOURNAL_PAGES_MIN: u64 = 64;
+/// The ring is so many times as long as a checkpoint, which is written each time that the ring fills up:
+/// then checkpoints cost a sixth of what the journal costs. With a ring as long as a checkpoint, as
+/// formats before 3 have it, they cost twice as much as the journal.
+const JOURNAL_CHECKPOINTS: u64 = 8;
+/// But it never takes more than one page in so many of all segments' ...
+const JOURNAL_SHARE: u64 = 64;
+/// ... nor more than this, unless a checkpoint alone is longer: a recovery reads all of it. 64 MiB.
+const JOURNAL_PAGES_MAX: u64 = 16_384;
+
+/// How long the journal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ring {
+    /// As long as a checkpoint: caches that were formatted before version 3.
+    Short,
+    /// Eight times as long, where there is room.
+    Long,
+}
+
+impl Ring {
+    fn pages(self, checkpoint: u64, slots: u64) -> u64 {
+        let least = checkpoint.max(JOURNAL_PAGES_MIN);
+        match self {
+            Self::Short => least,
+            Self::Long => (checkpoint * JOURNAL_CHECKPOINTS)
+                .min(slots / JOURNAL_SHARE)
+                .min(JOURNAL_PAGES_MAX)
+                .max(least),
+        }
+    }
+}
 
 /// A segment's number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +91,7 @@ pub struct Geometry {
     segment_bytes: u64,
     segment_count: u32,
     journal_pages: u64,
+    ring: Ring,
     segment_table_pages: u64,
 }
 
@@ -70,6 +101,15 @@ impl Geometry {
     /// # Errors
     /// [`FormatError::SegmentSize`] and [`FormatError::TooSmall`].
     pub fn new(capacity: Bytes, segment_bytes: Bytes) -> Result<Self, FormatError> {
+        Self::with_ring(capacity, segment_bytes, Ring::Long)
+    }
+
+    /// The layout that a cache of this size has with such a journal.
+    pub(crate) fn with_ring(
+        capacity: Bytes,
+        segment_bytes: Bytes,
+        ring: Ring,
+    ) -> Result<Self, FormatError> {
         if !segment_bytes.get().is_power_of_two()
             || segment_bytes < SEGMENT_BYTES_MIN
             || segment_bytes > SEGMENT_BYTES_MAX
@@ -81,14 +121,14 @@ impl Geometry {
         let mut count = (capacity.get() / size).min(slots_limit);
         // The tables shrink with the number of segments, so a few steps down always fit.
         while count >= SEGMENTS_MIN {
-            let geometry = Self::with_segments(capacity, size, count);
+            let geometry = Self::with_segments(capacity, size, count, ring);
             if geometry.end() <= capacity.get() {
                 return Ok(geometry);
             }
             let excess = geometry.end() - capacity.get();
             count = count.saturating_sub(excess.div_ceil(size).max(1));
         }
-        let needed = Self::with_segments(capacity, size, SEGMENTS_MIN).end();
+        let needed = Self::with_segments(capacity, size, SEGMENTS_MIN, ring).end();
         Err(FormatError::TooSmall {
             needed: Bytes::new(needed),
             present: capacity,
@@ -105,17 +145,23 @@ impl Geometry {
         Self::new(Bytes::gib(1), segment_bytes)?;
         let size = segment_bytes.get();
         let count = u64::from(slots / pages_of(size));
-        let needed = Self::with_segments(Bytes::ZERO, size, count.max(SEGMENTS_MIN)).end();
+        let needed =
+            Self::with_segments(Bytes::ZERO, size, count.max(SEGMENTS_MIN), Ring::Long).end();
         if count < SEGMENTS_MIN {
             return Err(FormatError::TooSmall {
                 needed: Bytes::new(SEGMENTS_MIN * size),
                 present: Bytes::new(u64::from(slots) * BLOCK_BYTES),
             });
         }
-        Ok(Self::with_segments(Bytes::new(needed), size, count))
+        Ok(Self::with_segments(
+            Bytes::new(needed),
+            size,
+            count,
+            Ring::Long,
+        ))
     }
 
-    fn with_segments(capacity: Bytes, segment_bytes: u64, count: u64) -> Self {
+    fn with_segments(capacity: Bytes, segment_bytes: u64, count: u64, ring: Ring) -> Self {
         let per_page = (BODY_BYTES / segment_entry_bytes(pages_of(segment_bytes))) as u64;
         let segment_table_pages = count.div_ceil(per_page);
         Self {
@@ -123,8 +169,11 @@ impl Geometry {
             segment_bytes,
             segment_count: u32::try_from(count)
                 .expect("at most 2^28 segments of at least 16 pages"),
-            // As large as a checkpoint, so that checkpoints at most double what the journal writes.
-            journal_pages: (segment_table_pages + DISK_PAGES as u64).max(JOURNAL_PAGES_MIN),
+            journal_pages: ring.pages(
+                segment_table_pages + DISK_PAGES as u64,
+                count * u64::from(pages_of(segment_bytes)),
+            ),
+            ring,
             segment_table_pages,
         }
     }
@@ -169,6 +218,17 @@ impl Geometry {
     /// Pages of the journal's ring.
     pub const fn journal_pages(&self) -> u64 {
         self.journal_pages
+    }
+
+    /// Which journal it has: the version of the format says so.
+    pub(crate) const fn ring(&self) -> Ring {
+        self.ring
+    }
+
+    /// Pages of the ring in use beyond which a checkpoint is due: three quarters, so that commits go on
+    /// while it is written.
+    pub const fn checkpoint_due(&self) -> u64 {
+        self.journal_pages * 3 / 4
     }
 
     /// Where the journal page with this sequence number goes.
@@ -293,6 +353,24 @@ mod tests {
             );
             assert!(g.segment_blocks_max() * 100 > g.segment_pages() * 85);
         }
+    }
+
+    #[test]
+    fn the_journal_is_eight_checkpoints_long_where_there_is_room() {
+        let pages = |capacity, ring| {
+            let g = Geometry::with_ring(capacity, SEGMENT_BYTES_DEFAULT, ring).unwrap();
+            (g.checkpoint_pages(), g.journal_pages())
+        };
+        // 64 MiB: 15 segments of 1024 pages, of which a 64th are 240.
+        assert_eq!(pages(Bytes::mib(64), Ring::Long), (35, 240));
+        assert_eq!(pages(Bytes::mib(64), Ring::Short), (35, 64));
+        let (checkpoint, journal) = pages(Bytes::gib(10), Ring::Long);
+        assert_eq!(journal, 8 * checkpoint);
+        let (checkpoint, journal) = pages(Bytes::gib(1024), Ring::Long);
+        assert!(checkpoint < JOURNAL_PAGES_MAX);
+        assert_eq!(journal, JOURNAL_PAGES_MAX);
+        let (checkpoint, journal) = pages(Bytes::gib(8192), Ring::Long);
+        assert_eq!(journal, checkpoint, "never shorter than a checkpoint");
     }
 
     #[test]

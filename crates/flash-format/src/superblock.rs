@@ -3,17 +3,21 @@
 //! Two slots take turns, so that a torn write leaves the other. A superblock is written when
 //! the cache is opened, after each checkpoint, and at a clean stop.
 
+use crate::geometry::Ring;
 use crate::page::{self, COUNTER_END, HEADER_BYTES, Magic, PageBytes};
 use crate::{Damage, FormatError, Geometry, PAGE_BYTES};
 use units::Bytes;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The format that this program writes.
+/// The format of the caches that this program makes.
 ///
 /// 1: the first. 2: dirty logs. What is new in 2 was zero in 1 and means the same there: no log,
-/// nothing dirty; so a cache of version 1 is read as it is, and its next superblock says 2.
-pub const FORMAT_VERSION: u32 = 2;
+/// nothing dirty; so a cache of version 1 is read as it is, and its next superblock says 2. 3: a longer
+/// journal, so everything behind it lies elsewhere; a cache of version 2 stays one.
+pub const FORMAT_VERSION: u32 = 3;
+/// The last format with a journal as long as a checkpoint.
+const VERSION_OF_SHORT_RINGS: u32 = 2;
 /// The oldest format that this program reads.
 const FORMAT_VERSION_MIN: u32 = 1;
 
@@ -74,7 +78,10 @@ impl Superblock {
     pub fn encode(&self) -> PageBytes {
         let mut bytes = [0; PAGE_BYTES];
         let body = Body {
-            version: U32::new(FORMAT_VERSION),
+            version: U32::new(match self.geometry.ring() {
+                Ring::Short => VERSION_OF_SHORT_RINGS,
+                Ring::Long => FORMAT_VERSION,
+            }),
             block_bytes: U32::new(BLOCK_BYTES),
             capacity: U64::new(self.geometry.capacity().get()),
             segment_bytes: U64::new(self.geometry.segment_bytes().get()),
@@ -149,9 +156,14 @@ impl Superblock {
         if body.block_bytes.get() != BLOCK_BYTES {
             return Err(impossible("block size"));
         }
-        let geometry = Geometry::new(
+        let geometry = Geometry::with_ring(
             Bytes::new(body.capacity.get()),
             Bytes::new(body.segment_bytes.get()),
+            if body.version.get() <= VERSION_OF_SHORT_RINGS {
+                Ring::Short
+            } else {
+                Ring::Long
+            },
         )
         .map_err(|_| impossible("segment size"))?;
         if u64::from(geometry.segment_count()) != body.segment_count.get() {
@@ -255,13 +267,37 @@ mod tests {
         assert_eq!(Superblock::choose([&before, &other], present), refused);
     }
 
+    /// A cache with a short journal, as a program before this one left it.
+    fn old(version: u8) -> (Superblock, PageBytes) {
+        let of_now = sample(4);
+        let found = Superblock {
+            geometry: Geometry::with_ring(
+                of_now.geometry.capacity(),
+                of_now.geometry.segment_bytes(),
+                Ring::Short,
+            )
+            .unwrap(),
+            ..of_now
+        };
+        let mut page = found.encode();
+        assert_eq!(page[HEADER_BYTES], 2, "it stays what it is");
+        page[HEADER_BYTES] = version;
+        let header = page::open(&found.encode(), Magic::SUPERBLOCK).unwrap();
+        page::seal(&mut page, header);
+        (found, page)
+    }
+
     #[test]
-    fn a_cache_of_version_1_is_read() {
-        let mut first = sample(4).encode();
-        first[HEADER_BYTES] = 1;
-        let header = page::open(&sample(4).encode(), Magic::SUPERBLOCK).unwrap();
-        page::seal(&mut first, header);
-        let found = Superblock::choose([&first, &[0; PAGE_BYTES]], Bytes::mib(64));
-        assert_eq!(found, Ok(sample(4)));
+    fn caches_with_a_short_journal_are_read_as_they_are() {
+        for version in [1, 2] {
+            let (is, page) = old(version);
+            let found = Superblock::choose([&page, &[0; PAGE_BYTES]], Bytes::mib(64));
+            assert_eq!(is.geometry.journal_pages(), 64);
+            assert_eq!(found, Ok(is), "{version}");
+        }
+        let long = sample(4);
+        assert!(long.geometry.journal_pages() > 64);
+        let found = Superblock::choose([&long.encode(), &[0; PAGE_BYTES]], Bytes::mib(64));
+        assert_eq!(found, Ok(long));
     }
 }

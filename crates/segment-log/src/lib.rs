@@ -58,7 +58,7 @@ pub use append::{After, Closed, Placed, Sealed, Step};
 pub use dense::Dense;
 pub use heat::MARKS;
 pub use index::{Entered, Full, Index, Located, Marked};
-pub use limits::{SEGMENTS_RESERVED, resting_limit, segments_for_shares};
+pub use limits::{REGION_BLOCKS, SEGMENTS_RESERVED, resting_limit, segments_for_shares};
 pub use log::{SegmentLog, Whereabouts};
 pub use reclaim::{Begin, Move, Victim};
 pub use simulated::{Chores, Delays, Gathered, SimulatedLog};

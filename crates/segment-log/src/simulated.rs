@@ -20,6 +20,7 @@
 
 mod append;
 mod commits;
+mod neighbours;
 mod reclaim;
 mod rest;
 
@@ -31,6 +32,7 @@ use crate::tenants::Spare;
 use crate::written::FlashWritten;
 use commits::Commits;
 use flash_format::{FormatError, Geometry};
+use neighbours::Neighbours;
 use policy::reclaim::Kind;
 use policy::replacement::{Evicted, Policy};
 use rest::Resting;
@@ -77,6 +79,16 @@ impl Default for Delays {
     }
 }
 
+/// The blocks that the request at hand has withdrawn.
+#[derive(Clone, Copy)]
+struct Withdrawn {
+    disk: DiskSlot,
+    first: u32,
+    last: u32,
+    /// One of them was trusted.
+    commits: bool,
+}
+
 /// Where the blocks of an open chunk come from, in their order.
 #[derive(Debug, Default)]
 pub struct Gathered(Vec<Source>);
@@ -88,6 +100,8 @@ pub struct SimulatedLog {
     contents: Vec<u32>,
     commits: Commits,
     resting: Resting,
+    neighbours: Neighbours,
+    withdrawn: Option<Withdrawn>,
     delays: Delays,
     written: FlashWritten,
     /// What was written since the last [`SimulatedLog::take_written`], if somebody takes it.
@@ -138,6 +152,8 @@ impl SimulatedLog {
             contents: vec![NOTHING; slots],
             commits: Commits::new(&geometry, delays.write),
             resting: Resting::new(&geometry),
+            neighbours: Neighbours::default(),
+            withdrawn: None,
             delays,
             written: FlashWritten::default(),
             untold: None,
@@ -216,6 +232,15 @@ impl SimulatedLog {
             + self.log.bytes()
             + self.contents.capacity() * size_of::<u32>()
             + self.resting.bytes()
+            + self.neighbours.bytes()
+    }
+
+    /// Says where the blocks of a request lie on their disk: beside each other, from `first`. New
+    /// numbers are larger than all before: of others nothing is learnt. A write distrusts only neighbours
+    /// that are known along with it, so what is not said costs commits.
+    #[inline]
+    pub fn note_places(&mut self, disk: DiskSlot, first: BlockIndex, keys: &[u32]) {
+        self.neighbours.note(disk, first, keys);
     }
 
     /// Time has passed: chunks that have waited long enough are written, blocks that have rested
@@ -346,21 +371,48 @@ impl SimulatedLog {
     /// The block leaves, like the others that its request changes: [`SimulatedLog::commit_withdrawn`]
     /// follows the last of them. True if it was cached.
     pub fn withdraw(&mut self, disk: DiskSlot, key: u32) -> bool {
+        let one = Withdrawn {
+            disk,
+            first: key,
+            last: key,
+            commits: false,
+        };
+        self.withdrawn.get_or_insert(one).last = key;
         let Some(slot) = self.log.forget(disk, block_of(key)) else {
             return false;
         };
         if self.resting.is_trusted(slot) {
             self.commits
                 .distrust(slot, self.generation_of(slot), self.now);
-            self.commits.hurry();
             self.resting.distrust(slot);
+            self.withdrawn.iter_mut().for_each(|all| all.commits = true);
         }
         true
     }
 
-    /// What was withdrawn is distrusted durably, by one commit, so that the origin may be written.
+    /// What was withdrawn is distrusted durably, by one commit, and what lies beside it, so that the origin
+    /// may be written.
     pub fn commit_withdrawn(&mut self) {
+        if let Some(withdrawn) = self.withdrawn.take().filter(|all| all.commits) {
+            self.rest_around(withdrawn);
+            self.commits.hurry();
+        }
         self.commits.pump(self.now);
+    }
+
+    /// The trusted copies beside the withdrawn blocks go to rest.
+    fn rest_around(&mut self, withdrawn: Withdrawn) {
+        let neighbours = std::mem::take(&mut self.neighbours);
+        for beside in neighbours.around(withdrawn.first, withdrawn.last) {
+            let slot = self.log.index().get(withdrawn.disk, block_of(beside));
+            if let Some(slot) = slot.filter(|slot| self.resting.is_trusted(*slot)) {
+                self.commits
+                    .distrust(slot, self.generation_of(slot), self.now);
+                self.resting.distrust(slot);
+                self.rest(beside, slot);
+            }
+        }
+        self.neighbours = neighbours;
     }
 
     /// See [`SegmentLog::was_warm`].
@@ -494,6 +546,30 @@ mod tests {
             "it was not cached"
         );
         assert!(!log.contains_key(99) && log.contains_key(3));
+    }
+
+    /// Blocks 0 to 13 lie beside each other, 14 to 27 in another region.
+    #[test]
+    fn a_commit_serves_what_lies_beside_the_block_until_that_has_rested() {
+        let mut log = log(1024, Kind::Clock);
+        let mut evicted = Vec::new();
+        let keys: Vec<u32> = (0..28).collect();
+        log.note_places(DISK, BlockIndex::new(0), &keys[..14]);
+        log.note_places(DISK, BlockIndex::new(crate::REGION_BLOCKS), &keys[14..]);
+        for key in keys {
+            log.read(DISK, key, &mut evicted);
+        }
+        let commits = |log: &SimulatedLog| log.written().journal / 4096;
+        assert_eq!(commits(&log), 0);
+        log.write(DISK, 3, false, &mut evicted);
+        log.write(DISK, 9, false, &mut evicted);
+        assert_eq!(commits(&log), 1);
+        log.write(DISK, 20, false, &mut evicted);
+        assert_eq!(commits(&log), 2, "nothing was written in its region");
+        log.advance(Instant::ZERO + Duration::from_secs(60));
+        let trusted = commits(&log);
+        log.write(DISK, 5, false, &mut evicted);
+        assert_eq!(commits(&log), trusted + 1, "it has rested, and is trusted");
     }
 
     impl SimulatedLog {

@@ -192,6 +192,12 @@ impl Simulated {
         self.tenancy.arrives(request)
     }
 
+    /// Says where the blocks of a request lie; see [`SimulatedLog::note_places`].
+    #[inline]
+    pub fn note_places(&mut self, disk: DiskSlot, first: BlockIndex, keys: &[u32]) {
+        self.log.note_places(disk, first, keys);
+    }
+
     /// A block is read: [`Simulated::read_run`] of one.
     #[inline]
     pub fn read(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> Outcome {

@@ -55,6 +55,8 @@ impl Tables {
         for (place, bytes) in (first..ring).zip(pages) {
             if let Ok(page) = JournalPage::decode(bytes, self.superblock.uuid)
                 && page.sequence % ring == place
+                // What is older is in the checkpoint.
+                && page.sequence >= self.superblock.replay_from
             {
                 self.journal.insert(page.sequence, page);
             }

@@ -2,8 +2,8 @@
 //!
 //! Entries gather as in the daemon: 252 a page, neighbouring slots of one use of a segment in one
 //! entry, a commit when somebody waits for it, when a page is full, or after the write delay.
-//! Every commit ends at once, so it has whole pages and nothing else gathers meanwhile. When half
-//! of the ring is used a checkpoint is written.
+//! Every commit ends at once, so it has whole pages and nothing else gathers meanwhile. When three
+//! quarters of the ring are used a checkpoint is written.
 
 use flash_format::{Geometry, JOURNAL_ENTRIES_PER_PAGE, PAGE_BYTES};
 use units::{Duration, FlashSlot, Instant};
@@ -18,7 +18,7 @@ enum Growing {
 
 /// The journal's length and what it has cost.
 pub(super) struct Commits {
-    ring_pages: u64,
+    checkpoint_due: u64,
     checkpoint_pages: u64,
     delay: Duration,
     queued: usize,
@@ -34,7 +34,7 @@ pub(super) struct Commits {
 impl Commits {
     pub(super) fn new(geometry: &Geometry, delay: Duration) -> Self {
         Self {
-            ring_pages: geometry.journal_pages(),
+            checkpoint_due: geometry.checkpoint_due(),
             checkpoint_pages: geometry.checkpoint_pages(),
             delay,
             queued: 0,
@@ -121,7 +121,7 @@ impl Commits {
         self.growing = None;
         self.urgent = false;
         self.since = None;
-        if self.to_replay > self.ring_pages / 2 {
+        if self.to_replay > self.checkpoint_due {
             self.checkpoints += 1;
             self.to_replay = 0;
         }
@@ -186,16 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn half_a_ring_makes_a_checkpoint() {
+    fn three_quarters_of_a_ring_make_a_checkpoint() {
         let mut commits = commits();
-        let half = commits.ring_pages / 2;
-        for _ in 0..=half {
+        let due = commits.checkpoint_due;
+        for _ in 0..=due {
             assert_eq!(commits.written().1, 0);
             commits.free(Instant::ZERO);
             commits.hurry();
             commits.pump(Instant::ZERO);
         }
         let one = (commits.checkpoint_pages + 1) * PAGE;
-        assert_eq!(commits.written(), ((half + 1) * PAGE, one));
+        assert_eq!(commits.written(), ((due + 1) * PAGE, one));
     }
 }

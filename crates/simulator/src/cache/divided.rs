@@ -10,7 +10,7 @@
 //!   volume ─► role: whose blocks, which VM ─► disk, tenant ─► Simulated ─► HIT | RAM | STORED
 //! ```
 
-use super::segments::{check, disk_of, push_chores, segment_for};
+use super::segments::{check, disk_of, first_block, push_chores, segment_for};
 use super::{AdmissionUse, CacheModel, Maker, places};
 use crate::outcome::{Chore, HIT, Outcomes, RAM, STORED, Timed};
 use crate::policy::PolicyError;
@@ -20,7 +20,7 @@ use policy::reclaim::Kind;
 use segment_log::{FlashWritten, SimulatedLog};
 use tenancy::{Capacity, Found, Outcome, Settings, Simulated, Tenancy, TenantSettings};
 use trace::{Batch, Op, Request};
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
+use units::{Bytes, DiskSlot, Instant, TenantSlot};
 
 /// What decides over a log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -146,12 +146,11 @@ impl Divided {
         }
         // Two volumes may share a disk slot; then the first one's tenant has both.
         let tenant = self.cache.owner(disk).unwrap_or(tenant);
-        let most = (1 << BlockIndex::BITS) - 1;
         tenancy::Request {
             vm,
             tenant,
             disk,
-            first: BlockIndex::new((record.offset.get() / BLOCK_BYTES).min(most)),
+            first: first_block(record),
             count: request.keys.len() as u64,
             write: record.op == Op::Write,
             now: Instant::from_nanos(record.time_us.saturating_mul(1000)),
@@ -222,7 +221,9 @@ impl CacheModel for Divided {
             let ask = self.ask(batch, request);
             self.cache.advance(ask.now);
             let flags = &mut outcomes.blocks[places(request, first_key)];
-            self.request(&ask, request.record.op, batch.keys_of(request), flags);
+            let keys = batch.keys_of(request);
+            self.cache.note_places(ask.disk, ask.first, keys);
+            self.request(&ask, request.record.op, keys, flags);
             self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
         }
     }

@@ -12,8 +12,8 @@ use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::reclaim::Kind;
 use policy::replacement::Evicted;
 use segment_log::{FlashWritten, SimulatedLog};
-use trace::{Batch, Op, Request, VolumeIndex};
-use units::{BLOCK_BYTES, Bytes, DiskSlot, Instant};
+use trace::{Batch, Op, Record, Request, VolumeIndex};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant};
 
 /// What a segment costs beside its blocks, in pages, about: a header, a footer, and with its reclaim another
 /// header and a page of the journal.
@@ -67,6 +67,12 @@ pub(super) fn check(maker: &Maker) -> Result<(), PolicyError> {
 pub(super) fn disk_of(volume: VolumeIndex) -> DiskSlot {
     let disk = volume.to_usize() % DiskSlot::COUNT;
     DiskSlot::new(u16::try_from(disk).expect("a slot is 16 bits"))
+}
+
+/// The first block of a request's disk that it touches.
+pub(super) fn first_block(record: &Record) -> BlockIndex {
+    let most = (1 << BlockIndex::BITS) - 1;
+    BlockIndex::new((record.offset.get() / BLOCK_BYTES).min(most))
 }
 
 /// What was written between two looks beside the blocks themselves, as chores.
@@ -162,7 +168,9 @@ impl CacheModel for Segments {
                 .advance(Instant::from_nanos(record.time_us.saturating_mul(1000)));
             let disk = disk_of(record.volume);
             let flags = &mut outcomes.blocks[places(request, first_key)];
-            self.request(record.op, disk, batch.keys_of(request), flags);
+            let keys = batch.keys_of(request);
+            self.log.note_places(disk, first_block(record), keys);
+            self.request(record.op, disk, keys, flags);
             self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
         }
     }
