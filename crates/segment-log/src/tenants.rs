@@ -35,8 +35,9 @@ use units::{DiskSlot, TenantSlot};
 pub const SEGMENTS_PER_TENANT_MIN: u32 = 2;
 
 /// Segments of each queue of which the emptiest is looked for. With so many to choose from the choice
-/// is nearly as good as from all.
-const SAMPLED: usize = 8;
+/// is as good as from all; of 8 a hundredth of the hits was lost, and a tenth of the bytes, where guests
+/// rewrite.
+const SAMPLED: usize = 64;
 
 /// What happens to flash that a tenant's share gives it and that it does not use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -457,7 +458,7 @@ mod tests {
     fn samples_go_round_so_that_every_segment_is_looked_at() {
         let mut queue = Queue::default();
         assert!(queue.sample().is_empty());
-        for number in 0..20 {
+        for number in 0..160 {
             queue
                 .segments
                 .insert(u64::from(number) * 3, SegmentIndex::new(number));
@@ -465,8 +466,9 @@ mod tests {
         let numbers = |queue: &mut Queue| -> Vec<u32> {
             queue.sample().into_iter().map(SegmentIndex::get).collect()
         };
-        assert_eq!(numbers(&mut queue), (0..8).collect::<Vec<u32>>());
-        assert_eq!(numbers(&mut queue), (8..16).collect::<Vec<u32>>());
-        assert_eq!(numbers(&mut queue), [16, 17, 18, 19, 0, 1, 2, 3]);
+        assert_eq!(numbers(&mut queue), (0..64).collect::<Vec<u32>>());
+        assert_eq!(numbers(&mut queue), (64..128).collect::<Vec<u32>>());
+        let last: Vec<u32> = (128..160).chain(0..32).collect();
+        assert_eq!(numbers(&mut queue), last);
     }
 }
