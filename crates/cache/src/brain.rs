@@ -69,7 +69,12 @@ impl Brain {
         let mut brain = Self::default();
         if let Some(settings) = settings {
             match Tenancy::new(settings, Capacity::of(&flash.geometry), now) {
-                Ok(tenancy) => brain.tenancy = Some(Box::new(tenancy)),
+                Ok(mut tenancy) => {
+                    if !flash.is_new() {
+                        tenancy.begin_empty();
+                    }
+                    brain.tenancy = Some(Box::new(tenancy));
+                }
                 Err(error) => brain.error = Some(error),
             }
         }

@@ -23,6 +23,7 @@ use crate::dirty::lasting::Places;
 use crate::disks::DiskTable;
 use crate::durability::Durabilities;
 use crate::encryption::Ciphers;
+use crate::format::FORMATTED;
 use crate::guard::{Guard, lacks};
 use crate::index::Index;
 use crate::journal::{Journal, Queued, Ticket};
@@ -185,6 +186,11 @@ impl Flash {
     pub(crate) fn trust(&mut self, ports: &mut Ports, first: FlashSlot, count: u32) {
         self.trusted.set(first, count);
         self.queue(ports, JournalEntry::Trust { first, count }, first);
+    }
+
+    /// Whether nothing was ever written to it but what formatting wrote.
+    pub(crate) fn is_new(&self) -> bool {
+        self.incarnation == FORMATTED + 1 && self.log.is_untouched()
     }
 
     /// Queues the entry that distrusts these slots; urgent if somebody will wait for it.

@@ -28,6 +28,9 @@ impl FormatOptions {
     }
 }
 
+/// The incarnation of a cache that was never opened.
+pub(crate) const FORMATTED: u64 = 1;
+
 /// What has to be written where to make an empty cache: in this order, with a flush before the
 /// last write, which makes it one, and another flush after it.
 ///
@@ -40,7 +43,7 @@ pub fn format(options: &FormatOptions) -> Result<Vec<(Bytes, Vec<u8>)>, FormatEr
         uuid: options.uuid,
         sequence: 0,
         geometry,
-        incarnation: 1,
+        incarnation: FORMATTED,
         checkpoint: 1,
         checkpoint_area: 0,
         replay_from: 1,

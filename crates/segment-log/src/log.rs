@@ -254,6 +254,11 @@ impl<I: Index, C> SegmentLog<I, C> {
         });
     }
 
+    /// Whether no block was ever appended to it.
+    pub fn is_untouched(&self) -> bool {
+        self.appended == 0
+    }
+
     /// Forgets a block, because it is written or erased. Returns where it lay, if it was cached.
     pub fn forget(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
         let marked = self.index.remove(disk, block)?;

@@ -30,7 +30,7 @@
 //! - Shares add up to the cache's segments, or to less where spare flash stays idle; each is within its
 //!   tenant's floor and ceiling.
 //! - What admission lets in, with the reclaim that it causes, stays within the budget over any span of
-//!   time: a budget's rate times the span, and one burst.
+//!   time, restarts included: a budget's rate times the span, and one burst ([`Tenancy::begin_empty`]).
 //! - All memory is bounded ([`limits`]), counted, and within the settings' limit.
 //!
 //! Units: blocks of 4 KiB, segments of the log, bytes, real time.

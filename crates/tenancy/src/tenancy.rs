@@ -22,6 +22,8 @@ pub struct Tenancy<K> {
     pub(crate) budget: Option<TokenBucket>,
     /// What was left of the budgets of tenants that have gone, by slot: whoever comes back finds it.
     gone: Vec<Option<TokenBucket>>,
+    /// Whoever comes has saved nothing of its budget.
+    begins_empty: bool,
     /// Bytes written for all, and for nobody.
     pub(crate) wrote: Wrote,
     pub(crate) shares: Shares,
@@ -53,6 +55,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
             capacity,
             tenants: Vec::new(),
             gone: Vec::new(),
+            begins_empty: false,
             runs: Vec::new(),
             wrote: Wrote::default(),
             shares: Shares::default(),
@@ -65,6 +68,23 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         };
         tenancy.window_ends = now + tenancy.window();
         Ok(tenancy)
+    }
+
+    /// Nothing is saved of any write budget, nor of those of tenants that come later: an earlier brain of
+    /// this flash may have spent all that there was. So over any span of time, with however many lives in
+    /// it, no more is let in than the rate and one burst allow. What that brain owed is forgotten.
+    pub fn begin_empty(&mut self) {
+        self.begins_empty = true;
+        let now = self.now;
+        let empty = |bucket: &mut Option<TokenBucket>| {
+            *bucket = bucket
+                .as_ref()
+                .map(|bucket| TokenBucket::empty(bucket.budget(), now));
+        };
+        empty(&mut self.budget);
+        for (_, tenant) in self.each_mut() {
+            empty(&mut tenant.budget);
+        }
     }
 
     /// A tenant comes. Its first share is an equal part, until a window has shown what it wants; all
@@ -84,6 +104,9 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         }
         self.check_with(slot, &settings)?;
         let mut tenant = Tenant::new(settings, &self.settings, self.now)?;
+        if let (true, Some(budget)) = (self.begins_empty, tenant.settings.budget) {
+            tenant.budget = Some(TokenBucket::empty(budget, self.now));
+        }
         if let (Some(budget), Some(mut bucket)) = (tenant.settings.budget, self.take_gone(slot)) {
             bucket.set(budget, self.now);
             tenant.budget = Some(bucket);

@@ -152,13 +152,13 @@ proptest! {
         check(&host, &tenants)?;
     }
 
-    /// Reads alone, so that whatever is written is admission's doing: blocks, descriptors, reclaim,
-    /// journal. A block is paid for when it is let in, and written when its chunk is full or has waited a
+    /// Also over spans in which the daemon starts again, which forgets what was saved. Reads alone, so that
+    /// whatever is written is admission's doing: blocks, descriptors, reclaim, journal. A block is paid for when it is let in, and written when its chunk is full or has waited a
     /// second: hence the drip of one second more.
     #[test]
     fn flash_is_never_written_beyond_the_budget_over_any_span_of_time(
         admission in prop::sample::select(admissions()), mib in 64..100_000_u64, seed: u64,
-        pace in 1..50_000_000_u64,
+        pace in 1..50_000_000_u64, starts in prop::sample::select(vec![0_u64, 1, 10]),
     ) {
         let burst = Bytes::mib(1);
         let budget = Budget::per_day(Bytes::mib(mib)).unwrap().with_burst(burst);
@@ -176,6 +176,13 @@ proptest! {
         let mut written = vec![(0_u64, 0_u64)];
         for _ in 0..3000 {
             clock += dice.below(pace);
+            if dice.below(3000) < starts {
+                let again = host.change(|tenancy, _| {
+                    tenancy.begin_empty();
+                    Ok::<(), std::convert::Infallible>(())
+                });
+                again.unwrap();
+            }
             let span = if dice.one_in(2) { 200 } else { 4000 };
             let number = u16::try_from(dice.below(2)).unwrap();
             read(&mut host, number, dice.below(span), 1 + dice.below(8), Instant::from_nanos(clock));

@@ -205,6 +205,15 @@ impl TokenBucket {
         }
     }
 
+    /// A bucket in which nothing was saved yet.
+    pub const fn empty(budget: Budget, now: Instant) -> Self {
+        Self {
+            budget,
+            level: 0,
+            filled: now,
+        }
+    }
+
     /// What it was made for.
     pub const fn budget(&self) -> Budget {
         self.budget
