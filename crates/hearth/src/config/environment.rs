@@ -116,8 +116,7 @@ fn promises(config: &Config, faults: &mut Vec<Fault>) {
                 .position(|vm| on(vm) && !vm.floor.0.is_zero());
             let key = format!("vm[{}].floor", first.unwrap_or(0));
             faults.push(Fault::new(key, message));
-        }
-        if let Err(message) = tenants::refused(&cache.policy, flash, &vms) {
+        } else if let Err(message) = tenants::refused(&cache.policy, flash, &vms) {
             faults.push(Fault::new(format!("cache[{at}].policy"), message));
         }
     }

@@ -171,8 +171,19 @@ pub(crate) fn floors(cache: &Name, capacity: Capacity, vms: &[VmConfig]) -> Opti
             only.name, only.floor.0
         ));
     }
+    // Without this the sum could look as if it fitted.
+    let whole = Bytes::new(segments * capacity.segment_bytes());
+    let rounded = format!(
+        ", {whole} in whole segments of {},",
+        Bytes::new(capacity.segment_bytes())
+    );
+    let rounded = if sum > capacity.bytes().get() {
+        ""
+    } else {
+        &rounded
+    };
     Some(format!(
-        "the floors of {} = {} exceed {there_is}: lower them by {more}",
+        "the floors of {} = {}{rounded} exceed {there_is}: lower them by {more}",
         each.join(" + "),
         Bytes::new(sum),
     ))
@@ -261,9 +272,13 @@ mod tests {
             said.starts_with("the floor of web (130MiB) exceeds the 100MiB that"),
             "{said}"
         );
-        // A byte takes a segment.
-        let rounded = [vm("web", 100 * MIB), vm("db", 1)];
-        assert!(floors(&cache, FLASH.capacity, &rounded).is_some());
+        // A part of a segment takes a whole one.
+        let rounded = [vm("web", 99 * MIB + 1), vm("db", 1024)];
+        let said = floors(&cache, FLASH.capacity, &rounded).unwrap();
+        assert!(
+            said.contains(", 101MiB in whole segments of 1MiB, exceed the 100MiB"),
+            "{said}"
+        );
     }
 
     #[test]
