@@ -6,7 +6,8 @@
 //! `cargo bench -p cache --bench engine [-- MIB_OF_CACHE]`
 //!
 //! `cargo xtask instructions` runs it as `engine counted` under callgrind, which counts what
-//! happens inside of [`counted_hits`] and nothing else.
+//! happens inside of [`counted_hits`] and nothing else; `engine counted brain` has the brain on, as the
+//! daemon has it by default.
 
 #![allow(
     clippy::print_stdout,
@@ -153,7 +154,7 @@ const COUNTED_HITS: u64 = 100_000;
 fn main() {
     let mut arguments = std::env::args();
     if arguments.any(|argument| argument == "counted") {
-        return count();
+        return count(arguments.any(|argument| argument == "brain"));
     }
     let mib = std::env::args()
         .find_map(|arg| arg.parse().ok())
@@ -195,14 +196,28 @@ fn main() {
 }
 
 /// Runs as many hits as callgrind is to count.
-fn count() {
+fn count(brain: bool) {
     // Half of it: in a small cache the segments that are being filled count.
     let capacity = Bytes::mib(COUNTED_MIB);
     let (mut cache, mut flash, disk) = warm(capacity, capacity.get() / 2);
     let blocks = cache.status().cached_blocks;
     let offsets = random_offsets(blocks);
+    if brain {
+        let settings = tenancy::Settings {
+            admission: "reuse-age".parse().unwrap(),
+            allocation: "utility".parse().unwrap(),
+            staging: Bytes::mib(1),
+            fill: true,
+            ..tenancy::Settings::default()
+        };
+        cache.set_tenancy(Some(settings), Instant::ZERO).unwrap();
+        // Samples fill first.
+        run_hits(&mut cache, &mut flash, disk, &offsets, COUNTED_HITS);
+    }
+    let hits_before = cache.stats_of(disk).unwrap().read_block_hits;
     let hits = counted_hits(&mut cache, &mut flash, disk, &offsets, COUNTED_HITS);
-    assert_eq!(cache.stats_of(disk).unwrap().read_block_hits, hits);
+    let hits_after = cache.stats_of(disk).unwrap().read_block_hits;
+    assert_eq!(hits_after - hits_before, hits);
     println!("hits {hits}");
 }
 
@@ -288,6 +303,18 @@ fn measure_hits(cache: &mut Cache, flash: &mut Flash, disk: DiskSlot, blocks: u6
 /// its name.
 #[inline(never)]
 fn counted_hits(
+    cache: &mut Cache,
+    flash: &mut Flash,
+    disk: DiskSlot,
+    offsets: &[Bytes],
+    hits: u64,
+) -> u64 {
+    run_hits(cache, flash, disk, offsets, hits)
+}
+
+/// The same, not counted.
+#[inline(never)]
+fn run_hits(
     cache: &mut Cache,
     flash: &mut Flash,
     disk: DiskSlot,
