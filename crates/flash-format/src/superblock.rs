@@ -74,14 +74,19 @@ impl Superblock {
         SUPERBLOCK_OFFSETS[usize::from(self.sequence % 2 == 1)]
     }
 
+    /// The format that the cache has.
+    pub const fn version(&self) -> u32 {
+        match self.geometry.ring() {
+            Ring::Short => VERSION_OF_SHORT_RINGS,
+            Ring::Long => FORMAT_VERSION,
+        }
+    }
+
     /// Its page.
     pub fn encode(&self) -> PageBytes {
         let mut bytes = [0; PAGE_BYTES];
         let body = Body {
-            version: U32::new(match self.geometry.ring() {
-                Ring::Short => VERSION_OF_SHORT_RINGS,
-                Ring::Long => FORMAT_VERSION,
-            }),
+            version: U32::new(self.version()),
             block_bytes: U32::new(BLOCK_BYTES),
             capacity: U64::new(self.geometry.capacity().get()),
             segment_bytes: U64::new(self.geometry.segment_bytes().get()),
@@ -292,7 +297,7 @@ mod tests {
         for version in [1, 2] {
             let (is, page) = old(version);
             let found = Superblock::choose([&page, &[0; PAGE_BYTES]], Bytes::mib(64));
-            assert_eq!(is.geometry.journal_pages(), 64);
+            assert_eq!((is.version(), is.geometry.journal_pages()), (2, 64));
             assert_eq!(found, Ok(is), "{version}");
         }
         let long = sample(4);

@@ -4,9 +4,8 @@ use super::OfflineError;
 use super::tables::{Tables, page};
 use device::uring::FlashFile;
 use flash_format::{
-    ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, FORMAT_VERSION, FooterPage,
-    FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, SegmentEntry, SegmentIndex,
-    SegmentState, Superblock, checksum,
+    ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, FooterPage, FormatError, PAGE_BYTES,
+    PageBytes, SUPERBLOCK_OFFSETS, SegmentEntry, SegmentIndex, SegmentState, Superblock, checksum,
 };
 use serde::Serialize;
 use std::fs::File;
@@ -202,7 +201,7 @@ fn examine(
     }
     let disks = tables.disks.iter().zip(&walk.per_disk);
     Ok(Some(Checked {
-        format_version: FORMAT_VERSION,
+        format_version: superblock.version(),
         uuid: format!("{:032x}", superblock.uuid),
         incarnation: superblock.incarnation,
         flash_bytes: geometry.capacity().get(),
