@@ -1,6 +1,7 @@
 //! What the operator asks, step by step: attach, detach, drop, stop. Each job looks whether it
 //! can go on whenever something has happened.
 
+mod step;
 mod tables;
 
 use crate::api::{Command, ControlError, ControlId, ControlOutcome, Effect};
@@ -8,12 +9,12 @@ use crate::attach::Newcomer;
 use crate::cache::{Cache, Disk};
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
-use crate::journal::Ticket;
 use crate::ports::{Ports, Wake};
 use crate::tenants::Use;
 use crate::views::Views;
 use block_io::{IoError, Token};
 use flash_format::SegmentIndex;
+use step::Step;
 use units::{DiskSlot, TenantSlot};
 
 #[derive(Clone, Debug)]
@@ -45,46 +46,6 @@ impl Kind {
             Self::Attach(newcomer) => newcomer.takes_over,
             Self::Detach { .. } => !lacks(Guard::OwnerInBothSuperblocks),
             Self::Drop { .. } | Self::Stop => false,
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Start,
-    /// Streams are closed; their chunks and footers are on their way.
-    Written,
-    /// The entries of this ticket are on their way.
-    Committed(Ticket, Vec<SegmentIndex>),
-    /// This checkpoint is on its way.
-    Checkpoint(u64),
-    /// And one more, with the other superblock.
-    SecondCheckpoint(u64),
-    /// It is being recorded with the origin who has the disk.
-    Owning(Token),
-    /// It could not be; this checkpoint has the disk as one that is not attached.
-    Returning(u64),
-    /// And one more, with the other superblock.
-    Returned(u64),
-    Done,
-    Refused(ControlError),
-}
-
-impl Step {
-    /// Whether nobody has been asked yet to record who has the disk of an attach, and has to be without
-    /// the flash: a record that will be open is closed at once instead.
-    fn comes_before_record(&self, will_be_open: bool) -> bool {
-        match self {
-            Self::Start => true,
-            Self::Written
-            | Self::Committed(..)
-            | Self::Checkpoint(_)
-            | Self::SecondCheckpoint(_) => !will_be_open,
-            Self::Owning(_)
-            | Self::Returning(_)
-            | Self::Returned(_)
-            | Self::Done
-            | Self::Refused(_) => false,
         }
     }
 }
