@@ -59,6 +59,17 @@ impl HearthSettings {
         self
     }
 
+    /// One more cache.
+    #[must_use]
+    pub fn cache(mut self, name: &str, flash: &Flash) -> Self {
+        let path = flash.path().display();
+        let _ = write!(
+            self.disks,
+            "\n[[cache]]\nname = '{name}'\npath = '{path}'\n"
+        );
+        self
+    }
+
     /// A line of the `[cache.policy]` section.
     #[must_use]
     pub fn policy_key(mut self, line: &str) -> Self {

@@ -105,9 +105,8 @@ fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64
                 Effect::ControlDone { result, .. } => {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
-                Effect::Retire { .. } | Effect::Own { .. } | Effect::Lasting(_) => {
-                    panic!("the flash works")
-                }
+                Effect::Own { token, .. } => cache.owned(token, true, Instant::ZERO),
+                Effect::Retire { .. } | Effect::Lasting(_) => panic!("the flash works"),
             }
         }
     }

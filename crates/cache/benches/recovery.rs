@@ -77,9 +77,8 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
                 Effect::ControlDone { result, .. } => {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
-                Effect::Retire { .. } | Effect::Own { .. } | Effect::Lasting(_) => {
-                    panic!("the flash works")
-                }
+                Effect::Own { token, .. } => cache.owned(token, true, now),
+                Effect::Retire { .. } | Effect::Lasting(_) => panic!("the flash works"),
             }
         }
     }

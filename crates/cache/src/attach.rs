@@ -159,8 +159,8 @@ impl Cache {
         (flash.uuid, flashed)
     }
 
-    /// Begins a period of the disk, if it needs one. Returns what is to be recorded of it: a disk
-    /// that was never under write-back has no record, and needs none.
+    /// Begins a period of the disk, if it may be written. Returns what is to be recorded of it,
+    /// whatever its policy: of most origins nobody else can tell a cache that has missed writes.
     fn record_of(
         &self,
         disk: &mut Disk,
@@ -169,7 +169,7 @@ impl Cache {
         serves: bool,
     ) -> Option<OwnerRecord> {
         let back = disk.policy == WritePolicy::Back && self.flash.is_some();
-        if disk.read_only || (owner.is_none() && !back) {
+        if disk.read_only {
             return None;
         }
         // Not from the flash's, if there is a record: an attach that a crash cut short is repeated.

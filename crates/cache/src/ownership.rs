@@ -7,8 +7,10 @@
 //! (its flash was pulled out and put in again, or copied) is told apart.
 //!
 //! The disk table has an epoch before the record does, so the table of the record's owner is never
-//! behind it, and at most one ahead: of an attach that a crash cut short. A disk that was never under
-//! write-back has no record; the origin's fingerprint has to do for it.
+//! behind it, and at most one ahead: of an attach that a crash cut short. Every attach for writing is
+//! recorded, under write-back or not: a cache that served a disk before another one did has copies
+//! that may be older than the origin, and the fingerprint of most origins does not show it. A disk
+//! that was only ever read has no record, and needs none.
 
 use crate::api::ControlError;
 use crate::guard::{Guard, lacks};
@@ -123,7 +125,7 @@ mod tests {
         let [closed, open] = [false, true].map(|open| record(HERE, 5, open));
         let [closed_there, open_there] = [false, true].map(|open| record(OTHER, 5, open));
         let table = [
-            // No record: the disk was never under write-back, or the record is lost.
+            // No record: the disk was only ever read, or the record is lost.
             (None, flash(0, None), Ok(Serve)),
             (None, flash(5, None), Ok(Serve)),
             (None, flash(5, Some(5)), unrecorded(5)),

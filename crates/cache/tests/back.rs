@@ -430,6 +430,36 @@ fn what_is_dropped_at_a_detach_is_gone() {
 }
 
 #[test]
+fn each_attach_for_writing_is_recorded_whatever_the_policy() {
+    let mut rig = Rig::through();
+    let first = rig.record.unwrap();
+    assert_eq!((first.epoch, first.open), (1, false));
+    rig.detach(OfDirty::Refuse).unwrap();
+    rig.attach(WritePolicy::Around, lazy()).unwrap();
+    assert_eq!(rig.record, Some(OwnerRecord { epoch: 2, ..first }));
+}
+
+#[test]
+fn copies_of_a_cache_that_missed_writes_are_dropped() {
+    let mut rig = Rig::through();
+    rig.write(1, 1);
+    assert_eq!(rig.read(1), Ok(page(1)));
+    rig.pass(Duration::from_secs(1));
+    rig.detach(OfDirty::Refuse).unwrap();
+    assert!(rig.has_on_flash(&page(1)));
+    // Another cache had the disk, and nothing of the origin but its bytes tells.
+    let record = rig.record.unwrap();
+    rig.record = Some(OwnerRecord {
+        epoch: record.epoch + 1,
+        cache: 1234,
+        open: false,
+    });
+    rig.fill_origin(1, 2);
+    rig.attach(WritePolicy::Through, lazy()).unwrap();
+    assert_eq!(rig.read(1), Ok(page(2)));
+}
+
+#[test]
 fn a_record_that_another_cache_has_open_refuses_the_disk() {
     let mut rig = Rig::new(lazy());
     rig.detach(OfDirty::Flush).unwrap();

@@ -176,6 +176,7 @@ impl Bench {
                         let done = self.origin_op(op);
                         cache.origin_done(done, self.now);
                     }
+                    Effect::Own { token, .. } => cache.owned(token, true, self.now),
                     other => ended = Some(other),
                 }
             }

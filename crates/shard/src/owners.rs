@@ -21,9 +21,10 @@
 //! - A record that is damaged, or of another disk that is open, is an error and never "none": that
 //!   would be permission to write an origin that lacks bytes.
 //! - `open` goes beside the origin or nowhere, so that another host that reaches the origin sees
-//!   it. `closed` may go to the state directory when the origin's folder cannot be written and
+//!   it. `closed` may go to the state directory when nothing can be written beside the origin, which
 //!   has no open record.
-//! - If both places have a record the one with the later epoch counts, and of equals the open one.
+//! - If both places have a record the one with the later epoch counts, of equals the open one, and
+//!   then the one beside the origin: that may be of another host which knew nothing of ours.
 //! - Read and written under the origin's lock only, by threads that may wait.
 
 use cache::OwnerRecord;
@@ -161,7 +162,7 @@ impl OwnerFile {
         };
         let kept = self.read(&self.kept)?;
         let rank = |owner: &Owner| (owner.record.epoch, owner.record.open);
-        Ok(beside.into_iter().chain(kept).max_by_key(rank))
+        Ok(kept.into_iter().chain(beside).max_by_key(rank))
     }
 
     /// Replaces the record, durably. Of two that are under way at once the one with the higher
@@ -180,9 +181,7 @@ impl OwnerFile {
             return self.replace(&self.kept, &text);
         };
         match self.replace(path, &text) {
-            Err(OwnerError::Io { kind, .. })
-                if !record.open && is_read_only(kind) && !self.is_open(path) =>
-            {
+            Err(OwnerError::Io { kind, .. }) if !record.open && !self.is_open(path) => {
                 tracing::warn!(path = %path.display(), instead = %self.kept.display(), reason = %kind,
                     "the owner's record cannot be written beside the origin: writes cannot go back later");
                 self.replace(&self.kept, &text)
@@ -276,13 +275,6 @@ fn beside(origin: &OriginSpec) -> Option<PathBuf> {
     let mut name = path.into_os_string();
     name.push(SUFFIX);
     Some(PathBuf::from(name))
-}
-
-fn is_read_only(kind: io::ErrorKind) -> bool {
-    matches!(
-        kind,
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-    )
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
@@ -457,6 +449,22 @@ mod tests {
         let later = OwnerRecord { epoch: 4, ..CLOSED };
         kept.store(later, 2).unwrap();
         assert_eq!(record(&file), Some(later));
+        // Another host, which could write beside the origin, knew nothing of what we keep.
+        let there = OwnerRecord { cache: 8, ..later };
+        file.store(there, 3).unwrap();
+        assert_eq!(record(&file), Some(there));
+    }
+
+    #[test]
+    fn a_closed_record_goes_to_the_state_directory_when_the_origins_folder_takes_nothing() {
+        let place = Place::new();
+        let file = place.file(1);
+        // Whoever runs this, a folder in the way is no file to be replaced.
+        std::fs::create_dir(place.path("images/web.hearth.new")).unwrap();
+        assert!(file.store(OPEN, 0).is_err());
+        file.store(CLOSED, 1).unwrap();
+        assert!(!place.path("images/web.hearth").exists());
+        assert_eq!(record(&file), Some(CLOSED));
     }
 
     #[test]

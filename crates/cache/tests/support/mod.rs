@@ -114,6 +114,7 @@ impl Bench {
                         let done = self.origin_op(op);
                         cache.origin_done(done, self.now);
                     }
+                    Effect::Own { token, .. } => cache.owned(token, true, self.now),
                     other => self.ended.push(other),
                 }
             }
