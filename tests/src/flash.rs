@@ -31,6 +31,13 @@ impl Flash {
         Ok(Self { path })
     }
 
+    /// Takes a file that somebody else has made.
+    pub fn existing(path: &Path) -> Self {
+        Self {
+            path: path.to_path_buf(),
+        }
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -113,6 +113,12 @@ impl Drop for Process {
     }
 }
 
+/// The clock that all programs of this host share, in seconds.
+pub fn monotonic() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::try_from(now).map_or(0.0, |now| now.as_secs_f64())
+}
+
 /// Looks again and again until `is_so` holds.
 ///
 /// # Errors

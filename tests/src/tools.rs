@@ -34,6 +34,16 @@ pub(crate) fn all_present(tools: &[&str]) -> bool {
     true
 }
 
+/// Whether this user may mount. Says so if not; that is a matter of the machine and not of what is
+/// installed, so a test that needs it is skipped in CI too.
+pub(crate) fn is_root(what_for: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        println!("skipped: {what_for} needs root");
+    }
+    is_root
+}
+
 const SYSTEM_FOLDERS: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Debian's tools are scripts for Debian's interpreters (`nbdsh` for its Python), so they run with

@@ -1,7 +1,7 @@
 //! A client that knows what a disk must hold after its server was cut off: every sector carries a
 //! version, and `clients/versions.py` remembers which were answered.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::ensure;
@@ -56,14 +56,46 @@ impl<'a> Versions<'a> {
         run(&mut self.client("verify", uri)).map(drop)
     }
 
+    /// Writes to `uri` for `seconds`, and notes when each request was sent and answered.
+    ///
+    /// # Errors
+    ///
+    /// When its server failed it.
+    pub fn record(&mut self, uri: &str, seconds: u32) -> anyhow::Result<()> {
+        let mut command = client();
+        command.args(["record", uri]).arg(self.events());
+        let said = run(command.arg(seconds.to_string()))?.stdout;
+        ensure!(!said.contains("the server is gone"), "{said}");
+        Ok(())
+    }
+
+    /// Checks that `image` is what a power cut `at` this moment of [`crate::Point::at`] may have left
+    /// of what [`Versions::record`] wrote: of `disk`, or of `origin` alone.
+    ///
+    /// # Errors
+    ///
+    /// When it is not.
+    pub fn judge(&self, what: &str, image: &Path, at: f64) -> anyhow::Result<()> {
+        let mut command = client();
+        command.args(["judge", what]).arg(image).arg(self.events());
+        run(command.arg(at.to_string())).map(drop)
+    }
+
+    fn events(&self) -> PathBuf {
+        self.lab.path("versions.events")
+    }
+
     fn client(&self, verb: &str, uri: &str) -> Command {
-        let mut command = Command::new("/usr/bin/python3");
-        command
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/clients/versions.py"))
-            .args([verb, uri])
-            .arg(&self.state);
+        let mut command = client();
+        command.args([verb, uri]).arg(&self.state);
         command
     }
+}
+
+fn client() -> Command {
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/clients/versions.py"));
+    command
 }
 
 impl VersionsWriter {

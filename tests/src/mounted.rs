@@ -1,0 +1,110 @@
+//! An NBD export as a file, by FUSE: flash that can be pulled out, recorded, or made to refuse.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Flash, Lab, Process, limits, run, tools, wait_until};
+
+/// The programs that it needs.
+pub const MOUNT_TOOLS: &[&str] = &["nbdkit", "nbdfuse", "umount"];
+
+/// A file in the lab that is an NBD export. It is gone when this is dropped.
+pub(crate) struct Mounted {
+    folder: PathBuf,
+    /// The file.
+    pub(crate) file: PathBuf,
+    fuse: Option<Process>,
+}
+
+impl Mounted {
+    /// Mounts the export at `uri`.
+    pub(crate) fn new(lab: &Lab, uri: &str) -> anyhow::Result<Self> {
+        let folder = lab.path("mounted");
+        std::fs::create_dir(&folder)?;
+        let file = folder.join("flash");
+        let mut command = Command::new("nbdfuse");
+        let fuse = Process::start(lab, "nbdfuse", command.arg(&file).arg(uri))?;
+        // Made before the wait, so that a mount which comes late is undone as well.
+        let mounted = Self {
+            folder,
+            file,
+            fuse: Some(fuse),
+        };
+        wait_until("the flash to be mounted", limits::SHORT, || {
+            Ok(mounted.file.exists())
+        })?;
+        Ok(mounted)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // Whatever goes wrong here shows when the folder cannot be removed.
+        let _ = run(Command::new("umount").arg("--lazy").arg(&self.folder));
+        self.fuse = None;
+    }
+}
+
+/// Whether this machine lets us mount. Says so if not.
+pub fn can_mount(what_for: &str) -> bool {
+    let fuse = Path::new("/dev/fuse").exists();
+    if !fuse {
+        println!("skipped: {what_for} needs /dev/fuse");
+    }
+    fuse && tools::is_root(what_for)
+}
+
+/// Flash with a plug.
+pub struct WeakFlash {
+    /// As the daemon is to use it.
+    pub flash: Flash,
+    _mounted: Mounted,
+    server: Option<Process>,
+    refusing: PathBuf,
+}
+
+impl WeakFlash {
+    /// Formats flash of `mib` MiB.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be mounted.
+    pub fn format(lab: &Lab, mib: u64) -> anyhow::Result<Self> {
+        let inside = Flash::format(lab, "weak-flash.img", mib)?;
+        let (socket, refusing) = (lab.path("weak.sock"), lab.path("flash-is-full"));
+        let mut command = Command::new("nbdkit");
+        command
+            .args(["-f", "-e", "flash", "--filter=error", "file"])
+            .arg(inside.path())
+            .args(["error-pwrite=ENOSPC", "error-pwrite-rate=100%"])
+            .arg(format!("error-pwrite-file={}", refusing.display()))
+            .arg("-U")
+            .arg(&socket);
+        let server = Process::start(lab, "weak-flash", &mut command)?;
+        wait_until("the flash to be there", limits::SHORT, || {
+            Ok(std::os::unix::net::UnixStream::connect(&socket).is_ok())
+        })?;
+        let uri = format!("nbd+unix:///flash?socket={}", socket.display());
+        let mounted = Mounted::new(lab, &uri)?;
+        Ok(Self {
+            flash: Flash::existing(&mounted.file),
+            _mounted: mounted,
+            server: Some(server),
+            refusing,
+        })
+    }
+
+    /// From now on it has no room for anything.
+    ///
+    /// # Errors
+    ///
+    /// When the lab takes no files.
+    pub fn fill(&self) -> anyhow::Result<()> {
+        Ok(std::fs::write(&self.refusing, "")?)
+    }
+
+    /// From now on everything that is asked of it is an error.
+    pub fn pull(&mut self) {
+        self.server = None;
+    }
+}
