@@ -321,7 +321,7 @@ def mixed(rig, image, flash, arguments):
         ["daemon's memory in the first tenth of the samples and the last, MiB, median", f"{statistics.median(memory[: len(memory) // 10 + 1]):.0f} and {statistics.median(memory[-(len(memory) // 10 + 1) :]):.0f}"],
     ]
     note = f"Half reads, half writes, 4 KiB at random over {SIZE_MIB} MiB, depth 32, a flush each 128, dirty_max {MIXED_DIRTY_MIB} MiB, everything else as it comes."
-    return "## Ten minutes of mixed load at the bound", note, bench.table(["what", "figure"], rows)
+    return f"## {took / 60:.0f} minutes of mixed load at the bound", note, bench.table(["what", "figure"], rows)
 
 
 PARTS = {"writes": writes, "through": through, "encryption": encryption, "destage": destage, "mixed": mixed}
