@@ -61,12 +61,11 @@ impl Cache {
         if flash.is_some_and(|flash| flash.key_differs(slot, id, key)) {
             dropped = dropped.or(Some(DropReason::KeyChanged));
         }
-        let waits = is_dirty || owner.is_some_and(|record| record.open);
+        let is_open = owner.is_some_and(|record| record.open);
+        let waits = is_open || (is_dirty && verdict == Verdict::Serve);
         match dropped {
             // What the origin lacks may not fit any more, and what it has may be another's.
-            Some(DropReason::SizeChanged)
-                if verdict == Verdict::Serve && waits && !lacks(Guard::SameSize) =>
-            {
+            Some(DropReason::SizeChanged) if waits && !lacks(Guard::SameSize) => {
                 return Err(ControlError::SizeChanged);
             }
             Some(DropReason::OriginChanged) if verdict == Verdict::Serve && is_dirty => {
@@ -172,8 +171,9 @@ impl Cache {
         if disk.read_only {
             return None;
         }
-        // Not from the flash's, if there is a record: an attach that a crash cut short is repeated.
-        let before = owner.map_or(flashed.epoch, |record| record.epoch);
+        // The flash is ahead of the record if an attach was cut short. Its epoch is not used again: a
+        // copy of the flash that was taken then would pass for this one.
+        let before = owner.map_or(0, |record| record.epoch).max(flashed.epoch);
         disk.epoch = before + 1;
         Some(OwnerRecord {
             epoch: disk.epoch,
@@ -204,7 +204,8 @@ impl Cache {
         let is_open = newcomer.record.is_some_and(|record| record.open);
         if (back && self.flash.is_some()) || is_open {
             let disk = &newcomer.disk;
-            let back = Back::attached(disk.write_back, disk.epoch, self.ports.now);
+            let number = self.backs.number();
+            let back = Back::attached(disk.write_back, disk.epoch, number, self.ports.now);
             self.backs.set(slot, Box::new(back));
             self.give_log(slot);
             self.ports.stir(slot);

@@ -201,14 +201,7 @@ impl Cache {
                 if back && self.flush_back(id, disk) {
                     return;
                 }
-                let flash = self.flash.as_ref();
-                let count = flash.map_or_else(WriteCount::default, |flash| flash.write_count(disk));
-                let purpose = Purpose::OriginFlush {
-                    request: id,
-                    disk,
-                    count,
-                };
-                self.ports.origin(purpose, disk, OriginVerb::Flush);
+                self.flush_through(id, disk);
             }
             Verb::Discard { offset, length } => {
                 stats.erase_requests += 1;
@@ -261,6 +254,18 @@ impl Cache {
         self.job_owned(token, recorded);
         self.back_owned(token, recorded);
         self.pump();
+    }
+
+    /// A guest's flush goes to the origin.
+    pub(crate) fn flush_through(&mut self, request: RequestId, disk: DiskSlot) {
+        let flash = self.flash.as_ref();
+        let count = flash.map_or_else(WriteCount::default, |flash| flash.write_count(disk));
+        let purpose = Purpose::OriginFlush {
+            request,
+            disk,
+            count,
+        };
+        self.ports.origin(purpose, disk, OriginVerb::Flush);
     }
 
     /// The operator asks. Exactly one [`Effect::ControlDone`] with the same id follows.

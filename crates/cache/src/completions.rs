@@ -66,7 +66,7 @@ impl Cache {
                 | Purpose::DestageRead(_)
                 | Purpose::DestageWrite(_)
                 | Purpose::DestageFlush(_)
-                | Purpose::EnterFlush(_)
+                | Purpose::EnterFlush(..)
                 | Purpose::DemandFlush(_) => {
                     panic!("an origin operation ended as a flash operation")
                 }
@@ -111,7 +111,9 @@ impl Cache {
             }
             Purpose::DestageWrite(write) => self.destage_write_done(write, done.result),
             Purpose::DestageFlush(flush) => self.destage_flush_done(flush, done.result),
-            Purpose::EnterFlush(disk) => self.enter_flush_done(disk, done.result),
+            Purpose::EnterFlush(disk, number) => {
+                self.enter_flush_done(disk, number, done.result);
+            }
             Purpose::DemandFlush(id) => self.demand_flush_done(id, done.result),
             Purpose::OwnFlush { disk, count } => {
                 if let Some(flash) = self.flash.as_mut() {

@@ -279,7 +279,9 @@ impl Flash {
         {
             ports.wake_at(due);
         }
-        if let Some((since, _)) = self.unnamed.front() {
+        if let Some((since, _)) = self.unnamed.front()
+            && *since + LOGGED_AFTER > ports.now
+        {
             ports.wake_at(*since + LOGGED_AFTER);
         }
     }

@@ -7,10 +7,11 @@
 //! (its flash was pulled out and put in again, or copied) is told apart.
 //!
 //! The disk table has an epoch before the record does, so the table of the record's owner is never
-//! behind it, and at most one ahead: of an attach that a crash cut short. Every attach for writing is
-//! recorded, under write-back or not: a cache that served a disk before another one did has copies
-//! that may be older than the origin, and the fingerprint of most origins does not show it. A disk
-//! that was only ever read has no record, and needs none.
+//! behind it, and ahead by the attaches that were cut short or could not be recorded: by more than one
+//! it is taken for a record that is older than the flash, which costs the clean blocks. Every attach
+//! for writing is recorded, under write-back or not: a cache that served a disk before another one
+//! did has copies that may be older than the origin, and the fingerprint of most origins does not
+//! show it. A disk that was only ever read has no record, and needs none.
 
 use crate::api::ControlError;
 use crate::guard::{Guard, lacks};

@@ -68,7 +68,7 @@ pub(crate) enum Purpose {
     /// A flush of the origin that makes it durable there.
     DestageFlush(DestageWrite),
     /// A flush of the origin of a disk that comes under write-back.
-    EnterFlush(DiskSlot),
+    EnterFlush(DiskSlot, u64),
     /// A flush of the origin of a disk without a log, for a command.
     DemandFlush(ControlId),
     /// A batch of the journal.

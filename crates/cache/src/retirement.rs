@@ -8,10 +8,10 @@ use crate::api::Effect;
 use crate::brain::Brain;
 use crate::cache::Cache;
 use crate::destage::DestageRead;
-use crate::limits::{PATIENCE_TIMEOUTS, WATCH_PARTS};
+use crate::limits::{PATIENCE_TIMEOUTS, RETRY_PAUSE_MIN, WATCH_PARTS};
 use crate::ports::{Hit, Purpose};
 use block_io::{IoError, Token};
-use units::{DiskSlot, Duration};
+use units::{DiskSlot, Duration, Instant};
 
 /// How far giving up has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub(crate) enum Retirement {
     None,
     /// The host has been asked to record it.
     Asked { incarnation: u64 },
-    /// The host could not: the next write asks again.
-    Refused { incarnation: u64 },
+    /// The host could not: the next write asks again, or a dirty log that waits for it, then.
+    Refused { incarnation: u64, until: Instant },
     /// It is recorded.
     Done,
 }
@@ -67,9 +67,23 @@ impl Cache {
 
     /// A write came while the host could not record the retirement: asks once more.
     pub(crate) fn retire_again(&mut self) {
-        if let Retirement::Refused { incarnation } = self.retirement {
+        if let Retirement::Refused { incarnation, .. } = self.retirement {
             self.ask_to_retire(incarnation);
         }
+    }
+
+    /// Whether what failed flash has cannot go to the origin yet: blocks on it that this makes stale
+    /// would be believed again. Asks once more now and then.
+    pub(crate) fn waits_for_retirement(&mut self) -> bool {
+        match self.retirement {
+            Retirement::None | Retirement::Done => return false,
+            Retirement::Asked { .. } => {}
+            Retirement::Refused { until, .. } if self.ports.now < until => {
+                self.ports.wake_at(until);
+            }
+            Retirement::Refused { .. } => self.retire_again(),
+        }
+        true
     }
 
     pub(crate) fn retirement_recorded(&mut self, recorded: bool) {
@@ -79,8 +93,12 @@ impl Cache {
         self.retirement = if recorded {
             Retirement::Done
         } else {
-            Retirement::Refused { incarnation }
+            let until = self.ports.now + RETRY_PAUSE_MIN;
+            Retirement::Refused { incarnation, until }
         };
+        for disk in self.backs.slots() {
+            self.ports.stir(disk);
+        }
         for write in self.writes.waiting() {
             if recorded {
                 self.send_to_origin(write);
@@ -203,7 +221,7 @@ impl Watch {
             | Purpose::MergeFill(_)
             | Purpose::DestageWrite(_)
             | Purpose::DestageFlush(_)
-            | Purpose::EnterFlush(_)
+            | Purpose::EnterFlush(..)
             | Purpose::DemandFlush(_) => {}
         }
     }

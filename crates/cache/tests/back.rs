@@ -670,3 +670,119 @@ fn a_log_costs_a_page_of_the_journal_a_second_to_be_named() {
     rig.pass(Duration::from_secs(5));
     assert_eq!(commits(&mut rig), before + 1);
 }
+
+#[test]
+fn what_an_earlier_write_has_asked_for_does_not_come_to_a_later_one() {
+    let mut rig = Rig::new(lazy());
+    rig.fill_origin(5, 5);
+    rig.fill_origin(7, 7);
+    rig.hold_reads = true;
+    let first = rig.begin_write_at(Bytes::new(5 * 4096 + 512), &[1; 512]);
+    let set = |rig: &mut Rig, policy| {
+        let disk = rig.disk;
+        let id = rig.command(Command::SetPolicy { disk, policy });
+        rig.pass(Duration::from_secs(2));
+        assert!(matches!(rig.outcome(id), Some(Ok(_))));
+    };
+    set(&mut rig, WritePolicy::Through);
+    assert_eq!(rig.answer(first), Some(Ok(())));
+    set(&mut rig, WritePolicy::Back);
+    let second = rig.begin_write_at(Bytes::new(7 * 4096 + 512), &[2; 512]);
+    rig.free();
+    rig.drive();
+    assert_eq!(rig.answer(second), Some(Ok(())));
+    let mut expected = page(7);
+    expected[512..1024].fill(2);
+    assert_eq!(rig.read(7), Ok(expected));
+}
+
+#[test]
+fn a_log_is_begun_anew_when_a_recovery_would_find_nothing_of_the_old_one() {
+    let mut rig = Rig::new(lazy());
+    let set = |rig: &mut Rig, policy| {
+        let disk = rig.disk;
+        let id = rig.command(Command::SetPolicy { disk, policy });
+        rig.pass(Duration::from_millis(0));
+        assert!(matches!(rig.outcome(id), Some(Ok(_))));
+    };
+    // The journal can wait: that the origin has it is not known when the record is closed.
+    rig.write_delay = Duration::from_secs(1000);
+    rig.power_cut();
+    rig.write(3, 1);
+    rig.flush();
+    set(&mut rig, WritePolicy::Through);
+    rig.write(3, 2);
+    rig.flush();
+    set(&mut rig, WritePolicy::Back);
+    rig.power_cut();
+    assert_eq!(rig.read(3), Ok(page(2)));
+}
+
+#[test]
+fn failed_flash_gives_nothing_to_the_origin_before_it_is_recorded_that_it_is_over() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    rig.flush();
+    rig.flash_write_error = true;
+    rig.retire_error = true;
+    rig.begin_write(2, 2);
+    let flush = rig.begin_flush();
+    rig.pass(Duration::from_secs(5));
+    assert_eq!(rig.answer(flush), None);
+    assert_eq!(rig.origin_block(1), page(0));
+    assert!(rig.record.unwrap().open);
+    rig.retire_error = false;
+    rig.pass(Duration::from_secs(5));
+    assert_eq!(rig.answer(flush), Some(Ok(())));
+    assert_eq!(rig.durable_block(1), page(1));
+    assert!(!rig.record.unwrap().open);
+}
+
+#[test]
+fn an_epoch_is_begun_once() {
+    let mut rig = Rig::new(lazy());
+    let before = rig.record;
+    rig.power_cut_of_nothing();
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    let after = rig.record.unwrap();
+    // A crash came before the record was made: the flash is ahead of it.
+    rig.record = before;
+    rig.power_cut_of_nothing();
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    assert_eq!(rig.record.unwrap().epoch, after.epoch + 1);
+}
+
+#[test]
+fn what_failed_flash_did_not_keep_is_acknowledged_when_the_record_is_closed() {
+    let mut rig = Rig::new(lazy());
+    rig.write(1, 1);
+    rig.flush();
+    rig.flash_write_error = true;
+    rig.own_error = true;
+    rig.write(2, 2);
+    let flush = rig.begin_flush();
+    rig.pass(Duration::from_millis(500));
+    assert_eq!(rig.durable_block(2), page(2));
+    assert_eq!(
+        rig.answer(flush),
+        None,
+        "a crash now would go back to what is on flash"
+    );
+    rig.own_error = false;
+    rig.pass(Duration::from_secs(3));
+    assert_eq!(rig.answer(flush), Some(Ok(())));
+    assert!(!rig.record.unwrap().open);
+}
+
+#[test]
+fn a_destage_of_an_empty_log_flushes_the_origin() {
+    let mut rig = Rig::new(lazy());
+    rig.pass(Duration::from_secs(1));
+    rig.told.clear();
+    rig.destage();
+    assert!(
+        rig.told
+            .iter()
+            .any(|verb| matches!(verb, OriginVerb::Flush))
+    );
+}

@@ -5,6 +5,7 @@
 //! durably that they are durable. If the medium loses one of those, no one can tell it from a write
 //! that was cut off, so it does not (`storage.rs`).
 
+use crate::storage::overlap;
 use block_io::{FlashVerb, Token};
 use cache::Lasting;
 use flash_format::{
@@ -240,8 +241,4 @@ fn told_by_journal(data: &[u8], uuid: u128) -> Vec<Told> {
         })
     });
     told.collect()
-}
-
-fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
-    a.start < b.end && b.start < a.end
 }

@@ -161,6 +161,8 @@ pub(crate) struct Back {
     pub since: Moment,
     /// Since when the order is what it is.
     pub order_since: Moment,
+    /// The power went while failed flash was being emptied: of what was not flushed any part is there.
+    pub ragged: bool,
     /// What the audit after a start has read of each sector.
     pub found: Vec<Vec<Option<Tag>>>,
     /// Not attached again in this life.
@@ -300,8 +302,10 @@ impl World {
             }
             let disk = &mut self.disks[number];
             if disk.served_as().is_some() {
-                self.marks.hit("one cut");
-                disk.history.one_cut(&disk.back.found, disk.back.since)?;
+                if !std::mem::take(&mut disk.back.ragged) {
+                    self.marks.hit("one cut");
+                    disk.history.one_cut(&disk.back.found, disk.back.since)?;
+                }
                 disk.history.settle(&disk.back.found);
             }
         }

@@ -33,11 +33,15 @@ impl World {
             self.marks.hit("crash");
         }
         self.mark_writes_in_flight();
+        let power_cut = life.end == End::PowerCut;
+        let ragged = power_cut && self.host.is_up() && self.is_bypassed();
+        for disk in self.disks.iter_mut().filter(|disk| disk.is_open()) {
+            disk.back.ragged |= ragged;
+        }
         let lands = self.dice.one_in(2);
         self.host.accepted.process_ended();
         self.host.die(lands);
         self.owners_at_a_crash();
-        let power_cut = life.end == End::PowerCut;
         if power_cut {
             self.marks.hit("power cut");
             self.flash.cut_power();

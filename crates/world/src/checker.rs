@@ -295,10 +295,11 @@ impl History {
         Ok(())
     }
 
-    /// Somebody else has written the origin while nobody was attached: the only value now.
+    /// Somebody else has written the origin while nobody was attached: the only value now, but for
+    /// those of writes that are still on their way.
     pub fn replaced(&mut self, sector: usize, tag: Tag, now: Moment) {
         let values = &mut self.sectors[sector];
-        for value in values.iter_mut() {
+        for value in values.iter_mut().filter(|value| value.answered.is_some()) {
             value.dead.get_or_insert(now);
         }
         values.push(Value::settled(tag, now));

@@ -404,9 +404,13 @@ impl World {
                 self.disks[number].standing = Standing::Away;
                 self.after_refused_attach(number, error)?;
             }
-            (What::Detach(_), Standing::Detaching(_, slot)) => {
+            (What::Detach(dirty), Standing::Detaching(_, slot)) => {
                 self.disks[number].standing = Standing::Served(slot);
                 self.disks[number].back.dropping = false;
+                // What waited is thrown away when that is recorded, and the detach may fail after it.
+                if dirty == OfDirty::Drop && !self.disks[number].is_open() {
+                    self.go_on_from_origin(number)?;
+                }
             }
             _ => {}
         }

@@ -29,6 +29,8 @@ pub(crate) struct Outstanding {
     asked: Asked,
     /// Its disk was under write-back when it was asked.
     back: bool,
+    /// Its origin may have lacked something then.
+    was_open: bool,
     /// The only answer that is right, for requests that break the rules.
     must_fail: Option<IoError>,
 }
@@ -260,6 +262,7 @@ impl World {
             self.workers[worker].waits_for = Some(id);
         }
         let back = self.goes_back_now(disk);
+        let was_open = self.disks[disk].is_open();
         self.outstanding.insert(
             id,
             Outstanding {
@@ -268,6 +271,7 @@ impl World {
                 issued,
                 asked,
                 back,
+                was_open,
                 must_fail,
             },
         );
@@ -439,9 +443,24 @@ impl World {
             return false;
         };
         let changes = matches!(request.asked, Asked::Change { .. });
-        let waits = self.disks[request.disk].is_open();
+        // A part of it may have failed before the origin had everything.
+        let waits = request.was_open || self.disks[request.disk].is_open();
         let suspect = self.flash_is_suspect();
-        (waits && suspect) || (changes && (back.impatient || suspect))
+        (waits && suspect)
+            || (changes && (back.impatient || suspect || self.somebody_absent_waits()))
+    }
+
+    /// Whether a disk that is not served may have bytes on this flash that nobody brings to its origin,
+    /// or gives up because another cache had the disk since: they may be all that there is room for.
+    fn somebody_absent_waits(&self) -> bool {
+        let mut disks = self.disks.iter();
+        let moves = self.settings.back.is_some_and(|back| back.two_caches);
+        let here = |disk: &Disk| {
+            disk.owner
+                .is_some_and(|o| o.open && o.cache == self.host.uuid)
+        };
+        disks
+            .any(|disk| disk.served_as().is_none() && disk.owner.is_some() && (moves || here(disk)))
     }
 
     /// The process has died: nobody waits any more.

@@ -115,7 +115,7 @@ impl World {
         self.host.suspect || self.settings.rates.blame_the_flash()
     }
 
-    fn is_bypassed(&self) -> bool {
+    pub(crate) fn is_bypassed(&self) -> bool {
         match &self.host.software {
             Software::Cache(cache) => cache.status().mode != Mode::Active,
             Software::Down | Software::Recovery(_) => true,
@@ -148,8 +148,10 @@ impl World {
             ControlError::UnalignedSize => ("refused: size", !disk.can_go_back()),
             // Only an attach with another size on purpose may hear this, and is not judged here.
             ControlError::SizeChanged => ("refused: size changed", false),
-            // Strangers leave an origin alone of which a cache has newer bytes.
-            ControlError::OriginChanged => ("refused: origin changed", false),
+            // Strangers leave an origin alone of which a cache has newer bytes. But flash that failed
+            // while a disk was being detached has the fingerprint of before what it gave to the origin
+            // afterwards, and so has an old copy.
+            ControlError::OriginChanged => ("refused: origin changed", suspect),
             ControlError::OtherKey => (
                 "refused: other key",
                 disk.is_open() && disk.key != disk.key_coming,

@@ -13,7 +13,8 @@
 //! page and loses it leaves no trace that anybody could find; the book says so under what is
 //! assumed of the medium. For the same reason it is not lied to about chunks of dirty logs, which may
 //! be written plainly and flushed; and as long as nothing durable says that such a chunk is durable,
-//! no other write is led astray over it, and a recovery reads it as it is.
+//! no other write is led astray over it, one that was led there before ends first, and a recovery
+//! reads it as it is.
 
 use block_io::{FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginVerb, Token};
 use medium::{Faults, Injector, Medium, MediumOptions, Session};
@@ -50,6 +51,10 @@ pub(crate) struct Storage {
     honest: Set<Token>,
     /// What no write that goes astray hits.
     pub spared: Vec<Range<Bytes>>,
+    /// Where writes that have gone astray are on their way to.
+    astray: Map<Token, Range<Bytes>>,
+    /// Writes that nobody lies about and wait until one of those has ended.
+    behind: Vec<(Token, OriginVerb)>,
     /// One read that begins in `rotting` in so many comes back with a bit flipped; 0 for none.
     pub rot: u64,
     /// Where reads may come back rotten beside what `lies` does.
@@ -101,6 +106,8 @@ impl Storage {
             in_flight: Map::default(),
             honest: Set::default(),
             spared: Vec::new(),
+            astray: Map::default(),
+            behind: Vec::new(),
             rot: 0,
             rotting: Vec::new(),
             unreadable: Vec::new(),
@@ -117,6 +124,8 @@ impl Storage {
         self.session = Some(self.medium.open());
         self.in_flight.clear();
         self.honest.clear();
+        self.astray.clear();
+        self.behind.clear();
     }
 
     /// The process that used it has died.
@@ -195,6 +204,10 @@ impl Storage {
 
     fn submit_to_liar(&mut self, token: Token, verb: OriginVerb, now: Instant) {
         let honest = self.honest.remove(&token);
+        if honest && self.goes_astray_to(&verb) {
+            self.behind.push((token, verb));
+            return;
+        }
         let verb = match shifted(verb, self.lies_from) {
             Ok(verb) if honest => Some(shifted_back(verb, self.lies_from)),
             Ok(verb) => {
@@ -202,7 +215,7 @@ impl Storage {
                 let verb = self.lie_injector.inject(token, verb, now);
                 let verb = verb.map(|verb| shifted_back(verb, self.lies_from));
                 let asked = asked.map(|offset| offset + self.lies_from);
-                verb.map(|verb| self.spare(asked, verb))
+                verb.map(|verb| self.spare(token, asked, verb))
             }
             Err(verb) => Some(verb),
         };
@@ -212,17 +225,28 @@ impl Storage {
     }
 
     /// A write that has gone astray to where it must not goes where it was asked to.
-    fn spare(&self, asked: Option<Bytes>, verb: OriginVerb) -> OriginVerb {
+    fn spare(&mut self, token: Token, asked: Option<Bytes>, verb: OriginVerb) -> OriginVerb {
         match (asked, verb) {
-            (Some(asked), OriginVerb::Write { offset, data, fua }) => {
-                let end = offset + Bytes::new(data.len() as u64);
-                let hits = |place: &Range<Bytes>| place.start < end && offset < place.end;
-                let is_hit = offset != asked && self.spared.iter().any(hits);
+            (Some(asked), OriginVerb::Write { offset, data, fua }) if offset != asked => {
+                let place = offset..offset + Bytes::new(data.len() as u64);
+                let is_hit = self.spared.iter().any(|spared| overlap(spared, &place));
                 let offset = if is_hit { asked } else { offset };
+                if !is_hit {
+                    self.astray.insert(token, place);
+                }
                 OriginVerb::Write { offset, data, fua }
             }
             (_, verb) => verb,
         }
+    }
+
+    /// Whether a write that has gone astray is on its way to where this one goes.
+    fn goes_astray_to(&self, verb: &OriginVerb) -> bool {
+        let OriginVerb::Write { offset, data, .. } = verb else {
+            return false;
+        };
+        let place = *offset..*offset + Bytes::new(data.len() as u64);
+        self.astray.values().any(|astray| overlap(astray, &place))
     }
 
     /// What has ended.
@@ -240,6 +264,7 @@ impl Storage {
             let ended = self.lie_injector.returned(ended);
             let mut ended = self.error_injector.returned(ended);
             let flight = self.in_flight.remove(&ended.token);
+            self.astray.remove(&ended.token);
             let rotting = |range: &Range<Bytes>| flight.is_some_and(|f| range.contains(&f.offset));
             if self.rotting.iter().any(rotting)
                 && let Some(buf) = &mut ended.buf
@@ -255,6 +280,10 @@ impl Storage {
                 ended.result = Err(IoError::Failed);
             }
             done.push(ended);
+        }
+        for (token, verb) in std::mem::take(&mut self.behind) {
+            self.honest.insert(token);
+            self.submit_to_liar(token, verb, now);
         }
     }
 
@@ -323,6 +352,11 @@ fn shifted(verb: OriginVerb, from: Bytes) -> Result<OriginVerb, OriginVerb> {
         }),
         other => Err(other),
     }
+}
+
+/// Whether two places have something in common.
+pub(crate) fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
+    a.start < b.end && b.start < a.end
 }
 
 fn write_offset(verb: &OriginVerb) -> Option<Bytes> {

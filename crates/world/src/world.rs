@@ -28,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Nor may it take more events than this: then something goes round in a circle.
 const STEPS_MOST: u64 = 100_000;
 
+/// Whoever waits that long finds origins that fail no more.
+const ORIGINS_FAIL_MOST: Duration = Duration::from_secs(60);
+
 /// Origins that stall go on after at most this long.
 const STALL_MOST: Duration = Duration::from_millis(300);
 
@@ -215,6 +218,10 @@ impl World {
                     ),
                 ));
             }
+            // What an origin refuses at random is tried again as a whole: of much it would never take all.
+            if self.now.since(begin) > ORIGINS_FAIL_MOST {
+                self.origins_take_everything();
+            }
             self.happen(due)?;
         }
         Err(Violation::new(
@@ -337,6 +344,14 @@ impl World {
             self.carry_out_effects()?;
         }
         Ok(())
+    }
+
+    fn origins_take_everything(&mut self) {
+        for disk in &mut self.disks {
+            if disk.gone_until.is_none() {
+                disk.origin.errors.clear();
+            }
+        }
     }
 
     /// Counts an operation; at the chosen one the process dies.

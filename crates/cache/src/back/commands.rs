@@ -40,7 +40,9 @@ impl Cache {
                 if let Some(error) = unfit(served) {
                     return Some(Err(error));
                 }
-                let mut back = Box::new(Back::new(served.write_back, served.epoch, now));
+                let (settings, epoch) = (served.write_back, served.epoch);
+                let number = self.backs.number();
+                let mut back = Box::new(Back::new(settings, epoch, number, now));
                 back.change = Some(Change::asked(id, To::Back));
                 self.backs.set(disk, back);
             }
@@ -82,18 +84,16 @@ impl Cache {
         }
         let goes_through =
             |back: &Back| back.phase == Phase::Entering && self.dirty_bytes(disk).is_zero();
-        if self.backs.get(disk).is_none_or(goes_through) {
-            // What it acknowledges is written to the origin, but durable there only when a guest
+        let flash = self.dirty_flash();
+        let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+        let end = dirty.map_or(0, |dirty| dirty.log.end());
+        let has_all = dirty.is_none_or(|dirty| dirty.log.is_empty() && dirty.released() >= end);
+        if self.backs.get(disk).is_none_or(goes_through) || has_all {
+            // What went past the log is written to the origin, but durable there only when a guest
             // flushes.
             self.ports
                 .origin(Purpose::DemandFlush(id), disk, OriginVerb::Flush);
             return None;
-        }
-        let flash = self.dirty_flash();
-        let dirty = flash.and_then(|flash| flash.dirty.get(disk));
-        let end = dirty.map_or(0, |dirty| dirty.log.end());
-        if dirty.is_none_or(|dirty| dirty.log.is_empty() && dirty.released() >= end) {
-            return Some(Ok(()));
         }
         if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
             return Some(Err(ControlError::Locked(reason)));
@@ -181,7 +181,8 @@ impl Cache {
         // Known durably, or a crash could bring back what was there before.
         let base = match &self.flash {
             Some(_) => dirty.map_or(u64::MAX, DirtyDisk::released),
-            None => dirty.map_or(u64::MAX, |dirty| dirty.log.base()),
+            // They are answered when the record is closed.
+            None => dirty.map_or(u64::MAX, |_| 0),
         };
         let locked = dirty.and_then(|dirty| dirty.locked);
         let at_origin = dirty.map_or(u64::MAX, |dirty| dirty.log.base());

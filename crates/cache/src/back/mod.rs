@@ -22,6 +22,7 @@ pub(crate) mod switch;
 use crate::RequestId;
 use crate::cache::Cache;
 use crate::destage::Destage;
+use crate::dirty::DirtyDisk;
 use crate::dirty::log::DirtyLog;
 use crate::guard::{Guard, lacks};
 use crate::limits::TICK_MAX;
@@ -75,15 +76,17 @@ pub(crate) struct Back {
 }
 
 impl Back {
-    pub(crate) fn new(settings: WriteBack, epoch: u64, now: Instant) -> Self {
+    /// `number` is one that nothing else has: what an earlier state of the disk has asked for must not
+    /// pass for what this one asks for.
+    pub(crate) fn new(settings: WriteBack, epoch: u64, number: u64, now: Instant) -> Self {
         Self {
             settings,
             phase: Phase::Entering,
             epoch,
             queue: VecDeque::new(),
-            waiting_next: 0,
+            waiting_next: number << 32,
             answers: VecDeque::new(),
-            destage: Destage::new(now),
+            destage: Destage::new(number << 32, now),
             change: None,
             demands: Vec::new(),
             parted: false,
@@ -115,33 +118,42 @@ impl Back {
 
 /// Disks under write-back, by slot.
 #[derive(Debug, Default)]
-pub(crate) struct Backs(Vec<Option<Box<Back>>>);
+pub(crate) struct Backs {
+    of: Vec<Option<Box<Back>>>,
+    numbers: u64,
+}
 
 impl Backs {
     #[inline]
     pub(crate) fn get(&self, disk: DiskSlot) -> Option<&Back> {
-        self.0.get(disk.index())?.as_deref()
+        self.of.get(disk.index())?.as_deref()
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, disk: DiskSlot) -> Option<&mut Back> {
-        self.0.get_mut(disk.index())?.as_deref_mut()
+        self.of.get_mut(disk.index())?.as_deref_mut()
     }
 
     pub(crate) fn take(&mut self, disk: DiskSlot) -> Option<Box<Back>> {
-        self.0.get_mut(disk.index())?.take()
+        self.of.get_mut(disk.index())?.take()
     }
 
     pub(crate) fn set(&mut self, disk: DiskSlot, back: Box<Back>) {
-        if self.0.len() <= disk.index() {
-            self.0.resize_with(disk.index() + 1, || None);
+        if self.of.len() <= disk.index() {
+            self.of.resize_with(disk.index() + 1, || None);
         }
-        self.0[disk.index()] = Some(back);
+        self.of[disk.index()] = Some(back);
+    }
+
+    /// A number that was not given out before.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
     }
 
     /// Every disk that is.
     pub(crate) fn slots(&self) -> Vec<DiskSlot> {
-        let backs = self.0.iter().zip((0..).map(DiskSlot::new));
+        let backs = self.of.iter().zip((0..).map(DiskSlot::new));
         let backs = backs.filter(|(back, _)| back.is_some());
         backs.map(|(_, disk)| disk).collect()
     }
@@ -183,9 +195,12 @@ impl Cache {
     fn log_end_for_flush(&mut self, disk: DiskSlot) -> u64 {
         match (self.flash.as_mut(), self.wreck.as_ref()) {
             (Some(flash), _) => flash.flush_log(&mut self.ports, disk),
-            // Nothing becomes durable on it any more: the origin has to have it.
-            (None, Some(wreck)) => wreck.dirty.get(disk).map_or(0, |dirty| dirty.log.end()),
-            (None, None) => 0,
+            // Nothing becomes durable on it any more: the origin has to have it, and be flushed.
+            (None, wreck) => {
+                let dirty = wreck.and_then(|wreck| wreck.dirty.get(disk));
+                let dirty = dirty.filter(|dirty| !dirty.log.is_empty());
+                dirty.map_or(u64::MAX, |dirty| dirty.log.end())
+            }
         }
     }
 
@@ -240,15 +255,13 @@ impl Cache {
 
     fn answer_durable(&mut self, disk: DiskSlot) {
         let durable = match (&self.flash, &self.wreck) {
-            (Some(flash), _) => flash
-                .dirty
-                .get(disk)
-                .map_or(u64::MAX, crate::dirty::DirtyDisk::durable),
-            (None, Some(wreck)) => wreck.dirty.get(disk).map_or(u64::MAX, |dirty| {
-                // What was durable before is not lost by what has happened since.
-                dirty.durable().max(dirty.log.base())
-            }),
-            (None, None) => u64::MAX,
+            (Some(flash), _) => flash.dirty.get(disk).map_or(u64::MAX, DirtyDisk::durable),
+            // What was durable before is not lost by what has happened since. What the origin has beyond
+            // that counts when the record is closed: until then a crash goes back to what is on flash.
+            (None, wreck) => {
+                let dirty = wreck.as_ref().and_then(|wreck| wreck.dirty.get(disk));
+                dirty.map_or(0, DirtyDisk::durable)
+            }
         };
         let Some(back) = self.backs.get_mut(disk) else {
             return;
@@ -371,7 +384,7 @@ impl Cache {
         {
             let entry = flash.disks.get(disk);
             let watermark = entry.map_or(Position::START, |entry| entry.destaged);
-            let dirty = crate::dirty::DirtyDisk::new(watermark);
+            let dirty = DirtyDisk::new(watermark);
             flash.dirty.set(disk, Some(dirty));
         }
     }

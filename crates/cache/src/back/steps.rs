@@ -5,6 +5,7 @@ use super::Phase;
 use super::switch::{Next, Step, To};
 use crate::api::ControlError;
 use crate::cache::Cache;
+use crate::dirty::DirtyDisk;
 use crate::guard::{Guard, lacks};
 use crate::ownership::OwnerRecord;
 use crate::ports::Purpose;
@@ -23,13 +24,17 @@ impl Cache {
                 Next::Wait
             }
             Step::Begun | Step::FlushAt(_) if waits => {
-                self.ports
-                    .origin(Purpose::EnterFlush(disk), disk, OriginVerb::Flush);
-                Next::Step(Step::Flushing)
+                let number = self.backs.number();
+                let purpose = Purpose::EnterFlush(disk, number);
+                self.ports.origin(purpose, disk, OriginVerb::Flush);
+                Next::Step(Step::Flushing(number))
             }
             Step::Begun | Step::FlushAt(_) => Next::Step(Step::Flushed),
             // The record is open since before the disk was attached.
             Step::Flushed if back.change.as_ref().is_some_and(|c| c.id.is_none()) => Next::Done,
+            // A record that is opened in the epoch in which it was closed makes count what a recovery
+            // finds of the log, and the origin may have been written past it since.
+            Step::Flushed if !self.knows_end_of_log(disk) => Next::Wait,
             Step::Flushed => self.begin_epoch(disk, back),
             Step::Checkpoint(number) => {
                 let complete = self.flash.as_ref().map(|flash| flash.checkpoint.complete());
@@ -41,9 +46,22 @@ impl Cache {
             }
             Step::Owned => Next::Done,
             Step::Owning(_) if lacks(Guard::RecordOpenBeforeWrite) => Next::Done,
-            Step::Flushing | Step::Owning(_) => Next::Wait,
+            Step::Flushing(_) | Step::Owning(_) => Next::Wait,
             Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
         }
+    }
+
+    /// Whether a recovery would find nothing of the log of a disk of which the origin has everything.
+    fn knows_end_of_log(&mut self, disk: DiskSlot) -> bool {
+        let Some(flash) = self.flash.as_mut() else {
+            return true;
+        };
+        let known = |dirty: &DirtyDisk| dirty.released() >= dirty.log.end();
+        let known = flash.dirty.get(disk).is_none_or(known);
+        if !known {
+            flash.journal.hurry();
+        }
+        known
     }
 
     /// The disk table has an epoch before the owner's record does.
@@ -70,6 +88,10 @@ impl Cache {
         let Some(id) = self.bypassed_ids.get(&disk).copied() else {
             return Next::Wait;
         };
+        // A record that is closed lets a later life believe the clean blocks of a flash that is over.
+        if !open && self.waits_for_retirement() {
+            return Next::Wait;
+        }
         let cache = self.dirty_flash().map_or(0, |flash| flash.uuid);
         let record = OwnerRecord {
             epoch: back.epoch,
@@ -123,6 +145,9 @@ impl Cache {
         of: OfDirty,
     ) -> Next {
         match step {
+            Step::Begun if self.retirement.blocks_writes() && !lacks(Guard::RecordBeforeDetach) => {
+                Next::Failed(ControlError::RetirementOpen)
+            }
             Step::Begun => {
                 if !back.destage.is_idle() {
                     return Next::Wait;

@@ -46,8 +46,8 @@ pub(super) enum To {
 pub(super) enum Step {
     /// It waits for what was under way.
     Begun,
-    /// The origin is being flushed.
-    Flushing,
+    /// The origin is being flushed, by the flush with this number.
+    Flushing(u64),
     /// The origin could not be flushed; it is tried again then.
     FlushAt(Instant),
     Flushed,
@@ -80,10 +80,10 @@ impl Change {
 
 impl Back {
     /// A disk that has just been attached: its record is open already.
-    pub(crate) fn attached(settings: WriteBack, epoch: u64, now: Instant) -> Self {
+    pub(crate) fn attached(settings: WriteBack, epoch: u64, number: u64, now: Instant) -> Self {
         Self {
             change: Some(Change::attached()),
-            ..Self::new(settings, epoch, now)
+            ..Self::new(settings, epoch, number, now)
         }
     }
 
@@ -246,6 +246,11 @@ impl Cache {
                     (true, true) => fingerprint.map(|before| !before),
                 };
                 self.refuse_demands(back);
+                if self.dirty_bytes(disk).is_zero() {
+                    for (_, request) in std::mem::take(&mut back.answers) {
+                        self.reply(disk, request, Ok(block_io::Payload::new()));
+                    }
+                }
                 if let Some(id) = id {
                     self.begin_detach(id, disk, fingerprint);
                 }
@@ -287,10 +292,11 @@ impl Cache {
                 self.write(request, disk, vm, offset, length, change);
             }
         }
+        // The origin has everything: that is why the disk leaves. What went past the log is durable
+        // there when it is flushed.
         for (_, request) in std::mem::take(&mut back.answers) {
-            self.reply(disk, request, Ok(block_io::Payload::new()));
+            self.flush_through(request, disk);
         }
-        // The origin has everything: that is why the disk leaves.
         for (_, id) in std::mem::take(&mut back.demands) {
             self.done(Some(id), Ok(ControlOutcome::Done));
         }
@@ -317,14 +323,19 @@ impl Cache {
     }
 
     /// The origin of a disk that comes under write-back has been flushed, or could not be.
-    pub(crate) fn enter_flush_done(&mut self, disk: DiskSlot, result: Result<(), IoError>) {
+    pub(crate) fn enter_flush_done(
+        &mut self,
+        disk: DiskSlot,
+        number: u64,
+        result: Result<(), IoError>,
+    ) {
         let now = self.ports.now;
         self.disk_stats(disk).origin_errors += u64::from(result.is_err());
         if let Some(change) = self
             .backs
             .get_mut(disk)
             .and_then(|back| back.change.as_mut())
-            && change.step == Step::Flushing
+            && change.step == Step::Flushing(number)
         {
             change.step = match result {
                 Ok(()) => Step::Flushed,

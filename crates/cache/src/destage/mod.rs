@@ -79,12 +79,13 @@ struct Flushing {
 }
 
 impl Destage {
-    pub(crate) fn new(now: Instant) -> Self {
+    /// Its batches are numbered from `first` on.
+    pub(crate) fn new(first: u64, now: Instant) -> Self {
         Self {
             loading: None,
             writing: None,
             flushing: None,
-            batch_next: 0,
+            batch_next: first,
             loaded_to: 0,
             unflushed: 0,
             demand: 0,

@@ -43,7 +43,7 @@ impl Cache {
                 .dirty_flash()
                 .and_then(|flash| flash.dirty.get(disk))
                 .is_none_or(|dirty| dirty.locked.is_some());
-        if locked {
+        if locked || self.waits_for_retirement() {
             return false;
         }
         if let Some(failing) = back.destage.failing

@@ -260,11 +260,14 @@ impl Flash {
     /// Queues the entries that say how far logs are durable: with a commit that is made anyway, or
     /// when they have waited long enough. A cache that stops says so in its last checkpoint.
     pub(crate) fn name_durable(&mut self, ports: &mut Ports) {
+        if self.stopping {
+            self.unnamed.clear();
+        }
         let Some((since, _)) = self.unnamed.front() else {
             return;
         };
         let due = ports.now >= *since + LOGGED_AFTER;
-        if self.stopping || !(due || self.journal.goes(ports.now, self.config.write_delay)) {
+        if !(due || self.journal.goes(ports.now, self.config.write_delay)) {
             return;
         }
         for (_, disk) in std::mem::take(&mut self.unnamed) {

@@ -54,6 +54,10 @@ pub(crate) struct Rig {
     pub(crate) origin_error: Option<IoError>,
     pub(crate) flash_write_error: bool,
     pub(crate) flash_read_error: bool,
+    pub(crate) retire_error: bool,
+    pub(crate) own_error: bool,
+    /// Of caches that are opened from now on.
+    pub(crate) write_delay: Duration,
     held_flash: Vec<FlashOp>,
     held_origin: Vec<OriginOp>,
     replies: BTreeMap<u64, Result<Payload, IoError>>,
@@ -65,9 +69,9 @@ fn at(offset: Bytes, length: usize) -> std::ops::Range<usize> {
     offset.to_usize()..offset.to_usize() + length
 }
 
-fn config() -> Config {
+fn config(write_delay: Duration) -> Config {
     Config {
-        write_delay: Duration::from_millis(5),
+        write_delay,
         trust_delay: Duration::from_millis(50),
         ..Config::default()
     }
@@ -127,6 +131,9 @@ impl Rig {
             origin_error: None,
             flash_write_error: false,
             flash_read_error: false,
+            retire_error: false,
+            own_error: false,
+            write_delay: Duration::from_millis(5),
             held_flash: Vec::new(),
             held_origin: Vec::new(),
             replies: BTreeMap::new(),
@@ -139,7 +146,13 @@ impl Rig {
 
     fn recover(&mut self) {
         let size = Bytes::new(self.flash.len() as u64);
-        let mut recovery = Recovery::new(config(), size, None, self.pool.clone(), self.now);
+        let mut recovery = Recovery::new(
+            config(self.write_delay),
+            size,
+            None,
+            self.pool.clone(),
+            self.now,
+        );
         loop {
             if let Some(recovered) = recovery.finished() {
                 self.cache = Some(recovered.unwrap().cache);
@@ -317,13 +330,19 @@ impl Rig {
             Effect::Reply { request, result } => {
                 assert!(self.replies.insert(request.0, result).is_none());
             }
-            Effect::Retire { token, .. } => self.cache_mut().retired(token, true, now),
+            Effect::Retire { token, .. } => {
+                let recorded = !self.retire_error;
+                self.cache_mut().retired(token, recorded, now);
+            }
             Effect::Own { token, record, .. } if self.hold_closing && !record.open => {
                 self.closing.push((token, record));
             }
             Effect::Own { token, record, .. } => {
-                self.record = Some(record);
-                self.cache_mut().owned(token, true, now);
+                let recorded = !self.own_error;
+                if recorded {
+                    self.record = Some(record);
+                }
+                self.cache_mut().owned(token, recorded, now);
             }
             Effect::Lasting(_) => {}
             Effect::ControlDone { id, result } => {
