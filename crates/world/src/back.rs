@@ -151,6 +151,10 @@ impl BackSettings {
 }
 
 /// What the world knows of one disk's write-back.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "facts that do not exclude each other"
+)]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Back {
     /// How writes go back since the last command about it.

@@ -1,10 +1,11 @@
 //! A disk of the world: its origin, its history, and where it stands with the cache.
 
 use crate::back::Back;
-use crate::checker::{History, Moment, SECTOR, Tag, fill_sector};
+use crate::checker::{History, Moment, SECTOR, Tag, fill_sector, tag_of};
 use crate::owner::Owning;
 use crate::settings::DiskSettings;
 use crate::storage::{Latency, Storage};
+use crate::violation::Violation;
 use cache::{ControlId, OwnerRecord};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -148,5 +149,27 @@ impl Disk {
         let number = usize::try_from(sector).expect("disks are small");
         self.history.replaced(number, tag, now);
         self.version += 1;
+    }
+
+    /// What a guest reads must be what the origin has.
+    pub(crate) fn compare_with_origin(&self, offset: Bytes, bytes: &[u8]) -> Result<(), Violation> {
+        let mut origin = vec![0; bytes.len()];
+        self.origin.peek(offset, &mut origin);
+        let pairs = || bytes.chunks(SECTOR).zip(origin.chunks(SECTOR));
+        let Some(at) = pairs().position(|(ours, theirs)| ours != theirs) else {
+            return Ok(());
+        };
+        let sector = offset.get() / SECTOR_BYTES + at as u64;
+        let (read, there) = pairs()
+            .nth(at)
+            .map(|(ours, theirs)| (tag_of(ours), tag_of(theirs)))
+            .expect("one that differs");
+        Err(Violation::new(
+            "I3",
+            format!(
+                "sector {sector} (block {}) reads as {read:?}, the origin has {there:?}",
+                sector / 8
+            ),
+        ))
     }
 }

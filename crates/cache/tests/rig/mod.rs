@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
 mod ask;
+mod hold;
 
 use block_io::{
     Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginOp, OriginVerb,
@@ -478,30 +479,5 @@ impl Rig {
         self.origin.copy_from_slice(&self.origin_durable);
         self.power_cut_of_nothing();
         self.attach(WritePolicy::Back, settings).unwrap();
-    }
-
-    /// What the flash was asked and is held never ends.
-    pub(crate) fn lose_held_flash(&mut self) {
-        self.held_flash.clear();
-        self.hold_flash = false;
-    }
-
-    /// Lets everything go on that is held.
-    pub(crate) fn free(&mut self) {
-        self.hold_flash = false;
-        self.hold_reads = false;
-        self.hold_writes = false;
-        self.hold_flush = false;
-        self.drive();
-    }
-
-    /// The process ends, and another one begins.
-    pub(crate) fn power_cut_of_nothing(&mut self) {
-        self.held_flash.clear();
-        self.held_origin.clear();
-        self.hold_flash = false;
-        self.hold_writes = false;
-        self.hold_flush = false;
-        self.recover();
     }
 }
