@@ -12,12 +12,14 @@ mod buf;
 mod cipher;
 mod error;
 mod guest;
+mod landing;
 mod ops;
 
 pub use buf::{Buf, BufPool, PAGE_BYTES, Payload, Slice};
 pub use cipher::BlockCipher;
 pub use error::IoError;
 pub use guest::Verb;
+pub use landing::{Landing, Landings, Place};
 pub use ops::{
     FlashDone, FlashOp, FlashVerb, OriginDone, OriginGeometry, OriginOp, OriginVerb, Token,
 };

@@ -1,6 +1,6 @@
 //! Operations that the core asks of the shell, and their outcomes.
 
-use crate::{Buf, IoError, Slice};
+use crate::{Buf, IoError, Place, Slice};
 use units::{Bytes, DiskSlot};
 
 /// Names one operation in flight. Its issuer chooses it and knows it again.
@@ -28,6 +28,14 @@ pub enum FlashVerb {
         /// Comes back with the completion, on failure too.
         buf: Buf,
     },
+    /// Fill memory that is not ours from `offset`. A failure may be the memory's rather than the
+    /// device's, and leaves any bytes there.
+    ReadInto {
+        /// Where on the device, in bytes.
+        offset: Bytes,
+        /// What to fill; comes back with the completion, on failure too.
+        place: Place,
+    },
     /// Write `data` at `offset`. With `durable` the completion means that these bytes survive
     /// a power cut (as `RWF_DSYNC`); without it they may be lost or torn until a later flush.
     Write {
@@ -49,6 +57,8 @@ pub struct FlashDone {
     pub token: Token,
     /// The buffer of a read; none for writes and flushes.
     pub buf: Option<Buf>,
+    /// The memory of a read into what is not ours.
+    pub place: Option<Place>,
     /// Whole success or failure: a short transfer is a failure.
     pub result: Result<(), IoError>,
 }

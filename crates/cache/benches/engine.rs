@@ -73,10 +73,12 @@ impl Flash {
                 }
                 None
             }
+            FlashVerb::ReadInto { .. } => panic!("nobody offers memory"),
             FlashVerb::Flush => None,
         };
         FlashDone {
             token: op.token,
+            place: None,
             buf,
             result: Ok(()),
         }
@@ -106,7 +108,9 @@ fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
                 Effect::Own { token, .. } => cache.owned(token, true, Instant::ZERO),
-                Effect::Retire { .. } | Effect::Lasting(_) => panic!("the flash works"),
+                Effect::Landed { .. } | Effect::Retire { .. } | Effect::Lasting(_) => {
+                    panic!("the flash works")
+                }
             }
         }
     }

@@ -52,9 +52,11 @@ impl Flash {
                 }
             }
             FlashVerb::Flush => {}
+            FlashVerb::ReadInto { .. } => panic!("nobody offers memory"),
         }
         FlashDone {
             token: op.token,
+            place: None,
             buf: read,
             result: Ok(()),
         }
@@ -78,7 +80,9 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
                 Effect::Own { token, .. } => cache.owned(token, true, now),
-                Effect::Retire { .. } | Effect::Lasting(_) => panic!("the flash works"),
+                Effect::Landed { .. } | Effect::Retire { .. } | Effect::Lasting(_) => {
+                    panic!("the flash works")
+                }
             }
         }
     }

@@ -87,7 +87,7 @@ impl Cache {
         let read = &self.reads[read];
         Asker {
             arrival: self.brain.still(read.arrival),
-            prefetch: read.prefetch,
+            prefetch: read.is_prefetch(),
             source: Source::Fill,
         }
     }

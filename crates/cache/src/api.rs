@@ -3,7 +3,8 @@
 use crate::dirty::lasting::Lasting;
 use crate::ownership::OwnerRecord;
 use crate::write_back::{LockReason, OfDirty, WriteBack};
-use block_io::{FlashOp, IoError, OriginOp, Payload, Token, Verb};
+use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
+use smallvec::SmallVec;
 use units::{Bytes, DiskId, DiskSlot, Duration, TenantSlot};
 
 /// Names a guest's request. Its issuer chooses it and knows it again in the reply.
@@ -253,6 +254,14 @@ pub enum Effect {
         request: RequestId,
         /// Its outcome.
         result: Result<Payload, IoError>,
+    },
+    /// Answer a guest whose read has brought verified bytes to where it wanted them, all but
+    /// `rest`, which are to be put there first.
+    Landed {
+        /// Which request, one of [`crate::Cache::request_into`].
+        request: RequestId,
+        /// What came from elsewhere: where in the memory it belongs, in bytes, and the bytes.
+        rest: SmallVec<[(usize, Slice); 1]>,
     },
     /// Record durably, outside the flash, that this incarnation of the cache must never be
     /// trusted again; then call [`crate::Cache::retired`]. Writes wait for it.

@@ -11,7 +11,7 @@ use crate::guard::{Guard, lacks};
 use crate::jobs::Job;
 use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
 use crate::ports::{Ports, Purpose, Wake};
-use crate::reads::Read;
+use crate::reads::{Aim, Read};
 use crate::retirement::Retirement;
 use crate::staging::Staging;
 use crate::stats::{DiskStats, Stats};
@@ -20,8 +20,9 @@ use crate::tenants::Tenants;
 use crate::views::Views;
 use crate::write_back::WriteBack;
 use crate::writes::{Change, Writes};
-use block_io::{BufPool, IoError, OriginVerb, Payload, Token, Verb};
+use block_io::{BufPool, IoError, Landing, OriginVerb, Payload, Token, Verb};
 use slab::Slab;
+use std::rc::Rc;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, SECTOR_BYTES, TenantSlot};
 
 /// An attached disk.
@@ -122,6 +123,27 @@ impl Cache {
     /// # Panics
     /// Never on anything that a guest can ask: what is wrong is answered with an error.
     pub fn request(&mut self, request: Request, now: Instant) {
+        self.begin(request, Aim::Buffers, now);
+    }
+
+    /// A guest asks for a read, and says where it wants the bytes: what lies on flash goes there
+    /// directly. Exactly one [`Effect::Landed`] or [`Effect::Reply`] with the same id follows; after
+    /// that nothing is put there any more.
+    ///
+    /// # Panics
+    /// If it is no read, or wants another number of bytes. Never on anything that a guest can ask.
+    pub fn request_into(&mut self, request: Request, into: Rc<dyn Landing>, now: Instant) {
+        let Verb::Read { length, .. } = request.verb else {
+            panic!("only a read brings bytes: {request:?}");
+        };
+        assert!(
+            length.get() == into.bytes() as u64,
+            "a read has memory for its bytes"
+        );
+        self.begin(request, Aim::Into(into), now);
+    }
+
+    fn begin(&mut self, request: Request, aim: Aim, now: Instant) {
         self.ports.now = now;
         let Request { id, disk, vm, verb } = request;
         match self.check(disk, vm, &verb) {
@@ -130,7 +152,7 @@ impl Cache {
                     .as_mut()
                     .expect("it was checked")
                     .in_flight += 1;
-                self.start(id, disk, vm, verb);
+                self.start(id, disk, vm, verb, aim);
             }
             Err(error) => self.ports.effects.push(Effect::Reply {
                 request: id,
@@ -173,7 +195,7 @@ impl Cache {
         }
     }
 
-    fn start(&mut self, id: RequestId, disk: DiskSlot, vm: TenantSlot, verb: Verb) {
+    fn start(&mut self, id: RequestId, disk: DiskSlot, vm: TenantSlot, verb: Verb, aim: Aim) {
         let back = self.writes_back(disk);
         if back {
             self.asked_back(disk);
@@ -186,9 +208,11 @@ impl Cache {
                 if let Some(views) = self.views(disk) {
                     views.asked(vm, length);
                 }
-                self.read(id, disk, vm, offset, length, false);
+                self.read(id, disk, vm, offset, length, aim);
             }
-            Verb::Prefetch { offset, length } => self.read(id, disk, vm, offset, length, true),
+            Verb::Prefetch { offset, length } => {
+                self.read(id, disk, vm, offset, length, Aim::CacheOnly);
+            }
             Verb::Write { offset, data, fua } => {
                 stats.write_requests += 1;
                 stats.written_bytes += data.len() as u64;
@@ -335,6 +359,11 @@ impl Cache {
         request: RequestId,
         result: Result<Payload, IoError>,
     ) {
+        self.answer(disk, Effect::Reply { request, result });
+    }
+
+    /// Gives a request's answer.
+    pub(crate) fn answer(&mut self, disk: DiskSlot, answer: Effect) {
         let disk = self.disks[disk.index()]
             .as_mut()
             .expect("a disk with requests stays attached");
@@ -342,7 +371,7 @@ impl Cache {
             .in_flight
             .checked_sub(1)
             .expect("each request was counted");
-        self.ports.effects.push(Effect::Reply { request, result });
+        self.ports.effects.push(answer);
     }
 
     pub(crate) fn disk_size(&self, disk: DiskSlot) -> u64 {

@@ -1,6 +1,7 @@
 //! Operations of the flash and of the origins that have ended: to whoever asked for them.
 
 use crate::cache::Cache;
+use crate::landing::Filled;
 use crate::ports::{Purpose, Wake};
 use block_io::{FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};
 use units::Instant;
@@ -16,7 +17,11 @@ impl Cache {
         let ok = done.result.is_ok();
         if let Purpose::Hit(hit) = io.purpose {
             self.brain.flash_took(now.since(io.issued));
-            self.hit_done(&hit, done.buf, done.result);
+            let filled = match done.place {
+                Some(place) => Filled::Theirs(place),
+                None => Filled::Ours(done.buf),
+            };
+            self.hit_done(&hit, filled, done.result);
         } else if let Purpose::MergeHit(hit) = io.purpose {
             self.merge_hit_done(&hit, done.buf, done.result);
         } else if let Purpose::DestageRead(read) = io.purpose {

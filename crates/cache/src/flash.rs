@@ -33,7 +33,7 @@ use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
 use crate::trusted::Trusted;
 use crate::writes::WriteId;
-use block_io::Slice;
+use block_io::{Place, Slice};
 use flash_format::{Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
 use segment_log::{SegmentLog, Whereabouts};
 use slab::Slab;
@@ -125,13 +125,34 @@ impl Flash {
         checksum(bytes) == self.checksums[slot.index()]
     }
 
-    /// Reads a run of slots for a guest.
-    pub(crate) fn read_hit(&mut self, ports: &mut Ports, hit: Hit) {
+    /// Reads a run of slots for a guest, to where it wants them if that is known.
+    pub(crate) fn read_hit(&mut self, ports: &mut Ports, hit: Hit, place: Option<Place>) {
         self.pin_for(ports, hit.slot);
         let length = hit.count as usize * PAGE_BYTES;
         ports.stats.flash_read_bytes += length as u64;
         let offset = self.geometry.slot_offset(hit.slot);
-        ports.flash_read(Purpose::Hit(hit), offset, length);
+        assert!(
+            hit.in_place == place.is_some(),
+            "a hit knows where it is read to"
+        );
+        match place {
+            Some(place) => ports.flash_read_into(Purpose::Hit(hit), offset, place),
+            None => ports.flash_read(Purpose::Hit(hit), offset, length),
+        }
+    }
+
+    /// Whether what was read into memory that is not ours is what was written, each of its blocks.
+    /// If not, nothing is concluded: others write there too.
+    pub(crate) fn has_landed(&self, ports: &mut Ports, hit: &Hit, place: &Place) -> bool {
+        assert!(
+            place.len() == hit.count as usize * PAGE_BYTES,
+            "whole blocks are read into others' memory"
+        );
+        let page = &mut ports.page[..PAGE_BYTES];
+        (0..hit.count).all(|i| {
+            place.load(i as usize * PAGE_BYTES, page);
+            self.is_whole(hit.slot.advance(i), page) || lacks(Guard::VerifyChecksum)
+        })
     }
 
     /// A read for a guest has come back: whether each of its blocks is what was written.
@@ -351,6 +372,7 @@ mod tests {
                 };
                 let mut done = FlashDone {
                     token: op.token,
+                    place: None,
                     buf: None,
                     result: Ok(()),
                 };

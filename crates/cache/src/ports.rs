@@ -11,7 +11,9 @@ use crate::ownership::OwnerRecord;
 use crate::reads::ReadId;
 use crate::stats::Stats;
 use crate::writes::WriteId;
-use block_io::{BufPool, FlashOp, FlashVerb, OriginOp, OriginVerb, Slice, Token};
+use block_io::{
+    Buf, BufPool, FlashOp, FlashVerb, OriginOp, OriginVerb, PAGE_BYTES, Place, Slice, Token,
+};
 use flash_format::SegmentIndex;
 use segment_log::FlashWritten;
 use slab::Slab;
@@ -99,6 +101,8 @@ pub(crate) struct Hit {
     pub(crate) abandoned: bool,
     /// The origin does not have it.
     pub(crate) dirty: bool,
+    /// It is read into memory that is not ours.
+    pub(crate) in_place: bool,
 }
 
 /// What the flash side tells the request side.
@@ -126,6 +130,10 @@ pub(crate) struct Ports {
     pub(crate) evicted: Vec<(DiskSlot, BlockIndex)>,
     /// Disks under write-back for which something has happened.
     pub(crate) stirred: Vec<DiskSlot>,
+    /// Reads into memory that is not ours which were given up and have not ended.
+    pub(crate) stranded: usize,
+    /// A page of such memory, while it is judged.
+    pub(crate) page: Buf,
     next_tick: Option<Instant>,
     next_owning: u64,
 }
@@ -135,6 +143,8 @@ impl Ports {
         Self {
             effects: Vec::new(),
             ios: Slab::new(),
+            stranded: 0,
+            page: pool.take(PAGE_BYTES),
             pool,
             now,
             stats: Stats::default(),
@@ -155,6 +165,10 @@ impl Ports {
             buf,
         };
         self.flash(purpose, verb);
+    }
+
+    pub(crate) fn flash_read_into(&mut self, purpose: Purpose, offset: Bytes, place: Place) {
+        self.flash(purpose, FlashVerb::ReadInto { offset, place });
     }
 
     pub(crate) fn flash_write(

@@ -12,16 +12,18 @@
 
 use crate::RequestId;
 use crate::admission::Key;
+use crate::api::Effect;
 use crate::cache::Cache;
 use crate::dirty::log::Found;
 use crate::fills::{Fill, Waiter};
 use crate::flash::Location;
 use crate::guard::{Guard, lacks};
 use crate::limits::RUN_BLOCKS_MAX;
+use crate::parts::{self, Part, PartBytes, Parts};
 use crate::ports::{Hit, Purpose};
-use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
-use smallvec::SmallVec;
+use block_io::{Buf, IoError, Landing, OriginVerb, Payload, Place, Slice};
 use std::ops::Range;
+use std::rc::Rc;
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot, TenantSlot};
 
@@ -38,18 +40,21 @@ pub(crate) struct Read {
     pub(crate) arrival: Option<Arrival>,
     offset: u64,
     end: u64,
-    /// Only to bring blocks into the cache: no bytes are answered.
-    pub(crate) prefetch: bool,
-    parts: SmallVec<[Part; 1]>,
+    pub(crate) aim: Aim,
+    parts: Parts,
     left: usize,
     error: Option<IoError>,
 }
 
-/// A piece of the answer.
-#[derive(Debug)]
-struct Part {
-    offset: u64,
-    bytes: Option<Slice>,
+/// What a read is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Aim {
+    /// Its bytes, in buffers of ours.
+    Buffers,
+    /// Its bytes, there.
+    Into(Rc<dyn Landing>),
+    /// Only to bring blocks into the cache: no bytes are answered.
+    CacheOnly,
 }
 
 impl Cache {
@@ -60,8 +65,9 @@ impl Cache {
         vm: TenantSlot,
         offset: Bytes,
         length: Bytes,
-        prefetch: bool,
+        aim: Aim,
     ) {
+        let prefetch = matches!(aim, Aim::CacheOnly);
         let (offset, end) = (offset.get(), (offset + length).get());
         let cached_end = if self.flash.is_some() || self.has_dirty(disk) {
             self.cached_end(disk)
@@ -76,8 +82,8 @@ impl Cache {
             arrival,
             offset,
             end,
-            prefetch,
-            parts: SmallVec::new(),
+            aim,
+            parts: Parts::new(),
             left: 0,
             error: None,
         };
@@ -159,7 +165,7 @@ impl Cache {
     fn read_staged(&mut self, id: ReadId, disk: DiskSlot, block: BlockIndex) {
         self.disk_stats(disk).read_block_staged_hits += 1;
         let read = &self.reads[id];
-        let (vm, arrival, prefetch) = (read.vm, read.arrival, read.prefetch);
+        let (vm, arrival, prefetch) = (read.vm, read.arrival, read.is_prefetch());
         if let Some(views) = self.views(disk) {
             views.read(vm, block, 1, true);
         }
@@ -195,7 +201,7 @@ impl Cache {
         }
         let stop = first.advance(u64::from(count)).start().get().min(end);
         self.count_hits(id, first, count);
-        if self.reads[id].prefetch {
+        if self.is_prefetch(id) {
             return stop;
         }
         self.read_slots(id, at..stop, slot, count, false);
@@ -213,6 +219,8 @@ impl Cache {
         dirty: bool,
     ) {
         let part = self.new_part(id, bytes.start);
+        // Only what the origin has as well: a read that has to be repeated may find it elsewhere.
+        let place = self.place_for(id, &bytes).filter(|_| !dirty);
         let hit = Hit {
             read: id,
             part,
@@ -224,6 +232,7 @@ impl Cache {
             length: index(bytes.end - bytes.start),
             abandoned: false,
             dirty,
+            in_place: place.is_some(),
         };
         // What has failed still has what is nowhere else.
         let flash = match self.flash.as_mut() {
@@ -231,7 +240,7 @@ impl Cache {
             flash => flash,
         };
         let flash = flash.expect("the blocks were located on it");
-        flash.read_hit(&mut self.ports, hit);
+        flash.read_hit(&mut self.ports, hit, place);
     }
 
     fn read_miss_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
@@ -335,51 +344,6 @@ impl Cache {
         }
     }
 
-    /// A run from flash has come, or has failed to. What is not surely right comes from the origin.
-    pub(crate) fn hit_done(
-        &mut self,
-        hit: &Hit,
-        mut buf: Option<Buf>,
-        result: Result<(), IoError>,
-    ) {
-        let mut whole = false;
-        // What has failed still has what is nowhere else.
-        let flash = match self.flash.as_mut() {
-            None if hit.dirty => self.wreck.as_mut(),
-            flash => flash,
-        };
-        if let Some(flash) = flash {
-            flash.unpin(hit.slot);
-            match (&result, &mut buf) {
-                (Ok(()), Some(buf)) => {
-                    flash.failures = 0;
-                    whole = flash.verify_hit(
-                        &mut self.ports,
-                        hit,
-                        &buf[..hit.count as usize * PAGE_BYTES],
-                    );
-                    flash.show(hit.disk, hit.first, buf, hit.count);
-                }
-                _ => flash.failed(&mut self.ports),
-            }
-        }
-        if hit.abandoned {
-            return;
-        }
-        match buf {
-            Some(buf) if whole => {
-                let bytes = buf.freeze().slice(hit.skip..hit.skip + hit.length);
-                self.set_part(hit.read, hit.part, bytes);
-                self.part_done(hit.read);
-            }
-            _ if hit.dirty && self.is_lost(hit) => {
-                self.ports.stats.dirty_unreadable += 1;
-                self.part_failed(hit.read, IoError::Failed);
-            }
-            _ => self.refetch(hit),
-        }
-    }
-
     /// Asks the origin for what the flash could not give.
     pub(crate) fn refetch(&mut self, hit: &Hit) {
         let at = hit.first.start().get() + hit.skip as u64;
@@ -387,14 +351,15 @@ impl Cache {
     }
 
     pub(crate) fn is_prefetch(&self, id: ReadId) -> bool {
-        self.reads[id].prefetch
+        self.reads[id].is_prefetch()
     }
 
     /// Counts a run of blocks (or parts) that a read found on flash or on its way there.
     #[inline]
     pub(crate) fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
         let read = &self.reads[id];
-        let (disk, vm, arrival, prefetch) = (read.disk, read.vm, read.arrival, read.prefetch);
+        let (disk, vm, arrival) = (read.disk, read.vm, read.arrival);
+        let prefetch = read.is_prefetch();
         self.disk_stats(disk).read_block_hits += u64::from(count);
         if let Some(views) = self.views(disk) {
             views.read(vm, first, count.into(), true);
@@ -417,14 +382,25 @@ impl Cache {
         let read = &mut self.reads[id];
         read.parts.push(Part {
             offset,
-            bytes: None,
+            bytes: PartBytes::Awaited,
         });
         read.left += 1;
         read.parts.len() - 1
     }
 
     pub(crate) fn set_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
-        self.reads[id].parts[part].bytes = Some(bytes);
+        self.reads[id].parts[part].bytes = PartBytes::Ours(bytes);
+    }
+
+    /// A part's bytes are where the guest wanted them.
+    pub(crate) fn part_landed(&mut self, id: ReadId, part: usize, length: usize) {
+        self.reads[id].parts[part].bytes = PartBytes::Landed(length);
+        self.part_done(id);
+    }
+
+    /// One more thing has to happen before the read is answered.
+    pub(crate) fn hold_read(&mut self, id: ReadId) {
+        self.reads[id].left += 1;
     }
 
     pub(crate) fn part_failed(&mut self, id: ReadId, error: IoError) {
@@ -440,27 +416,33 @@ impl Cache {
         }
         let read = self.reads.remove(id);
         let (disk, request) = (read.disk, read.request);
-        let result = match read.error {
-            Some(error) => Err(error),
-            None if read.prefetch => Ok(Payload::new()),
-            None => Ok(read.payload()),
+        let answer = match read.error {
+            Some(error) => Effect::Reply {
+                request,
+                result: Err(error),
+            },
+            None if read.is_prefetch() => Effect::Reply {
+                request,
+                result: Ok(Payload::new()),
+            },
+            None => parts::answer(request, read.offset..read.end, read.parts),
         };
-        self.reply(disk, request, result);
+        self.answer(disk, answer);
     }
 }
 
 impl Read {
-    fn payload(self) -> Payload {
-        let mut at = self.offset;
-        let mut payload = Payload::new();
-        for part in self.parts {
-            let bytes = part.bytes.expect("a part that is done has its bytes");
-            assert_eq!(part.offset, at, "parts follow each other");
-            at += bytes.len() as u64;
-            payload.push(bytes);
-        }
-        assert_eq!(at, self.end, "the parts are all that was asked for");
-        payload
+    pub(crate) fn is_prefetch(&self) -> bool {
+        matches!(self.aim, Aim::CacheOnly)
+    }
+
+    /// Where it wants the bytes `bytes` of the disk, if not in buffers of ours.
+    pub(crate) fn place(&self, bytes: &Range<u64>) -> Option<Place> {
+        let Aim::Into(memory) = &self.aim else {
+            return None;
+        };
+        let range = index(bytes.start - self.offset)..index(bytes.end - self.offset);
+        Some(Place::new(Rc::clone(memory), range))
     }
 }
 

@@ -123,6 +123,7 @@ impl Cache {
             watch.look(&mut io.purpose, time >= timeout, time >= patience);
         }
         for hit in watch.unreadable {
+            self.await_landing(&hit);
             if self.is_lost(&hit) {
                 self.ports.stats.dirty_unreadable += 1;
                 self.part_failed(hit.read, IoError::Failed);
@@ -136,6 +137,7 @@ impl Cache {
         }
         for hit in watch.late {
             self.ports.stats.flash_timeouts += 1;
+            self.await_landing(&hit);
             self.refetch(&hit);
             if let Some(flash) = self.flash.as_mut() {
                 flash.failed(&mut self.ports);

@@ -2,7 +2,7 @@
 
 use crate::Device;
 use crate::memory::{narrow, widen};
-use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb, PAGE_BYTES};
+use block_io::{FlashDone, FlashOp, FlashVerb, Landings, OriginDone, OriginVerb, PAGE_BYTES};
 use medium::{Faults, Injector};
 use ring::SourceId;
 use units::{Bytes, Instant};
@@ -12,6 +12,7 @@ use units::{Bytes, Instant};
 pub struct Faulty<D> {
     inner: D,
     injector: Injector,
+    landings: Landings,
     done: Vec<FlashDone>,
 }
 
@@ -22,6 +23,7 @@ impl<D: Device> Faulty<D> {
         Self {
             inner,
             injector,
+            landings: Landings::default(),
             done: Vec::new(),
         }
     }
@@ -33,6 +35,7 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     fn submit(&mut self, op: FlashOp, now: Instant) {
+        let op = self.landings.begin(op);
         if let Some(verb) = self.injector.inject(op.token, widen(op.verb), now) {
             let verb = flash_verb(verb);
             let token = op.token;
@@ -45,7 +48,8 @@ impl<D: Device> Device for Faulty<D> {
             let verb = flash_verb(verb);
             self.inner.submit(FlashOp { token, verb }, now);
         }
-        done.extend(self.injector.take_answered().map(narrow));
+        let answered = self.injector.take_answered().map(narrow);
+        done.extend(answered.map(|one| self.landings.end(one)));
         self.inner.poll(now, &mut self.done);
         for one in self.done.drain(..) {
             let one = OriginDone {
@@ -53,7 +57,8 @@ impl<D: Device> Device for Faulty<D> {
                 buf: one.buf,
                 result: one.result,
             };
-            done.push(narrow(self.injector.returned(one)));
+            let one = narrow(self.injector.returned(one));
+            done.push(self.landings.end(one));
         }
     }
 

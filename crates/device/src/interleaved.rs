@@ -26,7 +26,7 @@
 //! - Writes and flushes pass at once. The contract lets operations overtake one another.
 
 use crate::Device;
-use block_io::{Buf, FlashDone, FlashOp, FlashVerb};
+use block_io::{Buf, FlashDone, FlashOp, FlashVerb, Place};
 use ring::SourceId;
 use std::collections::VecDeque;
 use units::{Bytes, Duration, Instant};
@@ -151,14 +151,17 @@ impl<D: Device> Device for Interleaved<D> {
 
     fn submit(&mut self, op: FlashOp, now: Instant) {
         match op.verb {
-            FlashVerb::Read { ref buf, .. } if is_small(buf) => {
+            FlashVerb::Read { .. } | FlashVerb::ReadInto { .. } if is_small(&op.verb) => {
                 self.waiting.push_back(op);
                 let wanted = self.under_way + self.waiting.len();
                 self.wanted_now = self.wanted_now.max(wanted);
                 self.wanted = self.wanted.max(wanted);
                 self.start(now);
             }
-            FlashVerb::Read { .. } | FlashVerb::Write { .. } | FlashVerb::Flush => {
+            FlashVerb::Read { .. }
+            | FlashVerb::ReadInto { .. }
+            | FlashVerb::Write { .. }
+            | FlashVerb::Flush => {
                 self.inner.submit(op, now);
             }
         }
@@ -167,10 +170,7 @@ impl<D: Device> Device for Interleaved<D> {
     fn poll(&mut self, now: Instant, done: &mut Vec<FlashDone>) {
         let first = done.len();
         self.inner.poll(now, done);
-        // Reads come back with their buffer, and only they.
-        let reads = done[first..].iter();
-        let reads = reads.filter(|one| one.buf.as_ref().is_some_and(is_small));
-        let reads = reads.count();
+        let reads = done[first..].iter().filter(|one| was_small(one)).count();
         assert!(reads <= self.under_way, "a read is handed back once");
         self.learn(reads);
         self.under_way -= reads;
@@ -195,9 +195,20 @@ impl<D: Device> Device for Interleaved<D> {
     }
 }
 
-/// Whether a read into this buffer goes in groups.
-fn is_small(buf: &Buf) -> bool {
-    buf.len() <= SMALL_MAX
+/// Whether this is a read that goes in groups.
+fn is_small(verb: &FlashVerb) -> bool {
+    match verb {
+        FlashVerb::Read { buf, .. } => buf.len() <= SMALL_MAX,
+        FlashVerb::ReadInto { place, .. } => place.len() <= SMALL_MAX,
+        FlashVerb::Write { .. } | FlashVerb::Flush => false,
+    }
+}
+
+/// Whether it was. Reads come back with what they filled, and only they.
+fn was_small(done: &FlashDone) -> bool {
+    let filled = done.buf.as_ref().map(Buf::len);
+    let filled = filled.or(done.place.as_ref().map(Place::len));
+    filled.is_some_and(|bytes| bytes <= SMALL_MAX)
 }
 
 #[cfg(test)]
@@ -220,7 +231,9 @@ mod tests {
         fn submit(&mut self, op: FlashOp, _: Instant) {
             match op.verb {
                 FlashVerb::Read { .. } => self.reads.push(op),
-                FlashVerb::Write { .. } | FlashVerb::Flush => self.others += 1,
+                FlashVerb::ReadInto { .. } | FlashVerb::Write { .. } | FlashVerb::Flush => {
+                    self.others += 1;
+                }
             }
         }
         fn poll(&mut self, _: Instant, done: &mut Vec<FlashDone>) {
@@ -230,6 +243,7 @@ mod tests {
                 };
                 done.push(FlashDone {
                     token: op.token,
+                    place: None,
                     buf: Some(buf),
                     result: Ok(()),
                 });

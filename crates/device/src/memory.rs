@@ -10,7 +10,7 @@
 //! ```
 
 use crate::Device;
-use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb};
+use block_io::{FlashDone, FlashOp, FlashVerb, Landings, OriginDone, OriginVerb};
 use medium::{Medium, Session};
 use units::{Bytes, Instant};
 
@@ -18,6 +18,7 @@ use units::{Bytes, Instant};
 #[derive(Debug)]
 pub struct MemoryDevice {
     session: Session,
+    landings: Landings,
     done: Vec<OriginDone>,
 }
 
@@ -26,6 +27,7 @@ impl MemoryDevice {
     pub fn open(medium: &Medium) -> Self {
         Self {
             session: medium.open(),
+            landings: Landings::default(),
             done: Vec::new(),
         }
     }
@@ -37,12 +39,14 @@ impl Device for MemoryDevice {
     }
 
     fn submit(&mut self, op: FlashOp, now: Instant) {
+        let op = self.landings.begin(op);
         self.session.submit(op.token, widen(op.verb), now);
     }
 
     fn poll(&mut self, now: Instant, done: &mut Vec<FlashDone>) {
         self.session.poll(now, &mut self.done);
-        done.extend(self.done.drain(..).map(narrow));
+        let ended = self.done.drain(..).map(narrow);
+        done.extend(ended.map(|one| self.landings.end(one)));
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -50,7 +54,10 @@ impl Device for MemoryDevice {
     }
 }
 
-/// A flash operation in the words of a medium, which knows more verbs.
+/// A flash operation in the words of a medium, which knows more verbs, and no memory but ours.
+///
+/// # Panics
+/// If it reads into other memory: see [`Landings`].
 pub(crate) fn widen(verb: FlashVerb) -> OriginVerb {
     match verb {
         FlashVerb::Read {
@@ -72,6 +79,7 @@ pub(crate) fn widen(verb: FlashVerb) -> OriginVerb {
             fua: durable,
         },
         FlashVerb::Flush => OriginVerb::Flush,
+        FlashVerb::ReadInto { .. } => unreachable!("a medium reads into buffers of ours"),
     }
 }
 
@@ -79,6 +87,7 @@ pub(crate) fn widen(verb: FlashVerb) -> OriginVerb {
 pub(crate) fn narrow(done: OriginDone) -> FlashDone {
     FlashDone {
         token: done.token,
+        place: None,
         buf: done.buf,
         result: done.result,
     }

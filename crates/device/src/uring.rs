@@ -9,8 +9,10 @@
 //! `O_EXCL`, which also refuses one that is mounted.
 
 use crate::Device;
-use block_io::{Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, PAGE_BYTES, Slice, Token};
-use ring::{Completion, Op, Ring, Source, SourceId};
+use block_io::{
+    Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, Landings, PAGE_BYTES, Place, Slice, Token,
+};
+use ring::{Completion, Foreign, Op, PIECES_MAX, Ring, Source, SourceId};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use slab::Slab;
@@ -194,10 +196,15 @@ fn memory_align(fd: &OwnedFd) -> usize {
     }
 }
 
+/// What a piece of memory must be a multiple of for direct I/O, whatever the flash's alignment.
+const SECTOR_BYTES: usize = 512;
+
 struct Flight {
     token: Token,
     /// Bytes that have to be moved for success.
     length: usize,
+    /// What is not ours and is being filled.
+    place: Option<Place>,
 }
 
 /// Flash through `io_uring`.
@@ -208,6 +215,8 @@ pub struct UringDevice {
     source: Source,
     pool: BufPool,
     flights: Slab<Flight>,
+    /// Reads into memory that the flash cannot reach directly.
+    landings: Landings,
     refused: Vec<FlashDone>,
 }
 
@@ -221,6 +230,7 @@ impl UringDevice {
             source: ring.source(),
             pool: pool.clone(),
             flights: Slab::new(),
+            landings: Landings::new(pool.clone()),
             refused: Vec::new(),
         }
     }
@@ -235,8 +245,51 @@ impl UringDevice {
     }
 
     fn go(&mut self, token: Token, length: usize, op: Op) {
-        let key = self.flights.insert(Flight { token, length });
+        self.fly(
+            Flight {
+                token,
+                length,
+                place: None,
+            },
+            op,
+        );
+    }
+
+    fn fly(&mut self, flight: Flight, op: Op) {
+        let key = self.flights.insert(flight);
         self.source.submit(key as u64, op);
+    }
+
+    /// The memory of a place as the kernel can fill it past the page cache, if it is of a kind that
+    /// it can reach, and its pieces are few and lie as direct I/O asks.
+    fn reachable(&self, place: &Place) -> Option<Foreign> {
+        let memory = place.memory().downcast::<Foreign>().ok()?;
+        let part = memory.part(place.range());
+        let align = self.memory_align.max(SECTOR_BYTES);
+        (part.pieces() <= PIECES_MAX && part.is_aligned_to(align)).then_some(part)
+    }
+
+    fn read_into(&mut self, token: Token, offset: Bytes, place: Place) {
+        if !self.fits(offset, Bytes::new(place.len() as u64)) {
+            return self.refuse(token, None, Some(place));
+        }
+        let Some(into) = self.reachable(&place) else {
+            let verb = FlashVerb::ReadInto { offset, place };
+            let op = self.landings.begin(FlashOp { token, verb });
+            return self.carry_out(op);
+        };
+        let op = Op::ReadInto {
+            file: Rc::clone(&self.file),
+            offset: offset.get(),
+            into,
+        };
+        let length = place.len();
+        let flight = Flight {
+            token,
+            length,
+            place: Some(place),
+        };
+        self.fly(flight, op);
     }
 
     /// The same bytes where direct I/O can take them from.
@@ -257,11 +310,12 @@ impl UringDevice {
             Ok(_) => Err(IoError::Failed),
             Err(error) => Err(IoError::of(&error)),
         };
-        FlashDone {
+        self.landings.end(FlashDone {
             token: flight.token,
             buf: completion.buf,
+            place: flight.place,
             result,
-        }
+        })
     }
 }
 
@@ -271,53 +325,7 @@ impl Device for UringDevice {
     }
 
     fn submit(&mut self, op: FlashOp, _now: Instant) {
-        let token = op.token;
-        let file = Rc::clone(&self.file);
-        match op.verb {
-            FlashVerb::Read {
-                offset,
-                length,
-                buf,
-            } => {
-                if !self.fits(offset, length) || length.get() > buf.len() as u64 {
-                    self.refuse(token, Some(buf));
-                    return;
-                }
-                let (offset, length) = (offset.get(), length.to_usize());
-                let op = Op::Read {
-                    file,
-                    offset,
-                    buf,
-                    length,
-                };
-                self.go(token, length, op);
-            }
-            FlashVerb::Write {
-                offset,
-                data,
-                durable,
-            } => {
-                let length = data.len();
-                if !self.fits(offset, Bytes::new(length as u64)) {
-                    self.refuse(token, None);
-                    return;
-                }
-                let op = Op::Write {
-                    file,
-                    offset: offset.get(),
-                    data: self.aligned(data),
-                    dsync: durable,
-                };
-                self.go(token, length, op);
-            }
-            FlashVerb::Flush => {
-                let op = Op::Fsync {
-                    file,
-                    datasync: true,
-                };
-                self.go(token, 0, op);
-            }
-        }
+        self.carry_out(op);
     }
 
     fn poll(&mut self, _now: Instant, done: &mut Vec<FlashDone>) {
@@ -338,9 +346,65 @@ impl Device for UringDevice {
 }
 
 impl UringDevice {
-    fn refuse(&mut self, token: Token, buf: Option<Buf>) {
+    fn carry_out(&mut self, op: FlashOp) {
+        let token = op.token;
+        let file = Rc::clone(&self.file);
+        match op.verb {
+            FlashVerb::Read {
+                offset,
+                length,
+                buf,
+            } => {
+                if !self.fits(offset, length) || length.get() > buf.len() as u64 {
+                    self.refuse(token, Some(buf), None);
+                    return;
+                }
+                let (offset, length) = (offset.get(), length.to_usize());
+                let op = Op::Read {
+                    file,
+                    offset,
+                    buf,
+                    length,
+                };
+                self.go(token, length, op);
+            }
+            FlashVerb::ReadInto { offset, place } => self.read_into(token, offset, place),
+            FlashVerb::Write {
+                offset,
+                data,
+                durable,
+            } => {
+                let length = data.len();
+                if !self.fits(offset, Bytes::new(length as u64)) {
+                    self.refuse(token, None, None);
+                    return;
+                }
+                let op = Op::Write {
+                    file,
+                    offset: offset.get(),
+                    data: self.aligned(data),
+                    dsync: durable,
+                };
+                self.go(token, length, op);
+            }
+            FlashVerb::Flush => {
+                let op = Op::Fsync {
+                    file,
+                    datasync: true,
+                };
+                self.go(token, 0, op);
+            }
+        }
+    }
+
+    fn refuse(&mut self, token: Token, buf: Option<Buf>, place: Option<Place>) {
         let result = Err(IoError::Invalid);
-        self.refused.push(FlashDone { token, buf, result });
+        self.refused.push(FlashDone {
+            token,
+            buf,
+            place,
+            result,
+        });
     }
 }
 

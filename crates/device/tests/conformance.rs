@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Token};
+use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Landing, Place, Token};
 use device::Device;
 use device::faulty::Faulty;
 use device::interleaved::Interleaved;
@@ -10,7 +10,9 @@ use device::memory::MemoryDevice;
 use device::uring::{FlashFile, OpenError, UringDevice};
 use medium::{Fault, Faults, Kind, Medium, MediumOptions};
 use ring::Ring;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use units::{Bytes, Duration, Instant, Prng};
 
 const CAPACITY: Bytes = Bytes::mib(4);
@@ -50,6 +52,14 @@ impl Rig {
         })
     }
 
+    fn read_into(&mut self, at: u64, memory: &Rc<Lap>, range: std::ops::Range<usize>) -> Token {
+        let memory: Rc<dyn Landing> = Rc::<Lap>::clone(memory);
+        self.submit(FlashVerb::ReadInto {
+            offset: Bytes::new(at),
+            place: Place::new(memory, range),
+        })
+    }
+
     /// Runs until `count` operations have ended.
     fn finish(&mut self, count: usize) -> BTreeMap<Token, FlashDone> {
         let mut all = BTreeMap::new();
@@ -80,6 +90,22 @@ impl Rig {
 
     fn one(&mut self) -> FlashDone {
         self.finish(1).into_values().next().unwrap()
+    }
+}
+
+/// Memory that is not the device's to read into directly.
+#[derive(Debug)]
+struct Lap(RefCell<Vec<u8>>);
+
+impl Landing for Lap {
+    fn bytes(&self) -> usize {
+        self.0.borrow().len()
+    }
+    fn load(&self, at: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self.0.borrow()[at..at + into.len()]);
+    }
+    fn store(&self, at: usize, from: &[u8]) {
+        self.0.borrow_mut()[at..at + from.len()].copy_from_slice(from);
     }
 }
 
@@ -282,4 +308,26 @@ fn making_flash_again_keeps_its_bytes() {
     let mut second = rig(Box::new(device), Some(ring));
     second.read(4096, 4096);
     assert!(second.one().buf.unwrap()[..4096].iter().all(|b| *b == 7));
+}
+
+#[test]
+fn a_place_is_filled_and_comes_back() {
+    on_every_form(|rig| {
+        rig.write(8192, 7, 8192, false);
+        rig.one();
+        let lap = Rc::new(Lap(RefCell::new(vec![1; 4 * 4096])));
+        let token = rig.read_into(8192, &lap, 4096..12288);
+        let done = rig.one();
+        assert_eq!((done.token, done.result), (token, Ok(())));
+        assert!(done.buf.is_none());
+        assert_eq!(done.place.unwrap().range(), 4096..12288);
+        let expected = [vec![1; 4096], vec![7; 8192], vec![1; 4096]].concat();
+        assert_eq!(*lap.0.borrow(), expected);
+
+        rig.read_into(CAPACITY.get(), &lap, 0..4096);
+        let done = rig.one();
+        assert_eq!(done.result, Err(IoError::Invalid));
+        assert!(done.place.is_some(), "it comes back on failure too");
+        assert_eq!(*lap.0.borrow(), expected);
+    });
 }

@@ -221,7 +221,10 @@ impl Life {
                     Effect::Origin(op) => cache.origin_done(origin(op), self.now),
                     Effect::Retire { token, .. } => cache.retired(token, true, self.now),
                     Effect::Own { token, .. } => cache.owned(token, true, self.now),
-                    Effect::Reply { .. } | Effect::ControlDone { .. } | Effect::Lasting(_) => {}
+                    Effect::Reply { .. }
+                    | Effect::Landed { .. }
+                    | Effect::ControlDone { .. }
+                    | Effect::Lasting(_) => {}
                 }
             }
         }
@@ -242,10 +245,12 @@ impl Life {
                 self.write(offset, &data);
                 None
             }
+            FlashVerb::ReadInto { .. } => panic!("nobody offers memory"),
             FlashVerb::Flush => None,
         };
         FlashDone {
             token: op.token,
+            place: None,
             buf,
             result: Ok(()),
         }

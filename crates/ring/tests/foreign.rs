@@ -5,6 +5,7 @@
 
 mod support;
 
+use block_io::Landing as _;
 use ring::{Foreign, Op, Ring};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
@@ -52,6 +53,30 @@ fn one_piece_and_several_are_filled_in_order() {
     assert_eq!(pieces.len(), 5);
     assert_eq!(read(&ring, pieces, 0), 5);
     assert_eq!(bytes(&several), b"234\0\0\x0001");
+}
+
+#[test]
+fn a_part_reaches_into_the_pieces_that_it_covers() {
+    let memory = memory(8);
+    let pieces = foreign(&memory, &[(6, 2), (0, 3)]);
+    pieces.store(1, b"abc");
+    assert_eq!(bytes(&memory), b"bc\0\0\0\0\0a");
+    let part = pieces.part(1..4);
+    assert_eq!((part.len(), part.pieces()), (3, 2));
+    let mut copy = [0; 3];
+    part.load(0, &mut copy);
+    assert_eq!(&copy, b"abc");
+    let ring = Ring::new(8).unwrap();
+    assert_eq!(read(&ring, part, 4), 3);
+    assert_eq!(bytes(&memory), b"56\0\0\0\0\x004");
+    drop(pieces);
+    assert_eq!(Rc::strong_count(&memory), 1);
+}
+
+#[test]
+#[should_panic(expected = "memory is touched within its pieces")]
+fn nothing_beyond_the_pieces_is_touched() {
+    foreign(&memory(8), &[(6, 2), (0, 3)]).store(3, b"abc");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A client's connection, over either front end: what the loop asks of both.
 
-use block_io::{IoError, Payload};
+use block_io::{IoError, Landing, Payload, Slice};
 use frontend::{Incoming, RequestKey, nbd};
 use ring::SourceId;
+use std::rc::Rc;
 use vhost_user::Turn;
 
 /// Over which front end.
@@ -42,6 +43,30 @@ impl Connection {
         match self {
             Self::Nbd(nbd) => nbd.reply(key, result),
             Self::Vhost(vhost) => vhost.reply(key, result),
+        }
+    }
+
+    /// Where a read's bytes can be put without a copy, if they can.
+    pub(crate) fn landing(&self, key: RequestKey) -> Option<Rc<dyn Landing>> {
+        match self {
+            Self::Nbd(_) => None,
+            Self::Vhost(vhost) => Some(Rc::new(vhost.buffers(key)?)),
+        }
+    }
+
+    /// Answers a read whose bytes were put there, all but `rest`.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    pub(crate) fn reply_in_place(&mut self, key: RequestKey, rest: &[(usize, Slice)]) {
+        match self {
+            Self::Nbd(_) => panic!("an NBD client has no memory here"),
+            Self::Vhost(vhost) => {
+                for (at, bytes) in rest {
+                    vhost.put(key, *at, bytes);
+                }
+                vhost.reply_in_place(key, Ok(()));
+            }
         }
     }
 

@@ -226,7 +226,7 @@ impl<D: Device> Device for Timed<D> {
     }
 
     fn submit(&mut self, op: FlashOp, now: Instant) {
-        let is_read = matches!(op.verb, FlashVerb::Read { .. });
+        let is_read = matches!(op.verb, FlashVerb::Read { .. } | FlashVerb::ReadInto { .. });
         self.begin(op.token, is_read, now);
         self.inner.submit(op, now);
     }

@@ -25,10 +25,10 @@ use crate::records::Owning;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
 use crate::status::Opening;
-use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, Payload, Token};
-use cache::{Cache, Effect, Request, RequestId};
+use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, Payload, Slice, Token};
+use cache::{Cache, Effect, Request, RequestId, Verb};
 use device::Device as _;
-use frontend::Incoming;
+use frontend::{Incoming, RequestKey};
 use origin::Origin as _;
 use ring::{Mailbox, Ring, Sender, SourceId};
 use slab::Slab;
@@ -264,6 +264,7 @@ impl Shard {
             Effect::Flash(op) => self.pass_to_flash(op),
             Effect::Origin(op) => self.pass_to_origin(op),
             Effect::Reply { request, result } => self.reply(request, result),
+            Effect::Landed { request, rest } => self.landed(request, &rest),
             Effect::Retire { token, incarnation } => self.retire(token, incarnation),
             Effect::Own {
                 token, id, record, ..
@@ -299,18 +300,32 @@ impl Shard {
         match Asker::of(request) {
             Asker::Command(command) => self.jobs.flushed(command, result.map(drop)),
             Asker::Client { client, key } => {
+                self.count_answer(client, key, result.is_err());
                 let asker = &mut self.clients[client];
-                let (start, kind) = asker.start_of(key);
-                let disk = asker.disk;
-                if let Some(disk) = &mut self.disks[disk.index()] {
-                    disk.answered(kind, self.now - start, result.is_err());
-                }
                 let more = asker.connection.reply(key, result);
                 self.touch(client);
                 if let Some(incoming) = more {
                     self.request(client, incoming);
                 }
             }
+        }
+    }
+
+    /// A read's bytes are where its client wants them, all but `rest`.
+    fn landed(&mut self, request: RequestId, rest: &[(usize, Slice)]) {
+        let Asker::Client { client, key } = Asker::of(request) else {
+            panic!("commands read nothing");
+        };
+        self.count_answer(client, key, false);
+        self.clients[client].connection.reply_in_place(key, rest);
+        self.touch(client);
+    }
+
+    fn count_answer(&mut self, client: usize, key: RequestKey, failed: bool) {
+        let asker = &self.clients[client];
+        let (start, kind) = asker.start_of(key);
+        if let Some(disk) = &mut self.disks[asker.disk.index()] {
+            disk.answered(kind, self.now - start, failed);
         }
     }
 
@@ -367,7 +382,14 @@ impl Shard {
             vm: asker.vm,
             verb: incoming.verb,
         };
-        self.cache.request(request, self.now);
+        let into = match request.verb {
+            Verb::Read { .. } if self.flash.is_some() => asker.connection.landing(incoming.key),
+            _ => None,
+        };
+        match into {
+            Some(into) => self.cache.request_into(request, into, self.now),
+            None => self.cache.request(request, self.now),
+        }
     }
 }
 

@@ -34,7 +34,7 @@ use crate::slots::{self, Slot, Slots};
 use crate::socket::{Message, Socket};
 use crate::tokens::Task;
 use crate::turn::{Hold, Turn};
-use block_io::{BufPool, IoError, Payload, Slice};
+use block_io::{BufPool, IoError, Landing as _, Payload, Slice};
 use frontend::limits::ConnectionLimits;
 use frontend::{Incoming, RequestKey, Verb};
 use ring::{Completion, Foreign, Op, Ring, Source, SourceId};
@@ -243,6 +243,18 @@ impl Connection {
             return None;
         }
         slot.memory.foreign(&slot.data)
+    }
+
+    /// Puts part of a read's data in, `at` bytes behind the beginning, unless the connection is
+    /// broken.
+    ///
+    /// # Panics
+    /// If there is no such request in flight, or it asked for fewer bytes.
+    pub fn put(&mut self, key: RequestKey, at: usize, bytes: &[u8]) {
+        if self.phase != Phase::Broken {
+            let into = self.buffers(key).expect("a read with memory for its data");
+            into.store(at, bytes);
+        }
     }
 
     /// Answers a read whose data was put into [`Connection::buffers`].

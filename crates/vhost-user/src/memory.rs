@@ -7,6 +7,7 @@
 use crate::mapping::{MapError, Mapping, View, map};
 use block_io::Slice;
 use ring::{Foreign, PIECES_MAX};
+use smallvec::SmallVec;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use vhost_protocol::{
@@ -142,7 +143,7 @@ impl Memory {
 
     /// The segments as memory that the kernel can fill, if they are few enough for one operation.
     pub(crate) fn foreign(self: &Rc<Self>, segments: &[Segment]) -> Option<Foreign> {
-        let mut pieces = Vec::with_capacity(segments.len());
+        let mut pieces = SmallVec::<[(*mut u8, usize); 4]>::new();
         for segment in segments {
             self.walk(
                 segment.address,
@@ -163,7 +164,7 @@ impl Memory {
     unsafe_code,
     reason = "vouching for pointers into mappings that are kept"
 )]
-fn foreign(pieces: Vec<(*mut u8, usize)>, keeper: Rc<Memory>) -> Foreign {
+fn foreign(pieces: SmallVec<[(*mut u8, usize); 4]>, keeper: Rc<Memory>) -> Foreign {
     // SAFETY: each piece lies within a mapping, which is readable and writable and lives as long as
     // the memory that keeps it; nobody holds references into mappings.
     unsafe { Foreign::new(pieces.into_iter(), keeper) }

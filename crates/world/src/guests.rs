@@ -3,12 +3,14 @@
 use crate::checker::{Moment, SECTOR, Tag, fill_sector};
 use crate::disk::Disk;
 use crate::host::Software;
+use crate::lap::Lap;
 use crate::settings::pick;
 use crate::special::Special;
 use crate::violation::Violation;
 use crate::world::World;
 use block_io::{IoError, Payload, Slice};
 use cache::{Request, RequestId, Verb};
+use std::rc::Rc;
 use units::{BLOCK_BYTES, Bytes, Duration, Instant, SECTOR_BYTES};
 
 /// Somebody who asks one thing after the other.
@@ -31,6 +33,8 @@ pub(crate) struct Outstanding {
     back: bool,
     /// Its origin may have lacked something then.
     was_open: bool,
+    /// Where it wants its bytes, if it is a read that says so.
+    pub(crate) lap: Option<Rc<Lap>>,
     /// The only answer that is right, for requests that break the rules.
     must_fail: Option<IoError>,
 }
@@ -263,6 +267,7 @@ impl World {
         }
         let back = self.goes_back_now(disk);
         let was_open = self.disks[disk].is_open();
+        let lap = self.lap_for(id, &verb);
         self.outstanding.insert(
             id,
             Outstanding {
@@ -272,19 +277,21 @@ impl World {
                 asked,
                 back,
                 was_open,
+                lap: lap.clone(),
                 must_fail,
             },
         );
         if let Software::Cache(cache) = &mut self.host.software {
-            cache.request(
-                Request {
-                    id,
-                    disk: slot,
-                    vm,
-                    verb,
-                },
-                self.now,
-            );
+            let request = Request {
+                id,
+                disk: slot,
+                vm,
+                verb,
+            };
+            match lap {
+                Some(lap) => cache.request_into(request, lap, self.now),
+                None => cache.request(request, self.now),
+            }
         }
         self.carry_out_effects()
     }
@@ -326,6 +333,9 @@ impl World {
                 format!("request {} was answered twice or never asked", id.0),
             ));
         };
+        if let Some(lap) = &request.lap {
+            lap.answered();
+        }
         let now = self.next_moment();
         let ok = result.is_ok();
         self.trace.event(self.now, &[9, id.0, u64::from(ok)], || {

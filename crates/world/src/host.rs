@@ -180,6 +180,7 @@ impl World {
             }
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
+            Effect::Landed { request, rest } => self.guest_has_landed(request, &rest)?,
             Effect::Retire { token, incarnation } => self.record_retirement(token, incarnation),
             Effect::Lasting(what) => {
                 if self.special() == Special::Rotten {

@@ -36,6 +36,7 @@ mod commands;
 mod disk;
 mod guests;
 mod host;
+mod lap;
 mod lasting;
 mod lives;
 mod marks;

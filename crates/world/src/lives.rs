@@ -344,6 +344,7 @@ impl World {
         marks.add("checksum mismatch", stats.checksum_mismatches);
         marks.add("flash error", stats.flash_errors);
         marks.add("flash timeout", stats.flash_timeouts);
+        marks.add("read repeated", stats.reads_repeated);
         marks.add("segment reclaimed", stats.segments_reclaimed);
         marks.add("survivor kept", stats.blocks_kept);
         marks.add("block evicted", stats.blocks_evicted);

@@ -16,10 +16,15 @@
 //! no other write is led astray over it, one that was led there before ends first, and a recovery
 //! reads it as it is.
 
-use block_io::{FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginVerb, Token};
+use block_io::{FlashDone, FlashOp, FlashVerb, IoError, Landings, OriginDone, OriginVerb, Token};
 use medium::{Faults, Injector, Medium, MediumOptions, Session};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use units::{Bytes, Duration, Instant, Map, Prng, Set};
+
+/// After so long the system ends an operation that the device does not: a read into a guest's
+/// memory cannot be abandoned before.
+const SYSTEM_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long operations take.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +67,9 @@ pub(crate) struct Storage {
     /// What cannot be read, until it is cleared.
     pub unreadable: Vec<Range<Bytes>>,
     dice: Prng,
+    /// Reads into memory of guests, and when the system ends one that the device does not.
+    landings: Landings,
+    landing_ends: BTreeMap<Token, Instant>,
     /// Bytes of all writes that were submitted.
     pub written_bytes: u64,
 }
@@ -112,6 +120,8 @@ impl Storage {
             rotting: Vec::new(),
             unreadable: Vec::new(),
             dice: dice.fork(),
+            landings: Landings::default(),
+            landing_ends: BTreeMap::new(),
             written_bytes: 0,
         }
     }
@@ -126,6 +136,8 @@ impl Storage {
         self.honest.clear();
         self.astray.clear();
         self.behind.clear();
+        self.landings = Landings::default();
+        self.landing_ends.clear();
     }
 
     /// The process that used it has died.
@@ -175,6 +187,10 @@ impl Storage {
 
     /// Takes a flash operation. Nobody lies about an `honest` one.
     pub(crate) fn submit_flash(&mut self, op: FlashOp, honest: bool, now: Instant) {
+        if matches!(op.verb, FlashVerb::ReadInto { .. }) {
+            self.landing_ends.insert(op.token, now + SYSTEM_PATIENCE);
+        }
+        let op = self.landings.begin(op);
         let verb = match op.verb {
             FlashVerb::Read {
                 offset,
@@ -195,6 +211,7 @@ impl Storage {
                 fua: durable,
             },
             FlashVerb::Flush => OriginVerb::Flush,
+            FlashVerb::ReadInto { .. } => unreachable!("landings have made it a plain read"),
         };
         if honest {
             self.honest.insert(op.token);
@@ -258,6 +275,7 @@ impl Storage {
         if let Some(session) = &mut self.session {
             session.poll(now, &mut ended);
         }
+        ended.extend(self.end_hopeless_landings(now));
         ended.extend(self.error_injector.take_answered());
         ended.extend(self.lie_injector.take_answered());
         for ended in ended {
@@ -307,6 +325,29 @@ impl Storage {
         self.in_flight.insert(token, flight);
     }
 
+    /// What is stalled now is so for good: the system resets the device, and whoever waited is told.
+    fn end_hopeless_landings(&mut self, now: Instant) -> Vec<OriginDone> {
+        let due = self.landing_ends.extract_if(.., |_, end| *end <= now);
+        let tokens: Vec<Token> = due.map(|(token, _)| token).collect();
+        let failed = |token| OriginDone {
+            token,
+            buf: None,
+            result: Err(IoError::Failed),
+        };
+        tokens.into_iter().map(failed).collect()
+    }
+
+    /// An outcome in the words of flash.
+    pub(crate) fn flash_done(&mut self, done: OriginDone) -> FlashDone {
+        self.landing_ends.remove(&done.token);
+        self.landings.end(FlashDone {
+            token: done.token,
+            place: None,
+            buf: done.buf,
+            result: done.result,
+        })
+    }
+
     /// Where the writes that have not ended begin.
     pub(crate) fn writes_in_flight(&self) -> Vec<Bytes> {
         let writes = self.in_flight.values().filter(|flight| flight.writes);
@@ -319,6 +360,7 @@ impl Storage {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let session = self.session.as_ref().and_then(Session::next_deadline);
         [
+            self.landing_ends.values().min().copied(),
             session,
             self.error_injector.next_deadline(),
             self.lie_injector.next_deadline(),
@@ -383,14 +425,5 @@ fn shifted_back(verb: OriginVerb, from: Bytes) -> OriginVerb {
             fua,
         },
         other => other,
-    }
-}
-
-/// The same outcome in the words of flash.
-pub(crate) fn flash_done(done: OriginDone) -> FlashDone {
-    FlashDone {
-        token: done.token,
-        buf: done.buf,
-        result: done.result,
     }
 }

@@ -12,7 +12,7 @@ use crate::guests::{Outstanding, Worker};
 use crate::host::{Host, Software};
 use crate::marks::Marks;
 use crate::settings::Settings;
-use crate::storage::{Storage, flash_done};
+use crate::storage::Storage;
 use crate::trace::Trace;
 use crate::violation::Violation;
 use crate::{Options, Outcome};
@@ -314,7 +314,7 @@ impl World {
             if self.crashed {
                 return Ok(());
             }
-            let done = flash_done(done);
+            let done = self.flash.flash_done(done);
             match &mut self.host.software {
                 Software::Down => {}
                 Software::Recovery(recovery) => recovery.flash_done(done, self.now),

@@ -11,7 +11,7 @@ const SEEDS_WITH_WRITE_BACK: u64 = 2_000;
 
 /// Branches that the seeds above must reach. Those that they cannot are tested elsewhere: an
 /// index without a place for a block needs blocks that were chosen for it.
-const RARE: [&str; 53] = [
+const RARE: [&str; 56] = [
     "attach while running",
     "block evicted",
     "blocks came back",
@@ -20,6 +20,9 @@ const RARE: [&str; 53] = [
     "checkpoint",
     "checkpoint in flight at a crash",
     "checksum mismatch",
+    "guest scribbles",
+    "read landed",
+    "read repeated",
     "clean start",
     "clean stop",
     "cold: journal damaged",

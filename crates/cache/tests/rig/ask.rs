@@ -1,12 +1,48 @@
 //! What a guest asks of the rig, and what is seen of its flash and its origin.
 
 use super::{Rig, at, page};
-use block_io::{IoError, Payload};
+use block_io::{FlashOp, FlashVerb, IoError, Landing, Payload};
 use cache::{DirtyStatus, Request, RequestId, Verb};
-use units::{BLOCK_BYTES, Bytes, TenantSlot};
+use std::rc::Rc;
+use units::{BLOCK_BYTES, Bytes, Duration, TenantSlot};
 
 impl Rig {
+    /// How many operations the flash has not carried out, and how many of them fill memory that is
+    /// not ours.
+    pub(crate) fn held_at_flash(&self) -> (usize, usize) {
+        let into = |op: &&FlashOp| matches!(op.verb, FlashVerb::ReadInto { .. });
+        let held = &self.held_flash;
+        (held.len(), held.iter().filter(into).count())
+    }
+
+    /// Lets time pass, in small steps.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.drive();
+        while self.now < end {
+            self.now = self.now + Duration::from_millis(100);
+            let now = self.now;
+            self.cache_mut().tick(now);
+            self.drive();
+        }
+    }
+
+    /// Lets what waits a moment happen.
+    pub(super) fn settle(&mut self) {
+        self.drive();
+        for _ in 0..4 {
+            self.now = self.now + Duration::from_millis(2);
+            let now = self.now;
+            self.cache_mut().tick(now);
+            self.drive();
+        }
+    }
+
     pub(crate) fn ask(&mut self, verb: Verb) -> u64 {
+        self.ask_into(verb, None)
+    }
+
+    pub(crate) fn ask_into(&mut self, verb: Verb, into: Option<Rc<dyn Landing>>) -> u64 {
         let (id, now, disk) = (self.next(), self.now, self.disk);
         let request = Request {
             id: RequestId(id),
@@ -14,7 +50,10 @@ impl Rig {
             vm: TenantSlot::new(0),
             verb,
         };
-        self.cache_mut().request(request, now);
+        match into {
+            Some(into) => self.cache_mut().request_into(request, into, now),
+            None => self.cache_mut().request(request, now),
+        }
         self.drive();
         id
     }

@@ -8,7 +8,7 @@ mod hold;
 
 use block_io::{
     Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginOp, OriginVerb,
-    Payload, Token,
+    Payload, Slice, Token,
 };
 use cache::{
     Cache, Command, Config, ControlError, ControlId, ControlOutcome, Effect, FormatOptions,
@@ -59,9 +59,13 @@ pub(crate) struct Rig {
     pub(crate) own_error: bool,
     /// Of caches that are opened from now on.
     pub(crate) write_delay: Duration,
+    /// Memory that is not ours cannot be filled.
+    pub(crate) memory_error: bool,
     held_flash: Vec<FlashOp>,
     held_origin: Vec<OriginOp>,
     replies: BTreeMap<u64, Result<Payload, IoError>>,
+    /// What came from elsewhere than the flash for reads into memory of the asker.
+    pub(crate) landed: BTreeMap<u64, Vec<(usize, Slice)>>,
     outcomes: BTreeMap<u64, Result<ControlOutcome, ControlError>>,
     next: u64,
 }
@@ -135,9 +139,11 @@ impl Rig {
             retire_error: false,
             own_error: false,
             write_delay: Duration::from_millis(5),
+            memory_error: false,
             held_flash: Vec::new(),
             held_origin: Vec::new(),
             replies: BTreeMap::new(),
+            landed: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             next: 0,
         };
@@ -177,6 +183,7 @@ impl Rig {
     fn flash_op(&mut self, op: FlashOp) -> FlashDone {
         let mut done = FlashDone {
             token: op.token,
+            place: None,
             buf: None,
             result: Ok(()),
         };
@@ -192,6 +199,14 @@ impl Rig {
                 if self.flash_read_error {
                     done.result = Err(IoError::Failed);
                 }
+            }
+            FlashVerb::ReadInto { offset, place } => {
+                if self.flash_read_error || self.memory_error {
+                    done.result = Err(IoError::Failed);
+                } else {
+                    place.store(&self.flash[at(offset, place.len())]);
+                }
+                done.place = Some(place);
             }
             FlashVerb::Write { .. } if self.flash_write_error => done.result = Err(IoError::Failed),
             FlashVerb::Write {
@@ -331,6 +346,9 @@ impl Rig {
             Effect::Reply { request, result } => {
                 assert!(self.replies.insert(request.0, result).is_none());
             }
+            Effect::Landed { request, rest } => {
+                assert!(self.landed.insert(request.0, rest.into_vec()).is_none());
+            }
             Effect::Retire { token, .. } => {
                 let recorded = !self.retire_error;
                 self.cache_mut().retired(token, recorded, now);
@@ -376,29 +394,6 @@ impl Rig {
                 self.seen.push(seen);
             }
             self.cache_mut().origin_done(done, now);
-        }
-    }
-
-    /// Lets time pass, in small steps.
-    pub(crate) fn pass(&mut self, time: Duration) {
-        let end = self.now + time;
-        self.drive();
-        while self.now < end {
-            self.now = self.now + Duration::from_millis(100);
-            let now = self.now;
-            self.cache_mut().tick(now);
-            self.drive();
-        }
-    }
-
-    /// Lets what waits a moment happen.
-    fn settle(&mut self) {
-        self.drive();
-        for _ in 0..4 {
-            self.now = self.now + Duration::from_millis(2);
-            let now = self.now;
-            self.cache_mut().tick(now);
-            self.drive();
         }
     }
 

@@ -299,6 +299,11 @@ pub struct CacheInside {
     pub killed_fills: u64,
     /// Rewritten blocks that are trusted again.
     pub retrusted_blocks: u64,
+    /// Bytes read from flash directly to where guests wanted them.
+    pub landed_bytes: u64,
+    /// Reads from flash that were done again, since what lay in a guest's memory was not what was
+    /// written, or could not be put there.
+    pub reads_repeated: u64,
 }
 
 /// Time of flash operations.

@@ -316,6 +316,18 @@ pub(super) const FAMILIES: &[Family] = &[
         "Rewritten blocks that came to rest and are trusted again after a crash",
         inside.retrusted_blocks
     ),
+    cache_counter!(
+        "cache_landed",
+        Some("bytes"),
+        "Bytes read from flash directly into the memory of VMs, verified there; of flash_read_bytes",
+        inside.landed_bytes
+    ),
+    cache_counter!(
+        "cache_repeated_reads",
+        None,
+        "Reads from flash done again, since what lay in the VM's memory was not what was written",
+        inside.reads_repeated
+    ),
     gauge(
         "disk_attached",
         None,

@@ -271,6 +271,7 @@ impl Hand {
     pub(super) fn carry_out(&mut self, op: FlashOp) -> FlashDone {
         let mut done = FlashDone {
             token: op.token,
+            place: None,
             buf: None,
             result: Ok(()),
         };
@@ -298,6 +299,7 @@ impl Hand {
             }
             FlashVerb::Write { offset, data, .. } => self.write(offset, &data),
             FlashVerb::Flush => {}
+            FlashVerb::ReadInto { .. } => panic!("an inspection has buffers"),
         }
         done
     }

@@ -119,6 +119,7 @@ fn inspect(
             let read = file.read_exact_at(&mut buf[..length.to_usize()], offset.get());
             let done = FlashDone {
                 token: op.token,
+                place: None,
                 buf: Some(buf),
                 result: read.map_err(|error| IoError::of(&error)),
             };

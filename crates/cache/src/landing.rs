@@ -1,0 +1,134 @@
+//! What the flash has brought for a guest: verified, or had from elsewhere.
+//!
+//! Whole blocks go directly to where the guest wants them. Its memory can change while we look, so
+//! a block that is not right there says nothing of the flash, nor does a read that failed: it is
+//! read once more, into a buffer of ours, and that is believed.
+//!
+//! ```text
+//!  read into the guest's memory ─► copied out, verified ─┬─ right ─► part
+//!                                    wrong, failed ──────┴─► read into a buffer ─┐
+//!  read into a buffer ◄──────────────────────────────────────────────────────────┘
+//!          └─► verified ─┬─ right ─► part
+//!                        └─ wrong, failed, late ─► origin ─► part
+//! ```
+//!
+//! Invariants:
+//! - Nothing is answered as read that was not verified, here or by an origin.
+//! - A read is not answered while the flash may still write into the guest's memory: one that takes
+//!   too long has its bytes from the origin, and is answered when the flash has ended, too. Until
+//!   it has, everybody else's reads go through buffers, which can be abandoned.
+
+use crate::cache::Cache;
+use crate::ports::Hit;
+use crate::reads::ReadId;
+use block_io::{Buf, IoError, PAGE_BYTES, Place};
+use std::ops::Range;
+use units::BLOCK_BYTES;
+
+/// What a read has filled.
+pub(crate) enum Filled {
+    /// A buffer, if the device gave it back.
+    Ours(Option<Buf>),
+    /// Where the guest wanted the bytes.
+    Theirs(Place),
+}
+
+impl Cache {
+    /// Where these bytes of a read can be put directly: whole blocks, as they lie on flash, while
+    /// no other such read is stuck.
+    pub(crate) fn place_for(&self, id: ReadId, bytes: &Range<u64>) -> Option<Place> {
+        let read = &self.reads[id];
+        let whole =
+            bytes.start.is_multiple_of(BLOCK_BYTES) && bytes.end.is_multiple_of(BLOCK_BYTES);
+        if !whole || self.ports.stranded > 0 {
+            return None;
+        }
+        let place = read.place(bytes)?;
+        let flash = self.flash.as_ref()?;
+        flash.ciphers.get(read.disk).is_none().then_some(place)
+    }
+
+    /// A read from flash takes too long, and the guest's bytes come from elsewhere; but if they may
+    /// still come into its memory, it has to wait for that.
+    pub(crate) fn await_landing(&mut self, hit: &Hit) {
+        if hit.in_place {
+            self.ports.stranded += 1;
+            self.hold_read(hit.read);
+        }
+    }
+
+    /// A run from flash has come, or has failed to. What is not surely right comes from the origin.
+    pub(crate) fn hit_done(&mut self, hit: &Hit, filled: Filled, result: Result<(), IoError>) {
+        match filled {
+            Filled::Ours(buf) => self.buffer_filled(hit, buf, result),
+            Filled::Theirs(place) => self.place_filled(hit, &place, result),
+        }
+    }
+
+    fn place_filled(&mut self, hit: &Hit, place: &Place, result: Result<(), IoError>) {
+        let flash = match self.flash.as_mut() {
+            None if hit.dirty => self.wreck.as_mut(),
+            flash => flash,
+        };
+        if hit.abandoned {
+            if let Some(flash) = flash {
+                flash.unpin(hit.slot);
+            }
+            self.ports.stranded -= 1;
+            return self.part_done(hit.read);
+        }
+        let Some(flash) = flash else {
+            return self.refetch(hit);
+        };
+        if result.is_ok() && flash.has_landed(&mut self.ports, hit, place) {
+            flash.failures = 0;
+            flash.unpin(hit.slot);
+            self.ports.stats.landed_bytes += place.len() as u64;
+            return self.part_landed(hit.read, hit.part, hit.length);
+        }
+        // Pinned anew before it is let go, so that the slot stays what it is.
+        self.ports.stats.reads_repeated += 1;
+        let again = Hit {
+            in_place: false,
+            ..hit.clone()
+        };
+        flash.read_hit(&mut self.ports, again, None);
+        flash.unpin(hit.slot);
+    }
+
+    fn buffer_filled(&mut self, hit: &Hit, mut buf: Option<Buf>, result: Result<(), IoError>) {
+        let mut whole = false;
+        // What has failed still has what is nowhere else.
+        let flash = match self.flash.as_mut() {
+            None if hit.dirty => self.wreck.as_mut(),
+            flash => flash,
+        };
+        if let Some(flash) = flash {
+            flash.unpin(hit.slot);
+            match (&result, &mut buf) {
+                (Ok(()), Some(buf)) => {
+                    flash.failures = 0;
+                    let pages = &buf[..hit.count as usize * PAGE_BYTES];
+                    whole = flash.verify_hit(&mut self.ports, hit, pages);
+                    flash.show(hit.disk, hit.first, buf, hit.count);
+                }
+                _ => flash.failed(&mut self.ports),
+            }
+        }
+        if hit.abandoned {
+            return;
+        }
+        match buf {
+            Some(buf) if whole => {
+                let bytes = buf.freeze().slice(hit.skip..hit.skip + hit.length);
+                self.set_part(hit.read, hit.part, bytes);
+                self.part_done(hit.read);
+            }
+            _ if hit.dirty && self.is_lost(hit) => {
+                self.ports.stats.dirty_unreadable += 1;
+                self.part_failed(hit.read, IoError::Failed);
+            }
+            _ => self.refetch(hit),
+        }
+    }
+}
