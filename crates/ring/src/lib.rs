@@ -28,9 +28,11 @@ mod op;
 mod pace;
 mod ring;
 mod setup;
+mod watch;
 
 pub use foreign::Foreign;
 pub use limits::{PIECES_MAX, SEND_SLICES_MAX};
 pub use mailbox::{Mailbox, SendError, Sender, mailbox};
 pub use op::{Completion, Op};
 pub use ring::{Ring, Source, SourceId};
+pub use watch::{Unwatched, Watch};

@@ -10,6 +10,7 @@ use crate::limits::DRAIN_TIME_MAX;
 use crate::op::{Completion, Op};
 use crate::pace::{AWAKE_MAX, Pace};
 use crate::setup;
+use crate::watch::{Unwatched, Watch};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -124,7 +125,23 @@ impl Ring {
     /// # Errors
     /// If the kernel refuses the call, which a sound ring never sees.
     pub fn submit_and_wait(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.inner.borrow_mut().turn(timeout)
+        self.wait_watching(timeout, &mut Unwatched)
+    }
+
+    /// The same for a thread that also looks at memory in which others leave work; the wait ends
+    /// when there is some.
+    ///
+    /// # Errors
+    /// As [`Ring::submit_and_wait`].
+    ///
+    /// # Panics
+    /// If `watch` touches the ring.
+    pub fn wait_watching(
+        &self,
+        timeout: Option<Duration>,
+        watch: &mut dyn Watch,
+    ) -> io::Result<()> {
+        self.inner.borrow_mut().turn(timeout, watch)
     }
 
     /// Hands what is queued to the kernel now rather than with the turn, which costs a system
@@ -296,7 +313,7 @@ impl Inner {
         unsafe { queue.push(entry) }.is_ok()
     }
 
-    fn turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    fn turn(&mut self, timeout: Option<Duration>, watch: &mut dyn Watch) -> io::Result<()> {
         loop {
             while let Some(entry) = self.backlog.pop_front() {
                 if !self.push(&entry) {
@@ -306,7 +323,7 @@ impl Inner {
             }
             if self.backlog.is_empty() {
                 if self.ready.is_empty() {
-                    return self.wait(timeout);
+                    return self.wait(timeout, watch);
                 }
                 self.enter(0, None)?;
                 self.reap();
@@ -317,16 +334,23 @@ impl Inner {
         }
     }
 
-    /// Submits and waits for a completion, awake or asleep.
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    /// Submits and waits for a completion or for work, awake or asleep.
+    fn wait(&mut self, timeout: Option<Duration>, watch: &mut dyn Watch) -> io::Result<()> {
         let began = now();
         let awake = self.pace.stays_awake() && timeout.is_none_or(|limit| limit > AWAKE_MAX);
-        let mut completions = 0;
+        let (mut completions, mut has_work) = (0, false);
         if awake {
             self.enter(0, None)?;
-            completions = self.look_around(began + AWAKE_MAX)?;
+            (completions, has_work) = self.look_around(began + AWAKE_MAX, watch)?;
         }
-        if completions == 0 {
+        if completions == 0 && !has_work && watch.rest() {
+            has_work = true;
+            if !awake {
+                self.enter(0, None)?;
+                completions = self.reap();
+            }
+        }
+        if completions == 0 && !has_work {
             self.enter(1, timeout)?;
             completions = self.reap();
             // Woken for one completion, the kernel hands over one, and keeps back what else
@@ -340,15 +364,17 @@ impl Inner {
         Ok(())
     }
 
-    /// Waits awake until something completes or the time is up; the completions.
-    fn look_around(&mut self, end: Instant) -> io::Result<usize> {
+    /// Waits awake until something completes, there is work, or the time is up; the completions,
+    /// and whether there is work.
+    fn look_around(&mut self, end: Instant, watch: &mut dyn Watch) -> io::Result<(usize, bool)> {
         loop {
             if self.uring.submission().taskrun() {
                 self.enter(0, None)?;
             }
             let completions = self.reap();
-            if completions > 0 || now() >= end {
-                return Ok(completions);
+            let has_work = watch.has_work();
+            if completions > 0 || has_work || now() >= end {
+                return Ok((completions, has_work));
             }
             std::hint::spin_loop();
         }
@@ -431,7 +457,7 @@ impl Drop for Inner {
         self.ready.clear();
         while self.flights.len() > 0 {
             let left = deadline - now();
-            if left == Duration::ZERO || self.turn(Some(left)).is_err() {
+            if left == Duration::ZERO || self.turn(Some(left), &mut Unwatched).is_err() {
                 return;
             }
             self.ready.clear();

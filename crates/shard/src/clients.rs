@@ -69,6 +69,8 @@ pub(crate) struct Client {
     pub(crate) farewell: Option<Instant>,
     /// Listed to be polled at the end of this turn.
     pub(crate) touched: bool,
+    /// Listed among those whose rings are looked at.
+    pub(crate) watched: bool,
     /// When each request in flight came, by its key.
     starts: Vec<(Instant, RequestKind)>,
 }
@@ -81,6 +83,7 @@ impl Client {
             vm,
             farewell: None,
             touched: false,
+            watched: false,
             starts: Vec::new(),
         }
     }

@@ -84,6 +84,14 @@ impl Connection {
         }
     }
 
+    /// The VM's device, to be looked at by whoever waits, if its guest tells nobody of requests.
+    pub(crate) fn quiet(&mut self) -> Option<&mut vhost_user::Connection> {
+        match self {
+            Self::Nbd(_) => None,
+            Self::Vhost(vhost) => vhost.is_quiet().then_some(vhost),
+        }
+    }
+
     /// The VM's device, if it is one.
     pub(crate) fn vhost(&self) -> Option<&vhost_user::Connection> {
         match self {

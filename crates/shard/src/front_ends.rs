@@ -57,7 +57,8 @@ impl Shard {
         let turn = self.turn_of(slot, vm);
         let connection =
             vhost_user::Connection::new(client.socket, &offered, &self.ring, &self.pool, limits);
-        let connection = Connection::Vhost(Box::new(connection.taking_turns(&turn)));
+        let connection = connection.taking_turns(&turn).watched();
+        let connection = Connection::Vhost(Box::new(connection));
         self.add_client(connection, slot, vm);
         Ok(())
     }

@@ -38,6 +38,7 @@ mod spec;
 mod status;
 mod tap;
 mod vms;
+mod watch;
 
 pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError, VhostClient};
 pub use latency::{Bucket, Histogram, ReadWrite};

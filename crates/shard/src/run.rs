@@ -25,6 +25,7 @@ use crate::records::Owning;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
 use crate::status::Opening;
+use crate::watch::{Rings, Watched};
 use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, Payload, Slice, Token};
 use cache::{Cache, Effect, Request, RequestId, Verb};
 use device::Device as _;
@@ -63,7 +64,8 @@ pub struct Shard {
     pub(crate) retiring: Option<(Token, Instant)>,
     pub(crate) owning: Owning,
     owners: Vec<Owner>,
-    touched: Vec<usize>,
+    pub(crate) touched: Vec<usize>,
+    pub(crate) watched: Vec<Watched>,
     scratch: Scratch,
 }
 
@@ -128,13 +130,15 @@ impl Shard {
                 return jobs.say_stopped();
             }
             let wait = self.time_to_wait();
-            if let Err(error) = self.ring.submit_and_wait(wait) {
+            let mut rings = Rings::new(&mut self.clients, &mut self.watched);
+            if let Err(error) = self.ring.wait_watching(wait, &mut rings) {
                 tracing::error!(cache = self.config.name, %error, "the ring failed: the shard ends");
                 return;
             }
             self.now = self.ring.now();
             self.turns += 1;
             self.hear();
+            self.look_at_rings();
         }
     }
 
@@ -355,6 +359,7 @@ impl Shard {
             self.request(client, one);
         }
         self.scratch.incoming = incoming;
+        self.watch_client(client);
         if finished {
             self.forget_client(client);
         }
@@ -460,6 +465,7 @@ fn start(
         owning: Owning::default(),
         owners: Vec::new(),
         touched: Vec::new(),
+        watched: Vec::new(),
         scratch: Scratch::default(),
     })
 }

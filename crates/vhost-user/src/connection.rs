@@ -75,6 +75,8 @@ pub struct Connection {
     is_listening: bool,
     pub(crate) held: Option<(Header, Wait)>,
     pub(crate) hold: Hold,
+    /// Whoever drives it looks at its rings while awake.
+    pub(crate) is_watched: bool,
     /// A message that waits for our turn.
     pub(crate) parked: Option<Message>,
     /// [`guard::losses`] when it was last looked at.
@@ -113,6 +115,7 @@ impl Connection {
             is_listening: false,
             held: None,
             hold: Hold::default(),
+            is_watched: false,
             parked: None,
             losses: guard::losses(),
         }
@@ -123,6 +126,55 @@ impl Connection {
     pub fn taking_turns(mut self, turn: &Turn) -> Self {
         self.hold = Hold::new(turn);
         self
+    }
+
+    /// The same, for who calls [`Connection::has_work`] while awake and [`Connection::rest`] before
+    /// sleeping: meanwhile the guest is not asked to kick.
+    #[must_use]
+    pub fn watched(mut self) -> Self {
+        self.is_watched = true;
+        self
+    }
+
+    /// Whether the guest has put something into a ring of which it tells nobody. Never of a
+    /// connection that is not [watched](Connection::watched).
+    pub fn has_work(&self) -> bool {
+        self.phase == Phase::Open
+            && bits(self.device.quiet, 0).any(|queue| self.device.vrings[queue].has_work())
+    }
+
+    /// Whether a ring is to be looked at: [`Connection::rest`] has found something.
+    pub fn is_pending(&self) -> bool {
+        self.device.pending != 0
+    }
+
+    /// Whether there are rings of which the guest tells nobody.
+    pub fn is_quiet(&self) -> bool {
+        self.device.quiet != 0
+    }
+
+    /// Looks at the rings of which the guest tells nobody.
+    fn look_at_quiet(&mut self) {
+        for queue in bits(self.device.quiet, 0) {
+            if self.device.vrings[queue].has_work() {
+                self.device.look_at(queue);
+            }
+        }
+    }
+
+    /// Asks the guest to kick from now on. True: something has come already, and
+    /// [`Connection::poll`] is to be called. It does not touch the ring.
+    pub fn rest(&mut self) -> bool {
+        let mut found = false;
+        for queue in bits(std::mem::take(&mut self.device.quiet), 0) {
+            let vring = &mut self.device.vrings[queue];
+            // What is wrong with a ring is found out, and said, when it is looked at.
+            if vring.is_served() && !matches!(vring.listen(), Ok(false)) {
+                self.device.look_at(queue);
+                found = true;
+            }
+        }
+        found && self.phase == Phase::Open
     }
 
     /// The turn that it takes its rings in.
@@ -182,6 +234,7 @@ impl Connection {
         }
         if self.phase == Phase::Open {
             self.announce();
+            self.look_at_quiet();
             self.take_requests(incoming);
         }
         if self.phase != Phase::Broken {

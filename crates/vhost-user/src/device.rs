@@ -84,6 +84,8 @@ pub(crate) struct Device {
     pub(crate) vrings: Vec<Vring>,
     /// Queues that may have something, a bit each.
     pub(crate) pending: u64,
+    /// Queues that were empty and whose guest was not asked to kick, a bit each.
+    pub(crate) quiet: u64,
     /// Queues whose kicks may not be heard, a bit each.
     pub(crate) to_hear: u64,
     /// Queues whose guest is to be interrupted whatever is published, a bit each.
@@ -133,6 +135,7 @@ impl Device {
             has_announced: false,
             vrings: (0..QUEUES_MAX).map(|_| Vring::default()).collect(),
             pending: 0,
+            quiet: 0,
             to_hear: 0,
             to_wake: 0,
             resumed: 0,

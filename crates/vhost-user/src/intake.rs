@@ -23,7 +23,7 @@ use vhost_protocol::{Chain, Features, GuestAddress, Segment, Segments};
 
 /// How looking through a queue ended.
 enum Looked {
-    /// It is empty, and the guest kicks when it is not.
+    /// It is empty, and the guest kicks when it is not, or whoever waits looks at it.
     Empty,
     /// There is no room for more in flight; answers bring the next look.
     Full,
@@ -71,6 +71,7 @@ impl Connection {
         left: &mut usize,
         incoming: &mut Vec<Incoming>,
     ) -> Result<Looked, RingError> {
+        self.device.quiet &= !(1 << queue);
         loop {
             if !self.has_room() {
                 return Ok(Looked::Full);
@@ -86,6 +87,10 @@ impl Connection {
                         self.device.vrings[queue].give_up(head);
                         return Err(error);
                     }
+                }
+                None if self.is_watched => {
+                    self.device.quiet |= 1 << queue;
+                    return Ok(Looked::Empty);
                 }
                 None => {
                     if !self.device.vrings[queue].listen()? {

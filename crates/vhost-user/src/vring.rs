@@ -295,6 +295,12 @@ impl Vring {
         Ok(Some(head))
     }
 
+    /// Whether something has come, or the ring makes no sense any more.
+    pub(crate) fn has_work(&self) -> bool {
+        let waiting = |ring: &Running| !matches!(ring.queue.waiting(), Ok(0));
+        self.is_served() && self.running.as_ref().is_some_and(waiting)
+    }
+
     /// Asks for kicks. True: something has come meanwhile.
     pub(crate) fn listen(&mut self) -> Result<bool, RingError> {
         match &mut self.running {

@@ -349,3 +349,37 @@ fn a_full_connection_takes_nothing_until_there_is_room() {
         rig.answer(&mut queue);
     }
 }
+
+#[test]
+fn a_guest_that_is_watched_kicks_only_while_nobody_looks() {
+    for style in STYLES {
+        let (mut rig, mut queue) = Rig::started(&disk(), style);
+        rig.watch();
+        let read = |rig: &mut Rig, queue: &mut support::driver::Queue, kicks: bool| {
+            assert!(!rig.connection().has_work());
+            queue.request(READ, 0, &[(DATA, 512)]);
+            assert_eq!(queue.kick(), kicks, "{style:?}");
+            assert!(kicks || rig.connection().has_work());
+            let asked = rig.take(1).pop().unwrap();
+            rig.give(asked.key, &[1; 512]);
+            rig.answer(queue);
+        };
+        // It was asked to kick when the queue was started, and never since.
+        read(&mut rig, &mut queue, true);
+        assert!(rig.connection().is_quiet());
+        read(&mut rig, &mut queue, false);
+        read(&mut rig, &mut queue, false);
+        assert!(!rig.connection().rest(), "nothing has come");
+        assert!(!rig.connection().is_quiet());
+        read(&mut rig, &mut queue, true);
+
+        // Something comes just before everybody sleeps.
+        queue.request(READ, 0, &[(DATA, 512)]);
+        assert!(!queue.kick());
+        assert!(rig.connection().rest());
+        assert!(rig.connection().is_pending());
+        let asked = rig.take(1).pop().unwrap();
+        rig.give(asked.key, &[1; 512]);
+        rig.answer(&mut queue);
+    }
+}

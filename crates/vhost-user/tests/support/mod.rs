@@ -143,6 +143,11 @@ impl Rig {
         self.connection = Some(connection);
     }
 
+    /// Whoever drives it looks at its rings from now on.
+    pub(crate) fn watch(&mut self) {
+        self.connection = self.connection.take().map(Connection::watched);
+    }
+
     pub(crate) fn connection(&mut self) -> &mut Connection {
         self.connection.as_mut().expect("it is connected")
     }
