@@ -1,6 +1,6 @@
 //! Limits of a shard, each with its reason.
 
-use units::Duration;
+use units::{Bytes, Duration};
 
 /// Submissions that the ring takes in one system call: a deep queue of several VMs. More are
 /// queued and go in several calls.
@@ -13,6 +13,11 @@ pub(crate) const FAREWELL_TIME_MAX: Duration = Duration::from_secs(5);
 /// Connections over vhost-user that one VM may have to a disk: one whose rings run, the destination
 /// of its migration within the host, and twice as many for those that are still being let go.
 pub(crate) const VHOST_CONNECTIONS_MAX: usize = 4;
+
+/// Reads of fewer bytes go through a buffer of ours and are copied from there. They cost no more
+/// processor time that way (decision 0016), and a buffer can be abandoned when the flash hangs,
+/// which a guest's memory cannot.
+pub(crate) const LANDING_BYTES_MIN: Bytes = Bytes::kib(256);
 
 /// How long recording a retirement may take before the writes that wait for it fail: the
 /// state directory may lie on the very disk that is failing.

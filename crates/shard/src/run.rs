@@ -19,7 +19,7 @@ use crate::deadlines::Deadlines;
 use crate::disk::{Disk, RequestKind};
 use crate::jobs::Jobs;
 use crate::lasting::LastingMemory;
-use crate::limits::RING_ENTRIES;
+use crate::limits::{LANDING_BYTES_MIN, RING_ENTRIES};
 use crate::open::{self, Flash};
 use crate::records::Owning;
 use crate::retirement::{Record, RecordFile};
@@ -388,7 +388,9 @@ impl Shard {
             verb: incoming.verb,
         };
         let into = match request.verb {
-            Verb::Read { .. } if self.flash.is_some() => asker.connection.landing(incoming.key),
+            Verb::Read { length, .. } if length >= LANDING_BYTES_MIN && self.flash.is_some() => {
+                asker.connection.landing(incoming.key)
+            }
             _ => None,
         };
         match into {
