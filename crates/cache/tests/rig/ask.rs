@@ -2,11 +2,15 @@
 
 use super::{Rig, at, page};
 use block_io::{FlashOp, FlashVerb, IoError, Landing, Payload};
-use cache::{DirtyStatus, Request, RequestId, Verb};
+use cache::{ControlError, ControlOutcome, DirtyStatus, Request, RequestId, Verb};
 use std::rc::Rc;
 use units::{BLOCK_BYTES, Bytes, Duration, TenantSlot};
 
 impl Rig {
+    pub(crate) fn outcome(&self, id: u64) -> Option<Result<ControlOutcome, ControlError>> {
+        self.outcomes.get(&id).copied()
+    }
+
     /// How many operations the flash has not carried out, and how many of them fill memory that is
     /// not ours.
     pub(crate) fn held_at_flash(&self) -> (usize, usize) {

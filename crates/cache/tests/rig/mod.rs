@@ -409,10 +409,6 @@ impl Rig {
         id
     }
 
-    pub(crate) fn outcome(&self, id: u64) -> Option<Result<ControlOutcome, ControlError>> {
-        self.outcomes.get(&id).copied()
-    }
-
     pub(crate) fn attach(
         &mut self,
         policy: WritePolicy,
