@@ -180,7 +180,7 @@ impl Flash {
         // A record that is clean although the watermark is before it is told from a dirty one by its
         // being trusted.
         if self.log.index().get(disk, block) != Some(slot)
-            || self.bad.iter().any(|bad| bad.3 == slot)
+            || self.is_condemned(slot)
             || self.log.segment_of(slot).is_dirty
         {
             return;
@@ -192,6 +192,11 @@ impl Flash {
             self.log.forget(disk, block);
             ports.evicted.push((disk, block));
         }
+    }
+
+    /// Whether a slot's content is wrong, and that it is distrusted not durable yet.
+    pub(crate) fn is_condemned(&self, slot: FlashSlot) -> bool {
+        self.bad.iter().any(|bad| bad.3 == slot)
     }
 
     /// A segment's last content is gone for good.

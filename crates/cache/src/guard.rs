@@ -40,6 +40,8 @@ guards! {
     DistrustBeforeOrigin,
     /// A write that overlaps one that waits for its distrust waits too.
     WaitForOverlappingWrite,
+    /// Copies are not put to rest again before the commit that does so is durable.
+    RestOnce,
     /// A fill on its way is not admitted when its block is written.
     KillFills,
     /// A fill that starts while its block is being written is not admitted.

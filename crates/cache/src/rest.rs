@@ -9,7 +9,9 @@
 //!
 //! Where a guest has written it writes again. So a write that has to wait for a commit in any case puts
 //! the trusted copies beside its blocks to rest with the same commit, and what is written there next
-//! waits for none.
+//! waits for no other. Until that commit is durable they are not put to rest again: the first commit
+//! would end, their rest would end, and the second commit would then have the cache take for
+//! untrusted what the journal's last word about it trusts.
 //!
 //! How many may rest is bounded, so that a crash costs little: beyond the bound the
 //! longest-resting is trusted early, and if it cannot be, it is never trusted at all, which
@@ -21,11 +23,14 @@
 
 use crate::durability::WriteCount;
 use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
+use crate::journal::Ticket;
 use crate::limits::REST_MORE_MIN;
 use crate::ports::Ports;
 use flash_format::Geometry;
 use segment_log::{REGION_BLOCKS, resting_limit};
 use std::collections::VecDeque;
+use std::ops::Range;
 use units::{BlockIndex, DiskSlot, FlashSlot, Instant};
 
 #[derive(Clone, Copy)]
@@ -37,10 +42,19 @@ struct Rest {
     count: WriteCount,
 }
 
+/// A region whose copies were put to rest by a commit that is not durable yet.
+struct Neighbours {
+    commit: Ticket,
+    disk: DiskSlot,
+    blocks: Range<u64>,
+}
+
 /// Blocks at rest, longest first. Some have been rewritten since and no longer count.
 pub(crate) struct Resting {
     queue: VecDeque<Rest>,
     limit: usize,
+    /// Oldest commit first; each has a write that waits for it.
+    neighbours: VecDeque<Neighbours>,
 }
 
 impl Resting {
@@ -48,11 +62,13 @@ impl Resting {
         Self {
             queue: VecDeque::new(),
             limit: resting_limit(geometry),
+            neighbours: VecDeque::new(),
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.queue.capacity() * size_of::<Rest>()
+            + self.neighbours.capacity() * size_of::<Neighbours>()
     }
 }
 
@@ -98,21 +114,50 @@ impl Flash {
         let behind = first.get() + blocks;
         let start = first.get() / REGION_BLOCKS * REGION_BLOCKS;
         let end = behind.next_multiple_of(REGION_BLOCKS);
+        let region = start..end;
+        if !lacks(Guard::RestOnce) && self.is_coming_to_rest(disk, &region) {
+            return;
+        }
+        let mut commit = None;
         for block in (start..first.get()).chain(behind..end.min(1 << BlockIndex::BITS)) {
             let block = BlockIndex::new(block);
             let slot = self.log.index().get(disk, block);
-            if let Some(slot) = slot.filter(|slot| self.trusted.contains(*slot)) {
-                self.distrust(ports, slot, 1);
+            let may_rest = |slot: &FlashSlot| {
+                self.trusted.contains(*slot) && !self.log.segment_of(*slot).is_dirty
+            };
+            if let Some(slot) = slot.filter(may_rest) {
+                commit = Some(self.distrust(ports, slot, 1));
                 // It was trusted, so the origin has its bytes for good.
                 self.rest(ports, disk, block, slot, WriteCount::default());
             }
         }
+        if let Some(commit) = commit {
+            self.resting.neighbours.push_back(Neighbours {
+                commit,
+                disk,
+                blocks: region,
+            });
+        }
+    }
+
+    /// Whether copies of these blocks were put to rest by a commit that is not durable yet.
+    fn is_coming_to_rest(&mut self, disk: DiskSlot, blocks: &Range<u64>) -> bool {
+        let durable = self.journal.durable();
+        let neighbours = &mut self.resting.neighbours;
+        while neighbours
+            .pop_front_if(|oldest| oldest.commit <= durable)
+            .is_some()
+        {}
+        neighbours.iter().any(|of| {
+            of.disk == disk && of.blocks.start < blocks.end && blocks.start < of.blocks.end
+        })
     }
 
     /// Trusts a block at rest if it still counts. False if it cannot be trusted yet.
     fn end_rest(&mut self, ports: &mut Ports, rest: Rest) -> bool {
         if self.log.index().get(rest.disk, rest.block) != Some(rest.slot)
             || self.trusted.contains(rest.slot)
+            || self.is_condemned(rest.slot)
         {
             return true;
         }

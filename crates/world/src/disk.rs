@@ -173,32 +173,3 @@ impl Disk {
         ))
     }
 }
-
-/// Whether the bytes are the origin's.
-pub(crate) fn compare_with_origin(
-    disk: &Disk,
-    offset: Bytes,
-    bytes: &[u8],
-) -> Result<(), Violation> {
-    let mut origin = vec![0; bytes.len()];
-    disk.origin.peek(offset, &mut origin);
-    let differs = bytes
-        .chunks(SECTOR)
-        .zip(origin.chunks(SECTOR))
-        .position(|(ours, theirs)| ours != theirs);
-    match differs {
-        None => Ok(()),
-        Some(at) => {
-            let sector = offset.get() / SECTOR_BYTES + at as u64;
-            let read = crate::checker::tag_of(&bytes[at * SECTOR..(at + 1) * SECTOR]);
-            let there = crate::checker::tag_of(&origin[at * SECTOR..(at + 1) * SECTOR]);
-            Err(Violation::new(
-                "I3",
-                format!(
-                    "sector {sector} (block {}) reads as {read:?}, the origin has {there:?}",
-                    sector / 8
-                ),
-            ))
-        }
-    }
-}

@@ -1,7 +1,7 @@
 //! Guests: what they ask, and what they make of the answers.
 
 use crate::checker::{Moment, SECTOR, Tag, fill_sector};
-use crate::disk::{Disk, compare_with_origin};
+use crate::disk::Disk;
 use crate::host::Software;
 use crate::lap::Lap;
 use crate::settings::pick;

@@ -98,6 +98,7 @@ missed! {
     ORIGIN {
         distrust_before_the_origin_is_written: DistrustBeforeOrigin from 0 [],
         wait_for_an_overlapping_write_that_waits: WaitForOverlappingWrite from 0 [],
+        put_copies_to_rest_once: RestOnce from 0 ["I1"],
         kill_fills_of_blocks_that_are_written: KillFills from 0 [],
         admit_nothing_that_is_being_written: NoFillDuringWrite from 0 [],
         let_killed_fills_bring_nothing: KilledFillStaysOut from 0 [],
