@@ -157,10 +157,12 @@ impl Cache {
     fn clean_disk(&self, disk: DiskSlot) -> Result<(), ControlError> {
         self.attached(disk)?;
         let bytes = self.dirty_bytes(disk);
-        if bytes.is_zero() {
-            Ok(())
-        } else {
-            Err(ControlError::Dirty { bytes })
+        let log = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        match log.and_then(|log| log.locked) {
+            _ if !bytes.is_zero() => Err(ControlError::Dirty { bytes }),
+            // Its segments are not given up, whatever is left in them.
+            Some(reason) => Err(ControlError::Locked(reason)),
+            None => Ok(()),
         }
     }
 
