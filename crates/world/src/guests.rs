@@ -462,7 +462,7 @@ impl World {
 
     /// Whether a disk that is not served may have bytes on this flash that nobody brings to its origin,
     /// or gives up because another cache had the disk since: they may be all that there is room for.
-    fn somebody_absent_waits(&self) -> bool {
+    pub(crate) fn somebody_absent_waits(&self) -> bool {
         let mut disks = self.disks.iter();
         let moves = self.settings.back.is_some_and(|back| back.two_caches);
         let here = |disk: &Disk| {
