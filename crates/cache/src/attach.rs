@@ -189,8 +189,11 @@ impl Cache {
             None => 0,
         };
         let cipher = self.coming_ciphers.remove(&newcomer.id);
-        if let Some(flash) = self.flash.as_mut() {
+        // If the flash has failed meanwhile what it has of the log is brought to the origin all the same.
+        if let Some(flash) = self.dirty_flash_mut() {
             flash.ciphers.set(slot, cipher);
+        }
+        if let Some(flash) = self.flash.as_mut() {
             flash.durability[slot] = Durability::attached(newcomer.disk.read_only);
         }
         self.bypassed_ids.insert(slot, newcomer.id);
