@@ -2,17 +2,19 @@
 //!
 //! Pages are encoded and written step by step while the cache goes on. That is right because
 //! the journal is replayed from the checkpoint's start: entries that a page already contains
-//! change nothing when they are applied again. A page may even contain the effect of an entry
-//! that is not durable yet, since only entries that are true at once are put into the table
-//! when they are queued (trusting, opening); those that undo something are put there when they
-//! are durable.
+//! change nothing when they are applied again. Of trust and of watermarks a page has what is durable
+//! in the journal and no more: each entry is true only with those before it, and a watermark behind an
+//! erasure, without the entry that distrusts what was erased, would bring that back. That a segment
+//! was opened is true at once.
 //!
 //! The superblock completes the checkpoint. Until then the previous one counts.
 
 use crate::flash::Flash;
 use crate::limits::CHECKPOINT_STEP_PAGES;
 use crate::ports::{Ports, Purpose, Wake};
-use flash_format::{CheckpointPage, PAGE_BYTES, SegmentIndex, Superblock};
+use flash_format::{
+    CheckpointPage, JournalEntry, PAGE_BYTES, SegmentEntry, SegmentIndex, Superblock,
+};
 
 struct Running {
     number: u64,
@@ -133,10 +135,34 @@ impl Flash {
                     .map(SegmentIndex::new)
                     .map(|n| {
                         let cut = self.cuts.get(&n).copied();
-                        self.trusted.entry(n, self.log.segment(n), cut)
+                        let mut entry = self.trusted.entry(n, self.log.segment(n), cut);
+                        self.take_back_pending(n, &mut entry);
+                        entry
                     })
                     .collect(),
             )
+        }
+    }
+
+    /// A segment's trusted slots as the journal has them durably.
+    fn take_back_pending(&self, index: SegmentIndex, entry: &mut SegmentEntry) {
+        for queued in self.journal.pending() {
+            let (first, count, trusted) = match queued.entry {
+                JournalEntry::Trust { first, count } => (first, count, false),
+                JournalEntry::Distrust { first, count } => (first, count, true),
+                _ => continue,
+            };
+            if queued.generation != entry.generation || self.geometry.segment_of(first) != index {
+                continue;
+            }
+            for page in (self.geometry.page_of(first)..).take(count as usize) {
+                let (byte, bit) = (page as usize / 8, 1 << (page % 8));
+                if trusted {
+                    entry.trusted[byte] |= bit;
+                } else {
+                    entry.trusted[byte] &= !bit;
+                }
+            }
         }
     }
 

@@ -101,6 +101,12 @@ impl Journal {
         self.durable
     }
 
+    /// Entries that are not durable yet, the latest first.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &Queued> {
+        let in_flight = self.in_flight.iter().flat_map(|batch| &batch.entries);
+        self.queue.iter().rev().chain(in_flight.rev())
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.in_flight.is_none()
     }

@@ -49,6 +49,17 @@ struct LogSegment {
     opened: Ticket,
 }
 
+/// A watermark of which the journal was told.
+#[derive(Clone, Copy, Debug)]
+struct Settled {
+    /// The entry that says so.
+    ticket: Ticket,
+    /// The number before which everything is settled.
+    base: u64,
+    /// The same as a place in the log.
+    to: Position,
+}
+
 /// The dirty log of a disk, and how it lies on flash.
 #[derive(Debug)]
 pub(crate) struct DirtyDisk {
@@ -60,8 +71,8 @@ pub(crate) struct DirtyDisk {
     /// Those that hold its records, oldest first.
     segments: VecDeque<LogSegment>,
     chunks: Chunks,
-    /// Numbers before which everything is settled, and the entries that say so.
-    settled: VecDeque<(Ticket, u64)>,
+    /// What the journal has been told and does not have durably.
+    settled: VecDeque<Settled>,
     /// The number before which everything is settled, and that is durably known.
     released: u64,
     /// What lies between that and the log's base.

@@ -1,7 +1,7 @@
 //! What the origin has durably becomes clean.
 
+use super::Settled;
 use crate::flash::Flash;
-use crate::journal::Ticket;
 use crate::ports::Ports;
 use flash_format::{JournalEntry, Position};
 use segment_log::Phase;
@@ -72,17 +72,15 @@ impl Flash {
         };
         let to = dirty.log.watermark().max(least);
         let written = dirty.log.base() <= dirty.written();
-        // The entry of the disk says at once what is true at once.
-        if let Some(entry) = self.disks.get_mut(disk)
-            && entry.destaged < to
-        {
-            entry.destaged = to;
+        let told = dirty.settled.back().map(|settled| settled.to);
+        let known = self.disks.get(disk).map(|entry| entry.destaged);
+        if known.is_some() && told.max(known) < Some(to) {
             ports.wake_at(ports.now + self.config.write_delay);
             let entry = JournalEntry::Destaged { disk, to };
             let ticket = self.journal.push(entry, to.generation, ports.now);
             if let Some(dirty) = self.dirty.get_mut(disk) {
                 let base = dirty.log.base();
-                dirty.settled.push_back((ticket, base));
+                dirty.settled.push_back(Settled { ticket, base, to });
             }
         }
         let mut run: Option<(FlashSlot, u32)> = None;
@@ -134,10 +132,12 @@ impl Flash {
         let Some(dirty) = self.dirty.get_mut(disk) else {
             return;
         };
-        let known = |settled: &mut (Ticket, u64)| settled.0 <= durable;
-        while let Some((_, number)) = dirty.settled.pop_front_if(known) {
-            dirty.released = number;
-            dirty.repeats.known(number);
+        while let Some(settled) = dirty.settled.pop_front_if(|s| s.ticket <= durable) {
+            dirty.released = settled.base;
+            dirty.repeats.known(settled.base);
+            if let Some(entry) = self.disks.get_mut(disk) {
+                entry.destaged = entry.destaged.max(settled.to);
+            }
         }
         while let Some(segment) = dirty.segments.front()
             && segment.end <= dirty.released
