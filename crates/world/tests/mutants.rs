@@ -87,9 +87,14 @@ macro_rules! missed {
 /// `crates/cache/tests/admission.rs`.
 const TESTED_ELSEWHERE: [Guard; 1] = [Guard::RewriteWithinBudget];
 
+/// Of these nobody has shown that they are missed: they were, at seeds 73 and 453, before each attach for
+/// writing began an epoch and left a record. 50,000 worlds each find nothing without them now.
+const NOT_MISSED_ANY_MORE: [Guard; 2] = [Guard::RecordOpenBeforeWrite, Guard::EpochBeforeRecord];
+
 #[test]
 fn no_guard_is_without_a_test() {
-    let is_tested = |guard| TESTED.contains(guard) || TESTED_ELSEWHERE.contains(guard);
+    let excepted = [&TESTED_ELSEWHERE[..], &NOT_MISSED_ANY_MORE].concat();
+    let is_tested = |guard| TESTED.contains(guard) || excepted.contains(guard);
     let mut untested = Guard::ALL.iter().filter(|guard| !is_tested(guard));
     assert_eq!(untested.next(), None);
 }
@@ -145,7 +150,6 @@ missed! {
         kill_fills_of_blocks_that_are_accepted: AcceptKillsFills from 0 ["I1", "assert"],
         unstage_what_is_accepted: AcceptUnstages from 851 ["I1", "I6"],
         fetch_nothing_in_place_of_what_is_dirty: NoRefetchOfDirty from 0 ["I1"],
-        open_the_record_before_the_first_write: RecordOpenBeforeWrite from 0 ["I1", "I5", "I6"],
         close_the_record_before_the_log_is_passed: RecordClosedBeforeBypass from 0 ["I6"],
         close_the_record_when_the_origin_has_everything: EmptyBeforeClosed from 0 ["I6"],
         believe_no_flash_that_is_older_than_the_record: Epoch from 0 ["I5"],
@@ -167,7 +171,6 @@ missed! {
     COMMANDED {
         decrypt_by_the_same_key: SameKey from 0 ["I2", "I4"],
         close_the_record_before_what_waits_is_dropped: ClosedBeforeDropped from 0 ["I1", "I6"],
-        enter_the_epoch_before_the_record: EpochBeforeRecord from 0 ["commands"],
     }
     ROTTEN {
         lock_a_log_of_which_something_is_missing: DamageLocks from 0 ["I1", "I6"],
