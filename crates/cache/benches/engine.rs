@@ -7,7 +7,8 @@
 //!
 //! `cargo xtask instructions` runs it as `engine counted` under callgrind, which counts what
 //! happens inside of [`counted_hits`] and nothing else; `engine counted brain` has the brain on, as the
-//! daemon has it by default.
+//! daemon has it by default and with one block in 32 in its samples, as of a VM that uses 1 GiB;
+//! `engine counted brain whole` has all blocks in them, as of one that uses 32 MiB at most.
 
 #![allow(
     clippy::print_stdout,
@@ -153,11 +154,27 @@ fn open(capacity: Bytes, pool: &BufPool) -> (Cache, Flash) {
 const COUNTED_MIB: u64 = 64;
 /// Hits that are counted: what happens once in a while is spread over them.
 const COUNTED_HITS: u64 = 100_000;
+/// Of the 8,192 blocks in use one in 32 is sampled then.
+const SAMPLE_BLOCKS: u32 = 256;
+
+/// The brain while hits are counted.
+#[derive(Clone, Copy, PartialEq)]
+enum Counted {
+    BrainOff,
+    /// It samples a part of the blocks.
+    Sampled,
+    /// Every block is in its samples.
+    Whole,
+}
 
 fn main() {
-    let mut arguments = std::env::args();
-    if arguments.any(|argument| argument == "counted") {
-        return count(arguments.any(|argument| argument == "brain"));
+    let has = |word: &str| std::env::args().any(|argument| argument == word);
+    if has("counted") {
+        return count(match (has("brain"), has("whole")) {
+            (false, _) => Counted::BrainOff,
+            (true, false) => Counted::Sampled,
+            (true, true) => Counted::Whole,
+        });
     }
     let mib = std::env::args()
         .find_map(|arg| arg.parse().ok())
@@ -199,20 +216,24 @@ fn main() {
 }
 
 /// Runs as many hits as callgrind is to count.
-fn count(brain: bool) {
+fn count(counted: Counted) {
     // Half of it: in a small cache the segments that are being filled count.
     let capacity = Bytes::mib(COUNTED_MIB);
     let (mut cache, mut flash, disk) = warm(capacity, capacity.get() / 2);
     let blocks = cache.status().cached_blocks;
     let offsets = random_offsets(blocks);
-    if brain {
-        let settings = tenancy::Settings {
+    if counted != Counted::BrainOff {
+        let mut settings = tenancy::Settings {
             admission: "reuse-age".parse().unwrap(),
             allocation: "utility".parse().unwrap(),
             staging: Bytes::mib(1),
             fill: true,
             ..tenancy::Settings::default()
         };
+        if counted == Counted::Sampled {
+            settings.curve_blocks = SAMPLE_BLOCKS;
+            settings.measure = tenancy::Measure::Sampled(SAMPLE_BLOCKS);
+        }
         cache.set_tenancy(Some(settings), Instant::ZERO).unwrap();
         // Samples fill first.
         run_hits(&mut cache, &mut flash, disk, &offsets, COUNTED_HITS);

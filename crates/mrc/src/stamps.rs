@@ -126,6 +126,11 @@ impl Stamps {
         add_behind_u16(row, place_u16(stamp, WORD));
         let page = &mut self.pages[(stamp >> PAGE) as usize];
         add_behind_u16(page, place_u16(stamp, ROW));
+        self.retired += 1;
+        // Behind the only page there is nothing: so it is with the samples of the daemon.
+        if u64::from(self.room) == PAGE_STAMPS {
+            return;
+        }
         let book = (stamp >> BOOK) as usize;
         let behind = place(stamp, PAGE);
         for (at, count) in self.books[book].iter_mut().enumerate() {
@@ -134,7 +139,6 @@ impl Stamps {
         for count in &mut self.before[book + 1..] {
             *count += 1;
         }
-        self.retired += 1;
     }
 
     /// Bytes of memory held.

@@ -88,22 +88,39 @@ impl Spatial {
     }
 
     /// True if a block of this value is sampled.
-    pub fn samples(&self, value: u64) -> bool {
+    #[inline]
+    pub const fn samples(&self, value: u64) -> bool {
         value <= self.limit
     }
 
     /// The value of a block, whether it is sampled or not.
-    pub fn value(&self, volume: u32, block: u64) -> u64 {
+    #[inline]
+    pub const fn value(&self, volume: u32, block: u64) -> u64 {
         Deal::new(self.volume(volume), block >> GROUP_BITS).value(block & PLACE_MASK)
     }
 
     /// What the groups of a volume are hashed with.
+    #[inline]
     const fn volume(&self, volume: u32) -> u64 {
         mix(self.seed ^ (volume as u64 + 1).wrapping_mul(VOLUMES_APART))
     }
 
     /// Calls `visit` with the number and the value of each sampled block of a run, lowest first.
+    #[inline]
     pub fn sampled(&self, run: Run, mut visit: impl FnMut(u64, u64)) {
+        // Most requests are of one block that is not sampled: a hash and a comparison.
+        if run.count == 1 {
+            let value = self.value(run.volume, run.first);
+            if self.samples(value) {
+                visit(run.first, value);
+            }
+        } else {
+            self.sampled_of_many(run, visit);
+        }
+    }
+
+    #[inline(never)]
+    fn sampled_of_many(&self, run: Run, mut visit: impl FnMut(u64, u64)) {
         let Some(last) = run.count.checked_sub(1) else {
             return;
         };
@@ -137,7 +154,8 @@ const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 const VOLUMES_APART: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Deal {
-    fn new(volume: u64, group: u64) -> Self {
+    #[inline]
+    const fn new(volume: u64, group: u64) -> Self {
         let bits = mix(group.wrapping_add(volume));
         Self {
             swap: bits & PLACE_MASK,
@@ -147,6 +165,7 @@ impl Deal {
     }
 
     /// The value of the block at this place.
+    #[inline]
     const fn value(self, place: u64) -> u64 {
         let order = ((place ^ self.swap) * self.stride) & PLACE_MASK;
         order << FRACTION_BITS | self.fraction
@@ -176,6 +195,7 @@ impl Deal {
 
 /// A permutation of 64 bits in which each bit of the result depends on all bits of the argument
 /// (two rounds of xor-shift and multiply; the constants are Stafford's thirteenth variant).
+#[inline]
 pub const fn mix(bits: u64) -> u64 {
     let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -46,18 +46,19 @@ pub(super) fn write_cutoff(cutoff: Option<Bytes>) -> String {
 /// Streams of a disk that are told apart: more than guests interleave, few enough to be searched
 /// in one cache line after another.
 pub const STREAMS: usize = 16;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Stream {
-    next: u64,
-    length: u64,
-}
+const _: () = assert!(STREAMS.is_power_of_two());
 
 /// Finds the sequential runs of one disk.
+///
+/// The streams are in a ring, from the one that was lengthened last to the one that waits longest: a request that
+/// belongs to none of them takes the oldest's place by one step back, and nothing is moved.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// The first was lengthened last.
-    streams: [Stream; STREAMS],
+    /// Where each stream goes on.
+    next: [u64; STREAMS],
+    lengths: [u64; STREAMS],
+    /// The stream that was lengthened last.
+    newest: usize,
 }
 
 impl Default for Runs {
@@ -71,10 +72,9 @@ impl Runs {
     pub fn new() -> Self {
         Self {
             // No request begins at the greatest number.
-            streams: [Stream {
-                next: u64::MAX,
-                length: 0,
-            }; STREAMS],
+            next: [u64::MAX; STREAMS],
+            lengths: [0; STREAMS],
+            newest: 0,
         }
     }
 
@@ -83,16 +83,30 @@ impl Runs {
     #[inline]
     pub fn note(&mut self, offset: Bytes, length: Bytes) -> Bytes {
         let begins = offset.get();
-        let known = self.streams.iter().position(|stream| stream.next == begins);
-        let at = known.unwrap_or(STREAMS - 1);
-        let before = known.map_or(0, |at| self.streams[at].length);
-        self.streams.copy_within(..at, 1);
-        let run = before.saturating_add(length.get());
-        self.streams[0] = Stream {
-            next: begins.saturating_add(length.get()),
-            length: run,
+        let before = if self.next.contains(&begins) {
+            self.bring_forward(begins)
+        } else {
+            self.newest = self.newest.wrapping_sub(1) % STREAMS;
+            0
         };
+        let run = before.saturating_add(length.get());
+        self.next[self.newest] = begins.saturating_add(length.get());
+        self.lengths[self.newest] = run;
         Bytes::new(run)
+    }
+
+    /// Makes the latest stream that goes on there the newest, those that were newer one older; its length.
+    fn bring_forward(&mut self, begins: u64) -> u64 {
+        let at = |age: usize| (self.newest + age) % STREAMS;
+        let age = (0..STREAMS).find(|&age| self.next[at(age)] == begins);
+        let age = age.expect("a stream goes on there");
+        let length = self.lengths[at(age)];
+        for age in (0..age).rev() {
+            let (from, to) = (at(age), at(age + 1));
+            self.next[to] = self.next[from];
+            self.lengths[to] = self.lengths[from];
+        }
+        length
     }
 }
 

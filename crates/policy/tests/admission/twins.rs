@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use policy::admission::sequential::{Runs, STREAMS};
 use policy::admission::staging::Staging;
 use policy::admission::{Fate, Reason, Share, Spec, Verdict};
 use proptest::prelude::*;
@@ -323,5 +324,34 @@ proptest! {
         let spec = format!("reuse-age:data={}B,ghosts=16,once={once},again={again}", (BLOCK_BYTES + ROW) * data);
         let given = Share::new(blocks, Bytes::mib(1));
         compare(twin, &spec, given, &accesses);
+    }
+}
+
+/// The streams of a disk as they are said: in one list, the one that was lengthened last in front.
+#[derive(Default)]
+struct PlainRuns(VecDeque<(u64, u64)>);
+
+impl PlainRuns {
+    fn note(&mut self, begins: u64, length: u64) -> u64 {
+        let known = self.0.iter().position(|(next, _)| *next == begins);
+        let before = match known {
+            Some(at) => self.0.remove(at).unwrap().1,
+            None => 0,
+        };
+        self.0.truncate(STREAMS - usize::from(known.is_none()));
+        self.0.push_front((begins + length, before + length));
+        before + length
+    }
+}
+
+proptest! {
+    /// Few places, so that streams meet, and more of them than are told apart.
+    #[test]
+    fn runs_are_those_of_a_plain_list(requests in prop::collection::vec((0_u64..40, 1_u64..4), 0..300)) {
+        let (mut runs, mut plain) = (Runs::new(), PlainRuns::default());
+        for (begins, length) in requests {
+            let run = runs.note(Bytes::kib(begins), Bytes::kib(length));
+            prop_assert_eq!(run, Bytes::kib(plain.note(begins, length)));
+        }
     }
 }
