@@ -14,6 +14,7 @@ mod error;
 mod guest;
 mod landing;
 mod ops;
+mod syncs;
 
 pub use buf::{Buf, BufPool, PAGE_BYTES, Payload, Slice};
 pub use cipher::BlockCipher;
@@ -23,3 +24,4 @@ pub use landing::{Landing, Landings, Place};
 pub use ops::{
     FlashDone, FlashOp, FlashVerb, OriginDone, OriginGeometry, OriginOp, OriginVerb, Token,
 };
+pub use syncs::{Since, Syncs};

@@ -37,7 +37,7 @@ pub enum FlashVerb {
         place: Place,
     },
     /// Write `data` at `offset`. With `durable` the completion means that these bytes survive
-    /// a power cut (as `RWF_DSYNC`); without it they may be lost or torn until a later flush.
+    /// a power cut; without it they may be lost or torn until a later flush.
     Write {
         /// Where on the device, in bytes.
         offset: Bytes,

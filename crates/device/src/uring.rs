@@ -5,14 +5,19 @@
 //! some network mounts) the page cache is used, and durability rests on flushes alone, which
 //! the contract allows.
 //!
+//! A durable write is a plain write and a sync shared with its neighbours ([`Syncs`]), or one
+//! command where the device has such ([`writes_through`] says why). After a failed sync no other
+//! succeeds: what had been written without one may be lost, and the kernel says so once.
+//!
 //! One daemon at a time: a file is locked with `flock`, a block device is opened with
 //! `O_EXCL`, which also refuses one that is mounted.
 
 use crate::Device;
 use block_io::{
-    Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, Landings, PAGE_BYTES, Place, Slice, Token,
+    Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, Landings, PAGE_BYTES, Place, Since,
+    Slice, Syncs, Token,
 };
-use ring::{Completion, Foreign, Op, PIECES_MAX, Ring, Source, SourceId};
+use ring::{Completion, Foreign, Op, PIECES_MAX, Ring, Source, SourceId, writes_through};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use slab::Slab;
@@ -66,6 +71,8 @@ pub struct FlashFile {
     capacity: Bytes,
     direct: bool,
     memory_align: usize,
+    /// A durable write is one command of the device.
+    writes_through: bool,
 }
 
 impl FlashFile {
@@ -81,6 +88,7 @@ impl FlashFile {
         let whole_pages = capacity / PAGE_BYTES as u64 * PAGE_BYTES as u64;
         Ok(Self {
             memory_align: memory_align(&fd),
+            writes_through: writes_through(&fd),
             fd,
             capacity: Bytes::new(whole_pages),
             direct,
@@ -199,12 +207,17 @@ fn memory_align(fd: &OwnedFd) -> usize {
 /// What a piece of memory must be a multiple of for direct I/O, whatever the flash's alignment.
 const SECTOR_BYTES: usize = 512;
 
+/// Names the one sync that is under way among completions; no slab's key.
+const SYNC: u64 = u64::MAX;
+
 struct Flight {
     token: Token,
     /// Bytes that have to be moved for success.
     length: usize,
     /// What is not ours and is being filled.
     place: Option<Place>,
+    /// Waits for a sync when it has been written.
+    durable: bool,
 }
 
 /// Flash through `io_uring`.
@@ -212,9 +225,11 @@ pub struct UringDevice {
     file: Rc<OwnedFd>,
     capacity: Bytes,
     memory_align: usize,
+    writes_through: bool,
     source: Source,
     pool: BufPool,
     flights: Slab<Flight>,
+    syncs: Syncs,
     /// Reads into memory that the flash cannot reach directly.
     landings: Landings,
     refused: Vec<FlashDone>,
@@ -227,9 +242,11 @@ impl UringDevice {
             file: Rc::new(file.fd),
             capacity: file.capacity,
             memory_align: file.memory_align,
+            writes_through: file.writes_through,
             source: ring.source(),
             pool: pool.clone(),
             flights: Slab::new(),
+            syncs: Syncs::default(),
             landings: Landings::new(pool.clone()),
             refused: Vec::new(),
         }
@@ -250,6 +267,7 @@ impl UringDevice {
                 token,
                 length,
                 place: None,
+                durable: false,
             },
             op,
         );
@@ -271,7 +289,7 @@ impl UringDevice {
 
     fn read_into(&mut self, token: Token, offset: Bytes, place: Place) {
         if !self.fits(offset, Bytes::new(place.len() as u64)) {
-            return self.refuse(token, None, Some(place));
+            return self.refuse(token, IoError::Invalid, None, Some(place));
         }
         let Some(into) = self.reachable(&place) else {
             let verb = FlashVerb::ReadInto { offset, place };
@@ -288,6 +306,7 @@ impl UringDevice {
             token,
             length,
             place: Some(place),
+            durable: false,
         };
         self.fly(flight, op);
     }
@@ -301,21 +320,50 @@ impl UringDevice {
         }
     }
 
-    fn land(&mut self, completion: Completion) -> FlashDone {
+    /// The outcome of an operation, unless it waits for a sync now.
+    fn land(&mut self, completion: Completion) -> Option<FlashDone> {
         let key = usize::try_from(completion.token).expect("a slab's key");
         let flight = self.flights.remove(key);
-        let result = match completion.result {
+        let mut result = match completion.result {
             Ok(moved) if moved == flight.length => Ok(()),
             // The file ends early: somebody truncated it under us.
             Ok(_) => Err(IoError::Failed),
             Err(error) => Err(IoError::of(&error)),
         };
-        self.landings.end(FlashDone {
+        if result.is_ok() && flight.durable {
+            result = self.syncs.wait(flight.token, Since::OPENED);
+            if result.is_ok() {
+                return None;
+            }
+        }
+        Some(self.landings.end(FlashDone {
             token: flight.token,
             buf: completion.buf,
             place: flight.place,
             result,
-        })
+        }))
+    }
+
+    /// Issues a sync if somebody waits for one and none is under way.
+    fn sync(&mut self) {
+        if self.syncs.begin() {
+            let op = Op::Fsync {
+                file: Rc::clone(&self.file),
+                datasync: true,
+            };
+            self.source.submit(SYNC, op);
+        }
+    }
+
+    fn synced(&mut self, outcome: io::Result<usize>, done: &mut Vec<FlashDone>) {
+        let result = outcome.map(drop).map_err(|error| IoError::of(&error));
+        let ended = self.syncs.end(result.is_ok());
+        done.extend(ended.into_iter().map(|token| FlashDone {
+            token,
+            buf: None,
+            place: None,
+            result,
+        }));
     }
 }
 
@@ -331,9 +379,13 @@ impl Device for UringDevice {
     fn poll(&mut self, _now: Instant, done: &mut Vec<FlashDone>) {
         done.append(&mut self.refused);
         while let Some(completion) = self.source.pop() {
-            let one = self.land(completion);
-            done.push(one);
+            if completion.token == SYNC {
+                self.synced(completion.result, done);
+            } else {
+                done.extend(self.land(completion));
+            }
         }
+        self.sync();
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -356,7 +408,7 @@ impl UringDevice {
                 buf,
             } => {
                 if !self.fits(offset, length) || length.get() > buf.len() as u64 {
-                    self.refuse(token, Some(buf), None);
+                    self.refuse(token, IoError::Invalid, Some(buf), None);
                     return;
                 }
                 let (offset, length) = (offset.get(), length.to_usize());
@@ -376,29 +428,34 @@ impl UringDevice {
             } => {
                 let length = data.len();
                 if !self.fits(offset, Bytes::new(length as u64)) {
-                    self.refuse(token, None, None);
+                    self.refuse(token, IoError::Invalid, None, None);
                     return;
                 }
                 let op = Op::Write {
                     file,
                     offset: offset.get(),
                     data: self.aligned(data),
-                    dsync: durable,
+                    dsync: durable && self.writes_through,
                 };
-                self.go(token, length, op);
+                let flight = Flight {
+                    token,
+                    length,
+                    place: None,
+                    durable: durable && !self.writes_through,
+                };
+                self.fly(flight, op);
             }
             FlashVerb::Flush => {
-                let op = Op::Fsync {
-                    file,
-                    datasync: true,
-                };
-                self.go(token, 0, op);
+                if let Err(error) = self.syncs.wait(token, Since::OPENED) {
+                    return self.refuse(token, error, None, None);
+                }
+                self.sync();
             }
         }
     }
 
-    fn refuse(&mut self, token: Token, buf: Option<Buf>, place: Option<Place>) {
-        let result = Err(IoError::Invalid);
+    fn refuse(&mut self, token: Token, error: IoError, buf: Option<Buf>, place: Option<Place>) {
+        let result = Err(error);
         self.refused.push(FlashDone {
             token,
             buf,
@@ -414,5 +471,119 @@ impl fmt::Debug for UringDevice {
             .field("capacity", &self.capacity)
             .field("in_flight", &self.flights.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EIO: i32 = 5;
+
+    struct Rig {
+        device: UringDevice,
+        ring: Ring,
+        pool: BufPool,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            let file = FlashFile::create(&folder.path().join("flash"), Bytes::mib(1));
+            let ring = Ring::new(8).expect("a ring");
+            let pool = BufPool::new();
+            Self {
+                device: UringDevice::new(file.expect("a flash file"), &ring, &pool),
+                ring,
+                pool,
+                _folder: folder,
+            }
+        }
+
+        fn write(&mut self, token: u64) {
+            let verb = FlashVerb::Write {
+                offset: Bytes::kib(8 * token),
+                data: self.pool.copy_of(&[1; 8192]),
+                durable: true,
+            };
+            let token = Token(token);
+            self.device.submit(FlashOp { token, verb }, Instant::ZERO);
+        }
+
+        /// The next completion, which nobody has looked at.
+        fn completion(&self) -> Completion {
+            loop {
+                if let Some(one) = self.device.source.pop() {
+                    return one;
+                }
+                self.ring.submit_and_wait(None).expect("a turn");
+            }
+        }
+    }
+
+    #[test]
+    fn a_durable_write_is_not_answered_before_its_sync() {
+        let mut rig = Rig::new();
+        rig.write(1);
+        let written = rig.completion();
+        assert!(rig.device.land(written).is_none());
+        rig.device.sync();
+        let synced = rig.completion();
+        assert_eq!(synced.token, SYNC);
+        let mut done = Vec::new();
+        rig.device.synced(synced.result, &mut done);
+        assert_eq!((done[0].token, done[0].result), (Token(1), Ok(())));
+    }
+
+    #[test]
+    fn a_short_or_failed_durable_write_fails_without_a_sync() {
+        for (result, expected) in [
+            (Ok(4096), IoError::Failed),
+            (Err(io::ErrorKind::StorageFull.into()), IoError::NoSpace),
+        ] {
+            let mut rig = Rig::new();
+            rig.write(1);
+            let mut written = rig.completion();
+            written.result = result;
+            let done = rig.device.land(written).expect("it is over");
+            assert_eq!(done.result, Err(expected));
+            rig.device.sync();
+            assert_eq!(rig.device.source.in_flight(), 0);
+        }
+    }
+
+    #[test]
+    fn a_failed_sync_fails_what_is_under_way_and_all_that_comes() {
+        let mut rig = Rig::new();
+        rig.write(1);
+        let first = rig.completion();
+        assert!(rig.device.land(first).is_none());
+        rig.device.sync();
+        rig.write(2);
+        let mut done = Vec::new();
+        let failure = io::Error::from_raw_os_error(EIO);
+        rig.device.synced(Err(failure), &mut done);
+        assert_eq!(
+            (done[0].token, done[0].result),
+            (Token(1), Err(IoError::Failed))
+        );
+        let second = loop {
+            let one = rig.completion();
+            if one.token != SYNC {
+                break one;
+            }
+        };
+        let second = rig.device.land(second).expect("it is over");
+        assert_eq!(second.result, Err(IoError::Failed));
+        let token = Token(3);
+        let verb = FlashVerb::Flush;
+        rig.device.submit(FlashOp { token, verb }, Instant::ZERO);
+        done.clear();
+        rig.device.poll(Instant::ZERO, &mut done);
+        assert_eq!(
+            (done[0].token, done[0].result),
+            (token, Err(IoError::Failed))
+        );
     }
 }

@@ -203,6 +203,34 @@ fn many_operations_in_flight_each_end_once() {
 }
 
 #[test]
+fn durable_writes_and_flushes_that_share_syncs_each_end_once() {
+    on_every_form(|rig| {
+        for round in 0..4_u8 {
+            for block in 0..20_u64 {
+                rig.write(block * 8192, round, 8192, block % 3 < 2);
+                if block % 5 == 0 {
+                    rig.submit(FlashVerb::Flush);
+                }
+            }
+            assert!(rig.finish(24).values().all(|done| done.result == Ok(())));
+        }
+        rig.read(0, 20 * 8192);
+        assert!(rig.one().buf.unwrap()[..20 * 8192].iter().all(|b| *b == 3));
+    });
+}
+
+#[test]
+fn a_durable_write_that_is_invalid_ends_so_beside_others() {
+    on_every_form(|rig| {
+        let good = rig.write(0, 1, 8192, true);
+        let bad = rig.write(CAPACITY.get() - 4096, 2, 8192, true);
+        let all = rig.finish(2);
+        assert_eq!(all[&good].result, Ok(()));
+        assert_eq!(all[&bad].result, Err(IoError::Invalid));
+    });
+}
+
+#[test]
 fn a_bad_range_ends_as_invalid_and_touches_nothing() {
     on_every_form(|rig| {
         let end = CAPACITY.get();

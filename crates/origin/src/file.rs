@@ -4,9 +4,13 @@
 //!  read, write ──────────────► one kernel operation; a short one is a failure
 //!  flush ────────────────────► fdatasync
 //!  discard ──────────────────► punch a hole; unsupported: nothing, and said so
-//!  write zeroes ─► punch or zero the range ─► (fua) fdatasync
+//!  write zeroes ─► punch or zero the range
 //!                      └ unsupported ─► write zeroes, a piece at a time
+//!  (fua) when it is done ────► fdatasync
 //! ```
+//!
+//! What waits for an `fdatasync` shares it with its neighbours ([`Syncs`]). A write with FUA is one
+//! operation where the device has such ([`writes_through`]).
 
 mod open;
 
@@ -14,8 +18,10 @@ pub use open::{OpenedFile, open};
 
 use crate::limits::ZERO_PIECE_BYTES;
 use crate::{Origin, Sources};
-use block_io::{BufPool, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Slice, Token};
-use ring::{Completion, Op, Ring, Source};
+use block_io::{
+    BufPool, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since, Slice, Syncs, Token,
+};
+use ring::{Completion, Op, Ring, Source, writes_through};
 use rustix::fs::FallocateFlags;
 use slab::Slab;
 use std::fmt;
@@ -27,8 +33,12 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// What a completion means.
 enum Flight {
-    /// The operation is over; this many bytes have to have been moved.
-    Last { token: Token, length: usize },
+    /// The operation is over if this many bytes were moved, but for a sync if it has to be durable.
+    Last {
+        token: Token,
+        length: usize,
+        durable: Option<Since>,
+    },
     /// A discard is over.
     Discard { token: Token },
     /// A step of a write-zeroes is.
@@ -39,9 +49,12 @@ struct Zero {
     token: Token,
     offset: Bytes,
     length: Bytes,
-    fua: bool,
+    durable: Option<Since>,
     step: Step,
 }
+
+/// Names the one sync that is under way among completions; no slab's key.
+const SYNC: u64 = u64::MAX;
 
 #[derive(Clone, Copy)]
 enum Step {
@@ -51,8 +64,11 @@ enum Step {
     ZeroRange,
     /// Write zeroes: `written` bytes are done and `piece` more are in flight.
     Write { written: u64, piece: usize },
-    /// Make it durable.
-    Sync,
+}
+
+struct Can {
+    punch: bool,
+    zero_range: bool,
 }
 
 /// A file or block device as an origin.
@@ -61,13 +77,15 @@ pub struct FileOrigin {
     geometry: OriginGeometry,
     memory_align: usize,
     regular: bool,
+    writes_through: bool,
     source: Source,
     pool: BufPool,
     flights: Slab<Flight>,
+    syncs: Syncs,
     /// Ended before they reached the kernel.
     ended: Vec<OriginDone>,
-    can_punch: bool,
-    can_zero_range: bool,
+    /// What was not found to be unsupported.
+    can: Can,
     /// A piece of zeroes, made when first needed.
     zeroes: Option<Slice>,
 }
@@ -76,6 +94,7 @@ impl FileOrigin {
     /// Puts an open file on a shard's ring.
     pub fn new(opened: OpenedFile, ring: &Ring, pool: &BufPool) -> Self {
         Self {
+            writes_through: writes_through(&opened.fd),
             file: Rc::new(opened.fd),
             geometry: opened.geometry,
             memory_align: opened.memory_align,
@@ -83,9 +102,12 @@ impl FileOrigin {
             source: ring.source(),
             pool: pool.clone(),
             flights: Slab::new(),
+            syncs: Syncs::default(),
             ended: Vec::new(),
-            can_punch: true,
-            can_zero_range: true,
+            can: Can {
+                punch: true,
+                zero_range: true,
+            },
             zeroes: None,
         }
     }
@@ -111,13 +133,19 @@ impl FileOrigin {
             file: Rc::clone(&self.file),
             offset: offset.get(),
             data,
-            dsync: fua,
+            dsync: fua && self.writes_through,
         };
-        self.go(Flight::Last { token, length }, op);
+        let waits = fua && !self.writes_through;
+        let flight = Flight::Last {
+            token,
+            length,
+            durable: waits.then(|| self.syncs.now()),
+        };
+        self.go(flight, op);
     }
 
     fn discard(&mut self, token: Token, offset: Bytes, length: Bytes) {
-        if self.can_punch {
+        if self.can.punch {
             let op = self.fallocate(punch(), offset, length);
             self.go(Flight::Discard { token }, op);
         } else {
@@ -134,11 +162,32 @@ impl FileOrigin {
         }
     }
 
-    fn sync(&self) -> Op {
-        Op::Fsync {
-            file: Rc::clone(&self.file),
-            datasync: true,
+    /// Ends what has been carried out whole, now or with the next sync.
+    fn end_durable(&mut self, token: Token, durable: Option<Since>) {
+        match durable.map(|since| self.syncs.wait(token, since)) {
+            None => self.end(token, Ok(())),
+            Some(Ok(())) => self.sync(),
+            Some(Err(error)) => self.end(token, Err(error)),
         }
+    }
+
+    /// Issues a sync if somebody waits for one and none is under way.
+    fn sync(&mut self) {
+        if self.syncs.begin() {
+            let op = Op::Fsync {
+                file: Rc::clone(&self.file),
+                datasync: true,
+            };
+            self.source.submit(SYNC, op);
+        }
+    }
+
+    fn synced(&mut self, outcome: io::Result<usize>) {
+        let result = outcome.map(drop).map_err(|error| IoError::of(&error));
+        for token in self.syncs.end(result.is_ok()) {
+            self.end(token, result);
+        }
+        self.sync();
     }
 
     /// Begins or continues a write-zeroes with the step it is at.
@@ -157,19 +206,18 @@ impl FileOrigin {
                     file: Rc::clone(&self.file),
                     offset: zero.offset.get() + written,
                     data: self.zeroes().slice(0..piece),
-                    dsync: zero.fua,
+                    dsync: false,
                 }
             }
-            Step::Sync => self.sync(),
         };
         self.go(Flight::Zero(zero), op);
     }
 
     /// The cheapest step that has not been found to be unsupported.
     fn first_step(&self, may_unmap: bool) -> Step {
-        if may_unmap && self.can_punch {
+        if may_unmap && self.can.punch {
             Step::Punch
-        } else if self.can_zero_range {
+        } else if self.can.zero_range {
             Step::ZeroRange
         } else {
             Step::Write {
@@ -180,34 +228,32 @@ impl FileOrigin {
     }
 
     fn zeroed(&mut self, mut zero: Zero, result: io::Result<usize>) {
-        let result = match (zero.step, result) {
+        let failed = match (zero.step, result) {
             (Step::Punch, Err(error)) if is_unsupported(&error) => {
-                self.can_punch = false;
+                self.can.punch = false;
                 zero.step = self.first_step(false);
                 return self.zero(zero);
             }
             (Step::ZeroRange, Err(error)) if is_unsupported(&error) => {
-                self.can_zero_range = false;
+                self.can.zero_range = false;
                 zero.step = self.first_step(false);
                 return self.zero(zero);
             }
-            (_, Err(error)) => Err(IoError::of(&error)),
-            (Step::Punch | Step::ZeroRange, Ok(_)) if zero.fua => {
-                zero.step = Step::Sync;
-                return self.zero(zero);
+            (_, Err(error)) => IoError::of(&error),
+            (Step::Punch | Step::ZeroRange, Ok(_)) => {
+                return self.end_durable(zero.token, zero.durable);
             }
-            (Step::Punch | Step::ZeroRange | Step::Sync, Ok(_)) => Ok(()),
             (Step::Write { written, piece }, Ok(moved)) if moved == piece => {
                 let written = written + piece as u64;
-                if written < zero.length.get() {
-                    zero.step = Step::Write { written, piece: 0 };
-                    return self.zero(zero);
+                if written == zero.length.get() {
+                    return self.end_durable(zero.token, zero.durable);
                 }
-                Ok(())
+                zero.step = Step::Write { written, piece: 0 };
+                return self.zero(zero);
             }
-            (Step::Write { .. }, Ok(_)) => Err(IoError::Failed),
+            (Step::Write { .. }, Ok(_)) => IoError::Failed,
         };
-        self.end(zero.token, result);
+        self.end(zero.token, Err(failed));
     }
 
     fn zeroes(&mut self) -> &Slice {
@@ -219,19 +265,26 @@ impl FileOrigin {
     fn land(&mut self, completion: Completion) {
         let key = usize::try_from(completion.token).expect("a slab's key");
         match self.flights.remove(key) {
-            Flight::Last { token, length } => {
+            Flight::Last {
+                token,
+                length,
+                durable,
+            } => {
                 let result = match completion.result {
                     Ok(moved) if moved == length => Ok(()),
                     // The file ends early: it was truncated, and is not the disk we attached.
                     Ok(_) => Err(IoError::Failed),
                     Err(error) => Err(IoError::of(&error)),
                 };
+                if result.is_ok() && durable.is_some() {
+                    return self.end_durable(token, durable);
+                }
                 let buf = completion.buf;
                 self.ended.push(OriginDone { token, buf, result });
             }
             Flight::Discard { token } => match completion.result {
                 Err(error) if is_unsupported(&error) => {
-                    self.can_punch = false;
+                    self.can.punch = false;
                     self.end(token, Ok(()));
                 }
                 Err(error) => self.end(token, Err(IoError::of(&error))),
@@ -270,13 +323,16 @@ impl Origin for FileOrigin {
                     buf,
                     length,
                 };
-                self.go(Flight::Last { token, length }, op);
+                let durable = None;
+                let flight = Flight::Last {
+                    token,
+                    length,
+                    durable,
+                };
+                self.go(flight, op);
             }
             OriginVerb::Write { offset, data, fua } => self.write(token, offset, data, fua),
-            OriginVerb::Flush => {
-                let op = self.sync();
-                self.go(Flight::Last { token, length: 0 }, op);
-            }
+            OriginVerb::Flush => self.end_durable(token, Some(self.syncs.now())),
             OriginVerb::Discard { offset, length } => self.discard(token, offset, length),
             OriginVerb::WriteZeroes {
                 offset,
@@ -287,7 +343,7 @@ impl Origin for FileOrigin {
                 token,
                 offset,
                 length,
-                fua,
+                durable: fua.then(|| self.syncs.now()),
                 step: self.first_step(may_unmap),
             }),
         }
@@ -295,7 +351,11 @@ impl Origin for FileOrigin {
 
     fn poll(&mut self, _now: Instant, done: &mut Vec<OriginDone>) {
         while let Some(completion) = self.source.pop() {
-            self.land(completion);
+            if completion.token == SYNC {
+                self.synced(completion.result);
+            } else {
+                self.land(completion);
+            }
         }
         done.append(&mut self.ended);
     }

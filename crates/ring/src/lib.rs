@@ -20,6 +20,7 @@
 //!   unless its source was dropped.
 //! - Results are the kernel's: a short transfer is reported as such and judged by the caller.
 
+mod durable;
 mod flight;
 mod foreign;
 mod limits;
@@ -30,6 +31,7 @@ mod ring;
 mod setup;
 mod watch;
 
+pub use durable::writes_through;
 pub use foreign::Foreign;
 pub use limits::{PIECES_MAX, SEND_SLICES_MAX};
 pub use mailbox::{Mailbox, SendError, Sender, mailbox};
