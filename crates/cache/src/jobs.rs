@@ -358,7 +358,7 @@ impl Job {
             | Step::SecondCheckpoint(number)
             | Step::Returning(number)
             | Step::Returned(number)
-                if flash.checkpoint.complete() < *number =>
+                if flash.checkpoint.complete() < *number && !self.goes_ahead_of_tables() =>
             {
                 return false;
             }
@@ -382,6 +382,11 @@ impl Job {
     /// The disk that the job is about; none for all.
     fn disk(&self) -> Option<DiskSlot> {
         self.kind.disk()
+    }
+
+    /// Whether the owner's record is asked for although the tables may not have its epoch.
+    fn goes_ahead_of_tables(&self) -> bool {
+        matches!(self.kind, Kind::Attach(_)) && lacks(Guard::EpochBeforeRecord)
     }
 
     /// Whether all of the disk's segments are freed.

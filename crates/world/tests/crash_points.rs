@@ -48,7 +48,6 @@ fn a_power_cut_at_any_operation_of_some_scenarios_is_survived() {
 }
 
 #[test]
-#[ignore = "write-back still has known violations: cargo nextest run -p world --run-ignored only"]
 fn a_power_cut_at_any_operation_under_write_back_is_survived() {
     cut_some_everywhere((101..200).step_by(2));
 }

@@ -35,15 +35,7 @@ impl Cache {
             // A record that is opened in the epoch in which it was closed makes count what a recovery
             // finds of the log, and the origin may have been written past it since.
             Step::Flushed if !self.knows_end_of_log(disk) => Next::Wait,
-            Step::Flushed => self.begin_epoch(disk, back),
-            Step::Checkpoint(number) => {
-                let complete = self.flash.as_ref().map(|flash| flash.checkpoint.complete());
-                let known = complete.is_some_and(|complete| complete >= number);
-                if !known && !lacks(Guard::EpochBeforeRecord) {
-                    return Next::Wait;
-                }
-                self.own(disk, back, true)
-            }
+            Step::Flushed => self.own(disk, back, true),
             Step::Owned => Next::Done,
             Step::Owning(_) if lacks(Guard::RecordOpenBeforeWrite) => Next::Done,
             Step::Flushing(_) | Step::Owning(_) => Next::Wait,
@@ -62,25 +54,6 @@ impl Cache {
             flash.journal.hurry();
         }
         known
-    }
-
-    /// The disk table has an epoch before the owner's record does.
-    fn begin_epoch(&mut self, disk: DiskSlot, back: &mut Back) -> Next {
-        if back.epoch > 0 {
-            return self.own(disk, back, true);
-        }
-        let Some(flash) = self.flash.as_mut() else {
-            return Next::Wait;
-        };
-        let Some(entry) = flash.disks.get_mut(disk) else {
-            return Next::Wait;
-        };
-        entry.epoch += 1;
-        back.epoch = entry.epoch;
-        if let Some(served) = self.disks[disk.index()].as_mut() {
-            served.epoch = back.epoch;
-        }
-        Next::Step(Step::Checkpoint(flash.checkpoint.want()))
     }
 
     /// Asks for the owner's record to be written.

@@ -51,8 +51,6 @@ pub(super) enum Step {
     /// The origin could not be flushed; it is tried again then.
     FlushAt(Instant),
     Flushed,
-    /// This checkpoint has the disk's epoch.
-    Checkpoint(u64),
     /// It is being recorded who has the disk.
     Owning(Token),
     /// It could not be recorded; it is tried again then.
