@@ -47,11 +47,10 @@ impl LastingMemory {
         {
             let chunk = self.0.get_mut(&place).expect("a chunk was begun there");
             chunk.records.push(record);
-            let half = bytes.len() / 2;
-            chunk.pages.extend_from_slice(&bytes[..half]);
-            chunk
-                .pages
-                .resize(chunk.pages.len() + bytes.len() - half, 0);
+            let (written, missing) = bytes.split_at(bytes.len() / 2);
+            chunk.pages.extend_from_slice(written);
+            // Zeroes would be what some records have there.
+            chunk.pages.extend(missing.iter().map(|byte| !byte));
         }
     }
 

@@ -186,7 +186,8 @@ impl World {
             return;
         }
         let chosen = pick(&mut self.dice, &chunks);
-        let page = Bytes::new(self.dice.below(2) * PAGE_BYTES as u64);
+        let pages = 1 + u64::from(chosen.header.blocks()).min(1);
+        let page = Bytes::new(self.dice.below(pages) * PAGE_BYTES as u64);
         let at = chosen.offset + page;
         let named = chunks.iter().any(|other| {
             other.header.disk == chosen.header.disk && other.header.durable >= chosen.header.last()

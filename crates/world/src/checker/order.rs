@@ -188,7 +188,9 @@ impl History {
             let there = sector.iter().enumerate().rev();
             let Some((at, _)) = there
                 .filter(|(_, value)| value.tag == *tag && value.dead.is_none())
-                .max_by_key(|(_, value)| value.issued)
+                // Of several writes of zeroes one that surely happened, or the one that asks least of the
+                // other sectors.
+                .max_by_key(|(_, value)| (value.certain, value.answered, value.issued))
             else {
                 continue;
             };
