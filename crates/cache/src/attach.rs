@@ -190,7 +190,8 @@ impl Cache {
         };
         let cipher = self.coming_ciphers.remove(&newcomer.id);
         // If the flash has failed meanwhile what it has of the log is brought to the origin all the same.
-        if let Some(flash) = self.dirty_flash_mut() {
+        let takes_key = self.flash.is_some() || !lacks(Guard::KeyForFailedFlash);
+        if let Some(flash) = self.dirty_flash_mut().filter(|_| takes_key) {
             flash.ciphers.set(slot, cipher);
         }
         if let Some(flash) = self.flash.as_mut() {

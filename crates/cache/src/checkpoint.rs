@@ -10,6 +10,7 @@
 //! The superblock completes the checkpoint. Until then the previous one counts.
 
 use crate::flash::Flash;
+use crate::guard::{Guard, lacks};
 use crate::limits::CHECKPOINT_STEP_PAGES;
 use crate::ports::{Ports, Purpose, Wake};
 use flash_format::{
@@ -29,6 +30,8 @@ struct Running {
 /// The latest checkpoint, and the one being written.
 pub(crate) struct Checkpoint {
     complete: u64,
+    /// The one that was complete when the cache was opened.
+    found: u64,
     area: u8,
     superblock_sequence: u64,
     wanted: bool,
@@ -41,6 +44,7 @@ impl Checkpoint {
     pub(crate) fn new(complete: u64, area: u8, superblock_sequence: u64) -> Self {
         Self {
             complete,
+            found: complete,
             area,
             superblock_sequence,
             wanted: false,
@@ -64,6 +68,11 @@ impl Checkpoint {
     /// Number of the latest complete checkpoint.
     pub(crate) fn complete(&self) -> u64 {
         self.complete
+    }
+
+    /// Whether the tables on flash are those that this process has found or made.
+    pub(crate) fn has_found(&self) -> bool {
+        self.complete > self.found || lacks(Guard::TablesBeforeJournal)
     }
 }
 
@@ -130,32 +139,39 @@ impl Flash {
             CheckpointPage::Disks(self.disks.part(slots))
         } else {
             let segments = CheckpointPage::segments_of(&self.geometry, page);
-            CheckpointPage::Segments(
-                segments
-                    .map(SegmentIndex::new)
-                    .map(|n| {
-                        let cut = self.cuts.get(&n).copied();
-                        let mut entry = self.trusted.entry(n, self.log.segment(n), cut);
-                        self.take_back_pending(n, &mut entry);
-                        entry
-                    })
-                    .collect(),
-            )
+            let first = segments.start;
+            let mut entries: Vec<SegmentEntry> = segments
+                .map(SegmentIndex::new)
+                .map(|n| {
+                    let cut = self.cuts.get(&n).copied();
+                    self.trusted.entry(n, self.log.segment(n), cut)
+                })
+                .collect();
+            self.take_back_pending(first, &mut entries);
+            CheckpointPage::Segments(entries)
         }
     }
 
-    /// A segment's trusted slots as the journal has them durably.
-    fn take_back_pending(&self, index: SegmentIndex, entry: &mut SegmentEntry) {
+    /// Leaves of the trusted slots of segments `first` and on what the journal has durably.
+    fn take_back_pending(&self, first: u32, entries: &mut [SegmentEntry]) {
+        if lacks(Guard::CheckpointIsDurable) {
+            return;
+        }
         for queued in self.journal.pending() {
-            let (first, count, trusted) = match queued.entry {
+            let (slot, count, trusted) = match queued.entry {
                 JournalEntry::Trust { first, count } => (first, count, false),
                 JournalEntry::Distrust { first, count } => (first, count, true),
                 _ => continue,
             };
-            if queued.generation != entry.generation || self.geometry.segment_of(first) != index {
+            let segment = self.geometry.segment_of(slot).get();
+            let Some(entry) = segment
+                .checked_sub(first)
+                .and_then(|nth| entries.get_mut(nth as usize))
+                .filter(|entry| entry.generation == queued.generation)
+            else {
                 continue;
-            }
-            for page in (self.geometry.page_of(first)..).take(count as usize) {
+            };
+            for page in (self.geometry.page_of(slot)..).take(count as usize) {
                 let (byte, bit) = (page as usize / 8, 1 << (page % 8));
                 if trusted {
                     entry.trusted[byte] |= bit;

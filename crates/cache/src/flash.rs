@@ -239,6 +239,10 @@ impl Flash {
 
     fn pump_journal(&mut self, ports: &mut Ports) {
         self.name_durable(ports);
+        // An entry is true only after what a recovery has decided, and no entry tells that.
+        if !self.checkpoint.has_found() {
+            return;
+        }
         let Some(batch) = self.journal.start_batch(ports.now, self.config.write_delay) else {
             return;
         };

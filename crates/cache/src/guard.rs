@@ -86,6 +86,10 @@ guards! {
     Fingerprint,
     /// A checkpoint is replayed from the first entry that may not be in it.
     CheckpointStart,
+    /// A checkpoint has of trust what the journal has durably.
+    CheckpointIsDurable,
+    /// The journal goes on when the tables that a recovery has made are durable.
+    TablesBeforeJournal,
     /// Descriptors of an earlier use of a segment are not believed.
     Generation,
     /// A journal that could not be read does not pass for an empty one.
@@ -100,6 +104,8 @@ guards! {
     RecordBeforeDetach,
     /// Blocks are decrypted by the key that they were encrypted by.
     SameKey,
+    /// The log on a flash that has failed is read with the key of the disk that comes meanwhile.
+    KeyForFailedFlash,
     /// An accepted write outlives the process, whether or not it was flushed.
     AcceptedOutlivesProcess,
     /// A chunk leaves lasting memory when the journal says durably that its segment is the log's.
@@ -148,6 +154,8 @@ guards! {
     TailChecksum,
     /// A dirty log of which something is missing that was durable is locked.
     DamageLocks,
+    /// A dirty log that ends in front of a chunk in memory is locked.
+    MemoryFollows,
     /// The tables say how far a dirty log was durable.
     DurableIsNamed,
     /// What lies behind the cut of an earlier recovery is not a part of a dirty log.

@@ -10,6 +10,9 @@
 //! say was durable, every chunk must be there: if one is not, acknowledged bytes are lost, and the log
 //! is *damaged*. Behind that the first that is missing or torn ends the log: whoever wrote it, or what
 //! came after it, was not told that it is durable, or not long enough ago for the tables to say so.
+//!
+//! A chunk that is still in memory says more: the host has kept its power since, and has lost nothing
+//! that was written before it. If the log ends in front of one it is damaged too.
 
 use super::left::LeftChunk;
 use crate::guard::{Guard, lacks};
@@ -83,11 +86,13 @@ pub(super) fn end(
         }
         count += 1;
     }
+    let in_memory = |chunk: &Chunk| chunk.left.is_some() && !lacks(Guard::MemoryFollows);
     End {
         chunks: count,
         last,
         is_damaged: is_damaged
             || last < durable
+            || chunks[count..].iter().any(in_memory)
             || unreadable.is_some_and(|at| at > last && reads_count),
     }
 }
@@ -191,6 +196,29 @@ mod tests {
         rotten[1].data = Data::Torn;
         assert_eq!(end(at(3), &rotten), (2, at(3), false));
         assert_eq!(end(at(1), &rotten), (1, at(1), false));
+    }
+
+    #[test]
+    fn what_is_missing_before_a_chunk_in_memory_was_no_torn_tail() {
+        let in_memory = |mut chunk: Chunk| {
+            chunk.data = Data::Whole;
+            chunk.left = Some(LeftChunk {
+                head: chunk.header.lasting_head(),
+                records: Vec::new(),
+                pages: Vec::new(),
+            });
+            chunk
+        };
+        let log = [chunk(0, 0), in_memory(chunk(2, 0))];
+        assert_eq!(ends(&log), (2, at(3), false));
+        let log = [chunk(0, 0), in_memory(chunk(4, 0))];
+        assert_eq!(ends(&log), (1, at(1), true));
+        let mut log = [chunk(0, 0), chunk(2, 0), in_memory(chunk(4, 0))];
+        log[1].data = Data::Torn;
+        assert_eq!(ends(&log), (1, at(1), true));
+        // The origin has what is missing.
+        let end = end(at(3), Position::START, &log[2..], None);
+        assert_eq!((end.last, end.is_damaged), (at(5), false));
     }
 
     #[test]
