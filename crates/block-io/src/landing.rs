@@ -37,12 +37,17 @@ pub trait Landing: Any + Debug {
     fn store(&self, at: usize, from: &[u8]);
 }
 
-/// A part of a [`Landing`].
+/// A part of a [`Landing`]. Small, since every operation on flash has room for one and few have any.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Place(Box<Part>);
+
+#[derive(Clone, Debug)]
+struct Part {
     memory: Rc<dyn Landing>,
     range: Range<usize>,
 }
+
+const _: () = assert!(size_of::<Option<Place>>() == size_of::<usize>());
 
 impl Place {
     /// The bytes `range` of `memory`.
@@ -54,27 +59,27 @@ impl Place {
             range.start <= range.end && range.end <= memory.bytes(),
             "a place lies within its memory"
         );
-        Self { memory, range }
+        Self(Box::new(Part { memory, range }))
     }
 
     /// How long it is, in bytes.
     pub fn len(&self) -> usize {
-        self.range.len()
+        self.0.range.len()
     }
 
     /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
-        self.range.is_empty()
+        self.0.range.is_empty()
     }
 
     /// Where it lies in its memory.
     pub fn range(&self) -> Range<usize> {
-        self.range.clone()
+        self.0.range.clone()
     }
 
     /// The memory itself, for a device that knows its kind.
     pub fn memory(&self) -> Rc<dyn Any> {
-        Rc::clone(&self.memory) as Rc<dyn Any>
+        Rc::clone(&self.0.memory) as Rc<dyn Any>
     }
 
     /// Copies out what lies `at` bytes behind its beginning.
@@ -83,7 +88,7 @@ impl Place {
     /// If that is not all within it.
     pub fn load(&self, at: usize, into: &mut [u8]) {
         self.check(at, into.len());
-        self.memory.load(self.range.start + at, into);
+        self.0.memory.load(self.0.range.start + at, into);
     }
 
     /// Copies bytes to its beginning.
@@ -92,7 +97,7 @@ impl Place {
     /// If there are more than it has.
     pub fn store(&self, from: &[u8]) {
         self.check(0, from.len());
-        self.memory.store(self.range.start, from);
+        self.0.memory.store(self.0.range.start, from);
     }
 
     fn check(&self, at: usize, bytes: usize) {

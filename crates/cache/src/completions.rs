@@ -22,7 +22,9 @@ impl Cache {
                 None => Filled::Ours(done.buf),
             };
             self.hit_done(&hit, filled, done.result);
-        } else if let Purpose::MergeHit(hit) = io.purpose {
+            return self.pump_soon();
+        }
+        if let Purpose::MergeHit(hit) = io.purpose {
             self.merge_hit_done(&hit, done.buf, done.result);
         } else if let Purpose::DestageRead(read) = io.purpose {
             self.destage_read_done(read, done.buf, done.result);

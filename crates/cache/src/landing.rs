@@ -36,6 +36,7 @@ pub(crate) enum Filled {
 impl Cache {
     /// Where these bytes of a read can be put directly: whole blocks, as they lie on flash, while
     /// no other such read is stuck.
+    #[inline(never)]
     pub(crate) fn place_for(&self, id: ReadId, bytes: &Range<u64>) -> Option<Place> {
         let read = &self.reads[id];
         let whole =
@@ -84,7 +85,7 @@ impl Cache {
             flash.failures = 0;
             flash.unpin(hit.slot);
             self.ports.stats.landed_bytes += place.len() as u64;
-            return self.part_landed(hit.read, hit.part, hit.length);
+            return self.part_landed(hit.read);
         }
         // Pinned anew before it is let go, so that the slot stays what it is.
         self.ports.stats.reads_repeated += 1;

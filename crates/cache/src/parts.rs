@@ -15,45 +15,52 @@ pub(crate) type Parts = SmallVec<[Part; 1]>;
 pub(crate) struct Part {
     /// Where on the disk, in bytes.
     pub(crate) offset: u64,
-    pub(crate) bytes: PartBytes,
+    /// None while they are awaited, or when they are where the guest wanted them.
+    pub(crate) bytes: Option<Slice>,
 }
 
-/// Where a piece of the answer is.
-#[derive(Debug)]
-pub(crate) enum PartBytes {
-    Awaited,
-    Ours(Slice),
-    /// So many, where the guest wanted them.
-    Landed(usize),
-}
-
-/// The answer to a read of the bytes `range`, when every part is there.
-pub(crate) fn answer(request: RequestId, range: Range<u64>, parts: Parts) -> Effect {
-    let mut landed = false;
-    let (mut payload, mut places) = (Payload::new(), SmallVec::<[usize; 1]>::new());
+/// The answer to a read of the bytes `range` of which every part has come.
+#[inline]
+pub(crate) fn reply(request: RequestId, range: Range<u64>, mut parts: Parts) -> Effect {
     let mut at = range.start;
-    for part in parts {
+    let mut bytes_of = |part: Part| {
         assert_eq!(part.offset, at, "parts follow each other");
-        match part.bytes {
-            PartBytes::Awaited => panic!("a part that is done has its bytes"),
-            PartBytes::Landed(length) => {
-                landed = true;
-                at += length as u64;
-            }
-            PartBytes::Ours(bytes) => {
-                places.push(index(at - range.start));
-                at += bytes.len() as u64;
-                payload.push(bytes);
-            }
-        }
+        let bytes = part.bytes.expect("a part that is done has its bytes");
+        at += bytes.len() as u64;
+        bytes
+    };
+    let mut payload = Payload::new();
+    // Most reads have one, and need no walk.
+    if parts.len() == 1 {
+        payload.extend(parts.pop().map(&mut bytes_of));
+    } else {
+        payload.extend(parts.into_iter().map(&mut bytes_of));
     }
     assert_eq!(at, range.end, "the parts are all that was asked for");
-    if landed {
-        let rest = places.into_iter().zip(payload).collect();
-        return Effect::Landed { request, rest };
-    }
     Effect::Reply {
         request,
         result: Ok(payload),
     }
+}
+
+/// The same of which `landed` parts are where the guest wanted them.
+pub(crate) fn landed(request: RequestId, range: Range<u64>, parts: Parts, landed: u32) -> Effect {
+    let mut rest = SmallVec::new();
+    let (mut at, mut left) = (range.start, landed);
+    let mut parts = parts.into_iter().peekable();
+    while let Some(part) = parts.next() {
+        assert_eq!(part.offset, at, "parts follow each other");
+        if let Some(bytes) = part.bytes {
+            at += bytes.len() as u64;
+            rest.push((index(part.offset - range.start), bytes));
+        } else {
+            left = left
+                .checked_sub(1)
+                .expect("a part that is done has its bytes");
+            at = parts.peek().map_or(range.end, |next| next.offset);
+        }
+    }
+    assert_eq!(left, 0, "each part lands once");
+    assert_eq!(at, range.end, "the parts are all that was asked for");
+    Effect::Landed { request, rest }
 }

@@ -19,7 +19,7 @@ use crate::fills::{Fill, Waiter};
 use crate::flash::Location;
 use crate::guard::{Guard, lacks};
 use crate::limits::RUN_BLOCKS_MAX;
-use crate::parts::{self, Part, PartBytes, Parts};
+use crate::parts::{self, Part, Parts};
 use crate::ports::{Hit, Purpose};
 use block_io::{Buf, IoError, Landing, OriginVerb, Payload, Place, Slice};
 use std::ops::Range;
@@ -42,7 +42,9 @@ pub(crate) struct Read {
     end: u64,
     pub(crate) aim: Aim,
     parts: Parts,
-    left: usize,
+    /// Parts whose bytes are where the guest wants them.
+    landed: u32,
+    left: u32,
     error: Option<IoError>,
 }
 
@@ -75,7 +77,8 @@ impl Cache {
             0
         };
         let arrival = self.read_arrives(disk, vm, offset, end.min(cached_end), prefetch);
-        let read = Read {
+        // Held until every part is issued, so that none completes the read early.
+        let id = self.reads.insert(Read {
             request,
             disk,
             vm,
@@ -84,11 +87,10 @@ impl Cache {
             end,
             aim,
             parts: Parts::new(),
-            left: 0,
+            landed: 0,
+            left: 1,
             error: None,
-        };
-        // Held until every part is issued, so that none completes the read early.
-        let id = self.reads.insert(Read { left: 1, ..read });
+        });
         let mut at = offset;
         while at < end.min(cached_end) {
             at = self.read_run(id, disk, at, end.min(cached_end));
@@ -220,7 +222,10 @@ impl Cache {
     ) {
         let part = self.new_part(id, bytes.start);
         // Only what the origin has as well: a read that has to be repeated may find it elsewhere.
-        let place = self.place_for(id, &bytes).filter(|_| !dirty);
+        let place = match &self.reads[id].aim {
+            Aim::Into(_) if !dirty => self.place_for(id, &bytes),
+            _ => None,
+        };
         let hit = Hit {
             read: id,
             part,
@@ -382,19 +387,19 @@ impl Cache {
         let read = &mut self.reads[id];
         read.parts.push(Part {
             offset,
-            bytes: PartBytes::Awaited,
+            bytes: None,
         });
         read.left += 1;
         read.parts.len() - 1
     }
 
     pub(crate) fn set_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
-        self.reads[id].parts[part].bytes = PartBytes::Ours(bytes);
+        self.reads[id].parts[part].bytes = Some(bytes);
     }
 
     /// A part's bytes are where the guest wanted them.
-    pub(crate) fn part_landed(&mut self, id: ReadId, part: usize, length: usize) {
-        self.reads[id].parts[part].bytes = PartBytes::Landed(length);
+    pub(crate) fn part_landed(&mut self, id: ReadId) {
+        self.reads[id].landed += 1;
         self.part_done(id);
     }
 
@@ -425,7 +430,10 @@ impl Cache {
                 request,
                 result: Ok(Payload::new()),
             },
-            None => parts::answer(request, read.offset..read.end, read.parts),
+            None if read.landed > 0 => {
+                parts::landed(request, read.offset..read.end, read.parts, read.landed)
+            }
+            None => parts::reply(request, read.offset..read.end, read.parts),
         };
         self.answer(disk, answer);
     }
