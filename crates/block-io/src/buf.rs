@@ -1,7 +1,7 @@
 //! Page-aligned buffers that return to their pool, and shared read-only views of them.
 
 use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Range;
 use std::rc::{Rc, Weak};
@@ -16,51 +16,112 @@ struct Page([u8; PAGE_BYTES]);
 
 const _: () = assert!(size_of::<Page>() == PAGE_BYTES);
 
+/// The pages of a buffer, and where they go when nobody has them any more. They stay together with
+/// their counts on the pool's shelves, so that a buffer that is taken, frozen and let go costs no
+/// allocation.
+struct Pages {
+    memory: Box<[Page]>,
+    home: Weak<RefCell<Shelves>>,
+    registration: Cell<Option<Registration>>,
+}
+
+/// Under which number a ring's kernel side knows a buffer, so that it need not look its pages up
+/// for each operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Which ring.
+    pub ring: u32,
+    /// Which of its buffers.
+    pub slot: u16,
+}
+
+impl Pages {
+    fn bytes(&self) -> usize {
+        self.memory.len() * PAGE_BYTES
+    }
+
+    /// Whether there is a shelf for its size.
+    fn is_shelved(&self) -> bool {
+        self.memory.len().is_power_of_two() && self.memory.len() <= SHELF_PAGES_MAX
+    }
+}
+
+/// Puts pages back on their shelf if nobody else has them.
+fn let_go(mut shared: Rc<Pages>) {
+    if let Some(pages) = Rc::get_mut(&mut shared)
+        && let Some(home) = pages.home.upgrade()
+    {
+        home.borrow_mut().put(shared);
+    }
+}
+
 /// An owned, page-aligned buffer of whole pages. It goes back to its pool when dropped.
 pub struct Buf {
-    pages: Option<Box<[Page]>>,
-    home: Weak<RefCell<Shelves>>,
+    /// Nobody else has them: they are shared only once this is a [`Slice`].
+    pages: Option<Rc<Pages>>,
 }
 
 impl Buf {
     /// Length in bytes, a multiple of [`PAGE_BYTES`].
     pub fn len(&self) -> usize {
-        self.pages().len() * PAGE_BYTES
+        self.pages().bytes()
     }
 
     /// True for a buffer of no pages.
     pub fn is_empty(&self) -> bool {
-        self.pages().is_empty()
+        self.pages().memory.is_empty()
     }
 
     /// Makes it a shared read-only view of all its bytes.
-    pub fn freeze(self) -> Slice {
+    pub fn freeze(mut self) -> Slice {
         let len = self.len();
         Slice {
-            buf: Rc::new(self),
+            pages: self.pages.take(),
             start: 0,
             len,
         }
     }
 
-    fn pages(&self) -> &[Page] {
-        self.pages.as_deref().expect("pages leave only in drop")
+    /// Where it is registered.
+    pub fn registration(&self) -> Option<Registration> {
+        self.pages().registration.get()
+    }
+
+    /// Notes that it is registered: its pool keeps its memory from now on as long as there is a
+    /// pool, so that the number never means other pages.
+    ///
+    /// # Panics
+    /// If it [may not be](Buf::may_be_registered).
+    pub fn register(&self, registration: Registration) {
+        assert!(
+            self.may_be_registered(),
+            "the memory of what is registered stays"
+        );
+        self.pages().registration.set(Some(registration));
+    }
+
+    /// Whether it may be registered: its pool keeps buffers of its size.
+    pub fn may_be_registered(&self) -> bool {
+        self.pages().is_shelved()
+    }
+
+    fn pages(&self) -> &Pages {
+        self.pages.as_deref().expect("pages leave at the end only")
     }
 }
 
 impl std::ops::Deref for Buf {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        self.pages().as_bytes()
+        self.pages().memory.as_bytes()
     }
 }
 
 impl std::ops::DerefMut for Buf {
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.pages
-            .as_deref_mut()
-            .expect("pages leave only in drop")
-            .as_mut_bytes()
+        let pages = self.pages.as_mut().and_then(Rc::get_mut);
+        let pages = pages.expect("pages leave at the end only, and are not shared before");
+        pages.memory.as_mut_bytes()
     }
 }
 
@@ -72,8 +133,8 @@ impl fmt::Debug for Buf {
 
 impl Drop for Buf {
     fn drop(&mut self) {
-        if let (Some(pages), Some(home)) = (self.pages.take(), self.home.upgrade()) {
-            home.borrow_mut().put(pages);
+        if let Some(pages) = self.pages.take() {
+            let_go(pages);
         }
     }
 }
@@ -82,7 +143,8 @@ impl Drop for Buf {
 /// back to its pool when the last view is dropped.
 #[derive(Clone)]
 pub struct Slice {
-    buf: Rc<Buf>,
+    /// None only while it is dropped.
+    pages: Option<Rc<Pages>>,
     start: usize,
     len: usize,
 }
@@ -98,7 +160,7 @@ impl Slice {
             "a sub-slice lies within its slice"
         );
         Self {
-            buf: Rc::clone(&self.buf),
+            pages: self.pages.clone(),
             start: self.start + range.start,
             len: range.end - range.start,
         }
@@ -106,14 +168,26 @@ impl Slice {
 
     /// Bytes of memory that this view keeps from being reused: its whole buffer.
     pub fn pinned_bytes(&self) -> usize {
-        self.buf.len()
+        self.pages().bytes()
+    }
+
+    fn pages(&self) -> &Pages {
+        self.pages.as_deref().expect("pages leave at the end only")
+    }
+}
+
+impl Drop for Slice {
+    fn drop(&mut self) {
+        if let Some(pages) = self.pages.take() {
+            let_go(pages);
+        }
     }
 }
 
 impl std::ops::Deref for Slice {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.buf[self.start..self.start + self.len]
+        &self.pages().memory.as_bytes()[self.start..self.start + self.len]
     }
 }
 
@@ -134,25 +208,23 @@ pub struct BufPool {
 
 /// Sizes up to this many pages are kept; larger buffers are rare and go back to the allocator.
 const SHELF_PAGES_MAX: usize = 256;
-/// Bytes kept in all shelves together; beyond it a returned buffer is freed.
+/// Bytes kept in all shelves together; beyond it a returned buffer is freed, unless it is registered.
 const SHELVED_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Default)]
 struct Shelves {
     /// `by_power[n]` holds free buffers of `2^n` pages.
-    by_power: [Vec<Box<[Page]>>; 9],
+    by_power: [Vec<Rc<Pages>>; 9],
     bytes: usize,
 }
 
 impl Shelves {
-    fn put(&mut self, pages: Box<[Page]>) {
-        let bytes = pages.len() * PAGE_BYTES;
-        if pages.len().is_power_of_two()
-            && pages.len() <= SHELF_PAGES_MAX
-            && self.bytes + bytes <= SHELVED_BYTES_MAX
-        {
+    fn put(&mut self, shared: Rc<Pages>) {
+        let bytes = shared.bytes();
+        let stays = self.bytes + bytes <= SHELVED_BYTES_MAX || shared.registration.get().is_some();
+        if shared.is_shelved() && stays {
             self.bytes += bytes;
-            self.by_power[pages.len().ilog2() as usize].push(pages);
+            self.by_power[shared.memory.len().ilog2() as usize].push(shared);
         }
     }
 }
@@ -176,16 +248,17 @@ impl BufPool {
             let mut shelves = self.shelves.borrow_mut();
             if let Some(found) = shelves.by_power[pages.ilog2() as usize].pop() {
                 shelves.bytes -= pages * PAGE_BYTES;
-                return Buf {
-                    pages: Some(found),
-                    home: Rc::downgrade(&self.shelves),
-                };
+                return Buf { pages: Some(found) };
             }
         }
         let fresh = <[Page]>::new_box_zeroed_with_elems(pages).expect("memory for an I/O buffer");
-        Buf {
-            pages: Some(fresh),
+        let fresh = Pages {
+            memory: fresh,
             home: Rc::downgrade(&self.shelves),
+            registration: Cell::new(None),
+        };
+        Buf {
+            pages: Some(Rc::new(fresh)),
         }
     }
 
@@ -243,5 +316,23 @@ mod tests {
         let many: Vec<Buf> = (0..200).map(|_| pool.take(1 << 20)).collect();
         drop(many);
         assert!(pool.shelves.borrow().bytes <= SHELVED_BYTES_MAX);
+    }
+
+    #[test]
+    fn what_is_registered_is_kept_beyond_the_bound() {
+        let pool = BufPool::new();
+        let many: Vec<Buf> = (0..64).map(|_| pool.take(1 << 20)).collect();
+        let registered = pool.take(4096);
+        let registration = Registration { ring: 7, slot: 3 };
+        registered.register(registration);
+        let address = registered.as_ptr();
+        drop(many);
+        assert_eq!(pool.shelves.borrow().bytes, SHELVED_BYTES_MAX);
+        drop(pool.take(4096));
+        drop(registered.freeze().slice(0..512));
+        let again = pool.take(4096);
+        assert_eq!(again.as_ptr(), address);
+        assert_eq!(again.registration(), Some(registration));
+        assert!(!pool.take((1 << 20) + 1).may_be_registered());
     }
 }

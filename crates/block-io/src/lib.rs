@@ -16,7 +16,7 @@ mod landing;
 mod ops;
 mod syncs;
 
-pub use buf::{Buf, BufPool, PAGE_BYTES, Payload, Slice};
+pub use buf::{Buf, BufPool, PAGE_BYTES, Payload, Registration, Slice};
 pub use cipher::BlockCipher;
 pub use error::IoError;
 pub use guest::Verb;

@@ -118,12 +118,19 @@ impl Flights {
         self.taken
     }
 
-    /// Takes an operation in and returns its submission, which is valid until it lands.
+    /// Takes an operation in and returns its submission, which is valid until it lands. Of a read
+    /// the kernel may know the buffer by `number`.
     ///
     /// # Panics
     /// If its lengths exceed its buffer, its slices the kernel's limit, or 4 GiB are asked for.
-    pub(crate) fn board(&mut self, source: u32, token: u64, op: Op) -> squeue::Entry {
-        let (entry, cargo) = self.load(op);
+    pub(crate) fn board(
+        &mut self,
+        source: u32,
+        token: u64,
+        op: Op,
+        number: Option<u16>,
+    ) -> squeue::Entry {
+        let (entry, cargo) = self.load(op, number);
         let flight = Flight {
             source,
             token,
@@ -204,14 +211,14 @@ impl Flights {
             .collect()
     }
 
-    fn load(&mut self, op: Op) -> (squeue::Entry, Cargo) {
+    fn load(&mut self, op: Op, number: Option<u16>) -> (squeue::Entry, Cargo) {
         match op {
             Op::Read {
                 file,
                 offset,
                 buf,
                 length,
-            } => load_read(file, offset, buf, length),
+            } => load_read(file, offset, buf, length, number),
             Op::Write {
                 file,
                 offset,
@@ -287,11 +294,16 @@ fn load_read(
     offset: u64,
     mut buf: Buf,
     length: usize,
+    number: Option<u16>,
 ) -> (squeue::Entry, Cargo) {
-    let target = &mut buf[..length];
-    let entry = opcode::Read::new(fd(&file), target.as_mut_ptr(), length_u32(length))
-        .offset(offset)
-        .build();
+    let target = buf[..length].as_mut_ptr();
+    let (fd, bytes) = (fd(&file), length_u32(length));
+    let entry = match number {
+        Some(number) => opcode::ReadFixed::new(fd, target, bytes, number)
+            .offset(offset)
+            .build(),
+        None => opcode::Read::new(fd, target, bytes).offset(offset).build(),
+    };
     (entry, Cargo::Fill { _fd: file, buf })
 }
 

@@ -27,6 +27,7 @@ mod limits;
 mod mailbox;
 mod op;
 mod pace;
+mod registered;
 mod ring;
 mod setup;
 mod watch;

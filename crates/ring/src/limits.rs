@@ -13,6 +13,12 @@ pub const PIECES_MAX: usize = 1024;
 /// beyond it the kernel keeps an overflow list, which is correct but slower.
 pub(crate) const COMPLETIONS_PER_SUBMISSION: u32 = 4;
 
+/// Buffers that one ring registers with the kernel: the reads of a deep queue of several VMs.
+pub(crate) const REGISTERED_BUFFERS_MAX: u16 = 1024;
+
+/// Bytes of all of them, which the kernel keeps in memory as long as the ring lives.
+pub(crate) const REGISTERED_BYTES_MAX: usize = 32 << 20;
+
 /// Message headers kept for reuse: about the connections that answer in one turn.
 pub(crate) const SPARE_MESSAGES_MAX: usize = 64;
 

@@ -9,6 +9,7 @@ use crate::flight::Flights;
 use crate::limits::DRAIN_TIME_MAX;
 use crate::op::{Completion, Op};
 use crate::pace::{AWAKE_MAX, Pace};
+use crate::registered::Registered;
 use crate::setup;
 use crate::watch::{Unwatched, Watch};
 use io_uring::{IoUring, opcode, squeue, types};
@@ -61,6 +62,7 @@ struct Desk {
 
 struct Inner {
     uring: IoUring,
+    registered: Registered,
     flights: Flights,
     /// Submissions that found the queue full, oldest first.
     backlog: VecDeque<squeue::Entry>,
@@ -91,8 +93,10 @@ impl Ring {
     }
 
     fn with_pace(entries: u32, pace: Pace) -> io::Result<Self> {
+        let uring = setup::create(entries)?;
         let inner = Inner {
-            uring: setup::create(entries)?,
+            registered: Registered::new(&uring),
+            uring,
             flights: Flights::new(),
             backlog: VecDeque::new(),
             desks: Vec::new(),
@@ -269,8 +273,12 @@ impl Inner {
         ready.append(&mut self.ready);
     }
 
-    fn submit(&mut self, source: u32, token: u64, op: Op) {
-        let entry = self.flights.board(source, token, op);
+    fn submit(&mut self, source: u32, token: u64, mut op: Op) {
+        let number = match &mut op {
+            Op::Read { buf, .. } => self.registered.number(&self.uring, buf),
+            _ => None,
+        };
+        let entry = self.flights.board(source, token, op, number);
         self.desks[source as usize].in_flight += 1;
         self.queue(entry);
     }

@@ -189,3 +189,65 @@ fn a_turn_is_one_system_call_however_much_is_queued() {
     assert_eq!(ring.enters() - before, 1);
     assert!(source.pop().is_some());
 }
+
+/// A file of 8 blocks; each byte of block `n` is `n + 1`.
+fn eight_blocks(ring: &Ring, pool: &BufPool) -> Rc<OwnedFd> {
+    let (file, source) = (scratch(), ring.source());
+    for block in 0..8_u8 {
+        let op = Op::Write {
+            file: Rc::clone(&file),
+            offset: u64::from(block) * 4096,
+            data: pool.copy_of(&[block + 1; 4096]),
+            dsync: false,
+        };
+        source.submit(u64::from(block), op);
+    }
+    finish_all(ring, &source);
+    file
+}
+
+#[test]
+fn more_buffers_than_can_be_registered_all_get_their_bytes_time_and_again() {
+    let ring = Ring::new(64).unwrap();
+    let (source, pool) = (ring.source(), BufPool::new());
+    let file = eight_blocks(&ring, &pool);
+    for round in 0..3 {
+        for read in 0..1500_u64 {
+            let op = Op::Read {
+                file: Rc::clone(&file),
+                offset: (read + round) % 8 * 4096,
+                buf: pool.take(4096),
+                length: 4096,
+            };
+            source.submit(read, op);
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        for done in finish_all(&ring, &source) {
+            let buf = done.buf.unwrap();
+            let block = u8::try_from((done.token + round) % 8).unwrap();
+            assert!(buf.iter().all(|byte| *byte == block + 1));
+            if let Some(registration) = buf.registration() {
+                assert!(seen.insert(registration.slot), "a number is one buffer's");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_buffer_that_another_ring_has_registered_is_read_into_all_the_same() {
+    let pool = BufPool::new();
+    for block in 0..8_u8 {
+        let ring = Ring::new(8).unwrap();
+        let file = eight_blocks(&ring, &pool);
+        let source = ring.source();
+        let op = Op::Read {
+            file,
+            offset: u64::from(block) * 4096,
+            buf: pool.take(4096),
+            length: 4096,
+        };
+        source.submit(0, op);
+        let buf = finish(&ring, &source).buf.unwrap();
+        assert!(buf.iter().all(|byte| *byte == block + 1));
+    }
+}
