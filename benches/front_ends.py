@@ -1,7 +1,7 @@
 """Front ends side by side: raw flash, Hearth over NBD and vhost-user, and other servers, one load generator.
 
     benches/run front_ends                      random reads at depths 1, 32, 128
-    benches/run front_ends --loads all          writes and sequential reads too
+    benches/run front_ends --loads all          sequential reads and writes too
     benches/run front_ends --only hearth,raw    those whose title has one of the words
     benches/run front_ends --check              hearth bench beside fio, same parameters, on NBD and a file
 
