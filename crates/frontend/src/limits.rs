@@ -45,13 +45,24 @@ pub(crate) const KEEPALIVE_PROBES: u32 = 3;
 /// again at once would spin.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Bytes of a range that is erased or prefetched which weigh as much as one byte of payload. Such a
+/// request carries nothing, but every block of its range is looked up (some 60 ns each), and a
+/// driver that asks for a thousand of the largest would hold up all other disks for seconds: this way
+/// 2 GiB are what a connection may have in flight.
+pub const RANGE_BYTES_A_BYTE: u64 = 64;
+
+/// What a request without payload weighs that concerns a range of this length.
+pub fn weight_of_range(length: Bytes) -> Bytes {
+    Bytes::new(length.get() / RANGE_BYTES_A_BYTE)
+}
+
 /// What one connection may have in flight. At a limit its socket is not read: the client
 /// waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// Requests taken and not answered.
     pub requests: usize,
-    /// Bytes of payload of these requests and of unsent replies. The request that crosses the
+    /// Bytes of payload of these requests and of unsent replies, and the weight of ranges. The request that crosses the
     /// limit is still taken, so a connection holds at most this and one largest payload.
     pub bytes: Bytes,
 }

@@ -227,6 +227,31 @@ fn payload_counts_against_the_limit() {
 }
 
 #[test]
+fn ranges_that_carry_nothing_count_too() {
+    for command in [wire::command::TRIM, wire::command::WRITE_ZEROES] {
+        let rig = Rig::with(&Options {
+            connection: ConnectionLimits {
+                requests: 100,
+                bytes: Bytes::kib(8),
+            },
+            ..Options::default()
+        });
+        let mut raw = Raw::attached(&rig.socket(), "disk");
+        rig.hold();
+        for cookie in 0..4 {
+            raw.request(command, NONE, cookie, (0, 512 << 10));
+        }
+        wait_for(&rig, |log| log.len() == 1);
+        let mut other = Raw::attached(&rig.socket(), "disk");
+        other.request(wire::command::FLUSH, NONE, 1, (0, 0));
+        wait_for(&rig, |log| log.len() == 2);
+        rig.release();
+        let answered: Vec<u64> = (0..4).map(|_| raw.reply(0).cookie).collect();
+        assert_eq!(answered, (0..4).collect::<Vec<u64>>());
+    }
+}
+
+#[test]
 fn a_client_that_does_not_read_is_not_read_either() {
     const REQUESTS: u64 = 20_000;
     const LENGTH: u32 = 64 << 10;

@@ -13,6 +13,7 @@ use crate::memory::Memory;
 use crate::slots::{Answer, Slot};
 use crate::tokens::Task;
 use crate::vring::RingError;
+use frontend::limits::weight_of_range;
 use frontend::{Incoming, Verb};
 use ring::Op;
 use std::rc::Rc;
@@ -35,7 +36,7 @@ enum Looked {
 enum Step {
     /// It is known how it ends, and how many bytes of data were written.
     Known(Status, u64),
-    /// The disk is asked; so many bytes of payload are in flight meanwhile.
+    /// The disk is asked; this weighs on the connection meanwhile.
     Disk(Verb, Answer, Bytes),
 }
 
@@ -188,7 +189,11 @@ impl Connection {
                 } else {
                     Answer::Word
                 };
-                Step::Disk(Verb::Discard { offset, length }, answer, Bytes::ZERO)
+                Step::Disk(
+                    Verb::Discard { offset, length },
+                    answer,
+                    weight_of_range(length),
+                )
             }
             Ask::WriteZeroes {
                 offset,
@@ -201,7 +206,7 @@ impl Connection {
                     may_unmap,
                     fua,
                 };
-                Step::Disk(verb, Answer::Word, Bytes::ZERO)
+                Step::Disk(verb, Answer::Word, weight_of_range(length))
             }
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Slot {
     /// Where a read's data goes; empty for others.
     pub(crate) data: Segments,
     pub(crate) answer: Answer,
-    /// Payload, either way, that counts against the connection's limit.
+    /// Payload, either way, or the weight of a range: what counts against the connection's limit.
     pub(crate) bytes: u64,
 }
 

@@ -351,6 +351,31 @@ fn a_full_connection_takes_nothing_until_there_is_room() {
 }
 
 #[test]
+fn ranges_that_carry_nothing_are_limited_too() {
+    let mut large = disk();
+    large.size = Bytes::gib(1024);
+    for what in [DISCARD, WRITE_ZEROES] {
+        let (mut rig, mut queue) = Rig::started(&large, plain());
+        // 2 GiB each, which is all that may be in flight.
+        let mut range = 0_u64.to_le_bytes().to_vec();
+        range.extend((4_u32 << 20).to_le_bytes());
+        range.extend(0_u32.to_le_bytes());
+        rig.ram.write(DATA, &range);
+        for _ in 0..10 {
+            queue.request(what, 0, &[(DATA, 16)]);
+        }
+        queue.kick();
+        for left in (0..10).rev() {
+            let one = rig.take(1).remove(0);
+            rig.turn();
+            assert!(rig.taken.is_empty(), "{left} more wait in the ring");
+            assert!(rig.succeed(one.key).is_none());
+            rig.answer(&mut queue);
+        }
+    }
+}
+
+#[test]
 fn a_guest_that_is_watched_kicks_only_while_nobody_looks() {
     for style in STYLES {
         let (mut rig, mut queue) = Rig::started(&disk(), style);

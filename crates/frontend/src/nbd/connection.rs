@@ -24,7 +24,7 @@ use super::intake::{Intake, Taken};
 use super::negotiated::{Admission, Negotiated};
 use super::outbox::Outbox;
 use super::slots::{Answer, RequestKey, Slot, Slots};
-use crate::limits::{ConnectionLimits, UNSENT_SLICES_MAX};
+use crate::limits::{ConnectionLimits, UNSENT_SLICES_MAX, weight_of_range};
 use block_io::{BufPool, IoError, Payload, Slice, Verb};
 use nbd_protocol::{Command, Cookie, Errno, Terms};
 use ring::{Completion, Op, Ring, Source, SourceId};
@@ -272,7 +272,6 @@ impl Connection {
         data: Option<Slice>,
         incoming: &mut Vec<Incoming>,
     ) {
-        let word = (Answer::Word, 0);
         let (verb, (answer, bytes)) = match command {
             Command::Read { offset, length, .. } => {
                 let bytes = length.get();
@@ -292,7 +291,7 @@ impl Connection {
                 let verb = Verb::Write { offset, data, fua };
                 (verb, (Answer::Word, length.get()))
             }
-            Command::Flush => (Verb::Flush, word),
+            Command::Flush => (Verb::Flush, (Answer::Word, 0)),
             Command::Trim {
                 offset,
                 length,
@@ -303,9 +302,13 @@ impl Connection {
                 } else {
                     Answer::Word
                 };
-                (Verb::Discard { offset, length }, (answer, 0))
+                let weight = weight_of_range(length).get();
+                (Verb::Discard { offset, length }, (answer, weight))
             }
-            Command::Cache { offset, length } => (Verb::Prefetch { offset, length }, word),
+            Command::Cache { offset, length } => {
+                let weight = weight_of_range(length).get();
+                (Verb::Prefetch { offset, length }, (Answer::Word, weight))
+            }
             Command::WriteZeroes { fast: true, .. } => {
                 // Whether the origin zeroes fast is not known here; it is not offered either.
                 return self.outbox.failure(cookie, Errno::NotSup);
@@ -323,7 +326,7 @@ impl Connection {
                     may_unmap,
                     fua,
                 };
-                (verb, word)
+                (verb, (Answer::Word, weight_of_range(length).get()))
             }
             Command::BlockStatus { length, .. } => {
                 let length = u32::try_from(length.get()).expect("a length came in 32 bits");
