@@ -26,6 +26,9 @@ pub struct Xml {
     /// The VM's memory, in the command lines: over vhost-user it has to be shared
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     pub memory: Bytes,
+    /// The VM's processors, for Cloud Hypervisor, which refuses more queues than these
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    pub cpus: u16,
 }
 
 impl Xml {

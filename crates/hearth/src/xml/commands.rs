@@ -6,6 +6,9 @@ use crate::config::NbdUriAddress;
 use std::fmt::Write as _;
 use units::Bytes;
 
+/// Queues that a disk offers (`vhost-user.md`).
+const VHOST_QUEUES_MAX: u16 = 64;
+
 /// QEMU's arguments.
 pub(super) fn qemu(attachment: &Attachment<'_>) -> Vec<String> {
     let node = attachment.node();
@@ -86,11 +89,15 @@ pub(super) fn cloud_hypervisor(attachment: &Attachment<'_>) -> Option<Vec<String
     };
     let (size, id) = (mib(attachment.memory), attachment.node());
     let socket = socket.display();
+    let (cpus, queues) = (attachment.cpus, attachment.cpus.min(VHOST_QUEUES_MAX));
     Some(vec![
+        // It refuses more queues than processors, of which it has one if it is not told.
+        "--cpus".to_owned(),
+        format!("boot={cpus}"),
         "--memory".to_owned(),
         format!("size={size},shared=on"),
         "--disk".to_owned(),
-        format!("vhost_user=true,socket={socket},num_queues=4,queue_size=128,id={id}"),
+        format!("vhost_user=true,socket={socket},num_queues={queues},queue_size=128,id={id}"),
     ])
 }
 

@@ -53,6 +53,7 @@ struct Attachment<'a> {
     /// What the VM calls the disk: `vda`.
     target: &'a str,
     memory: Bytes,
+    cpus: u16,
 }
 
 /// A disk's ways in, as texts.
@@ -118,6 +119,7 @@ fn attachments(
                 way,
                 target: &args.target,
                 memory: args.memory,
+                cpus: args.cpus,
             }
             .texts()
         })

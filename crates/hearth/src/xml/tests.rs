@@ -41,12 +41,20 @@ fn a_disk_is_attached_as_agreed() {
 
 #[test]
 fn one_text_can_be_passed_on() {
-    let args = args(&["--front-end", "vhost-user", "--only", "cloud-hypervisor"]);
+    let words = [
+        "--front-end",
+        "vhost-user",
+        "--only",
+        "cloud-hypervisor",
+        "--cpus",
+        "2",
+    ];
+    let args = args(&words);
     let attachments = attachments(&args, &disk(), &listeners()).unwrap();
     assert_eq!(
         words::write(&args, &attachments),
-        "--memory size=4096M,shared=on \\\n--disk vhost_user=true,socket=/run/hearth/vhost/web-1.sock,\
-         num_queues=4,queue_size=128,id=hearth-web-1\n"
+        "--cpus boot=2 \\\n--memory size=4096M,shared=on \\\n--disk vhost_user=true,socket=/run/hearth/vhost/web-1.sock,\
+         num_queues=2,queue_size=128,id=hearth-web-1\n"
     );
 }
 
