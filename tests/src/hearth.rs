@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, ensure};
+use rustix::process::Signal;
 
-use crate::{Flash, Lab, Output, Process, limits, tools, wait_until};
+use crate::{Flash, Lab, Manager, Output, Process, limits, tools, wait_until};
 
 /// The program: `$HEARTH_BIN`, or the one built beside this test.
 ///
@@ -18,17 +19,13 @@ pub fn program() -> anyhow::Result<PathBuf> {
         return Ok(PathBuf::from(path));
     }
     let own = std::env::current_exe().context("the test's own path")?;
-    let built = own
-        .ancestors()
-        .nth(2)
-        .context("a test lies in target/PROFILE/deps")?
-        .join("hearth");
-    ensure!(
-        built.is_file(),
-        "{} is not built; run `cargo build -p hearth` first",
-        built.display()
-    );
-    Ok(built)
+    // A test lies in target/PROFILE/deps, a program of this crate one above.
+    let mut beside = own.ancestors().skip(1).take(2);
+    let built = beside.find_map(|folder| {
+        let built = folder.join("hearth");
+        built.is_file().then_some(built)
+    });
+    built.context("hearth is not built; run `cargo build -p hearth` first")
 }
 
 /// What the configuration says, beside paths inside the lab.
@@ -194,30 +191,78 @@ impl Hearth {
     ///
     /// When it ends, or does not listen in time.
     pub fn start(lab: &Lab, settings: &HearthSettings) -> anyhow::Result<Self> {
-        let config = settings.write(lab)?;
         // Sockets of one that was killed must not be taken for the new one's.
         for name in ["admin.sock", "nbd.sock"] {
             let _ = std::fs::remove_file(lab.path(name));
         }
-        let process = Process::start(
-            lab,
-            "hearth",
-            Command::new(program()?)
-                .arg("serve")
-                .arg("--config")
-                .arg(config),
-        )?;
+        Self::launch(lab, settings, None)
+    }
+
+    /// The same under a service manager, which has the sockets of who was there before.
+    ///
+    /// # Errors
+    ///
+    /// When it ends, or does not serve in time.
+    pub fn start_under(
+        lab: &Lab,
+        settings: &HearthSettings,
+        manager: &Manager,
+    ) -> anyhow::Result<Self> {
+        Self::launch(lab, settings, Some(manager))
+    }
+
+    fn launch(
+        lab: &Lab,
+        settings: &HearthSettings,
+        manager: Option<&Manager>,
+    ) -> anyhow::Result<Self> {
+        let config = settings.write(lab)?;
+        let mut command = Command::new(program()?);
+        command.arg("serve").arg("--config").arg(config);
+        if let Some(manager) = manager {
+            manager.equip(&mut command)?;
+        }
+        let process = Process::start(lab, "hearth", &mut command)?;
         let mut hearth = Self {
             process,
             admin_socket: lab.path("admin.sock"),
             nbd_socket: lab.path("nbd.sock"),
         };
-        wait_until("hearth to serve", limits::SHORT, || {
-            ensure!(hearth.process.is_running(), "hearth ended while starting");
-            let listens = std::os::unix::net::UnixStream::connect(&hearth.nbd_socket).is_ok();
-            Ok(listens && hearth.disks_are_attached(&settings.in_trouble))
-        })?;
+        hearth.wait_until_it_serves(&settings.in_trouble)?;
         Ok(hearth)
+    }
+
+    fn wait_until_it_serves(&mut self, in_trouble: &[String]) -> anyhow::Result<()> {
+        wait_until("hearth to serve", limits::SHORT, || {
+            ensure!(self.process.is_running(), "hearth ended while starting");
+            let listens = std::os::unix::net::UnixStream::connect(&self.nbd_socket).is_ok();
+            Ok(listens && self.disks_are_attached(in_trouble))
+        })
+    }
+
+    /// Has it become another daemon, in place; returns when that one serves.
+    ///
+    /// # Errors
+    ///
+    /// When it ends, or does not serve in time.
+    pub fn renew(&mut self) -> anyhow::Result<()> {
+        let times = |log: &str| log.matches(" serving version=").count();
+        let before = times(&self.log()?);
+        self.process.signal(Signal::USR2)?;
+        wait_until("hearth to be renewed", limits::SHORT, || {
+            ensure!(self.process.is_running(), "hearth ended instead");
+            Ok(times(&self.log()?) > before)
+        })?;
+        self.wait_until_it_serves(&[])
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    ///
+    /// When it has gone.
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        self.process.signal(signal)
     }
 
     fn disks_are_attached(&self, in_trouble: &[String]) -> bool {

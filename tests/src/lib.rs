@@ -29,6 +29,7 @@ mod hearth;
 mod image;
 mod lab;
 mod limits;
+mod manager;
 mod mounted;
 mod origin;
 mod process;
@@ -48,6 +49,7 @@ pub use hearth::{DiskSettings, Hearth, HearthSettings, program as hearth_program
 pub use image::Image;
 pub use lab::{Lab, scenario};
 pub use limits::{LONG, SHORT};
+pub use manager::Manager;
 pub use mounted::{MOUNT_TOOLS, WeakFlash, can_mount};
 pub use origin::{Origin, OriginSettings, Request, RequestKind};
 pub use process::{Process, monotonic, wait_until};

@@ -97,7 +97,12 @@ impl Process {
         status.context("it has ended")
     }
 
-    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    ///
+    /// When it has gone.
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let id = Pid::from_child(&self.child);
         kill_process(id, signal).with_context(|| format!("signalling {}", self.name))
     }

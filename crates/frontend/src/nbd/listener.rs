@@ -11,7 +11,7 @@ use rustix::net::sockopt;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -66,6 +66,15 @@ pub struct Listener {
     path: Option<(PathBuf, u64)>,
 }
 
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.kind {
+            Kind::Unix(listener) => listener.as_fd(),
+            Kind::Tcp(listener) => listener.as_fd(),
+        }
+    }
+}
+
 /// A client that has just connected.
 pub(super) enum Accepted {
     Unix(UnixStream),
@@ -113,20 +122,42 @@ impl Listener {
         })
     }
 
-    /// Takes over a unix socket that somebody else (a service manager) listens on for us; its
-    /// path is theirs and stays. Call it within the tokio runtime.
+    /// Takes over a unix socket that is listened on already; its path is the caller's and stays.
+    /// Call it within the tokio runtime.
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn inherited(listener: std::os::unix::net::UnixListener) -> Result<Self, BindError> {
+    pub fn of_unix(
+        listener: std::os::unix::net::UnixListener,
+        path: &Path,
+    ) -> Result<Self, BindError> {
         let refused = |source| BindError::Refused {
-            address: "an inherited socket".to_owned(),
+            address: path.display().to_string(),
             source,
         };
         listener.set_nonblocking(true).map_err(refused)?;
         Ok(Self {
             kind: Kind::Unix(UnixListener::from_std(listener).map_err(refused)?),
+            address: path.display().to_string(),
+            path: None,
+        })
+    }
+
+    /// Takes over a TCP socket that is listened on already. Call it within the tokio runtime.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn of_tcp(listener: std::net::TcpListener) -> Result<Self, BindError> {
+        let refused = |source| BindError::Refused {
             address: "an inherited socket".to_owned(),
+            source,
+        };
+        let address = listener.local_addr().map_err(refused)?.to_string();
+        listener.set_nonblocking(true).map_err(refused)?;
+        let kind = Kind::Tcp(TcpListener::from_std(listener).map_err(refused)?);
+        Ok(Self {
+            kind,
+            address,
             path: None,
         })
     }

@@ -69,7 +69,9 @@ pub enum Command {
     ///
     /// Runs in the foreground until SIGTERM or SIGINT, which stop it cleanly: clients get their
     /// answers, the flash is left in the state that restarts warmest. A second signal ends it at
-    /// once; the next start then recovers. SIGHUP is logged and ignored: disks are attached and
+    /// once; the next start then recovers. SIGUSR2 has the daemon become the program that lies at its
+    /// path now, with its listening sockets, if that program finds the configuration sound:
+    /// clients wait meanwhile. SIGHUP is logged and ignored: disks are attached and
     /// detached with `hearth disk`, other settings need a restart.
     Serve(Serve),
     /// Show the daemon and its caches

@@ -13,7 +13,7 @@
 
 use super::registry::{Entry, Phase, Registry};
 use super::shards::Shards;
-use super::socket::{self, SocketPath};
+use super::sockets::{Place, Sockets};
 use super::vms::VmBook;
 use crate::api::front_ends::VhostSocket;
 use crate::cli::exit::chain;
@@ -49,7 +49,7 @@ struct Threshold {
 /// An open socket, or why there is none.
 struct Door {
     shown: VhostSocket,
-    accepting: Option<(AbortHandle, SocketPath)>,
+    accepting: Option<(AbortHandle, Place)>,
 }
 
 impl Drop for Door {
@@ -72,6 +72,7 @@ pub(super) struct Doors {
     registry: Arc<Registry>,
     shards: Arc<Shards>,
     vms: Arc<VmBook>,
+    sockets: Arc<Sockets>,
     /// Held for the few system calls that a change takes; no request passes here.
     state: Mutex<State>,
 }
@@ -92,12 +93,14 @@ impl Doors {
         registry: Arc<Registry>,
         shards: Arc<Shards>,
         vms: Arc<VmBook>,
+        sockets: Arc<Sockets>,
     ) -> Self {
         Self {
             config,
             registry,
             shards,
             vms,
+            sockets,
             state: Mutex::default(),
         }
     }
@@ -184,9 +187,9 @@ impl Doors {
             sector: disk.vhost_user.sector(),
         };
         let accepting = match self.listen(path) {
-            Ok((listener, ours)) => {
+            Ok((listener, place)) => {
                 let accepting = accept(listener, Arc::clone(&self.shards), guests);
-                Some((tokio::spawn(accepting).abort_handle(), ours))
+                Some((tokio::spawn(accepting).abort_handle(), place))
             }
             Err(error) => {
                 tracing::error!(disk = %disk.name, reason = error, "the disk has no vhost-user socket");
@@ -197,17 +200,18 @@ impl Doors {
         Door { shown, accepting }
     }
 
-    fn listen(&self, path: &Path) -> Result<(UnixListener, SocketPath), String> {
+    fn listen(&self, path: &Path) -> Result<(UnixListener, Place), String> {
         if let Some(directory) = self.config.directory.0.as_ref()
             && path.parent() == Some(&directory.0)
         {
             make(&directory.0).map_err(|error| format!("{}: {error}", directory.0.display()))?;
         }
         let group = self.config.socket_group.as_deref();
-        let (listener, ours) = socket::listen(path, self.config.socket_mode.0.get(), group)
-            .map_err(|error| chain(&error))?;
+        let mode = self.config.socket_mode.0.get();
+        let opened = self.sockets.unix(path, mode, group);
+        let (listener, place) = opened.map_err(|error| chain(&error))?;
         let listener = UnixListener::from_std(listener).map_err(|error| chain(&error))?;
-        Ok((listener, ours))
+        Ok((listener, place))
     }
 }
 

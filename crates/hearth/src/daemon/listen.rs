@@ -1,15 +1,15 @@
-//! The sockets: ours, or the ones that systemd holds for us.
+//! What the daemon listens on: the admin socket, the metrics' address, the NBD server's sockets.
 
-use super::service::Inherited;
 use super::settings;
-use super::socket::{self, SocketError, SocketPath};
+use super::socket::SocketError;
+use super::sockets::{Place, Sockets};
 use crate::api::types::Listener;
 use crate::config::{Config, DaemonConfig, NbdUri, NbdUriAddress, Switch};
-use crate::system::{GroupError, group_id};
-use frontend::nbd::{self, BindError, TlsError, TlsOffer, UnixSocket};
+use frontend::nbd::{self, BindError, TlsError, TlsOffer};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 
 /// Why the daemon cannot listen.
@@ -24,9 +24,6 @@ pub(super) enum ListenError {
     /// Certificates or keys.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A group of the configuration.
-    #[error(transparent)]
-    Group(#[from] GroupError),
     /// The metrics' address, or an inherited socket.
     #[error("cannot listen on {address}")]
     Io {
@@ -37,30 +34,23 @@ pub(super) enum ListenError {
     },
 }
 
-/// The admin socket, and its path if that is ours to remove.
+/// The admin socket, and its path.
 pub(super) fn admin(
     daemon: &DaemonConfig,
-    inherited: &mut Inherited,
-) -> Result<(UnixListener, Option<SocketPath>), ListenError> {
+    sockets: &Arc<Sockets>,
+) -> Result<(UnixListener, Place), ListenError> {
     let path = &daemon.admin_socket;
-    let (listener, ours) = if let Some(listener) = inherited.unix(path) {
-        (listener, None)
+    let mode = if daemon.admin_group.is_some() {
+        0o660
     } else {
-        let mode = if daemon.admin_group.is_some() {
-            0o660
-        } else {
-            0o600
-        };
-        let (listener, ours) = socket::listen(path, mode, daemon.admin_group.as_deref())?;
-        (listener, Some(ours))
+        0o600
     };
-    let failed = |source| ListenError::Io {
+    let (listener, place) = sockets.unix(path, mode, daemon.admin_group.as_deref())?;
+    let listener = UnixListener::from_std(listener).map_err(|source| ListenError::Io {
         address: path.display().to_string(),
         source,
-    };
-    listener.set_nonblocking(true).map_err(failed)?;
-    let listener = UnixListener::from_std(listener).map_err(failed)?;
-    Ok((listener, ours))
+    })?;
+    Ok((listener, place))
 }
 
 /// The address that Prometheus asks, if there is one.
@@ -80,12 +70,14 @@ pub(super) struct NbdListener {
     pub(super) listener: nbd::Listener,
     pub(super) offer: TlsOffer,
     pub(super) shown: Listener,
+    /// Its path, if it has one.
+    pub(super) place: Option<Place>,
 }
 
 /// The NBD server's listeners.
 pub(super) async fn nbd(
     config: &Config,
-    inherited: &mut Inherited,
+    sockets: &Arc<Sockets>,
 ) -> Result<Vec<NbdListener>, ListenError> {
     let offer = settings::tls(&config.nbd)?;
     let mut listeners = Vec::new();
@@ -95,34 +87,33 @@ pub(super) async fn nbd(
         } else {
             TlsOffer::Off
         };
-        let listener = match inherited.unix(&path.0) {
-            Some(listener) => nbd::Listener::inherited(listener)?,
-            None => nbd::Listener::unix(&UnixSocket {
-                path: path.0.clone(),
-                mode: config.nbd.unix_socket_mode.0.get(),
-                group: config
-                    .nbd
-                    .unix_socket_group
-                    .as_deref()
-                    .map(group_id)
-                    .transpose()?,
-            })?,
-        };
+        let nbd = &config.nbd;
+        let (mode, group) = (nbd.unix_socket_mode.0.get(), &nbd.unix_socket_group);
+        let (listener, place) = sockets.unix(&path.0, mode, group.as_deref())?;
+        let listener = nbd::Listener::of_unix(listener, &path.0)?;
         let shown = shown(unix_uri(&path.0), &offer);
         listeners.push(NbdListener {
             listener,
             offer,
             shown,
+            place: Some(place),
         });
     }
     if let Switch::On(address) = &config.nbd.tcp_address.0 {
-        let listener = nbd::Listener::tcp(*address).await?;
+        let inherited = sockets.tcp(*address);
+        let is_new = inherited.is_none();
+        let listener = match inherited {
+            Some(listener) => nbd::Listener::of_tcp(listener)?,
+            None => nbd::Listener::tcp(*address).await?,
+        };
+        sockets.keep_tcp(*address, &listener, is_new);
         let bound = listener.address().parse().unwrap_or(*address);
         let shown = shown(tcp_uri(bound), &offer);
         listeners.push(NbdListener {
             listener,
             offer,
             shown,
+            place: None,
         });
     }
     Ok(listeners)

@@ -20,8 +20,10 @@ use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
 use super::policies::PolicyBook;
 use super::registry::Registry;
+use super::renewal::Renewal;
 use super::service::{self, Inherited};
 use super::shards::{Pulse, Shard, Shards};
+use super::sockets::Sockets;
 use super::state::StateDir;
 use super::vms::VmBook;
 use super::{log, settings};
@@ -29,9 +31,10 @@ use crate::api::server;
 use crate::api::types::DiskSource;
 use crate::cli::args::Serve;
 use crate::cli::exit::{CliError, Exit};
-use crate::config::{self, Config, ConfigError, DiskConfig};
+use crate::config::{self, Config, ConfigError, DiskConfig, Switch};
 use frontend::nbd::Server;
 use shard::{ShardConfig, ShardHandle, SpawnError};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -51,6 +54,12 @@ const OPENING_TIME_MAX: Duration = Duration::from_mins(10);
 const OPENING_TIME_STEP: units::Duration = units::Duration::from_secs(30);
 /// How long open admin requests may take after everything else has ended.
 const ADMIN_FAREWELL: Duration = Duration::from_secs(1);
+/// How long threads of control may take to end before the process ends, or becomes another one.
+const CONTROL_FAREWELL: Duration = Duration::from_millis(500);
+/// How long those wait who connected to a disk's vhost-user socket before its disk was attached. A
+/// QEMU that has connected stands still as a whole until it is answered; one that is refused runs
+/// on, without this disk.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(5);
 /// Threads for control, handshakes and TLS; guests' requests have their shards' own.
 const CONTROL_THREADS: usize = 2;
 
@@ -61,7 +70,8 @@ pub(crate) fn serve(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
         return check(args, &config, json);
     }
     // Before any thread is started: it changes the environment.
-    let inherited = Inherited::take();
+    let sockets = Sockets::new(Inherited::take());
+    let renewal = Renewal::new().map_err(|error| CliError::of(Exit::Failed, &error))?;
     let daemon = &config.daemon;
     let filter = args.log.as_deref().unwrap_or(&daemon.log);
     let format = args.log_format.unwrap_or(daemon.log_format);
@@ -73,13 +83,25 @@ pub(crate) fn serve(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
         .enable_all()
         .build()
         .map_err(|error| CliError::of(Exit::Failed, &error))?;
-    let outcome = runtime.block_on(run(&config, inherited));
+    let outcome = runtime.block_on(run(&config, &sockets, &renewal));
     // A thread that still opens an origin is not waited for.
-    runtime.shutdown_background();
+    runtime.shutdown_timeout(CONTROL_FAREWELL);
     if let Err(error) = &outcome {
         tracing::error!(reason = error.message, "ending");
     }
-    outcome.map(|()| Vec::new())
+    if matches!(outcome, Ok(End::Renewed)) {
+        let error = renewal.become_it(sockets.heirs());
+        tracing::error!(%error, "this process could not become another one");
+        return Err(CliError::of(Exit::Failed, &error));
+    }
+    outcome.map(|_| Vec::new())
+}
+
+/// How a daemon ended.
+enum End {
+    Stopped,
+    /// Another one is to take its place.
+    Renewed,
 }
 
 fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError> {
@@ -101,7 +123,7 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
     Err(CliError::of(Exit::Usage, &error))
 }
 
-async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> {
+async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Result<End, CliError> {
     let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
     let mut stop = Signals::new().map_err(|error| failed(&error))?;
     let state = StateDir::open(&config.daemon.state_dir).map_err(|error| {
@@ -122,13 +144,15 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
         Arc::clone(&registry),
         Arc::clone(&shards),
         Arc::clone(&vms),
+        Arc::clone(sockets),
     );
     let control = Control::new(registry, shards, doors, vms, policies, disk_book, state);
     let control = Arc::new(control);
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
+    tokio::spawn(let_go_of_sockets(Arc::clone(sockets), nbd_socket(config)));
 
     let (end_admin, admin_ends) = watch::channel(false);
-    let admin = serve_admin(config, &mut inherited, &control, admin_ends)
+    let admin = serve_admin(config, sockets, &control, admin_ends)
         .await
         .map_err(|error| failed(&error))?;
     let (end_nbd, nbd_ends) = watch::channel(false);
@@ -137,18 +161,23 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
         () = attach_disks(&control, config, remembered) => false,
         () = stop.wait() => true,
     };
+    let mut end = End::Stopped;
     if !told_early {
-        nbd = serve_nbd(config, &mut inherited, &control, exports.clone(), nbd_ends)
-            .await
-            .map_err(|error| failed(&error))?;
+        let serving = serve_nbd(config, sockets, &control, exports.clone(), nbd_ends);
+        nbd = serving.await.map_err(|error| failed(&error))?;
         let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
         service::ready("serving");
-        stop.wait().await;
+        end = wait_for_end(&mut stop, renewal).await;
         watchdog.abort();
     }
-    service::stopping(config.daemon.stop_timeout.0);
-    tracing::info!("stopping");
+    let is_renewed = matches!(end, End::Renewed);
+    match end {
+        End::Renewed => service::renewing(),
+        End::Stopped => service::stopping(config.daemon.stop_timeout.0),
+    }
+    tracing::info!(is_renewed, "stopping");
+    sockets.leave(is_renewed);
     ledger.abort();
     control.stop();
     exports.stop();
@@ -159,10 +188,39 @@ async fn run(config: &Config, mut inherited: Inherited) -> Result<(), CliError> 
     // The admin socket goes last, so that `hearth status` shows a slow stop.
     let _ = end_admin.send(true);
     let _ = tokio::time::timeout(ADMIN_FAREWELL, admin.join_all()).await;
-    if stopped.is_ok() {
-        tracing::info!("stopped");
+    match stopped {
+        Ok(()) => tracing::info!("stopped"),
+        // The guests wait for the next one, which recovers.
+        Err(error) if is_renewed => tracing::error!(reason = error.message, "not stopped cleanly"),
+        Err(error) => return Err(error),
     }
-    stopped
+    Ok(end)
+}
+
+/// Waits until the daemon is told to stop, or to become another one that would start.
+async fn wait_for_end(signals: &mut Signals, renewal: &Renewal) -> End {
+    while matches!(signals.next().await, End::Renewed) {
+        let renewal = renewal.clone();
+        match tokio::task::spawn_blocking(move || renewal.check()).await {
+            Ok(Ok(())) => return End::Renewed,
+            Ok(Err(reason)) => tracing::error!(reason, "serving on: the program would not start"),
+            Err(error) => tracing::error!(%error, "serving on: the program was not tried"),
+        }
+    }
+    End::Stopped
+}
+
+fn nbd_socket(config: &Config) -> Option<PathBuf> {
+    match &config.nbd.unix_socket.0 {
+        Switch::On(path) => Some(path.0.clone()),
+        Switch::Off => None,
+    }
+}
+
+/// Closes the inherited sockets of disks that are not attached in time.
+async fn let_go_of_sockets(sockets: Arc<Sockets>, nbd: Option<PathBuf>) {
+    tokio::time::sleep(QUEUE_PATIENCE).await;
+    sockets.let_go(nbd.as_deref());
 }
 
 async fn start_shards(
@@ -203,34 +261,41 @@ async fn start_shard(settings: ShardConfig) -> Result<ShardHandle, CliError> {
 
 async fn serve_nbd(
     config: &Config,
-    inherited: &mut Inherited,
+    sockets: &Arc<Sockets>,
     control: &Control,
     exports: Arc<DiskExports>,
     ends: watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, ListenError> {
     let server = Server::new(exports, settings::server(&config.nbd));
-    let listeners = listen::nbd(config, inherited).await?;
-    if inherited.unclaimed() > 0 {
+    let listeners = listen::nbd(config, sockets).await?;
+    let unclaimed = sockets.close_foreign();
+    if unclaimed > 0 {
         tracing::warn!(
-            count = inherited.unclaimed(),
+            count = unclaimed,
             "sockets of the service manager that the configuration does not name"
         );
     }
     control.set_listeners(listeners.iter().map(|one| one.shown.clone()).collect());
     let mut tasks = JoinSet::new();
     for NbdListener {
-        listener, offer, ..
+        listener,
+        offer,
+        place,
+        ..
     } in listeners
     {
         let (server, ends) = (server.clone(), ends.clone());
-        tasks.spawn(async move { server.serve(listener, offer, ends).await });
+        tasks.spawn(async move {
+            let _place = place;
+            server.serve(listener, offer, ends).await;
+        });
     }
     Ok(tasks)
 }
 
 async fn serve_admin(
     config: &Config,
-    inherited: &mut Inherited,
+    sockets: &Arc<Sockets>,
     control: &Arc<Control>,
     ends: watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, ListenError> {
@@ -239,11 +304,11 @@ async fn serve_admin(
         // The sender's end means the same as its word.
         let _ = ends.wait_for(|end| *end).await;
     };
-    let (listener, path) = listen::admin(&config.daemon, inherited)?;
+    let (listener, place) = listen::admin(&config.daemon, sockets)?;
     let serving = axum::serve(listener, server::router(Arc::clone(control)));
     let serving = serving.with_graceful_shutdown(until(ends.clone()));
     tasks.spawn(async move {
-        let _path = path;
+        let _place = place;
         if let Err(error) = serving.await {
             tracing::error!(%error, "the admin API has ended");
         }
@@ -369,6 +434,7 @@ struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
+    renew: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -377,20 +443,29 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            renew: signal(SignalKind::user_defined2())?,
         })
     }
 
-    /// Waits for a signal to stop. A hangup changes nothing: settings are read at start, and
-    /// disks are attached and detached by command.
-    async fn wait(&mut self) {
+    /// Waits for a signal to stop, or to become another daemon. A hangup changes nothing: settings
+    /// are read at start, and disks are attached and detached by command.
+    async fn next(&mut self) -> End {
         loop {
             tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return End::Stopped,
+                _ = self.interrupt.recv() => return End::Stopped,
+                _ = self.renew.recv() => return End::Renewed,
                 _ = self.hangup.recv() => tracing::info!(
-                    "SIGHUP is ignored: use `hearth disk`, or restart for other settings"
+                    "SIGHUP is ignored: use `hearth disk`, or SIGUSR2 to start anew for other settings"
                 ),
             }
+        }
+    }
+
+    /// Waits for a signal to stop.
+    async fn wait(&mut self) {
+        while matches!(self.next().await, End::Renewed) {
+            tracing::warn!("SIGUSR2 is ignored while the daemon starts or stops");
         }
     }
 }

@@ -7,6 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+/// The permission bits of a mode.
+const MODE_BITS: u32 = 0o7777;
+
 /// Why a unix socket cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SocketError {
@@ -58,6 +61,59 @@ impl Drop for SocketPath {
     }
 }
 
+impl SocketPath {
+    pub(super) fn new(path: PathBuf, inode: u64) -> Self {
+        Self { path, inode }
+    }
+
+    /// Which file clients connect to.
+    pub(super) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Lets the path stay: its socket lives on.
+    pub(super) fn leave(mut self) {
+        // No file has it.
+        self.inode = 0;
+    }
+}
+
+/// Takes over a socket that is there already: gives it the owner and mode that are wanted now.
+///
+/// # Errors
+/// If the system refuses, or there is no such group.
+pub(super) fn taken_over(
+    path: &Path,
+    inode: u64,
+    mode: u32,
+    group: Option<&str>,
+) -> Result<SocketPath, SocketError> {
+    let number = number(path, group)?;
+    let dress = || -> io::Result<()> {
+        let present = std::fs::symlink_metadata(path)?;
+        if number.is_some_and(|group| group != present.gid()) {
+            chown(path, None, number.map(rustix::fs::Gid::from_raw))?;
+        }
+        if present.mode() & MODE_BITS != mode {
+            chmod(path, Mode::from_raw_mode(mode))?;
+        }
+        Ok(())
+    };
+    dress().map_err(|source| SocketError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(SocketPath::new(path.to_owned(), inode))
+}
+
+fn number(path: &Path, group: Option<&str>) -> Result<Option<u32>, SocketError> {
+    let number = group.map(group_id).transpose();
+    number.map_err(|source| SocketError::Group {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 /// Listens on a unix socket at `path`, replacing what a daemon that is gone left there.
 ///
 /// The socket is bound under another name, given its group and mode, and then renamed, so
@@ -74,13 +130,7 @@ pub(super) fn listen(
         path: path.to_owned(),
         source,
     };
-    let group = group
-        .map(group_id)
-        .transpose()
-        .map_err(|source| SocketError::Group {
-            path: path.to_owned(),
-            source,
-        })?;
+    let group = number(path, group)?;
     free(path)?;
     let mut hidden = path.as_os_str().to_owned();
     hidden.push(format!(".{}", std::process::id()));
@@ -106,8 +156,7 @@ pub(super) fn listen(
         failed(error)
     })?;
     listener.set_nonblocking(true).map_err(failed)?;
-    let path = path.to_owned();
-    Ok((listener, SocketPath { path, inode }))
+    Ok((listener, SocketPath::new(path.to_owned(), inode)))
 }
 
 /// Whether nobody listens at `path`.

@@ -197,6 +197,12 @@ fn the_service_manager_is_told_ready_and_stopping() {
         let length = notify.recv(&mut bytes).unwrap();
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     };
+    // The sockets of the API and of NBD, to be kept for who comes after this one.
+    for socket in ["admin.sock", "nbd.sock"] {
+        let said = next();
+        let is_named = said.lines().any(|line| line.ends_with(socket));
+        assert!(said.contains("FDSTORE=1") && is_named, "{said}");
+    }
     assert!(next().contains("READY=1"));
     assert!(rig.cli(&["status"]).status.success());
     rig.signal("TERM");
