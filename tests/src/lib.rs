@@ -35,6 +35,7 @@ mod origin;
 mod process;
 mod qmp;
 mod recorder;
+pub mod soak;
 mod stack;
 mod tools;
 mod versions;

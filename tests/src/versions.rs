@@ -46,6 +46,17 @@ impl<'a> Versions<'a> {
         Ok(VersionsWriter(writer))
     }
 
+    /// Writes to `uri` for `seconds`, however few writes these bring.
+    ///
+    /// # Errors
+    ///
+    /// When its server failed it.
+    pub fn write_for(&mut self, uri: &str, seconds: u32) -> anyhow::Result<()> {
+        let said = run(self.client("write", uri).arg(seconds.to_string()))?.stdout;
+        ensure!(!said.contains("the server is gone"), "{said}");
+        Ok(())
+    }
+
     /// Checks that each block holds its last answered version, or one that was in flight, and that
     /// nothing has gone back since the last check.
     ///

@@ -16,8 +16,11 @@ use crate::{Doing as _, ProbeError, Verdict, say};
 /// Differences printed one by one; the rest are only counted.
 const BAD_SHOWN: u64 = 8;
 
+/// Versions that a round has for itself, so that what an earlier round wrote is told apart.
+const VERSIONS_A_ROUND: u64 = 1 << 32;
+
 /// `device`: see the module.
-pub(crate) fn exercise(step: &Step) -> Result<Verdict, ProbeError> {
+pub(crate) fn exercise(step: &Step, round: u64) -> Result<Verdict, ProbeError> {
     let path = step.path("path")?;
     let operations = step.number_or("operations", 1000)?;
     let pages_in_range = step.number_or("mib", 16)? * (1 << 20) / PAGE_BYTES as u64;
@@ -26,9 +29,10 @@ pub(crate) fn exercise(step: &Step) -> Result<Verdict, ProbeError> {
         file: pages::open_direct(&path, true).doing(path.display())?,
         page: Page::new(),
         versions: BTreeMap::new(),
+        first: round * VERSIONS_A_ROUND,
         bad: 0,
     };
-    let mut dice = Stream::new(step.number_or("seed", 1)?, operations);
+    let mut dice = Stream::new(step.number_or("seed", 1)? + round, operations);
     let (mut latencies, began) = (Latencies::default(), Instant::now());
     for operation in 1..=operations {
         let index = dice.below(pages_in_range.max(1));
@@ -48,7 +52,7 @@ pub(crate) fn exercise(step: &Step) -> Result<Verdict, ProbeError> {
     }
     let iops = u128::from(operations) * 1_000_000 / us;
     say(&format!(
-        "device operations={operations} written_pages={} bad={} ms={} iops={iops} {}",
+        "device round={round} operations={operations} written_pages={} bad={} ms={} iops={iops} {}",
         written.len(),
         run.bad,
         us / 1000,
@@ -61,12 +65,15 @@ struct Run {
     file: File,
     page: Box<Page>,
     versions: BTreeMap<u64, u64>,
+    /// What the first version of a page follows.
+    first: u64,
     bad: u64,
 }
 
 impl Run {
     fn write(&mut self, index: u64) -> Result<(), ProbeError> {
-        let version = self.versions.get(&index).map_or(1, |version| version + 1);
+        let before = *self.versions.get(&index).unwrap_or(&self.first);
+        let version = before + 1;
         pattern::fill(&mut self.page.0, Place::on_disk(index), version);
         pages::write(&self.file, &self.page, index).doing(format!("write of page {index}"))?;
         self.versions.insert(index, version);

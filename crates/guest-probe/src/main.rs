@@ -14,6 +14,7 @@
 //! account,db=P,through=N               the database is sound and has transactions 1..=N, each whole
 //! facts,disk=D,sectors=S               what the kernel says of a disk, once it has S sectors (0: now)
 //! trim,dir=D                           discard what the file system there does not use
+//! again                                begin with the first step, for the next round, and so for ever
 //! forever                              say so and wait, so that the host can cut the power
 //! ```
 //!
@@ -46,14 +47,23 @@ fn main() -> ExitCode {
     };
     say(&format!("start uptime_ms={}", uptime_ms()));
     let mut verdict = Verdict::Pass;
-    for text in script.split('+') {
-        match run(text) {
-            Ok(Verdict::Pass) => {}
-            Ok(Verdict::Fail) => verdict = Verdict::Fail,
-            Err(error) => {
-                say(&format!("error step={text} {error}"));
-                verdict = Verdict::Fail;
+    let (script, repeats) = match script.strip_suffix("+again") {
+        Some(script) => (script, true),
+        None => (script.as_str(), false),
+    };
+    for round in 0.. {
+        for text in script.split('+') {
+            match run(text, round) {
+                Ok(Verdict::Pass) => {}
+                Ok(Verdict::Fail) => verdict = Verdict::Fail,
+                Err(error) => {
+                    say(&format!("error step={text} {error}"));
+                    verdict = Verdict::Fail;
+                }
             }
+        }
+        if !repeats || verdict == Verdict::Fail {
+            break;
         }
     }
     let word = if verdict == Verdict::Pass {
@@ -85,7 +95,7 @@ impl Verdict {
     }
 }
 
-fn run(text: &str) -> Result<Verdict, ProbeError> {
+fn run(text: &str, round: u64) -> Result<Verdict, ProbeError> {
     let step = Step::parse(text)?;
     match step.name() {
         "fill" => files::fill(&step),
@@ -93,7 +103,7 @@ fn run(text: &str) -> Result<Verdict, ProbeError> {
         "random" => files::random(&step),
         "write" => files::write(&step),
         "verify" => files::verify(&step),
-        "device" => device::exercise(&step),
+        "device" => device::exercise(&step, round),
         "commit" => database::commit(&step),
         "account" => database::account(&step),
         "facts" => facts::tell(&step),

@@ -1,0 +1,29 @@
+//! `cargo run -p e2e --bin soak -- [MINUTES] [SEED]`: an hour of everything at once, see
+//! [`e2e::soak`]. It needs `hearth` built with the same profile, or `$HEARTH_BIN`.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "a report for who runs it")]
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use e2e::{GUEST_TOOLS, scenario, soak};
+
+const MINUTES: u64 = 60;
+
+fn main() -> anyhow::Result<()> {
+    let mut words = std::env::args().skip(1);
+    let mut number = |absent: u64| {
+        let word = words.next();
+        word.map_or(Ok(absent), |word| word.parse().context(word))
+    };
+    let (minutes, seed) = (number(MINUTES)?, number(1)?);
+    let time = Duration::from_mins(minutes);
+    println!("soaking for {minutes} minutes, seed {seed}");
+    scenario(&[GUEST_TOOLS, &["nbdsh"]].concat(), |lab| {
+        let report = soak::soak(lab, time, seed, &mut |line| println!("{line}"))?;
+        println!("{report}");
+        Ok(())
+    });
+    Ok(())
+}
