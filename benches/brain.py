@@ -2,8 +2,9 @@
 
     benches/run brain --reps 7 --seconds 2
 
-Every block is cached before the brain is first switched on, so that each read is a hit. The figure that
-counts is the quotient on / off; CPU is the daemon's, of all its threads.
+Every block is cached before the brain is first switched on, so that each read is a hit. The figures that
+count are the quotients on / off: each of a round, in which the states follow each other in an order that rotates, and their
+median, so that what else the machine does meanwhile falls on all states alike. CPU is the daemon's, of all its threads.
 """
 
 import argparse
@@ -34,26 +35,34 @@ def spread(values, form):
     return f"{form % statistics.median(values)} ({form % min(values)}-{form % max(values)})"
 
 
+def quotients(points, off, which):
+    """Of each round with the brain off in the same one: median and quartiles."""
+    each = [point[which] / before[which] for point, before in zip(points, off)]
+    least, median, most = statistics.quantiles(each, n=4)
+    return f"{median:.3f} ({least:.3f}-{most:.3f})"
+
+
 def run(hearth, options):
     rows, missed = [], hearth.counters()["origin_read_bytes"]
     for depth in (1, 32):
         results = {state: [] for state in STATES}
-        for _ in range(options.reps):
-            for state, words in STATES.items():
-                hearth.ask("cache", "set", "flash", *words)
+        for rep in range(options.reps):
+            turn = rep % len(STATES)
+            for state in (list(STATES) * 2)[turn : turn + len(STATES)]:
+                hearth.ask("cache", "set", "flash", *STATES[state])
                 results[state].append(measure(hearth, depth, options.seconds))
-        off = statistics.median(iops for iops, _ in results["off"])
         for state, points in results.items():
             iops, cpu = ([point[n] for point in points] for n in (0, 1))
-            ratio = statistics.median(iops) / off
-            rows.append([str(depth), state, spread(iops, "%.0f"), f"{ratio:.3f}", spread(cpu, "%.2f")])
+            of_off = [quotients(points, results["off"], n) for n in (0, 1)]
+            rows.append([str(depth), state, spread(iops, "%.0f"), of_off[0], spread(cpu, "%.2f"), of_off[1]])
     missed = hearth.counters()["origin_read_bytes"] - missed
     text = (
         "## The brain, off and on\n\n"
         f"`benches/run brain --reps {options.reps} --seconds {options.seconds}` on {bench.machine()}: random reads of 4 KiB over NBD, all hits "
-        f"({missed} bytes read from the origin meanwhile), one daemon, the states in turn; medians with least and most.\n\n"
+        f"({missed} bytes read from the origin meanwhile), one daemon, the states in turn; medians with least and most, and of the "
+        "quotients within a round the median with quartiles.\n\n"
     )
-    header = ["depth", "brain", "reads/s", "of off", "CPU us a read"]
+    header = ["depth", "brain", "reads/s", "of off", "CPU us a read", "of off"]
     bench.write_section("brain", text + bench.table(header, rows))
 
 
