@@ -58,16 +58,6 @@ class Target:
         self.options, self.warm, self.writable = list(options), warm, writable
 
 
-class Vhost(bench.Hearth):
-    """The daemon, its disk over vhost-user."""
-
-    def __init__(self, rig, flash, origin_uri):
-        super().__init__(rig, flash, FLASH_MIB * bench.MIB, origin_uri)
-        self.vhost = rig.socket("vhost")
-        with open(self.config, "a", encoding="ascii") as file:
-            file.write(f"\n[disk.vhost_user]\nsocket = '{self.vhost}'\n")
-
-
 def targets(rig, image, flash):
     origin, socket = rig.socket("origin"), rig.socket("target")
     nbd = f"nbd+unix:///disk?socket={socket}"
@@ -89,7 +79,7 @@ def targets(rig, image, flash):
     def hearth(far=False):
         def start():
             server = remote(far)
-            daemon = Vhost(rig, flash, upstream)
+            daemon = bench.Hearth(rig, flash, FLASH_MIB * bench.MIB, upstream, vhost_user=True)
             daemon.start()
             start.daemon = daemon
             return [server, daemon.process]

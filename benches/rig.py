@@ -108,8 +108,9 @@ def busy_seconds():
 class Hearth:
     """The daemon with one cache and one disk on an NBD origin."""
 
-    def __init__(self, rig, flash, flash_bytes, origin_uri, disk="disk", read_only=False):
+    def __init__(self, rig, flash, flash_bytes, origin_uri, disk="disk", read_only=False, vhost_user=False):
         self.rig, self.disk = rig, disk
+        self.vhost = rig.socket("vhost") if vhost_user else None
         self.admin, self.listen = rig.socket("admin"), rig.socket("hearth")
         self.config = os.path.join(DATA, "hearth.toml")
         state = os.path.join(DATA, "state")
@@ -123,6 +124,8 @@ class Hearth:
                 f"[[disk]]\nname = '{disk}'\nread_only = {str(read_only).lower()}\n"
                 f"origin = {{ nbd = '{origin_uri}' }}\n"
             )
+            if vhost_user:
+                file.write(f"\n[disk.vhost_user]\nsocket = '{self.vhost}'\n")
         subprocess.run([HEARTH, "cache", "format", flash, "--size", f"{flash_bytes}B", "--force"], check=True, stdout=subprocess.DEVNULL)
         self.process = None
 

@@ -4,7 +4,8 @@
     benches/run scaling --only idle
 
 Each disk is loaded over vhost-user by a `hearth bench` of its own, all at once; the requests in flight are the
-same in all, shared out among the disks. Beside it, in turn: as many `hearth bench` on the flash file itself.
+same in all, shared out among the disks. Beside it, in turn: as many `hearth bench` on a file like the flash, which
+itself is locked by the daemon.
 """
 
 import argparse
@@ -25,8 +26,6 @@ SHARDS = (1, 2)
 IN_FLIGHT = 128
 WORKING_SET_MIB = 512
 FLASH_MIB = 1024
-# Where the slots of a flash file begin to hold data: behind its tables.
-FLASH_DATA_MIB = FLASH_MIB // 8
 IDLE_DISKS = 100
 IDLE_SECONDS = 20
 
@@ -61,8 +60,8 @@ class Hearth(bench.Hearth):
             file.write(text)
         self.process = None
 
-    def misses(self):
-        return sum(disk["counters"]["read_block_misses"] for disk in self.ask("disk", "list"))
+    def count(self, counter):
+        return sum(disk["counters"][counter] for disk in self.ask("disk", "list")["disks"])
 
 
 def load_all(targets, options):
@@ -91,7 +90,18 @@ def random_reads(targets, depth, seconds):
     }
 
 
-def measure(rig, disks, shards, arguments):
+def make_raw():
+    """Written, not only allocated: reading a hole costs nothing."""
+    path = os.path.join(bench.DATA, "scaling.raw")
+    with open(path, "wb") as file:
+        for _ in range(WORKING_SET_MIB):
+            file.write(os.urandom(bench.MIB))
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def measure(rig, disks, shards, path, arguments):
     mib = WORKING_SET_MIB // disks
     hearth = Hearth(rig, disks, shards, mib)
     hearth.start()
@@ -99,23 +109,19 @@ def measure(rig, disks, shards, arguments):
     # Twice: a page that is read once may still be dropped before one that is read again.
     for _ in range(2):
         load_all(ours, ["--rw=read", "--bs=1m", "--iodepth=2"])
-    before, results = hearth.misses(), []
-    flashes = [hearth.flashes[disk % shards] for disk in range(disks)]
-    raw = [
-        (flash, [f"--randseed={disk}", f"--offset={FLASH_DATA_MIB + disk // shards * mib}m", f"--size={mib}m"])
-        for disk, flash in enumerate(flashes)
-    ]
+    before, results = hearth.count("read_block_misses"), []
+    raw = [(path, [f"--randseed={disk}", f"--offset={disk * mib}m", f"--size={mib}m"]) for disk in range(disks)]
     depth = IN_FLIGHT // disks
     for _ in range(arguments.reps):
-        cpu, busy, began = bench.cpu_seconds([hearth.process.pid]), bench.busy_seconds(), time.monotonic()
+        requests, cpu = hearth.count("read_requests"), bench.cpu_seconds([hearth.process.pid])
+        busy, began = bench.busy_seconds(), time.monotonic()
         result = random_reads(ours, depth, arguments.seconds)
-        cpu, elapsed = bench.cpu_seconds([hearth.process.pid]) - cpu, time.monotonic() - began
-        # The warm-up's requests count as well.
-        result["cpu_us"] = cpu / (result["iops"] * elapsed) * 1e6
-        result["busy"] = (bench.busy_seconds() - busy) / elapsed
+        result["busy"] = (bench.busy_seconds() - busy) / (time.monotonic() - began)
+        cpu = bench.cpu_seconds([hearth.process.pid]) - cpu
+        result["cpu_us"] = cpu / (hearth.count("read_requests") - requests) * 1e6
         result["raw"] = random_reads(raw, depth, arguments.seconds)["iops"]
         results.append(result)
-    missed = hearth.misses() - before
+    missed = hearth.count("read_block_misses") - before
     rig.end(hearth.process)
     print(f"bench: {disks} disks, {shards} shards: {[round(r['iops'] / r['raw'], 2) for r in results]}", flush=True)
     return results, missed
@@ -128,12 +134,12 @@ def spread(results, key, form):
 
 
 def scaling(rig, arguments):
-    rows, missed, busy = [], 0, []
+    rows, missed, busy, raw = [], 0, [], make_raw()
     for disks in DISKS:
         for shards in SHARDS:
             if shards > disks:
                 continue
-            results, misses = measure(rig, disks, shards, arguments)
+            results, misses = measure(rig, disks, shards, raw, arguments)
             missed += misses
             busy += [result["busy"] for result in results]
             rows.append(
@@ -152,9 +158,9 @@ def scaling(rig, arguments):
         "## Many disks",
         "`benches/run scaling`",
         f"{bench.machine()}; {bench.versions()}. Random reads of 4 KiB over vhost-user, {WORKING_SET_MIB} MiB in all, {IN_FLIGHT} requests in flight in all, a load "
-        f"generator for each disk on the same CPUs; a shard is a flash file, all on one device. Raw: as many load generators on the same flash files, in turn. Medians of "
+        f"generator for each disk on the same CPUs; a shard is a flash file, all on one device. Raw: as many load generators on a file of the same disk, in turn. Medians of "
         f"{arguments.reps} runs of {arguments.seconds} s with half the spread; blocks missed meanwhile: {missed}. The machine's CPUs, all that ran on them "
-        f"included, were busy {statistics.median(busy):.1f} of {os.cpu_count()}. Hits need no CPU of another shard, so with two CPUs for clients, disk and daemon a second shard adds none.",
+        f"included, were busy {statistics.median(busy):.1f} of {os.cpu_count()}.",
         bench.table(header, rows),
     ]
     bench.write_section("scaling", "\n\n".join(text))

@@ -51,16 +51,6 @@ USER = (
 USER_REST = "the rest"
 
 
-class Daemon(bench.Hearth):
-    """With a vhost-user socket beside NBD."""
-
-    def __init__(self, rig, flash, origin):
-        super().__init__(rig, flash, FLASH_MIB * bench.MIB, origin)
-        self.vhost = rig.socket("vhost")
-        with open(self.config, "a", encoding="ascii") as file:
-            file.write(f"\n[disk.vhost_user]\nsocket = '{self.vhost}'\n")
-
-
 def stage(stack):
     """Of a stack of (function, library), innermost first."""
     function, library = stack[0]
@@ -112,7 +102,7 @@ def main():
     with bench.Rig() as rig:
         origin, flash = rig.socket("origin"), os.path.join(bench.DATA, "stages.flash")
         rig.start("origin", ["nbdkit", "-f", "-U", origin, "memory", f"{SIZE_MIB}M"], origin)
-        daemon = Daemon(rig, flash, f"nbd+unix:///?socket={origin}")
+        daemon = bench.Hearth(rig, flash, FLASH_MIB * bench.MIB, f"nbd+unix:///?socket={origin}", vhost_user=True)
         daemon.start()
         addresses = {"vhost-user": f"vhost-user:{daemon.vhost}", "NBD": daemon.uri()}
         for _ in range(2):
