@@ -32,6 +32,7 @@ pub fn program() -> anyhow::Result<PathBuf> {
 #[derive(Clone, Default)]
 pub struct HearthSettings {
     flash: Option<PathBuf>,
+    daemon_keys: String,
     cache_keys: String,
     policy_keys: String,
     nbd_keys: String,
@@ -46,6 +47,14 @@ impl HearthSettings {
             flash: Some(flash.path().to_path_buf()),
             ..Self::default()
         }
+    }
+
+    /// A line of the `[daemon]` section.
+    #[must_use]
+    pub fn daemon_key(mut self, line: &str) -> Self {
+        self.daemon_keys.push_str(line);
+        self.daemon_keys.push('\n');
+        self
     }
 
     /// A line of the `[[cache]]` section.
@@ -118,9 +127,10 @@ impl HearthSettings {
         let at = |name: &str| lab.path(name).display().to_string();
         let mut text = format!(
             "[daemon]\nadmin_socket = '{}'\nstate_dir = '{}'\nmetrics_address = 'off'\nlog = 'info'\n\
-             log_target = 'stderr'\n\n[nbd]\nunix_socket = '{}'\n{}",
+             log_target = 'stderr'\n{}\n[nbd]\nunix_socket = '{}'\n{}",
             at("admin.sock"),
             at("state"),
+            self.daemon_keys,
             at("nbd.sock"),
             self.nbd_keys,
         );

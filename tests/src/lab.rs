@@ -23,6 +23,17 @@ impl Lab {
         })
     }
 
+    /// Another host of the same test: a folder inside this one.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn host(&self, name: &str) -> anyhow::Result<Self> {
+        let folder = self.path(name);
+        std::fs::create_dir(&folder).context("a folder for a host")?;
+        Ok(Self { folder })
+    }
+
     /// A path inside the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)

@@ -9,6 +9,9 @@
 //!  (fua) when it is done ────► fdatasync
 //! ```
 //!
+//! A file that is shorter than it was is not written: a write behind its end would make it longer
+//! again, with a hole where the disk's bytes were, and nobody would see that they are lost.
+//!
 //! What waits for an `fdatasync` shares it with its neighbours ([`Syncs`]). A write with FUA is one
 //! operation where the device has such ([`writes_through`]).
 
@@ -120,6 +123,14 @@ impl FileOrigin {
     fn end(&mut self, token: Token, result: Result<(), IoError>) {
         let buf = None;
         self.ended.push(OriginDone { token, buf, result });
+    }
+
+    /// Whether the file has become shorter than the disk.
+    fn has_shrunk(&self) -> bool {
+        self.regular
+            && rustix::fs::fstat(&self.file).is_ok_and(|stat| {
+                u64::try_from(stat.st_size).unwrap_or(0) < self.geometry.size.get()
+            })
     }
 
     fn write(&mut self, token: Token, offset: Bytes, data: Slice, fua: bool) {
@@ -302,7 +313,15 @@ impl Origin for FileOrigin {
 
     fn submit(&mut self, op: OriginOp, _now: Instant) {
         let token = op.token;
-        if let Err(error) = op.verb.check(&self.geometry) {
+        let changes = matches!(
+            op.verb,
+            OriginVerb::Write { .. } | OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. }
+        );
+        let mut checked = op.verb.check(&self.geometry);
+        if changes && checked.is_ok() && self.has_shrunk() {
+            checked = Err(IoError::Failed);
+        }
+        if let Err(error) = checked {
             self.ended.push(OriginDone {
                 token,
                 buf: op.verb.into_buf(),

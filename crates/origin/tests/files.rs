@@ -80,7 +80,7 @@ fn somebody_elses_write_changes_the_fingerprint() {
 }
 
 #[test]
-fn a_file_cut_short_under_us_is_an_error() {
+fn a_file_cut_short_under_us_is_an_error_and_never_made_longer_again() {
     let (_folder, path) = folder_with_image(1 << 20);
     let (ring, pool) = (Ring::new(8).unwrap(), BufPool::new());
     let mut origin = origin::open(&spec(&path), false)
@@ -88,17 +88,32 @@ fn a_file_cut_short_under_us_is_an_error() {
         .start(&ring, &pool);
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(4096).unwrap();
-    let verb = OriginVerb::Read {
+    let read = OriginVerb::Read {
         offset: Bytes::ZERO,
         length: Bytes::kib(8),
         buf: pool.take(8192),
     };
-    let (token, disk) = (Token(1), DiskSlot::new(0));
-    origin.submit(OriginOp { token, disk, verb }, Instant::ZERO);
-    let mut done = Vec::new();
-    while done.is_empty() {
-        ring.submit_and_wait(Some(Duration::from_secs(10))).unwrap();
+    let write = |fua| OriginVerb::Write {
+        offset: Bytes::kib(64),
+        data: pool.copy_of(&[1; 4096]),
+        fua,
+    };
+    let zeroes = |may_unmap| OriginVerb::WriteZeroes {
+        offset: Bytes::kib(64),
+        length: Bytes::kib(64),
+        may_unmap,
+        fua: true,
+    };
+    for verb in [read, write(false), write(true), zeroes(false), zeroes(true)] {
+        let (token, disk) = (Token(1), DiskSlot::new(0));
+        origin.submit(OriginOp { token, disk, verb }, Instant::ZERO);
+        let mut done = Vec::new();
         origin.poll(Instant::ZERO, &mut done);
+        while done.is_empty() {
+            ring.submit_and_wait(Some(Duration::from_secs(10))).unwrap();
+            origin.poll(Instant::ZERO, &mut done);
+        }
+        assert_eq!(done[0].result, Err(IoError::Failed));
     }
-    assert_eq!(done[0].result, Err(IoError::Failed));
+    assert_eq!(file.metadata().unwrap().len(), 4096);
 }

@@ -4,8 +4,13 @@
 //! ```text
 //!   /srv/images/web.raw             the origin, a file
 //!   /srv/images/web.raw.hearth      its owner's record
-//!   STATE_DIR/owners/ID.hearth      the record of a disk whose origin is no file
+//!   OWNERS_DIR/HASH.hearth          the record of an origin that is no file, where hosts share a folder
+//!   OWNERS_DIR/HASH.hearth.lock     locked while a disk on that origin is attached
+//!   STATE_DIR/owners/ID.hearth      the record of a disk whose origin is no file, where they do not
 //! ```
+//!
+//! HASH is of the origin's address, so hosts that share a folder have to spell that alike. A file is
+//! locked itself; what is no file cannot be, or only on one host, hence the lock beside the record.
 //!
 //! The record is a JSON object that a person can read; what the fields mean is in
 //! [`cache::OwnerRecord`]:
@@ -20,9 +25,9 @@
 //!   there is the old record or the new one.
 //! - A record that is damaged, or of another disk that is open, is an error and never "none": that
 //!   would be permission to write an origin that lacks bytes.
-//! - `open` goes beside the origin or nowhere, so that another host that reaches the origin sees
-//!   it. `closed` may go to the state directory when nothing can be written beside the origin, which
-//!   has no open record.
+//! - `open` goes beside the origin (or into the shared folder, which stands for that) or nowhere, so
+//!   that another host that reaches the origin sees it. `closed` may go to the state directory when
+//!   nothing can be written beside the origin, which has no open record.
 //! - If both places have a record the one with the later epoch counts, of equals the open one, and
 //!   then the one beside the origin: that may be of another host which knew nothing of ours.
 //! - Read and written under the origin's lock only, by threads that may wait.
@@ -31,16 +36,19 @@ use cache::OwnerRecord;
 use durable_file::Readers;
 use origin::OriginSpec;
 use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::DiskId;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// The version of the record that this program writes and reads.
 const VERSION: u32 = 1;
 /// What is added to the name of an origin's file.
 const SUFFIX: &str = ".hearth";
+/// What is added to the name of a record that stands for an origin which cannot be locked.
+const LOCK_SUFFIX: &str = ".lock";
 /// The folder in the state directory.
 const FOLDER: &str = "owners";
 /// The longest record that is read: names are below 300 bytes.
@@ -83,6 +91,12 @@ pub enum OwnerError {
         /// The host that it names.
         host: String,
     },
+    /// A disk on the same origin is attached, here or on a host that shares the folder of records.
+    #[error("the origin is in use: another disk or host holds the lock {}", path.display())]
+    InUse {
+        /// The lock.
+        path: PathBuf,
+    },
     /// A later record has been written meanwhile.
     #[error("a later owner's record has been written meanwhile")]
     Overtaken,
@@ -101,12 +115,34 @@ pub struct Owner {
     pub path: PathBuf,
 }
 
+/// Where records are that are not beside their origins.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// This host's own: the state directory.
+    pub state: PathBuf,
+    /// One that all hosts with the same origins share, if there is such.
+    pub shared: Option<PathBuf>,
+}
+
+impl Folders {
+    /// None is shared.
+    pub fn alone(state: &Path) -> Self {
+        Self {
+            state: state.to_owned(),
+            shared: None,
+        }
+    }
+}
+
 /// Where the record of a disk is kept, and who writes it.
 #[derive(Clone, Debug)]
 pub struct OwnerFile {
     disk: DiskId,
-    /// Beside the origin, if that is a file.
+    /// Beside the origin, if that is a file, or in the folder that hosts share.
     beside: Option<PathBuf>,
+    /// Where to lock the origin if that is no file; and the lock, as long as anybody has this.
+    lock_path: Option<PathBuf>,
+    lock: Option<Arc<File>>,
     /// In the state directory.
     kept: PathBuf,
     cache_name: String,
@@ -136,11 +172,17 @@ enum State {
 
 impl OwnerFile {
     /// Where the record of this disk is, as the cache with this name writes it.
-    pub fn new(disk: DiskId, origin: &OriginSpec, state_dir: &Path, cache_name: &str) -> Self {
+    pub fn new(disk: DiskId, origin: &OriginSpec, folders: &Folders, cache_name: &str) -> Self {
+        let beside = beside(origin);
+        let hash = xxh3_128(origin.to_string().as_bytes());
+        let shared = folders.shared.as_ref().filter(|_| beside.is_none());
+        let shared = shared.map(|shared| shared.join(format!("{hash:032x}{SUFFIX}")));
         Self {
             disk,
-            beside: beside(origin),
-            kept: state_dir.join(FOLDER).join(format!("{disk}{SUFFIX}")),
+            lock_path: shared.as_deref().map(|path| added(path, LOCK_SUFFIX)),
+            lock: None,
+            beside: beside.or(shared),
+            kept: folders.state.join(FOLDER).join(format!("{disk}{SUFFIX}")),
             cache_name: cache_name.to_owned(),
             last: Arc::default(),
         }
@@ -149,6 +191,42 @@ impl OwnerFile {
     /// Where a record that is open is, or would be.
     pub fn path(&self) -> &Path {
         self.beside.as_deref().unwrap_or(&self.kept)
+    }
+
+    /// Locks an origin that is no file, if hosts share a folder of records, until this and all its
+    /// clones are gone. Readers share it. May block.
+    ///
+    /// # Errors
+    /// [`OwnerError::InUse`], or [`OwnerError::Io`] if nothing can be locked there.
+    pub fn lock(&mut self, read_only: bool) -> Result<(), OwnerError> {
+        let Some(path) = &self.lock_path else {
+            return Ok(());
+        };
+        let failed = |kind| OwnerError::Io {
+            doing: "lock",
+            path: path.clone(),
+            kind,
+        };
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| failed(error.kind()))?;
+        let locked = if read_only {
+            file.try_lock_shared()
+        } else {
+            file.try_lock()
+        };
+        match locked {
+            Ok(()) => {
+                self.lock = Some(Arc::new(file));
+                Ok(())
+            }
+            Err(TryLockError::WouldBlock) => Err(OwnerError::InUse { path: path.clone() }),
+            Err(TryLockError::Error(error)) => Err(failed(error.kind())),
+        }
     }
 
     /// The record, or `None` if there is none. May block.
@@ -181,6 +259,15 @@ impl OwnerFile {
             return self.replace(&self.kept, &text);
         };
         match self.replace(path, &text) {
+            // The folder was not shared when that was written: an open one of this epoch would count.
+            Ok(()) if self.lock_path.is_some() => match std::fs::remove_file(&self.kept) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(OwnerError::Io {
+                    doing: "remove",
+                    path: self.kept.clone(),
+                    kind: error.kind(),
+                }),
+                _ => Ok(()),
+            },
             Err(OwnerError::Io { kind, .. }) if !record.open && !self.is_open(path) => {
                 tracing::warn!(path = %path.display(), instead = %self.kept.display(), reason = %kind,
                     "the owner's record cannot be written beside the origin: writes cannot go back later");
@@ -272,9 +359,13 @@ fn beside(origin: &OriginSpec) -> Option<PathBuf> {
     if !std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
         return None;
     }
-    let mut name = path.into_os_string();
-    name.push(SUFFIX);
-    Some(PathBuf::from(name))
+    Some(added(&path, SUFFIX))
+}
+
+fn added(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
@@ -350,7 +441,11 @@ mod tests {
                 path: self.folder.path().join("images/web"),
                 direct: false,
             });
-            OwnerFile::new(DiskId::from_u128(disk), &origin, self.folder.path(), "main")
+            OwnerFile::new(DiskId::from_u128(disk), &origin, &self.alone(), "main")
+        }
+
+        fn alone(&self) -> Folders {
+            Folders::alone(self.folder.path())
         }
 
         fn path(&self, name: &str) -> PathBuf {
@@ -384,7 +479,7 @@ mod tests {
             path: "/dev/null".into(),
             direct: false,
         });
-        let file = OwnerFile::new(DiskId::from_u128(5), &device, place.folder.path(), "main");
+        let file = OwnerFile::new(DiskId::from_u128(5), &device, &place.alone(), "main");
         file.store(OPEN, 0).unwrap();
         assert!(
             place
@@ -477,7 +572,71 @@ mod tests {
             path: link,
             direct: false,
         });
-        let file = OwnerFile::new(DiskId::from_u128(1), &origin, place.folder.path(), "main");
+        let file = OwnerFile::new(DiskId::from_u128(1), &origin, &place.alone(), "main");
         assert_eq!(record(&file), Some(OPEN));
+    }
+
+    /// As a host with this number sees an export, with a folder that all of them share.
+    fn export(place: &Place, host: u128) -> OwnerFile {
+        let origin = OriginSpec::File(FileSpec {
+            path: "/dev/null".into(),
+            direct: false,
+        });
+        let folders = Folders {
+            state: place.path(&format!("host-{host}")),
+            shared: Some(place.folder.path().to_owned()),
+        };
+        OwnerFile::new(DiskId::from_u128(host), &origin, &folders, "main")
+    }
+
+    #[test]
+    fn hosts_that_share_a_folder_see_each_others_records_of_what_is_no_file() {
+        let place = Place::new();
+        let (one, two) = (export(&place, 1), export(&place, 2));
+        one.store(OPEN, 0).unwrap();
+        assert!(matches!(
+            two.load().unwrap_err(),
+            OwnerError::OtherDisk { .. }
+        ));
+        one.store(CLOSED, 1).unwrap();
+        assert_eq!(record(&two), Some(CLOSED));
+        assert!(!place.path("host-1").exists());
+    }
+
+    #[test]
+    fn what_is_no_file_has_one_writer_or_readers() {
+        let place = Place::new();
+        let [mut one, mut two, mut three] = [1, 2, 3].map(|host| export(&place, host));
+        one.lock(false).unwrap();
+        let copy = one.clone();
+        drop(one);
+        assert!(matches!(two.lock(true), Err(OwnerError::InUse { .. })));
+        drop(copy);
+        two.lock(true).unwrap();
+        three.lock(true).unwrap();
+        let mut four = export(&place, 4);
+        assert!(matches!(four.lock(false), Err(OwnerError::InUse { .. })));
+    }
+
+    #[test]
+    fn a_shared_folder_that_is_away_is_an_error_and_never_none() {
+        let place = Place::new();
+        let mut one = export(&place, 1);
+        one.lock_path = Some(place.path("away/record.hearth.lock"));
+        assert!(matches!(one.lock(false), Err(OwnerError::Io { .. })));
+    }
+
+    #[test]
+    fn a_record_from_before_a_folder_was_shared_counts_until_there_is_a_later_one() {
+        let place = Place::new();
+        let shared = export(&place, 1);
+        let before = OwnerFile {
+            beside: None,
+            ..shared.clone()
+        };
+        before.store(OPEN, 0).unwrap();
+        assert_eq!(record(&shared), Some(OPEN));
+        shared.store(CLOSED, 1).unwrap();
+        assert_eq!(record(&shared), Some(CLOSED));
     }
 }

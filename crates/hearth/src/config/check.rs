@@ -33,6 +33,9 @@ fn daemon(config: &Config, faults: &mut Vec<Fault>) {
     let daemon = &config.daemon;
     socket(&daemon.admin_socket, "daemon.admin_socket", faults);
     absolute(&daemon.state_dir, "daemon.state_dir", faults);
+    if let Some(shared) = &daemon.owners_dir {
+        absolute(shared, "daemon.owners_dir", faults);
+    }
     if let Err(error) = tracing_subscriber::EnvFilter::try_new(&daemon.log) {
         faults.push(Fault::new(
             "daemon.log",

@@ -18,6 +18,9 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     let daemon = &config.daemon;
     directory(&daemon.state_dir, "daemon.state_dir", &mut faults);
+    if let Some(shared) = &daemon.owners_dir {
+        directory(shared, "daemon.owners_dir", &mut faults);
+    }
     parent(&daemon.admin_socket, "daemon.admin_socket", &mut faults);
     if let Switch::On(socket) = &config.nbd.unix_socket.0 {
         parent(&socket.0, "nbd.unix_socket", &mut faults);

@@ -48,6 +48,8 @@ pub struct DaemonConfig {
     pub admin_group: Option<String>,
     /// What must survive outside the flash.
     pub state_dir: PathBuf,
+    /// Where hosts that use the same exports and devices keep who has them.
+    pub owners_dir: Option<PathBuf>,
     /// Where Prometheus may ask, besides the admin socket.
     pub metrics_address: Text<Switch<SocketAddr>>,
     /// What is logged.
@@ -66,6 +68,7 @@ impl Default for DaemonConfig {
             admin_socket: PathBuf::from(super::ADMIN_SOCKET_DEFAULT),
             admin_group: None,
             state_dir: PathBuf::from("/var/lib/hearth"),
+            owners_dir: None,
             metrics_address: Text(Switch::On(SocketAddr::from(([127, 0, 0, 1], 9809)))),
             log: "info".to_owned(),
             log_format: LogFormat::Text,

@@ -20,9 +20,9 @@ impl Control {
         let dirty_max = self.room_for_dirty(entry, &entry.config)?;
         let read_only = entry.config.read_only;
         let (id, cache) = (entry.id, entry.cache.to_string());
-        let state_dir = self.state().path().to_owned();
+        let folders = self.state().folders();
         let encryption = entry.config.encryption.clone();
-        let keys_dir = state_dir.clone();
+        let keys_dir = folders.state.clone();
         let fetching =
             tokio::task::spawn_blocking(move || keys::data_key(&encryption, id, &keys_dir));
         let key = match fetching.await {
@@ -31,9 +31,12 @@ impl Control {
         };
         let opening = tokio::task::spawn_blocking(move || {
             let opened = origin::open(&spec, read_only);
-            // Only now is it ours.
-            let owner = OwnerFile::new(id, &spec, &state_dir, &cache);
-            opened.map(|opened| (opened, owner.load(), owner))
+            let mut owner = OwnerFile::new(id, &spec, &folders, &cache);
+            opened.map(|opened| {
+                // Only when it is ours.
+                let found = owner.lock(read_only).and_then(|()| owner.load());
+                (opened, found, owner)
+            })
         });
         let (opened, found, owner) = match opening.await {
             Ok(Ok((opened, found, owner))) => (

@@ -24,7 +24,9 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         ShardError::Detaching
         | ShardError::TooManyConnections(_)
         | ShardError::OtherFrontEnd(_) => ProblemKind::Busy,
-        ShardError::Size { .. } => ProblemKind::Origin,
+        ShardError::Size { .. } | ShardError::Owner(OwnerError::InUse { .. }) => {
+            ProblemKind::Origin
+        }
         ShardError::WhichVm | ShardError::NotShared | ShardError::Settings(_) => {
             ProblemKind::Invalid
         }
@@ -92,6 +94,9 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
         ShardError::Owner(OwnerError::Damaged { .. } | OwnerError::OtherDisk { .. }) => format!(
             "find out which cache had the disk last and bring its bytes to the origin there; if none has any: hearth recover drop --disk {name} {lose}"
         ),
+        ShardError::Owner(OwnerError::InUse { .. }) => {
+            "detach it where it is attached; here it is tried again by itself".to_owned()
+        }
         ShardError::Owner(_) => {
             "let the daemon write the folder of the origin, or use write_policy through".to_owned()
         }

@@ -130,6 +130,7 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
         CliError::of(Exit::Refused, &error)
             .with_remedy("each daemon needs a state directory of its own: daemon.state_dir")
     })?;
+    let state = state.sharing(config.daemon.owners_dir.clone());
     let remembered = state.disks().map_err(|error| failed(&error))?;
     let changed = state.settings().map_err(|error| failed(&error))?;
     let policies = Arc::new(PolicyBook::new(&config.caches, changed.caches));

@@ -18,6 +18,7 @@ use durable_file::Readers;
 use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use shard::Folders;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -61,6 +62,8 @@ pub enum StateError {
 #[derive(Debug)]
 pub struct StateDir {
     dir: PathBuf,
+    /// Where owner's records of what is no file are, for all hosts that use it.
+    owners_dir: Option<PathBuf>,
     /// Held for its lock, which the system lets go when the process ends, however it ends.
     _lock: File,
 }
@@ -115,12 +118,28 @@ impl StateDir {
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self {
                 dir: dir.to_owned(),
+                owners_dir: None,
                 _lock: lock,
             }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(StateError::InUse {
                 dir: dir.to_owned(),
             }),
             Err(errno) => Err(failed(&path)(errno.into())),
+        }
+    }
+
+    /// The same, with a folder for owner's records that hosts share.
+    #[must_use]
+    pub fn sharing(mut self, owners_dir: Option<PathBuf>) -> Self {
+        self.owners_dir = owners_dir;
+        self
+    }
+
+    /// Where owner's records are that are not beside their origins.
+    pub fn folders(&self) -> Folders {
+        Folders {
+            state: self.dir.clone(),
+            shared: self.owners_dir.clone(),
         }
     }
 

@@ -6,7 +6,8 @@ use frontend::limits::ConnectionLimits;
 use frontend::nbd::{Admission, Negotiated, Terms, export};
 use origin::{FileSpec, OriginSpec};
 use shard::{
-    Attached, DiskSpec, OwnerFile, Reply, Shard, ShardConfig, ShardError, ShardHandle, ShardStatus,
+    Attached, DiskSpec, Folders, OwnerFile, Reply, Shard, ShardConfig, ShardError, ShardHandle,
+    ShardStatus,
 };
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -102,7 +103,8 @@ impl Lab {
 
     pub(crate) fn owner(&self) -> OwnerFile {
         let id = DiskId::from_u128(1);
-        OwnerFile::new(id, &self.origin(), &self.config().state_dir, "main")
+        let folders = Folders::alone(&self.config().state_dir);
+        OwnerFile::new(id, &self.origin(), &folders, "main")
     }
 
     pub(crate) fn origin(&self) -> OriginSpec {

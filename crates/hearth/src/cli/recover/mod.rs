@@ -230,7 +230,7 @@ fn destage(
     let looked = look(flash, &known)?;
     let log = log_of(&looked, disk, flash)?;
     let cipher = keys::cipher_of(&known, key, log, disk)?;
-    let place = place_of(&known, disk, log)?;
+    let mut place = place_of(&known, disk, log)?;
     let record = place.found.as_ref().map(|owner| owner.record);
     let standing = recover::Standing::of(log, looked.report.uuid, record);
     let is_ours = matches!(
@@ -260,6 +260,7 @@ fn destage(
         return Ok(done);
     }
     let mut target = open(OriginTarget::open(&place.origin, log.size))?;
+    place.lock()?;
     write(&looked, log, cipher.as_ref(), &mut target)?;
     // Still under the origin's lock.
     done.closed_epoch = Some(close(&place, log.epoch)?);
@@ -357,7 +358,7 @@ fn give_up(
         )
         .with_remedy("name the configuration with --config, or the disk by its identity"));
     };
-    let place = known.place(disk, id)?.ok_or_else(|| no_origin(disk))?;
+    let mut place = known.place(disk, id)?.ok_or_else(|| no_origin(disk))?;
     // A daemon that serves the disk holds its lock. One that cannot be reached is served by nobody.
     let lock = match origin::open(&place.origin, false) {
         Err(error @ origin::OpenError::InUse { .. }) => {
@@ -369,6 +370,7 @@ fn give_up(
     let closed_epoch = if dry_run {
         None
     } else {
+        place.lock()?;
         Some(close(&place, log_epoch)?)
     };
     drop(lock);

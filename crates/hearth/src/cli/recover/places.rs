@@ -8,7 +8,7 @@ use crate::daemon;
 use crate::offline::recover::LeftMemory;
 use at_rest::{KeySource, KeyStore};
 use origin::OriginSpec;
-use shard::{Owner, OwnerFile};
+use shard::{Folders, Owner, OwnerError, OwnerFile};
 use std::path::{Path, PathBuf};
 use units::DiskId;
 
@@ -29,6 +29,19 @@ pub(super) struct Place {
     pub(super) origin: OriginSpec,
     pub(super) owner: OwnerFile,
     pub(super) found: Option<Owner>,
+}
+
+impl Place {
+    /// Takes the disk from every host that shares the folder of records, if there is one.
+    pub(super) fn lock(&mut self) -> Result<(), CliError> {
+        let refused = |error: OwnerError| CliError::of(Exit::Refused, &error);
+        self.owner.lock(false).map_err(refused)?;
+        if self.owner.load().map_err(refused)? == self.found {
+            return Ok(());
+        }
+        let message = "the owner's record has changed meanwhile";
+        Err(CliError::new(Exit::Refused, message).with_remedy("hearth recover list; then again"))
+    }
 }
 
 impl Known {
@@ -103,6 +116,15 @@ impl Known {
         daemon::key_store(&self.state_dir)
     }
 
+    /// Where owner's records are that are not beside their origins.
+    fn folders(&self) -> Folders {
+        let config = self.config.as_ref();
+        Folders {
+            state: self.state_dir.clone(),
+            shared: config.and_then(|config| config.daemon.owners_dir.clone()),
+        }
+    }
+
     /// Where the configuration says that a disk's key comes from.
     pub(super) fn key_source(&self, disk: &str, id: DiskId) -> Option<KeySource> {
         self.disk(disk, Some(id))?.encryption.source()
@@ -117,7 +139,7 @@ impl Known {
         let Some(origin) = daemon::origin_spec(origin) else {
             return Ok(None);
         };
-        let owner = OwnerFile::new(id, &origin, &self.state_dir, WRITER);
+        let owner = OwnerFile::new(id, &origin, &self.folders(), WRITER);
         let found = owner
             .load()
             .map_err(|error| CliError::of(Exit::Refused, &error))?;

@@ -219,6 +219,7 @@ mod tests {
     use super::*;
     use cache::LockReason;
     use flash_format::Position;
+    use shard::Folders;
     use units::DiskId;
 
     fn log(epoch: u64, locked: Option<LockReason>) -> LogReport {
@@ -259,7 +260,12 @@ mod tests {
             path: origin,
             direct: false,
         });
-        let file = OwnerFile::new(DiskId::from_u128(1), &origin, folder.path(), "recover");
+        let file = OwnerFile::new(
+            DiskId::from_u128(1),
+            &origin,
+            &Folders::alone(folder.path()),
+            "recover",
+        );
         assert_eq!(close(&file, None, 3), Ok(4));
         let now = file.load().unwrap().unwrap().record;
         assert_eq!(Standing::of(&log(3, None), 7, Some(now)), Standing::Void);

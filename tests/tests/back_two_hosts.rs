@@ -1,0 +1,146 @@
+//! Two hosts, each with a daemon and flash of its own, and one origin: at a time one of them has it,
+//! and when they take turns neither serves what it had before the other's turn. A file tells by itself;
+//! of an NBD export hosts know by a folder that they share.
+
+use anyhow::ensure;
+use e2e::{
+    Back, DiskSettings, Flash, Hearth, HearthSettings, Image, LONG, Lab, Origin, OriginSettings,
+    nbdsh, scenario, wait_until, writes,
+};
+
+/// A host with flash of its own for this disk.
+struct Host {
+    lab: Lab,
+    settings: HearthSettings,
+}
+
+impl Host {
+    fn new(lab: &Lab, name: &str, disk: &DiskSettings) -> anyhow::Result<Self> {
+        let own = lab.host(name)?;
+        let flash = Flash::format(&own, "flash.img", 128)?;
+        let shared = lab.path("shared");
+        std::fs::create_dir_all(&shared)?;
+        let settings = HearthSettings::new(&flash)
+            .daemon_key(&format!("owners_dir = '{}'", shared.display()))
+            .disk(disk);
+        Ok(Self { lab: own, settings })
+    }
+
+    fn start(&self) -> anyhow::Result<Hearth> {
+        Hearth::start(&self.lab, &self.settings)
+    }
+
+    /// Starts while the other one has the disk: it waits, and says why.
+    fn start_too(&self, why: &str) -> anyhow::Result<Hearth> {
+        let settings = self.settings.clone().in_trouble(Back::DISK);
+        let hearth = Hearth::start(&self.lab, &settings)?;
+        wait_until("the disk to be refused", LONG, || {
+            let shown = hearth.json(&["disk", "show", Back::DISK])?;
+            let reason = shown["reason"].as_str().unwrap_or_default();
+            ensure!(shown["state"] != "attached", "{shown}");
+            Ok(shown["state"] == "waiting" && reason.contains(why))
+        })?;
+        ensure!(nbdsh(Some(&hearth.uri(Back::DISK)), "pass").is_err());
+        Ok(hearth)
+    }
+}
+
+fn reads(hearth: &Hearth, round: u8) -> anyhow::Result<()> {
+    let script = format!(
+        "for b in range(20):\n    assert h.pread(4096, b * 4096) == bytes([b % 251, {round}]) * 2048, b"
+    );
+    nbdsh(Some(&hearth.uri(Back::DISK)), &script).map(drop)
+}
+
+fn puts(hearth: &Hearth, round: u8) -> anyhow::Result<()> {
+    nbdsh(Some(&hearth.uri(Back::DISK)), &writes(0, 20, round))?;
+    reads(hearth, round)?;
+    // Once more, from flash.
+    reads(hearth, round)
+}
+
+/// One after the other, and both at once, with what the second says then.
+fn take_turns(lab: &Lab, disk: &DiskSettings, in_use: &str) -> anyhow::Result<()> {
+    let (one, two) = (Host::new(lab, "one", disk)?, Host::new(lab, "two", disk)?);
+    let first = one.start()?;
+    puts(&first, 1)?;
+    let second = two.start_too(in_use)?;
+    // Whoever has it goes on.
+    puts(&first, 2)?;
+    first.command(&["disk", "detach", Back::DISK, "--flush"])?;
+    first.stop()?;
+    // It is tried again by itself.
+    wait_until("the second host to get the disk", LONG, || {
+        Ok(second.json(&["disk", "show", Back::DISK])?["state"] == "attached")
+    })?;
+    reads(&second, 2)?;
+    puts(&second, 3)?;
+    second.command(&["disk", "detach", Back::DISK, "--flush"])?;
+    second.stop()?;
+    // Its flash has the second round.
+    let first = one.start()?;
+    let shown = first.json(&["disk", "show", Back::DISK])?;
+    let why = shown["dropped"].as_str().unwrap_or_default();
+    // A file also tells by its time of change.
+    let knows = why.contains("another cache") || why.contains("was changed");
+    ensure!(knows, "{shown}");
+    reads(&first, 3)?;
+    first.stop().map(drop)
+}
+
+const TOOLS: &[&str] = &["nbdkit", "nbdsh"];
+
+fn on_export(origin: &Origin, policy: &str) -> DiskSettings {
+    DiskSettings::on_nbd(Back::DISK, &origin.uri()).key(&format!("write_policy = '{policy}'"))
+}
+
+#[test]
+fn two_hosts_take_turns_on_a_file() {
+    scenario(TOOLS, |lab| {
+        let image = Image::new(lab, "origin.raw", 16)?;
+        let disk = DiskSettings::on_file(Back::DISK, image.path()).key("write_policy = 'back'");
+        take_turns(lab, &disk, "in use")
+    });
+}
+
+#[test]
+fn two_hosts_take_turns_on_an_export() {
+    scenario(TOOLS, |lab| {
+        let image = Image::new(lab, "origin.raw", 16)?;
+        let origin = Origin::start(lab, &image, OriginSettings::default())?;
+        take_turns(lab, &on_export(&origin, "back"), "in use")
+    });
+}
+
+#[test]
+fn two_hosts_take_turns_on_an_export_under_through() {
+    scenario(TOOLS, |lab| {
+        let image = Image::new(lab, "origin.raw", 16)?;
+        let origin = Origin::start(lab, &image, OriginSettings::default())?;
+        take_turns(lab, &on_export(&origin, "through"), "in use")
+    });
+}
+
+#[test]
+fn what_one_host_has_not_brought_to_the_export_keeps_the_other_away() {
+    scenario(TOOLS, |lab| {
+        let image = Image::new(lab, "origin.raw", 16)?;
+        let origin = Origin::start(lab, &image, OriginSettings::default())?;
+        let disk = on_export(&origin, "back")
+            .key("write_back = { age_max = '1000s', idle_after = '1000s' }");
+        let (one, two) = (Host::new(lab, "one", &disk)?, Host::new(lab, "two", &disk)?);
+        let first = one.start()?;
+        puts(&first, 1)?;
+        first.kill()?;
+        // The lock has gone with the process, and the record has not.
+        two.start_too("may have bytes")?.stop()?;
+        ensure!(image.read(0, 4)? != [0, 1, 0, 1], "the origin was written");
+        let first = one.start()?;
+        reads(&first, 1)?;
+        first.command(&["disk", "detach", Back::DISK, "--flush"])?;
+        first.stop()?;
+        let second = two.start()?;
+        reads(&second, 1)?;
+        second.stop().map(drop)
+    });
+}
