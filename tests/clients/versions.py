@@ -181,7 +181,8 @@ class Written:
 
 
 def judge(what, image, path, at):
-    """A disk is everything up to one point in the order of the writes, and has what was promised. An
+    """A disk is everything up to one point in the order of the writes, of the write at that point any
+    blocks (a disk keeps sectors whole, and not requests), and has what was promised. An
     `ordered` origin has for some moment nothing that was sent after it, and everything that was
     promised before it."""
     written = Written(path)
@@ -210,7 +211,7 @@ def judge(what, image, path, at):
         if version < promised[block]:
             bad.append(f"sector {position} has version {version}, and {promised[block]} was promised")
         later = next((v for v in written.of_block[block] if v > version), newest + 1)
-        if what == "disk" and later <= newest:
+        if what == "disk" and later < newest:
             bad.append(f"sector {position} lacks version {later}, and {newest} is there")
     for line in bad[:5]:
         print(line)
