@@ -60,7 +60,8 @@ pub struct WeakFlash {
     pub flash: Flash,
     _mounted: Mounted,
     server: Option<Process>,
-    refusing: PathBuf,
+    /// Its writes are refused, or take long, while this file exists.
+    failing: PathBuf,
 }
 
 impl WeakFlash {
@@ -71,15 +72,49 @@ impl WeakFlash {
     /// When it cannot be mounted.
     pub fn format(lab: &Lab, mib: u64) -> anyhow::Result<Self> {
         let inside = Flash::format(lab, "weak-flash.img", mib)?;
-        let (socket, refusing) = (lab.path("weak.sock"), lab.path("flash-is-full"));
+        let failing = lab.path("flash-is-full");
         let mut command = Command::new("nbdkit");
         command
-            .args(["-f", "-e", "flash", "--filter=error", "file"])
+            .args(["--filter=error", "file"])
             .arg(inside.path())
             .args(["error-pwrite=ENOSPC", "error-pwrite-rate=100%"])
-            .arg(format!("error-pwrite-file={}", refusing.display()))
-            .arg("-U")
-            .arg(&socket);
+            .arg(format!("error-pwrite-file={}", failing.display()));
+        Self::serve(lab, command, failing)
+    }
+
+    /// Formats flash of `mib` MiB each of whose writes can be made to take seconds.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be mounted.
+    pub fn format_slow(lab: &Lab, mib: u64, seconds: u32) -> anyhow::Result<Self> {
+        let inside = Flash::format(lab, "weak-flash.img", mib)?;
+        let failing = lab.path("flash-is-slow");
+        let (file, slow) = (inside.path().display(), failing.display());
+        let count = "bs=64k iflag=fullblock,count_bytes,skip_bytes";
+        let seek = "bs=64k iflag=fullblock oflag=seek_bytes conv=notrunc";
+        let mut command = Command::new("nbdkit");
+        command
+            .arg("eval")
+            // Reads do not wait behind writes that take long.
+            .arg("thread_model=echo parallel")
+            .arg(format!("get_size=stat -c %s {file}"))
+            .arg(format!(
+                "pread=dd if={file} {count} count=$3 skip=$4 status=none"
+            ))
+            .arg(format!(
+                "pwrite=if [ -e {slow} ]; then sleep {seconds}; fi; dd of={file} {seek} seek=$4 status=none"
+            ))
+            .arg("can_multi_conn=exit 0")
+            .arg("can_flush=exit 0")
+            .arg(format!("flush=sync {file}"));
+        Self::serve(lab, command, failing)
+    }
+
+    /// Mounts what nbdkit serves by the rest of this command.
+    fn serve(lab: &Lab, mut command: Command, failing: PathBuf) -> anyhow::Result<Self> {
+        let socket = lab.path("weak.sock");
+        command.args(["-f", "-e", "flash", "-U"]).arg(&socket);
         let server = Process::start(lab, "weak-flash", &mut command)?;
         wait_until("the flash to be there", limits::SHORT, || {
             Ok(std::os::unix::net::UnixStream::connect(&socket).is_ok())
@@ -90,17 +125,17 @@ impl WeakFlash {
             flash: Flash::existing(&mounted.file),
             _mounted: mounted,
             server: Some(server),
-            refusing,
+            failing,
         })
     }
 
-    /// From now on it has no room for anything.
+    /// From now on it has no room for anything, or each write takes long.
     ///
     /// # Errors
     ///
     /// When the lab takes no files.
-    pub fn fill(&self) -> anyhow::Result<()> {
-        Ok(std::fs::write(&self.refusing, "")?)
+    pub fn fail(&self) -> anyhow::Result<()> {
+        Ok(std::fs::write(&self.failing, "")?)
     }
 
     /// From now on everything that is asked of it is an error.

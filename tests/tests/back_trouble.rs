@@ -326,7 +326,7 @@ fn flash_that_takes_no_more_writes_gives_its_bytes_to_the_origin() {
         let hearth = Hearth::start(lab, &settings)?;
         let uri = hearth.uri(Back::DISK);
         nbdsh(Some(&uri), &writes(0, 1000, 5))?;
-        weak.fill()?;
+        weak.fail()?;
         // Somewhere in here the flash refuses; the guest does not notice.
         nbdsh(Some(&uri), &writes(500, 6000, 6))?;
         wait_until("the flash to be given up", LONG, || {
