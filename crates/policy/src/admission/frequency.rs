@@ -154,8 +154,10 @@ impl<K: Key> Admission<K> for Frequency {
 
     fn withheld(&mut self, _key: K) {}
 
-    /// Counts cannot be taken back: other blocks share them.
-    fn remove(&mut self, _key: K) -> bool {
+    fn remove(&mut self, key: K) -> bool {
+        let hash = Sketch::hash(key);
+        self.reads.forget(hash);
+        self.writes.forget(hash);
         false
     }
 
@@ -230,6 +232,18 @@ mod tests {
         assert_eq!(missed(write), COLD);
         assert_eq!(missed(write), Verdict::Admit);
         assert_eq!(missed(read()), Verdict::Admit);
+    }
+
+    #[test]
+    fn a_discarded_block_has_no_uses() {
+        let mut frequency = Frequency::new(&Config::default(), share());
+        assert_eq!(verdicts(&mut frequency, &[1, 2]), [COLD, COLD]);
+        assert!(!Admission::<u64>::remove(&mut frequency, 1));
+        assert_eq!(
+            verdicts(&mut frequency, &[1, 2]),
+            [COLD, Verdict::Admit],
+            "of another nothing is forgotten"
+        );
     }
 
     /// After ten times the cache's 10 blocks of uses one use is none again.

@@ -303,6 +303,12 @@ impl<K: Key, const QUEUES: usize> Queues<K, QUEUES> {
         self.oldest(queue).map(|place| self.forget(place))
     }
 
+    /// How many blocks more may be known.
+    pub(super) fn free_rows(&self) -> u32 {
+        let known = u32::try_from(self.rows.len()).expect("places have 32 bits");
+        self.rows.capacity - known
+    }
+
     /// How many blocks may be known after [`Self::resize`] to that many: an eighth more or less changes
     /// nothing, because shares change a little every few minutes and every row would be copied.
     pub(super) fn capacity_after(&self, wanted: u32) -> u32 {

@@ -118,6 +118,10 @@ const DATA: usize = 1;
 const HAS_BYTES: u32 = 1;
 const COUNT_ONE: u32 = 2;
 
+/// Rows of `data` for blocks that are withheld: where none but blocks with bytes could leave for them, they wait here for
+/// the next call that can say who does. Part of [`super::limits::FIXED_MEMORY`]; what is withheld beyond is forgotten.
+const WITHHELD_ROWS: u32 = 64;
+
 /// Of the staging memory one part in eight is for addresses.
 const HYBRID_PARTS: u64 = 8;
 
@@ -152,12 +156,17 @@ fn room<K: Key>(kind: Kind, staging: Bytes) -> (u32, u32) {
     }
 }
 
+/// Rows for what is withheld, beside those for addresses and data and one for a newcomer that pushes the oldest out.
+const fn withheld_rows(addresses_max: u32) -> u32 {
+    if addresses_max == 0 { WITHHELD_ROWS } else { 0 }
+}
+
 impl<K: Key> Staging<K> {
     /// Nothing staged.
     pub fn new(config: &Config, share: Share) -> Self {
         let (addresses_max, data_max) = room::<K>(config.kind, share.staging);
         Self {
-            queues: Queues::new(addresses_max + data_max + 1),
+            queues: Queues::new(addresses_max + data_max + 1 + withheld_rows(addresses_max)),
             addresses_max,
             data_max,
             staged: 0,
@@ -273,16 +282,17 @@ impl<K: Key> Admission<K> for Staging<K> {
         if self.n == 0 || self.queues.find(key).is_some() {
             return;
         }
+        // The last row is for a newcomer, for whom others can leave.
+        if self.addresses_max == 0 && self.queues.free_rows() < 2 {
+            return;
+        }
         self.queues
             .push(ADDRESS, key, (self.n * COUNT_ONE).min(MARK_MAX));
         let place = self.queues.find(key).expect("it was just inserted");
         self.place(place, false);
-        // Nothing with bytes may leave here, where nobody could be told: of those that have none the
-        // oldest goes, in the worst case the newcomer itself.
+        // Nothing with bytes may leave here, where nobody could be told: that waits for the next call.
         if self.queues.len(ADDRESS) > self.addresses_max {
             self.queues.pop_oldest(ADDRESS);
-        } else if self.queues.len(DATA) > self.data_max {
-            self.queues.forget(place);
         }
     }
 
@@ -293,8 +303,10 @@ impl<K: Key> Admission<K> for Staging<K> {
 
     fn resize(&mut self, share: Share, left: &mut Vec<(K, Fate)>) {
         let (addresses_max, data_max) = room::<K>(self.kind, share.staging);
-        let wanted = addresses_max + data_max + 1;
+        let withheld = withheld_rows(addresses_max);
+        let wanted = addresses_max + data_max + 1 + withheld;
         let missing = wanted.saturating_sub(self.queues.capacity_after(wanted));
+        let missing = missing.saturating_sub(withheld);
         let fewer = missing.min(addresses_max.saturating_sub(1));
         self.addresses_max = addresses_max - fewer;
         self.data_max = data_max - (missing - fewer);

@@ -105,6 +105,17 @@ impl Sketch {
         }
     }
 
+    /// Takes back what was counted for a block: its estimate is 0 then. Others that share counters with it keep what
+    /// was counted for them, unless its estimate was too high.
+    pub(crate) fn forget(&mut self, hash: u64) {
+        let counted = self.estimate(hash);
+        for row in 0..ROWS {
+            let (word, shift) = self.counter(hash, row);
+            self.words[word] -= counted << shift;
+        }
+        self.uses -= counted.min(self.uses);
+    }
+
     /// About how many uses were counted: never too few since the last halving, at most 15.
     #[inline]
     pub(crate) fn estimate(&self, hash: u64) -> u64 {

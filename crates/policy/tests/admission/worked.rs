@@ -1,5 +1,6 @@
 //! Examples worked by hand.
 
+use policy::admission::limits::FIXED_MEMORY;
 use policy::admission::sequential::Runs;
 use policy::admission::staging::Staging;
 use policy::admission::{Admission, Fate, Reason, Share, Spec, Staged, Verdict};
@@ -342,4 +343,53 @@ fn of_many_streams_the_oldest_is_forgotten() {
     let end = Bytes::new(u64::MAX);
     assert_eq!(runs.note(end, mib(1)), mib(1), "the end of everything");
     assert_eq!(runs.note(Bytes::ZERO, mib(1)), mib(1));
+}
+
+/// Fifteen blocks with bytes fill the memory, so that none but these could leave for one that is withheld: it is
+/// remembered all the same, and its next access asks again.
+#[test]
+fn data_staging_remembers_what_was_withheld_where_all_else_has_bytes() {
+    let spec: Spec = "staging:kind=data".parse().unwrap();
+    let mut policy = spec.build::<u64>(share(1000, 64));
+    let (mut left, mut staged) = (Vec::new(), 0);
+    while left.is_empty() {
+        assert_eq!(
+            policy.missed(staged, access(staged, false), &mut left),
+            Verdict::Stage
+        );
+        staged += 1;
+    }
+    left.clear();
+    for key in 100..110 {
+        policy.withheld(key);
+    }
+    for key in 100..110 {
+        let verdict = policy.missed(key, access(key, false), &mut left);
+        assert_eq!(verdict, Verdict::Admit, "{key}");
+    }
+    assert!(left.is_empty(), "nobody left for them: {left:?}");
+    for key in 100..400 {
+        policy.withheld(key);
+    }
+    assert_eq!(
+        policy.missed(399, access(399, false), &mut left),
+        Verdict::Stage,
+        "beyond the rows"
+    );
+    assert!(!left.is_empty());
+    assert!(policy.memory() <= Bytes::kib(64) + FIXED_MEMORY);
+}
+
+/// From one block to eight: rows for what is withheld are not taken for those of blocks.
+#[test]
+fn data_staging_has_all_blocks_of_a_share_that_has_grown() {
+    let of = |blocks: u64| Share::new(100, Bytes::new(blocks * (BLOCK_BYTES + ROW) + ROW));
+    let mut policy = build("staging:kind=data", of(1));
+    let mut left = Vec::new();
+    policy.resize(of(8), &mut left);
+    for key in 0..8 {
+        assert_eq!(read(policy.as_mut(), key), Verdict::Stage);
+    }
+    policy.missed(8, access(8, false), &mut left);
+    assert_eq!(left, [(0, Fate::Drop)]);
 }
