@@ -35,7 +35,9 @@ pub enum Arrangement {
     },
 }
 
-/// Opens several files as one trace. The first one's format is that of all.
+/// Opens several files as one trace. Unless the options name a format for all, parts of one trace have the format of the
+/// first, and of machines merged by time each file is recognised by itself; a file in which nothing is recognised is
+/// read as the first one.
 ///
 /// # Errors
 /// If one of them does not exist, or the first one cannot be opened (or any, to be merged by time).
@@ -60,7 +62,7 @@ pub fn open_together(
         })?;
     }
     let mut opened = open(&first.path, options)?;
-    let options = Options {
+    let as_first = Options {
         format: Some(opened.format),
         ..options.clone()
     };
@@ -68,13 +70,13 @@ pub fn open_together(
         Arrangement::OneAfterOther => Box::new(Parts {
             current: Some(Source::new(opened.reader, first.vm.clone())),
             rest: others.iter().cloned().collect(),
-            options,
+            options: as_first,
             volumes: Volumes::new(),
         }),
         Arrangement::ByTime { from_zero } => {
             let mut lanes = vec![Lane::new(opened.reader, first.vm.clone())];
             for part in others {
-                let reader = open(&part.path, &options)?.reader;
+                let reader = open_machine(&part.path, options, &as_first)?.reader;
                 lanes.push(Lane::new(reader, part.vm.clone()));
             }
             Box::new(Merged {
@@ -86,6 +88,16 @@ pub fn open_together(
         }
     };
     Ok(opened)
+}
+
+/// Opens the trace of another machine: in its own format, or as the first one if it does not tell.
+fn open_machine(path: &Path, given: &Options, as_first: &Options) -> Result<Opened, OpenError> {
+    match open(path, given) {
+        Err(
+            OpenError::Unknown { .. } | OpenError::Ambiguous { .. } | OpenError::NoColumns { .. },
+        ) => open(path, as_first),
+        opened => opened,
+    }
 }
 
 /// A reader whose volumes are translated into the whole trace's.

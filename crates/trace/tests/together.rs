@@ -107,3 +107,36 @@ fn disks_of_two_machines_in_a_file_stay_two_under_a_name_of_the_file() {
     let expected = ["1 file/a/x read 0 512", "2 file/b/x read 0 512"];
     assert_eq!(requests(&mut opened).unwrap(), expected);
 }
+
+/// The second file is as MSR's traces are, in ticks of 100 ns.
+#[test]
+fn machines_merged_by_time_may_have_formats_of_their_own() {
+    let (_folder, mut parts) = files(&[
+        &format!("{HEADER}1,,x,read,0,512\n2,,x,write,4096,512\n"),
+        "128166372003061629,host,0,Read,8192,4096,100\n128166372003061649,host,0,Write,0,512,100\n",
+    ]);
+    parts[0].vm = Some("a".to_owned());
+    parts[1].vm = Some("b".to_owned());
+    let from_zero = Arrangement::ByTime { from_zero: true };
+    let mut opened = open_together(&parts, from_zero, &Options::default()).unwrap();
+    assert_eq!(
+        requests(&mut opened).unwrap(),
+        [
+            "0 a/x read 0 512",
+            "0 b/host/0 read 8192 4096 took 10",
+            "1 a/x write 4096 512",
+            "2 b/host/0 write 0 512 took 10"
+        ]
+    );
+}
+
+/// What is recognised in no format goes on as the first file did, and an error names its line.
+#[test]
+fn a_machine_whose_format_is_not_told_is_read_as_the_first() {
+    let (_folder, parts) = files(&[&format!("{HEADER}1,,x,read,0,512\n"), "?\n"]);
+    let by_time = Arrangement::ByTime { from_zero: false };
+    let error = open_together(&parts, by_time, &Options::default())
+        .and_then(|mut opened| Ok(requests(&mut opened)?));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("part1.csv"), "{error}");
+}

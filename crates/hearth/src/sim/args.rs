@@ -44,7 +44,7 @@ pub struct Sim {
     pub reading: Reading,
     /// Simulate the traces as machines of one host: a VM each, which shares the cache with the others
     ///
-    /// Their requests are merged by time. All have the format of the first one.
+    /// Their requests are merged by time. Each may have a format of its own.
     #[arg(long, value_name = "CLOCK", value_enum)]
     pub together: Option<Together>,
     /// What writes do: around, through or back
