@@ -60,7 +60,11 @@ pub(crate) fn judge(
     }
     let unrecorded = |epoch| Err(ControlError::Unrecorded { epoch });
     let Some(record) = record else {
-        return flash.dirty_epoch.map_or(Ok(Verdict::Serve), unrecorded);
+        return match (flash.dirty_epoch, flash.locked) {
+            (Some(epoch), _) => unrecorded(epoch),
+            (None, Some(reason)) => Err(ControlError::Locked(reason)),
+            (None, None) => Ok(Verdict::Serve),
+        };
     };
     if record.open && record.cache != here {
         return Err(ControlError::Elsewhere { record });
@@ -73,19 +77,16 @@ pub(crate) fn judge(
             Ok(Verdict::Drop)
         };
     }
-    match flash.dirty_epoch {
-        Some(epoch) if epoch > record.epoch => unrecorded(epoch),
-        Some(_) if record.open => match flash.locked {
-            Some(reason) => Err(ControlError::Locked(reason)),
-            None => Ok(Verdict::Serve),
-        },
+    // Of a locked log there may be no record that can be read.
+    let has_log = flash.dirty_epoch.is_some() || flash.locked.is_some();
+    match (flash.dirty_epoch, flash.locked) {
+        (Some(epoch), _) if epoch > record.epoch => unrecorded(epoch),
+        (_, Some(reason)) if record.open => Err(ControlError::Locked(reason)),
+        (Some(_), None) if record.open => Ok(Verdict::Serve),
         // The record is older than the flash: the origin was put back to what it was before.
         _ if flash.epoch > record.epoch + 1 => Ok(Verdict::Drop),
-        Some(_) => Ok(Verdict::Void),
-        None if record.open && flash.locked.is_some() => Err(ControlError::Locked(
-            flash.locked.unwrap_or(LockReason::Damaged),
-        )),
-        None => Ok(Verdict::Serve),
+        _ if has_log => Ok(Verdict::Void),
+        _ => Ok(Verdict::Serve),
     }
 }
 
@@ -179,6 +180,16 @@ mod tests {
         assert_eq!(error, Err(ControlError::Locked(LockReason::Damaged)));
         // If the origin has all of it that does not matter.
         let closed = judge(record(HERE, 5, false), HERE, locked);
+        assert_eq!(closed, Ok(Verdict::Void));
+        // So it is if no record of it can be read.
+        let nothing = Flashed {
+            dirty_epoch: None,
+            ..locked
+        };
+        let error = Err(ControlError::Locked(LockReason::Damaged));
+        assert_eq!(judge(record(HERE, 5, true), HERE, nothing), error);
+        assert_eq!(judge(None, HERE, nothing), error);
+        let closed = judge(record(HERE, 5, false), HERE, nothing);
         assert_eq!(closed, Ok(Verdict::Void));
     }
 }

@@ -10,7 +10,7 @@ use block_io::{FlashVerb, Token};
 use cache::Lasting;
 use flash_format::{
     DirtyChunkHeader, Geometry, JournalEntry, JournalPage, LASTING_HEAD_BYTES, PAGE_BYTES,
-    Position, RECORD_BYTES, SegmentIndex,
+    Position, RECORD_BYTES, SegmentIndex, SegmentKind,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,13 +18,18 @@ use units::{Bytes, DiskSlot, Set};
 
 type Chunk = ([u8; LASTING_HEAD_BYTES], Vec<[u8; RECORD_BYTES]>);
 
-/// What a write tells when it is durable: how far a disk's log is.
+/// What a write tells when it is durable.
 #[derive(Clone, Copy, Debug)]
-struct Told {
-    disk: DiskSlot,
-    to: Position,
-    /// The origin has it.
-    is_destaged: bool,
+enum Told {
+    /// How far a disk's log is.
+    To {
+        disk: DiskSlot,
+        to: Position,
+        /// The origin has it.
+        is_destaged: bool,
+    },
+    /// That a segment is a log's, from this use on.
+    Opened(SegmentIndex, u64),
 }
 
 /// A chunk that nobody would miss.
@@ -48,6 +53,8 @@ pub(crate) struct Accepted {
     unnamed: Vec<Unnamed>,
     /// Segments that were a log's when they were last written.
     segments: Set<u64>,
+    /// Segments and their uses of which the journal has said durably that they are a log's.
+    opened: Set<(SegmentIndex, u64)>,
     /// Blocks that were taken in during this life.
     pub(crate) blocks: u64,
     /// Bytes of headers and footers that this life has written for them.
@@ -142,11 +149,16 @@ impl Accepted {
             last: header.last(),
             place,
         });
-        Some(Told {
+        Some(Told::To {
             disk: header.disk,
             to: header.durable,
             is_destaged: false,
         })
+    }
+
+    /// Whether a recovery surely finds the chunks of this use of a segment.
+    pub(crate) fn is_known(&self, chunk: &DirtyChunkHeader) -> bool {
+        self.opened.contains(&(chunk.segment, chunk.generation))
     }
 
     /// Where chunks lie that nobody would miss.
@@ -171,14 +183,23 @@ impl Accepted {
     /// A flash operation has ended.
     pub(crate) fn ended(&mut self, token: Token, ok: bool) {
         for told in self.on_their_way.remove(&token).unwrap_or_default() {
-            if !ok {
-                continue;
-            }
-            self.unnamed
-                .retain(|chunk| chunk.disk != told.disk || chunk.last > told.to);
-            let watermark = self.watermarks.entry(told.disk).or_default();
-            if told.is_destaged && told.to > *watermark {
-                *watermark = told.to;
+            match told {
+                _ if !ok => {}
+                Told::Opened(segment, generation) => {
+                    self.opened.insert((segment, generation));
+                }
+                Told::To {
+                    disk,
+                    to,
+                    is_destaged,
+                } => {
+                    self.unnamed
+                        .retain(|chunk| chunk.disk != disk || chunk.last > to);
+                    let watermark = self.watermarks.entry(disk).or_default();
+                    if is_destaged && to > *watermark {
+                        *watermark = to;
+                    }
+                }
             }
         }
     }
@@ -232,9 +253,15 @@ fn told_by_journal(data: &[u8], uuid: u128) -> Vec<Told> {
         let (disk, to, is_destaged) = match entry {
             JournalEntry::Destaged { disk, to } => (disk, to, true),
             JournalEntry::Logged { disk, to } => (disk, to, false),
+            JournalEntry::Open {
+                segment,
+                generation,
+                kind: SegmentKind::Dirty,
+                ..
+            } => return Some(Told::Opened(segment, generation)),
             _ => return None,
         };
-        Some(Told {
+        Some(Told::To {
             disk,
             to,
             is_destaged,

@@ -190,7 +190,9 @@ impl World {
         let page = Bytes::new(self.dice.below(pages) * PAGE_BYTES as u64);
         let at = chosen.offset + page;
         let named = chunks.iter().any(|other| {
-            other.header.disk == chosen.header.disk && other.header.durable >= chosen.header.last()
+            other.header.disk == chosen.header.disk
+                && other.header.durable >= chosen.header.last()
+                && self.host.accepted.is_known(&other.header)
         });
         // What nothing behind it says was durable passes for torn if it rots.
         if named && self.dice.one_in(2) {
