@@ -123,14 +123,18 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
     Err(CliError::of(Exit::Usage, &error))
 }
 
-async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Result<End, CliError> {
-    let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
-    let mut stop = Signals::new().map_err(|error| failed(&error))?;
+fn open_state(config: &Config) -> Result<StateDir, CliError> {
     let state = StateDir::open(&config.daemon.state_dir).map_err(|error| {
         CliError::of(Exit::Refused, &error)
             .with_remedy("each daemon needs a state directory of its own: daemon.state_dir")
     })?;
-    let state = state.sharing(config.daemon.owners_dir.clone());
+    Ok(state.sharing(config.daemon.owners_dir.clone()))
+}
+
+async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Result<End, CliError> {
+    let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
+    let mut stop = Signals::new().map_err(|error| failed(&error))?;
+    let state = open_state(config)?;
     let remembered = state.disks().map_err(|error| failed(&error))?;
     let changed = state.settings().map_err(|error| failed(&error))?;
     let policies = Arc::new(PolicyBook::new(&config.caches, changed.caches));
