@@ -34,9 +34,11 @@ impl World {
         }
         self.mark_writes_in_flight();
         let power_cut = life.end == End::PowerCut;
-        let ragged = power_cut && self.host.is_up() && self.is_bypassed();
+        let emptied = self.host.is_up() && self.is_bypassed();
         for disk in self.disks.iter_mut().filter(|disk| disk.is_open()) {
-            disk.back.ragged |= ragged;
+            disk.back.ragged |= emptied && power_cut;
+            // What has come from failed flash comes again, from the beginning.
+            disk.back.ordered &= !emptied;
         }
         let lands = self.dice.one_in(2);
         self.host.accepted.process_ended();

@@ -136,11 +136,14 @@ impl World {
             return Ok(());
         };
         let stats = cache.stats();
-        // What a guest wrote under write-back is not held up by a budget, only charged to it; nor are
-        // the headers and footers that describe it.
-        let all = stats.blocks_appended * 4096 + stats.flash_written.descriptors;
-        let accepted = &self.host.accepted;
-        let written = all - (accepted.blocks * 4096 + accepted.descriptors);
+        let wrote = &stats.flash_written;
+        let written = if self.settings.back.is_some() {
+            // What a guest wrote under write-back is not held up by a budget, only charged to it; nor is
+            // what reclaim writes again to make room for it, nor what describes them.
+            wrote.fill + wrote.update
+        } else {
+            stats.blocks_appended * 4096 + wrote.descriptors
+        };
         let settings = cache.tenancy();
         let budget = settings.and_then(|settings| settings.budget);
         self.meter.look(budget, written, self.now)?;

@@ -194,6 +194,7 @@ impl World {
         reached: impl Fn(&Self) -> bool,
     ) -> Result<Stop, Violation> {
         let begin = self.now;
+        let mut room_since = begin;
         for _ in 0..STEPS_MOST {
             self.carry_out_effects()?;
             if self.crashed {
@@ -212,12 +213,13 @@ impl World {
                 ));
             };
             self.now = if at > self.now { at } else { self.now };
-            let patience = if self.somebody_absent_waits() {
-                PATIENCE_WITHOUT_ROOM
+            let (patience, since) = if self.somebody_absent_waits() {
+                room_since = self.now;
+                (PATIENCE_WITHOUT_ROOM, begin)
             } else {
-                PATIENCE
+                (PATIENCE, room_since)
             };
-            if self.now.since(begin) > patience {
+            if self.now.since(since) > patience {
                 return Err(Violation::new(
                     "I8",
                     format!(
