@@ -118,7 +118,11 @@ impl Cache {
         fingerprint: Option<u128>,
     ) -> Result<(DiskSlot, Option<DropReason>), ControlError> {
         let Some(flash) = &self.flash else {
-            return Ok((self.bypassed_slot(id)?, None));
+            let slot = self.bypassed_slot(id)?;
+            // Nothing is cached, but what the failed flash has of it may wait for an origin as it was.
+            let entry = self.dirty_flash().and_then(|failed| failed.disks.get(slot));
+            let differs = entry.is_some_and(|entry| entry.id == id && entry.size != disk.size);
+            return Ok((slot, differs.then_some(DropReason::SizeChanged)));
         };
         match flash.slot_of(id) {
             Some(slot) if self.taken(slot) => Err(ControlError::AlreadyAttached),
@@ -153,7 +157,11 @@ impl Cache {
         let flashed = Flashed {
             epoch: entry.epoch,
             dirty_epoch: full.map(|dirty| dirty.epoch),
-            locked: dirty.and_then(|dirty| dirty.locked),
+            locked: match dirty {
+                Some(dirty) => dirty.locked,
+                // Where its log might be could not be read.
+                None => entry.in_doubt.then_some(LockReason::Unbelievable),
+            },
         };
         (flash.uuid, flashed)
     }

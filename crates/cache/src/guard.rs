@@ -182,6 +182,8 @@ guards! {
     EpochBeforeRecord,
     /// What went to the origin out of order is passed before the rest goes in order.
     HolesBeforeOrder,
+    /// A destage of an ordered disk is done when nothing of it is at the origin before what is older.
+    OrderBeforeDone,
     /// A fill on its way is not admitted when a record of its block is accepted.
     AcceptKillsFills,
     /// A staged block leaves when a record of it is accepted.

@@ -341,10 +341,7 @@ impl Recovery {
             }
             (Stage::Logs(logs), What::Log(part)) => {
                 let next = match part {
-                    LogPart::First(segment) => {
-                        logs.first_read(segment, bytes);
-                        None
-                    }
+                    LogPart::First(segment) => logs.first_read(segment, bytes),
                     LogPart::Header(segment, page) => logs.header_read(segment, page, bytes),
                     LogPart::Search(segment, page, count) => {
                         logs.search_read(segment, page, count, bytes)

@@ -185,11 +185,13 @@ impl Cache {
             None => dirty.map_or(u64::MAX, |_| 0),
         };
         let locked = dirty.and_then(|dirty| dirty.locked);
+        // Of an ordered disk the origin alone is a disk from then on.
+        let unordered = dirty.is_some_and(|dirty| back.returns_to_order(&dirty.log));
         let at_origin = dirty.map_or(u64::MAX, |dirty| dirty.log.base());
         let effects = &mut self.ports.effects;
         back.demands.retain(|(number, id)| {
             let result = match locked {
-                _ if *number <= base => Ok(ControlOutcome::Done),
+                _ if *number <= base && !unordered => Ok(ControlOutcome::Done),
                 Some(reason) => Err(ControlError::Locked(reason)),
                 None => return true,
             };

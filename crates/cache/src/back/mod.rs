@@ -110,6 +110,18 @@ impl Back {
         self.settings.order == DestageOrder::Ordered && whole
     }
 
+    /// Whether it should go in its order, and cannot yet: what is older than something that was settled
+    /// has to be brought first, or is on its way.
+    pub(crate) fn returns_to_order(&self, log: &DirtyLog) -> bool {
+        let has_holes = !self.goes_in_order(log) || self.destage.is_out_of_order();
+        self.settings.order == DestageOrder::Ordered && has_holes && !lacks(Guard::OrderBeforeDone)
+    }
+
+    /// Whether somebody waits for everything so far to be at the origin.
+    pub(crate) fn has_demands(&self) -> bool {
+        !self.demands.is_empty()
+    }
+
     /// When the guest asked for something last.
     pub(crate) fn asked_at(&self) -> Instant {
         self.asked_at

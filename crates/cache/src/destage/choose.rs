@@ -3,9 +3,11 @@
 use super::Destage;
 use super::batch::Batch;
 use super::plan::{Piece, pieces_of, runs_of};
+use crate::dirty::erased::Erased;
 use crate::dirty::log::DirtyLog;
 use crate::guard::{Guard, lacks};
 use crate::limits::DESTAGE_BATCH_RECORDS;
+use units::BlockIndex;
 
 impl Destage {
     /// The next records of an interval, in the order of the log.
@@ -25,15 +27,20 @@ impl Destage {
         Some(self.batch(to, ended && to == end, pieces))
     }
 
-    /// What is newest of the log, the longest runs first.
-    pub(super) fn next_in_any_order(&mut self, log: &DirtyLog, wanted: u64) -> Option<Batch> {
+    /// What is newest of the log, the longest runs first; of these blocks only, if they are said.
+    pub(super) fn next_in_any_order(
+        &mut self,
+        log: &DirtyLog,
+        wanted: u64,
+        only: Option<&Erased>,
+    ) -> Option<Batch> {
         // One at a time: the next could have the same blocks.
         if !self.is_idle() || wanted == 0 || log.is_empty() {
             return None;
         }
-        let (pieces, some) = match erasures_of(log, wanted) {
+        let (pieces, some) = match erasures_of(log, wanted, only) {
             (pieces, some) if !pieces.is_empty() => (pieces, some),
-            _ => self.longest_runs(log, wanted),
+            _ => self.longest_runs(log, wanted, only),
         };
         if pieces.is_empty() {
             return None;
@@ -43,14 +50,24 @@ impl Destage {
         Some(batch)
     }
 
-    fn longest_runs(&mut self, log: &DirtyLog, wanted: u64) -> (Vec<Piece>, Vec<u64>) {
+    fn longest_runs(
+        &mut self,
+        log: &DirtyLog,
+        wanted: u64,
+        only: Option<&Erased>,
+    ) -> (Vec<Piece>, Vec<u64>) {
+        let counts = |block: BlockIndex, number: u64| {
+            number < wanted && only.is_none_or(|only| only.overlaps(block, 1))
+        };
         let (mut pieces, mut some) = (Vec::new(), Vec::new());
         while (some.len() as u64) < DESTAGE_BATCH_RECORDS {
             if self.planned.is_empty() {
                 if !some.is_empty() {
                     break;
                 }
-                let newest = log.newest().filter(|(_, number)| *number < wanted);
+                let newest = log
+                    .newest()
+                    .filter(|(block, number)| counts(*block, *number));
                 let mut runs = runs_of(newest.collect());
                 runs.sort_by_key(|run| std::cmp::Reverse(run.blocks()));
                 self.planned = runs.into();
@@ -60,8 +77,9 @@ impl Destage {
             };
             // Some may have been written again since they were planned.
             let blocks = (0..).map(|i| first.advance(i)).zip(numbers);
-            let current =
-                blocks.filter(|(block, number)| *number < wanted && log.is_newest(*block, *number));
+            let current = blocks.filter(|(block, number)| {
+                counts(*block, *number) && log.is_newest(*block, *number)
+            });
             let current: Vec<_> = current.collect();
             some.extend(current.iter().map(|(_, number)| *number));
             pieces.extend(runs_of(current));
@@ -76,10 +94,10 @@ impl Destage {
 }
 
 /// Every erased range that counts, and the records that erased them.
-fn erasures_of(log: &DirtyLog, wanted: u64) -> (Vec<Piece>, Vec<u64>) {
+fn erasures_of(log: &DirtyLog, wanted: u64, only: Option<&Erased>) -> (Vec<Piece>, Vec<u64>) {
     let (mut pieces, mut some) = (Vec::new(), Vec::new());
     for (first, blocks, number) in log.erased_ranges() {
-        if number >= wanted {
+        if number >= wanted || only.is_some_and(|only| !only.overlaps(first, blocks)) {
             continue;
         }
         if let crate::dirty::log::What::Erasure(erasure) = log.record(number).what {

@@ -39,7 +39,11 @@ impl Cache {
         let batch = if in_order {
             back.destage.next_in_order(&dirty.log, wanted)
         } else {
-            back.destage.next_in_any_order(&dirty.log, wanted)
+            let older = back
+                .returns_to_order(&dirty.log)
+                .then(|| dirty.log.blocks_before_holes_end());
+            back.destage
+                .next_in_any_order(&dirty.log, wanted, older.as_ref())
         };
         let Some(batch) = batch else {
             return false;

@@ -108,9 +108,12 @@ impl Destage {
     }
 
     /// Whether records are on their way that were taken out of their order.
-    fn is_out_of_order(&self) -> bool {
-        let writing = self.writing.as_ref().is_some_and(|b| b.some.is_some());
-        writing || self.flushing.as_ref().is_some_and(|f| f.some.is_some())
+    pub(crate) fn is_out_of_order(&self) -> bool {
+        let batches = [&self.loading, &self.writing];
+        let some = batches
+            .iter()
+            .any(|b| b.as_ref().is_some_and(|b| b.some.is_some()));
+        some || self.flushing.as_ref().is_some_and(|f| f.some.is_some())
     }
 
     /// Whether nothing is on its way, neither from flash nor to the origin.

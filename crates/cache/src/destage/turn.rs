@@ -7,6 +7,7 @@ use super::{Destage, Flushing, Paused};
 use crate::back::{Back, Phase};
 use crate::cache::Cache;
 use crate::dirty::DirtyDisk;
+use crate::dirty::log::DirtyLog;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
 use crate::limits::DESTAGE_FLUSH_PARTS;
@@ -146,11 +147,12 @@ impl Cache {
 
     /// Whether everything has to reach the origin, whatever it costs.
     fn hurries(&self, disk: DiskSlot, back: &Back) -> bool {
-        let base = self
-            .dirty_flash()
-            .and_then(|flash| flash.dirty.get(disk))
-            .map_or(0, |dirty| dirty.log.base());
-        back.destage.demand > base || back.is_leaving() || self.flash.is_none()
+        let log = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let log = log.map(|dirty| &dirty.log);
+        let base = log.map_or(0, DirtyLog::base);
+        let is_asked = back.destage.demand > base
+            || (back.has_demands() && log.is_some_and(|log| back.returns_to_order(log)));
+        is_asked || back.is_leaving() || self.flash.is_none()
     }
 
     /// A batch is read: it is written now, unless it is not what it should be.

@@ -292,6 +292,20 @@ impl DirtyLog {
         self.holes_end.max(self.base())
     }
 
+    /// Every block of which something may have been settled before what is older: what has to go to the
+    /// origin before the rest may go in its order.
+    pub(crate) fn blocks_before_holes_end(&self) -> Erased {
+        let mut blocks = Erased::default();
+        for (number, record) in self.records(self.base(), self.holes_end()) {
+            let (first, count) = match record.what {
+                What::Data { block, .. } => (block, 1),
+                What::Erasure(erasure) => (erasure.first, u64::from(erasure.blocks)),
+            };
+            blocks.insert(first, count, number);
+        }
+        blocks
+    }
+
     /// The origin has every record before `to` durably. `clean` gets each block whose newest record
     /// was among them, and its slot.
     ///

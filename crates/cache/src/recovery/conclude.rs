@@ -6,7 +6,7 @@ use super::tables::Replayed;
 use crate::guard::{Guard, lacks};
 use crate::write_back::LockReason;
 use flash_format::{PAGE_BYTES, Position, SegmentIndex, SegmentKind, SegmentState};
-use units::DiskSlot;
+use units::{DiskId, DiskSlot};
 
 /// A disk's dirty log as it is on flash.
 pub(super) struct FoundLog {
@@ -77,7 +77,22 @@ impl Logs {
             }
             self.found.push(log);
         }
+        if self.is_blind {
+            self.doubt_the_rest();
+        }
         wanted
+    }
+
+    /// Any disk of which no log was found may have one all the same.
+    fn doubt_the_rest(&mut self) {
+        for (entry, disk) in self.replayed.disks.iter_mut().zip((0..).map(DiskSlot::new)) {
+            let is_void = |id: &DiskId| self.void.contains(id);
+            if let Some(entry) = entry.as_mut().filter(|entry| !is_void(&entry.id))
+                && !self.found.iter().any(|log| log.disk == disk)
+            {
+                entry.in_doubt = true;
+            }
+        }
     }
 
     /// Makes the logs void of which the operator says so, with all else that is here of their disks.

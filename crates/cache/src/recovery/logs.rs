@@ -76,6 +76,8 @@ pub(super) struct Logs {
     pub(super) looks_only: bool,
     /// Disks whose logs do not count any more.
     pub(super) void: Vec<DiskId>,
+    /// A segment that may be a dirty log's could not be read, and the tables do not tell.
+    pub(super) is_blind: bool,
     pub(super) walks: BTreeMap<u32, Walk>,
     /// How often that was read again which was not whole.
     again: BTreeMap<Wanted, u32>,
@@ -96,6 +98,7 @@ impl Logs {
             left,
             looks_only,
             void,
+            is_blind: false,
             walks: BTreeMap::new(),
             again: BTreeMap::new(),
             found: Vec::new(),
@@ -139,7 +142,16 @@ impl Logs {
     }
 
     /// The first page of a segment has come.
-    pub(super) fn first_read(&mut self, segment: SegmentIndex, bytes: Option<&[u8]>) {
+    pub(super) fn first_read(
+        &mut self,
+        segment: SegmentIndex,
+        bytes: Option<&[u8]>,
+    ) -> Option<Wanted> {
+        if bytes.is_none() {
+            let again = self.once_more(Wanted::First(segment));
+            self.is_blind |= again.is_none() && !lacks(Guard::UnreadableIsNotTorn);
+            return again;
+        }
         let page = bytes.and_then(|bytes| bytes.first_chunk::<PAGE_BYTES>());
         let header = page.and_then(|page| {
             DirtyChunkHeader::decode_first(page, &self.geometry, self.uuid(), segment).ok()
@@ -147,6 +159,7 @@ impl Logs {
         if let Some(header) = header {
             self.adopt(&header);
         }
+        None
     }
 
     /// Takes a segment for a part of the log whose chunk was found in it, if that may be.

@@ -189,6 +189,34 @@ fn a_place_that_cannot_be_read_is_no_torn_tail() {
 }
 
 #[test]
+fn where_a_log_may_be_that_cannot_be_read_is_doubt() {
+    for is_readable in [true, false] {
+        // Neither the journal nor the page of the table that is lost says that segment 5 is a log's.
+        let mut hand = Hand::of_disks(1);
+        hand.put_tables();
+        let mut pages = 0..1000;
+        let first =
+            pages.find(|page| !CheckpointPage::segments_of(&hand.geometry, *page).is_empty());
+        let offset = hand.geometry.checkpoint_page_offset(0, first.unwrap());
+        hand.write(offset, &[0; PAGE_BYTES]);
+        let start = Position::START;
+        hand.log_chunk((5, 11, 0), start, start, &[Writes(3, 1)]);
+        if !is_readable {
+            hand.unreadable = vec![hand.offset(5, 0).get() / PAGE_BYTES as u64];
+        }
+        let mut cache = hand.open_again();
+        for _ in 0..2 {
+            let entry = cache.flash.as_ref().unwrap().disks.get(disk(0)).unwrap();
+            assert!(entry.in_doubt);
+            let reason = is_readable.then_some(LockReason::Unbelievable);
+            assert_eq!(locked(&cache, 0), reason);
+            // The next recovery finds whole tables, and the doubt in them.
+            cache = hand.open_again();
+        }
+    }
+}
+
+#[test]
 fn a_trusted_slot_above_the_watermark_is_clean() {
     let mut hand = two_segments();
     hand.trusted(2, 2);
