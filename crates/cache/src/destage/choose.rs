@@ -7,7 +7,7 @@ use crate::dirty::erased::Erased;
 use crate::dirty::log::DirtyLog;
 use crate::guard::{Guard, lacks};
 use crate::limits::DESTAGE_BATCH_RECORDS;
-use units::BlockIndex;
+use units::{BlockIndex, Set};
 
 impl Destage {
     /// The next records of an interval, in the order of the log.
@@ -93,11 +93,17 @@ impl Destage {
     }
 }
 
-/// Every erased range that counts, and the records that erased them.
+/// Every erased range that counts, and the records that erased them; of a record all ranges or none.
 fn erasures_of(log: &DirtyLog, wanted: u64, only: Option<&Erased>) -> (Vec<Piece>, Vec<u64>) {
     let (mut pieces, mut some) = (Vec::new(), Vec::new());
+    let concerns = |first, blocks| only.is_none_or(|only| only.overlaps(first, blocks));
+    let concerned: Set<u64> = log
+        .erased_ranges()
+        .filter(|(first, blocks, number)| *number < wanted && concerns(*first, *blocks))
+        .map(|(_, _, number)| number)
+        .collect();
     for (first, blocks, number) in log.erased_ranges() {
-        if number >= wanted || only.is_some_and(|only| !only.overlaps(first, blocks)) {
+        if !concerned.contains(&number) {
             continue;
         }
         if let crate::dirty::log::What::Erasure(erasure) = log.record(number).what {
