@@ -95,6 +95,22 @@ const RARE_WITH_WRITE_BACK: [&str; 21] = [
     "what waited was given up",
 ];
 
+/// Worlds beyond those above that have found something, most of them in the cache.
+const FOUND: [u64; 29] = [
+    24_435, 24_855, 28_953, 35_117, 39_635, 42_547, 63_269, 75_045, 77_669, 87_813, 95_013,
+    100_329, 103_027, 153_563, 208_419, 227_917, 232_787, 266_643, 322_827, 707_381, 758_251,
+    770_845, 788_711, 798_269, 811_347, 1_000_451, 1_009_033, 1_023_693, 1_026_649,
+];
+
+#[test]
+fn worlds_that_once_found_something_find_nothing() {
+    for seed in FOUND {
+        if let Err(failure) = run(Options::new(seed)) {
+            panic!("seed {seed}: {}", failure.violation);
+        }
+    }
+}
+
 #[test]
 fn ten_thousand_worlds_hold_and_reach_every_rare_branch() {
     let marks = run_all(0, SEEDS);
