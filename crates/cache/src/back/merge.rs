@@ -106,6 +106,8 @@ impl Cache {
                 self.ports.stats.dirty_unreadable += 1;
                 self.merge_ready(merge, Err(IoError::Failed));
             }
+            // Its write went on without the flash, and the disk may be gone.
+            None if self.waiting_mut(merge.disk, merge.waiting).is_none() => {}
             // Reading it as a guest does would find the same, and give the slot up.
             None => self.merge_from_origin(merge),
         }
