@@ -103,22 +103,22 @@ fn two_hosts_take_turns_on_a_file() {
     });
 }
 
-#[test]
-fn two_hosts_take_turns_on_an_export() {
+fn take_turns_on_an_export(policy: &str) {
     scenario(TOOLS, |lab| {
         let image = Image::new(lab, "origin.raw", 16)?;
         let origin = Origin::start(lab, &image, OriginSettings::default())?;
-        take_turns(lab, &on_export(&origin, "back"), "in use")
+        take_turns(lab, &on_export(&origin, policy), "in use")
     });
 }
 
 #[test]
+fn two_hosts_take_turns_on_an_export() {
+    take_turns_on_an_export("back");
+}
+
+#[test]
 fn two_hosts_take_turns_on_an_export_under_through() {
-    scenario(TOOLS, |lab| {
-        let image = Image::new(lab, "origin.raw", 16)?;
-        let origin = Origin::start(lab, &image, OriginSettings::default())?;
-        take_turns(lab, &on_export(&origin, "through"), "in use")
-    });
+    take_turns_on_an_export("through");
 }
 
 #[test]

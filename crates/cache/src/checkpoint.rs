@@ -172,12 +172,7 @@ impl Flash {
                 continue;
             };
             for page in (self.geometry.page_of(slot)..).take(count as usize) {
-                let (byte, bit) = (page as usize / 8, 1 << (page % 8));
-                if trusted {
-                    entry.trusted[byte] |= bit;
-                } else {
-                    entry.trusted[byte] &= !bit;
-                }
+                entry.set_trusted(page, trusted);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! some network mounts) the page cache is used, and durability rests on flushes alone, which
 //! the contract allows.
 //!
-//! A durable write is a plain write and a sync shared with its neighbours ([`Syncs`]), or one
+//! A durable write is a plain write and a sync shared with its neighbours ([`FileSyncs`]), or one
 //! command where the device has such ([`writes_through`] says why). After a failed sync no other
 //! succeeds: what had been written without one may be lost, and the kernel says so once.
 //!
@@ -15,9 +15,11 @@
 use crate::Device;
 use block_io::{
     Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, Landings, PAGE_BYTES, Place, Since,
-    Slice, Syncs, Token,
+    Slice, Token,
 };
-use ring::{Completion, Foreign, Op, PIECES_MAX, Ring, Source, SourceId, writes_through};
+use ring::{
+    Completion, FileSyncs, Foreign, Op, PIECES_MAX, Ring, Source, SourceId, writes_through,
+};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use slab::Slab;
@@ -207,9 +209,6 @@ fn memory_align(fd: &OwnedFd) -> usize {
 /// What a piece of memory must be a multiple of for direct I/O, whatever the flash's alignment.
 const SECTOR_BYTES: usize = 512;
 
-/// Names the one sync that is under way among completions; no slab's key.
-const SYNC: u64 = u64::MAX;
-
 struct Flight {
     token: Token,
     /// Bytes that have to be moved for success.
@@ -229,7 +228,7 @@ pub struct UringDevice {
     source: Source,
     pool: BufPool,
     flights: Slab<Flight>,
-    syncs: Syncs,
+    syncs: FileSyncs,
     /// Reads into memory that the flash cannot reach directly.
     landings: Landings,
     refused: Vec<FlashDone>,
@@ -238,15 +237,16 @@ pub struct UringDevice {
 impl UringDevice {
     /// Puts an open flash file on a shard's ring.
     pub fn new(file: FlashFile, ring: &Ring, pool: &BufPool) -> Self {
+        let fd = Rc::new(file.fd);
         Self {
-            file: Rc::new(file.fd),
+            syncs: FileSyncs::new(Rc::clone(&fd)),
+            file: fd,
             capacity: file.capacity,
             memory_align: file.memory_align,
             writes_through: file.writes_through,
             source: ring.source(),
             pool: pool.clone(),
             flights: Slab::new(),
-            syncs: Syncs::default(),
             landings: Landings::new(pool.clone()),
             refused: Vec::new(),
         }
@@ -344,20 +344,8 @@ impl UringDevice {
         }))
     }
 
-    /// Issues a sync if somebody waits for one and none is under way.
-    fn sync(&mut self) {
-        if self.syncs.begin() {
-            let op = Op::Fsync {
-                file: Rc::clone(&self.file),
-                datasync: true,
-            };
-            self.source.submit(SYNC, op);
-        }
-    }
-
     fn synced(&mut self, outcome: io::Result<usize>, done: &mut Vec<FlashDone>) {
-        let result = outcome.map(drop).map_err(|error| IoError::of(&error));
-        let ended = self.syncs.end(result.is_ok());
+        let (ended, result) = self.syncs.end(outcome);
         done.extend(ended.into_iter().map(|token| FlashDone {
             token,
             buf: None,
@@ -379,13 +367,13 @@ impl Device for UringDevice {
     fn poll(&mut self, _now: Instant, done: &mut Vec<FlashDone>) {
         done.append(&mut self.refused);
         while let Some(completion) = self.source.pop() {
-            if completion.token == SYNC {
+            if FileSyncs::is_one(&completion) {
                 self.synced(completion.result, done);
             } else {
                 done.extend(self.land(completion));
             }
         }
-        self.sync();
+        self.syncs.issue(&self.source);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -449,7 +437,7 @@ impl UringDevice {
                 if let Err(error) = self.syncs.wait(token, Since::OPENED) {
                     return self.refuse(token, error, None, None);
                 }
-                self.sync();
+                self.syncs.issue(&self.source);
             }
         }
     }
@@ -528,9 +516,9 @@ mod tests {
         rig.write(1);
         let written = rig.completion();
         assert!(rig.device.land(written).is_none());
-        rig.device.sync();
+        rig.device.syncs.issue(&rig.device.source);
         let synced = rig.completion();
-        assert_eq!(synced.token, SYNC);
+        assert!(FileSyncs::is_one(&synced));
         let mut done = Vec::new();
         rig.device.synced(synced.result, &mut done);
         assert_eq!((done[0].token, done[0].result), (Token(1), Ok(())));
@@ -548,7 +536,7 @@ mod tests {
             written.result = result;
             let done = rig.device.land(written).expect("it is over");
             assert_eq!(done.result, Err(expected));
-            rig.device.sync();
+            rig.device.syncs.issue(&rig.device.source);
             assert_eq!(rig.device.source.in_flight(), 0);
         }
     }
@@ -559,7 +547,7 @@ mod tests {
         rig.write(1);
         let first = rig.completion();
         assert!(rig.device.land(first).is_none());
-        rig.device.sync();
+        rig.device.syncs.issue(&rig.device.source);
         rig.write(2);
         let mut done = Vec::new();
         let failure = io::Error::from_raw_os_error(EIO);
@@ -570,7 +558,7 @@ mod tests {
         );
         let second = loop {
             let one = rig.completion();
-            if one.token != SYNC {
+            if !FileSyncs::is_one(&one) {
                 break one;
             }
         };

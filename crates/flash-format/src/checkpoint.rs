@@ -78,6 +78,27 @@ pub struct SegmentEntry {
     pub trusted: Vec<u8>,
 }
 
+impl SegmentEntry {
+    /// Whether the block in a page equals the origin's; no page behind the segment's end does.
+    pub fn is_trusted(&self, page: u32) -> bool {
+        let byte = self.trusted.get(page as usize / 8);
+        byte.is_some_and(|byte| byte >> (page % 8) & 1 == 1)
+    }
+
+    /// Notes whether the block in a page equals the origin's.
+    ///
+    /// # Panics
+    /// If the segment has no such page.
+    pub fn set_trusted(&mut self, page: u32, trusted: bool) {
+        let (byte, bit) = (&mut self.trusted[page as usize / 8], 1 << (page % 8));
+        if trusted {
+            *byte |= bit;
+        } else {
+            *byte &= !bit;
+        }
+    }
+}
+
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct RawDisk {

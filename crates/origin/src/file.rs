@@ -12,7 +12,7 @@
 //! A file that is shorter than it was is not written: a write behind its end would make it longer
 //! again, with a hole where the disk's bytes were, and nobody would see that they are lost.
 //!
-//! What waits for an `fdatasync` shares it with its neighbours ([`Syncs`]). A write with FUA is one
+//! What waits for an `fdatasync` shares it with its neighbours ([`FileSyncs`]). A write with FUA is one
 //! operation where the device has such ([`writes_through`]).
 
 mod open;
@@ -22,9 +22,9 @@ pub use open::{OpenedFile, open};
 use crate::limits::ZERO_PIECE_BYTES;
 use crate::{Origin, Sources};
 use block_io::{
-    BufPool, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since, Slice, Syncs, Token,
+    BufPool, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since, Slice, Token,
 };
-use ring::{Completion, Op, Ring, Source, writes_through};
+use ring::{Completion, FileSyncs, Op, Ring, Source, writes_through};
 use rustix::fs::FallocateFlags;
 use slab::Slab;
 use std::fmt;
@@ -56,9 +56,6 @@ struct Zero {
     step: Step,
 }
 
-/// Names the one sync that is under way among completions; no slab's key.
-const SYNC: u64 = u64::MAX;
-
 #[derive(Clone, Copy)]
 enum Step {
     /// Deallocate the range.
@@ -84,7 +81,7 @@ pub struct FileOrigin {
     source: Source,
     pool: BufPool,
     flights: Slab<Flight>,
-    syncs: Syncs,
+    syncs: FileSyncs,
     /// Ended before they reached the kernel.
     ended: Vec<OriginDone>,
     /// What was not found to be unsupported.
@@ -96,16 +93,17 @@ pub struct FileOrigin {
 impl FileOrigin {
     /// Puts an open file on a shard's ring.
     pub fn new(opened: OpenedFile, ring: &Ring, pool: &BufPool) -> Self {
+        let fd = Rc::new(opened.fd);
         Self {
-            writes_through: writes_through(&opened.fd),
-            file: Rc::new(opened.fd),
+            writes_through: writes_through(&fd),
+            syncs: FileSyncs::new(Rc::clone(&fd)),
+            file: fd,
             geometry: opened.geometry,
             memory_align: opened.memory_align,
             regular: opened.regular,
             source: ring.source(),
             pool: pool.clone(),
             flights: Slab::new(),
-            syncs: Syncs::default(),
             ended: Vec::new(),
             can: Can {
                 punch: true,
@@ -177,28 +175,17 @@ impl FileOrigin {
     fn end_durable(&mut self, token: Token, durable: Option<Since>) {
         match durable.map(|since| self.syncs.wait(token, since)) {
             None => self.end(token, Ok(())),
-            Some(Ok(())) => self.sync(),
+            Some(Ok(())) => self.syncs.issue(&self.source),
             Some(Err(error)) => self.end(token, Err(error)),
         }
     }
 
-    /// Issues a sync if somebody waits for one and none is under way.
-    fn sync(&mut self) {
-        if self.syncs.begin() {
-            let op = Op::Fsync {
-                file: Rc::clone(&self.file),
-                datasync: true,
-            };
-            self.source.submit(SYNC, op);
-        }
-    }
-
     fn synced(&mut self, outcome: io::Result<usize>) {
-        let result = outcome.map(drop).map_err(|error| IoError::of(&error));
-        for token in self.syncs.end(result.is_ok()) {
+        let (ended, result) = self.syncs.end(outcome);
+        for token in ended {
             self.end(token, result);
         }
-        self.sync();
+        self.syncs.issue(&self.source);
     }
 
     /// Begins or continues a write-zeroes with the step it is at.
@@ -370,7 +357,7 @@ impl Origin for FileOrigin {
 
     fn poll(&mut self, _now: Instant, done: &mut Vec<OriginDone>) {
         while let Some(completion) = self.source.pop() {
-            if completion.token == SYNC {
+            if FileSyncs::is_one(&completion) {
                 self.synced(completion.result);
             } else {
                 self.land(completion);

@@ -1,8 +1,68 @@
 //! How a write is made durable at the least cost: `RWF_DSYNC`, or a sync behind it.
 
+use crate::{Completion, Op, Source};
+use block_io::{IoError, Since, Syncs, Token};
 use rustix::fs::FileType;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::rc::Rc;
+
+/// The [`Syncs`] of a file, carried out by `fdatasync` on a ring.
+#[derive(Debug)]
+pub struct FileSyncs {
+    file: Rc<OwnedFd>,
+    syncs: Syncs,
+}
+
+impl FileSyncs {
+    /// Names the one sync that is under way among a source's completions; no slab's key.
+    const TOKEN: u64 = u64::MAX;
+
+    /// Of a file for which nothing waits yet.
+    pub fn new(file: Rc<OwnedFd>) -> Self {
+        let syncs = Syncs::default();
+        Self { file, syncs }
+    }
+
+    /// Whether this is the end of a sync, and to be given to [`FileSyncs::end`].
+    pub fn is_one(completion: &Completion) -> bool {
+        completion.token == Self::TOKEN
+    }
+
+    /// See [`Syncs::now`].
+    pub const fn now(&self) -> Since {
+        self.syncs.now()
+    }
+
+    /// See [`Syncs::wait`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait(&mut self, token: Token, since: Since) -> Result<(), IoError> {
+        self.syncs.wait(token, since)
+    }
+
+    /// Issues a sync if somebody waits for one and none is under way.
+    pub fn issue(&mut self, source: &Source) {
+        if self.syncs.begin() {
+            let op = Op::Fsync {
+                file: Rc::clone(&self.file),
+                datasync: true,
+            };
+            source.submit(Self::TOKEN, op);
+        }
+    }
+
+    /// The sync under way has ended: how, and for whom.
+    ///
+    /// # Panics
+    /// If none was under way.
+    pub fn end(&mut self, outcome: io::Result<usize>) -> (Vec<Token>, Result<(), IoError>) {
+        let result = outcome.map(drop).map_err(|error| IoError::of(&error));
+        (self.syncs.end(result.is_ok()), result)
+    }
+}
 
 /// Whether a durable write ([`crate::Op::Write`] with `dsync`) is one command of the device that
 /// is behind `file`: it is a block device, and has FUA or no volatile cache. Anything else is

@@ -32,7 +32,7 @@ mod ring;
 mod setup;
 mod watch;
 
-pub use durable::writes_through;
+pub use durable::{FileSyncs, writes_through};
 pub use foreign::Foreign;
 pub use limits::{PIECES_MAX, SEND_SLICES_MAX};
 pub use mailbox::{Mailbox, SendError, Sender, mailbox};

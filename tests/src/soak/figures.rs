@@ -77,18 +77,13 @@ impl Figures {
             return Ok(());
         }
         let (first, last) = (&self.0[..third], &self.0[self.0.len() - third..]);
-        let (before, after) = (
-            middle(first, |sample| sample.resident_kib),
-            middle(last, |sample| sample.resident_kib),
-        );
+        let middles = |figure: fn(&Sample) -> u64| (middle(first, figure), middle(last, figure));
+        let (before, after) = middles(|sample| sample.resident_kib);
         ensure!(
             after <= before + GROWTH_KIB,
             "memory grew from {before} to {after} KiB"
         );
-        let (before, after) = (
-            middle(first, |sample| sample.descriptors),
-            middle(last, |sample| sample.descriptors),
-        );
+        let (before, after) = middles(|sample| sample.descriptors);
         ensure!(
             after <= before + GROWTH_DESCRIPTORS,
             "descriptors grew from {before} to {after}"

@@ -10,7 +10,7 @@ use super::{LeftChunk, OpenError, Recovery, Stage};
 use crate::api::{Config, Effect};
 use crate::write_back::LockReason;
 use block_io::{BufPool, FlashDone};
-use flash_format::{DirtyRecord, Erasure, Geometry, PAGE_BYTES, Position, SegmentIndex};
+use flash_format::{DirtyRecord, Erasure, Geometry, PAGE_BYTES, Position};
 use std::num::NonZeroU64;
 use units::{BlockIndex, Bytes, DiskId, Instant};
 
@@ -113,8 +113,6 @@ impl LogReport {
                     DirtyRecord::Data(data) => {
                         page_in_chunk += 1;
                         let segment = &replayed.segments[chunk.header.segment.index()];
-                        let byte = SegmentIndex::new(data.page / 8).index();
-                        let trusted = segment.trusted.get(byte).copied().unwrap_or(0);
                         FoundWhat::Block {
                             block: data.block,
                             checksum: data.checksum,
@@ -124,7 +122,7 @@ impl LogReport {
                                 data.page,
                                 page_in_chunk,
                             ),
-                            is_settled: trusted >> (data.page % 8) & 1 == 1,
+                            is_settled: segment.is_trusted(data.page),
                         }
                     }
                 };

@@ -204,12 +204,7 @@ impl Tables {
         for slot in u64::from(first.get())..end.min(self.superblock.geometry.slots()) {
             let number = u32::try_from(slot).expect("slots are 32-bit numbers");
             let (segment, page) = (SegmentIndex::new(number / pages), number % pages);
-            let byte = &mut self.segments[segment.index()].trusted[page as usize / 8];
-            if trusted {
-                *byte |= 1 << (page % 8);
-            } else {
-                *byte &= !(1 << (page % 8));
-            }
+            self.segments[segment.index()].set_trusted(page, trusted);
         }
     }
 }

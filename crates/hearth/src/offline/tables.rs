@@ -182,14 +182,7 @@ impl Tables {
             else {
                 return;
             };
-            let page = slot % pages;
-            let bit = 1 << (page % 8);
-            let byte = &mut segment.trusted[SegmentIndex::new(page / 8).index()];
-            if trusted {
-                *byte |= bit;
-            } else {
-                *byte &= !bit;
-            }
+            segment.set_trusted(slot % pages, trusted);
         }
     }
 }
