@@ -82,6 +82,8 @@ guards! {
     RetireBeforeOrigin,
     /// An incarnation that the host no longer trusts is not believed.
     Incarnation,
+    /// What waits on an older copy of the flash is in doubt.
+    OldCopyIsDoubt,
     /// A disk whose origin was changed by somebody else starts cold.
     Fingerprint,
     /// A checkpoint is replayed from the first entry that may not be in it.
@@ -180,6 +182,8 @@ guards! {
     ClosedBeforeDropped,
     /// The disk table has an epoch before the owner's record has it.
     EpochBeforeRecord,
+    /// What is void of a log is durably so before the owner's record is open again.
+    VoidBeforeOpen,
     /// What went to the origin out of order is passed before the rest goes in order.
     HolesBeforeOrder,
     /// A destage of an ordered disk is done when nothing of it is at the origin before what is older.

@@ -368,6 +368,14 @@ impl Job {
                 Step::SecondCheckpoint(flash.checkpoint.want())
             }
             Step::Checkpoint(_) | Step::SecondCheckpoint(_) => match &self.kind {
+                // An open record makes count what a recovery finds of a log, void or not.
+                Kind::Attach(newcomer)
+                    if newcomer.void
+                        && !flash.knows_end_of_log(newcomer.slot)
+                        && !lacks(Guard::VoidBeforeOpen) =>
+                {
+                    return false;
+                }
                 Kind::Attach(newcomer) => newcomer.after_tables(ports),
                 Kind::Detach { .. } | Kind::Drop { .. } | Kind::Stop => Step::Done,
             },

@@ -62,6 +62,8 @@ pub(crate) fn judge(
     let Some(record) = record else {
         return match (flash.dirty_epoch, flash.locked) {
             (Some(epoch), _) => unrecorded(epoch),
+            // It was never attached for writing, so the log that it may have is none.
+            (None, Some(LockReason::Unbelievable)) if flash.epoch == 0 => Ok(Verdict::Serve),
             (None, Some(reason)) => Err(ControlError::Locked(reason)),
             (None, None) => Ok(Verdict::Serve),
         };
@@ -190,6 +192,20 @@ mod tests {
         assert_eq!(judge(record(HERE, 5, true), HERE, nothing), error);
         assert_eq!(judge(None, HERE, nothing), error);
         let closed = judge(record(HERE, 5, false), HERE, nothing);
+        assert_eq!(closed, Ok(Verdict::Void));
+    }
+
+    #[test]
+    fn where_a_log_may_be_only_a_disk_that_was_never_written_is_served() {
+        let doubt = |epoch| Flashed {
+            locked: Some(LockReason::Unbelievable),
+            ..flash(epoch, None)
+        };
+        let locked = Err(ControlError::Locked(LockReason::Unbelievable));
+        assert_eq!(judge(None, HERE, doubt(0)), Ok(Verdict::Serve));
+        assert_eq!(judge(None, HERE, doubt(5)), locked);
+        assert_eq!(judge(record(HERE, 5, true), HERE, doubt(5)), locked);
+        let closed = judge(record(HERE, 5, false), HERE, doubt(5));
         assert_eq!(closed, Ok(Verdict::Void));
     }
 }

@@ -142,6 +142,8 @@ pub struct Recovery {
     config: Config,
     capacity: Bytes,
     required: Option<u64>,
+    /// The latest incarnation that has served, as far as the host knows.
+    served: u64,
     /// What a killed process has left in memory.
     left: Vec<LeftChunk>,
     /// Disks whose dirty logs are void.
@@ -172,6 +174,7 @@ impl Recovery {
             config,
             capacity,
             required: incarnation_required,
+            served: 0,
             left: Vec::new(),
             void: Vec::new(),
             looks_only: false,
@@ -188,6 +191,13 @@ impl Recovery {
         }
         recovery.issue_planned();
         recovery
+    }
+
+    /// Says which incarnation of this flash was the latest to serve, as the host has recorded it. Flash
+    /// with an earlier one is an older copy: what waits on it for an origin may not be all of it, and
+    /// is locked. To be called before the first completion comes.
+    pub fn set_served(&mut self, incarnation: u64) {
+        self.served = incarnation;
     }
 
     /// Hands over what a process that was killed has left in memory that outlives it. To be called
@@ -373,7 +383,7 @@ impl Recovery {
                 }
             }
             Stage::Tables(tables) => {
-                let replayed = tables.replay(self.required);
+                let replayed = tables.replay(self.required, self.served);
                 let left = std::mem::take(&mut self.left);
                 let void = std::mem::take(&mut self.void);
                 self.read_logs(Logs::new(replayed, left, void, self.looks_only));

@@ -204,6 +204,7 @@ fn recover(
     let (settings, pool) = (config.cache.clone(), pool.clone());
     let least = Some(record.least);
     let mut recovery = Recovery::new(settings, flash.capacity(), least, pool, ring.now());
+    recovery.set_served(record.served);
     recovery.set_left(left);
     let (mut effects, mut done, mut ready) = (Vec::new(), Vec::new(), Vec::new());
     let mut heard = ring.now();

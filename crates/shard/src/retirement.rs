@@ -4,9 +4,10 @@
 //! One small file for each cache, by the cache's name, in the state directory:
 //!
 //! ```text
-//!   hearth cache record 1
+//!   hearth cache record 2
 //!   flash 0123456789abcdef0123456789abcdef     the flash that was used last; zeroes: none
 //!   least 3                                    the least incarnation that may be believed
+//!   served 3                                   the latest of its incarnations that has served
 //!   check 9f86d081884c7d65                     over the lines above
 //! ```
 //!
@@ -16,7 +17,8 @@
 //! - Before flash is used, its identity is recorded. Flash that is not the one used last may
 //!   be any age, so it starts empty: it has to have an incarnation above all that were seen.
 //! - Each opening begins a new incarnation on the flash. It is recorded before a disk is served,
-//!   so that a copy of the flash from an earlier life, put back later, starts empty.
+//!   so that a copy of the flash from an earlier life, put back later, starts empty, and what waits
+//!   on it for an origin is not taken for all that does.
 //! - Before the origin is written without the flash, the flash's incarnation is retired.
 //! - A record that is missing or damaged says nothing good about the flash: it starts empty.
 
@@ -25,7 +27,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-const TITLE: &str = "hearth cache record 1";
+const TITLE: &str = "hearth cache record 2";
 
 /// Why a record cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +45,8 @@ pub(crate) struct Record {
     pub(crate) flash: u128,
     /// The least incarnation that may be believed.
     pub(crate) least: u64,
+    /// The latest incarnation of this flash that has served; zero if none has.
+    pub(crate) served: u64,
 }
 
 impl Record {
@@ -58,7 +62,12 @@ impl Record {
         } else {
             self.least.max(incarnation).saturating_add(1)
         };
-        Self { flash, least }
+        let served = if flash == self.flash { self.served } else { 0 };
+        Self {
+            flash,
+            least,
+            served,
+        }
     }
 
     /// The record with which flash that has begun this incarnation may serve. Copies of it that
@@ -67,6 +76,7 @@ impl Record {
         Self {
             flash: self.flash,
             least: self.least.max(incarnation),
+            served: incarnation,
         }
     }
 
@@ -75,13 +85,18 @@ impl Record {
     /// half-way, may have begun one more than was recorded.
     pub(crate) fn without_flash(self, incarnation: u64) -> Self {
         Self {
-            flash: self.flash,
             least: self.least.max(incarnation).saturating_add(2),
+            ..self
         }
     }
 
     fn to_text(self) -> String {
-        let body = format!("{TITLE}\nflash {:032x}\nleast {}\n", self.flash, self.least);
+        let Self {
+            flash,
+            least,
+            served,
+        } = self;
+        let body = format!("{TITLE}\nflash {flash:032x}\nleast {least}\nserved {served}\n");
         let check = xxh3_64(body.as_bytes());
         format!("{body}check {check:016x}\n")
     }
@@ -93,9 +108,11 @@ impl Record {
         }
         let flash = lines.next()?.strip_prefix("flash ")?;
         let least = lines.next()?.strip_prefix("least ")?;
+        let served = lines.next()?.strip_prefix("served ")?;
         let record = Self {
             flash: u128::from_str_radix(flash, 16).ok()?,
             least: least.parse().ok()?,
+            served: served.parse().ok()?,
         };
         (record.to_text() == text).then_some(record)
     }
@@ -151,7 +168,19 @@ impl RecordFile {
 mod tests {
     use super::*;
 
-    const RECORD: Record = Record { flash: 7, least: 3 };
+    const RECORD: Record = Record {
+        flash: 7,
+        least: 3,
+        served: 3,
+    };
+
+    fn record(flash: u128, least: u64, served: u64) -> Record {
+        Record {
+            flash,
+            least,
+            served,
+        }
+    }
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
@@ -168,15 +197,15 @@ mod tests {
     #[test]
     fn each_life_is_recorded_and_earlier_ones_are_not_believed() {
         let living = RECORD.before_use(7, 3, false).in_use(4);
-        assert_eq!(living, Record { flash: 7, least: 4 });
+        assert_eq!(living, record(7, 4, 4));
         let older_copy_put_back = living.before_use(7, 3, false);
-        assert!(older_copy_put_back.least > 3);
+        assert!(older_copy_put_back.least > 3 && older_copy_put_back.served > 3);
     }
 
     #[test]
     fn new_flash_is_believed_and_the_one_before_it_no_more() {
         let new = RECORD.before_use(8, 1, true);
-        assert_eq!(new, Record { flash: 8, least: 1 });
+        assert_eq!(new, record(8, 1, 0));
         assert!(new.in_use(2).before_use(7, 9, false).least > 9);
     }
 
@@ -211,7 +240,7 @@ mod tests {
     #[test]
     fn new_flash_is_taken_as_it_is_and_the_old_one_is_not_believed_when_it_returns() {
         assert_eq!(Record::default().before_use(8, 1, true).least, 1);
-        let new = Record { flash: 7, least: 1 }.before_use(8, 1, true);
+        let new = record(7, 1, 1).before_use(8, 1, true);
         assert!(new.before_use(7, 1, false).least > 1);
         assert!(new.before_use(7, 6, false).least > 6);
     }
@@ -228,7 +257,10 @@ mod tests {
     #[test]
     fn flash_that_was_away_while_the_origin_was_written_is_not_believed() {
         let away = RECORD.without_flash(3);
-        assert!(away.before_use(7, 3, false).least > 3);
+        let back = away.before_use(7, 3, false);
+        assert!(back.least > 3);
+        // But it is no older copy: what waits on it is all that does.
+        assert_eq!(back.served, 3);
         let unknown = Record::default().without_flash(0);
         assert!(unknown.before_use(7, 3, false).least > 3);
     }

@@ -18,6 +18,7 @@ pub(crate) struct Shelf {
     uuid: u128,
     suspect: bool,
     least: u64,
+    served: u64,
     accepted: Accepted,
     lasting: LastingMemory,
     old_copy: Option<Vec<u8>>,
@@ -138,6 +139,7 @@ impl World {
         self.host.uuid = FIRST_CACHE + u128::from(self.next_id());
         self.host.suspect = false;
         self.host.least = 0;
+        self.host.served = 0;
         self.host.accepted = Accepted::default();
         self.host.lasting = LastingMemory::default();
         self.old_copy = None;
@@ -157,6 +159,7 @@ impl World {
             uuid: self.host.uuid,
             suspect: self.host.suspect,
             least: self.host.least,
+            served: self.host.served,
             accepted: std::mem::take(&mut self.host.accepted),
             lasting: std::mem::take(&mut self.host.lasting),
             old_copy: self.old_copy.take(),
@@ -166,6 +169,7 @@ impl World {
                 self.host.uuid = shelf.uuid;
                 self.host.suspect = shelf.suspect;
                 self.host.least = shelf.least;
+                self.host.served = shelf.served;
                 self.host.accepted = shelf.accepted;
                 self.host.lasting = shelf.lasting;
                 self.old_copy = shelf.old_copy;

@@ -51,6 +51,8 @@ pub(crate) struct Host {
     pub suspect: bool,
     /// State directory: the least incarnation that may be trusted.
     pub least: u64,
+    /// And the latest that has served.
+    pub served: u64,
     retiring: Option<Retiring>,
     /// Bytes that the device had been given to write when this life began.
     pub written_before: u64,
@@ -98,6 +100,7 @@ impl Host {
     /// Before a cache serves: an older copy of its flash is not to be believed any more.
     pub(crate) fn in_use(&mut self, incarnation: u64) {
         self.least = self.least.max(incarnation);
+        self.served = incarnation;
     }
 
     /// Before guests go on without the flash: whatever is on it must never be trusted again. An

@@ -28,6 +28,7 @@ impl World {
             self.pool.clone(),
             self.now,
         );
+        recovery.set_served(self.host.served);
         let left = self.host.lasting.left();
         self.marks
             .add("chunk left in lasting memory", left.len() as u64);
@@ -82,6 +83,7 @@ impl World {
                     }
                     None => {}
                 }
+                self.host.in_use(recovered.cache.status().incarnation);
                 recovered.cache
             }
             Err(error) => {
@@ -96,7 +98,6 @@ impl World {
                 Cache::bypassed(config, self.pool.clone(), error.to_string(), self.now)
             }
         };
-        self.host.in_use(cache.status().incarnation);
         self.host.software = Software::Cache(Box::new(cache));
     }
 }

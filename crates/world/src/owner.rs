@@ -214,10 +214,12 @@ impl World {
         });
         self.go_on_from_origin(number)?;
         let disk = &mut self.disks[number];
-        if let Some(owner) = &mut disk.owner {
-            owner.open = false;
-            owner.epoch += 1;
-        }
+        // An attach that was cut short may have left an epoch on the flash, and no record.
+        disk.owner = Some(OwnerRecord {
+            epoch: disk.owner.map_or(0, |owner| owner.epoch) + 1,
+            cache: 0,
+            open: false,
+        });
         Ok(())
     }
 

@@ -162,6 +162,8 @@ missed! {
         bring_to_the_origin_what_is_durable: DurableBeforeDestage from 5613 ["I1", "I2", "I3", "prefix"],
         know_the_watermark_before_a_block_comes_again: WatermarkBeforeNext from 4301 ["origin alone"],
         wait_with_what_was_superseded: SupersededWaits from 0 ["I6"],
+        doubt_what_waits_on_an_older_copy: OldCopyIsDoubt from 921_999 ["I1", "I6"],
+        settle_what_is_void_before_the_record_is_open: VoidBeforeOpen from 489_393 ["I1", "I6"],
         end_the_interval_at_a_recovery: RecoveryEndsInterval from 733 ["origin alone"],
         end_the_log_where_a_chunk_is_missing: ChunksFollow from 2301 ["prefix", "I1", "I6"],
         let_what_was_cut_off_stay_so: CutStays from 0 ["I1", "I8", "commands", "never hostage"],

@@ -5,7 +5,6 @@ use super::Phase;
 use super::switch::{Next, Step, To};
 use crate::api::ControlError;
 use crate::cache::Cache;
-use crate::dirty::DirtyDisk;
 use crate::guard::{Guard, lacks};
 use crate::ownership::OwnerRecord;
 use crate::ports::Purpose;
@@ -43,17 +42,9 @@ impl Cache {
         }
     }
 
-    /// Whether a recovery would find nothing of the log of a disk of which the origin has everything.
     fn knows_end_of_log(&mut self, disk: DiskSlot) -> bool {
-        let Some(flash) = self.flash.as_mut() else {
-            return true;
-        };
-        let known = |dirty: &DirtyDisk| dirty.released() >= dirty.log.end();
-        let known = flash.dirty.get(disk).is_none_or(known);
-        if !known {
-            flash.journal.hurry();
-        }
-        known
+        let flash = self.flash.as_mut();
+        flash.is_none_or(|flash| flash.knows_end_of_log(disk))
     }
 
     /// Asks for the owner's record to be written.

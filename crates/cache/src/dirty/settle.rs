@@ -1,6 +1,6 @@
 //! What the origin has durably becomes clean.
 
-use super::Settled;
+use super::{DirtyDisk, Settled};
 use crate::flash::Flash;
 use crate::ports::Ports;
 use flash_format::{JournalEntry, Position};
@@ -53,6 +53,17 @@ impl Flash {
         let logged = self.disks.get(disk).map_or(Position::START, |e| e.logged);
         // Nor has anything to be there that was durable and is lost.
         self.settled_to(ports, disk, logged, &[]);
+    }
+
+    /// Whether a recovery would find nothing of the log of a disk of which the origin has everything.
+    pub(crate) fn knows_end_of_log(&mut self, disk: DiskSlot) -> bool {
+        let known =
+            |dirty: &DirtyDisk| dirty.settled.is_empty() && dirty.released() >= dirty.log.end();
+        let known = self.dirty.get(disk).is_none_or(known);
+        if !known {
+            self.journal.hurry();
+        }
+        known
     }
 
     fn settled(&mut self, ports: &mut Ports, disk: DiskSlot, clean: &[(BlockIndex, FlashSlot)]) {

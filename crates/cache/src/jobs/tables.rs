@@ -23,7 +23,8 @@ impl Flash {
             },
             destaged: before.map_or(Position::START, |entry| entry.destaged),
             logged: before.map_or(Position::START, |entry| entry.logged),
-            in_doubt: before.is_some_and(|entry| entry.in_doubt) && !newcomer.void,
+            // What was in doubt of it is void, or nothing was: else it would not be let in.
+            in_doubt: false,
             key: newcomer.key,
         };
         if newcomer.takes_over {

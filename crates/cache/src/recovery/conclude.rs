@@ -70,20 +70,22 @@ impl Logs {
             }
             self.conclude_segments(&log, end);
             if let Some(entry) = &mut self.replayed.disks[log.disk.index()] {
-                entry.in_doubt = log.in_doubt && log.is_dirty();
+                // What is above the watermark may be in a segment that was not found.
+                entry.in_doubt = log.in_doubt;
             }
             for chunk in &log.chunks {
                 wanted.extend(self.to_be_written(log.watermark, chunk));
             }
             self.found.push(log);
         }
-        if self.is_blind {
+        if self.replayed.in_doubt && !lacks(Guard::DoubtLocks) {
             self.doubt_the_rest();
         }
         wanted
     }
 
-    /// Any disk of which no log was found may have one all the same.
+    /// Any disk of which no log was found may have one all the same: the tables do not tell, and the
+    /// first page of its segment may be damaged, too.
     fn doubt_the_rest(&mut self) {
         for (entry, disk) in self.replayed.disks.iter_mut().zip((0..).map(DiskSlot::new)) {
             let is_void = |id: &DiskId| self.void.contains(id);

@@ -10,9 +10,9 @@ use super::{LeftChunk, OpenError, Recovery, Stage};
 use crate::api::{Config, Effect};
 use crate::write_back::LockReason;
 use block_io::{BufPool, FlashDone};
-use flash_format::{DirtyRecord, Erasure, Geometry, PAGE_BYTES, Position};
+use flash_format::{DirtyRecord, DiskEntry, Erasure, Geometry, PAGE_BYTES, Position};
 use std::num::NonZeroU64;
-use units::{BlockIndex, Bytes, DiskId, Instant};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, Instant};
 
 /// What is dirty on a flash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub struct DirtyReport {
     pub uuid: u128,
     /// A part of its tables is damaged.
     pub in_doubt: bool,
-    /// The logs of all disks whose origins may lack something.
+    /// The logs of all disks whose origins may lack something; without a record where it is not even
+    /// known whether there is one.
     pub logs: Vec<LogReport>,
 }
 
@@ -34,7 +35,7 @@ pub struct LogReport {
     pub name: String,
     /// The disk's size.
     pub size: Bytes,
-    /// The latest period in which a record was written, as in the owner's record.
+    /// The latest period in which a record was written, as in the owner's record; 0 without one.
     pub epoch: u64,
     /// Up to here the origin has everything, as far as the tables know.
     pub watermark: Position,
@@ -88,12 +89,17 @@ pub enum FoundBytes {
 impl DirtyReport {
     pub(super) fn of(replayed: &Replayed, found: &[FoundLog]) -> Self {
         let dirty = found.iter().filter(|log| log.is_dirty());
+        let dirty = dirty.filter_map(|log| LogReport::of(replayed, log));
+        let is_dirty = |disk| found.iter().any(|log| log.disk == disk && log.is_dirty());
+        let others = replayed.disks.iter().zip((0..).map(DiskSlot::new));
+        let others = others.filter_map(|(entry, disk)| Some((entry.as_ref()?, disk)));
+        let doubtful = others
+            .filter(|(entry, disk)| entry.in_doubt && entry.epoch > 0 && !is_dirty(*disk))
+            .map(|(entry, _)| LogReport::not_found(entry));
         Self {
             uuid: replayed.superblock.uuid,
             in_doubt: replayed.in_doubt,
-            logs: dirty
-                .filter_map(|log| LogReport::of(replayed, log))
-                .collect(),
+            logs: dirty.chain(doubtful).collect(),
         }
     }
 }
@@ -142,6 +148,20 @@ impl LogReport {
             key: entry.key,
             records,
         })
+    }
+
+    /// Nothing of a log was found where there may be one.
+    fn not_found(entry: &DiskEntry) -> Self {
+        Self {
+            id: entry.id,
+            name: entry.name.clone(),
+            size: entry.size,
+            epoch: 0,
+            watermark: entry.destaged,
+            locked: Some(LockReason::Unbelievable),
+            key: entry.key,
+            records: Vec::new(),
+        }
     }
 }
 

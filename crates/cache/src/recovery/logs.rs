@@ -76,8 +76,6 @@ pub(super) struct Logs {
     pub(super) looks_only: bool,
     /// Disks whose logs do not count any more.
     pub(super) void: Vec<DiskId>,
-    /// A segment that may be a dirty log's could not be read, and the tables do not tell.
-    pub(super) is_blind: bool,
     pub(super) walks: BTreeMap<u32, Walk>,
     /// How often that was read again which was not whole.
     again: BTreeMap<Wanted, u32>,
@@ -98,7 +96,6 @@ impl Logs {
             left,
             looks_only,
             void,
-            is_blind: false,
             walks: BTreeMap::new(),
             again: BTreeMap::new(),
             found: Vec::new(),
@@ -148,9 +145,7 @@ impl Logs {
         bytes: Option<&[u8]>,
     ) -> Option<Wanted> {
         if bytes.is_none() {
-            let again = self.once_more(Wanted::First(segment));
-            self.is_blind |= again.is_none() && !lacks(Guard::UnreadableIsNotTorn);
-            return again;
+            return self.once_more(Wanted::First(segment));
         }
         let page = bytes.and_then(|bytes| bytes.first_chunk::<PAGE_BYTES>());
         let header = page.and_then(|page| {

@@ -87,8 +87,9 @@ impl Tables {
     }
 
     /// Replays the journal. Nothing is trusted if the host requires a later incarnation, or if a
-    /// page that was acknowledged is missing; segments of dirty logs stay what they are.
-    pub(super) fn replay(mut self, required: Option<u64>) -> Replayed {
+    /// page that was acknowledged is missing; segments of dirty logs stay what they are. They are in
+    /// doubt if a later incarnation than this has served.
+    pub(super) fn replay(mut self, required: Option<u64>, served: u64) -> Replayed {
         let start = self.superblock.replay_from;
         let mut end = start;
         while self.journal.contains_key(&end) {
@@ -111,7 +112,9 @@ impl Tables {
         } else {
             None
         };
-        let in_doubt = self.checkpoint_damaged || self.journal_unread || self.lost_a_page(end);
+        let is_old_copy = self.superblock.incarnation < served && !lacks(Guard::OldCopyIsDoubt);
+        let is_damaged = self.checkpoint_damaged || self.journal_unread || self.lost_a_page(end);
+        let in_doubt = is_damaged || is_old_copy;
         let entries: Vec<JournalEntry> = self
             .journal
             .range(start..end)

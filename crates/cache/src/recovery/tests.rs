@@ -189,8 +189,14 @@ fn a_place_that_cannot_be_read_is_no_torn_tail() {
 }
 
 #[test]
-fn where_a_log_may_be_that_cannot_be_read_is_doubt() {
-    for is_readable in [true, false] {
+fn where_a_log_may_be_that_is_not_found_is_doubt() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum First {
+        Whole,
+        Damaged,
+        Unreadable,
+    }
+    for page in [First::Whole, First::Damaged, First::Unreadable] {
         // Neither the journal nor the page of the table that is lost says that segment 5 is a log's.
         let mut hand = Hand::of_disks(1);
         hand.put_tables();
@@ -201,16 +207,24 @@ fn where_a_log_may_be_that_cannot_be_read_is_doubt() {
         hand.write(offset, &[0; PAGE_BYTES]);
         let start = Position::START;
         hand.log_chunk((5, 11, 0), start, start, &[Writes(3, 1)]);
-        if !is_readable {
-            hand.unreadable = vec![hand.offset(5, 0).get() / PAGE_BYTES as u64];
+        let header = hand.offset(5, 0);
+        match page {
+            First::Whole => {}
+            First::Damaged => hand.write(header, &[0; PAGE_BYTES]),
+            First::Unreadable => hand.unreadable = vec![header.get() / PAGE_BYTES as u64],
         }
         let mut cache = hand.open_again();
         for _ in 0..2 {
             let entry = cache.flash.as_ref().unwrap().disks.get(disk(0)).unwrap();
             assert!(entry.in_doubt);
-            let reason = is_readable.then_some(LockReason::Unbelievable);
+            let is_found = page == First::Whole;
+            let reason = is_found.then_some(LockReason::Unbelievable);
             assert_eq!(locked(&cache, 0), reason);
-            // The next recovery finds whole tables, and the doubt in them.
+            // The operator is told of it, and the next recovery finds whole tables, and the doubt in
+            // them.
+            let report = hand.inspect_again();
+            let told: Vec<_> = report.logs.iter().map(|log| log.locked).collect();
+            assert_eq!(told, [Some(LockReason::Unbelievable)]);
             cache = hand.open_again();
         }
     }
@@ -411,6 +425,19 @@ fn a_retired_incarnation_keeps_its_dirty_log() {
     assert_eq!(clean(&cache, 0, 40), None);
     assert_eq!(locked(&cache, 0), None);
     assert_eq!(records(&cache, 0), [(1, 0), (2, 0), (1, 0), (3, 0)]);
+}
+
+#[test]
+fn what_waits_on_an_older_copy_is_in_doubt() {
+    let mut hand = two_segments();
+    hand.served = 5;
+    let cache = hand.open();
+    assert_eq!(locked(&cache, 0), Some(LockReason::Unbelievable));
+    // So it is if nothing does: it may have come later.
+    let mut hand = Hand::of_disks(1);
+    hand.served = 5;
+    let cache = hand.open();
+    assert!(cache.flash.unwrap().disks.get(disk(0)).unwrap().in_doubt);
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub(super) struct Hand {
     /// Pages that read as something else so many times.
     pub(super) garbled: Vec<(u64, u32)>,
     pub(super) required: Option<u64>,
+    pub(super) served: u64,
     pub(super) left: Vec<LeftChunk>,
     pub(super) void: Vec<DiskId>,
 }
@@ -70,6 +71,7 @@ impl Hand {
             unreadable: Vec::new(),
             garbled: Vec::new(),
             required: None,
+            served: 0,
             left: Vec::new(),
             void: Vec::new(),
         };
@@ -223,6 +225,7 @@ impl Hand {
     pub(super) fn open_again(&mut self) -> Cache {
         let (pool, now) = (BufPool::new(), Instant::ZERO);
         let mut recovery = Recovery::new(Config::default(), CAPACITY, self.required, pool, now);
+        recovery.set_served(self.served);
         recovery.set_left(std::mem::take(&mut self.left));
         recovery.set_void(std::mem::take(&mut self.void));
         let recovered = loop {
@@ -247,6 +250,11 @@ impl Hand {
     /// Looks at the flash that was made by hand.
     pub(super) fn inspect(&mut self) -> DirtyReport {
         self.put_tables();
+        self.inspect_again()
+    }
+
+    /// Looks at the flash as it is.
+    pub(super) fn inspect_again(&mut self) -> DirtyReport {
         let mut inspection = Inspection::new(CAPACITY, BufPool::new(), Instant::ZERO);
         inspection.set_left(self.left.clone());
         let before = self.device.clone();
