@@ -113,9 +113,9 @@ pub struct History {
     unsettled: bool,
 }
 
-/// Values of one sector that are kept although they are dead: what a power cut of the origin
-/// may bring back, and what a message can name.
-const DEAD_KEPT: usize = 256;
+/// Values of one sector that are kept although they are dead: what a power cut of the origin may bring
+/// back, what an origin that was long away still holds, and what a message can name.
+const DEAD_KEPT: usize = 4096;
 
 impl History {
     /// The history of a disk of that many sectors, all of them zero.

@@ -200,8 +200,8 @@ impl Logs {
             let Some(mut header) = left.header(&self.geometry) else {
                 continue;
             };
-            let is_cut = header.page >= self.pages_end(header.segment);
-            if !self.adopt(&header) || is_cut {
+            // A cut is of the segment as it is used now.
+            if !self.adopt(&header) || header.page >= self.pages_end(header.segment) {
                 continue;
             }
             let disk = self.replayed.disks[header.disk.index()].as_ref();

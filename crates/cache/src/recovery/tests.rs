@@ -462,6 +462,24 @@ fn what_a_killed_process_had_in_memory_is_found_and_written() {
 }
 
 #[test]
+fn a_cut_of_what_a_segment_was_used_for_before_says_nothing_of_memory() {
+    let mut hand = two_segments();
+    // Segment 9 was cut behind its second page, freed, and has two chunks in memory; which comes first
+    // is as their places are.
+    let (first, second) = ([Writes(4, 1)], [Writes(5, 1)]);
+    let before = chunk_header((9, 12, 0), 0, at(11, 1), &first);
+    let behind = chunk_header((9, 12, 2), 0, before.last(), &second);
+    hand.left.push(left(&behind, &second));
+    hand.left.push(left(&before, &first));
+    hand.put_tables();
+    hand.cut_when_free(9, 2);
+    let cache = hand.open_again();
+    let all = [(1, 0), (2, 0), (1, 0), (3, 0), (4, 0), (5, 0)];
+    assert_eq!(records(&cache, 0), all);
+    assert_eq!(locked(&cache, 0), None);
+}
+
+#[test]
 fn what_was_in_memory_goes_before_what_is_torn_on_flash() {
     let mut hand = two_segments();
     let does = [Writes(3, 1)];

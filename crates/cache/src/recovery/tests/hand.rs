@@ -7,7 +7,8 @@ use crate::{FormatOptions, format};
 use block_io::{FlashDone, FlashVerb};
 use flash_format::{
     CheckpointPage, Descriptor, DirtyChunkHeader, DirtyRecord, DiskEntry, Erasure, ErasureKind,
-    FooterPage, Geometry, JournalEntry, JournalPage, Position, SegmentKind, checksum,
+    FooterPage, Geometry, JournalEntry, JournalPage, Position, SegmentEntry, SegmentKind,
+    SegmentState, checksum,
 };
 use segment_log::Phase;
 use units::{BlockIndex, DiskId, DiskSlot, FlashSlot};
@@ -213,6 +214,24 @@ impl Hand {
             clean_end: None,
         };
         self.write(superblock.offset(), &superblock.encode());
+    }
+
+    /// The table says of a segment that it is free, and where a log was cut in it when it was not.
+    pub(super) fn cut_when_free(&mut self, segment: u32, cut: u32) {
+        let geometry = self.geometry;
+        let is_its = |page: &u64| CheckpointPage::segments_of(&geometry, *page).contains(&segment);
+        let page = (0..1000).find(is_its).expect("it is in the table");
+        let bitmap = geometry.segment_pages().div_ceil(8) as usize;
+        let entry = |number| SegmentEntry {
+            state: SegmentState::Free,
+            disk: disk(0),
+            generation: 0,
+            cut: (number == segment).then_some(cut),
+            trusted: vec![0; bitmap],
+        };
+        let entries = CheckpointPage::segments_of(&geometry, page).map(entry);
+        let bytes = CheckpointPage::Segments(entries.collect()).encode(&geometry, UUID, 1, page);
+        self.write(geometry.checkpoint_page_offset(0, page), &bytes);
     }
 
     /// Opens the cache that was made by hand.
