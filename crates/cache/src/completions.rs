@@ -16,7 +16,9 @@ impl Cache {
         let io = self.ports.complete(done.token);
         let ok = done.result.is_ok();
         if let Purpose::Hit(hit) = io.purpose {
-            self.brain.flash_took(now.since(io.issued));
+            let time = now.since(io.issued);
+            self.brain.flash_took(time);
+            self.backs.flash_took(time);
             let filled = match done.place {
                 Some(place) => Filled::Theirs(place),
                 None => Filled::Ours(done.buf),

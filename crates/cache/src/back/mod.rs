@@ -21,7 +21,7 @@ pub(crate) mod switch;
 
 use crate::RequestId;
 use crate::cache::Cache;
-use crate::destage::Destage;
+use crate::destage::{Destage, ReadTimes};
 use crate::dirty::DirtyDisk;
 use crate::dirty::log::DirtyLog;
 use crate::guard::{Guard, lacks};
@@ -96,6 +96,11 @@ impl Back {
         }
     }
 
+    /// Whether guests' writes wait to be accepted, for room most of the time.
+    pub(crate) fn has_waiting_writes(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// Whether somebody waits for it.
     fn waits(&self) -> bool {
         !(self.queue.is_empty() && self.answers.is_empty())
@@ -133,7 +138,14 @@ impl Back {
 pub(crate) struct Backs {
     of: Vec<Option<Box<Back>>>,
     numbers: u64,
+    /// Guests' reads of the flash, of any disk: one in [`FLASH_READS_SAMPLED`].
+    pub(crate) flash_reads: ReadTimes,
+    /// How many there were.
+    flash_reads_seen: u32,
 }
+
+/// Of so many reads of the flash one is looked at.
+const FLASH_READS_SAMPLED: u32 = 8;
 
 impl Backs {
     #[inline]
@@ -155,6 +167,20 @@ impl Backs {
             self.of.resize_with(disk.index() + 1, || None);
         }
         self.of[disk.index()] = Some(back);
+    }
+
+    /// A guest's read of the flash took so long.
+    #[inline]
+    pub(crate) fn flash_took(&mut self, time: Duration) {
+        if self.of.is_empty() {
+            return;
+        }
+        self.flash_reads_seen = self.flash_reads_seen.wrapping_add(1);
+        if self.flash_reads_seen.is_multiple_of(FLASH_READS_SAMPLED) {
+            let mut backs = self.of.iter().flatten();
+            let disturbed = backs.any(|back| back.destage.is_busy());
+            self.flash_reads.took(time, disturbed);
+        }
     }
 
     /// A number that was not given out before.
@@ -244,10 +270,9 @@ impl Cache {
 
     /// A guest's read of the origin has ended.
     pub(crate) fn read_took(&mut self, disk: DiskSlot, time: Duration) {
-        let now = self.ports.now;
         if let Some(back) = self.backs.get_mut(disk) {
             let writing = back.destage.is_writing();
-            back.destage.pace.read_took(time, writing, now);
+            back.destage.pace.read_took(time, writing);
         }
     }
 

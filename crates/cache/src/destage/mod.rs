@@ -18,6 +18,7 @@ mod choose;
 mod load;
 pub(crate) mod pace;
 pub(crate) mod plan;
+mod times;
 mod turn;
 
 pub(crate) use load::DestageRead;
@@ -30,6 +31,7 @@ use block_io::IoError;
 use pace::Pace;
 use plan::Piece;
 use std::collections::VecDeque;
+pub(crate) use times::ReadTimes;
 use units::{Bytes, Duration, Instant};
 
 /// The origin refused.
@@ -119,6 +121,12 @@ impl Destage {
     /// Whether nothing is on its way, neither from flash nor to the origin.
     pub(crate) fn is_idle(&self) -> bool {
         self.loading.is_none() && self.writing.is_none() && self.flushing.is_none()
+    }
+
+    /// Whether reads of the log or writes to the origin are on their way.
+    pub(crate) fn is_busy(&self) -> bool {
+        let reads = |batch: &Batch| batch.reads_left > 0;
+        self.is_writing() || self.loading.as_ref().is_some_and(reads)
     }
 
     /// Whether writes to the origin are on their way.

@@ -1,50 +1,60 @@
-//! How fast bytes go to the origin: never so fast that guests' reads of it suffer.
+//! How fast bytes go to the origin: never so fast that guests' reads suffer.
 //!
-//! *Depth*: how many writes may be on their way. It falls by half when guests' reads take much
-//! longer than they did while nothing was written, down to one and then to pauses; it grows by one
-//! when a round of writes went by without that. *Rate*: a bucket of tokens, if the operator says so.
+//! *Depth*: how many writes may be on their way. What is watched is the mean time of guests' reads, of
+//! this origin and of the flash from which the log is read, beside what it is while no log is on its
+//! way. When one is too much above that the depth falls by half, down to one, and then to pauses, which
+//! last until the mean has come back or a limit is reached; it grows by one when a round of writes went
+//! by without that. The means are of all reads, those in pauses included, so the time that is given to
+//! writing is what guests can spare.
+//! *Rate*: a bucket of tokens, if the operator says so.
 
+use super::times::ReadTimes;
 use crate::limits::{DESTAGE_DEPTH_MAX, DESTAGE_PAUSE};
 use units::{Bytes, Duration, Instant};
 
-/// A read is slow if it takes so many times as long as before ...
-const SLOW_TIMES: u64 = 2;
-/// ... and so much longer: below this nobody notices.
-const SLOW_LEAST: Duration = Duration::from_micros(200);
-/// Weight of a new read in the averages, as a power of two of its inverse: the recent one follows
-/// within some 8 reads, what is usual within some 64.
-const RECENT_SHIFT: u32 = 3;
-const USUAL_SHIFT: u32 = 6;
+/// Reads are slow if their mean is this much above what is usual, in percent: guests are promised 20.
+const SLOW_PERCENT: u64 = 12;
+/// So much while guests' writes wait for room in the log: they are guests, too.
+const SLOW_PERCENT_FULL: u64 = 100;
+/// Pauses that follow each other: then something is written whatever reads do, so that a log does not
+/// grow for ever beside an origin whose reads have become slow for another reason.
+const PAUSES_MAX: u32 = 8;
+/// While a log is on its way what is usual cannot be seen: so often it pauses for that, if there are
+/// reads to learn from.
+const LEARNS_EVERY: Duration = Duration::from_secs(5);
+/// Reads before the depth is changed again.
+const READS_BETWEEN: u64 = 8;
 /// A bucket holds what is earned in this time.
 const BURST: Duration = Duration::from_millis(100);
 const SECOND: u128 = 1_000_000_000;
 
-/// An average that forgets.
-#[derive(Clone, Copy, Debug, Default)]
-struct Average {
-    nanos: u64,
-}
-
-impl Average {
-    fn add(&mut self, time: Duration, shift: u32) {
-        let time = time.as_nanos();
-        if self.nanos == 0 {
-            self.nanos = time;
-        } else {
-            self.nanos = self.nanos - (self.nanos >> shift) + (time >> shift);
-        }
-    }
+/// Who waits for the origin to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nobody.
+    Idle,
+    /// Guests' writes, for room in the log.
+    Room,
+    /// An operator, or a flash that has failed: everything has to be there, whatever it costs.
+    All,
 }
 
 /// How fast a disk's log goes to its origin. See the module's header.
 #[derive(Debug)]
 pub(crate) struct Pace {
+    need: Need,
     depth: u32,
-    recent: Average,
-    usual: Average,
-    /// Writes since the depth last changed.
+    /// Guests' reads of the origin.
+    origin: ReadTimes,
+    /// Writes since the depth last fell or grew.
     since: u32,
+    /// How many reads there had been of origin and flash when it last fell.
+    fell_at: [u64; 2],
+    is_slow: bool,
+    /// When it last paused.
+    learned_at: Option<Instant>,
     paused_until: Option<Instant>,
+    pauses: u32,
     tokens: u64,
     filled_at: Instant,
 }
@@ -65,63 +75,90 @@ pub(crate) enum Go {
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
+            need: Need::Idle,
             depth: 1,
-            recent: Average::default(),
-            usual: Average::default(),
+            origin: ReadTimes::default(),
             since: 0,
+            fell_at: [0, 0],
+            is_slow: false,
+            learned_at: None,
             paused_until: None,
+            pauses: 0,
             tokens: 0,
             filled_at: now,
         }
     }
 
     /// A guest's read of the origin took so long; `writing`: while bytes were written to it.
-    pub(crate) fn read_took(&mut self, time: Duration, writing: bool, now: Instant) {
-        self.recent.add(time, RECENT_SHIFT);
-        if !writing {
-            self.usual.add(time, USUAL_SHIFT);
-            return;
-        }
-        if !self.is_slow() || self.since == 0 {
-            return;
-        }
-        self.since = 0;
-        if self.depth > 1 {
-            self.depth /= 2;
-        } else {
-            self.paused_until = Some(now + DESTAGE_PAUSE);
-        }
-        // The next judgement is about reads that come now.
-        self.recent = self.usual;
+    pub(crate) fn read_took(&mut self, time: Duration, writing: bool) {
+        self.origin.took(time, writing);
     }
 
-    fn is_slow(&self) -> bool {
-        let (recent, usual) = (self.recent.nanos, self.usual.nanos);
-        usual > 0
-            && recent > usual.saturating_mul(SLOW_TIMES)
-            && recent - usual > SLOW_LEAST.as_nanos()
+    /// Looks at what guests' reads say: lets the depth fall, or begins a pause or goes on with one.
+    fn heed(&mut self, flash: &ReadTimes, now: Instant) {
+        let percent = match self.need {
+            Need::Idle => SLOW_PERCENT,
+            Need::Room | Need::All => SLOW_PERCENT_FULL,
+        };
+        let watched = [&self.origin, flash];
+        let counts = watched.map(ReadTimes::count);
+        let since_fall = |which: usize| counts[which] - self.fell_at[which];
+        let slow = [0, 1].map(|which| watched[which].is_slow(percent));
+        self.is_slow = slow[0] || slow[1];
+        // Without reads there is nobody to wait for.
+        let goes_on = (0..2).any(|which| slow[which] && since_fall(which) > 0);
+        let enough = [0, 1].map(|which| since_fall(which) >= READS_BETWEEN);
+        let falls = (0..2).any(|which| slow[which] && enough[which]);
+        let is_due = |at: Instant| now.since(at) >= LEARNS_EVERY;
+        let learns =
+            self.need == Need::Idle && enough.contains(&true) && self.learned_at.is_none_or(is_due);
+        if let Some(until) = self.paused_until {
+            if now < until {
+                return;
+            }
+            if !goes_on || self.pauses == PAUSES_MAX {
+                self.paused_until = None;
+                return;
+            }
+            self.pauses += 1;
+        } else if learns {
+            self.pauses = 1;
+        } else if !falls || self.since == 0 {
+            return;
+        } else if self.depth > 1 {
+            self.depth /= 2;
+            (self.since, self.fell_at) = (0, counts);
+            return;
+        } else {
+            self.pauses = 1;
+        }
+        (self.since, self.fell_at) = (0, counts);
+        self.learned_at = Some(now);
+        self.paused_until = Some(now + DESTAGE_PAUSE);
     }
 
     /// A write has ended well.
     pub(crate) fn wrote(&mut self) {
-        self.since += 1;
-        if self.since > self.depth && !self.is_slow() {
+        self.since = self.since.saturating_add(1);
+        if self.since > self.depth && !self.is_slow {
             self.depth = (self.depth + 1).min(DESTAGE_DEPTH_MAX);
             self.since = 1;
         }
     }
 
     /// Whether a write of so many bytes may go while so many are on their way; if so it is paid.
-    /// `hurry`: everything has to reach the origin, whatever it costs.
     pub(crate) fn ask(
         &mut self,
         bytes: u64,
         in_flight: u32,
         rate: Option<Bytes>,
-        hurry: bool,
+        need: Need,
+        flash: &ReadTimes,
         now: Instant,
     ) -> Go {
-        if hurry {
+        self.need = need;
+        self.heed(flash, now);
+        if need == Need::All {
             return if in_flight < DESTAGE_DEPTH_MAX {
                 Go::Now
             } else {
@@ -131,10 +168,9 @@ impl Pace {
         if in_flight >= self.depth {
             return Go::Full;
         }
-        if let Some(until) = self.paused_until.filter(|until| now < *until) {
+        if let Some(until) = self.paused_until {
             return Go::Latency(until);
         }
-        self.paused_until = None;
         let Some(rate) = rate.map(|rate| rate.get().max(1)) else {
             return Go::Now;
         };
@@ -178,57 +214,142 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    fn ask(pace: &mut Pace, in_flight: u32) -> Go {
-        pace.ask(4096, in_flight, None, false, at(0))
+    fn ask(pace: &mut Pace, in_flight: u32, now: Instant) -> Go {
+        let flash = ReadTimes::default();
+        pace.ask(4096, in_flight, None, Need::Idle, &flash, now)
     }
 
     #[test]
     fn the_depth_grows_while_guests_notice_nothing() {
         let mut pace = Pace::new(at(0));
-        assert_eq!(ask(&mut pace, 1), Go::Full);
+        assert_eq!(ask(&mut pace, 1, at(0)), Go::Full);
         for _ in 0..200 {
             pace.wrote();
         }
-        assert_eq!(ask(&mut pace, DESTAGE_DEPTH_MAX - 1), Go::Now);
-        assert_eq!(ask(&mut pace, DESTAGE_DEPTH_MAX), Go::Full);
+        assert_eq!(ask(&mut pace, DESTAGE_DEPTH_MAX - 1, at(0)), Go::Now);
+        assert_eq!(ask(&mut pace, DESTAGE_DEPTH_MAX, at(0)), Go::Full);
+    }
+
+    #[test]
+    fn what_is_usual_is_learned_although_a_log_is_always_on_its_way() {
+        let mut pace = Pace::new(at(0));
+        let (mut quiet, mut beside) = (0, 0);
+        for millis in 0..20_000 {
+            let goes = ask(&mut pace, 0, at(millis)) == Go::Now;
+            pace.read_took(if goes { Duration::from_millis(3) } else { MS }, goes);
+            if goes {
+                beside += 1;
+                pace.wrote();
+            } else {
+                quiet += 1;
+            }
+        }
+        assert!(quiet > 8 * beside, "{quiet} and {beside}");
     }
 
     #[test]
     fn slow_reads_make_it_shallow_and_then_pause_it() {
-        let mut pace = Pace::new(at(0));
-        for _ in 0..100 {
-            pace.read_took(MS, false, at(0));
-            pace.wrote();
+        for of_flash in [false, true] {
+            let mut pace = Pace::new(at(0));
+            let mut flash = ReadTimes::default();
+            let mut now = at(0);
+            let mut read = |pace: &mut Pace, millis, writing| {
+                now = now + Duration::from_millis(10);
+                let time = Duration::from_millis(millis);
+                if of_flash {
+                    flash.took(time, writing);
+                } else {
+                    pace.read_took(time, writing);
+                }
+                pace.wrote();
+                pace.ask(4096, 0, None, Need::Idle, &flash, now)
+            };
+            for _ in 0..100 {
+                read(&mut pace, 1, false);
+            }
+            let deep = pace.depth;
+            let last = (0..200).map(|_| read(&mut pace, 20, true)).last();
+            assert!(deep > 4 && pace.depth == 1);
+            assert!(matches!(last, Some(Go::Latency(_))), "{last:?}");
+            // Who has to reach the origin does not care.
+            let all = pace.ask(4096, 0, None, Need::All, &flash, now);
+            assert_eq!(all, Go::Now);
         }
-        let deep = pace.depth;
-        for _ in 0..200 {
-            pace.wrote();
-            pace.read_took(Duration::from_millis(20), true, at(0));
-        }
-        assert!(deep > 4 && pace.depth == 1);
-        assert!(matches!(ask(&mut pace, 0), Go::Latency(_)));
-        // Who has to reach the origin does not care.
-        assert_eq!(pace.ask(4096, 0, None, true, at(0)), Go::Now);
     }
 
     #[test]
     fn reads_that_were_always_slow_are_usual() {
         let mut pace = Pace::new(at(0));
         for _ in 0..100 {
-            pace.read_took(Duration::from_millis(20), false, at(0));
+            pace.read_took(Duration::from_millis(20), false);
             pace.wrote();
-            pace.read_took(Duration::from_millis(22), true, at(0));
+            pace.read_took(Duration::from_millis(22), true);
         }
         assert!(pace.depth > 4);
+    }
+
+    /// Runs reads of 100 us, one after the other, that take longer while something is written, and as
+    /// many writes beside them as may go. Returns the mean of the reads and how much was written.
+    fn beside_reads(slower_percent: u64) -> (u64, u32) {
+        let mut pace = Pace::new(at(0));
+        let (mut now, mut sum, mut count, mut written) = (0, 0, 0, 0);
+        while now < 20_000_000 {
+            let instant = Instant::ZERO + Duration::from_micros(now);
+            let goes = now > 1_000_000 && ask(&mut pace, 0, instant) == Go::Now;
+            let time = if goes { 100 + slower_percent } else { 100 };
+            now += time;
+            pace.read_took(Duration::from_micros(time), goes);
+            if goes {
+                written += 1;
+                pace.wrote();
+            }
+            (sum, count) = (sum + time, count + 1);
+        }
+        (sum / count, written)
+    }
+
+    #[test]
+    fn the_mean_of_all_reads_stays_within_a_fifth_of_what_is_usual() {
+        for slower_percent in [5, 15, 30, 100, 400] {
+            let (mean, written) = beside_reads(slower_percent);
+            assert!(
+                mean <= 120,
+                "{mean} us where each is {slower_percent} % slower"
+            );
+            assert!(
+                written > 1_000,
+                "{written} where each is {slower_percent} % slower"
+            );
+        }
+    }
+
+    #[test]
+    fn something_is_written_beside_reads_that_became_slow_for_another_reason() {
+        let mut pace = Pace::new(at(0));
+        for _ in 0..300 {
+            pace.read_took(MS, false);
+        }
+        let mut written = [0, 0];
+        for millis in (0..20_000).step_by(5) {
+            let goes = ask(&mut pace, 0, at(millis)) == Go::Now;
+            pace.read_took(Duration::from_millis(5), goes);
+            if goes {
+                written[usize::from(millis >= 10_000)] += 1;
+                pace.wrote();
+            }
+        }
+        // What is usual is learned in the pauses.
+        assert!(written[0] >= 10 && written[1] > 1_500, "{written:?}");
     }
 
     #[test]
     fn a_rate_is_kept() {
         let mut pace = Pace::new(at(0));
         let rate = Some(Bytes::new(4096 * 100));
+        let flash = ReadTimes::default();
         let mut written = 0;
         for millis in 0..10_000 {
-            while pace.ask(4096, 0, rate, false, at(millis)) == Go::Now {
+            while pace.ask(4096, 0, rate, Need::Idle, &flash, at(millis)) == Go::Now {
                 written += 1;
             }
         }

@@ -1,7 +1,7 @@
 //! One turn of the transfer: whatever can be begun now.
 
 use super::batch::Batch;
-use super::pace::Go;
+use super::pace::{Go, Need};
 use super::plan::Piece;
 use super::{Destage, Flushing, Paused};
 use crate::back::{Back, Phase};
@@ -184,8 +184,15 @@ impl Cache {
 
     /// Sends pieces of the batch to the origin, as many as may be on their way.
     fn write_pieces(&mut self, disk: DiskSlot, back: &mut Back) {
-        let hurries = self.hurries(disk, back);
+        let need = if self.hurries(disk, back) {
+            Need::All
+        } else if back.has_waiting_writes() {
+            Need::Room
+        } else {
+            Need::Idle
+        };
         let now = self.ports.now;
+        let flash_reads = &self.backs.flash_reads;
         let Destage {
             writing,
             pace,
@@ -202,7 +209,8 @@ impl Cache {
                 Piece::Data { .. } => piece.blocks() * BLOCK_BYTES,
                 Piece::Erasure(_) => 0,
             };
-            match pace.ask(bytes, batch.in_flight, back.settings.rate, hurries, now) {
+            let in_flight = batch.in_flight;
+            match pace.ask(bytes, in_flight, back.settings.rate, need, flash_reads, now) {
                 Go::Now => {}
                 Go::Full => return,
                 Go::Rate(until) => {
