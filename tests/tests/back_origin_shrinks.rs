@@ -4,8 +4,8 @@
 
 use anyhow::ensure;
 use e2e::{
-    Back, DiskSettings, Flash, Hearth, HearthSettings, Image, LONG, block, nbdsh, scenario,
-    wait_until, writes,
+    Back, DiskSettings, Flash, Hearth, HearthSettings, Image, LONG, Origin, OriginSettings, block,
+    nbdsh, scenario, wait_until, writes,
 };
 
 const OTHER: &str = "other";
@@ -59,6 +59,45 @@ fn a_file_that_shrinks_gets_nothing_until_it_has_its_size_again() {
         ensure!(image.read(last * 4096, 4096)? == block(last, 6));
         ensure!(image.read(149 * 4096, 4096)? == block(149, 7));
         ensure!(image.read(0, 4096)? == block(0, 5));
+        hearth.stop().map(drop)
+    });
+}
+
+#[test]
+fn an_export_that_comes_back_smaller_gets_nothing_until_it_has_its_size_again() {
+    scenario(&["nbdkit", "nbdsh"], |lab| {
+        let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
+        let mut origin = Origin::start(lab, &image, OriginSettings::default())?;
+        let flash = Flash::format(lab, "flash.img", Back::FLASH_MIB)?;
+        let disk = DiskSettings::on_nbd(Back::DISK, &origin.uri())
+            .key("write_policy = 'back'")
+            .key("write_back = { dirty_max = '64MiB', age_max = '1000s', idle_after = '1000s' }");
+        let hearth = Hearth::start(lab, &HearthSettings::new(&flash).disk(&disk))?;
+        let uri = hearth.uri(Back::DISK);
+        nbdsh(Some(&uri), &writes(0, 100, 5))?;
+        let file = std::fs::File::options().write(true).open(image.path())?;
+        origin.kill()?;
+        file.set_len((Back::IMAGE_MIB - 1) << 20)?;
+        origin.restart(lab)?;
+        hearth.command(&["disk", "set", Back::DISK, "--age-max", "1ms"])?;
+        let fails = || {
+            let now = hearth.json(&["disk", "show", Back::DISK])?;
+            Ok(now["write_back"]["state"] == "failing")
+        };
+        wait_until("the daemon to say that the origin fails", LONG, fails)?;
+        let before = image.read(0, 4096)?;
+        ensure!(before != block(0, 5), "another disk was written");
+        nbdsh(Some(&uri), &writes(50, 100, 7))?;
+
+        origin.kill()?;
+        file.set_len(Back::IMAGE_MIB << 20)?;
+        origin.restart(lab)?;
+        wait_until("the daemon to find the origin", LONG, || {
+            fails().map(|fails| !fails)
+        })?;
+        hearth.command(&["disk", "flush", Back::DISK, "--wait"])?;
+        ensure!(image.read(0, 4096)? == block(0, 5));
+        ensure!(image.read(149 * 4096, 4096)? == block(149, 7));
         hearth.stop().map(drop)
     });
 }

@@ -24,6 +24,19 @@ fn goes_on(hearth: &Hearth) -> anyhow::Result<()> {
     nbdsh(Some(&hearth.uri(OTHER)), script).map(drop)
 }
 
+/// A daemon has ended with twenty blocks that the origin lacks.
+fn stopped_with_dirty_blocks(lab: &Lab) -> anyhow::Result<(Image, Flash, HearthSettings)> {
+    let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
+    let flash = Flash::format(lab, "flash.img", Back::FLASH_MIB)?;
+    let settings = HearthSettings::new(&flash)
+        .disk(&Back::disk(&image, Pace::Held))
+        .disk(&bystander(lab)?);
+    let hearth = Hearth::start(lab, &settings)?;
+    nbdsh(Some(&hearth.uri(Back::DISK)), &writes(0, 20, 8))?;
+    hearth.stop()?;
+    Ok((image, flash, settings))
+}
+
 fn shown(hearth: &Hearth) -> anyhow::Result<Value> {
     hearth.json(&["disk", "show", Back::DISK])
 }
@@ -181,14 +194,7 @@ fn an_origin_that_is_gone_and_comes_back_gets_everything() {
 #[test]
 fn an_origin_of_another_size_gets_nothing_until_it_has_its_own_again() {
     scenario(&["nbdsh"], |lab| {
-        let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
-        let flash = Flash::format(lab, "flash.img", Back::FLASH_MIB)?;
-        let settings = HearthSettings::new(&flash)
-            .disk(&Back::disk(&image, Pace::Held))
-            .disk(&bystander(lab)?);
-        let hearth = Hearth::start(lab, &settings)?;
-        nbdsh(Some(&hearth.uri(Back::DISK)), &writes(0, 20, 8))?;
-        hearth.stop()?;
+        let (image, flash, settings) = stopped_with_dirty_blocks(lab)?;
         let about = std::fs::metadata(image.path())?.modified()?;
         let file = std::fs::File::options().write(true).open(image.path())?;
         for mib in [Back::IMAGE_MIB - 1, Back::IMAGE_MIB + 1] {
@@ -220,14 +226,7 @@ fn an_origin_of_another_size_gets_nothing_until_it_has_its_own_again() {
 #[test]
 fn an_origin_that_somebody_else_has_written_is_left_alone() {
     scenario(&["nbdsh"], |lab| {
-        let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
-        let flash = Flash::format(lab, "flash.img", Back::FLASH_MIB)?;
-        let settings = HearthSettings::new(&flash)
-            .disk(&Back::disk(&image, Pace::Held))
-            .disk(&bystander(lab)?);
-        let hearth = Hearth::start(lab, &settings)?;
-        nbdsh(Some(&hearth.uri(Back::DISK)), &writes(0, 20, 8))?;
-        hearth.stop()?;
+        let (image, flash, settings) = stopped_with_dirty_blocks(lab)?;
         {
             use std::os::unix::fs::FileExt as _;
             let file = std::fs::File::options().write(true).open(image.path())?;

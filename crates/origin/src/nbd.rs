@@ -120,8 +120,8 @@ enum Session {
     Waiting(Instant),
     /// A thread is connecting.
     Dialling(Mailbox<DialResult>),
-    /// The server came back with another disk.
-    Broken,
+    /// The server came back with another disk: all requests fail. It is looked again then.
+    Other(Instant),
 }
 
 /// An export of an NBD server as an origin.
@@ -225,7 +225,14 @@ impl NbdOrigin {
                         None => return,
                     }
                 }
-                Session::Broken => return self.work.fail_all(IoError::Failed, done),
+                Session::Other(due) => {
+                    let due = *due;
+                    self.work.fail_all(IoError::Failed, done);
+                    if now < due {
+                        return;
+                    }
+                    Session::Waiting(due)
+                }
                 Session::Waiting(_) => return,
             };
             self.session = next;
@@ -267,7 +274,7 @@ impl NbdOrigin {
         if !same {
             let (was, is) = (self.geometry.size, terms.export.size);
             tracing::error!(origin = %self.spec, %was, %is, "origin came back as another disk");
-            return Session::Broken;
+            return Session::Other(self.next_attempt(now).max(now + limits::OTHER_DISK_PAUSE));
         }
         tracing::info!(origin = %self.spec, connections = connections.len(), "origin connected");
         self.work.restart(&terms, done);
@@ -313,7 +320,7 @@ impl Origin for NbdOrigin {
         }
         let due = match &self.session {
             Session::Waiting(due) => Some(*due),
-            Session::Broken => self.work.next_deadline().map(|_| Instant::ZERO),
+            Session::Other(due) => Some(self.work.next_deadline().map_or(*due, |_| Instant::ZERO)),
             Session::Up(_) | Session::Draining(_) | Session::Dialling(_) => None,
         };
         due.into_iter().chain(self.work.next_deadline()).min()
@@ -325,7 +332,7 @@ impl Origin for NbdOrigin {
                 links.iter().map(Link::source).collect()
             }
             Session::Dialling(mailbox) => Sources::from_iter([mailbox.id()]),
-            Session::Waiting(_) | Session::Broken => Sources::new(),
+            Session::Waiting(_) | Session::Other(_) => Sources::new(),
         }
     }
 

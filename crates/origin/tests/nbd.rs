@@ -163,7 +163,7 @@ fn a_server_that_hangs_ends_requests_and_keeps_later_writes_behind_earlier_ones(
 }
 
 #[test]
-fn a_disk_that_comes_back_with_another_size_fails_for_good() {
+fn a_disk_that_comes_back_with_another_size_fails_until_it_has_its_own_again() {
     let mut server = nbdkit_or_skip!("memory", "8M");
     let mut rig = Rig::nbd(server.spec());
     assert_eq!(write(&mut rig, 0, 1, 512, false), Ok(()));
@@ -175,6 +175,14 @@ fn a_disk_that_comes_back_with_another_size_fails_for_good() {
     assert_eq!(write(&mut rig, 0, 1, 512, false), Err(IoError::Failed));
     assert_eq!(flush(&mut rig), Err(IoError::Failed));
     assert!(!rig.origin.connected());
+    server.kill();
+    server.set_arguments(&["memory", "8M"]);
+    server.start_again();
+    rig.run_until(|rig| rig.origin.connected());
+    assert_eq!(write(&mut rig, 4096, 2, 512, false), Ok(()));
+    // What that server had not flushed is written again.
+    rig.expect(0, 512, 1);
+    rig.expect(4096, 512, 2);
 }
 
 #[test]

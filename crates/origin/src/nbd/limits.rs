@@ -24,6 +24,10 @@ pub(super) const REQUESTS_PER_LINK_MAX: usize = 64;
 /// Connections to one server, whatever the configuration says.
 pub(super) const LINKS_MAX: usize = 16;
 
+/// How long until a server that came back with another disk is looked at again: somebody has to repair
+/// that by hand.
+pub(super) const OTHER_DISK_PAUSE: Duration = Duration::from_secs(1);
+
 /// Bytes received at a time: many replies of usual size, and few calls for a large one. Each
 /// connection keeps that much memory, busy or not.
 pub(super) const RECEIVE_BYTES: usize = 64 << 10;
