@@ -102,3 +102,25 @@ fn a_file_that_promises_too_much_is_refused_with_its_line() {
         Ok(())
     });
 }
+
+#[test]
+fn a_floor_counts_before_its_vm_has_a_disk() {
+    scenario(&[], |lab| {
+        let settings = settings(lab)?
+            .vm("web", "floor = '60MiB'")
+            .vm("soon", "floor = '90MiB'");
+        let config = settings.write(lab)?;
+        let checked = e2e::run_expecting_failure(
+            Command::new(hearth_program()?)
+                .args(["serve", "--check-config", "--config"])
+                .arg(config),
+        )?;
+        for words in [
+            "the floors of web (60MiB) + soon (90MiB) = 150MiB exceed the",
+            "soon counts although it has no disk yet",
+        ] {
+            ensure!(checked.stderr.contains(words), "{}", checked.stderr);
+        }
+        Ok(())
+    });
+}

@@ -102,14 +102,16 @@ fn promises(config: &Config, faults: &mut Vec<Fault>) {
         let cache = config.caches.iter().find(|cache| cache.name == *name)?;
         Some(FlashSize::of(&cache.path)?.device)
     }));
+    let only = config.caches.len() == 1;
+    let mut flashes = Vec::new();
     for (at, cache) in config.caches.iter().enumerate() {
         let Some(flash) = FlashSize::of(&cache.path) else {
             // Said already.
             continue;
         };
         let on = |vm: &VmConfig| {
-            let mut own = config.disks.iter().filter(|disk| !disk.shared);
-            own.any(|disk| disk.tenant() == &vm.name && is_on(config, disk, cache))
+            let mut own = disks_of(config, vm);
+            own.any(|disk| is_on(config, disk, cache)) || (only && is_awaited(config, vm))
         };
         let vms: Vec<VmConfig> = config.vms.iter().filter(|vm| on(vm)).cloned().collect();
         if let Some(message) = tenants::floors(&cache.name, flash.capacity, &vms) {
@@ -118,9 +120,66 @@ fn promises(config: &Config, faults: &mut Vec<Fault>) {
                 .iter()
                 .position(|vm| on(vm) && !vm.floor.0.is_zero());
             let key = format!("vm[{}].floor", first.unwrap_or(0));
-            faults.push(Fault::new(key, message));
+            faults.push(Fault::new(key, message + &awaited(config, &vms)));
         } else if let Err(message) = tenants::refused(&cache.policy, flash, &vms) {
             faults.push(Fault::new(format!("cache[{at}].policy"), message));
+        }
+        flashes.push((cache, flash, vms));
+    }
+    // What a readable flash cannot keep, one that is not might.
+    if !only && flashes.len() == config.caches.len() {
+        homeless(config, &flashes, faults);
+    }
+}
+
+/// The disks that are a VM's own, wherever they are kept.
+fn disks_of<'a>(config: &'a Config, vm: &'a VmConfig) -> impl Iterator<Item = &'a DiskConfig> {
+    let own = config.disks.iter().filter(|disk| !disk.shared);
+    own.filter(|disk| disk.tenant() == &vm.name)
+}
+
+/// Whether a VM is promised something and has no disk yet: what it is promised it must be able to have.
+fn is_awaited(config: &Config, vm: &VmConfig) -> bool {
+    !vm.floor.0.is_zero() && disks_of(config, vm).next().is_none()
+}
+
+/// Which of these VMs count without a disk, to be said behind a sum that they are part of.
+fn awaited(config: &Config, vms: &[VmConfig]) -> String {
+    let awaited = vms.iter().filter(|vm| is_awaited(config, vm));
+    let names: Vec<&str> = awaited.map(|vm| vm.name.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        " ({} counts although it has no disk yet: its first one would be refused)",
+        names.join(", ")
+    )
+}
+
+/// VMs without a disk whose floor fits on none of several caches, beside the floors that are there.
+fn homeless(
+    config: &Config,
+    flashes: &[(&CacheConfig, FlashSize, Vec<VmConfig>)],
+    faults: &mut Vec<Fault>,
+) {
+    for (at, vm) in config.vms.iter().enumerate() {
+        if !is_awaited(config, vm) {
+            continue;
+        }
+        let refusals = flashes.iter().map(|(cache, flash, vms)| {
+            let mut vms = vms.clone();
+            vms.push(vm.clone());
+            tenants::floors(&cache.name, flash.capacity, &vms)
+        });
+        if let Some(refusals) = refusals.collect::<Option<Vec<String>>>()
+            && !refusals.is_empty()
+        {
+            let message = format!(
+                "{} has no disk yet, and no cache could keep its floor: {}",
+                vm.name,
+                refusals.join("; ")
+            );
+            faults.push(Fault::new(format!("vm[{at}].floor"), message));
         }
     }
 }
