@@ -32,7 +32,7 @@ class Disk(bench.Hearth):
     """The daemon with one disk on a file or an NBD origin."""
 
     def __init__(self, rig, flash, origin, policy="back", write_back="", key=None):
-        super().__init__(rig, flash, FLASH_MIB * bench.MIB, "nbd://unused/")
+        super().__init__(rig, flash, FLASH_MIB * bench.MIB, "nbd://unused/", vhost_user=True)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{origin}.hearth")
         with open(self.config, encoding="ascii") as file:
@@ -41,6 +41,7 @@ class Disk(bench.Hearth):
         text = f"{head}[[disk]]\nname = '{self.disk}'\norigin = {{ {kind} = '{origin}' }}\nwrite_policy = '{policy}'\n"
         if write_back:
             text += f"[disk.write_back]\n{write_back}"
+        text += f"[disk.vhost_user]\nsocket = '{self.vhost}'\n"
         if key:
             text += f"[disk.encryption]\nkey_file = '{key}'\n"
         with open(self.config, "w", encoding="ascii") as file:
@@ -84,6 +85,20 @@ def fio(options, seconds, size_mib=SIZE_MIB, side="write"):
     }
 
 
+def vhost_user(disk, options, seconds):
+    """The same by `hearth bench`, since fio does not speak vhost-user."""
+    common = [f"--size={SIZE_MIB}m", "--bs=4k", "--norandommap", "--time_based", f"--runtime={seconds}s"]
+    command = [bench.HEARTH, "--json", "bench", f"vhost-user:{disk.vhost}", *common, *options]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["jobs"][0]["write"]
+    percentile = found["lat_ns"]["percentile"]
+    return {
+        "iops": found["iops"],
+        "p50_us": percentile["50.000000"] / 1000,
+        "p99_us": percentile["99.000000"] / 1000,
+        "ios": found["total_ios"],
+    }
+
+
 def random_writes(depth, every=0):
     return ["--rw=randwrite", f"--iodepth={depth}", *([f"--fsync={every}"] if every else [])]
 
@@ -103,10 +118,13 @@ def settled(flash):
         os.fsync(file.fileno())
 
 
-def measured(disk, options, seconds, side="write"):
+def measured(disk, options, seconds, side="write", over="nbd"):
     """A run against the daemon, with its CPU and the bytes that flash was written for it, destaging included."""
     cpu, written = disk.cpu(), disk.written()
-    found = fio([FIO_NBD, f"--uri={disk.uri()}", *options], seconds, side=side)
+    if over == "nbd":
+        found = fio([FIO_NBD, f"--uri={disk.uri()}", *options], seconds, side=side)
+    else:
+        found = vhost_user(disk, options, seconds)
     found["cpu_us"] = (disk.cpu() - cpu) * 1e6 / found["ios"]
     if disk.dirty():
         disk.flush()
@@ -143,16 +161,19 @@ class Turns:
 def writes(rig, image, flash, arguments):
     seconds, raw = arguments.seconds, f"{flash}.raw"
     shutil.copyfile(image, raw)
-    titles = ("raw: fio io_uring, O_DIRECT, a file beside the flash", "**hearth**, `back`", "nbdkit, cache filter, writeback (page cache)")
+    titles = ("raw: fio io_uring, O_DIRECT, a file beside the flash", "**hearth**, `back`, NBD", "**hearth**, `back`, vhost-user", "nbdkit, cache filter, writeback (page cache)")
 
     def raw_turn(depth, every):
         return fio([*RAW, f"--filename={raw}", *random_writes(depth, every)], seconds)
 
-    def hearth_turn(depth, every):
-        disk = Disk(rig, flash, image, write_back=f"dirty_max = '{DIRTY_MIB}MiB'\n{NEVER}")
-        found = measured(disk, random_writes(depth, every), seconds)
-        disk.end()
-        return found
+    def hearth(over):
+        def turn(depth, every):
+            disk = Disk(rig, flash, image, write_back=f"dirty_max = '{DIRTY_MIB}MiB'\n{NEVER}")
+            found = measured(disk, random_writes(depth, every), seconds, over=over)
+            disk.end()
+            return found
+
+        return turn
 
     def nbdkit_turn(depth, every):
         path = rig.socket("nbdkit")
@@ -164,26 +185,26 @@ def writes(rig, image, flash, arguments):
         return found
 
     turns = Turns(arguments.reps)
-    turns.take(list(zip(titles, (raw_turn, hearth_turn, nbdkit_turn))), CASES)
+    turns.take(list(zip(titles, (raw_turn, hearth("nbd"), hearth("vhost-user"), nbdkit_turn))), CASES)
     header = ["4 KiB random writes"] + [f"depth {d}, " + (f"a flush each {e}" if e else "no flush") for d, e in CASES]
     rows = [[title, *(f"{turns.text(title, case, 'iops')} /s, p99 {turns.text(title, case, 'p99_us')} us" for case in CASES)] for title in titles]
-    for title, what in ((titles[1], "hearth"), (titles[2], "nbdkit")):
+    for title, what in zip(titles[1:], ("hearth, NBD", "hearth, vhost-user", "nbdkit")):
         rows.append([f"{what} : raw", *(f"{turns.ratio(title, titles[0], case):.2f}" for case in CASES)])
         rows.append([f"{what}: server's CPU a write, us", *(turns.text(title, case, "cpu_us", "{:.1f}") for case in CASES)])
     rows.append(["hearth: flash bytes a write, destaging included", *(turns.text(titles[1], case, "flash_bytes") for case in CASES)])
-    note = "The origin is a file on the same disk; nothing is destaged while it is measured, all of it afterwards, and the bytes of that are counted. Latency is of the writes, not of the flushes."
+    note = "NBD is loaded by fio, vhost-user by `hearth bench`. The origin is a file on the same disk; nothing is destaged while it is measured, all of it afterwards, and the bytes of that are counted. Latency is of the writes, not of the flushes."
     return "## Writes under write-back", note, bench.table(header, rows)
 
 
 def through(rig, image, flash, arguments):
     seconds, cases = arguments.seconds, ((1,), (32,))
-    file_titles = ("the origin itself: fio io_uring, O_DIRECT", "**hearth**, `through`, file origin")
-    nbd_titles = ("the origin itself: fio, nbdkit file", "**hearth**, `through`, NBD origin")
+    file_titles = ("the origin itself: fio io_uring, O_DIRECT", "**hearth**, `through`, file origin, NBD", "**hearth**, `through`, file origin, vhost-user")
+    nbd_titles = ("the origin itself: fio, nbdkit file", "**hearth**, `through`, NBD origin, NBD")
 
-    def of(origin):
+    def of(origin, over="nbd"):
         def turn(depth):
             disk = Disk(rig, flash, origin, policy="through")
-            found = measured(disk, random_writes(depth), seconds)
+            found = measured(disk, random_writes(depth), seconds, over=over)
             disk.end()
             return found
 
@@ -195,15 +216,15 @@ def through(rig, image, flash, arguments):
     turns = Turns(arguments.reps)
     raw = lambda depth: fio([*RAW, f"--filename={image}", *random_writes(depth)], seconds)
     proxy = lambda depth: fio([FIO_NBD, f"--uri={uri}", *random_writes(depth)], seconds)
-    turns.take(list(zip(file_titles + nbd_titles, (raw, of(image), proxy, of(uri)))), cases)
+    turns.take(list(zip(file_titles + nbd_titles, (raw, of(image), of(image, "vhost-user"), proxy, of(uri)))), cases)
     rig.end(server)
-    header, rows = ["4 KiB random writes", "depth 1", "depth 32", "daemon's CPU us a write at 32"], []
+    header, rows = ["4 KiB random writes", "depth 1", "depth 32", "to the origin's own, at 1 / 32", "daemon's CPU us a write at 32"], []
     for titles in (file_titles, nbd_titles):
         for title in titles:
             cells = [f"{turns.text(title, case, 'iops')} /s, p50 {turns.text(title, case, 'p50_us')} us" for case in cases]
-            cpu = turns.text(title, cases[1], "cpu_us", "{:.1f}") if title == titles[1] else "–"
-            rows.append([title, *cells, cpu])
-        rows.append(["ratio", *(f"{turns.ratio(titles[1], titles[0], case):.2f}" for case in cases), ""])
+            cpu = turns.text(title, cases[1], "cpu_us", "{:.1f}") if title != titles[0] else "–"
+            ratio = " / ".join(f"{turns.ratio(title, titles[0], case):.2f}" for case in cases)
+            rows.append([title, *cells, ratio, cpu])
     note = "No block is cached, as of a guest that only writes. The file origin is written with O_DIRECT on both sides; nbdkit answers from the page cache."
     return "## Writes through, beside the origin's own speed", note, bench.table(header, rows)
 
