@@ -2,7 +2,8 @@
 //!
 //! *Depth*: how many writes may be on their way. What is watched is the mean time of guests' reads, of
 //! this origin and of the flash from which the log is read, beside what it is while no log is on its
-//! way. When one is too much above that the depth falls by half, down to one, and then to pauses, which
+//! way. When one is too much above that the depth falls by half, down to one, and then to pauses (not
+//! while guests wait for room in the log), which
 //! last until the mean has come back or a limit is reached; it grows by one when a round of writes went
 //! by without that. The means are of all reads, those in pauses included, so the time that is given to
 //! writing is what guests can spare.
@@ -112,6 +113,10 @@ impl Pace {
         let is_due = |at: Instant| now.since(at) >= LEARNS_EVERY;
         let learns =
             self.need == Need::Idle && enough.contains(&true) && self.learned_at.is_none_or(is_due);
+        if self.need != Need::Idle {
+            // Whoever waits for room would wait for the pauses, too.
+            self.paused_until = None;
+        }
         if let Some(until) = self.paused_until {
             if now < until {
                 return;
@@ -125,8 +130,8 @@ impl Pace {
             self.pauses = 1;
         } else if !falls || self.since == 0 {
             return;
-        } else if self.depth > 1 {
-            self.depth /= 2;
+        } else if self.depth > 1 || self.need != Need::Idle {
+            self.depth = (self.depth / 2).max(1);
             (self.since, self.fell_at) = (0, counts);
             return;
         } else {
@@ -245,6 +250,31 @@ mod tests {
             }
         }
         assert!(quiet > 8 * beside, "{quiet} and {beside}");
+    }
+
+    #[test]
+    fn nobody_waits_for_room_because_of_a_pause() {
+        let mut pace = Pace::new(at(0));
+        let flash = ReadTimes::default();
+        for millis in 0..2000 {
+            pace.read_took(
+                if millis < 300 {
+                    MS
+                } else {
+                    Duration::from_millis(9)
+                },
+                millis >= 300,
+            );
+            pace.wrote();
+            ask(&mut pace, 0, at(millis));
+        }
+        assert!(matches!(ask(&mut pace, 0, at(2000)), Go::Latency(_)));
+        let room = |pace: &mut Pace| pace.ask(4096, 0, None, Need::Room, &flash, at(2000));
+        for _ in 0..100 {
+            assert_eq!(room(&mut pace), Go::Now);
+            pace.read_took(Duration::from_millis(9), true);
+            pace.wrote();
+        }
     }
 
     #[test]
