@@ -2,11 +2,10 @@
 //!
 //! *Depth*: how many writes may be on their way. What is watched is the mean time of guests' reads, of
 //! this origin and of the flash from which the log is read, beside what it is while no log is on its
-//! way. When one is too much above that the depth falls by half, down to one, and then to pauses (not
-//! while guests wait for room in the log), which
+//! way. When one is too much above that the depth falls by half, down to one, and then to pauses, which
 //! last until the mean has come back or a limit is reached; it grows by one when a round of writes went
 //! by without that. The means are of all reads, those in pauses included, so the time that is given to
-//! writing is what guests can spare.
+//! writing is what guests can spare. While guests' writes wait for room in the log there are no pauses.
 //! *Rate*: a bucket of tokens, if the operator says so.
 
 use super::times::ReadTimes;
