@@ -426,6 +426,7 @@ impl World {
             ControlError::Elsewhere { .. }
             | ControlError::Lost { .. }
             | ControlError::Unrecorded { .. }
+            | ControlError::OriginChanged
             | ControlError::Locked(_) => {
                 look_at_origin_alone(&self.disks[number])?;
                 if self.in_last_life || self.dice.one_in(2) {
