@@ -426,3 +426,40 @@ impl Cache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dirty::log::{Record, What};
+    use units::{BlockIndex, FlashSlot};
+
+    fn back(order: DestageOrder) -> Back {
+        let settings = WriteBack {
+            order,
+            ..WriteBack::default()
+        };
+        Back::attached(settings, 1, 1, Instant::ZERO)
+    }
+
+    #[test]
+    fn an_ordered_disk_of_which_something_went_before_what_is_older_returns_to_order() {
+        let mut log = DirtyLog::new(Position::START);
+        for number in 0..3 {
+            let record = Record {
+                at: Position::of_page(1, number + 1),
+                what: What::Data {
+                    block: BlockIndex::new(number.into()),
+                    slot: FlashSlot::new(number + 1),
+                },
+            };
+            log.push(record, Instant::ZERO);
+        }
+        assert!(!back(DestageOrder::Ordered).returns_to_order(&log));
+        log.settle_some([2].into_iter(), |_, _| {});
+        assert!(back(DestageOrder::Ordered).returns_to_order(&log));
+        assert!(!back(DestageOrder::Unordered).returns_to_order(&log));
+        // When all before it has arrived there is no hole.
+        log.settle(3, |_, _| {});
+        assert!(!back(DestageOrder::Ordered).returns_to_order(&log));
+    }
+}

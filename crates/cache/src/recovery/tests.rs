@@ -8,6 +8,7 @@ mod hand;
 use super::*;
 use crate::dirty::log::Found;
 use crate::write_back::LockReason;
+use crate::{Command, ControlId, OwnerRecord, WriteBack, WritePolicy};
 use flash_format::{CheckpointPage, DiskEntry, JournalEntry, JournalPage, Position, checksum};
 use hand::*;
 use segment_log::Phase;
@@ -425,6 +426,61 @@ fn a_retired_incarnation_keeps_its_dirty_log() {
     assert_eq!(clean(&cache, 0, 40), None);
     assert_eq!(locked(&cache, 0), None);
     assert_eq!(records(&cache, 0), [(1, 0), (2, 0), (1, 0), (3, 0)]);
+}
+
+/// Gives the cache what it asks for, but for writes of the journal, which are held back. Whether the
+/// owner's record was asked for.
+fn drive(hand: &mut Hand, cache: &mut Cache, held: &mut Vec<FlashOp>) -> bool {
+    let journal = hand.geometry.journal_page_offset(0);
+    let pages = Bytes::new(hand.geometry.journal_pages() * PAGE_BYTES as u64);
+    let is_journal = |verb: &FlashVerb| matches!(verb, FlashVerb::Write { offset, .. } if (journal..journal + pages).contains(offset));
+    let mut is_asked = false;
+    loop {
+        let mut effects = Vec::new();
+        cache.take_effects(&mut effects);
+        if effects.is_empty() {
+            return is_asked;
+        }
+        for effect in effects {
+            match effect {
+                Effect::Flash(op) if is_journal(&op.verb) => held.push(op),
+                Effect::Flash(op) => cache.flash_done(hand.carry_out(op), Instant::ZERO),
+                Effect::Own { .. } => is_asked = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_void_is_durably_so_before_the_record_is_open_again() {
+    let mut hand = two_segments();
+    let mut cache = hand.open();
+    let mut held = Vec::new();
+    drive(&mut hand, &mut cache, &mut held);
+    let attach = Command::Attach {
+        disk: DiskId::from_u128(1),
+        name: "vm0".into(),
+        size: Bytes::mib(4),
+        policy: WritePolicy::Back,
+        read_only: false,
+        tenant: "vm".into(),
+        shared: false,
+        fingerprint: None,
+        owner: Some(OwnerRecord {
+            epoch: 1,
+            cache: UUID,
+            open: false,
+        }),
+        write_back: WriteBack::default(),
+    };
+    cache.control(ControlId(1), attach, Instant::ZERO);
+    assert!(!drive(&mut hand, &mut cache, &mut held));
+    assert!(!held.is_empty());
+    for op in std::mem::take(&mut held) {
+        cache.flash_done(hand.carry_out(op), Instant::ZERO);
+    }
+    assert!(drive(&mut hand, &mut cache, &mut held));
 }
 
 #[test]
