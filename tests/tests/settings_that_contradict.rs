@@ -84,22 +84,27 @@ fn a_change_that_cannot_hold_changes_nothing() {
     });
 }
 
+/// `--check-config` refuses the file, and says all of this.
+fn is_refused(lab: &Lab, settings: &HearthSettings, words: &[&str]) -> anyhow::Result<()> {
+    let checked = e2e::run_expecting_failure(
+        Command::new(hearth_program()?)
+            .args(["serve", "--check-config", "--config"])
+            .arg(settings.write(lab)?),
+    )?;
+    for words in words {
+        ensure!(checked.stderr.contains(words), "{}", checked.stderr);
+    }
+    Ok(())
+}
+
 #[test]
 fn a_file_that_promises_too_much_is_refused_with_its_line() {
     scenario(&[], |lab| {
         let settings = settings(lab)?
             .vm("web", "floor = '90MiB'")
             .vm("db", "floor = '60MiB'");
-        let config = settings.write(lab)?;
-        let checked = e2e::run_expecting_failure(
-            Command::new(hearth_program()?)
-                .args(["serve", "--check-config", "--config"])
-                .arg(config),
-        )?;
         let words = "the floors of web (90MiB) + db (60MiB) = 150MiB exceed the";
-        ensure!(checked.stderr.contains(words), "{}", checked.stderr);
-        ensure!(checked.stderr.contains("vm[0].floor"), "{}", checked.stderr);
-        Ok(())
+        is_refused(lab, &settings, &[words, "vm[0].floor"])
     });
 }
 
@@ -109,18 +114,10 @@ fn a_floor_counts_before_its_vm_has_a_disk() {
         let settings = settings(lab)?
             .vm("web", "floor = '60MiB'")
             .vm("soon", "floor = '90MiB'");
-        let config = settings.write(lab)?;
-        let checked = e2e::run_expecting_failure(
-            Command::new(hearth_program()?)
-                .args(["serve", "--check-config", "--config"])
-                .arg(config),
-        )?;
-        for words in [
+        let words = [
             "the floors of web (60MiB) + soon (90MiB) = 150MiB exceed the",
             "soon counts although it has no disk yet",
-        ] {
-            ensure!(checked.stderr.contains(words), "{}", checked.stderr);
-        }
-        Ok(())
+        ];
+        is_refused(lab, &settings, &words)
     });
 }

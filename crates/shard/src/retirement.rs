@@ -74,9 +74,9 @@ impl Record {
     /// were made in earlier lives and are put back later are older than the origin.
     pub(crate) fn in_use(self, incarnation: u64) -> Self {
         Self {
-            flash: self.flash,
             least: self.least.max(incarnation),
             served: incarnation,
+            ..self
         }
     }
 

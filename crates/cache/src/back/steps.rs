@@ -33,7 +33,7 @@ impl Cache {
             Step::Flushed if back.change.as_ref().is_some_and(|c| c.id.is_none()) => Next::Done,
             // A record that is opened in the epoch in which it was closed makes count what a recovery
             // finds of the log, and the origin may have been written past it since.
-            Step::Flushed if !self.knows_end_of_log(disk) => Next::Wait,
+            Step::Flushed if !self.flash_knows_end_of_log(disk) => Next::Wait,
             Step::Flushed => self.own(disk, back, true),
             Step::Owned => Next::Done,
             Step::Owning(_) if lacks(Guard::RecordOpenBeforeWrite) => Next::Done,
@@ -42,7 +42,8 @@ impl Cache {
         }
     }
 
-    fn knows_end_of_log(&mut self, disk: DiskSlot) -> bool {
+    /// [`crate::flash::Flash::knows_end_of_log`]; without flash there is no log.
+    fn flash_knows_end_of_log(&mut self, disk: DiskSlot) -> bool {
         let flash = self.flash.as_mut();
         flash.is_none_or(|flash| flash.knows_end_of_log(disk))
     }

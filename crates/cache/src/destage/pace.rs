@@ -42,7 +42,6 @@ pub(crate) enum Need {
 /// How fast a disk's log goes to its origin. See the module's header.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    need: Need,
     depth: u32,
     /// Guests' reads of the origin.
     origin: ReadTimes,
@@ -75,7 +74,6 @@ pub(crate) enum Go {
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
-            need: Need::Idle,
             depth: 1,
             origin: ReadTimes::default(),
             since: 0,
@@ -95,8 +93,8 @@ impl Pace {
     }
 
     /// Looks at what guests' reads say: lets the depth fall, or begins a pause or goes on with one.
-    fn heed(&mut self, flash: &ReadTimes, now: Instant) {
-        let percent = match self.need {
+    fn heed(&mut self, need: Need, flash: &ReadTimes, now: Instant) {
+        let percent = match need {
             Need::Idle => SLOW_PERCENT,
             Need::Room | Need::All => SLOW_PERCENT_FULL,
         };
@@ -111,8 +109,8 @@ impl Pace {
         let falls = (0..2).any(|which| slow[which] && enough[which]);
         let is_due = |at: Instant| now.since(at) >= LEARNS_EVERY;
         let learns =
-            self.need == Need::Idle && enough.contains(&true) && self.learned_at.is_none_or(is_due);
-        if self.need != Need::Idle {
+            need == Need::Idle && enough.contains(&true) && self.learned_at.is_none_or(is_due);
+        if need != Need::Idle {
             // Whoever waits for room would wait for the pauses, too.
             self.paused_until = None;
         }
@@ -129,7 +127,7 @@ impl Pace {
             self.pauses = 1;
         } else if !falls || self.since == 0 {
             return;
-        } else if self.depth > 1 || self.need != Need::Idle {
+        } else if self.depth > 1 || need != Need::Idle {
             self.depth = (self.depth / 2).max(1);
             (self.since, self.fell_at) = (0, counts);
             return;
@@ -160,8 +158,7 @@ impl Pace {
         flash: &ReadTimes,
         now: Instant,
     ) -> Go {
-        self.need = need;
-        self.heed(flash, now);
+        self.heed(need, flash, now);
         if need == Need::All {
             return if in_flight < DESTAGE_DEPTH_MAX {
                 Go::Now
