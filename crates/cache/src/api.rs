@@ -139,6 +139,8 @@ pub enum DropReason {
     OriginChanged,
     /// Another cache has had the disk meanwhile, or this flash is older than its owner's record.
     OtherOwner,
+    /// The origin has everything, but a part of the dirty log is damaged: what it said of them is lost.
+    LogDamaged,
     /// They were written under another key, or under none.
     KeyChanged,
 }

@@ -78,7 +78,7 @@ impl Cache {
         }
         match verdict {
             Verdict::Serve | Verdict::Void => {}
-            Verdict::Drop => dropped = dropped.or(Some(DropReason::OtherOwner)),
+            Verdict::Drop(reason) => dropped = dropped.or(Some(reason)),
         }
         let before = self.flash.as_ref().and_then(|flash| flash.disks.get(slot));
         let takes_over = before.is_some_and(|entry| entry.id != id);

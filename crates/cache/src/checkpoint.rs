@@ -134,7 +134,8 @@ impl Flash {
         );
     }
 
-    fn checkpoint_page(&self, page: u64) -> CheckpointPage {
+    /// A page of a checkpoint that is written now.
+    pub(crate) fn checkpoint_page(&self, page: u64) -> CheckpointPage {
         if let Some(slots) = CheckpointPage::disks_of(page) {
             CheckpointPage::Disks(self.disks.part(slots))
         } else {

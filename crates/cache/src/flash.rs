@@ -351,6 +351,7 @@ mod tests {
     use super::*;
     use crate::{Effect, FormatOptions, Recovery, format};
     use block_io::{BufPool, FlashDone, FlashVerb};
+    use flash_format::CheckpointPage;
     use segment_log::{Source, Step, StreamKey};
     use units::Bytes;
 
@@ -462,5 +463,38 @@ mod tests {
         assert!(flash.trusted.contains(slot));
         flash.journal_done(&mut ports);
         assert!(!flash.trusted.contains(slot));
+    }
+
+    #[test]
+    fn a_checkpoint_has_of_trust_what_the_journal_has_durably() {
+        let (mut flash, mut ports) = open();
+        let (segment, _) = segment_of_next_block(&mut flash, DiskSlot::new(0));
+        let slot = flash.geometry.slot(segment, 1);
+        let is_trusted = |flash: &Flash| {
+            let holds = |page: &u64| {
+                CheckpointPage::segments_of(&flash.geometry, *page).contains(&segment.get())
+            };
+            let page = (0..1000).find(holds).unwrap();
+            let CheckpointPage::Segments(entries) = flash.checkpoint_page(page) else {
+                panic!("the page has segments")
+            };
+            let first = CheckpointPage::segments_of(&flash.geometry, page).start;
+            entries[(segment.get() - first) as usize].is_trusted(1)
+        };
+        let make_durable = |flash: &mut Flash, ports: &mut Ports| {
+            flash.journal.hurry();
+            flash.pump(ports);
+            flash.journal_done(ports);
+        };
+
+        flash.trust(&mut ports, slot, 1);
+        assert!(!is_trusted(&flash));
+        make_durable(&mut flash, &mut ports);
+        assert!(is_trusted(&flash));
+
+        flash.distrust(&mut ports, slot, 1);
+        assert!(is_trusted(&flash));
+        make_durable(&mut flash, &mut ports);
+        assert!(!is_trusted(&flash));
     }
 }

@@ -178,6 +178,8 @@ guards! {
     SameSize,
     /// The owner's record is closed when the origin has everything.
     EmptyBeforeClosed,
+    /// What the log has made of the cache is durable before the owner's record is closed.
+    KnownBeforeClosed,
     /// What the origin lacks is thrown away when the owner's record is closed.
     ClosedBeforeDropped,
     /// The disk table has an epoch before the owner's record has it.

@@ -13,7 +13,7 @@
 //! did has copies that may be older than the origin, and the fingerprint of most origins does not
 //! show it. A disk that was only ever read has no record, and needs none.
 
-use crate::api::ControlError;
+use crate::api::{ControlError, DropReason};
 use crate::guard::{Guard, lacks};
 use crate::write_back::LockReason;
 
@@ -46,8 +46,10 @@ pub(crate) enum Verdict {
     /// The origin has all of it: clean blocks count, and records are void.
     Void,
     /// Nothing of it counts.
-    Drop,
+    Drop(DropReason),
 }
+
+const OTHER_OWNER: Verdict = Verdict::Drop(DropReason::OtherOwner);
 
 /// Judges what cache `here` has on flash by the record that is kept with the origin.
 pub(crate) fn judge(
@@ -76,7 +78,7 @@ pub(crate) fn judge(
         return if record.open {
             Err(ControlError::Lost { record })
         } else {
-            Ok(Verdict::Drop)
+            Ok(OTHER_OWNER)
         };
     }
     // Of a locked log there may be no record that can be read.
@@ -86,7 +88,9 @@ pub(crate) fn judge(
         (_, Some(reason)) if record.open => Err(ControlError::Locked(reason)),
         (Some(_), None) if record.open => Ok(Verdict::Serve),
         // The record is older than the flash: the origin was put back to what it was before.
-        _ if flash.epoch > record.epoch + 1 => Ok(Verdict::Drop),
+        _ if flash.epoch > record.epoch + 1 => Ok(OTHER_OWNER),
+        // What is missing of the log may have been newer than clean blocks that are there.
+        (_, Some(LockReason::Damaged)) => Ok(Verdict::Drop(DropReason::LogDamaged)),
         _ if has_log => Ok(Verdict::Void),
         _ => Ok(Verdict::Serve),
     }
@@ -114,7 +118,8 @@ mod tests {
 
     #[test]
     fn the_record_decides_what_counts() {
-        use Verdict::{Drop, Serve, Void};
+        use Verdict::{Serve, Void};
+        let drop = OTHER_OWNER;
         let elsewhere = |record: Option<OwnerRecord>| {
             Err(ControlError::Elsewhere {
                 record: record.unwrap(),
@@ -139,14 +144,14 @@ mod tests {
             (closed, flash(5, Some(5)), Ok(Void)),
             (closed, flash(6, Some(4)), Ok(Void)),
             (closed, flash(6, Some(6)), unrecorded(6)),
-            (closed, flash(4, None), Ok(Drop)),
-            (closed, flash(4, Some(4)), Ok(Drop)),
-            (closed, flash(0, None), Ok(Drop)),
-            (closed, flash(8, None), Ok(Drop)),
+            (closed, flash(4, None), Ok(drop)),
+            (closed, flash(4, Some(4)), Ok(drop)),
+            (closed, flash(0, None), Ok(drop)),
+            (closed, flash(8, None), Ok(drop)),
             // Closed by another one.
-            (closed_there, flash(5, None), Ok(Drop)),
-            (closed_there, flash(4, Some(4)), Ok(Drop)),
-            (closed_there, flash(6, Some(6)), Ok(Drop)),
+            (closed_there, flash(5, None), Ok(drop)),
+            (closed_there, flash(4, Some(4)), Ok(drop)),
+            (closed_there, flash(6, Some(6)), Ok(drop)),
             // Open, and this cache has it.
             (open, flash(5, Some(5)), Ok(Serve)),
             (open, flash(6, Some(5)), Ok(Serve)),
@@ -180,9 +185,9 @@ mod tests {
         };
         let error = judge(record(HERE, 5, true), HERE, locked);
         assert_eq!(error, Err(ControlError::Locked(LockReason::Damaged)));
-        // If the origin has all of it that does not matter.
-        let closed = judge(record(HERE, 5, false), HERE, locked);
-        assert_eq!(closed, Ok(Verdict::Void));
+        // The origin has all of it, but what is cached may be older than what is missing.
+        let cold = Ok(Verdict::Drop(DropReason::LogDamaged));
+        assert_eq!(judge(record(HERE, 5, false), HERE, locked), cold);
         // So it is if no record of it can be read.
         let nothing = Flashed {
             dirty_epoch: None,
@@ -191,8 +196,7 @@ mod tests {
         let error = Err(ControlError::Locked(LockReason::Damaged));
         assert_eq!(judge(record(HERE, 5, true), HERE, nothing), error);
         assert_eq!(judge(None, HERE, nothing), error);
-        let closed = judge(record(HERE, 5, false), HERE, nothing);
-        assert_eq!(closed, Ok(Verdict::Void));
+        assert_eq!(judge(record(HERE, 5, false), HERE, nothing), cold);
     }
 
     #[test]

@@ -346,6 +346,36 @@ fn a_disk_comes_under_write_back_and_leaves_it() {
 }
 
 #[test]
+fn what_left_write_back_does_not_need_its_log_any_more() {
+    let mut rig = Rig::bare(Bytes::mib(4));
+    rig.write_delay = Duration::from_secs(10);
+    rig.power_cut_of_nothing();
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    rig.write(1, 1);
+    rig.destage();
+    rig.pass(Duration::from_secs(20));
+    rig.write(1, 2);
+    rig.hold_writes = true;
+    let away = rig.command(Command::SetPolicy {
+        disk: rig.disk,
+        policy: WritePolicy::Around,
+    });
+    rig.hold_flash = true;
+    rig.hold_writes = false;
+    rig.drive();
+    assert_eq!(rig.durable_block(1), page(2));
+    assert!(rig.record.unwrap().open, "the journal does not say so yet");
+    rig.free();
+    assert_eq!(rig.outcome(away), Some(Ok(ControlOutcome::Done)));
+    assert!(!rig.record.unwrap().open);
+    // The log would have told that the first copy is an older one.
+    rig.damage(&page(2));
+    rig.power_cut_of_nothing();
+    rig.attach(WritePolicy::Around, lazy()).unwrap();
+    assert_eq!(rig.read(1), Ok(page(2)));
+}
+
+#[test]
 fn nothing_comes_between_a_disk_and_its_record_that_is_being_closed() {
     let mut rig = Rig::new(lazy());
     rig.write(1, 1);

@@ -31,8 +31,8 @@ const PATIENCE_WITHOUT_ROOM: Duration = Duration::from_secs(100_000);
 /// Nor may it take more events than this: then something goes round in a circle.
 const STEPS_MOST: u64 = 100_000;
 
-/// Whoever waits that long finds origins that fail no more.
-const ORIGINS_FAIL_MOST: Duration = Duration::from_secs(60);
+/// Whoever waits that long finds origins that fail no more, and flash that can be read.
+const DEVICES_FAIL_MOST: Duration = Duration::from_secs(60);
 
 /// Origins that stall go on after at most this long.
 const STALL_MOST: Duration = Duration::from_millis(300);
@@ -229,8 +229,8 @@ impl World {
                 ));
             }
             // What an origin refuses at random is tried again as a whole: of much it would never take all.
-            if self.now.since(begin) > ORIGINS_FAIL_MOST {
-                self.origins_take_everything();
+            if self.now.since(begin) > DEVICES_FAIL_MOST {
+                self.devices_recover();
             }
             self.happen(due)?;
         }
@@ -356,7 +356,9 @@ impl World {
         Ok(())
     }
 
-    fn origins_take_everything(&mut self) {
+    fn devices_recover(&mut self) {
+        // An operator would throw away what waits for a page that cannot be read.
+        self.flash.unreadable.clear();
         for disk in &mut self.disks {
             if disk.gone_until.is_none() {
                 disk.origin.errors.clear();

@@ -6,6 +6,7 @@ use super::switch::{Next, Step, To};
 use crate::api::ControlError;
 use crate::cache::Cache;
 use crate::guard::{Guard, lacks};
+use crate::journal::Ticket;
 use crate::ownership::OwnerRecord;
 use crate::ports::Purpose;
 use crate::write_back::OfDirty;
@@ -31,21 +32,33 @@ impl Cache {
             Step::Begun | Step::FlushAt(_) => Next::Step(Step::Flushed),
             // The record is open since before the disk was attached.
             Step::Flushed if back.change.as_ref().is_some_and(|c| c.id.is_none()) => Next::Done,
-            // A record that is opened in the epoch in which it was closed makes count what a recovery
-            // finds of the log, and the origin may have been written past it since.
-            Step::Flushed if !self.flash_knows_end_of_log(disk) => Next::Wait,
             Step::Flushed => self.own(disk, back, true),
             Step::Owned => Next::Done,
             Step::Owning(_) if lacks(Guard::RecordOpenBeforeWrite) => Next::Done,
-            Step::Flushing(_) | Step::Owning(_) => Next::Wait,
+            Step::Flushing(_) | Step::Journaling(_) | Step::Owning(_) => Next::Wait,
             Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
         }
     }
 
-    /// [`crate::flash::Flash::knows_end_of_log`]; without flash there is no log.
-    fn flash_knows_end_of_log(&mut self, disk: DiskSlot) -> bool {
-        let flash = self.flash.as_mut();
-        flash.is_none_or(|flash| flash.knows_end_of_log(disk))
+    /// Before a record is closed it has to be durable what the log has made of the cache: a log of a
+    /// closed record counts no longer, so it could not tell which clean copies are older than the
+    /// origin, nor, once the record is open again, that the origin has all of it.
+    fn begin_to_close(&mut self) -> Step {
+        let known = self.flash.as_mut().map_or(Ticket::default(), |flash| {
+            flash.journal.hurry();
+            flash.journal.last()
+        });
+        Step::Journaling(known)
+    }
+
+    fn close_when_known(&mut self, disk: DiskSlot, back: &Back, known: Ticket) -> Next {
+        let flash = self.flash.as_ref();
+        let is_known = flash.is_none_or(|flash| flash.journal.durable() >= known);
+        if is_known || lacks(Guard::KnownBeforeClosed) {
+            self.own(disk, back, false)
+        } else {
+            Next::Wait
+        }
     }
 
     /// Asks for the owner's record to be written.
@@ -86,8 +99,9 @@ impl Cache {
                 if lacks(Guard::RecordClosedBeforeBypass) {
                     return Next::Done;
                 }
-                self.own(disk, back, false)
+                Next::Step(self.begin_to_close())
             }
+            Step::Journaling(known) => self.close_when_known(disk, back, known),
             Step::OwnAt(at) if back.change.as_ref().is_some_and(|c| c.to == To::Bypass) => {
                 if now < at {
                     self.ports.wake_at(at);
@@ -145,8 +159,9 @@ impl Cache {
                     }
                     OfDirty::Keep | OfDirty::Refuse | OfDirty::Flush => {}
                 }
-                self.own(disk, back, false)
+                Next::Step(self.begin_to_close())
             }
+            Step::Journaling(known) => self.close_when_known(disk, back, known),
             Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
             Step::Owned => {
                 // Not before: if it cannot be recorded, the disk stays, and with it what waits.

@@ -3,14 +3,17 @@
 //! ```text
 //!  to back:    writes wait ─► those on their way through have ended ─► origin flushed
 //!                          ─► epoch in the disk table ─► record open ─► writes are accepted
-//!  from back:  writes are slowed ─► log empty, writes wait ─► record closed ─► they go through
-//!  detach:     log empty (or durable, or void) ─► record closed (or left open) ─► as any detach
+//!  from back:  writes are slowed ─► log empty, writes wait ─► journal durable ─► record closed
+//!                                ─► they go through
+//!  detach:     log empty (or durable, or void) ─► journal durable ─► record closed (or left open)
+//!                                ─► as any detach
 //! ```
 
 use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
 use crate::flash::Flash;
+use crate::journal::Ticket;
 use crate::limits::RETRY_PAUSE_MIN;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, Token};
@@ -51,6 +54,8 @@ pub(super) enum Step {
     /// The origin could not be flushed; it is tried again then.
     FlushAt(Instant),
     Flushed,
+    /// The journal is being written up to here.
+    Journaling(Ticket),
     /// It is being recorded who has the disk.
     Owning(Token),
     /// It could not be recorded; it is tried again then.

@@ -272,6 +272,7 @@ fn dropped(reason: DropReason) -> &'static str {
     match reason {
         DropReason::SizeChanged => "the origin's size is not what it was",
         DropReason::OtherOwner => "another cache had the disk meanwhile",
+        DropReason::LogDamaged => "its dirty log was damaged, after the origin had got all of it",
         DropReason::OriginChanged => "the origin was changed while the disk was detached",
         DropReason::KeyChanged => "they were encrypted by another key, or not encrypted",
     }
