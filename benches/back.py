@@ -87,9 +87,8 @@ def fio(options, seconds, size_mib=SIZE_MIB, side="write"):
 
 def vhost_user(disk, options, seconds):
     """The same by `hearth bench`, since fio does not speak vhost-user."""
-    common = [f"--size={SIZE_MIB}m", "--bs=4k", "--norandommap", "--time_based", f"--runtime={seconds}s"]
-    command = [bench.HEARTH, "--json", "bench", f"vhost-user:{disk.vhost}", *common, *options]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["jobs"][0]["write"]
+    common = ["--bs=4k", "--norandommap", "--time_based", f"--runtime={seconds}s"]
+    found = bench.hearth_bench(f"vhost-user:{disk.vhost}", SIZE_MIB, [*common, *options])["write"]
     percentile = found["lat_ns"]["percentile"]
     return {
         "iops": found["iops"],

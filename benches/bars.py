@@ -9,7 +9,6 @@ same disk: the flash itself is locked by the daemon.
 """
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -29,17 +28,9 @@ LOADS = (
 RAW = "raw: a file, O_DIRECT"
 
 
-def load(address, options):
-    command = [bench.HEARTH, "--json", "bench", address, f"--size={SIZE_MIB}m", *options]
-    answer = subprocess.run(command, capture_output=True, text=True)
-    if answer.returncode != 0:
-        raise RuntimeError(f"{address}: {answer.stderr.strip()}")
-    return json.loads(answer.stdout)["jobs"][0]
-
-
 def turn(address, pid, options):
     before = bench.cpu_seconds([pid]) if pid else 0
-    job = load(address, [*options, "--time_based", f"--runtime={SLICE}"])
+    job = bench.hearth_bench(address, SIZE_MIB, [*options, "--time_based", f"--runtime={SLICE}"])
     read = job["read"]
     cpu = (bench.cpu_seconds([pid]) - before) / read["total_ios"] * 1e6 if pid else None
     return {"iops": read["iops"], "p50": read["lat_ns"]["percentile"]["50.000000"] / 1000, "cpu": cpu}
@@ -76,7 +67,7 @@ def start(rig, image):
         else:
             print(f"bench: left out: {title}: {command[0]} is not installed", flush=True)
     for _ in range(2):
-        load(daemon.uri(), ["--rw=read", "--bs=1m", "--iodepth=8"])
+        bench.hearth_bench(daemon.uri(), SIZE_MIB, ["--rw=read", "--bs=1m", "--iodepth=8"])
     return daemon, targets
 
 

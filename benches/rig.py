@@ -177,6 +177,15 @@ def fio(options, out="fio.json"):
     }
 
 
+def hearth_bench(address, size_mib, options):
+    """Runs `hearth bench` and gives its job: what fio calls so, over vhost-user and NBD and on raw files."""
+    command = [HEARTH, "--json", "bench", address, f"--size={size_mib}m", *options]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    if answer.returncode != 0:
+        sys.exit(f"bench: {address}: {answer.stderr.strip()}")
+    return json.loads(answer.stdout)["jobs"][0]
+
+
 def machine():
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         model = re.search(r"model name\s*: (.*)", file.read())

@@ -71,6 +71,22 @@ pub(crate) enum Go {
     Latency(Instant),
 }
 
+/// What guests' reads of one device say.
+struct Watched {
+    are_slow: bool,
+    /// How many there were since the depth last fell.
+    since: u64,
+}
+
+impl Watched {
+    fn of(times: &ReadTimes, percent: u64, fell_at: u64) -> Self {
+        Self {
+            are_slow: times.is_slow(percent),
+            since: times.count() - fell_at,
+        }
+    }
+}
+
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
@@ -98,18 +114,19 @@ impl Pace {
             Need::Idle => SLOW_PERCENT,
             Need::Room | Need::All => SLOW_PERCENT_FULL,
         };
-        let watched = [&self.origin, flash];
-        let counts = watched.map(ReadTimes::count);
-        let since_fall = |which: usize| counts[which] - self.fell_at[which];
-        let slow = [0, 1].map(|which| watched[which].is_slow(percent));
-        self.is_slow = slow[0] || slow[1];
+        let counts = [self.origin.count(), flash.count()];
+        let watched = [
+            Watched::of(&self.origin, percent, self.fell_at[0]),
+            Watched::of(flash, percent, self.fell_at[1]),
+        ];
+        let any = |says: fn(&Watched) -> bool| watched.iter().any(says);
+        self.is_slow = any(|reads| reads.are_slow);
         // Without reads there is nobody to wait for.
-        let goes_on = (0..2).any(|which| slow[which] && since_fall(which) > 0);
-        let enough = [0, 1].map(|which| since_fall(which) >= READS_BETWEEN);
-        let falls = (0..2).any(|which| slow[which] && enough[which]);
+        let goes_on = any(|reads| reads.are_slow && reads.since > 0);
+        let falls = any(|reads| reads.are_slow && reads.since >= READS_BETWEEN);
+        let has_reads = any(|reads| reads.since >= READS_BETWEEN);
         let is_due = |at: Instant| now.since(at) >= LEARNS_EVERY;
-        let learns =
-            need == Need::Idle && enough.contains(&true) && self.learned_at.is_none_or(is_due);
+        let learns = need == Need::Idle && has_reads && self.learned_at.is_none_or(is_due);
         if need != Need::Idle {
             // Whoever waits for room would wait for the pauses, too.
             self.paused_until = None;
