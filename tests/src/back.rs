@@ -221,6 +221,14 @@ pub fn writes(first: u64, count: u64, round: u8) -> String {
     script
 }
 
+/// A script of nbdsh that reads what [`writes`] has written.
+pub fn reads(first: u64, count: u64, round: u8) -> String {
+    format!(
+        "for b in range({first}, {}):\n    assert h.pread(4096, b * 4096) == bytes([b % 251, {round}]) * 2048, b\n",
+        first + count
+    )
+}
+
 /// What [`writes`] puts into a block.
 pub fn block(number: u64, round: u8) -> Vec<u8> {
     let low = u8::try_from(number % 251).unwrap_or_default();

@@ -40,7 +40,7 @@ mod stack;
 mod tools;
 mod versions;
 
-pub use back::{Back, Pace, block, writes};
+pub use back::{Back, Pace, block, reads, writes};
 pub use command::{Answer, hearth};
 pub use ext4::{CrashedExt4, highest};
 pub use fio::Fio;

@@ -5,7 +5,7 @@
 use anyhow::ensure;
 use e2e::{
     Back, DiskSettings, Flash, Hearth, HearthSettings, Image, LONG, Lab, MOUNT_TOOLS, Origin,
-    OriginSettings, Pace, WeakFlash, block, can_mount, nbdsh, scenario, wait_until, writes,
+    OriginSettings, Pace, WeakFlash, block, can_mount, nbdsh, reads, scenario, wait_until, writes,
 };
 use serde_json::Value;
 
@@ -39,13 +39,6 @@ fn stopped_with_dirty_blocks(lab: &Lab) -> anyhow::Result<(Image, Flash, HearthS
 
 fn shown(hearth: &Hearth) -> anyhow::Result<Value> {
     hearth.json(&["disk", "show", Back::DISK])
-}
-
-fn reads(first: u64, count: u64, round: u8) -> String {
-    format!(
-        "for b in range({first}, {}):\n    assert h.pread(4096, b * 4096) == bytes([b % 251, {round}]) * 2048, b",
-        first + count
-    )
 }
 
 /// The disk waits for its origin, and says why.
@@ -337,10 +330,7 @@ fn flash_that_takes_no_more_writes_gives_its_bytes_to_the_origin() {
             let dirty = now["write_back"]["dirty_bytes"].as_u64();
             Ok(dirty.unwrap_or(0) == 0)
         })?;
-        nbdsh(
-            Some(&uri),
-            &(reads(0, 500, 5) + "\n" + &reads(500, 6000, 6)),
-        )?;
+        nbdsh(Some(&uri), &(reads(0, 500, 5) + &reads(500, 6000, 6)))?;
         image.check_equals_export(lab, &uri)?;
         goes_on(&hearth)?;
         hearth.stop()?;

@@ -197,30 +197,36 @@ fn a_guest_sees_that_its_disk_has_grown() {
         let kit = GuestKit::build()?;
         let data = Image::new(lab, "data.raw", 16)?;
         let socket = lab.path("vdb.sock");
-        let host = Host::new(lab, &kit, "0")?;
+        let waits = "write_back = { age_max = '1000s', idle_after = '1000s' }";
+        let disk = DiskSettings::on_file("data", data.path())
+            .vhost_user(&socket, "")
+            .key("write_policy = 'back'")
+            .key(waits);
+        let host = Host::new(lab, &kit, "0")?.disk(&disk);
         let hearth = host.start(lab)?;
-        let attach = || {
-            let (origin, socket) = (data.path().display(), socket.display());
-            let (origin, socket) = (origin.to_string(), socket.to_string());
-            let words = ["disk", "attach", "data", "--origin", &origin];
-            hearth.command(&[&words[..], &["--vhost-socket", &socket]].concat())
-        };
-        attach()?;
         let first = lab.path("vda.sock");
         let disks: [&Path; 2] = [&first, &socket];
         let settings = VhostUserSettings {
             disks: &disks,
             ..VhostUserSettings::default()
         };
-        let steps = "facts,disk=vdb,sectors=32768+facts,disk=vdb,sectors=65536\
-            +device,path=/dev/vdb,operations=200,mib=32";
+        let steps = "facts,disk=vdb,sectors=32768+device,path=/dev/vdb,operations=200,mib=16\
+            +facts,disk=vdb,sectors=65536+device,path=/dev/vdb,operations=200,mib=32";
         let mut guest = Guest::boot_with(lab, &kit, "guest", steps, &settings)?;
-        guest.wait_for("PROBE facts size=32768")?;
-        hearth.command(&["disk", "detach", "data", "--force"])?;
+        guest.wait_for("PROBE device")?;
+        let before = disk_shown(&hearth, "data")?;
         let file = std::fs::File::options().write(true).open(data.path())?;
         file.set_len(32 << 20)?;
-        attach()?;
+        hearth.command(&["disk", "resize", "data"])?;
         guest.finish()?;
+        // Nothing was brought to the origin for it, and nothing dropped.
+        let logged = |shown: &Value| shown["write_back"]["log_bytes"].as_u64();
+        let after = disk_shown(&hearth, "data")?;
+        ensure!(
+            logged(&after) > logged(&before) && logged(&before) > Some(0),
+            "{before} and {after}"
+        );
+        hearth.command(&["disk", "flush", "data", "--wait"])?;
         hearth.stop().map(|_| ())
     });
 }

@@ -108,6 +108,14 @@ pub enum Command {
         /// How, from now on.
         write_back: WriteBack,
     },
+    /// A disk whose origin has become longer has this size from now on; what is cached of it stays.
+    /// The same size again is none other.
+    Grow {
+        /// Which.
+        disk: DiskSlot,
+        /// Its size now.
+        size: Bytes,
+    },
     /// Bring the flash into the state that restarts warmest. Disks are detached first.
     Stop,
 }
@@ -133,7 +141,7 @@ pub enum ControlOutcome {
 /// Why an attached disk's blocks on flash were not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// The origin's size is not what it was.
+    /// The origin is shorter than it was.
     SizeChanged,
     /// The origin was changed by somebody else while it was detached.
     OriginChanged,
@@ -176,9 +184,15 @@ pub enum ControlError {
     /// Only whole blocks can wait on flash for the origin.
     #[error("the disk's size is not a multiple of 4KiB, so writes cannot go back later")]
     UnalignedSize,
-    /// The flash has bytes that the origin lacks, and the origin has changed its size.
-    #[error("the origin's size has changed while the flash has bytes that it lacks")]
+    /// The flash has bytes that the origin lacks, and the origin has become shorter.
+    #[error("the origin has become shorter while the flash has bytes that it lacks")]
     SizeChanged,
+    /// Requests may be under way behind a new end, and beside a part of a block.
+    #[error("a disk that is attached only grows, from and to a multiple of 4KiB")]
+    OnlyGrows,
+    /// A base image has one size for all who read it.
+    #[error("the disk is shared by VMs, and is the same for all of them as long as it is attached")]
+    Shared,
     /// The flash has bytes that the origin lacks, and somebody has written the origin since the
     /// disk was detached.
     #[error(

@@ -121,7 +121,7 @@ impl Cache {
             let slot = self.bypassed_slot(id)?;
             // Nothing is cached, but what the failed flash has of it may wait for an origin as it was.
             let entry = self.dirty_flash().and_then(|failed| failed.disks.get(slot));
-            let differs = entry.is_some_and(|entry| entry.id == id && entry.size != disk.size);
+            let differs = entry.is_some_and(|entry| entry.id == id && entry.size > disk.size);
             return Ok((slot, differs.then_some(DropReason::SizeChanged)));
         };
         match flash.slot_of(id) {

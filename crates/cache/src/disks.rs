@@ -77,7 +77,7 @@ impl Flash {
         fingerprint: Option<u128>,
     ) -> Option<DropReason> {
         let entry = self.disks.get(slot)?;
-        if entry.size != size {
+        if entry.size > size {
             return Some(DropReason::SizeChanged);
         }
         match (entry.fingerprint, fingerprint) {

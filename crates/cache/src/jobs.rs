@@ -13,9 +13,9 @@ use crate::ports::{Ports, Wake};
 use crate::tenants::Use;
 use crate::views::Views;
 use block_io::{IoError, Token};
-use flash_format::SegmentIndex;
+use flash_format::{DISK_BYTES_MAX, SegmentIndex};
 use step::Step;
-use units::{DiskSlot, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, DiskSlot, TenantSlot};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
@@ -27,6 +27,10 @@ pub(crate) enum Kind {
     Drop {
         disk: DiskSlot,
     },
+    Grow {
+        disk: DiskSlot,
+        size: Bytes,
+    },
     Stop,
 }
 
@@ -35,7 +39,9 @@ impl Kind {
     fn disk(&self) -> Option<DiskSlot> {
         match self {
             Self::Attach(newcomer) => Some(newcomer.slot),
-            Self::Detach { disk, .. } | Self::Drop { disk } => Some(*disk),
+            Self::Detach { disk, .. } | Self::Drop { disk } | Self::Grow { disk, .. } => {
+                Some(*disk)
+            }
             Self::Stop => None,
         }
     }
@@ -45,7 +51,7 @@ impl Kind {
         match self {
             Self::Attach(newcomer) => newcomer.takes_over,
             Self::Detach { .. } => !lacks(Guard::OwnerInBothSuperblocks),
-            Self::Drop { .. } | Self::Stop => false,
+            Self::Drop { .. } | Self::Grow { .. } | Self::Stop => false,
         }
     }
 }
@@ -105,6 +111,9 @@ impl Cache {
                 }
                 self.clean_disk(disk).map(|()| Kind::Drop { disk })
             }
+            Command::Grow { disk, size } => self
+                .may_grow(disk, size)
+                .map(|()| Kind::Grow { disk, size }),
             Command::SetPolicy { disk, policy } => {
                 return self.end_now(id, |cache| cache.set_policy(id, disk, policy));
             }
@@ -163,6 +172,22 @@ impl Cache {
             // Its segments are not given up, whatever is left in them.
             Some(reason) => Err(ControlError::Locked(reason)),
             None => Ok(()),
+        }
+    }
+
+    /// Whether a disk that is served may get this size.
+    fn may_grow(&self, disk: DiskSlot, size: Bytes) -> Result<(), ControlError> {
+        let disk = self.attached(disk)?;
+        let is_whole = |size: Bytes| size.is_multiple_of(BLOCK_BYTES);
+        if size > DISK_BYTES_MAX {
+            Err(ControlError::UnsupportedSize)
+        } else if disk.views.is_some() {
+            Err(ControlError::Shared)
+        } else if size < disk.size || size != disk.size && !(is_whole(disk.size) && is_whole(size))
+        {
+            Err(ControlError::OnlyGrows)
+        } else {
+            Ok(())
         }
     }
 
@@ -308,6 +333,13 @@ impl Cache {
                 self.forget_disk(disk);
                 ControlOutcome::Done
             }
+            Kind::Grow { disk, size } => {
+                // A detach that had begun under write-back may have overtaken it.
+                if let Some(disk) = self.disks[disk.index()].as_mut() {
+                    disk.size = size;
+                }
+                ControlOutcome::Done
+            }
             Kind::Drop { .. } | Kind::Stop => ControlOutcome::Done,
         };
         let effect = Effect::ControlDone {
@@ -377,7 +409,9 @@ impl Job {
                     return false;
                 }
                 Kind::Attach(newcomer) => newcomer.after_tables(ports),
-                Kind::Detach { .. } | Kind::Drop { .. } | Kind::Stop => Step::Done,
+                Kind::Detach { .. } | Kind::Drop { .. } | Kind::Grow { .. } | Kind::Stop => {
+                    Step::Done
+                }
             },
             Step::Returning(_) => Step::Returned(flash.checkpoint.want()),
             Step::Returned(_) => Step::Refused(ControlError::NotRecorded),
@@ -415,6 +449,7 @@ impl Job {
             Kind::Attach(newcomer) if newcomer.dropped.is_none() => {
                 Step::Checkpoint(flash.enter(newcomer))
             }
+            Kind::Grow { disk, size } => Step::Checkpoint(flash.grow(*disk, *size)),
             Kind::Attach(_) | Kind::Detach { .. } | Kind::Drop { .. } => {
                 flash.close_streams(ports, self.disk());
                 if let Some(disk) = self.disk() {
@@ -444,6 +479,7 @@ impl Job {
                 flash.trust_resting(ports, Some(*disk));
                 flash.durability[*disk].leave();
             }
+            Kind::Grow { .. } => unreachable!("a disk that grows writes its tables only"),
             Kind::Stop => flash.trust_resting(ports, None),
         }
         flash.journal.hurry();
@@ -470,6 +506,7 @@ impl Job {
                 }
                 Step::Checkpoint(flash.checkpoint.want())
             }
+            Kind::Grow { .. } => unreachable!("a disk that grows writes its tables only"),
             Kind::Stop if flash.journal.is_idle() => {
                 Step::Checkpoint(flash.checkpoint.want_clean())
             }

@@ -376,6 +376,48 @@ fn what_left_write_back_does_not_need_its_log_any_more() {
 }
 
 #[test]
+fn a_disk_grows_and_keeps_what_waits_and_what_is_cached() {
+    let mut rig = Rig::bare(Bytes::mib(4));
+    rig.size = Bytes::mib(1);
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    rig.write(1, 1);
+    rig.destage();
+    rig.write(2, 2);
+    let behind = rig.begin_write(256, 3);
+    assert_eq!(rig.answer(behind), Some(Err(IoError::Invalid)));
+    let grow = |rig: &mut Rig, size| {
+        let disk = rig.disk;
+        let asked = rig.command(Command::Grow { disk, size });
+        rig.outcome(asked).expect("it does not wait for writes")
+    };
+    let longer = Bytes::kib(1500);
+    assert_eq!(grow(&mut rig, longer), Ok(ControlOutcome::Done));
+    assert_eq!(grow(&mut rig, longer), Ok(ControlOutcome::Done));
+    rig.size = longer;
+    for refused in [Bytes::mib(1), longer + Bytes::new(512)] {
+        assert_eq!(grow(&mut rig, refused), Err(ControlError::OnlyGrows));
+    }
+    rig.write(256, 3);
+    rig.power_cut_of_nothing();
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    let is_read = |verb: &&OriginVerb| matches!(verb, OriginVerb::Read { .. });
+    let reads = |rig: &Rig| rig.told.iter().filter(is_read).count();
+    let before = reads(&rig);
+    for (block, byte) in [(1, 1), (2, 2), (256, 3)] {
+        assert_eq!(rig.read(block), Ok(page(byte)));
+    }
+    assert_eq!(reads(&rig), before);
+    // It may have grown while nobody looked, and what waits is not cut off.
+    rig.power_cut_of_nothing();
+    rig.size = Bytes::mib(1);
+    let shorter = rig.attach(WritePolicy::Back, lazy());
+    assert_eq!(shorter, Err(ControlError::SizeChanged));
+    rig.size = Bytes::mib(2);
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    assert_eq!(rig.read(256), Ok(page(3)));
+}
+
+#[test]
 fn nothing_comes_between_a_disk_and_its_record_that_is_being_closed() {
     let mut rig = Rig::new(lazy());
     rig.write(1, 1);

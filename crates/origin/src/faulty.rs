@@ -1,9 +1,9 @@
 //! An origin that fails by a plan: errors, stalls, lost and misdirected writes.
 
 use crate::{Origin, Sources};
-use block_io::{OriginDone, OriginGeometry, OriginOp};
+use block_io::{IoError, OriginDone, OriginGeometry, OriginOp};
 use medium::{Faults, Injector};
-use units::{DiskSlot, Instant};
+use units::{Bytes, DiskSlot, Instant};
 
 /// Wraps an origin and does to its operations what a [`Faults`] plan says.
 #[derive(Debug)]
@@ -61,6 +61,10 @@ impl<O: Origin> Origin for Faulty<O> {
 
     fn sources(&self) -> Sources {
         self.inner.sources()
+    }
+
+    fn grow(&mut self, size: Bytes) -> Result<(), IoError> {
+        self.inner.grow(size)
     }
 
     fn fingerprint(&self) -> Option<u128> {

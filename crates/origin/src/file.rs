@@ -17,7 +17,7 @@
 
 mod open;
 
-pub use open::{OpenedFile, open};
+pub use open::{OpenedFile, measure, open};
 
 use crate::limits::ZERO_PIECE_BYTES;
 use crate::{Origin, Sources};
@@ -25,7 +25,7 @@ use block_io::{
     BufPool, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since, Slice, Token,
 };
 use ring::{Completion, FileSyncs, Op, Ring, Source, writes_through};
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, SeekFrom};
 use slab::Slab;
 use std::fmt;
 use std::io;
@@ -378,6 +378,16 @@ impl Origin for FileOrigin {
     /// writes within one tick of the file system's clock (4 ms, or none on kernels that give
     /// each a time of its own once somebody looked) share a fingerprint. A block device
     /// keeps no such times, so it has none.
+    fn grow(&mut self, size: Bytes) -> Result<(), IoError> {
+        let end = rustix::fs::seek(&self.file, SeekFrom::End(0)).map_err(|_| IoError::Failed)?;
+        let sector = self.geometry.sector.get();
+        if size < self.geometry.size || size.get() > end || !size.is_multiple_of(sector) {
+            return Err(IoError::Invalid);
+        }
+        self.geometry.size = size;
+        Ok(())
+    }
+
     fn fingerprint(&self) -> Option<u128> {
         if !self.regular {
             return None;

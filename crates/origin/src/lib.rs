@@ -20,13 +20,13 @@ pub mod nbd;
 mod open;
 mod spec;
 
-pub use open::{OpenError, Opened, open};
+pub use open::{OpenError, Opened, measure, open};
 pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
 
-use block_io::{OriginDone, OriginGeometry, OriginOp};
+use block_io::{IoError, OriginDone, OriginGeometry, OriginOp};
 use ring::SourceId;
 use smallvec::SmallVec;
-use units::Instant;
+use units::{Bytes, Instant};
 
 /// The sources on a shard's ring that belong to one origin.
 pub type Sources = SmallVec<[SourceId; 4]>;
@@ -49,9 +49,17 @@ pub type Sources = SmallVec<[SourceId; 4]>;
 ///   for ever.
 /// - Dropping an origin abandons what is in flight: the operations may still happen.
 pub trait Origin {
-    /// Size, sector and abilities. They never change while the origin is open; an origin whose
-    /// size turns out to have changed fails every operation from then on.
+    /// Size, sector and abilities. They never change while the origin is open, but for
+    /// [`Origin::grow`]; an origin that turns out to have become shorter fails every write from then on.
     fn geometry(&self) -> OriginGeometry;
+
+    /// The far side has become longer, and this much of it is the disk's from now on. What is in
+    /// flight goes on. It may block for the time of an `fstat`.
+    ///
+    /// # Errors
+    /// [`IoError::Invalid`] if it is not so long, as far as can be known at once, or the disk would
+    /// become shorter.
+    fn grow(&mut self, size: Bytes) -> Result<(), IoError>;
 
     /// Takes an operation. Never blocks, and never fails here: a range out of bounds or not
     /// aligned to the geometry's sector comes back from [`Origin::poll`] as
@@ -98,6 +106,9 @@ impl<O: Origin + ?Sized> Origin for Box<O> {
     }
     fn sources(&self) -> Sources {
         (**self).sources()
+    }
+    fn grow(&mut self, size: Bytes) -> Result<(), IoError> {
+        (**self).grow(size)
     }
     fn fingerprint(&self) -> Option<u128> {
         (**self).fingerprint()

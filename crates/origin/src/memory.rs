@@ -5,9 +5,9 @@
 //! host as well.
 
 use crate::{Origin, Sources};
-use block_io::{OriginDone, OriginGeometry, OriginOp};
+use block_io::{IoError, OriginDone, OriginGeometry, OriginOp};
 use medium::{Medium, Session};
-use units::Instant;
+use units::{Bytes, Instant};
 
 /// A session of a [`Medium`] as an origin.
 #[derive(Debug)]
@@ -52,6 +52,15 @@ impl Origin for MemoryOrigin {
 
     fn sources(&self) -> Sources {
         Sources::new()
+    }
+
+    /// A medium has one size.
+    fn grow(&mut self, size: Bytes) -> Result<(), IoError> {
+        if size == self.geometry().size {
+            Ok(())
+        } else {
+            Err(IoError::Invalid)
+        }
     }
 
     fn fingerprint(&self) -> Option<u128> {

@@ -7,7 +7,7 @@
 //!        Up ◄── Dialling (a thread) ◄── Waiting ◄── Draining (the other links)
 //!               │ refused, no answer       ▲
 //!               └──────── longer pause ────┘
-//!   another size after a reconnect ─► Broken: everything fails from then on
+//!   shorter than it was ─► Other: everything fails, and it is looked again every second
 //! ```
 //!
 //! The connections of an origin live and die together. When one is lost, the others get no
@@ -120,7 +120,7 @@ enum Session {
     Waiting(Instant),
     /// A thread is connecting.
     Dialling(Mailbox<DialResult>),
-    /// The server came back with another disk: all requests fail. It is looked again then.
+    /// The server came back with a shorter disk: all requests fail. It is looked again then.
     Other(Instant),
 }
 
@@ -270,7 +270,7 @@ impl NbdOrigin {
         };
         let terms = connections[0].terms;
         let same = geometry(&terms, self.geometry.read_only, "")
-            .is_ok_and(|g| g.size == self.geometry.size && g.sector <= self.geometry.sector);
+            .is_ok_and(|g| g.size >= self.geometry.size && g.sector <= self.geometry.sector);
         if !same {
             let (was, is) = (self.geometry.size, terms.export.size);
             tracing::error!(origin = %self.spec, %was, %is, "origin came back as another disk");
@@ -334,6 +334,21 @@ impl Origin for NbdOrigin {
             Session::Dialling(mailbox) => Sources::from_iter([mailbox.id()]),
             Session::Waiting(_) | Session::Other(_) => Sources::new(),
         }
+    }
+
+    /// The server says what it has when it is asked anew, so the connections are made again.
+    fn grow(&mut self, size: Bytes) -> Result<(), IoError> {
+        let sector = self.geometry.sector.get();
+        if size < self.geometry.size || !size.is_multiple_of(sector) {
+            return Err(IoError::Invalid);
+        }
+        if size > self.geometry.size {
+            self.geometry.size = size;
+            if let Session::Up(links) = &mut self.session {
+                self.session = Session::Draining(std::mem::take(links));
+            }
+        }
+        Ok(())
     }
 
     /// Who else writes to the export cannot be known.

@@ -74,6 +74,17 @@ pub fn open(spec: &OriginSpec, read_only: bool) -> Result<Opened, OpenError> {
     Ok(Opened(form))
 }
 
+/// How long an origin is now, whoever has it open. Blocks as [`open`] does.
+///
+/// # Errors
+/// [`OpenError`]; every variant names the origin.
+pub fn measure(spec: &OriginSpec) -> Result<Bytes, OpenError> {
+    match spec {
+        OriginSpec::File(spec) => file::measure(spec),
+        OriginSpec::Nbd(spec) => Ok(nbd::dial(spec, true)?.geometry().size),
+    }
+}
+
 impl Opened {
     /// Size, sector and abilities.
     pub fn geometry(&self) -> OriginGeometry {

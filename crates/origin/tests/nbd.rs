@@ -163,12 +163,12 @@ fn a_server_that_hangs_ends_requests_and_keeps_later_writes_behind_earlier_ones(
 }
 
 #[test]
-fn a_disk_that_comes_back_with_another_size_fails_until_it_has_its_own_again() {
+fn a_disk_that_comes_back_shorter_fails_until_it_has_its_size_again() {
     let mut server = nbdkit_or_skip!("memory", "8M");
     let mut rig = Rig::nbd(server.spec());
     assert_eq!(write(&mut rig, 0, 1, 512, false), Ok(()));
     server.kill();
-    server.set_arguments(&["memory", "16M"]);
+    server.set_arguments(&["memory", "4M"]);
     server.start_again();
     rig.read(0, 512);
     assert_eq!(rig.one().result, Err(IoError::Failed));
@@ -183,6 +183,25 @@ fn a_disk_that_comes_back_with_another_size_fails_until_it_has_its_own_again() {
     // What that server had not flushed is written again.
     rig.expect(0, 512, 1);
     rig.expect(4096, 512, 2);
+}
+
+#[test]
+fn an_export_that_became_longer_is_used_as_far_as_the_disk_goes() {
+    let mut server = nbdkit_or_skip!("memory", "8M");
+    let mut rig = Rig::nbd(server.spec());
+    server.kill();
+    server.set_arguments(&["memory", "16M"]);
+    server.start_again();
+    rig.run_until(|rig| rig.origin.connected());
+    let behind = 12 << 20;
+    assert_eq!(
+        write(&mut rig, behind, 1, 512, false),
+        Err(IoError::Invalid)
+    );
+    assert_eq!(rig.origin.grow(Bytes::mib(4)), Err(IoError::Invalid));
+    assert_eq!(rig.origin.grow(Bytes::mib(16)), Ok(()));
+    assert_eq!(write(&mut rig, behind, 1, 512, false), Ok(()));
+    rig.expect(behind, 512, 1);
 }
 
 #[test]

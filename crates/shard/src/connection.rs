@@ -4,6 +4,7 @@ use block_io::{IoError, Landing, Payload, Slice};
 use frontend::{Incoming, RequestKey, nbd};
 use ring::SourceId;
 use std::rc::Rc;
+use units::Bytes;
 use vhost_user::Turn;
 
 /// Over which front end.
@@ -67,6 +68,15 @@ impl Connection {
                 }
                 vhost.reply_in_place(key, Ok(()));
             }
+        }
+    }
+
+    /// The disk has another size now: whoever can be told is.
+    pub(crate) fn resize(&mut self, size: Bytes) {
+        match self {
+            // NBD has no word for it: who connects from now on finds it.
+            Self::Nbd(_) => {}
+            Self::Vhost(vhost) => vhost.resize(size),
         }
     }
 

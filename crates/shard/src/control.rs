@@ -145,6 +145,11 @@ pub(crate) enum Message {
         write_back: WriteBack,
         reply: Reply<()>,
     },
+    Grow {
+        disk: DiskId,
+        size: Bytes,
+        reply: Reply<()>,
+    },
     Flush {
         disk: DiskId,
         reply: Reply<()>,
@@ -242,6 +247,12 @@ impl ShardHandle {
     /// Forgets every block of a disk; it stays attached.
     pub fn drop_cache(&self, disk: DiskId, reply: Reply<()>) {
         self.send(Message::Drop { disk, reply });
+    }
+
+    /// A disk whose origin has become longer has this size from now on. VMs over vhost-user are told;
+    /// whoever connects over NBD from now on finds it.
+    pub fn grow(&self, disk: DiskId, size: Bytes, reply: Reply<()>) {
+        self.send(Message::Grow { disk, size, reply });
     }
 
     /// Changes what writes to a disk do from now on.
@@ -360,6 +371,7 @@ impl Message {
             | Self::SetPolicy { reply, .. }
             | Self::SetWriteBack { reply, .. }
             | Self::Destage { reply, .. }
+            | Self::Grow { reply, .. }
             | Self::SetTenancy { reply, .. }
             | Self::SetTenant { reply, .. }
             | Self::Flush { reply, .. }

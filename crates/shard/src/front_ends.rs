@@ -63,6 +63,15 @@ impl Shard {
         Ok(())
     }
 
+    /// A disk has grown, by whole blocks.
+    pub(crate) fn tell_of_size(&mut self, slot: DiskSlot, size: Bytes) {
+        let clients: Vec<usize> = self.clients_of(slot).map(|(key, _)| key).collect();
+        for key in clients {
+            self.clients[key].connection.resize(size);
+            self.touch(key);
+        }
+    }
+
     fn add_client(&mut self, connection: Connection, slot: DiskSlot, vm: TenantSlot) {
         let disk = self.disks[slot.index()].as_mut().expect("it is serving");
         disk.connections += 1;

@@ -17,7 +17,7 @@ use block_io::IoError;
 use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty, Request, Verb};
 use origin::{Opened, Origin as _};
 use slab::Slab;
-use units::{DiskId, DiskSlot, Instant, Map};
+use units::{Bytes, DiskId, DiskSlot, Instant, Map};
 
 /// Commands that are under way.
 #[derive(Default)]
@@ -42,6 +42,12 @@ enum Job {
     /// What the origin lacks is brought to it before its fingerprint is taken for a detach.
     FlushFirst(DiskSlot),
     Detach(DiskSlot),
+    /// The disk is to have this size.
+    Grow {
+        disk: DiskSlot,
+        size: Bytes,
+        reply: Reply<()>,
+    },
     /// A command about a disk whose outcome is a word.
     Word {
         disk: DiskSlot,
@@ -78,7 +84,10 @@ impl Jobs {
     /// Whether the cache is busy with a command about a disk.
     fn concern(&self, slot: DiskSlot) -> bool {
         self.asked.values().any(|job| match job {
-            Job::FlushFirst(disk) | Job::Detach(disk) | Job::Word { disk, .. } => *disk == slot,
+            Job::FlushFirst(disk)
+            | Job::Detach(disk)
+            | Job::Grow { disk, .. }
+            | Job::Word { disk, .. } => *disk == slot,
             Job::Attach { .. } | Job::Stop => false,
         })
     }
@@ -111,6 +120,7 @@ impl Shard {
             | Message::SetPolicy { .. }
             | Message::SetWriteBack { .. }
             | Message::Destage { .. } => self.obey_about_disk(message),
+            Message::Grow { disk, size, reply } => self.grow(disk, size, reply),
             Message::Flush { disk, reply } => match self.serving(disk) {
                 Ok(disk) => self.flush(disk, reply),
                 Err(error) => reply(Err(error)),
@@ -186,6 +196,13 @@ impl Shard {
             Job::Attach { disk, reply } => self.attached(disk, reply, result),
             Job::FlushFirst(slot) if result.is_ok() => self.leave_now(slot),
             Job::FlushFirst(slot) | Job::Detach(slot) => self.detached(slot, result),
+            Job::Grow { disk, size, reply } => {
+                if result.is_ok() {
+                    self.has_grown(disk, size);
+                }
+                let id = self.disks[disk.index()].as_ref().map(|disk| disk.spec.id);
+                reply(result.map(drop).map_err(|error| self.explain(id, error)));
+            }
             Job::Word { disk, reply } => {
                 let id = self.disks[disk.index()].as_ref().map(|disk| disk.spec.id);
                 reply(result.map(drop).map_err(|error| self.explain(id, error)));
@@ -300,6 +317,36 @@ impl Shard {
             }
             Err(error) => reply(Err(error)),
         }
+    }
+
+    fn grow(&mut self, disk: DiskId, size: Bytes, reply: Reply<()>) {
+        let slot = match self.serving(disk) {
+            Ok(slot) => slot,
+            Err(error) => return reply(Err(error)),
+        };
+        let disk = self.disks[slot.index()].as_mut().expect("it is serving");
+        if let Err(error) = disk.origin.grow(size) {
+            return reply(Err(error.into()));
+        }
+        self.poll_origin(slot);
+        let id = self.jobs.ask(Job::Grow {
+            disk: slot,
+            size,
+            reply,
+        });
+        let command = Command::Grow { disk: slot, size };
+        self.cache.control(id, command, self.now);
+    }
+
+    /// The cache takes requests up to a disk's new end.
+    fn has_grown(&mut self, slot: DiskSlot, size: Bytes) {
+        let disk = self.disks[slot.index()].as_mut();
+        let Some(disk) = disk.filter(|disk| disk.geometry.size != size) else {
+            return;
+        };
+        tracing::info!(disk = disk.spec.name, from = %disk.geometry.size, to = %size, "disk grown");
+        disk.geometry.size = size;
+        self.tell_of_size(slot, size);
     }
 
     fn flush(&mut self, disk: DiskSlot, reply: Reply<()>) {

@@ -7,7 +7,9 @@
 
 use crate::limits::TIMED_OPERATIONS_MAX;
 use block_io::Token;
-use block_io::{FlashDone, FlashOp, FlashVerb, OriginDone, OriginGeometry, OriginOp, OriginVerb};
+use block_io::{
+    FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb,
+};
 use device::Device;
 use origin::{Origin, Sources};
 use ring::SourceId;
@@ -273,6 +275,10 @@ impl<O: Origin> Origin for Timed<O> {
 
     fn sources(&self) -> Sources {
         self.inner.sources()
+    }
+
+    fn grow(&mut self, size: Bytes) -> Result<(), IoError> {
+        self.inner.grow(size)
     }
 
     fn fingerprint(&self) -> Option<u128> {

@@ -29,7 +29,7 @@ enum What {
         /// The cache may have had bytes of it that the origin lacks.
         was_open: bool,
     },
-    /// With another size than it had when something of it began to wait.
+    /// Shorter than it was when something of it began to wait.
     AttachResized,
     Detach(OfDirty),
     Drop,
@@ -117,13 +117,13 @@ impl World {
             write_back,
             was_open: disk.is_open(),
         };
-        // An origin that was cut short or grew behind the cache's back.
+        // An origin that was cut short behind the cache's back.
         if disk.is_open() && disk.settings.sectors > 8 && !self.in_last_life && self.dice.one_in(15)
         {
-            self.marks.hit("attached with another size");
+            self.marks.hit("attached with a shorter origin");
             what = What::AttachResized;
             size = if self.dice.one_in(2) {
-                size + Bytes::kib(4)
+                Bytes::kib(4)
             } else {
                 size - Bytes::kib(4)
             };
@@ -258,7 +258,7 @@ impl World {
             } => self.attached(number, outcome, policy, write_back, was_open),
             What::AttachResized => Err(Violation::new(
                 "commands",
-                format!("disk {number} is served with another size than what waits of it has"),
+                format!("disk {number} is served shorter than what waits of it"),
             )),
             What::Detach(dirty) => self.detached(number, dirty),
             What::Policy { was_back, policy } => {

@@ -143,6 +143,8 @@ impl World {
             | ControlError::TooManyDisks
             | ControlError::TooManyTenants
             | ControlError::NotShared
+            | ControlError::OnlyGrows
+            | ControlError::Shared
             | ControlError::Busy
             | ControlError::RetirementOpen => return Ok(()),
             ControlError::UnalignedSize => ("refused: size", !disk.can_go_back()),

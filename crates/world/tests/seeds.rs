@@ -73,7 +73,7 @@ const RARE: [&str; 56] = [
 /// The same for worlds with write-back.
 const RARE_WITH_WRITE_BACK: [&str; 21] = [
     "another cache",
-    "attached with another size",
+    "attached with a shorter origin",
     "attached with what waits",
     "chunk left in lasting memory",
     "destaged",

@@ -4,7 +4,7 @@ use super::{Flash, Newcomer, Ports, Step};
 use crate::guard::{Guard, lacks};
 use flash_format::{DiskEntry, Position, SegmentIndex};
 use segment_log::Phase;
-use units::DiskSlot;
+use units::{Bytes, DiskSlot};
 
 impl Flash {
     /// Enters a disk into the table; it is served when that is durable.
@@ -41,6 +41,14 @@ impl Flash {
             && entry.id == newcomer.id
         {
             entry.fingerprint = newcomer.fingerprint;
+        }
+        self.checkpoint.want()
+    }
+
+    /// The table has this size of a disk when the checkpoint that is returned is complete.
+    pub(super) fn grow(&mut self, disk: DiskSlot, size: Bytes) -> u64 {
+        if let Some(entry) = self.disks.get_mut(disk) {
+            entry.size = size;
         }
         self.checkpoint.want()
     }

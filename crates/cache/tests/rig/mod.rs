@@ -29,6 +29,8 @@ pub(crate) fn page(byte: u8) -> Vec<u8> {
 pub(crate) struct Rig {
     cache: Option<Cache>,
     pub(crate) disk: DiskSlot,
+    /// How much of the origin the disk has when it is attached.
+    pub(crate) size: Bytes,
     pool: BufPool,
     now: Instant,
     flash: Vec<u8>,
@@ -116,6 +118,7 @@ impl Rig {
         let mut rig = Self {
             cache: None,
             disk: DiskSlot::new(0),
+            size: Bytes::new(DISK as u64),
             pool: BufPool::new(),
             now: Instant::from_nanos(1),
             flash_durable: flash.clone(),
@@ -417,7 +420,7 @@ impl Rig {
         let id = self.command(Command::Attach {
             disk: DiskId::from_u128(1),
             name: "vda".into(),
-            size: Bytes::new(DISK as u64),
+            size: self.size,
             policy,
             read_only: false,
             tenant: "vm".into(),

@@ -35,6 +35,7 @@ pub fn router(control: Arc<Control>) -> Router {
         .route("/v1/disks", get(list_disks).post(attach_disk))
         .route("/v1/disks/{name}", get(show_disk))
         .route("/v1/disks/{name}/drop", post(drop_disk))
+        .route("/v1/disks/{name}/resize", post(resize_disk))
         .route("/v1/recording", recording)
         .merge(write_back_server::routes())
         .merge(vm_server::routes())
@@ -70,6 +71,7 @@ pub fn metrics_router(control: Arc<Control>) -> Router {
         attach_disk,
         show_disk,
         drop_disk,
+        resize_disk,
         write_back_server::detach_disk,
         write_back_server::change_disk,
         write_back_server::reset_disk,
@@ -155,6 +157,23 @@ async fn drop_disk(
 ) -> Result<Json<DiskStatus>, Problem> {
     let name = known(&name)?;
     to_the_end(async move { control.drop_blocks(&name).await })
+        .await
+        .map(Json)
+}
+
+/// Gives a disk all of its origin, which has become longer. What is cached of it stays.
+#[utoipa::path(post, path = "/v1/disks/{name}/resize", params(("name" = String, Path)), responses(
+    (status = 200, body = DiskStatus),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "The disk waits for its origin, is shared, or would become shorter", body = Problem),
+    (status = 502, description = "The origin cannot be asked", body = Problem),
+))]
+async fn resize_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<Json<DiskStatus>, Problem> {
+    let name = known(&name)?;
+    to_the_end(async move { control.resize(&name).await })
         .await
         .map(Json)
 }

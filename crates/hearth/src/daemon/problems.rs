@@ -47,13 +47,17 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
 fn of_cache(error: &ControlError) -> ProblemKind {
     match error {
         ControlError::Dirty { .. } => ProblemKind::Dirty,
-        ControlError::UnalignedSize | ControlError::NoWriteBack => ProblemKind::Invalid,
+        ControlError::UnalignedSize | ControlError::NoWriteBack | ControlError::UnsupportedSize => {
+            ProblemKind::Invalid
+        }
         ControlError::Busy => ProblemKind::Busy,
         ControlError::Origin(_) => ProblemKind::Origin,
         ControlError::Elsewhere { .. }
         | ControlError::Lost { .. }
         | ControlError::Unrecorded { .. }
         | ControlError::SizeChanged
+        | ControlError::OnlyGrows
+        | ControlError::Shared
         | ControlError::OriginChanged
         | ControlError::Locked(_) => ProblemKind::Refused,
         _ => ProblemKind::Failed,
@@ -81,6 +85,9 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
         ),
         ShardError::Cache(ControlError::SizeChanged) => format!(
             "give the origin its size back; or stop the daemon and save the bytes: hearth recover export FLASH --disk {name} --to FILE"
+        ),
+        ShardError::Cache(ControlError::OnlyGrows | ControlError::Shared) => format!(
+            "detach it first: hearth disk detach {name}, and attach it again when its origin has its new size"
         ),
         ShardError::Cache(ControlError::OriginChanged) => format!(
             "stop the daemon and look which is right: hearth recover export FLASH --disk {name} --onto a copy of the origin; then hearth recover destage or drop"

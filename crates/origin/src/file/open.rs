@@ -100,6 +100,18 @@ pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
     })
 }
 
+/// How long a file or block device is now.
+///
+/// # Errors
+/// [`OpenError::Unreachable`].
+pub fn measure(spec: &FileSpec) -> Result<Bytes, OpenError> {
+    let failed = |errno: Errno| unreachable_because(&OriginSpec::File(spec.clone()), errno.into());
+    let flags = OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NONBLOCK;
+    let fd = rustix::fs::open(&spec.path, flags, Mode::empty()).map_err(failed)?;
+    let size = rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(failed)?;
+    Ok(Bytes::new(size))
+}
+
 fn unreachable_because(origin: &OriginSpec, source: io::Error) -> OpenError {
     OpenError::Unreachable {
         origin: origin.to_string(),

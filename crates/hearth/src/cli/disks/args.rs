@@ -36,6 +36,15 @@ pub enum Disk {
         /// The disk's name
         name: Name,
     },
+    /// Give a disk all of its origin, which has become longer
+    ///
+    /// Make the origin longer first (truncate, qemu-img resize, lvextend, the storage's own command). What is
+    /// cached of the disk stays, and so does what waits for its origin. A VM over vhost-user sees the new size
+    /// at once; a client over NBD when it connects again. A disk that is to become shorter is detached first.
+    Resize {
+        /// The disk's name
+        name: Name,
+    },
     /// Change the settings of a disk
     ///
     /// What is not given stays as it is. The change is remembered over restarts and holds over the

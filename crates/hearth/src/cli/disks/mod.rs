@@ -104,6 +104,10 @@ fn asked(command: &Disk) -> Result<(&Name, Asked), CliError> {
             let message = format!("dropping the blocks of {name}");
             (name, plain(message, Method::POST, path(name, "/drop")))
         }
+        Disk::Resize { name } => {
+            let message = format!("resizing {name}");
+            (name, plain(message, Method::POST, path(name, "/resize")))
+        }
         Disk::Set(set) => (&set.name, change(set)?),
         Disk::Flush { name, wait } => {
             let message = format!("flushing {name}");
@@ -190,6 +194,11 @@ fn done(command: &Disk, disk: &DiskStatus) -> String {
         ),
         Disk::Detach(_) => format!("{name} is detached"),
         Disk::Drop { .. } => format!("{name} has {} cached blocks", disk.cached_blocks),
+        Disk::Resize { .. } => format!(
+            "{name} has {}",
+            disk.size_bytes
+                .map_or("unknown size".to_owned(), quantity::bytes)
+        ),
         Disk::Set(_) => format!("{name}: writes go {}", disk.write_policy),
         Disk::Flush { wait: false, .. } if lacking > 0 => format!(
             "{name} is being flushed: {} to go; hearth disk flush {name} --wait waits for it",
