@@ -11,7 +11,7 @@ use crate::world::{World, geometry};
 use cache::{
     Command, ControlError, ControlId, ControlOutcome, DestageOrder, OfDirty, WriteBack, WritePolicy,
 };
-use units::Bytes;
+use units::{Bytes, SECTOR_BYTES};
 
 /// A command about a disk that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,8 @@ enum What {
     Destage {
         back: bool,
     },
+    /// Its origin has this many sectors already.
+    Grow(u64),
 }
 
 impl World {
@@ -188,11 +190,12 @@ impl World {
                 self.marks.hit("drop");
                 self.control_disk(number, What::Drop, Command::Drop { disk });
             }
-            (2, Standing::Served(_)) => {
+            (2, Standing::Served(_)) if !self.is_growing(number) => {
                 self.marks.hit("detach");
                 let dirty = self.draw_of_dirty();
                 self.start_detach(number, dirty);
             }
+            (3, Standing::Served(disk)) => self.start_growing(number, disk),
             (5, Standing::Served(disk)) => {
                 let write_back = self.draw_write_back();
                 if write_back.order == DestageOrder::Unordered {
@@ -208,6 +211,36 @@ impl World {
                 self.start_attach(number);
             }
             _ => {}
+        }
+    }
+
+    /// A disk that was made shorter before it was attached becomes longer again.
+    fn start_growing(&mut self, number: usize, slot: units::DiskSlot) {
+        let disk = &self.disks[number];
+        let (sectors, most) = (disk.settings.sectors, disk.sectors_most() / 8);
+        if !sectors.is_multiple_of(8) || sectors / 8 >= most {
+            return;
+        }
+        let grown = sectors + 8 * (1 + self.dice.below(most - sectors / 8));
+        let size = Bytes::new(grown * SECTOR_BYTES);
+        let command = Command::Grow { disk: slot, size };
+        self.control_disk(number, What::Grow(grown), command);
+    }
+
+    /// Whether the cache may or may not know that a disk is longer.
+    fn is_growing(&self, number: usize) -> bool {
+        let grows = |command: &Commanded| matches!(command.what, What::Grow(_));
+        let mut all = self.commanded.values();
+        all.any(|command| command.number == number && grows(command))
+    }
+
+    /// The life ends with commands under way.
+    pub(crate) fn abandon_commands(&mut self) {
+        self.controls.clear();
+        for (_, commanded) in std::mem::take(&mut self.commanded) {
+            if let What::Grow(sectors) = commanded.what {
+                self.disks[commanded.number].settings.sectors = sectors;
+            }
         }
     }
 
@@ -282,6 +315,11 @@ impl World {
                     back.order_since = now;
                 }
                 back.rules = write_back;
+                Ok(())
+            }
+            What::Grow(sectors) => {
+                self.marks.hit("grown while served");
+                self.disks[number].settings.sectors = sectors;
                 Ok(())
             }
             What::Drop | What::Destage { back: false } => Ok(()),

@@ -108,8 +108,7 @@ impl World {
         self.requests_made = 0;
         self.requests_left = 0;
         self.crash_at = life.crash_at;
-        self.controls.clear();
-        self.commanded.clear();
+        self.abandon_commands();
         for number in 0..self.disks.len() {
             self.disks[number].back.given_up = self.belongs_elsewhere(number);
         }

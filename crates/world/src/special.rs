@@ -227,7 +227,9 @@ impl World {
             }
         }
         pages.sort_unstable();
-        pages.pop();
+        let Some((_, newest)) = pages.pop() else {
+            return;
+        };
         // Older ones are in the checkpoint.
         let recent = &pages[pages.len().saturating_sub(6)..];
         if recent.is_empty() {
@@ -236,6 +238,9 @@ impl World {
         let (_, at) = *pick(&mut self.dice, recent);
         self.marks.hit("journal rots");
         self.host.suspect = true;
+        // A power cut must not take the newest page, if it is not durable, and the trace with it.
+        self.flash.peek(newest, &mut bytes);
+        self.flash.poke(newest, &bytes);
         self.flash.peek(at, &mut bytes);
         bytes[PAGE_BYTES / 2] ^= 1;
         self.flash.poke(at, &bytes);
