@@ -1,6 +1,7 @@
 //! What the operator asks, step by step: attach, detach, drop, stop. Each job looks whether it
 //! can go on whenever something has happened.
 
+mod checks;
 mod step;
 mod tables;
 
@@ -13,9 +14,9 @@ use crate::ports::{Ports, Wake};
 use crate::tenants::Use;
 use crate::views::Views;
 use block_io::{IoError, Token};
-use flash_format::{DISK_BYTES_MAX, SegmentIndex};
+use flash_format::SegmentIndex;
 use step::Step;
-use units::{BLOCK_BYTES, Bytes, DiskSlot, TenantSlot};
+use units::{Bytes, DiskSlot, TenantSlot};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
@@ -162,35 +163,6 @@ impl Cache {
         self.answer_if_ended(id, ended);
     }
 
-    /// A disk whose origin has everything.
-    fn clean_disk(&self, disk: DiskSlot) -> Result<(), ControlError> {
-        self.attached(disk)?;
-        let bytes = self.dirty_bytes(disk);
-        let log = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
-        match log.and_then(|log| log.locked) {
-            _ if !bytes.is_zero() => Err(ControlError::Dirty { bytes }),
-            // Its segments are not given up, whatever is left in them.
-            Some(reason) => Err(ControlError::Locked(reason)),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether a disk that is served may get this size.
-    fn may_grow(&self, disk: DiskSlot, size: Bytes) -> Result<(), ControlError> {
-        let disk = self.attached(disk)?;
-        let is_whole = |size: Bytes| size.is_multiple_of(BLOCK_BYTES);
-        if size > DISK_BYTES_MAX {
-            Err(ControlError::UnsupportedSize)
-        } else if disk.views.is_some() {
-            Err(ControlError::Shared)
-        } else if size < disk.size || size != disk.size && !(is_whole(disk.size) && is_whole(size))
-        {
-            Err(ControlError::OnlyGrows)
-        } else {
-            Ok(())
-        }
-    }
-
     fn answer_if_ended(&mut self, id: ControlId, ended: Option<Result<(), ControlError>>) {
         if let Some(result) = ended {
             let result = result.map(|()| ControlOutcome::Done);
@@ -212,20 +184,6 @@ impl Cache {
         });
         if self.flash.is_none() {
             self.ports.wakes.push(Wake::Jobs);
-        }
-    }
-
-    fn attached(&self, disk: DiskSlot) -> Result<&Disk, ControlError> {
-        self.disks[disk.index()]
-            .as_ref()
-            .ok_or(ControlError::NotAttached)
-    }
-
-    fn idle_disk(&self, disk: DiskSlot) -> Result<(), ControlError> {
-        if self.attached(disk)?.in_flight > 0 {
-            Err(ControlError::Busy)
-        } else {
-            Ok(())
         }
     }
 

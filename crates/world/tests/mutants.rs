@@ -88,7 +88,7 @@ macro_rules! missed {
 /// a reason. The others do harm in one world of some hundred thousand: an older copy of the flash, and a crash
 /// before what is void is durably so, are found by `crates/cache/src/recovery/tests.rs`; a checkpoint ahead of
 /// the journal by `crates/cache/src/flash.rs`; a record that is closed before the journal is durable by
-/// `crates/cache/tests/back.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`.
+/// `crates/cache/tests/back_changes.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`.
 const TESTED_ELSEWHERE: [Guard; 7] = [
     Guard::RewriteWithinBudget,
     Guard::ReadAgain,

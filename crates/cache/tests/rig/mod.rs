@@ -20,6 +20,15 @@ use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant};
 const FLASH: Bytes = Bytes::mib(8);
 const DISK: usize = 16 << 20;
 
+/// What waits goes to the origin only when it is told to.
+pub(crate) fn lazy() -> WriteBack {
+    WriteBack {
+        age_max: Duration::from_secs(1000),
+        idle_after: Duration::from_secs(1000),
+        ..WriteBack::default()
+    }
+}
+
 /// A block with the same byte everywhere.
 pub(crate) fn page(byte: u8) -> Vec<u8> {
     vec![byte; 4096]
@@ -460,11 +469,7 @@ impl Rig {
 
     /// The host loses power, and comes up again; the origin has lost nothing.
     pub(crate) fn power_cut(&mut self) {
-        self.power_cut_with(WriteBack {
-            age_max: Duration::from_secs(1000),
-            idle_after: Duration::from_secs(1000),
-            ..WriteBack::default()
-        });
+        self.power_cut_with(lazy());
     }
 
     /// The same; the disk is attached with these settings.
