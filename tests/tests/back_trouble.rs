@@ -190,10 +190,14 @@ fn an_origin_of_another_size_gets_nothing_until_it_has_its_own_again() {
         let (image, flash, settings) = stopped_with_dirty_blocks(lab)?;
         let about = std::fs::metadata(image.path())?.modified()?;
         let file = std::fs::File::options().write(true).open(image.path())?;
-        for mib in [Back::IMAGE_MIB - 1, Back::IMAGE_MIB + 1] {
+        // Of a longer one it is known that somebody wrote it since the daemon was stopped.
+        for (mib, why) in [
+            (Back::IMAGE_MIB - 1, "shorter"),
+            (Back::IMAGE_MIB + 1, "changed"),
+        ] {
             file.set_len(mib << 20)?;
             let hearth = Hearth::start(lab, &settings.clone().in_trouble(Back::DISK))?;
-            waits(&hearth, "size")?;
+            waits(&hearth, why)?;
             hearth.stop()?;
             ensure!(
                 image.read(0, 4096)? != block(0, 8),
