@@ -126,6 +126,7 @@ def measured(disk, options, seconds, side="write", over="nbd"):
         found = vhost_user(disk, options, seconds)
     found["cpu_us"] = (disk.cpu() - cpu) * 1e6 / found["ios"]
     if disk.dirty():
+        found["stalls"] = disk.dirty()["stalled_writes"]
         disk.flush()
     found["flash_bytes"] = (disk.written() - written) / found["ios"]
     return found
@@ -191,7 +192,8 @@ def writes(rig, image, flash, arguments):
         rows.append([f"{what} : raw", *(f"{turns.ratio(title, titles[0], case):.2f}" for case in CASES)])
         rows.append([f"{what}: server's CPU a write, us", *(turns.text(title, case, "cpu_us", "{:.1f}") for case in CASES)])
     rows.append(["hearth: flash bytes a write, destaging included", *(turns.text(titles[1], case, "flash_bytes") for case in CASES)])
-    note = "NBD is loaded by fio, vhost-user by `hearth bench`. The origin is a file on the same disk; nothing is destaged while it is measured, all of it afterwards, and the bytes of that are counted. Latency is of the writes, not of the flushes."
+    rows.append(["hearth, vhost-user: writes that waited for room in the log", *(turns.text(titles[2], case, "stalls") for case in CASES)])
+    note = f"NBD is loaded by fio, vhost-user by `hearth bench`. The origin is a file on the same disk; what is written is destaged afterwards, and the bytes of that are counted, unless the log reaches dirty_max ({DIRTY_MIB} MiB) before the run ends: then writes wait for the origin. Latency is of the writes, not of the flushes."
     return "## Writes under write-back", note, bench.table(header, rows)
 
 
