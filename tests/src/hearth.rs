@@ -178,6 +178,15 @@ impl DiskSettings {
         self.key(&format!("vhost_user = {{ socket = '{socket}'{more} }}"))
     }
 
+    /// Under write-back, with what waits for its origin staying on flash, up to so many MiB, until
+    /// somebody asks for it.
+    #[must_use]
+    pub fn keeping_dirty(self, mib: u64) -> Self {
+        self.key("write_policy = 'back'").key(&format!(
+            "write_back = {{ dirty_max = '{mib}MiB', age_max = '1000s', idle_after = '1000s' }}"
+        ))
+    }
+
     /// One more line of the section.
     #[must_use]
     pub fn key(mut self, line: &str) -> Self {

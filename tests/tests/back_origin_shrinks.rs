@@ -16,9 +16,7 @@ fn a_file_that_shrinks_gets_nothing_until_it_has_its_size_again() {
         let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
         let other = Image::new(lab, "other.raw", 16)?;
         let flash = Flash::format(lab, "flash.img", Back::FLASH_MIB)?;
-        let disk = DiskSettings::on_file(Back::DISK, image.path())
-            .key("write_policy = 'back'")
-            .key("write_back = { dirty_max = '64MiB', age_max = '1000s', idle_after = '1000s' }");
+        let disk = DiskSettings::on_file(Back::DISK, image.path()).keeping_dirty(64);
         let settings = HearthSettings::new(&flash)
             .disk(&disk)
             .disk(&DiskSettings::on_file(OTHER, other.path()));
@@ -69,9 +67,7 @@ fn an_export_that_comes_back_smaller_gets_nothing_until_it_has_its_size_again() 
         let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
         let mut origin = Origin::start(lab, &image, OriginSettings::default())?;
         let flash = Flash::format(lab, "flash.img", Back::FLASH_MIB)?;
-        let disk = DiskSettings::on_nbd(Back::DISK, &origin.uri())
-            .key("write_policy = 'back'")
-            .key("write_back = { dirty_max = '64MiB', age_max = '1000s', idle_after = '1000s' }");
+        let disk = DiskSettings::on_nbd(Back::DISK, &origin.uri()).keeping_dirty(64);
         let hearth = Hearth::start(lab, &HearthSettings::new(&flash).disk(&disk))?;
         let uri = hearth.uri(Back::DISK);
         nbdsh(Some(&uri), &writes(0, 100, 5))?;

@@ -20,11 +20,7 @@ fn flash_that_takes_seconds_gives_its_bytes_to_the_origin() {
         let other = Image::new(lab, "other.raw", 16)?;
         let settings = HearthSettings::new(&slow.flash)
             .cache_key("flash_timeout = '2s'")
-            .disk(
-                &DiskSettings::on_file(Back::DISK, image.path())
-                    .key("write_policy = 'back'")
-                    .key("write_back = { dirty_max = '16MiB', age_max = '1000s', idle_after = '1000s' }"),
-            )
+            .disk(&DiskSettings::on_file(Back::DISK, image.path()).keeping_dirty(16))
             .disk(&DiskSettings::on_file(OTHER, other.path()));
         let hearth = Hearth::start(lab, &settings)?;
         nbdsh(Some(&hearth.uri(Back::DISK)), &writes(0, 300, 5))?;

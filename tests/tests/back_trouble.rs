@@ -313,9 +313,7 @@ fn flash_that_takes_no_more_writes_gives_its_bytes_to_the_origin() {
     scenario(&[MOUNT_TOOLS, &["nbdsh"]].concat(), |lab| {
         let weak = WeakFlash::format(lab, 128)?;
         let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
-        let disk = DiskSettings::on_file(Back::DISK, image.path())
-            .key("write_policy = 'back'")
-            .key("write_back = { dirty_max = '48MiB', age_max = '1000s', idle_after = '1000s' }");
+        let disk = DiskSettings::on_file(Back::DISK, image.path()).keeping_dirty(48);
         let settings = HearthSettings::new(&weak.flash)
             .disk(&disk)
             .disk(&bystander(lab)?);

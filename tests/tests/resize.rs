@@ -20,9 +20,7 @@ fn a_disk_grows_with_its_export_and_keeps_its_cache() {
         let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
         let origin = Origin::start(lab, &image, OriginSettings::default())?;
         let flash = Flash::format(lab, "flash.img", Back::FLASH_MIB)?;
-        let disk = DiskSettings::on_nbd(Back::DISK, &origin.uri())
-            .key("write_policy = 'back'")
-            .key("write_back = { dirty_max = '64MiB', age_max = '1000s', idle_after = '1000s' }");
+        let disk = DiskSettings::on_nbd(Back::DISK, &origin.uri()).keeping_dirty(64);
         let settings = HearthSettings::new(&flash).disk(&disk);
         let hearth = Hearth::start(lab, &settings)?;
         let uri = hearth.uri(Back::DISK);
@@ -65,9 +63,7 @@ fn what_waits_is_kept_of_a_disk_whose_file_grew_while_nobody_looked() {
     scenario(&["nbdsh"], |lab| {
         let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
         let flash = Flash::format(lab, "flash.img", Back::FLASH_MIB)?;
-        let disk = DiskSettings::on_file(Back::DISK, image.path())
-            .key("write_policy = 'back'")
-            .key("write_back = { dirty_max = '64MiB', age_max = '1000s', idle_after = '1000s' }");
+        let disk = DiskSettings::on_file(Back::DISK, image.path()).keeping_dirty(64);
         let settings = HearthSettings::new(&flash).disk(&disk);
         let hearth = Hearth::start(lab, &settings)?;
         let uri = hearth.uri(Back::DISK);

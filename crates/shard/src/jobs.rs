@@ -175,13 +175,9 @@ impl Shard {
                 if result.is_ok() {
                     self.has_grown(disk, size);
                 }
-                let id = self.disks[disk.index()].as_ref().map(|disk| disk.spec.id);
-                reply(result.map(drop).map_err(|error| self.explain(id, error)));
+                self.answer(disk, reply, result);
             }
-            Job::Word { disk, reply } => {
-                let id = self.disks[disk.index()].as_ref().map(|disk| disk.spec.id);
-                reply(result.map(drop).map_err(|error| self.explain(id, error)));
-            }
+            Job::Word { disk, reply } => self.answer(disk, reply, result),
             Job::Stop => self.jobs.stopped = true,
         }
         self.stop_if_empty();

@@ -5,7 +5,7 @@ use crate::clients::Asker;
 use crate::control::{Message, Reply, ShardError};
 use crate::run::Shard;
 use crate::tap::Tap;
-use cache::{Command, Request, Verb};
+use cache::{Command, ControlError, ControlOutcome, Request, Verb};
 use origin::Origin as _;
 use units::{Bytes, DiskId, DiskSlot};
 
@@ -49,6 +49,17 @@ impl Shard {
             }
             Err(error) => reply(Err(error)),
         }
+    }
+
+    /// Says how such a command has ended.
+    pub(super) fn answer(
+        &mut self,
+        disk: DiskSlot,
+        reply: Reply<()>,
+        result: Result<ControlOutcome, ControlError>,
+    ) {
+        let id = self.disks[disk.index()].as_ref().map(|disk| disk.spec.id);
+        reply(result.map(drop).map_err(|error| self.explain(id, error)));
     }
 
     pub(super) fn grow(&mut self, disk: DiskId, size: Bytes, reply: Reply<()>) {
