@@ -1,6 +1,7 @@
 //! The program under test, started and asked through its command line only.
 
 use std::fmt::Write as _;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
@@ -38,6 +39,16 @@ pub struct HearthSettings {
     nbd_keys: String,
     disks: String,
     in_trouble: Vec<String>,
+}
+
+/// A TCP port of loopback that nobody has. Freed again before the daemon takes it; nothing else
+/// binds ports in between here.
+///
+/// # Errors
+///
+/// When the system has none.
+pub fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 impl HearthSettings {

@@ -46,7 +46,7 @@ pub use ext4::{CrashedExt4, highest};
 pub use fio::Fio;
 pub use flash::Flash;
 pub use guest::{Guest, GuestKit, TOOLS as GUEST_TOOLS, VhostUserSettings, committed};
-pub use hearth::{DiskSettings, Hearth, HearthSettings, program as hearth_program};
+pub use hearth::{DiskSettings, Hearth, HearthSettings, free_port, program as hearth_program};
 pub use image::Image;
 pub use lab::{Lab, scenario};
 pub use limits::{LONG, SHORT};

@@ -1,22 +1,25 @@
 //! Who connects while the daemon is restarted is not refused: under a service manager that keeps
 //! its sockets, and when it becomes another daemon in place.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Manager, SHORT, scenario, wait_until,
+    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Manager, SHORT, free_port, scenario,
+    wait_until,
 };
 use rustix::process::Signal;
 
-/// The two ways in, of a daemon with one disk.
+/// The ways in, of a daemon with one disk.
 struct Host {
     settings: HearthSettings,
     vhost: PathBuf,
     nbd: PathBuf,
+    tcp: SocketAddr,
 }
 
 impl Host {
@@ -25,11 +28,42 @@ impl Host {
         let flash = Flash::format(lab, "flash.img", 64)?;
         let vhost = lab.path("vda.sock");
         let disk = DiskSettings::on_file("disk", image.path()).vhost_user(&vhost, "");
+        let tcp = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
         Ok(Self {
-            settings: HearthSettings::new(&flash).disk(&disk),
+            settings: HearthSettings::new(&flash)
+                .nbd_key(&format!("tcp_address = '{tcp}'"))
+                .disk(&disk),
             vhost,
             nbd: lab.path("nbd.sock"),
+            tcp,
         })
+    }
+
+    /// Connects by each of them; nobody need be there to serve it.
+    fn connect(&self) -> anyhow::Result<Waiting> {
+        let tcp = TcpStream::connect(self.tcp).context("over TCP")?;
+        tcp.set_read_timeout(Some(SHORT))?;
+        Ok(Waiting {
+            nbd: connect(&self.nbd, false)?,
+            vhost: connect(&self.vhost, true)?,
+            tcp,
+        })
+    }
+}
+
+/// Clients that have connected.
+struct Waiting {
+    nbd: UnixStream,
+    vhost: UnixStream,
+    tcp: TcpStream,
+}
+
+impl Waiting {
+    fn is_served(self) -> anyhow::Result<()> {
+        ensure!(&answer(self.nbd)? == b"NBDMAGIC");
+        ensure!(&answer(self.tcp)? == b"NBDMAGIC");
+        ensure!(answer(self.vhost)?[..4] == 1_u32.to_le_bytes());
+        Ok(())
     }
 }
 
@@ -45,16 +79,10 @@ fn connect(path: &Path, over_vhost: bool) -> anyhow::Result<UnixStream> {
 }
 
 /// The first words of who serves it.
-fn answer(mut stream: UnixStream) -> anyhow::Result<[u8; 8]> {
+fn answer(mut stream: impl Read) -> anyhow::Result<[u8; 8]> {
     let mut bytes = [0; 8];
     stream.read_exact(&mut bytes).context("no answer")?;
     Ok(bytes)
-}
-
-fn is_served(nbd: UnixStream, vhost: UnixStream) -> anyhow::Result<()> {
-    ensure!(&answer(nbd)? == b"NBDMAGIC");
-    ensure!(answer(vhost)?[..4] == 1_u32.to_le_bytes());
-    Ok(())
 }
 
 #[test]
@@ -69,16 +97,16 @@ fn who_connects_after_a_crash_or_a_stop_waits_for_the_next_daemon() {
             } else {
                 hearth.stop()?;
             }
-            let (nbd, vhost) = (connect(&host.nbd, false)?, connect(&host.vhost, true)?);
+            let waiting = host.connect()?;
             hearth = Hearth::start_under(lab, &host.settings, &manager)?;
-            is_served(nbd, vhost)?;
+            waiting.is_served()?;
         }
         // A disk that is detached leaves nothing behind.
-        ensure!(manager.kept()?.len() == 3, "{:?}", manager.kept()?);
+        ensure!(manager.kept()?.len() == 4, "{:?}", manager.kept()?);
         hearth.command(&["disk", "detach", "disk", "--force"])?;
         ensure!(!host.vhost.exists());
         wait_until("the socket to be forgotten", SHORT, || {
-            Ok(manager.kept()?.len() == 2)
+            Ok(manager.kept()?.len() == 3)
         })?;
         hearth.stop().map(|_| ())
     });
@@ -95,7 +123,7 @@ fn a_disk_that_is_not_attached_any_more_has_no_queue() {
         let without = HearthSettings::new(&Flash::existing(&flash));
         let hearth = Hearth::start_under(lab, &without, &manager)?;
         ensure!(answer(waiting).is_err(), "somebody has answered");
-        ensure!(!host.vhost.exists() && manager.kept()?.len() == 2);
+        ensure!(!host.vhost.exists() && manager.kept()?.len() == 3);
         hearth.stop().map(|_| ())
     });
 }
@@ -112,8 +140,7 @@ fn a_daemon_becomes_another_one_without_refusing_anybody() {
                 let mut count = 0;
                 while !is_over.load(Ordering::Relaxed) {
                     // The daemon that ends may have let a client in, and hang up on it.
-                    connect(&host.nbd, false)?;
-                    connect(&host.vhost, false)?;
+                    host.connect()?;
                     count += 1;
                     std::thread::sleep(std::time::Duration::from_millis(1));
                 }
@@ -126,7 +153,7 @@ fn a_daemon_becomes_another_one_without_refusing_anybody() {
         })?;
         ensure!(came > 10, "{came} clients only");
         ensure!(hearth.id() == id);
-        is_served(connect(&host.nbd, false)?, connect(&host.vhost, true)?)?;
+        host.connect()?.is_served()?;
         hearth.stop()?;
         ensure!(!host.nbd.exists() && !host.vhost.exists());
         Ok(())
@@ -145,7 +172,7 @@ fn a_daemon_serves_on_if_the_next_one_would_not_start() {
                 .log()?
                 .contains("serving on: the program would not start"))
         })?;
-        is_served(connect(&host.nbd, false)?, connect(&host.vhost, true)?)?;
+        host.connect()?.is_served()?;
         hearth.stop().map(|_| ())
     });
 }

@@ -7,6 +7,7 @@
     reason = "how long the guest stood still is printed"
 )]
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,11 +15,69 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use e2e::{
     DiskSettings, Flash, GUEST_TOOLS, Guest, GuestKit, Hearth, HearthSettings, LONG, Lab, Manager,
-    Origin, OriginSettings, run, scenario, wait_until,
+    Origin, OriginSettings, free_port, run, scenario, wait_until,
 };
 
 const DISK: &str = "disk";
 const FILES: u64 = 400;
+
+/// How the guest reaches its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Nbd,
+    /// NBD over TCP, with TLS and a pre-shared key.
+    NbdTls,
+    VhostUser,
+}
+
+/// A key, as the daemon reads it and as QEMU does, in a folder of its own.
+struct Key {
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Key {
+    fn new(lab: &Lab) -> anyhow::Result<Self> {
+        let folder = lab.path("keys");
+        std::fs::create_dir_all(&folder)?;
+        let text = "vm1:6b2f0f3f8c0d4f57a4a1c1a1f2f5c2b9e0c4a87f1d3d6e52b8a9c0d1e2f30415\n";
+        std::fs::write(folder.join("keys.psk"), text)?;
+        let port = free_port()?;
+        Ok(Self { folder, port })
+    }
+
+    /// What `[nbd]` has.
+    fn settings(&self) -> String {
+        format!(
+            "tcp_address = '127.0.0.1:{}'\n[nbd.tls]\nmode = 'require'\npsk_file = '{}/keys.psk'",
+            self.port,
+            self.folder.display()
+        )
+    }
+
+    /// QEMU's arguments.
+    fn boot(&self, lab: &Lab, kit: &GuestKit, steps: &str) -> anyhow::Result<Guest> {
+        let credentials = format!(
+            "tls-creds-psk,id=tls,dir={},endpoint=client,username=vm1",
+            self.folder.display()
+        );
+        let disk = format!(
+            "driver=nbd,node-name=disk,server.type=inet,server.host=127.0.0.1,server.port={},\
+             export={DISK},tls-creds=tls,reconnect-delay=30",
+            self.port
+        );
+        let device = "virtio-blk-pci,drive=disk";
+        let words = [
+            "-object",
+            &credentials,
+            "-blockdev",
+            &disk,
+            "-device",
+            device,
+        ];
+        Guest::boot_as_told(lab, kit, "guest", steps, &words)
+    }
+}
 
 /// The longest time between two files that the guest synced while `what` is done and for some files
 /// afterwards.
@@ -62,17 +121,21 @@ const RESTARTS: [(&str, u64); 4] = [
     ("kill -9", 230),
 ];
 
-fn restarts(lab: &Lab, over: &str, is_managed: bool) -> anyhow::Result<()> {
+fn restarts(lab: &Lab, over: Over, is_managed: bool) -> anyhow::Result<()> {
     let kit = GuestKit::build()?;
     let image = kit.disk(lab)?;
     let origin = Origin::start(lab, &image, OriginSettings::default())?;
     let flash = Flash::format(lab, "flash.img", 512)?;
     let socket = lab.path("vda.sock");
     let mut disk = DiskSettings::on_nbd(DISK, &origin.uri());
-    if over == "vhost-user" {
+    if over == Over::VhostUser {
         disk = disk.vhost_user(&socket, "");
     }
-    let settings = HearthSettings::new(&flash).disk(&disk);
+    let key = Key::new(lab)?;
+    let mut settings = HearthSettings::new(&flash).disk(&disk);
+    if over == Over::NbdTls {
+        settings = settings.nbd_key(&key.settings());
+    }
     let manager = if is_managed {
         Some(Manager::new(lab)?)
     } else {
@@ -86,10 +149,10 @@ fn restarts(lab: &Lab, over: &str, is_managed: bool) -> anyhow::Result<()> {
     let steps = format!(
         "write,dir=/var/probe,from=1,files={FILES},kib=16+verify,dir=/var/probe,through={FILES}"
     );
-    let guest = if over == "vhost-user" {
-        Guest::boot_vhost_user(lab, &kit, &socket, "guest", &steps)?
-    } else {
-        Guest::boot(lab, &kit, hearth.nbd_socket(), DISK, "guest", &steps)?
+    let guest = match over {
+        Over::Nbd => Guest::boot(lab, &kit, hearth.nbd_socket(), DISK, "guest", &steps)?,
+        Over::NbdTls => key.boot(lab, &kit, &steps)?,
+        Over::VhostUser => Guest::boot_vhost_user(lab, &kit, &socket, "guest", &steps)?,
     };
     for (how, synced) in RESTARTS {
         wait_until("the guest to write", LONG, || {
@@ -112,7 +175,7 @@ fn restarts(lab: &Lab, over: &str, is_managed: bool) -> anyhow::Result<()> {
             again
         })?;
         println!(
-            "{over}, sockets kept: {is_managed}, {how}: serving again after {took:.2?}, \
+            "{over:?}, sockets kept: {is_managed}, {how}: serving again after {took:.2?}, \
              the guest stood still for {pause:.2?}"
         );
         hearth = again;
@@ -124,15 +187,20 @@ fn restarts(lab: &Lab, over: &str, is_managed: bool) -> anyhow::Result<()> {
 
 #[test]
 fn a_guest_over_vhost_user_goes_on_after_restarts() {
-    scenario(GUEST_TOOLS, |lab| restarts(lab, "vhost-user", true));
+    scenario(GUEST_TOOLS, |lab| restarts(lab, Over::VhostUser, true));
 }
 
 #[test]
 fn a_guest_over_nbd_goes_on_after_restarts() {
-    scenario(GUEST_TOOLS, |lab| restarts(lab, "nbd", true));
+    scenario(GUEST_TOOLS, |lab| restarts(lab, Over::Nbd, true));
+}
+
+#[test]
+fn a_guest_over_nbd_with_tls_goes_on_after_restarts() {
+    scenario(GUEST_TOOLS, |lab| restarts(lab, Over::NbdTls, true));
 }
 
 #[test]
 fn a_guest_goes_on_after_restarts_of_a_daemon_whose_sockets_nobody_keeps() {
-    scenario(GUEST_TOOLS, |lab| restarts(lab, "nbd", false));
+    scenario(GUEST_TOOLS, |lab| restarts(lab, Over::Nbd, false));
 }

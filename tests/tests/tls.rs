@@ -1,11 +1,12 @@
 //! With `mode = "require"` a TCP client that does not encrypt is refused, and one that does is
 //! served: with a pre-shared key, and with certificates in both directions.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-use e2e::{DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Stack, nbdsh, run, scenario};
+use e2e::{
+    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Stack, free_port, nbdsh, run, scenario,
+};
 
 /// A script that connects to `uri` and uses the disk.
 fn using(uri: &str) -> String {
@@ -40,11 +41,6 @@ raise AssertionError('it was served')
     );
     nbdsh(None, &script)?;
     Ok(())
-}
-
-/// Freed again before the daemon takes it; nothing else binds ports in between here.
-fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 fn start(lab: &Lab, nbd_keys: &str) -> anyhow::Result<Hearth> {
