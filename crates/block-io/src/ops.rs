@@ -63,6 +63,15 @@ pub struct FlashDone {
     pub result: Result<(), IoError>,
 }
 
+impl FlashDone {
+    /// How much a read may have brought; zero for writes and flushes.
+    pub fn read_bytes(&self) -> Bytes {
+        let buf = self.buf.as_ref().map_or(0, Buf::len);
+        let place = self.place.as_ref().map_or(0, Place::len);
+        Bytes::new((buf + place) as u64)
+    }
+}
+
 /// One operation on a disk's origin.
 #[derive(Debug)]
 pub struct OriginOp {

@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrived;
 mod clients;
 mod connection;
 mod control;

@@ -19,6 +19,11 @@ pub(crate) const VHOST_CONNECTIONS_MAX: usize = 4;
 /// which a guest's memory cannot.
 pub(crate) const LANDING_BYTES_MIN: Bytes = Bytes::kib(256);
 
+/// Bytes read from flash after which a turn answers before it takes on more: each has to be verified
+/// first, a MiB takes a tenth of a millisecond, and while that lasts nobody asks the flash for
+/// anything.
+pub(crate) const TURN_BYTES: Bytes = Bytes::kib(256);
+
 /// How long recording a retirement may take before the writes that wait for it fail: the
 /// state directory may lie on the very disk that is failing.
 pub(crate) const RETIRE_TIME_MAX: Duration = Duration::from_secs(10);

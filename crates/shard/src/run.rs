@@ -9,10 +9,12 @@
 //!
 //! Invariants:
 //! - Nothing is left to do when the loop waits: every effect was carried out, every touched
-//!   client was polled, so all replies of a turn leave in one send a client.
+//!   client was polled, so all replies of a turn leave in one send a client. Only what came from
+//!   flash may be more than a turn takes on ([`Arrived`]): then the loop looks, and does not wait.
 //! - The wait ends at the earliest deadline of the cache, the flash, any origin, any farewell
 //!   and a retirement that is being recorded.
 
+use crate::arrived::Arrived;
 use crate::clients::{Asker, Client};
 use crate::control::{Message, ShardHandle, SpawnError};
 use crate::deadlines::Deadlines;
@@ -26,7 +28,7 @@ use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
 use crate::status::Opening;
 use crate::watch::{Rings, Watched};
-use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, Payload, Slice, Token};
+use block_io::{BufPool, FlashOp, IoError, OriginDone, OriginOp, Payload, Slice, Token};
 use cache::{Cache, Effect, Request, RequestId, Verb};
 use device::Device as _;
 use frontend::{Incoming, RequestKey};
@@ -66,6 +68,7 @@ pub struct Shard {
     owners: Vec<Owner>,
     pub(crate) touched: Vec<usize>,
     pub(crate) watched: Vec<Watched>,
+    pub(crate) arrived: Arrived,
     scratch: Scratch,
 }
 
@@ -84,7 +87,6 @@ pub(crate) enum Owner {
 struct Scratch {
     ready: Vec<SourceId>,
     effects: Vec<Effect>,
-    flash_done: Vec<FlashDone>,
     origin_done: Vec<OriginDone>,
     incoming: Vec<Incoming>,
     messages: Vec<Message>,
@@ -157,6 +159,7 @@ impl Shard {
         }
         self.scratch.ready = ready;
         self.do_what_is_due();
+        self.tell_of_flash();
     }
 
     fn do_what_is_due(&mut self) {
@@ -182,6 +185,9 @@ impl Shard {
     }
 
     fn time_to_wait(&self) -> Option<Duration> {
+        if !self.arrived.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let flash = self.flash.as_ref().and_then(Flash::next_deadline);
         let origins = self.deadlines.first().into_iter();
         let farewells = self.next_farewell();
@@ -212,16 +218,6 @@ impl Shard {
             self.obey(message);
         }
         self.scratch.messages = messages;
-    }
-
-    fn poll_flash(&mut self) {
-        let Some(flash) = &mut self.flash else { return };
-        flash.poll(self.now, &mut self.scratch.flash_done);
-        // Reads that waited for these: the flash should not idle while the answers are made.
-        self.ring.submit();
-        for done in self.scratch.flash_done.drain(..) {
-            self.cache.flash_done(done, self.now);
-        }
     }
 
     pub(crate) fn poll_origin(&mut self, slot: DiskSlot) {
@@ -468,6 +464,7 @@ fn start(
         owners: Vec::new(),
         touched: Vec::new(),
         watched: Vec::new(),
+        arrived: Arrived::default(),
         scratch: Scratch::default(),
     })
 }
