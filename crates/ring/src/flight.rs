@@ -80,6 +80,7 @@ enum Cargo {
 struct Flight {
     source: u32,
     token: u64,
+    is_for_disk: bool,
     cargo: Cargo,
 }
 
@@ -96,6 +97,8 @@ pub(crate) struct Flights {
     seats: Vec<Seat>,
     free: u32,
     taken: usize,
+    /// Of these, operations that a disk carries out.
+    for_disk: usize,
     #[allow(
         clippy::vec_box,
         reason = "the kernel has the address; a message moves between seats in its box"
@@ -109,6 +112,7 @@ impl Flights {
             seats: Vec::new(),
             free: NONE,
             taken: 0,
+            for_disk: 0,
             spare: Vec::new(),
         }
     }
@@ -116,6 +120,11 @@ impl Flights {
     /// Operations that have boarded and not landed.
     pub(crate) fn len(&self) -> usize {
         self.taken
+    }
+
+    /// Whether a disk has something to do for one of them.
+    pub(crate) fn has_for_disk(&self) -> bool {
+        self.for_disk > 0
     }
 
     /// Takes an operation in and returns its submission, which is valid until it lands. Of a read
@@ -130,13 +139,16 @@ impl Flights {
         op: Op,
         number: Option<u16>,
     ) -> squeue::Entry {
+        let is_for_disk = op.is_for_disk();
         let (entry, cargo) = self.load(op, number);
         let flight = Flight {
             source,
             token,
+            is_for_disk,
             cargo,
         };
         self.taken += 1;
+        self.for_disk += usize::from(is_for_disk);
         let index = if self.free == NONE {
             let index = u32::try_from(self.seats.len()).expect("fewer than 2^32 operations");
             self.seats.push(Seat::Taken(flight));
@@ -166,6 +178,7 @@ impl Flights {
         };
         self.free = index;
         self.taken -= 1;
+        self.for_disk -= usize::from(flight.is_for_disk);
         let mut completion = Completion {
             token: flight.token,
             result: match usize::try_from(result) {
@@ -225,6 +238,7 @@ impl Flights {
                 data,
                 dsync,
             } => load_write(file, offset, data, dsync),
+            Op::Signal { eventfd, count } => load_write(eventfd, 0, count, false),
             Op::Recv {
                 socket,
                 buf,

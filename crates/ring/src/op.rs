@@ -42,6 +42,13 @@ pub enum Op {
         /// Whether completion implies durability.
         dsync: bool,
     },
+    /// Adds to the counter of an eventfd, which others hear.
+    Signal {
+        /// What to add to. A counter that is full makes this wait.
+        eventfd: Rc<OwnedFd>,
+        /// How much, as the eight bytes that an eventfd takes.
+        count: Slice,
+    },
     /// `fsync`, or `fdatasync` with `datasync`.
     Fsync {
         /// What to sync.
@@ -92,6 +99,25 @@ pub enum Op {
     },
     /// Completes in the next turn: for a component that has more to do than fits into one.
     Nop,
+}
+
+impl Op {
+    /// Whether it ends by itself, when a disk has done it, rather than by what somebody does.
+    pub(crate) fn is_for_disk(&self) -> bool {
+        match self {
+            Self::Read { .. }
+            | Self::ReadInto { .. }
+            | Self::Write { .. }
+            | Self::Fsync { .. }
+            | Self::Fallocate { .. } => true,
+            Self::Signal { .. }
+            | Self::Recv { .. }
+            | Self::Send { .. }
+            | Self::PollIn { .. }
+            | Self::PollOut { .. }
+            | Self::Nop => false,
+        }
+    }
 }
 
 /// The outcome of an operation.

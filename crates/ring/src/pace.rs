@@ -3,18 +3,25 @@
 //!
 //! Sleeping and being woken cost tens of microseconds, on virtual machines more, and a thread
 //! that sleeps whenever its client works is soon put on the client's CPU, where the two take
-//! turns although another CPU is free. So where things come briskly, a turn waits awake for
-//! [`AWAKE_MAX`] first.
+//! turns although another CPU is free. So where things come briskly, a turn waits awake first, for a
+//! disk at most [`DISK_MAX`] and for others [`PEER_MAX`].
+//!
+//! Where that is mostly in vain it is not done: a disk may need longer than that, and a
+//! client that shares our CPU (one VM too many, or a scheduler that has put it there) cannot answer
+//! before we sleep. Both are learnt, each from its own waits, and tried again now and then.
 //!
 //! Pure: the ring waits, and says here how long it was. Invariants:
 //! - Waiting awake in vain costs at most one part in [`VAIN_PARTS`] of the time, and nothing
 //!   where turns are rare: an idle thread sleeps.
+//! - After [`VAIN_TURNS_MAX`] waits of a kind in vain, one in [`TRIAL_TURNS`] of that kind is awake.
 
 use units::{Duration, Instant};
 
-/// How long a turn waits awake: as long as a fast client thinks, or a disk with one request
-/// takes.
-pub(crate) const AWAKE_MAX: Duration = Duration::from_micros(50);
+/// How long a turn waits awake for others: as long as a fast client thinks.
+const PEER_MAX: Duration = Duration::from_micros(50);
+
+/// And for a disk: as long as fast flash takes with one request, in a virtual machine too.
+const DISK_MAX: Duration = Duration::from_micros(100);
 
 /// A turn that came later than this was not brisk.
 const BRISK_MAX: Duration = Duration::from_micros(500);
@@ -39,9 +46,77 @@ const ALLOWANCE_MAX: Duration = Duration::from_millis(1);
 /// Turns for which it is remembered that completions came several at a time.
 const CROWD_TURNS: u8 = 16;
 
+/// Waits awake of a kind in vain, one after the other, from which on the next ones are asleep.
+const VAIN_TURNS_MAX: u8 = 8;
+
+/// Of those, how many are asleep until one is awake again, to see what has changed.
+const TRIAL_TURNS: u8 = 16;
+
+/// What a turn waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// At least one operation that a disk carries out.
+    Disk,
+    /// Only what others do: clients, origins far away.
+    Peer,
+}
+
+impl Awaited {
+    /// How long one waits awake for it.
+    pub(crate) const fn awake_max(self) -> Duration {
+        match self {
+            Self::Disk => DISK_MAX,
+            Self::Peer => PEER_MAX,
+        }
+    }
+}
+
+/// How a wait went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// There was something to do at the first look.
+    AtOnce,
+    /// Awake for some time; then, if in vain, asleep.
+    Awake {
+        /// There was nothing in all of [`Awaited::awake_max`].
+        in_vain: bool,
+    },
+    /// Asleep from the beginning.
+    Asleep,
+}
+
+/// What was learnt of one kind of waits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trial {
+    /// Awake, in vain, since one was not.
+    vain_turns: u8,
+    /// Asleep since the last one awake.
+    asleep_turns: u8,
+}
+
+impl Trial {
+    fn is_due(self) -> bool {
+        self.vain_turns < VAIN_TURNS_MAX || self.asleep_turns >= TRIAL_TURNS
+    }
+
+    fn ended(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::AtOnce => {}
+            Outcome::Awake { in_vain: false } => *self = Self::default(),
+            Outcome::Awake { in_vain: true } => {
+                self.vain_turns = VAIN_TURNS_MAX.min(self.vain_turns + 1);
+                self.asleep_turns = 0;
+            }
+            Outcome::Asleep => self.asleep_turns = self.asleep_turns.saturating_add(1),
+        }
+    }
+}
+
 /// What the last turns were like.
 #[derive(Debug)]
 pub(crate) struct Pace {
+    disk: Trial,
+    peer: Trial,
     brisk_turns: u8,
     crowd_turns: u8,
     /// Time that may still be waited awake in vain.
@@ -54,6 +129,8 @@ pub(crate) struct Pace {
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
+            disk: Trial::default(),
+            peer: Trial::default(),
             sleeps: false,
             brisk_turns: 0,
             crowd_turns: 0,
@@ -71,8 +148,15 @@ impl Pace {
     }
 
     /// Whether the next wait should begin awake.
-    pub(crate) fn stays_awake(&self) -> bool {
-        !self.sleeps && self.brisk_turns >= BRISK_TURNS && self.allowance_ns >= AWAKE_MAX.as_nanos()
+    pub(crate) fn stays_awake(&self, awaited: Awaited) -> bool {
+        let trial = match awaited {
+            Awaited::Disk => self.disk,
+            Awaited::Peer => self.peer,
+        };
+        !self.sleeps
+            && self.brisk_turns >= BRISK_TURNS
+            && self.allowance_ns >= awaited.awake_max().as_nanos()
+            && trial.is_due()
     }
 
     /// Whether more completions than the one that woke us are likely to be there.
@@ -81,7 +165,18 @@ impl Pace {
     }
 
     /// A wait that began at `began` has ended with `completions`.
-    pub(crate) fn waited(&mut self, began: Instant, now: Instant, awake: bool, completions: usize) {
+    pub(crate) fn waited(
+        &mut self,
+        awaited: Awaited,
+        began: Instant,
+        now: Instant,
+        outcome: Outcome,
+        completions: usize,
+    ) {
+        match awaited {
+            Awaited::Disk => self.disk.ended(outcome),
+            Awaited::Peer => self.peer.ended(outcome),
+        }
         let waited = now - began;
         self.brisk_turns = if waited <= BRISK_MAX {
             BRISK_TURNS_MAX.min(self.brisk_turns + 1)
@@ -91,8 +186,10 @@ impl Pace {
         let earned_ns = (now - self.last).as_nanos() / VAIN_PARTS;
         self.last = now;
         self.allowance_ns = ALLOWANCE_MAX.as_nanos().min(self.allowance_ns + earned_ns);
-        if awake && waited >= AWAKE_MAX {
-            self.allowance_ns = self.allowance_ns.saturating_sub(AWAKE_MAX.as_nanos());
+        if outcome == (Outcome::Awake { in_vain: true }) {
+            self.allowance_ns = self
+                .allowance_ns
+                .saturating_sub(awaited.awake_max().as_nanos());
         }
         self.crowd_turns = if completions > 1 {
             CROWD_TURNS
@@ -123,20 +220,29 @@ mod tests {
             }
         }
 
-        /// One completion after so long, `times` times.
+        /// One completion of a disk after so long, `times` times.
         fn turns(&mut self, times: usize, wait: Duration) {
             for _ in 0..times {
-                let awake = self.pace.stays_awake();
-                if awake {
-                    self.awake_ns += wait.min(AWAKE_MAX).as_nanos();
-                    if wait >= AWAKE_MAX {
-                        self.vain_ns += AWAKE_MAX.as_nanos();
-                    }
-                }
-                let began = self.now;
-                self.now = began + wait;
-                self.pace.waited(began, self.now, awake, 1);
+                self.turn(Awaited::Disk, wait, wait);
             }
+        }
+
+        /// One completion, which takes so long if the thread is asleep or awake; whether it was.
+        fn turn(&mut self, awaited: Awaited, asleep: Duration, awake: Duration) -> bool {
+            let stays = self.pace.stays_awake(awaited);
+            let most = awaited.awake_max();
+            let in_vain = awake >= most;
+            let (wait, outcome) = if stays {
+                self.awake_ns += awake.min(most).as_nanos();
+                self.vain_ns += u64::from(in_vain) * most.as_nanos();
+                (awake, Outcome::Awake { in_vain })
+            } else {
+                (asleep, Outcome::Asleep)
+            };
+            let began = self.now;
+            self.now = began + wait;
+            self.pace.waited(awaited, began, self.now, outcome, 1);
+            stays
         }
     }
 
@@ -153,10 +259,43 @@ mod tests {
     #[test]
     fn waiting_in_vain_has_a_bound() {
         let mut clock = Clock::new();
-        clock.turns(10_000, Duration::from_micros(100));
+        clock.turns(10_000, Duration::from_micros(150));
         let all_ns = (clock.now - Instant::ZERO).as_nanos();
         assert!(clock.vain_ns > 0);
         assert!(clock.vain_ns <= all_ns / VAIN_PARTS);
+    }
+
+    #[test]
+    fn what_waiting_awake_holds_up_is_waited_for_asleep() {
+        let (soon, late) = (Duration::from_micros(10), Duration::from_micros(60));
+        let mut clock = Clock::new();
+        // The client is on our CPU: it answers soon, but not before we sleep.
+        let turn = |clock: &mut Clock| {
+            let for_disk = clock.turn(Awaited::Disk, soon, soon);
+            let for_peer = clock.turn(Awaited::Peer, soon, late);
+            (for_disk, for_peer)
+        };
+        for _ in 0..100 {
+            turn(&mut clock);
+        }
+        let turns: Vec<(bool, bool)> = (0..170).map(|_| turn(&mut clock)).collect();
+        assert!(turns.iter().all(|(for_disk, _)| *for_disk));
+        assert_eq!(turns.iter().filter(|(_, for_peer)| *for_peer).count(), 10);
+    }
+
+    #[test]
+    fn one_wait_awake_that_is_not_in_vain_brings_the_next_ones_back() {
+        let (soon, late) = (Duration::from_micros(10), Duration::from_micros(90));
+        let mut clock = Clock::new();
+        for _ in 0..100 {
+            clock.turn(Awaited::Peer, late, late);
+        }
+        for _ in 0..usize::from(TRIAL_TURNS) {
+            clock.turn(Awaited::Peer, soon, soon);
+        }
+        for _ in 0..50 {
+            assert!(clock.turn(Awaited::Peer, soon, soon));
+        }
     }
 
     #[test]
@@ -175,8 +314,9 @@ mod tests {
         let mut pace = Pace::asleep(Instant::ZERO);
         for micros in 0..1000 {
             let now = Instant::ZERO + Duration::from_micros(10 * micros);
-            pace.waited(now, now + Duration::from_micros(10), false, 2);
-            assert!(!pace.stays_awake() && !pace.is_crowded());
+            let later = now + Duration::from_micros(10);
+            pace.waited(Awaited::Disk, now, later, Outcome::Asleep, 2);
+            assert!(!pace.stays_awake(Awaited::Disk) && !pace.is_crowded());
         }
     }
 
@@ -184,10 +324,14 @@ mod tests {
     fn a_crowd_is_remembered_for_some_turns() {
         let mut pace = Pace::new(Instant::ZERO);
         assert!(!pace.is_crowded());
-        pace.waited(Instant::ZERO, Instant::ZERO, false, 2);
+        let turn = |pace: &mut Pace, completions| {
+            let (at, asleep) = (Instant::ZERO, Outcome::Asleep);
+            pace.waited(Awaited::Peer, at, at, asleep, completions);
+        };
+        turn(&mut pace, 2);
         for _ in 0..CROWD_TURNS {
             assert!(pace.is_crowded());
-            pace.waited(Instant::ZERO, Instant::ZERO, false, 1);
+            turn(&mut pace, 1);
         }
         assert!(!pace.is_crowded());
     }

@@ -8,7 +8,7 @@
 use crate::flight::Flights;
 use crate::limits::DRAIN_TIME_MAX;
 use crate::op::{Completion, Op};
-use crate::pace::{AWAKE_MAX, Pace};
+use crate::pace::{Awaited, Outcome, Pace};
 use crate::registered::Registered;
 use crate::setup;
 use crate::watch::{Unwatched, Watch};
@@ -58,6 +58,19 @@ struct Desk {
     /// Listed in `Inner::ready` already.
     reported: bool,
     open: bool,
+}
+
+/// What a look has found.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    completions: usize,
+    has_work: bool,
+}
+
+impl Found {
+    fn is_nothing(self) -> bool {
+        self.completions == 0 && !self.has_work
+    }
 }
 
 struct Inner {
@@ -345,46 +358,76 @@ impl Inner {
     /// Submits and waits for a completion or for work, awake or asleep.
     fn wait(&mut self, timeout: Option<Duration>, watch: &mut dyn Watch) -> io::Result<()> {
         let began = now();
-        let awake = self.pace.stays_awake() && timeout.is_none_or(|limit| limit > AWAKE_MAX);
-        let (mut completions, mut has_work) = (0, false);
-        if awake {
-            self.enter(0, None)?;
-            (completions, has_work) = self.look_around(began + AWAKE_MAX, watch)?;
-        }
-        if completions == 0 && !has_work && watch.rest() {
-            has_work = true;
-            if !awake {
-                self.enter(0, None)?;
-                completions = self.reap();
+        let awaited = if self.flights.has_for_disk() {
+            Awaited::Disk
+        } else {
+            Awaited::Peer
+        };
+        let has_time = timeout.is_none_or(|limit| limit > awaited.awake_max());
+        let mut found = Found::default();
+        let mut outcome = Outcome::Asleep;
+        if has_time && self.pace.stays_awake(awaited) {
+            self.hand_over()?;
+            found = self.look(watch);
+            outcome = Outcome::AtOnce;
+            if found.is_nothing() {
+                found = self.look_around(now() + awaited.awake_max(), watch)?;
+                outcome = Outcome::Awake {
+                    in_vain: found.is_nothing(),
+                };
             }
         }
-        if completions == 0 && !has_work {
+        if found.is_nothing() && watch.rest() {
+            found.has_work = true;
+            if outcome == Outcome::Asleep {
+                self.enter(0, None)?;
+                found.completions = self.reap();
+            }
+        }
+        if found.is_nothing() {
             self.enter(1, timeout)?;
-            completions = self.reap();
+            found.completions = self.reap();
             // Woken for one completion, the kernel hands over one, and keeps back what else
             // has come.
-            if completions == 1 && self.pace.is_crowded() {
+            if found.completions == 1 && self.pace.is_crowded() {
                 self.enter(0, None)?;
-                completions += self.reap();
+                found.completions += self.reap();
             }
         }
-        self.pace.waited(began, now(), awake, completions);
+        self.pace
+            .waited(awaited, began, now(), outcome, found.completions);
         Ok(())
     }
 
-    /// Waits awake until something completes, there is work, or the time is up; the completions,
-    /// and whether there is work.
-    fn look_around(&mut self, end: Instant, watch: &mut dyn Watch) -> io::Result<(usize, bool)> {
+    /// Looks once, without the kernel.
+    fn look(&mut self, watch: &mut dyn Watch) -> Found {
+        Found {
+            completions: self.reap(),
+            has_work: watch.has_work(),
+        }
+    }
+
+    /// Waits awake until something completes, there is work, or the time is up.
+    fn look_around(&mut self, end: Instant, watch: &mut dyn Watch) -> io::Result<Found> {
         loop {
-            if self.uring.submission().taskrun() {
-                self.enter(0, None)?;
-            }
-            let completions = self.reap();
-            let has_work = watch.has_work();
-            if completions > 0 || has_work || now() >= end {
-                return Ok((completions, has_work));
-            }
             std::hint::spin_loop();
+            self.hand_over()?;
+            let found = self.look(watch);
+            if !found.is_nothing() || now() >= end {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Enters the kernel if there is a reason: something to submit, or completions that wait for us.
+    fn hand_over(&mut self) -> io::Result<()> {
+        let queue = self.uring.submission();
+        let has_reason = !queue.is_empty() || queue.taskrun();
+        drop(queue);
+        if has_reason {
+            self.enter(0, None)
+        } else {
+            Ok(())
         }
     }
 

@@ -53,11 +53,9 @@ pub(crate) fn signal(fd: &Rc<OwnedFd>, source: &Source, one: &Slice) {
 }
 
 fn write(fd: &Rc<OwnedFd>, one: &Slice) -> Op {
-    Op::Write {
-        file: Rc::clone(fd),
-        offset: 0,
-        data: one.clone(),
-        dsync: false,
+    Op::Signal {
+        eventfd: Rc::clone(fd),
+        count: one.clone(),
     }
 }
 
