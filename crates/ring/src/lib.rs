@@ -30,6 +30,7 @@ mod pace;
 mod registered;
 mod ring;
 mod setup;
+mod wait;
 mod watch;
 
 pub use durable::{FileSyncs, writes_through};

@@ -8,7 +8,7 @@
 use crate::flight::Flights;
 use crate::limits::DRAIN_TIME_MAX;
 use crate::op::{Completion, Op};
-use crate::pace::{Awaited, Outcome, Pace};
+use crate::pace::Pace;
 use crate::registered::Registered;
 use crate::setup;
 use crate::watch::{Unwatched, Watch};
@@ -60,30 +60,17 @@ struct Desk {
     open: bool,
 }
 
-/// What a look has found.
-#[derive(Clone, Copy, Default)]
-struct Found {
-    completions: usize,
-    has_work: bool,
-}
-
-impl Found {
-    fn is_nothing(self) -> bool {
-        self.completions == 0 && !self.has_work
-    }
-}
-
-struct Inner {
-    uring: IoUring,
+pub(crate) struct Inner {
+    pub(crate) uring: IoUring,
     registered: Registered,
-    flights: Flights,
+    pub(crate) flights: Flights,
     /// Submissions that found the queue full, oldest first.
     backlog: VecDeque<squeue::Entry>,
     desks: Vec<Desk>,
     free_desks: Vec<u32>,
     ready: Vec<SourceId>,
     enters: u64,
-    pace: Pace,
+    pub(crate) pace: Pace,
 }
 
 impl Ring {
@@ -355,82 +342,6 @@ impl Inner {
         }
     }
 
-    /// Submits and waits for a completion or for work, awake or asleep.
-    fn wait(&mut self, timeout: Option<Duration>, watch: &mut dyn Watch) -> io::Result<()> {
-        let began = now();
-        let awaited = if self.flights.has_for_disk() {
-            Awaited::Disk
-        } else {
-            Awaited::Peer
-        };
-        let has_time = timeout.is_none_or(|limit| limit > awaited.awake_max());
-        let mut found = Found::default();
-        let mut outcome = Outcome::Asleep;
-        if has_time && self.pace.stays_awake(awaited) {
-            self.hand_over()?;
-            found = self.look(watch);
-            outcome = Outcome::AtOnce;
-            if found.is_nothing() {
-                found = self.look_around(now() + awaited.awake_max(), watch)?;
-                outcome = Outcome::Awake {
-                    in_vain: found.is_nothing(),
-                };
-            }
-        }
-        if found.is_nothing() && watch.rest() {
-            found.has_work = true;
-            if outcome == Outcome::Asleep {
-                self.enter(0, None)?;
-                found.completions = self.reap();
-            }
-        }
-        if found.is_nothing() {
-            self.enter(1, timeout)?;
-            found.completions = self.reap();
-            // Woken for one completion, the kernel hands over one, and keeps back what else
-            // has come.
-            if found.completions == 1 && self.pace.is_crowded() {
-                self.enter(0, None)?;
-                found.completions += self.reap();
-            }
-        }
-        self.pace
-            .waited(awaited, began, now(), outcome, found.completions);
-        Ok(())
-    }
-
-    /// Looks once, without the kernel.
-    fn look(&mut self, watch: &mut dyn Watch) -> Found {
-        Found {
-            completions: self.reap(),
-            has_work: watch.has_work(),
-        }
-    }
-
-    /// Waits awake until something completes, there is work, or the time is up.
-    fn look_around(&mut self, end: Instant, watch: &mut dyn Watch) -> io::Result<Found> {
-        loop {
-            std::hint::spin_loop();
-            self.hand_over()?;
-            let found = self.look(watch);
-            if !found.is_nothing() || now() >= end {
-                return Ok(found);
-            }
-        }
-    }
-
-    /// Enters the kernel if there is a reason: something to submit, or completions that wait for us.
-    fn hand_over(&mut self) -> io::Result<()> {
-        let queue = self.uring.submission();
-        let has_reason = !queue.is_empty() || queue.taskrun();
-        drop(queue);
-        if has_reason {
-            self.enter(0, None)
-        } else {
-            Ok(())
-        }
-    }
-
     fn submit_queued(&mut self) {
         if self.uring.submission().is_empty() {
             return;
@@ -441,7 +352,7 @@ impl Inner {
     }
 
     /// One `io_uring_enter` that submits what is queued and waits for `wait` completions.
-    fn enter(&mut self, wait: u32, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn enter(&mut self, wait: u32, timeout: Option<Duration>) -> io::Result<()> {
         self.enters += 1;
         let result = match timeout {
             Some(timeout) if wait > 0 => {
@@ -472,7 +383,7 @@ impl Inner {
     }
 
     /// Sorts completions to their sources; how many there were.
-    fn reap(&mut self) -> usize {
+    pub(crate) fn reap(&mut self) -> usize {
         let mut count = 0;
         for entry in self.uring.completion() {
             if entry.user_data() == CANCEL {
@@ -516,7 +427,7 @@ impl Drop for Inner {
     }
 }
 
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).expect("the monotonic clock counts up from zero");
     let nanos = u64::try_from(time.tv_nsec).expect("a fraction of a second is not negative");
