@@ -3,10 +3,14 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::FileExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::ensure;
-use e2e::{Answer, Image, Origin, OriginSettings, Process, SHORT, hearth, scenario, wait_until};
+use e2e::{
+    Answer, Image, Origin, OriginSettings, Process, SHORT, hearth, hearth_program, scenario,
+    wait_until,
+};
+use rustix::process::{Pid, Signal, kill_process};
 
 fn verified(target: &str, rest: &[&str]) -> anyhow::Result<Answer> {
     let mut words = vec!["--json", "bench", target, "--verify", "crc32c"];
@@ -87,6 +91,36 @@ fn what_is_not_there_or_makes_no_sense_has_its_exit_code() {
         let locked = hearth(&["bench", &path, "--rw=write", "--direct=0"])?;
         ensure!(locked.code == 4, "{}: {}", locked.code, locked.stderr);
         ensure!(locked.stderr.contains("uses it"), "{}", locked.stderr);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_load_that_is_interrupted_tells_what_it_has_measured() {
+    scenario(&["nbdkit"], |lab| {
+        let image = Image::new(lab, "disk.raw", 16)?;
+        let origin = Origin::start(lab, &image, OriginSettings::default())?;
+        for signal in [Signal::INT, Signal::TERM] {
+            let before = origin.requests()?.len();
+            let child = Command::new(hearth_program()?)
+                .args(["--json", "bench", &origin.uri(), "--rw=randread", "--bs=4k"])
+                .args(["--time_based", "--runtime=1000"])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()?;
+            // It listens for signals before it begins.
+            wait_until("the load to begin", SHORT, || {
+                Ok(origin.requests()?.len() > before)
+            })?;
+            kill_process(Pid::from_child(&child), signal)?;
+            let output = child.wait_with_output()?;
+            ensure!(output.status.code() == Some(1), "{:?}", output.status);
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(said.contains("interrupted"), "{said}");
+            let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+            let read = &report["jobs"][0]["read"]["total_ios"];
+            ensure!(read.as_u64() > Some(0), "{report}");
+        }
         Ok(())
     });
 }

@@ -236,9 +236,16 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn is_time_over(&self, now: Instant) -> bool {
-        let time_over = |runtime| self.counting && now - self.began >= runtime;
-        self.orders.runtime.is_some_and(time_over) || self.shared.stop.load(Ordering::Relaxed)
+    fn is_time_over(&mut self, now: Instant) -> bool {
+        if let Some(runtime) = self.orders.runtime
+            && self.counting
+            && now - self.began >= runtime
+        {
+            // All of that time was the load's, though its pace may have had nothing for the end of it.
+            self.last = self.last.max(self.began + runtime);
+            return true;
+        }
+        self.shared.stop.load(Ordering::Relaxed)
     }
 
     /// Begins what may be begun.

@@ -6,6 +6,7 @@ use crate::outcome::{JobError, JobOutcome, Outcome};
 use crate::target::{self, Geometry, Needs, Prepared};
 use crate::{LoadError, Settings};
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Barrier};
@@ -24,14 +25,18 @@ pub struct Progress {
     pub bytes_total: Option<u64>,
 }
 
-/// Carries a load out. Blocks until all jobs have ended; `watch` is called a few times a second.
+/// Carries a load out. Blocks until all jobs have ended; `watch` is called a few times a second, and
+/// may break the load off: then nothing more is begun, and what was done is the outcome.
 ///
 /// # Errors
 /// If it could not be begun. What failed later is in the outcome.
 ///
 /// # Panics
 /// If a job does: a bug.
-pub fn run(settings: &Settings, watch: &mut dyn FnMut(Progress)) -> Result<Outcome, LoadError> {
+pub fn run(
+    settings: &Settings,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Outcome, LoadError> {
     settings.check()?;
     let needs = Needs {
         jobs: settings.numjobs,
@@ -71,11 +76,16 @@ pub fn run(settings: &Settings, watch: &mut dyn FnMut(Progress)) -> Result<Outco
         match finished.recv_timeout(PROGRESS_PAUSE.to_std()) {
             Ok(()) => {}
             Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => watch(Progress {
-                requests: shared.requests.load(Ordering::Relaxed),
-                bytes: shared.bytes.load(Ordering::Relaxed),
-                bytes_total,
-            }),
+            Err(RecvTimeoutError::Timeout) => {
+                let now = Progress {
+                    requests: shared.requests.load(Ordering::Relaxed),
+                    bytes: shared.bytes.load(Ordering::Relaxed),
+                    bytes_total,
+                };
+                if watch(now).is_break() {
+                    shared.stop.store(true, Ordering::Relaxed);
+                }
+            }
         }
     }
     let join =

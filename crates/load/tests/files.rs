@@ -4,6 +4,7 @@
 
 use load::{Address, JobOutcome, LoadError, Rates, Settings, Verify};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use units::Duration;
@@ -51,7 +52,9 @@ const VERIFY: Option<Verify> = Some(Verify {
 });
 
 fn run(settings: &Settings) -> JobOutcome {
-    load::run(settings, &mut |_| ()).unwrap().together()
+    load::run(settings, &mut |_| ControlFlow::Continue(()))
+        .unwrap()
+        .together()
 }
 
 #[test]
@@ -133,7 +136,8 @@ fn what_is_beyond_the_file_or_no_file_is_refused() {
         size: Some(4 << 20),
         ..settings(&path, Shape::Read)
     };
-    let refused = |settings: &Settings| load::run(settings, &mut |_| ()).unwrap_err();
+    let refused =
+        |settings: &Settings| load::run(settings, &mut |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(refused(&beyond), LoadError::Unfit { .. }));
     let no_file = settings(folder.path(), Shape::Read);
     assert!(matches!(refused(&no_file), LoadError::Refused { .. }));
@@ -147,7 +151,7 @@ fn a_file_that_somebody_has_locked_is_not_written() {
     let owner = fs::File::open(&path).unwrap();
     owner.lock_shared().unwrap();
     let writes = settings(&path, Shape::Write);
-    let refused = load::run(&writes, &mut |_| ()).unwrap_err();
+    let refused = load::run(&writes, &mut |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(refused, LoadError::Refused { .. }), "{refused}");
     assert!(run(&settings(&path, Shape::Read)).error.is_none());
 }

@@ -9,6 +9,7 @@ use frontend::{Incoming, Verb};
 use load::{Address, JobOutcome, LoadError, Rates, Settings, Verify};
 use ring::Ring;
 use smallvec::smallvec;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -174,7 +175,9 @@ const VERIFY: Option<Verify> = Some(Verify {
 });
 
 fn run(settings: &Settings) -> JobOutcome {
-    load::run(settings, &mut |_| ()).unwrap().together()
+    load::run(settings, &mut |_| ControlFlow::Continue(()))
+        .unwrap()
+        .together()
 }
 
 #[test]
@@ -266,7 +269,7 @@ fn a_read_only_device_is_not_written() {
         ..Manners::default()
     });
     let writes = settings(&server.socket, Shape::Write);
-    let refused = load::run(&writes, &mut |_| ());
+    let refused = load::run(&writes, &mut |_| ControlFlow::Continue(()));
     assert!(matches!(refused, Err(LoadError::Unfit { .. })));
     assert!(
         run(&settings(&server.socket, Shape::RandRead))
@@ -287,7 +290,7 @@ fn trims_and_deep_queues_are_served() {
         iodepth: 342,
         ..settings(&server.socket, Shape::RandRead)
     };
-    let refused = load::run(&deeper, &mut |_| ());
+    let refused = load::run(&deeper, &mut |_| ControlFlow::Continue(()));
     assert!(matches!(refused, Err(LoadError::Unfit { .. })));
 }
 
@@ -295,6 +298,6 @@ fn trims_and_deep_queues_are_served() {
 fn nobody_there_is_said_so() {
     let folder = tempfile::tempdir().unwrap();
     let nobody = settings(&folder.path().join("none.sock"), Shape::Read);
-    let error = load::run(&nobody, &mut |_| ()).unwrap_err();
+    let error = load::run(&nobody, &mut |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(error, LoadError::Unreachable { .. }), "{error}");
 }

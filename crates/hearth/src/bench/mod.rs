@@ -6,21 +6,32 @@
 //! ```
 
 pub mod args;
+mod interrupt;
 mod words;
 
 use crate::cli::exit::{CliError, Exit, chain};
 use crate::cli::{Progress, print, to_json};
 use args::Bench;
+use interrupt::Interrupt;
 use load::{LoadError, Outcome, Settings};
+use std::ops::ControlFlow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Carries the load out and returns what to print.
 pub(crate) fn run(bench: &Bench, json: bool) -> Result<Vec<u8>, CliError> {
     let settings = bench.settings();
     let mut progress = Progress::new("loading");
-    let outcome = load::run(&settings, &mut |now| match now.bytes_total {
-        Some(total) => progress.at(now.bytes.min(total), total),
-        None => progress.count_of(now.requests, "requests"),
+    let interrupt = Interrupt::listen();
+    let outcome = load::run(&settings, &mut |now| {
+        match now.bytes_total {
+            Some(total) => progress.at(now.bytes.min(total), total),
+            None => progress.count_of(now.requests, "requests"),
+        }
+        if interrupt.came() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     drop(progress);
     let mut outcome = outcome.map_err(|error| explain(&error))?;
@@ -41,8 +52,13 @@ pub(crate) fn run(bench: &Bench, json: bool) -> Result<Vec<u8>, CliError> {
             .map_err(|error| CliError::of(Exit::Failed, &error))?;
         text.into_bytes()
     };
-    let Err(failure) = judge(&settings, &outcome) else {
-        return Ok(text);
+    let failure = match judge(&settings, &outcome) {
+        Err(failure) => failure,
+        Ok(()) if interrupt.came() => CliError::new(
+            Exit::Failed,
+            "interrupted: the figures are of what was done until then".to_owned(),
+        ),
+        Ok(()) => return Ok(text),
     };
     print(&text)?;
     Err(failure)

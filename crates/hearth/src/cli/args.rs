@@ -99,7 +99,7 @@ pub enum Command {
     Top(Top),
     /// Load a disk and measure it: vhost-user, NBD, a file or a device
     ///
-    /// Options and JSON are fio's. What is written to is lost; what somebody else uses is refused.
+    /// Options and JSON keys are called as fio's are. What is written to is lost; what somebody else uses is refused.
     Bench(Box<Bench>),
     /// Simulate caches over traces
     ///

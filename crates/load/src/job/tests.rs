@@ -196,3 +196,13 @@ fn syncs_are_counted_apart() {
     let syncs = syncs.filter(|request| matches!(request, Request::Flush { data_only: false }));
     assert_eq!(syncs.count(), 16);
 }
+
+#[test]
+fn a_paced_load_lasts_as_long_as_it_was_told_though_nothing_was_due_at_the_end() {
+    let mut orders = orders(Shape::RandRead);
+    orders.runtime = Some(Duration::from_millis(20));
+    orders.rates.requests = Some(1);
+    let (outcome, _) = run(orders, disk());
+    assert_eq!(outcome.directions[0].times.count(), 1);
+    assert!(outcome.elapsed_ns >= 20_000_000, "{}", outcome.elapsed_ns);
+}
