@@ -59,7 +59,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn is_served(self) -> anyhow::Result<()> {
+    fn expect_service(self) -> anyhow::Result<()> {
         ensure!(&answer(self.nbd)? == b"NBDMAGIC");
         ensure!(&answer(self.tcp)? == b"NBDMAGIC");
         ensure!(answer(self.vhost)?[..4] == 1_u32.to_le_bytes());
@@ -99,7 +99,7 @@ fn who_connects_after_a_crash_or_a_stop_waits_for_the_next_daemon() {
             }
             let waiting = host.connect()?;
             hearth = Hearth::start_under(lab, &host.settings, &manager)?;
-            waiting.is_served()?;
+            waiting.expect_service()?;
         }
         // A disk that is detached leaves nothing behind.
         ensure!(manager.kept()?.len() == 4, "{:?}", manager.kept()?);
@@ -153,7 +153,7 @@ fn a_daemon_becomes_another_one_without_refusing_anybody() {
         })?;
         ensure!(came > 10, "{came} clients only");
         ensure!(hearth.id() == id);
-        host.connect()?.is_served()?;
+        host.connect()?.expect_service()?;
         hearth.stop()?;
         ensure!(!host.nbd.exists() && !host.vhost.exists());
         Ok(())
@@ -172,7 +172,7 @@ fn a_daemon_serves_on_if_the_next_one_would_not_start() {
                 .log()?
                 .contains("serving on: the program would not start"))
         })?;
-        host.connect()?.is_served()?;
+        host.connect()?.expect_service()?;
         hearth.stop().map(|_| ())
     });
 }

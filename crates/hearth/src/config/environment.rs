@@ -21,18 +21,19 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     if let Some(shared) = &daemon.owners_dir {
         directory(shared, "daemon.owners_dir", &mut faults);
     }
-    parent(&daemon.admin_socket, "daemon.admin_socket", &mut faults);
-    if let Switch::On(socket) = &config.nbd.unix_socket.0 {
-        parent(&socket.0, "nbd.unix_socket", &mut faults);
+    socket(&daemon.admin_socket, "daemon.admin_socket", &mut faults);
+    if let Switch::On(path) = &config.nbd.unix_socket.0 {
+        socket(&path.0, "nbd.unix_socket", &mut faults);
     }
     if let Switch::On(made) = &config.vhost_user.directory.0 {
         // It is made if it is missing.
-        parent(&made.0, "vhost_user.directory", &mut faults);
+        let look = if made.0.exists() { directory } else { parent };
+        look(&made.0, "vhost_user.directory", &mut faults);
     }
     for (at, disk) in config.disks.iter().enumerate() {
-        if let Some(Text(Switch::On(socket))) = &disk.vhost_user.socket {
+        if let Some(Text(Switch::On(path))) = &disk.vhost_user.socket {
             let key = format!("disk[{at}].vhost_user.socket");
-            parent(&socket.0, &key, &mut faults);
+            socket(&path.0, &key, &mut faults);
         }
     }
     for (key, group) in [
@@ -268,6 +269,20 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
         (u64::MAX, metadata.rdev())
     } else {
         (metadata.dev(), metadata.ino())
+    }
+}
+
+/// A place for a socket: in a directory that is there, and with nothing else in it. A socket that
+/// somebody has left is replaced.
+fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+    parent(path, key, faults);
+    let present = std::fs::symlink_metadata(path);
+    if present.is_ok_and(|metadata| !metadata.file_type().is_socket()) {
+        let message = format!(
+            "{} is there and is no socket; remove it, or choose another path",
+            path.display()
+        );
+        faults.push(Fault::new(key, message));
     }
 }
 

@@ -179,6 +179,27 @@ impl Control {
         tenants::floors(cache, shard.flash()?.capacity, &vms)
     }
 
+    /// Whether what VMs are promised can be kept with a disk that has been reserved.
+    ///
+    /// # Errors
+    /// If not, with the sum.
+    pub(super) fn has_room(&self, entry: &super::registry::Entry) -> Result<(), Problem> {
+        let shard = self.shards().get(&entry.cache);
+        let refused = shard.and_then(|shard| self.promised(shard, None));
+        refused.map_or(Ok(()), |message| Err(too_much(message)))
+    }
+
+    /// Says where VMs are promised more than there is. A daemon starts nevertheless: VMs wait for
+    /// their disks, and the flash may be another one than the configuration was written for.
+    pub(super) fn tell_what_was_promised(&self) {
+        for shard in self.shards().all() {
+            if let Some(reason) = self.promised(shard, None) {
+                let cache = &shard.config().name;
+                tracing::error!(%cache, reason, "VMs are promised more than there is: not every floor holds");
+            }
+        }
+    }
+
     /// Advice on this host.
     pub async fn advice(&self) -> HostAdvice {
         let status = self.status().await;

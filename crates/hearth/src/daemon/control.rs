@@ -5,7 +5,6 @@
 //! state directory before an attachment is answered.
 
 use super::answers;
-use super::brains::too_much;
 use super::disk_book::DiskBook;
 use super::doors::Doors;
 use super::keys;
@@ -199,11 +198,10 @@ impl Control {
     /// used: then nothing is remembered.
     pub async fn attach(&self, disk: DiskConfig) -> Result<DiskStatus, Problem> {
         let entry = self.reserve(disk, DiskSource::Runtime)?;
-        if let Some(shard) = self.shards.get(&entry.cache)
-            && let Some(message) = self.promised(shard, None)
-        {
+        let has_room = self.has_room(&entry);
+        if let Err(problem) = has_room.and_then(|()| self.doors.may_attach(&entry)) {
             self.registry.remove(&entry);
-            return Err(too_much(message));
+            return Err(problem);
         }
         self.tell_vm_of(&entry.config, &entry.cache).await;
         let phase = match self.open_and_attach(&entry).await {
@@ -215,28 +213,21 @@ impl Control {
         };
         self.registry.set_phase(&entry, phase);
         self.doors.settle();
-        if let Err(problem) = self.remember() {
-            // An attachment that would not survive a restart is none.
+        let opened = self.doors.is_open(&entry.config);
+        if let Err(problem) = opened.and_then(|()| self.remember()) {
+            // An attachment that its VM cannot reach, or that would not survive a restart, is none.
             self.let_go(&entry, OfDirty::Keep).await?;
             return Err(problem);
         }
         self.disk(&entry.config.name).await
     }
 
-    /// Attaches a disk of the configuration or of the last run; if its origin cannot be
+    /// Attaches a reserved disk of the configuration or of the last run; if its origin cannot be
     /// opened it waits and is tried again. Ends when it is attached, gone, or is told to wait.
-    ///
-    /// # Errors
-    /// If its name or identity is taken, or it names no cache.
-    pub(super) async fn attach_at_start(
-        self: Arc<Self>,
-        disk: DiskConfig,
-        source: DiskSource,
-    ) -> Result<(), Problem> {
-        let entry = self.reserve(disk, source)?;
+    pub(super) async fn attach_at_start(self: Arc<Self>, entry: Entry) {
         self.tell_vm_of(&entry.config, &entry.cache).await;
         if self.try_once(&entry).await {
-            return Ok(());
+            return;
         }
         tokio::spawn(async move {
             let mut pause = RETRY_PAUSE_MIN;
@@ -248,7 +239,6 @@ impl Control {
                 pause = (pause * 2).min(RETRY_PAUSE_MAX);
             }
         });
-        Ok(())
     }
 
     /// Tries to attach a disk that is attaching or waiting. False: it has to be tried again.
@@ -288,7 +278,15 @@ impl Control {
         }
     }
 
-    fn reserve(&self, mut disk: DiskConfig, source: DiskSource) -> Result<Entry, Problem> {
+    /// Enters a disk into the registry.
+    ///
+    /// # Errors
+    /// If its name or identity is taken, or it names no cache.
+    pub(super) fn reserve(
+        &self,
+        mut disk: DiskConfig,
+        source: DiskSource,
+    ) -> Result<Entry, Problem> {
         self.refuse_when_stopping()?;
         let faults = config::disk_faults(&disk);
         if let Some(fault) = faults.first() {

@@ -8,16 +8,24 @@
 //! ```
 //!
 //! A disk has its socket from the moment that its shard serves it until it begins to detach, so a
-//! VM never finds one that leads nowhere. A socket that cannot be opened is no reason to withhold
-//! the disk: it is logged, shown with the disk, and tried again at the next change.
+//! VM never finds one that leads nowhere. A disk that names a socket which cannot be opened is not
+//! attached at run time; at a start it is, since it may be needed otherwise: that is logged, shown
+//! with the disk, and tried again at the next change.
+//!
+//! Invariant: a path leads to one disk as long as that disk is there, whatever becomes of others. A
+//! VM's QEMU connects again and again to the path that it was given; were it handed to another disk,
+//! the VM would go on with that one's bytes. So a disk claims its path before it is opened, and one
+//! that comes to a path that is claimed has no socket until it is attached anew.
 
 use super::registry::{Entry, Phase, Registry};
 use super::shards::Shards;
 use super::sockets::{Place, Sockets};
 use super::vms::VmBook;
 use crate::api::front_ends::VhostSocket;
+use crate::api::problem::ProblemKind;
+use crate::api::types::Problem;
 use crate::cli::exit::chain;
-use crate::config::{Name, VhostUserConfig, serial, vhost_socket};
+use crate::config::{DiskConfig, Name, VhostUserConfig, serial, vhost_socket};
 use shard::VhostClient;
 use std::collections::BTreeMap;
 use std::io;
@@ -60,9 +68,42 @@ impl Drop for Door {
     }
 }
 
+impl Door {
+    fn shut(path: &Path, vm: Name, error: String) -> Self {
+        let path = path.display().to_string();
+        let error = Some(error);
+        let shown = VhostSocket { path, vm, error };
+        Self {
+            shown,
+            accepting: None,
+        }
+    }
+}
+
+/// A socket that a disk is to have, now or when it has been opened.
+struct Claim {
+    threshold: Threshold,
+    entry: Entry,
+    path: PathBuf,
+}
+
+impl Claim {
+    /// Whose VM connects there.
+    fn vm(&self) -> Name {
+        let reader = self.threshold.reader.clone();
+        reader.unwrap_or_else(|| self.entry.vm())
+    }
+}
+
+fn is_of(path: &Path, disk: &Name) -> String {
+    format!("{} is the socket of the disk '{disk}'", path.display())
+}
+
 #[derive(Default)]
 struct State {
     open: BTreeMap<Threshold, Door>,
+    /// Who came to a path that another disk had claimed: it does not get it when that one goes.
+    barred: BTreeMap<Threshold, Name>,
     is_closed: bool,
 }
 
@@ -113,23 +154,104 @@ impl Doors {
     /// Opens and closes sockets until they are those that should be.
     pub(super) fn settle(&self) {
         let mut state = self.lock();
-        let mut wanted = BTreeMap::new();
-        if !state.is_closed {
-            for entry in self.registry.all() {
-                self.want(&entry, &mut wanted);
-            }
-        }
+        let claims = self.decided(&mut state);
+        let is_wanted = |claim: &&Claim| {
+            !state.is_closed && matches!(claim.entry.phase, Phase::Attached { .. })
+        };
+        let wanted: BTreeMap<&Threshold, &Claim> = claims
+            .iter()
+            .filter(is_wanted)
+            .map(|claim| (&claim.threshold, claim))
+            .collect();
         // Closed first, so that a disk that was attached anew finds its path free.
         state
             .open
             .retain(|threshold, door| wanted.contains_key(threshold) && door.accepting.is_some());
-        for (threshold, (entry, path)) in wanted {
-            if let std::collections::btree_map::Entry::Vacant(vacant) = state.open.entry(threshold)
-            {
-                let door = self.open(&entry, vacant.key(), &path);
-                vacant.insert(door);
+        for (threshold, claim) in wanted {
+            if state.open.contains_key(threshold) {
+                continue;
+            }
+            let door = match state.barred.get(threshold) {
+                Some(other) => Door::shut(&claim.path, claim.vm(), is_of(&claim.path, other)),
+                None => self.open(claim),
+            };
+            state.open.insert(threshold.clone(), door);
+        }
+    }
+
+    /// All claims; who comes to a path that is another's is barred from it.
+    fn decided(&self, state: &mut State) -> Vec<Claim> {
+        let mut claims: Vec<Claim> = self
+            .registry
+            .all()
+            .iter()
+            .flat_map(|entry| self.claims(entry))
+            .collect();
+        // Who has it keeps it; then who was there first.
+        let has_it = |claim: &Claim| {
+            let door = state.open.get(&claim.threshold);
+            door.is_some_and(|door| door.accepting.is_some())
+        };
+        claims.sort_by_key(|claim| (!has_it(claim), claim.threshold.serial));
+        let is_there =
+            |threshold: &Threshold| claims.iter().any(|claim| claim.threshold == *threshold);
+        state.barred.retain(|threshold, _| is_there(threshold));
+        let mut owners: BTreeMap<&Path, &Name> = BTreeMap::new();
+        for claim in &claims {
+            if state.barred.contains_key(&claim.threshold) {
+                continue;
+            }
+            match owners.get(claim.path.as_path()) {
+                Some(owner) => {
+                    let (disk, reason) = (&claim.entry.config.name, is_of(&claim.path, owner));
+                    tracing::error!(%disk, reason, "the disk has no vhost-user socket");
+                    state
+                        .barred
+                        .insert(claim.threshold.clone(), (*owner).clone());
+                }
+                None => {
+                    owners.insert(&claim.path, &claim.entry.config.name);
+                }
             }
         }
+        claims
+    }
+
+    /// Why a disk that has been reserved cannot have the sockets that it is to have.
+    ///
+    /// # Errors
+    /// If one of their paths is claimed by another disk.
+    pub(super) fn may_attach(&self, entry: &Entry) -> Result<(), Problem> {
+        let entries = self.registry.all().into_iter();
+        let others = entries.filter(|other| other.config.name != entry.config.name);
+        let others: Vec<Claim> = others.flat_map(|other| self.claims(&other)).collect();
+        for claim in self.claims(entry) {
+            if let Some(other) = others.iter().find(|other| other.path == claim.path) {
+                let detail = is_of(&claim.path, &other.entry.config.name);
+                return Err(Problem::new(ProblemKind::Invalid, detail).with_remedy(
+                    "give it a path of its own: --vhost-socket PATH, or --vhost-socket off",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a disk that is attached lacks the socket that it names.
+    ///
+    /// # Errors
+    /// If that could not be opened.
+    pub(super) fn is_open(&self, disk: &DiskConfig) -> Result<(), Problem> {
+        if disk.vhost_user.socket.is_none() {
+            return Ok(());
+        }
+        let reason = self
+            .of(&disk.name)
+            .into_iter()
+            .find_map(|socket| socket.error);
+        reason.map_or(Ok(()), |reason| {
+            Err(Problem::new(ProblemKind::Invalid, reason)
+                .with_remedy("choose another path: --vhost-socket PATH, or --vhost-socket off"))
+        })
     }
 
     /// Closes all of them, for good.
@@ -146,10 +268,8 @@ impl Doors {
         theirs.map(|(_, door)| door.shown.clone()).collect()
     }
 
-    fn want(&self, entry: &Entry, wanted: &mut BTreeMap<Threshold, (Entry, PathBuf)>) {
-        if !matches!(entry.phase, Phase::Attached { .. }) {
-            return;
-        }
+    /// The sockets that a disk is to have.
+    fn claims(&self, entry: &Entry) -> Vec<Claim> {
         let disk = &entry.config;
         let readers: Vec<Option<Name>> = if disk.shared {
             let vms = self.vms.names().into_iter();
@@ -159,45 +279,50 @@ impl Doors {
         } else {
             vec![None]
         };
-        for reader in readers {
-            if let Some(path) = vhost_socket(&self.config, disk, reader.as_ref()) {
-                let threshold = Threshold {
-                    disk: disk.name.clone(),
-                    serial: entry.serial,
-                    reader,
-                };
-                wanted.insert(threshold, (entry.clone(), path));
-            }
-        }
+        let claim = |reader: Option<Name>| {
+            let path = vhost_socket(&self.config, disk, reader.as_ref())?;
+            let threshold = Threshold {
+                disk: disk.name.clone(),
+                serial: entry.serial,
+                reader,
+            };
+            let entry = entry.clone();
+            Some(Claim {
+                threshold,
+                entry,
+                path,
+            })
+        };
+        readers.into_iter().filter_map(claim).collect()
     }
 
-    fn open(&self, entry: &Entry, threshold: &Threshold, path: &Path) -> Door {
-        let disk = &entry.config;
-        let mut shown = VhostSocket {
-            path: path.display().to_string(),
-            vm: threshold.reader.clone().unwrap_or_else(|| entry.vm()),
-            error: None,
-        };
+    fn open(&self, claim: &Claim) -> Door {
+        let (disk, path) = (&claim.entry.config, claim.path.as_path());
         let guests = Guests {
-            id: entry.id,
-            cache: entry.cache.clone(),
+            id: claim.entry.id,
+            cache: claim.entry.cache.clone(),
             disk: disk.name.clone(),
-            reader: threshold.reader.clone(),
+            reader: claim.threshold.reader.clone(),
             serial: serial(disk),
             sector: disk.vhost_user.sector(),
         };
-        let accepting = match self.listen(path) {
+        match self.listen(path) {
             Ok((listener, place)) => {
                 let accepting = accept(listener, Arc::clone(&self.shards), guests);
-                Some((tokio::spawn(accepting).abort_handle(), place))
+                Door {
+                    shown: VhostSocket {
+                        path: path.display().to_string(),
+                        vm: claim.vm(),
+                        error: None,
+                    },
+                    accepting: Some((tokio::spawn(accepting).abort_handle(), place)),
+                }
             }
             Err(error) => {
                 tracing::error!(disk = %disk.name, reason = error, "the disk has no vhost-user socket");
-                shown.error = Some(error);
-                None
+                Door::shut(path, claim.vm(), error)
             }
-        };
-        Door { shown, accepting }
+        }
     }
 
     fn listen(&self, path: &Path) -> Result<(UnixListener, Place), String> {

@@ -347,19 +347,23 @@ async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<D
     let remembered = remembered.map(|disk| (disk, DiskSource::Runtime));
     let mut attaching = JoinSet::new();
     for (disk, source) in configured.chain(remembered) {
-        let control = Arc::clone(control);
-        attaching.spawn(async move {
-            let name = disk.name.clone();
-            if let Err(problem) = control.attach_at_start(disk, source).await {
+        let name = disk.name.clone();
+        // In their order, so that two that claim the same come out alike at every start.
+        match control.reserve(disk, source) {
+            Ok(entry) => {
+                attaching.spawn(Arc::clone(control).attach_at_start(entry));
+            }
+            Err(problem) => {
                 tracing::error!(disk = %name, reason = problem.detail, "disk not attached");
             }
-        });
+        }
     }
     wait_for_caches(control).await;
     let all = async { while attaching.join_next().await.is_some() {} };
     if tokio::time::timeout(ATTACH_PATIENCE, all).await.is_err() {
         tracing::warn!("some disks are not attached yet");
     }
+    control.tell_what_was_promised();
     attaching.detach_all();
 }
 

@@ -5,6 +5,8 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
+const MIB: u64 = 1 << 20;
+
 /// Arguments of `xml`.
 #[derive(Debug, Args)]
 pub struct Xml {
@@ -24,7 +26,7 @@ pub struct Xml {
     #[arg(long, value_name = "DEVICE", default_value = "vda", value_parser = device)]
     pub target: String,
     /// The VM's memory, in the command lines: over vhost-user it has to be shared
-    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = memory)]
     pub memory: Bytes,
     /// The VM's processors, for Cloud Hypervisor, which refuses more queues than these
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
@@ -65,6 +67,17 @@ pub enum Only {
     Qemu,
     /// Cloud Hypervisor's arguments
     CloudHypervisor,
+}
+
+/// Whole MiB: what QEMU and Cloud Hypervisor are told.
+fn memory(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if size.is_zero() || !size.is_multiple_of(MIB) {
+        return Err(format!(
+            "{size} is not whole MiB: write a size such as 4GiB or 512MiB"
+        ));
+    }
+    Ok(size)
 }
 
 fn device(text: &str) -> Result<String, String> {

@@ -4,7 +4,7 @@ use super::libvirt::{NBD_RECONNECT_SECONDS, VHOST_RECONNECT_SECONDS};
 use super::{Attachment, Way};
 use crate::config::NbdUriAddress;
 use std::fmt::Write as _;
-use units::Bytes;
+use units::{BLOCK_BYTES, Bytes};
 
 /// Queues that a disk offers (`vhost-user.md`).
 const VHOST_QUEUES_MAX: u16 = 64;
@@ -66,11 +66,11 @@ pub(super) fn qemu(attachment: &Attachment<'_>) -> Vec<String> {
                 blockdev += ",tls-creds=hearth-tls";
             }
             let serial = value(&attachment.disk.vhost_user.serial);
-            let mut device = format!("virtio-blk-pci,drive={node},serial={serial}");
-            if let Some(sector) = attachment.large_sector() {
-                let (logical, physical) = ("logical_block_size", "physical_block_size");
-                let _ = write!(device, ",{logical}={sector},{physical}={sector}");
-            }
+            let sector = attachment.sector();
+            let device = format!(
+                "virtio-blk-pci,drive={node},serial={serial},logical_block_size={sector},\
+                 physical_block_size={BLOCK_BYTES}"
+            );
             arguments.extend([
                 "-blockdev".to_owned(),
                 blockdev,

@@ -2,7 +2,7 @@
 
 use super::{Attachment, LibvirtXml, Way};
 use crate::config::NbdUriAddress;
-use std::fmt::Write as _;
+use units::BLOCK_BYTES;
 
 /// How long QEMU waits for a daemon that is being started anew before it fails the guest's
 /// requests, in seconds: longer than recovery of a large cache.
@@ -62,13 +62,10 @@ fn nbd(attachment: &Attachment<'_>, address: &NbdUriAddress, export: &str, tls: 
             format!("<host name='{}' port='{port}'/>", text(host))
         }
     };
-    let mut more = String::new();
-    if let Some(sector) = attachment.large_sector() {
-        let _ = writeln!(
-            more,
-            "  <blockio logical_block_size='{sector}' physical_block_size='{sector}'/>"
-        );
-    }
+    let mut more = format!(
+        "  <blockio logical_block_size='{}' physical_block_size='{BLOCK_BYTES}'/>\n",
+        attachment.sector()
+    );
     if attachment.disk.read_only {
         more += "  <readonly/>\n";
     }

@@ -19,6 +19,7 @@ mod words;
 pub use args::{FrontEndWord, Only, Xml};
 
 use crate::api::types::{DiskStatus, Listener, Status};
+use crate::api::vms::Vms;
 use crate::cli::client::Client;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::to_json;
@@ -96,6 +97,9 @@ pub struct LibvirtXml {
 /// Asks the daemon and prints what was asked for.
 pub(crate) async fn run(client: &Client, args: &Xml, json: bool) -> Result<Vec<u8>, CliError> {
     let disk: DiskStatus = client.get(&format!("/v1/disks/{}", args.disk)).await?;
+    if let (Some(vm), true) = (&args.vm, disk.shared) {
+        may_read(vm, &disk.name, &client.get("/v1/vms").await?)?;
+    }
     let status: Status = client.get("/v1/status").await?;
     let attachments = attachments(args, &disk, &status.listeners)?;
     if json {
@@ -110,6 +114,7 @@ fn attachments(
     listeners: &[Listener],
 ) -> Result<Attachments, CliError> {
     let vm = reader(args, disk)?;
+    is_open(args, disk, &vm)?;
     let ways = ways(disk, &vm, listeners);
     let ways = ways.into_iter().filter(|way| args.wants(way.front_end()));
     let ways: Vec<WayTexts> = ways
@@ -126,6 +131,15 @@ fn attachments(
         .collect();
     if ways.is_empty() {
         return Err(no_way(args));
+    }
+    if args.only == Some(Only::CloudHypervisor)
+        && ways.iter().all(|way| way.cloud_hypervisor.is_none())
+    {
+        return Err(CliError::new(
+            Exit::Refused,
+            "Cloud Hypervisor does not speak NBD".to_owned(),
+        )
+        .with_remedy("--front-end vhost-user"));
     }
     Ok(Attachments {
         disk: disk.name.clone(),
@@ -153,6 +167,36 @@ fn reader(args: &Xml, disk: &DiskStatus) -> Result<Name, CliError> {
             format!("'{}' is a disk of {}, not of {vm}", disk.name, disk.vm),
         )
         .with_remedy("leave --vm away")),
+    }
+}
+
+/// Whether the VM may attach the base image.
+fn may_read(vm: &Name, image: &Name, known: &Vms) -> Result<(), CliError> {
+    let of_vm = known.vms.iter().find(|one| one.name == *vm);
+    if of_vm.is_some_and(|one| one.images.iter().any(|used| used.image == *image)) {
+        return Ok(());
+    }
+    Err(CliError::new(
+        Exit::Refused,
+        format!("the VM {vm} may not attach the base image '{image}'"),
+    )
+    .with_remedy(format!("hearth vm set {vm} --image {image}")))
+}
+
+/// A socket on which nobody listens, or somebody else, is told to nobody.
+fn is_open(args: &Xml, disk: &DiskStatus, vm: &Name) -> Result<(), CliError> {
+    let mut sockets = disk.vhost_user.sockets.iter();
+    let closed = sockets.find(|socket| socket.vm == *vm && socket.error.is_some());
+    match closed.and_then(|socket| socket.error.as_ref()) {
+        Some(reason) if args.wants(FrontEndWord::VhostUser) => Err(CliError::new(
+            Exit::Refused,
+            format!(
+                "the vhost-user socket of '{}' is not open: {reason}",
+                disk.name
+            ),
+        )
+        .with_remedy("see to that, or attach it over NBD: --front-end nbd")),
+        _ => Ok(()),
     }
 }
 
@@ -240,11 +284,10 @@ impl Attachment<'_> {
         format!("hearth-{digits}")
     }
 
-    /// The sector that a guest is offered if it is not the usual one. Over vhost-user the daemon
-    /// says it, over NBD the VM's monitor, which has to be told.
-    fn large_sector(&self) -> Option<u64> {
-        let sector = self.disk.vhost_user.sector_bytes;
-        (sector != 512).then_some(sector)
+    /// The sector that a guest is offered, in bytes. Over vhost-user the daemon says it, and how
+    /// large its blocks are; over NBD the VM's monitor, which has to be told.
+    fn sector(&self) -> u64 {
+        self.disk.vhost_user.sector_bytes
     }
 }
 

@@ -91,6 +91,45 @@ fn a_front_end_that_is_off_is_said_to_be() {
 }
 
 #[test]
+fn a_way_that_does_not_lead_to_the_disk_is_not_told() {
+    let mut closed = disk();
+    closed.vhost_user.sockets[0].error = Some("somebody else listens there".to_owned());
+    let error = attachments(&args(&[]), &closed, &listeners()).unwrap_err();
+    assert_eq!(error.exit, Exit::Refused);
+    assert!(error.message.contains("somebody else listens there"));
+    assert_eq!(texts(&["--front-end", "nbd"], &closed).ways.len(), 2);
+    // And Cloud Hypervisor has no line for NBD.
+    let words = ["--front-end", "nbd", "--only", "cloud-hypervisor"];
+    let error = attachments(&args(&words), &disk(), &listeners()).unwrap_err();
+    assert_eq!(error.exit, Exit::Refused);
+}
+
+#[test]
+fn an_image_is_told_to_vms_that_may_read_it() {
+    let known = samples::vms();
+    let reader = known.vms.iter().find(|vm| !vm.images.is_empty()).unwrap();
+    let image = reader.images[0].image.clone();
+    assert!(may_read(&reader.name, &image, &known).is_ok());
+    let error = may_read(&"nobody".parse().unwrap(), &image, &known).unwrap_err();
+    assert_eq!(error.exit, Exit::Refused);
+    assert!(
+        error
+            .remedy
+            .unwrap()
+            .contains("hearth vm set nobody --image")
+    );
+}
+
+#[test]
+fn memory_is_whole_mib() {
+    use clap::Parser as _;
+    for wrong in ["4", "0MiB", "1.5MiB"] {
+        let words = ["hearth", "xml", "--disk", "web-1", "--memory", wrong];
+        assert!(Cli::try_parse_from(words).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn over_nbd_the_vm_is_told_what_the_daemon_says_over_vhost_user() {
     let mut disk = disk();
     disk.read_only = true;
@@ -98,7 +137,11 @@ fn over_nbd_the_vm_is_told_what_the_daemon_says_over_vhost_user() {
     disk.vhost_user.serial = "a,b<c>".to_owned();
     let texts = texts(&["--front-end", "nbd"], &disk);
     let (qemu, xml) = (texts.ways[0].qemu.join(" "), &texts.ways[0].libvirt.disk);
-    for part in ["read-only=on", "serial=a,,b<c>", "logical_block_size=4096"] {
+    for part in [
+        "read-only=on",
+        "serial=a,,b<c>",
+        "logical_block_size=4096,physical_block_size=4096",
+    ] {
         assert!(qemu.contains(part), "{part}: {qemu}");
     }
     for part in ["<readonly/>", "a,b&lt;c&gt;", "logical_block_size='4096'"] {
