@@ -96,3 +96,22 @@ fn a_size_that_the_configuration_gives_is_not_changed_behind_its_back() {
         hearth.stop().map(drop)
     });
 }
+
+#[test]
+fn an_origin_that_grew_by_part_of_a_block_is_told_apart() {
+    scenario(&[], |lab| {
+        let image = Image::new(lab, "origin.raw", 16)?;
+        let flash = Flash::format(lab, "flash.img", 64)?;
+        let disk = DiskSettings::on_file("disk", image.path());
+        let hearth = Hearth::start(lab, &HearthSettings::new(&flash).disk(&disk))?;
+        for more in [1, 512] {
+            let file = std::fs::OpenOptions::new().write(true).open(image.path())?;
+            file.set_len(17 * MIB + more)?;
+            let said = hearth.refused_command(&["disk", "resize", "disk"])?.stderr;
+            ensure!(said.contains("grows to a multiple of 4KiB"), "{said}");
+        }
+        set_len(&image, 17)?;
+        hearth.command(&["disk", "resize", "disk"])?;
+        hearth.stop().map(drop)
+    });
+}

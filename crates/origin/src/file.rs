@@ -374,10 +374,6 @@ impl Origin for FileOrigin {
         Sources::from_slice(&[self.source.id()])
     }
 
-    /// Inode, size, and the times of the last change: any write by anybody moves them. Two
-    /// writes within one tick of the file system's clock (4 ms, or none on kernels that give
-    /// each a time of its own once somebody looked) share a fingerprint. A block device
-    /// keeps no such times, so it has none.
     fn grow(&mut self, size: Bytes) -> Result<(), IoError> {
         let end = rustix::fs::seek(&self.file, SeekFrom::End(0)).map_err(|_| IoError::Failed)?;
         let sector = self.geometry.sector.get();
@@ -388,6 +384,10 @@ impl Origin for FileOrigin {
         Ok(())
     }
 
+    /// Inode, size, and the times of the last change: any write by anybody moves them. Two
+    /// writes within one tick of the file system's clock (4 ms, or none on kernels that give
+    /// each a time of its own once somebody looked) share a fingerprint. A block device
+    /// keeps no such times, so it has none.
     fn fingerprint(&self) -> Option<u128> {
         if !self.regular {
             return None;

@@ -41,7 +41,7 @@ pub struct Set {
     /// What becomes of flash that its owner does not use
     #[arg(long, value_name = "WHAT", group = "what")]
     pub spare: Option<Spare>,
-    /// How often a block must have been used again to count as demand: 0 to 2
+    /// How often a block must have been used again to count as demand: 0 to 3
     #[arg(long, value_name = "N", group = "what")]
     pub reuses: Option<u8>,
     /// Over which time demand is measured, or `auto`

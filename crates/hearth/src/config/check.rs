@@ -164,7 +164,7 @@ pub fn policy_faults(policy: &PolicyConfig) -> Vec<Fault> {
         faults.push(Fault::new("write_budget", super::vms::NO_BUDGET));
     }
     if Reuses::new(policy.reuses.into()).is_err() {
-        faults.push(Fault::new("reuses", "must be 0, 1 or 2"));
+        faults.push(Fault::new("reuses", "must be 0, 1, 2 or 3"));
     }
     if !(0.0..=1.0).contains(&policy.hysteresis) {
         faults.push(Fault::new("hysteresis", "must be between 0 and 1"));

@@ -130,7 +130,7 @@ change! {
         allocation: Text<allocation::Spec>,
         /// What becomes of flash that its owner does not use.
         spare: Spare,
-        /// How often a block must have been used again to count as demand: 0 to 2.
+        /// How often a block must have been used again to count as demand: 0 to 3.
         reuses: u8,
         /// Over which time demand is measured, or `auto`.
         #[schema(value_type = Option<String>, example = "10min")]

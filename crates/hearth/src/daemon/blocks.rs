@@ -8,7 +8,7 @@ use crate::api::problem::ProblemKind;
 use crate::api::types::{DiskSource, DiskStatus, Problem};
 use crate::cli::exit::chain;
 use crate::config::{Name, Text};
-use units::Bytes;
+use units::{BLOCK_BYTES, Bytes};
 
 impl Control {
     /// Forgets a disk's cached blocks.
@@ -55,6 +55,17 @@ impl Control {
             return Err(Problem::new(ProblemKind::Refused, detail).with_remedy(format!(
                 "give the origin its size back; or hearth disk detach {name}, and attach it again"
             )));
+        }
+        if let Phase::Attached { geometry } = &entry.phase
+            && size != geometry.size
+            && !size.is_multiple_of(BLOCK_BYTES)
+        {
+            let detail = format!(
+                "the origin of '{name}' has {} bytes: a disk that is attached grows to a multiple of 4KiB",
+                size.get()
+            );
+            return Err(Problem::new(ProblemKind::Refused, detail)
+                .with_remedy("make the origin longer by what is missing, and repeat the command"));
         }
         self.shard(&entry)?
             .ask(|handle, reply| handle.grow(id, size, reply))

@@ -165,23 +165,20 @@ pub(crate) fn floors(cache: &Name, capacity: Capacity, vms: &[VmConfig]) -> Opti
         "the {} that cache '{cache}' has to divide",
         capacity.bytes()
     );
+    // Without this what is to be given up would not be the difference of what is said.
+    let whole = Bytes::new(segments * capacity.segment_bytes());
+    let rounded = if whole.to_string() == Bytes::new(sum).to_string() {
+        String::new()
+    } else {
+        let segment = Bytes::new(capacity.segment_bytes());
+        format!(", {whole} in whole segments of {segment},")
+    };
     if let [only] = promised[..] {
         return Some(format!(
-            "the floor of {} ({}) exceeds {there_is}: lower it by {more}",
+            "the floor of {} ({}){rounded} exceeds {there_is}: lower it by {more}",
             only.name, only.floor.0
         ));
     }
-    // Without this the sum could look as if it fitted.
-    let whole = Bytes::new(segments * capacity.segment_bytes());
-    let rounded = format!(
-        ", {whole} in whole segments of {},",
-        Bytes::new(capacity.segment_bytes())
-    );
-    let rounded = if sum > capacity.bytes().get() {
-        ""
-    } else {
-        &rounded
-    };
     Some(format!(
         "the floors of {} = {}{rounded} exceed {there_is}: lower them by {more}",
         each.join(" + "),
@@ -272,7 +269,14 @@ mod tests {
             said.starts_with("the floor of web (130MiB) exceeds the 100MiB that"),
             "{said}"
         );
-        // A part of a segment takes a whole one.
+        // A part of a segment takes a whole one, and what is to be given up is the difference.
+        let above = [vm("web", 99 * MIB + 1), vm("db", 20 * MIB)];
+        let said = floors(&cache, FLASH.capacity, &above).unwrap();
+        assert!(
+            said.contains(", 120MiB in whole segments of 1MiB, exceed the 100MiB")
+                && said.ends_with("lower them by 20MiB"),
+            "{said}"
+        );
         let rounded = [vm("web", 99 * MIB + 1), vm("db", 1024)];
         let said = floors(&cache, FLASH.capacity, &rounded).unwrap();
         assert!(
