@@ -75,6 +75,11 @@ pub enum Finding {
         /// Blocks after which curves mean something.
         needed_blocks: u64,
     },
+    /// No window has ended since the start, so nothing is known of what hits are worth.
+    FirstWindow {
+        /// How long it is.
+        window_seconds: f64,
+    },
     /// Nothing was read in the last window, so nothing is known of what hits are worth.
     Idle,
     /// The VMs want more than there is.
@@ -216,7 +221,7 @@ fn findings(advice: &CacheAdvice, tenants: &[Tenant<'_>], best: &[f64]) -> Vec<F
     findings.extend(tenants.iter().filter_map(budget_limits));
     if advice.reads_per_second <= 0.0 {
         // Nothing below can be weighed.
-        findings.push(Finding::Idle);
+        findings.push(idle(tenants));
         return findings;
     }
     let worth = GAIN_MIN * advice.reads_per_second;
@@ -255,6 +260,18 @@ fn findings(advice: &CacheAdvice, tenants: &[Tenant<'_>], best: &[f64]) -> Vec<F
     });
     findings.push(pays.unwrap_or(Finding::FlashIsEnough));
     findings
+}
+
+/// Why nothing is known to have been read.
+fn idle(tenants: &[Tenant<'_>]) -> Finding {
+    let demands = || tenants.iter().map(|of| of.share.demand);
+    if demands().any(|demand| demand.predicted_blocks.is_some()) {
+        return Finding::Idle;
+    }
+    let window_seconds = demands().map(|demand| demand.window_seconds);
+    Finding::FirstWindow {
+        window_seconds: window_seconds.fold(0.0, f64::max),
+    }
 }
 
 /// Whether dividing better would gain nothing, so that nobody has to give.
@@ -498,7 +515,14 @@ mod tests {
         assert_eq!(advice.findings, [too_early]);
         let mut idle = share(4 * GIB, 0.9, 5 * GIB);
         idle.demand.reads_per_second = 0.0;
-        let advice = host([("a", idle.clone()), ("b", idle)], 0.1);
+        idle.demand.predicted_blocks = Some(7.0);
+        let advice = host([("a", idle.clone()), ("b", idle.clone())], 0.1);
         assert_eq!(advice.findings, [Finding::Idle]);
+        // Whether anything was read is known when the first window has ended.
+        idle.demand.predicted_blocks = None;
+        idle.demand.window_seconds = 600.0;
+        let advice = host([("a", idle.clone()), ("b", idle)], 0.1);
+        let window_seconds = 600.0;
+        assert_eq!(advice.findings, [Finding::FirstWindow { window_seconds }]);
     }
 }

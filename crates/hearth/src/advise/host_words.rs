@@ -33,11 +33,12 @@ fn of_cache(out: &mut String, cache: &CacheAdvice) -> fmt::Result {
     for finding in &cache.findings {
         writeln!(out, "- {}", words(finding, cache))?;
     }
-    if cache
-        .findings
-        .iter()
-        .any(|one| matches!(one, Finding::TooEarly { .. } | Finding::Idle))
-    {
+    if cache.findings.iter().any(|one| {
+        matches!(
+            one,
+            Finding::TooEarly { .. } | Finding::FirstWindow { .. } | Finding::Idle
+        )
+    }) {
         return Ok(());
     }
     let mut table = Table::new(&[
@@ -77,6 +78,26 @@ fn blocks(count: u64) -> String {
     quantity::bytes(count.saturating_mul(units::BLOCK_BYTES))
 }
 
+/// Why there is no advice.
+fn not_yet(finding: &Finding, cache: &CacheAdvice) -> String {
+    match finding {
+        Finding::TooEarly {
+            read_blocks,
+            needed_blocks,
+        } => format!(
+            "Too early to say: {read_blocks} blocks were read since the start, {needed_blocks} are \
+             needed. Ask again later."
+        ),
+        Finding::FirstWindow { window_seconds } => format!(
+            "The first window, of {}, has not ended since the start: ask again when it has, or measure over \
+             shorter ones: hearth cache set {} --window 1min.",
+            quantity::uptime(*window_seconds),
+            cache.cache
+        ),
+        _ => "Nothing was read in the last window: ask while the VMs are at work.".to_owned(),
+    }
+}
+
 fn words(finding: &Finding, cache: &CacheAdvice) -> String {
     let rate = |hits: f64| {
         let part = 100.0 * hits / cache.reads_per_second.max(f64::MIN_POSITIVE);
@@ -86,15 +107,8 @@ fn words(finding: &Finding, cache: &CacheAdvice) -> String {
         )
     };
     match finding {
-        Finding::TooEarly {
-            read_blocks,
-            needed_blocks,
-        } => format!(
-            "Too early to say: {read_blocks} blocks were read since the start, {needed_blocks} are \
-             needed. Ask again later."
-        ),
-        Finding::Idle => {
-            "Nothing was read in the last window: ask while the VMs are at work.".to_owned()
+        Finding::TooEarly { .. } | Finding::FirstWindow { .. } | Finding::Idle => {
+            not_yet(finding, cache)
         }
         Finding::Overloaded { missing_blocks } => format!(
             "The host is overloaded: its VMs want {} more than there is. Move a VM away, give floors to \
