@@ -97,6 +97,10 @@ fn who_came_second_to_a_path_does_not_get_it_when_the_first_goes() {
         let daemon = Hearth::start(lab, &settings)?;
         daemon.command(&["disk", "detach", "first"])?;
         ensure!(!is_open(&path), "first's VM would find another disk");
+        // Sockets are looked at again whenever a disk comes or goes.
+        let third = image(lab, "third.raw")?;
+        daemon.command(&["disk", "attach", "third", "--origin", &third])?;
+        ensure!(!is_open(&path), "first's VM would find another disk later");
         let xml = ["xml", "--disk", "late", "--front-end", "vhost-user"];
         let said = daemon.refused_command(&xml)?;
         ensure!(said.stderr.contains("is not open"), "{}", said.stderr);
