@@ -1,14 +1,13 @@
 //! `hearth bench` over NBD, on a unix socket and on TCP, against somebody else's server: verified
 //! writes, fio's keys, a block that was damaged behind its back, a server that is not there.
 
-use std::net::TcpListener;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 use anyhow::ensure;
 use e2e::{
-    Answer, Image, Origin, OriginSettings, Process, SHORT, hearth, hearth_program, scenario,
-    wait_until,
+    Answer, Image, Origin, OriginSettings, Process, SHORT, free_port, hearth, hearth_program,
+    scenario, wait_until,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -51,8 +50,8 @@ fn verified_writes_come_back_and_a_damaged_block_is_found() {
 #[test]
 fn several_connections_over_tcp_share_the_work() {
     scenario(&["nbdkit"], |lab| {
-        // Free a moment ago; nbdkit cannot choose one by itself.
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        // nbdkit cannot choose one by itself.
+        let port = free_port()?;
         let mut command = Command::new("nbdkit");
         command.args(["-f", "-i", "127.0.0.1", "-p", &port.to_string()]);
         command.args(["-e", "disk", "memory", "16M"]);

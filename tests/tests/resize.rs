@@ -10,8 +10,12 @@ use e2e::{
 const MIB: u64 = 1 << 20;
 
 fn set_len(image: &Image, mib: u64) -> anyhow::Result<()> {
+    set_bytes(image, mib * MIB)
+}
+
+fn set_bytes(image: &Image, bytes: u64) -> anyhow::Result<()> {
     let file = std::fs::File::options().write(true).open(image.path())?;
-    Ok(file.set_len(mib * MIB)?)
+    Ok(file.set_len(bytes)?)
 }
 
 #[test]
@@ -105,8 +109,7 @@ fn an_origin_that_grew_by_part_of_a_block_is_told_apart() {
         let disk = DiskSettings::on_file("disk", image.path());
         let hearth = Hearth::start(lab, &HearthSettings::new(&flash).disk(&disk))?;
         for more in [1, 512] {
-            let file = std::fs::OpenOptions::new().write(true).open(image.path())?;
-            file.set_len(17 * MIB + more)?;
+            set_bytes(&image, 17 * MIB + more)?;
             let said = hearth.refused_command(&["disk", "resize", "disk"])?.stderr;
             ensure!(said.contains("grows to a multiple of 4KiB"), "{said}");
         }

@@ -7,7 +7,6 @@
     reason = "how long the guest stood still is printed"
 )]
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use e2e::{
     DiskSettings, Flash, GUEST_TOOLS, Guest, GuestKit, Hearth, HearthSettings, LONG, Lab, Manager,
-    Origin, OriginSettings, free_port, run, scenario, wait_until,
+    Origin, OriginSettings, Psk, run, scenario, wait_until,
 };
 
 const DISK: &str = "disk";
@@ -30,53 +29,28 @@ enum Over {
     VhostUser,
 }
 
-/// A key, as the daemon reads it and as QEMU does, in a folder of its own.
-struct Key {
-    folder: PathBuf,
-    port: u16,
-}
-
-impl Key {
-    fn new(lab: &Lab) -> anyhow::Result<Self> {
-        let folder = lab.path("keys");
-        std::fs::create_dir_all(&folder)?;
-        let text = "vm1:6b2f0f3f8c0d4f57a4a1c1a1f2f5c2b9e0c4a87f1d3d6e52b8a9c0d1e2f30415\n";
-        std::fs::write(folder.join("keys.psk"), text)?;
-        let port = free_port()?;
-        Ok(Self { folder, port })
-    }
-
-    /// What `[nbd]` has.
-    fn settings(&self) -> String {
-        format!(
-            "tcp_address = '127.0.0.1:{}'\n[nbd.tls]\nmode = 'require'\npsk_file = '{}/keys.psk'",
-            self.port,
-            self.folder.display()
-        )
-    }
-
-    /// QEMU's arguments.
-    fn boot(&self, lab: &Lab, kit: &GuestKit, steps: &str) -> anyhow::Result<Guest> {
-        let credentials = format!(
-            "tls-creds-psk,id=tls,dir={},endpoint=client,username=vm1",
-            self.folder.display()
-        );
-        let disk = format!(
-            "driver=nbd,node-name=disk,server.type=inet,server.host=127.0.0.1,server.port={},\
-             export={DISK},tls-creds=tls,reconnect-delay=30",
-            self.port
-        );
-        let device = "virtio-blk-pci,drive=disk";
-        let words = [
-            "-object",
-            &credentials,
-            "-blockdev",
-            &disk,
-            "-device",
-            device,
-        ];
-        Guest::boot_as_told(lab, kit, "guest", steps, &words)
-    }
+/// A guest on a disk that asks for the key.
+fn boot_with_key(lab: &Lab, kit: &GuestKit, psk: &Psk, steps: &str) -> anyhow::Result<Guest> {
+    let credentials = format!(
+        "tls-creds-psk,id=tls,dir={},endpoint=client,username={}",
+        psk.folder().display(),
+        Psk::USER
+    );
+    let disk = format!(
+        "driver=nbd,node-name=disk,server.type=inet,server.host=127.0.0.1,server.port={},\
+         export={DISK},tls-creds=tls,reconnect-delay=30",
+        psk.port()
+    );
+    let device = "virtio-blk-pci,drive=disk";
+    let words = [
+        "-object",
+        &credentials,
+        "-blockdev",
+        &disk,
+        "-device",
+        device,
+    ];
+    Guest::boot_as_told(lab, kit, "guest", steps, &words)
 }
 
 /// The longest time between two files that the guest synced while `what` is done and for some files
@@ -131,10 +105,10 @@ fn restarts(lab: &Lab, over: Over, is_managed: bool) -> anyhow::Result<()> {
     if over == Over::VhostUser {
         disk = disk.vhost_user(&socket, "");
     }
-    let key = Key::new(lab)?;
+    let psk = Psk::new(lab)?;
     let mut settings = HearthSettings::new(&flash).disk(&disk);
     if over == Over::NbdTls {
-        settings = settings.nbd_key(&key.settings());
+        settings = settings.nbd_key(&psk.settings());
     }
     let manager = if is_managed {
         Some(Manager::new(lab)?)
@@ -151,7 +125,7 @@ fn restarts(lab: &Lab, over: Over, is_managed: bool) -> anyhow::Result<()> {
     );
     let guest = match over {
         Over::Nbd => Guest::boot(lab, &kit, hearth.nbd_socket(), DISK, "guest", &steps)?,
-        Over::NbdTls => key.boot(lab, &kit, &steps)?,
+        Over::NbdTls => boot_with_key(lab, &kit, &psk, &steps)?,
         Over::VhostUser => Guest::boot_vhost_user(lab, &kit, &socket, "guest", &steps)?,
     };
     for (how, synced) in RESTARTS {

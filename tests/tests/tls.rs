@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use e2e::{
-    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Stack, free_port, nbdsh, run, scenario,
+    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Psk, Stack, free_port, nbdsh, run,
+    scenario,
 };
 
 /// A script that connects to `uri` and uses the disk.
@@ -56,22 +57,13 @@ fn start(lab: &Lab, nbd_keys: &str) -> anyhow::Result<Hearth> {
 #[test]
 fn a_pre_shared_key_opens_what_plain_clients_may_not_see() {
     scenario(&["nbdsh"], |lab| {
-        let keys = lab.write(
-            "keys.psk",
-            "vm1:6b2f0f3f8c0d4f57a4a1c1a1f2f5c2b9e0c4a87f1d3d6e52b8a9c0d1e2f30415\n",
-        )?;
+        let psk = Psk::new(lab)?;
         let wrong = lab.write(
             "wrong.psk",
             "vm1:0000000000000000000000000000000000000000000000000000000000000000\n",
         )?;
-        let port = free_port()?;
-        let _hearth = start(
-            lab,
-            &format!(
-                "tcp_address = '127.0.0.1:{port}'\n[nbd.tls]\nmode = 'require'\npsk_file = '{}'",
-                keys.display()
-            ),
-        )?;
+        let port = psk.port();
+        let _hearth = start(lab, &psk.settings())?;
         let uri = |file: &Path| {
             format!(
                 "nbds://vm1@127.0.0.1:{port}/disk?tls-psk-file={}",
@@ -80,7 +72,7 @@ fn a_pre_shared_key_opens_what_plain_clients_may_not_see() {
         };
         is_refused(&format!("nbd://127.0.0.1:{port}/disk"))?;
         is_refused(&uri(&wrong))?;
-        nbdsh(None, &using(&uri(&keys)))?;
+        nbdsh(None, &using(&uri(&psk.file())))?;
         Ok(())
     });
 }

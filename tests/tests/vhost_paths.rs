@@ -9,8 +9,7 @@ use e2e::{DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, hearth, scena
 
 /// Why the disk's socket is not open, if it is not.
 fn closed_for(hearth: &Hearth, disk: &str) -> anyhow::Result<Option<String>> {
-    let said = hearth.command(&["--json", "disk", "show", disk])?.stdout;
-    let status: serde_json::Value = serde_json::from_str(&said)?;
+    let status = hearth.json(&["disk", "show", disk])?;
     let error = &status["vhost_user"]["sockets"][0]["error"];
     Ok(error.as_str().map(str::to_owned))
 }

@@ -115,8 +115,8 @@ impl Trial {
 /// What the last turns were like.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    disk: Trial,
-    peer: Trial,
+    /// By what was awaited.
+    trials: [Trial; 2],
     brisk_turns: u8,
     crowd_turns: u8,
     /// Time that may still be waited awake in vain.
@@ -129,8 +129,7 @@ pub(crate) struct Pace {
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
-            disk: Trial::default(),
-            peer: Trial::default(),
+            trials: Default::default(),
             sleeps: false,
             brisk_turns: 0,
             crowd_turns: 0,
@@ -149,14 +148,10 @@ impl Pace {
 
     /// Whether the next wait should begin awake.
     pub(crate) fn stays_awake(&self, awaited: Awaited) -> bool {
-        let trial = match awaited {
-            Awaited::Disk => self.disk,
-            Awaited::Peer => self.peer,
-        };
         !self.sleeps
             && self.brisk_turns >= BRISK_TURNS
             && self.allowance_ns >= awaited.awake_max().as_nanos()
-            && trial.is_due()
+            && self.trials[awaited as usize].is_due()
     }
 
     /// Whether more completions than the one that woke us are likely to be there.
@@ -173,10 +168,7 @@ impl Pace {
         outcome: Outcome,
         completions: usize,
     ) {
-        match awaited {
-            Awaited::Disk => self.disk.ended(outcome),
-            Awaited::Peer => self.peer.ended(outcome),
-        }
+        self.trials[awaited as usize].ended(outcome);
         let waited = now - began;
         self.brisk_turns = if waited <= BRISK_MAX {
             BRISK_TURNS_MAX.min(self.brisk_turns + 1)

@@ -45,27 +45,8 @@ impl Control {
                 "change its size there, or leave it out, and restart the daemon: it finds the new size",
             ));
         }
-        if let Phase::Attached { geometry } = &entry.phase
-            && size < geometry.size
-        {
-            let detail = format!(
-                "the origin of '{name}' has {size}, and the disk {}: a disk that is attached only grows",
-                geometry.size
-            );
-            return Err(Problem::new(ProblemKind::Refused, detail).with_remedy(format!(
-                "give the origin its size back; or hearth disk detach {name}, and attach it again"
-            )));
-        }
-        if let Phase::Attached { geometry } = &entry.phase
-            && size != geometry.size
-            && !size.is_multiple_of(BLOCK_BYTES)
-        {
-            let detail = format!(
-                "the origin of '{name}' has {} bytes: a disk that is attached grows to a multiple of 4KiB",
-                size.get()
-            );
-            return Err(Problem::new(ProblemKind::Refused, detail)
-                .with_remedy("make the origin longer by what is missing, and repeat the command"));
+        if let Phase::Attached { geometry } = &entry.phase {
+            may_become(name, geometry.size, size)?;
         }
         self.shard(&entry)?
             .ask(|handle, reply| handle.grow(id, size, reply))
@@ -80,6 +61,32 @@ impl Control {
         self.remember()?;
         self.disk(name).await
     }
+}
+
+/// Whether a disk that is attached may get its origin's size: what the cache refuses, in words about
+/// the origin.
+fn may_become(name: &Name, present: Bytes, size: Bytes) -> Result<(), Problem> {
+    let (detail, remedy) = if size < present {
+        (
+            format!(
+                "the origin of '{name}' has {size}, and the disk {present}: a disk that is attached only grows"
+            ),
+            format!(
+                "give the origin its size back; or hearth disk detach {name}, and attach it again"
+            ),
+        )
+    } else if size != present && !size.is_multiple_of(BLOCK_BYTES) {
+        (
+            format!(
+                "the origin of '{name}' has {} bytes: a disk that is attached grows to a multiple of 4KiB",
+                size.get()
+            ),
+            "make the origin longer by what is missing, and repeat the command".to_owned(),
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Problem::new(ProblemKind::Refused, detail).with_remedy(remedy))
 }
 
 /// How long a disk's origin is now.
