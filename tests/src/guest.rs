@@ -3,12 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
 use crate::ext4::highest;
-use crate::{Lab, Process, Qmp, limits, tools, wait_until};
+use crate::{Lab, Process, Qmp, limits, stuck, tools, wait_until};
 
 /// Programs that a guest needs on the host.
 pub const TOOLS: &[&str] = &[
@@ -218,7 +217,7 @@ impl Guest {
             .arg("-append")
             // On a busy machine the emulated timer may come too late, and the kernel would panic.
             .arg(format!(
-                "console=ttyS0 quiet panic=-1 no_timer_check random.trust_cpu=on probe={steps}"
+                "console=ttyS0 quiet panic=-1 no_timer_check nokaslr random.trust_cpu=on probe={steps}"
             ))
             .arg("-serial")
             .arg(format!("file:{}", console.display()))
@@ -256,6 +255,7 @@ impl Guest {
     ///
     /// When it does not come in time, or the guest ends first.
     pub fn wait_for(&mut self, words: &str) -> anyhow::Result<()> {
+        let (qemu, monitor) = (self.process.id(), self.monitor.clone());
         wait_until(&format!("the guest to say '{words}'"), limits::LONG, || {
             // Looked at first: the last words of a guest that ended still count.
             let running = self.process.is_running();
@@ -267,6 +267,7 @@ impl Guest {
             );
             Ok(said)
         })
+        .with_context(|| stuck::state(qemu, &monitor))
     }
 
     /// How many files the guest has named as durable.
@@ -297,16 +298,13 @@ impl Guest {
     /// # Errors
     ///
     /// When it does not, or when it found anything wrong.
-    pub fn finish(self) -> anyhow::Result<String> {
-        self.finish_within(limits::LONG)
-    }
-
-    fn finish_within(self, deadline: Duration) -> anyhow::Result<String> {
-        let Self {
-            process, console, ..
-        } = self;
-        process.wait(deadline)?;
-        let said = String::from_utf8_lossy(&std::fs::read(&console)?).into_owned();
+    pub fn finish(mut self) -> anyhow::Result<String> {
+        let (qemu, monitor) = (self.process.id(), self.monitor.clone());
+        wait_until("the guest to end", limits::LONG, || {
+            Ok(!self.process.is_running())
+        })
+        .with_context(|| stuck::state(qemu, &monitor))?;
+        let said = String::from_utf8_lossy(&std::fs::read(&self.console)?).into_owned();
         let last = said
             .lines()
             .find(|line| line.starts_with(LAST_LINE))

@@ -38,6 +38,7 @@ mod qmp;
 mod recorder;
 pub mod soak;
 mod stack;
+mod stuck;
 mod tools;
 mod versions;
 
