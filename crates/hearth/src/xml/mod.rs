@@ -25,6 +25,7 @@ use crate::cli::exit::{CliError, Exit};
 use crate::cli::to_json;
 use crate::config::{Name, NbdUri, NbdUriAddress};
 use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use units::Bytes;
 
@@ -231,7 +232,7 @@ fn ways(disk: &DiskStatus, vm: &Name, listeners: &[Listener]) -> Vec<Way> {
     // A listener of a later version may be written otherwise; it is none that we can describe.
     let known = listeners.iter().filter_map(|listener| {
         let uri: NbdUri = listener.address.parse().ok()?;
-        Some((uri.address, listener.tls_required))
+        Some((within_host(uri.address), listener.tls_required))
     });
     ways.extend(known.map(|(address, tls)| Way::Nbd {
         address,
@@ -239,6 +240,21 @@ fn ways(disk: &DiskStatus, vm: &Name, listeners: &[Listener]) -> Vec<Way> {
         tls,
     }));
     ways
+}
+
+/// A listener on every address of this host, as the VM that runs here reaches it.
+fn within_host(address: NbdUriAddress) -> NbdUriAddress {
+    match address {
+        NbdUriAddress::Tcp { host, port } => {
+            let host = match host.parse() {
+                Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED)) => Ipv4Addr::LOCALHOST.to_string(),
+                Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)) => Ipv6Addr::LOCALHOST.to_string(),
+                Ok(_) | Err(_) => host,
+            };
+            NbdUriAddress::Tcp { host, port }
+        }
+        unix @ NbdUriAddress::Unix(_) => unix,
+    }
 }
 
 impl Way {

@@ -150,6 +150,22 @@ fn over_nbd_the_vm_is_told_what_the_daemon_says_over_vhost_user() {
 }
 
 #[test]
+fn a_listener_on_every_address_is_reached_within_the_host() {
+    let at = |address: &str| {
+        let listener = Listener {
+            address: address.to_owned(),
+            tls_required: false,
+        };
+        let args = args(&["--front-end", "nbd"]);
+        let attachments = attachments(&args, &disk(), &[listener]).unwrap();
+        attachments.ways[0].address.clone()
+    };
+    assert_eq!(at("nbd://0.0.0.0:10809/"), "nbd://127.0.0.1:10809/web-1");
+    assert_eq!(at("nbd://[::]:10810/"), "nbd://[::1]:10810/web-1");
+    assert_eq!(at("nbd://10.0.0.1:10809/"), "nbd://10.0.0.1:10809/web-1");
+}
+
+#[test]
 fn a_long_name_is_cut_to_what_qemu_takes() {
     let mut disk = disk();
     disk.name = "a-name-that-is-longer-than-a-node-may-be".parse().unwrap();
