@@ -259,7 +259,9 @@ fn policy(disk: &DiskStatus) -> String {
 }
 
 fn state(disk: &DiskStatus) -> &'static str {
+    let mut sockets = disk.vhost_user.sockets.iter();
     match (disk.state, disk.origin_connected) {
+        (DiskState::Attached, true) if sockets.any(|socket| socket.error.is_some()) => "no socket",
         (DiskState::Attached, true) => "attached",
         (DiskState::Attached, false) => "origin lost",
         (DiskState::Waiting, _) => "waiting",
@@ -459,6 +461,14 @@ mod tests {
             text(disks, &samples::disks()),
             include_str!("snapshots/disk_list.txt")
         );
+    }
+
+    #[test]
+    fn a_disk_without_its_socket_is_seen_among_many() {
+        let mut all = samples::disks();
+        assert!(!text(disks, &all).contains("no socket"));
+        all.disks[0].vhost_user.sockets[0].error = Some("somebody else listens there".to_owned());
+        assert!(text(disks, &all).contains("  no socket  "));
     }
 
     #[test]
