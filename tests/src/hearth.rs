@@ -10,6 +10,9 @@ use rustix::process::Signal;
 
 use crate::{Flash, Lab, Manager, Output, Process, limits, tools, wait_until};
 
+/// What the admin socket is called in a lab's folder.
+pub(crate) const ADMIN_SOCKET: &str = "admin.sock";
+
 /// The program: `$HEARTH_BIN`, or the one built beside this test.
 ///
 /// # Errors
@@ -139,7 +142,7 @@ impl HearthSettings {
         let mut text = format!(
             "[daemon]\nadmin_socket = '{}'\nstate_dir = '{}'\nmetrics_address = 'off'\nlog = 'info'\n\
              log_target = 'stderr'\n{}\n[nbd]\nunix_socket = '{}'\n{}",
-            at("admin.sock"),
+            at(ADMIN_SOCKET),
             at("state"),
             self.daemon_keys,
             at("nbd.sock"),
@@ -222,7 +225,7 @@ impl Hearth {
     /// When it ends, or does not listen in time.
     pub fn start(lab: &Lab, settings: &HearthSettings) -> anyhow::Result<Self> {
         // Sockets of one that was killed must not be taken for the new one's.
-        for name in ["admin.sock", "nbd.sock"] {
+        for name in [ADMIN_SOCKET, "nbd.sock"] {
             let _ = std::fs::remove_file(lab.path(name));
         }
         Self::launch(lab, settings, None)
@@ -255,7 +258,7 @@ impl Hearth {
         let process = Process::start(lab, "hearth", &mut command)?;
         let mut hearth = Self {
             process,
-            admin_socket: lab.path("admin.sock"),
+            admin_socket: lab.path(ADMIN_SOCKET),
             nbd_socket: lab.path("nbd.sock"),
         };
         hearth.wait_until_it_serves(&settings.in_trouble)?;
