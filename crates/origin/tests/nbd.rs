@@ -150,12 +150,12 @@ fn a_server_that_hangs_ends_requests_and_keeps_later_writes_behind_earlier_ones(
         ..server.spec()
     });
     rig.expect(0, 4096, 0);
-    server.signal("STOP");
+    server.freeze();
     assert_eq!(write(&mut rig, 0, 1, 4096, false), Err(IoError::TimedOut));
     // The first may still happen, so the second must wait for it, and times out too.
     assert_eq!(write(&mut rig, 512, 2, 512, false), Err(IoError::TimedOut));
     assert!(rig.origin.connected(), "a slow server is not given up");
-    server.signal("CONT");
+    server.thaw();
     // The late answer frees the range; until it is in, a write may time out again.
     rig.until_ok(|rig| write(rig, 1024, 3, 512, false));
     rig.expect(1024, 512, 3);

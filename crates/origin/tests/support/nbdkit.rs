@@ -1,6 +1,7 @@
 //! A real NBD server, nbdkit, for as long as a test wants it.
 
 use origin::{NbdAddress, NbdSpec};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -123,13 +124,23 @@ impl Nbdkit {
         server.wait().unwrap();
     }
 
-    /// Sends a signal by name.
-    pub(crate) fn signal(&self, name: &str) {
-        let server = self.server.as_ref().expect("a server is running");
-        let status = Command::new("kill")
-            .args(["-s", name, &server.id().to_string()])
-            .status();
-        assert!(status.unwrap().success());
+    /// Stops it in the middle of whatever it does, until [`Self::thaw`].
+    pub(crate) fn freeze(&self) {
+        let id = self.id();
+        kill_process(id, Signal::STOP).unwrap();
+        // Its threads stop one after the other; the kernel tells of it when the last one has, and
+        // until then one of them may still answer.
+        let told = waitpid(Some(id), WaitOptions::UNTRACED).unwrap();
+        assert!(told.is_some_and(|(_, status)| status.stopped()));
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) {
+        kill_process(self.id(), Signal::CONT).unwrap();
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_child(self.server.as_ref().expect("a server is running"))
     }
 
     /// How to reach it, with time limits for tests.
