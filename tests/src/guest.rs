@@ -255,19 +255,27 @@ impl Guest {
     ///
     /// When it does not come in time, or the guest ends first.
     pub fn wait_for(&mut self, words: &str) -> anyhow::Result<()> {
-        let (qemu, monitor) = (self.process.id(), self.monitor.clone());
-        wait_until(&format!("the guest to say '{words}'"), limits::LONG, || {
+        self.wait_until(&format!("the guest to say '{words}'"), |guest| {
             // Looked at first: the last words of a guest that ended still count.
-            let running = self.process.is_running();
-            let said = self.console().contains(words);
+            let running = guest.process.is_running();
+            let said = guest.console().contains(words);
             ensure!(
                 said || running,
                 "the guest ended without saying '{words}':\n{}",
-                self.console()
+                guest.console()
             );
             Ok(said)
         })
-        .with_context(|| stuck::state(qemu, &monitor))
+    }
+
+    /// Waits, and tells what it was doing if that was in vain.
+    fn wait_until(
+        &mut self,
+        what: &str,
+        mut is_so: impl FnMut(&mut Self) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        wait_until(what, limits::LONG, || is_so(self))
+            .with_context(|| stuck::state(self.process.id(), &self.monitor))
     }
 
     /// How many files the guest has named as durable.
@@ -299,12 +307,8 @@ impl Guest {
     ///
     /// When it does not, or when it found anything wrong.
     pub fn finish(mut self) -> anyhow::Result<String> {
-        let (qemu, monitor) = (self.process.id(), self.monitor.clone());
-        wait_until("the guest to end", limits::LONG, || {
-            Ok(!self.process.is_running())
-        })
-        .with_context(|| stuck::state(qemu, &monitor))?;
-        let said = String::from_utf8_lossy(&std::fs::read(&self.console)?).into_owned();
+        self.wait_until("the guest to end", |guest| Ok(!guest.process.is_running()))?;
+        let said = self.console();
         let last = said
             .lines()
             .find(|line| line.starts_with(LAST_LINE))
