@@ -1,43 +1,32 @@
-//! An export of an NBD server as an origin.
+//! An export of an NBD server as an origin: the sockets of an [`nbd_client::Client`].
 //!
 //! ```text
-//!   submit ─► Work ─► Link ═══ socket ═══ server          Up
-//!    poll  ◄─ Work ◄─ Link ═══ socket ═══                  │ a link is lost
-//!                                                          ▼
-//!        Up ◄── Dialling (a thread) ◄── Waiting ◄── Draining (the other links)
-//!               │ refused, no answer       ▲
-//!               └──────── longer pause ────┘
-//!   shorter than it was ─► Other: everything fails, and it is looked again every second
+//!   submit, poll ─► Client ─ effects ─► Stream ═══ socket ═══ server
+//!                     ▲                   │
+//!                     └──── what arrives ─┘
+//!                     ▲
+//!                     └──── a thread connects, when the client asks for it
 //! ```
 //!
-//! The connections of an origin live and die together. When one is lost, the others get no
-//! new requests, and once their answers are in (or they are lost too) all are made anew. Then
-//! what the server may have forgotten is repeated (`unstable.rs`), then what was in flight
-//! (`work.rs` says why that is safe). A guest notices nothing but the time it takes, unless it
-//! takes longer than the request's time limit.
+//! The client decides what is sent, and what happens when a connection is lost; here it is done.
 //!
 //! A flush goes over one connection and vouches for the writes of all: more than one is opened
 //! only if the server promises exactly that (`NBD_FLAG_CAN_MULTI_CONN`).
 
-mod abilities;
 mod dial;
 mod limits;
-mod link;
-mod operation;
-mod unstable;
-mod work;
+mod stream;
 
 use crate::{NbdSpec, OpenError, Origin, Sources};
 use block_io::{BufPool, IoError, OriginDone, OriginGeometry, OriginOp};
 use dial::{Connected, DialError};
-use link::Link;
-use nbd_protocol::{Terms, TransmissionFlags};
-use operation::Request;
+use nbd_client::{Client, Effect, LinkId, Report, Settings, Unfit};
+use nbd_protocol::Terms;
 use ring::{Mailbox, Ring};
 use std::fmt;
 use std::thread;
-use units::{Bytes, Duration, Instant, SECTOR_BYTES};
-use work::Work;
+use stream::Stream;
+use units::{Bytes, Instant};
 
 /// Connections that are through with their handshakes; it can move to its shard's thread.
 #[derive(Debug)]
@@ -77,176 +66,110 @@ pub fn dial(spec: &NbdSpec, read_only: bool) -> Result<Dialled, OpenError> {
 }
 
 fn geometry(terms: &Terms, read_only: bool, origin: &str) -> Result<OriginGeometry, OpenError> {
-    let minimum = u64::from(terms.export.blocks.minimum);
-    let sector = match minimum {
-        0..=SECTOR_BYTES => SECTOR_BYTES,
-        _ if minimum <= units::BLOCK_BYTES => units::BLOCK_BYTES,
-        _ => {
-            return Err(OpenError::Refused {
-                origin: origin.to_owned(),
-                reason: format!("its smallest block of {minimum} bytes is larger than 4KiB"),
-            });
-        }
-    };
-    let (size, sector) = (terms.export.size, Bytes::new(sector));
-    if size.is_zero() || !size.is_multiple_of(sector.get()) {
-        return Err(OpenError::Size {
-            origin: origin.to_owned(),
+    let origin = origin.to_owned();
+    nbd_client::geometry(terms, read_only).map_err(|unfit| match unfit {
+        Unfit::Coarse(minimum) => OpenError::Refused {
+            origin,
+            reason: format!("its smallest block of {minimum} bytes is larger than 4KiB"),
+        },
+        Unfit::Size { size, sector } => OpenError::Size {
+            origin,
             size,
             sector,
-        });
-    }
-    let flags = terms.export.flags;
-    if flags.has(TransmissionFlags::READ_ONLY) && !read_only {
-        return Err(OpenError::ReadOnly {
-            origin: origin.to_owned(),
-        });
-    }
-    Ok(OriginGeometry {
-        size,
-        sector,
-        read_only,
-        can_discard: flags.has(TransmissionFlags::SEND_TRIM),
+        },
+        Unfit::ReadOnly => OpenError::ReadOnly { origin },
     })
 }
 
 type DialResult = Result<Vec<Connected>, DialError>;
 
-enum Session {
-    Up(Vec<Link>),
-    /// A link was lost: the others finish what they have.
-    Draining(Vec<Link>),
-    /// The next attempt to connect is due then.
-    Waiting(Instant),
-    /// A thread is connecting.
-    Dialling(Mailbox<DialResult>),
-    /// The server came back with a shorter disk: all requests fail. It is looked again then.
-    Other(Instant),
-}
-
 /// An export of an NBD server as an origin.
 pub struct NbdOrigin {
     spec: NbdSpec,
-    geometry: OriginGeometry,
     ring: Ring,
     pool: BufPool,
-    work: Work,
-    session: Session,
-    /// Before the attempt after the next.
-    pause: Duration,
-    /// Ended without a word to the server; handed out by the next poll.
-    ended: Vec<OriginDone>,
+    client: Client,
+    streams: Vec<Stream>,
+    /// A thread is connecting.
+    dialling: Option<Mailbox<DialResult>>,
 }
 
 impl NbdOrigin {
     /// Puts the connections on a shard's ring.
     pub fn new(dialled: Dialled, ring: &Ring, pool: &BufPool) -> Self {
-        let terms = dialled.connections[0].terms;
-        let work = Work::new(&terms, dialled.spec.request_timeout, pool.clone());
-        let links = dialled.connections.into_iter();
-        let links = links.map(|connected| Link::new(connected, ring, pool));
-        Self {
-            geometry: dialled.geometry,
+        let settings = Settings {
+            request_timeout: dialled.spec.request_timeout,
+            reconnect_pause_max: dialled.spec.reconnect_pause_max,
+        };
+        let terms = terms_of(&dialled.connections);
+        let (client, links) = Client::new(&terms, dialled.geometry, settings, pool);
+        let mut origin = Self {
             spec: dialled.spec,
             ring: ring.clone(),
             pool: pool.clone(),
-            work,
-            session: Session::Up(links.collect()),
-            pause: Duration::ZERO,
-            ended: Vec::new(),
-        }
+            client,
+            streams: Vec::new(),
+            dialling: None,
+        };
+        origin.adopt(links, dialled.connections);
+        origin
     }
 
-    /// Sends what may be sent, each request over the connection with the least to do.
-    fn pump(&mut self) {
-        let Session::Up(links) = &mut self.session else {
-            return;
-        };
-        let room = links.iter().map(Link::room).sum();
-        let mut send = |request: Request| {
-            let link = links.iter_mut().max_by_key(|link| link.room());
-            link.expect("a session has a link").request(request);
-        };
-        self.work.issue(room, &mut send);
-        for link in links {
-            link.push();
-        }
+    fn adopt(&mut self, links: Vec<LinkId>, connections: Vec<Connected>) {
+        let named = links.into_iter().zip(connections);
+        let streams =
+            named.map(|(link, one)| Stream::new(link, one.socket, &self.ring, &self.pool));
+        self.streams.extend(streams);
     }
 
-    /// Moves the session on as far as it goes without waiting.
-    fn advance(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
-        loop {
-            let next = match &mut self.session {
-                Session::Up(links) => {
-                    for link in &mut *links {
-                        link.poll(&mut self.work, now, done);
+    /// Carries out what the client asks for.
+    fn act(&mut self, now: Instant) {
+        while let Some(effect) = self.client.next_effect() {
+            match effect {
+                Effect::Send { link, slices } => {
+                    if let Some(stream) = self.stream(link) {
+                        stream.send(slices);
                     }
-                    if links.iter().any(Link::has_answered) {
-                        self.pause = Duration::ZERO;
-                    }
-                    let lost = links.iter().find_map(Link::lost);
-                    let lost = match lost {
-                        None if self.work.wants_restart() => {
-                            // The server works; it must not be asked again and again.
-                            self.pause = self.pause.max(limits::REPEAT_PAUSE);
-                            Some("a flush failed, its changes are to be repeated")
-                        }
-                        lost => lost,
-                    };
-                    let Some(why) = lost else {
-                        return;
-                    };
-                    tracing::warn!(origin = %self.spec, why, "origin connection lost");
-                    Session::Draining(std::mem::take(links))
                 }
-                Session::Draining(links) => {
-                    for link in &mut *links {
-                        link.poll(&mut self.work, now, done);
+                Effect::HalfClose(link) => {
+                    if let Some(stream) = self.stream(link) {
+                        stream.half_close();
                     }
-                    links.retain(|link| link.lost().is_none() && !link.is_idle());
-                    if !links.is_empty() {
-                        return;
-                    }
-                    Session::Waiting(self.next_attempt(now))
                 }
-                Session::Waiting(due) if *due <= now => match self.start_dialling() {
-                    Ok(mailbox) => Session::Dialling(mailbox),
+                Effect::Close { link, goodbye } => {
+                    if let (Some(stream), Some(goodbye)) = (self.stream(link), goodbye) {
+                        stream.say(&goodbye);
+                    }
+                    self.streams.retain(|stream| stream.link() != link);
+                }
+                Effect::Dial => match self.start_dialling() {
+                    Ok(mailbox) => self.dialling = Some(mailbox),
                     Err(error) => {
                         tracing::warn!(origin = %self.spec, %error, "cannot try to reconnect");
-                        Session::Waiting(self.next_attempt(now))
+                        self.client.not_reached(now);
                     }
                 },
-                Session::Dialling(mailbox) => {
-                    let mut results = Vec::new();
-                    mailbox.drain(&mut results);
-                    match results.pop() {
-                        Some(result) => self.dialled(result, now, done),
-                        None if mailbox.is_closed() => Session::Waiting(self.next_attempt(now)),
-                        None => return,
-                    }
-                }
-                Session::Other(due) => {
-                    let due = *due;
-                    self.work.fail_all(IoError::Failed, done);
-                    if now < due {
-                        return;
-                    }
-                    Session::Waiting(due)
-                }
-                Session::Waiting(_) => return,
-            };
-            self.session = next;
+                Effect::Report(report) => self.report(&report),
+            }
         }
     }
 
-    /// When to try next: at once after the loss of a connection that worked, then after pauses
-    /// that double.
-    fn next_attempt(&mut self, now: Instant) -> Instant {
-        let pause = self.pause;
-        let doubled = Duration::from_nanos(pause.as_nanos().saturating_mul(2));
-        let longest = self.spec.reconnect_pause_max;
-        self.pause = doubled.max(limits::RECONNECT_PAUSE_MIN).min(longest);
-        now + pause
+    fn stream(&self, link: LinkId) -> Option<&Stream> {
+        self.streams.iter().find(|stream| stream.link() == link)
+    }
+
+    fn report(&self, report: &Report) {
+        match report {
+            Report::Lost { why } => {
+                tracing::warn!(origin = %self.spec, why, "origin connection lost");
+            }
+            Report::Connected { connections } => {
+                tracing::info!(origin = %self.spec, connections, "origin connected");
+            }
+            Report::OtherDisk { was, is } => {
+                tracing::error!(origin = %self.spec, %was, %is, "origin came back as another disk");
+            }
+        }
     }
 
     fn start_dialling(&self) -> std::io::Result<Mailbox<DialResult>> {
@@ -260,95 +183,73 @@ impl NbdOrigin {
         Ok(mailbox)
     }
 
-    fn dialled(&mut self, result: DialResult, now: Instant, done: &mut Vec<OriginDone>) -> Session {
-        let connections = match result {
-            Ok(connections) => connections,
-            Err(error) => {
-                tracing::debug!(origin = %self.spec, %error, "origin not reached");
-                return Session::Waiting(self.next_attempt(now));
-            }
+    /// Hands over what the thread that connects has to say.
+    fn poll_dialling(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
+        let Some(mailbox) = &mut self.dialling else {
+            return;
         };
-        let terms = connections[0].terms;
-        let same = geometry(&terms, self.geometry.read_only, "")
-            .is_ok_and(|g| g.size >= self.geometry.size && g.sector <= self.geometry.sector);
-        if !same {
-            let (was, is) = (self.geometry.size, terms.export.size);
-            tracing::error!(origin = %self.spec, %was, %is, "origin came back as another disk");
-            return Session::Other(self.next_attempt(now).max(now + limits::OTHER_DISK_PAUSE));
+        let mut results = Vec::new();
+        mailbox.drain(&mut results);
+        let result = results.pop();
+        if result.is_none() && !mailbox.is_closed() {
+            return;
         }
-        tracing::info!(origin = %self.spec, connections = connections.len(), "origin connected");
-        self.work.restart(&terms, done);
-        let links = connections.into_iter();
-        let links = links.map(|connected| Link::new(connected, &self.ring, &self.pool));
-        Session::Up(links.collect())
+        self.dialling = None;
+        match result {
+            Some(Ok(connections)) => {
+                let terms = terms_of(&connections);
+                if let Some(links) = self.client.dialled(&terms, now, done) {
+                    self.adopt(links, connections);
+                }
+            }
+            Some(Err(error)) => {
+                tracing::debug!(origin = %self.spec, %error, "origin not reached");
+                self.client.not_reached(now);
+            }
+            None => self.client.not_reached(now),
+        }
     }
+}
+
+fn terms_of(connections: &[Connected]) -> Vec<Terms> {
+    connections
+        .iter()
+        .map(|connected| connected.terms)
+        .collect()
 }
 
 impl Origin for NbdOrigin {
     fn geometry(&self) -> OriginGeometry {
-        self.geometry
+        self.client.geometry()
     }
 
     fn submit(&mut self, op: OriginOp, now: Instant) {
-        if let Err(error) = op.verb.check(&self.geometry) {
-            self.ended.push(OriginDone {
-                token: op.token,
-                buf: op.verb.into_buf(),
-                result: Err(error),
-            });
-            return;
-        }
-        self.work.submit(op, now, &mut self.ended);
-        self.pump();
+        self.client.submit(op, now);
+        self.act(now);
     }
 
     fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
-        done.append(&mut self.ended);
-        self.advance(now, done);
-        let error = if self.connected() {
-            IoError::TimedOut
-        } else {
-            IoError::Disconnected
-        };
-        self.work.expire(now, error, done);
-        self.pump();
+        for stream in &self.streams {
+            stream.poll(&mut self.client, now, done);
+        }
+        self.poll_dialling(now, done);
+        self.client.poll(now, done);
+        self.act(now);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        if !self.ended.is_empty() {
-            return Some(Instant::ZERO);
-        }
-        let due = match &self.session {
-            Session::Waiting(due) => Some(*due),
-            Session::Other(due) => Some(self.work.next_deadline().map_or(*due, |_| Instant::ZERO)),
-            Session::Up(_) | Session::Draining(_) | Session::Dialling(_) => None,
-        };
-        due.into_iter().chain(self.work.next_deadline()).min()
+        self.client.next_deadline()
     }
 
     fn sources(&self) -> Sources {
-        match &self.session {
-            Session::Up(links) | Session::Draining(links) => {
-                links.iter().map(Link::source).collect()
-            }
-            Session::Dialling(mailbox) => Sources::from_iter([mailbox.id()]),
-            Session::Waiting(_) | Session::Other(_) => Sources::new(),
-        }
+        let streams = self.streams.iter().map(Stream::source);
+        streams
+            .chain(self.dialling.iter().map(Mailbox::id))
+            .collect()
     }
 
-    /// The server says what it has when it is asked anew, so the connections are made again.
     fn grow(&mut self, size: Bytes) -> Result<(), IoError> {
-        let sector = self.geometry.sector.get();
-        if size < self.geometry.size || !size.is_multiple_of(sector) {
-            return Err(IoError::Invalid);
-        }
-        if size > self.geometry.size {
-            self.geometry.size = size;
-            if let Session::Up(links) = &mut self.session {
-                self.session = Session::Draining(std::mem::take(links));
-            }
-        }
-        Ok(())
+        self.client.grow(size)
     }
 
     /// Who else writes to the export cannot be known.
@@ -357,7 +258,14 @@ impl Origin for NbdOrigin {
     }
 
     fn connected(&self) -> bool {
-        matches!(self.session, Session::Up(_))
+        self.client.is_connected()
+    }
+}
+
+impl Drop for NbdOrigin {
+    fn drop(&mut self) {
+        self.client.close();
+        self.act(Instant::ZERO);
     }
 }
 

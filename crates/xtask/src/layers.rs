@@ -4,7 +4,7 @@
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
 //!  program   hearth                    study   simulator -> trace -> units
 //!  shell     shard -> device origin vhost-user -> frontend -> ring
-//!  pure      cache -> tenancy -> segment-log -> policy flash-format    medium    nbd-protocol vhost-protocol -> block-io -> units
+//!  pure      cache -> tenancy -> segment-log -> policy flash-format    medium    nbd-client -> nbd-protocol vhost-protocol -> block-io -> units
 //! ```
 //!
 //! A pure crate depends on pure ones only, and of other people's crates only on those in
@@ -86,6 +86,11 @@ const TABLE: &[Crate] = &[
         "crates/nbd-protocol",
         &["units", "block-io"],
     ),
+    pure(
+        "nbd-client",
+        "crates/nbd-client",
+        &["units", "block-io", "nbd-protocol"],
+    ),
     pure("vhost-protocol", "crates/vhost-protocol", &["units"]),
     pure("workload", "crates/workload", &["units"]),
     pure("medium", "crates/medium", &["units", "block-io"]),
@@ -133,7 +138,14 @@ const TABLE: &[Crate] = &[
     shell(
         "origin",
         "crates/origin",
-        &["units", "block-io", "medium", "ring", "nbd-protocol"],
+        &[
+            "units",
+            "block-io",
+            "medium",
+            "ring",
+            "nbd-protocol",
+            "nbd-client",
+        ],
     ),
     shell(
         "frontend",

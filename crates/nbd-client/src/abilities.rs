@@ -1,12 +1,12 @@
 //! What a server can do, and so how a change is sent to it.
 
-use super::limits;
-use super::unstable::Change;
+use crate::limits;
+use crate::unstable::Change;
 use nbd_protocol::{CommandFlags, Terms, TransmissionFlags, wire};
 
 /// What the server can do, as far as it decides what to send.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Abilities {
+pub(crate) struct Abilities {
     flags: TransmissionFlags,
     /// Largest payload, a multiple of the server's smallest block.
     piece_bytes: u32,
@@ -15,7 +15,7 @@ pub(super) struct Abilities {
 }
 
 impl Abilities {
-    pub(super) fn of(terms: &Terms) -> Self {
+    pub(crate) fn of(terms: &Terms) -> Self {
         let unit = terms.export.blocks.minimum;
         let whole = |bytes: u32| bytes - bytes % unit;
         Self {
@@ -25,20 +25,20 @@ impl Abilities {
         }
     }
 
-    pub(super) const fn flush(&self) -> bool {
+    pub(crate) const fn flush(&self) -> bool {
         self.flags.has(TransmissionFlags::SEND_FLUSH)
     }
 
-    pub(super) const fn fua(&self) -> bool {
+    pub(crate) const fn fua(&self) -> bool {
         self.flags.has(TransmissionFlags::SEND_FUA)
     }
 
-    pub(super) const fn trim(&self) -> bool {
+    pub(crate) const fn trim(&self) -> bool {
         self.flags.has(TransmissionFlags::SEND_TRIM)
     }
 
     /// How a read is sent.
-    pub(super) const fn read(&self) -> Way {
+    pub(crate) const fn read(&self) -> Way {
         Way {
             command: wire::command::READ,
             flags: CommandFlags::NONE,
@@ -48,7 +48,7 @@ impl Abilities {
     }
 
     /// How a change is sent.
-    pub(super) fn change(&self, change: &Change, fua: bool) -> Way {
+    pub(crate) fn change(&self, change: &Change, fua: bool) -> Way {
         let flags = CommandFlags::NONE.with_if(fua && self.fua(), CommandFlags::FUA);
         let write = Way {
             command: wire::command::WRITE,
@@ -85,17 +85,17 @@ impl Abilities {
 
 /// How a piece of an operation is sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    pub(super) command: u16,
-    pub(super) flags: CommandFlags,
+pub(crate) struct Way {
+    pub(crate) command: u16,
+    pub(crate) flags: CommandFlags,
     /// Most bytes in one request.
-    pub(super) bytes_max: u32,
-    pub(super) payload: Payload,
+    pub(crate) bytes_max: u32,
+    pub(crate) payload: Payload,
 }
 
 /// What follows a request's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Payload {
+pub(crate) enum Payload {
     Nothing,
     /// Its part of the data that are to be written.
     Own,

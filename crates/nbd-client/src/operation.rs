@@ -1,28 +1,28 @@
 //! An operation that the core asked for, and the requests that it is cut into.
 
-use super::abilities::Abilities;
-use super::unstable::Change;
+use crate::abilities::Abilities;
+use crate::unstable::Change;
 use block_io::{Buf, IoError, OriginVerb, Slice, Token};
 use nbd_protocol::CommandFlags;
 use units::Instant;
 
 /// Names an operation for as long as the origin is open; ascending in the order of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct OpId(pub(super) u64);
+pub(crate) struct OpId(pub(crate) u64);
 
 /// A part of an operation that is one request on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) op: OpId,
+pub(crate) struct Piece {
+    pub(crate) op: OpId,
     /// Where in the operation, in bytes.
-    pub(super) at: u64,
+    pub(crate) at: u64,
     /// How much; nothing for a flush.
-    pub(super) length: u32,
-    pub(super) kind: PieceKind,
+    pub(crate) length: u32,
+    pub(crate) kind: PieceKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PieceKind {
+pub(crate) enum PieceKind {
     Read,
     Change,
     /// With the mark that says which changes its success vouches for.
@@ -31,17 +31,17 @@ pub(super) enum PieceKind {
 
 /// A request that is to be sent.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) piece: Piece,
-    pub(super) command: u16,
-    pub(super) flags: CommandFlags,
-    pub(super) offset: u64,
-    pub(super) payload: Option<Slice>,
+pub(crate) struct Request {
+    pub(crate) piece: Piece,
+    pub(crate) command: u16,
+    pub(crate) flags: CommandFlags,
+    pub(crate) offset: u64,
+    pub(crate) payload: Option<Slice>,
 }
 
 /// Whom an operation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     Core(Token),
     /// Repeats a change that the server may have forgotten.
     Repeat,
@@ -50,7 +50,7 @@ pub(super) enum Owner {
 }
 
 #[derive(Debug)]
-pub(super) enum Verb {
+pub(crate) enum Verb {
     Read(Buf),
     Change { change: Change, fua: bool },
     Flush,
@@ -58,7 +58,7 @@ pub(super) enum Verb {
 
 impl Verb {
     /// Offset, length and the rest of what is asked.
-    pub(super) fn of(verb: OriginVerb) -> (u64, u64, Self) {
+    pub(crate) fn of(verb: OriginVerb) -> (u64, u64, Self) {
         match verb {
             OriginVerb::Read {
                 offset,
@@ -89,7 +89,7 @@ impl Verb {
 
     /// Whether it succeeds by doing nothing. A server without flush has nothing volatile, or
     /// no word for it; and a discard is a hint.
-    pub(super) fn is_moot(&self, able: &Abilities) -> bool {
+    pub(crate) fn is_moot(&self, able: &Abilities) -> bool {
         match self {
             Self::Flush => !able.flush(),
             Self::Change { change, .. } => matches!(change, Change::Discard) && !able.trim(),
@@ -99,19 +99,19 @@ impl Verb {
 }
 
 #[derive(Debug)]
-pub(super) struct Op {
-    pub(super) owner: Owner,
-    pub(super) verb: Verb,
-    pub(super) offset: u64,
-    pub(super) length: u64,
+pub(crate) struct Op {
+    pub(crate) owner: Owner,
+    pub(crate) verb: Verb,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
     /// Bytes of it that have become pieces.
-    pub(super) issued: u64,
+    pub(crate) issued: u64,
     /// Pieces in flight.
-    pub(super) flying: u32,
+    pub(crate) flying: u32,
     /// All pieces are done and the flush that stands for `FUA` is due or under way.
-    pub(super) syncing: bool,
-    pub(super) flush_issued: bool,
-    pub(super) failed: Option<IoError>,
+    pub(crate) syncing: bool,
+    pub(crate) flush_issued: bool,
+    pub(crate) failed: Option<IoError>,
     /// None for our own.
-    pub(super) deadline: Option<Instant>,
+    pub(crate) deadline: Option<Instant>,
 }

@@ -26,10 +26,10 @@
 //! answers or the stream ends. Until then no newer change of that range is sent, which it
 //! could undo, and no read, whose bytes it could make stale behind the cache's back.
 
-use super::abilities::{Abilities, Payload};
-use super::limits;
-use super::operation::{Op, OpId, Owner, Piece, PieceKind, Request, Verb};
-use super::unstable::{Change, Unstable};
+use crate::abilities::{Abilities, Payload};
+use crate::limits;
+use crate::operation::{Op, OpId, Owner, Piece, PieceKind, Request, Verb};
+use crate::unstable::{Change, Unstable};
 use block_io::{BufPool, IoError, OriginDone, OriginOp, Slice};
 use nbd_protocol::{CommandFlags, Terms, wire};
 use std::collections::{BTreeMap, VecDeque};
@@ -45,7 +45,7 @@ struct Ghost {
 
 /// Everything that was asked and is not answered.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(crate) struct Work {
     able: Abilities,
     time: Duration,
     pool: BufPool,
@@ -65,7 +65,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn new(terms: &Terms, time: Duration, pool: BufPool) -> Self {
+    pub(crate) fn new(terms: &Terms, time: Duration, pool: BufPool) -> Self {
         Self {
             able: Abilities::of(terms),
             time,
@@ -84,7 +84,7 @@ impl Work {
     }
 
     /// Takes an operation that fits the geometry.
-    pub(super) fn submit(&mut self, op: OriginOp, now: Instant, done: &mut Vec<OriginDone>) {
+    pub(crate) fn submit(&mut self, op: OriginOp, now: Instant, done: &mut Vec<OriginDone>) {
         let token = op.token;
         let (offset, length, verb) = Verb::of(op.verb);
         if verb.is_moot(&self.able) {
@@ -129,7 +129,7 @@ impl Work {
     }
 
     /// Hands out up to `room` requests to be sent now.
-    pub(super) fn issue(&mut self, mut room: usize, send: &mut impl FnMut(Request)) {
+    pub(crate) fn issue(&mut self, mut room: usize, send: &mut impl FnMut(Request)) {
         if self.able.flush() && self.unstable.wants_flush() && !self.checkpoint {
             self.checkpoint = true;
             let id = self.add(Owner::Checkpoint, Verb::Flush, 0, 0, None);
@@ -244,14 +244,14 @@ impl Work {
     }
 
     /// Puts bytes of a read in their place; `at` counts from the start of the piece.
-    pub(super) fn place(&mut self, piece: &Piece, at: u32, bytes: &[u8]) {
+    pub(crate) fn place(&mut self, piece: &Piece, at: u32, bytes: &[u8]) {
         if let Some(target) = self.target(piece, at, bytes.len()) {
             target.copy_from_slice(bytes);
         }
     }
 
     /// Likewise for `length` zeroes.
-    pub(super) fn place_zeroes(&mut self, piece: &Piece, at: u32, length: u32) {
+    pub(crate) fn place_zeroes(&mut self, piece: &Piece, at: u32, length: u32) {
         if let Some(target) = self.target(piece, at, length as usize) {
             target.fill(0);
         }
@@ -268,7 +268,7 @@ impl Work {
     }
 
     /// Takes the answer to a piece.
-    pub(super) fn answered(
+    pub(crate) fn answered(
         &mut self,
         piece: &Piece,
         result: Result<(), IoError>,
@@ -366,7 +366,7 @@ impl Work {
     }
 
     /// Ends operations whose time is up.
-    pub(super) fn expire(&mut self, now: Instant, error: IoError, done: &mut Vec<OriginDone>) {
+    pub(crate) fn expire(&mut self, now: Instant, error: IoError, done: &mut Vec<OriginDone>) {
         if self.earliest.is_none_or(|earliest| now < earliest) {
             return;
         }
@@ -380,7 +380,7 @@ impl Work {
     }
 
     /// Ends everything that the core has asked, with an error.
-    pub(super) fn fail_all(&mut self, error: IoError, done: &mut Vec<OriginDone>) {
+    pub(crate) fn fail_all(&mut self, error: IoError, done: &mut Vec<OriginDone>) {
         let all: Vec<OpId> = self.ops.keys().copied().collect();
         for id in all {
             self.give_up(id, error, done);
@@ -406,19 +406,19 @@ impl Work {
     }
 
     /// When [`Work::expire`] has something to do at the earliest.
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.earliest
     }
 
     /// Whether the connections should be drained and made anew, so that everything unstable
     /// is repeated.
-    pub(super) fn wants_restart(&self) -> bool {
+    pub(crate) fn wants_restart(&self) -> bool {
         self.restart_wanted
     }
 
     /// Goes back to before anything was sent: every connection is gone, and new ones have
     /// these terms.
-    pub(super) fn restart(&mut self, terms: &Terms, done: &mut Vec<OriginDone>) {
+    pub(crate) fn restart(&mut self, terms: &Terms, done: &mut Vec<OriginDone>) {
         self.able = Abilities::of(terms);
         self.ghosts.clear();
         self.restart_wanted = false;

@@ -15,13 +15,13 @@
 //! kept. Hence repeating them needs no order, and can never bring an older byte back over one
 //! that was acknowledged later.
 
-use super::limits;
+use crate::limits;
 use block_io::{BufPool, PAGE_BYTES, Slice};
 use std::collections::BTreeMap;
 
 /// What a change did to its range.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(crate) enum Change {
     Write(Slice),
     Zeroes { may_unmap: bool },
     Discard,
@@ -37,7 +37,7 @@ struct Entry {
 
 /// The changes, by the offset at which they begin.
 #[derive(Debug, Default)]
-pub(super) struct Unstable {
+pub(crate) struct Unstable {
     entries: BTreeMap<u64, Entry>,
     bytes: usize,
     era: u64,
@@ -64,7 +64,7 @@ impl Change {
     }
 
     /// Data of its `length` bytes from `at`, if it has data.
-    pub(super) fn payload(&self, at: u64, length: u32) -> Option<Slice> {
+    pub(crate) fn payload(&self, at: u64, length: u32) -> Option<Slice> {
         match self.part(at, u64::from(length)) {
             Self::Write(data) => Some(data),
             Self::Zeroes { .. } | Self::Discard => None,
@@ -72,7 +72,7 @@ impl Change {
     }
 
     /// The same without keeping a large buffer for a small part of it.
-    pub(super) fn compact(self, pool: &BufPool) -> Self {
+    pub(crate) fn compact(self, pool: &BufPool) -> Self {
         match self {
             Self::Write(data) if data.pinned_bytes() > 2 * data.len().max(PAGE_BYTES) => {
                 Self::Write(pool.copy_of(&data))
@@ -84,7 +84,7 @@ impl Change {
 
 impl Unstable {
     /// Notes that a change of `[offset, end)` was acknowledged.
-    pub(super) fn record(&mut self, offset: u64, end: u64, change: Change) {
+    pub(crate) fn record(&mut self, offset: u64, end: u64, change: Change) {
         assert!(offset < end, "a change has a range");
         self.carve(offset, end);
         self.bytes += change.bytes();
@@ -93,7 +93,7 @@ impl Unstable {
     }
 
     /// Forgets what was recorded of `[offset, end)`, because something durable replaced it.
-    pub(super) fn carve(&mut self, offset: u64, end: u64) {
+    pub(crate) fn carve(&mut self, offset: u64, end: u64) {
         let before = self.entries.range(..offset).next_back();
         let first = match before {
             Some((start, entry)) if entry.end > offset => *start,
@@ -127,36 +127,36 @@ impl Unstable {
     }
 
     /// Says that a flush is sent now; its success vouches for everything recorded so far.
-    pub(super) fn flush_sent(&mut self) -> u64 {
+    pub(crate) fn flush_sent(&mut self) -> u64 {
         self.era += 1;
         self.era
     }
 
     /// Says that the flush of [`Unstable::flush_sent`] succeeded.
-    pub(super) fn flushed(&mut self, mark: u64) {
+    pub(crate) fn flushed(&mut self, mark: u64) {
         self.entries.retain(|_, entry| entry.era >= mark);
         let kept = self.entries.values();
         self.bytes = kept.map(|entry| entry.change.bytes()).sum();
     }
 
     /// Whether it is time to flush on our own.
-    pub(super) fn wants_flush(&self) -> bool {
+    pub(crate) fn wants_flush(&self) -> bool {
         self.bytes >= limits::UNSTABLE_BYTES_SOFT
             || self.entries.len() >= limits::UNSTABLE_COUNT_SOFT
     }
 
     /// Whether further changes have to wait.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.bytes >= limits::UNSTABLE_BYTES_HARD
             || self.entries.len() >= limits::UNSTABLE_COUNT_HARD
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Begin, end and change of each entry.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64, &Change)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64, &Change)> {
         let entries = self.entries.iter();
         entries.map(|(start, entry)| (*start, entry.end, &entry.change))
     }

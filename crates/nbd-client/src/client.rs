@@ -1,0 +1,353 @@
+//! The session with a server: its connections, and what happens when one is lost.
+
+use crate::effect::{Effect, LinkId, Report};
+use crate::geometry::geometry;
+use crate::limits;
+use crate::link::Link;
+use crate::operation::Request;
+use crate::work::Work;
+use block_io::{BufPool, IoError, OriginDone, OriginGeometry, OriginOp};
+use nbd_protocol::Terms;
+use std::collections::VecDeque;
+use units::{Bytes, Duration, Instant};
+
+/// How long a client waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long a request may wait for its answer, reconnects included.
+    pub request_timeout: Duration,
+    /// The longest pause between two attempts to reconnect.
+    pub reconnect_pause_max: Duration,
+}
+
+#[derive(Debug)]
+enum Session {
+    Up(Vec<Link>),
+    /// A link was lost: the others finish what they have.
+    Draining(Vec<Link>),
+    /// The next attempt to connect is due then.
+    Waiting(Instant),
+    /// Somebody is connecting.
+    Dialling,
+    /// The server came back with another disk: all requests fail. It is looked again then.
+    Other(Instant),
+}
+
+impl Session {
+    fn links(&mut self) -> &mut [Link] {
+        match self {
+            Self::Up(links) | Self::Draining(links) => links,
+            Self::Waiting(_) | Self::Dialling | Self::Other(_) => &mut [],
+        }
+    }
+}
+
+/// An export of a server, across its restarts.
+#[derive(Debug)]
+pub struct Client {
+    settings: Settings,
+    geometry: OriginGeometry,
+    pool: BufPool,
+    work: Work,
+    session: Session,
+    links_made: u64,
+    /// Before the attempt after the next.
+    pause: Duration,
+    /// Ended without a word to the server; handed out by the next poll.
+    ended: Vec<OriginDone>,
+    effects: VecDeque<Effect>,
+}
+
+impl Client {
+    /// A client whose connections have these terms, and what it calls them, in the same order. The
+    /// geometry is that of the first.
+    ///
+    /// # Panics
+    /// If there is no connection.
+    pub fn new(
+        connections: &[Terms],
+        geometry: OriginGeometry,
+        settings: Settings,
+        pool: &BufPool,
+    ) -> (Self, Vec<LinkId>) {
+        let terms = connections.first().expect("there is a connection");
+        let mut client = Self {
+            settings,
+            geometry,
+            pool: pool.clone(),
+            work: Work::new(terms, settings.request_timeout, pool.clone()),
+            session: Session::Dialling,
+            links_made: 0,
+            pause: Duration::ZERO,
+            ended: Vec::new(),
+            effects: VecDeque::new(),
+        };
+        let names = client.connect(connections);
+        (client, names)
+    }
+
+    fn connect(&mut self, connections: &[Terms]) -> Vec<LinkId> {
+        let first = self.links_made;
+        let named = (first..).map(LinkId).zip(connections);
+        let links = named.map(|(id, terms)| Link::new(id, terms.structured, &self.pool));
+        let links: Vec<Link> = links.collect();
+        self.links_made += links.len() as u64;
+        let names = links.iter().map(Link::id).collect();
+        self.session = Session::Up(links);
+        names
+    }
+
+    /// Size, sector and abilities.
+    pub fn geometry(&self) -> OriginGeometry {
+        self.geometry
+    }
+
+    /// Whether the server can be reached, as far as is known.
+    pub fn is_connected(&self) -> bool {
+        matches!(self.session, Session::Up(_))
+    }
+
+    /// Takes an operation; [`Client::poll`] hands it back.
+    pub fn submit(&mut self, op: OriginOp, now: Instant) {
+        if let Err(error) = op.verb.check(&self.geometry) {
+            self.ended.push(OriginDone {
+                token: op.token,
+                buf: op.verb.into_buf(),
+                result: Err(error),
+            });
+            return;
+        }
+        self.work.submit(op, now, &mut self.ended);
+        self.pump();
+    }
+
+    /// Lets time pass: appends the operations that have ended, and sends what may be sent. To be
+    /// called after events, and when [`Client::next_deadline`] has come.
+    pub fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
+        done.append(&mut self.ended);
+        self.advance(now, done);
+        let error = if self.is_connected() {
+            IoError::TimedOut
+        } else {
+            IoError::Disconnected
+        };
+        self.work.expire(now, error, done);
+        self.pump();
+    }
+
+    /// When [`Client::poll`] has to be called although nothing has happened.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        if !self.ended.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        let due = match &self.session {
+            Session::Waiting(due) => Some(*due),
+            Session::Other(due) => Some(self.work.next_deadline().map_or(*due, |_| Instant::ZERO)),
+            Session::Up(_) | Session::Draining(_) | Session::Dialling => None,
+        };
+        due.into_iter().chain(self.work.next_deadline()).min()
+    }
+
+    /// What is to be done next.
+    pub fn next_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Bytes have arrived over a connection.
+    pub fn received(
+        &mut self,
+        link: LinkId,
+        bytes: &[u8],
+        now: Instant,
+        done: &mut Vec<OriginDone>,
+    ) {
+        let mut links = self.session.links().iter_mut();
+        let found = links.find(|other| other.id() == link);
+        if found.is_some_and(|link| link.received(bytes, &mut self.work, now, done)) {
+            self.effects.push_back(Effect::HalfClose(link));
+        }
+    }
+
+    /// All bytes of the last [`Effect::Send`] of a connection are on their way.
+    pub fn sent(&mut self, link: LinkId) {
+        if let Some(found) = self.find(link) {
+            found.sent();
+            let output = found.take_output();
+            self.send(link, output);
+        }
+    }
+
+    /// A connection can send no more. What it still receives counts, up to [`Client::ended`].
+    pub fn broken(&mut self, link: LinkId, why: String) {
+        if let Some(link) = self.find(link) {
+            link.broken(why);
+        }
+    }
+
+    /// A connection has come to the end of its stream, or can receive no more.
+    pub fn ended(&mut self, link: LinkId, why: String) {
+        if let Some(link) = self.find(link) {
+            link.ended(why);
+        }
+    }
+
+    /// There are new connections with these terms. Returns what they are called, in the same order;
+    /// `None` if the server has another disk now and they are to be closed.
+    ///
+    /// # Panics
+    /// If there is no connection, or [`Effect::Dial`] was not asked for.
+    pub fn dialled(
+        &mut self,
+        connections: &[Terms],
+        now: Instant,
+        done: &mut Vec<OriginDone>,
+    ) -> Option<Vec<LinkId>> {
+        assert!(
+            matches!(self.session, Session::Dialling),
+            "who did not ask for connections gets none"
+        );
+        let terms = connections.first().expect("there is a connection");
+        let same = geometry(terms, self.geometry.read_only)
+            .is_ok_and(|g| g.size >= self.geometry.size && g.sector <= self.geometry.sector);
+        if !same {
+            let (was, is) = (self.geometry.size, terms.export.size);
+            let report = Report::OtherDisk { was, is };
+            self.effects.push_back(Effect::Report(report));
+            let due = self.next_attempt(now).max(now + limits::OTHER_DISK_PAUSE);
+            self.session = Session::Other(due);
+            return None;
+        }
+        let report = Report::Connected {
+            connections: connections.len(),
+        };
+        self.effects.push_back(Effect::Report(report));
+        self.work.restart(terms, done);
+        Some(self.connect(connections))
+    }
+
+    /// [`Effect::Dial`] came to nothing.
+    pub fn not_reached(&mut self, now: Instant) {
+        self.session = Session::Waiting(self.next_attempt(now));
+    }
+
+    /// The far side has become longer. It says what it has when it is asked anew, so the
+    /// connections are made again.
+    ///
+    /// # Errors
+    /// [`IoError::Invalid`] if the disk would become shorter, or end within a sector.
+    pub fn grow(&mut self, size: Bytes) -> Result<(), IoError> {
+        let sector = self.geometry.sector.get();
+        if size < self.geometry.size || !size.is_multiple_of(sector) {
+            return Err(IoError::Invalid);
+        }
+        if size > self.geometry.size {
+            self.geometry.size = size;
+            if let Session::Up(links) = &mut self.session {
+                self.session = Session::Draining(std::mem::take(links));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes all connections. What is in flight may still happen, and is not handed back.
+    pub fn close(&mut self) {
+        self.effects.clear();
+        for link in self.session.links() {
+            let goodbye = link.goodbye();
+            let link = link.id();
+            self.effects.push_back(Effect::Close { link, goodbye });
+        }
+    }
+
+    fn find(&mut self, link: LinkId) -> Option<&mut Link> {
+        let mut links = self.session.links().iter_mut();
+        links.find(|other| other.id() == link)
+    }
+
+    fn send(&mut self, link: LinkId, output: Option<Vec<block_io::Slice>>) {
+        if let Some(slices) = output {
+            self.effects.push_back(Effect::Send { link, slices });
+        }
+    }
+
+    /// Sends what may be sent, each request over the connection with the least to do.
+    fn pump(&mut self) {
+        let Session::Up(links) = &mut self.session else {
+            return;
+        };
+        let room = links.iter().map(Link::room).sum();
+        let mut send = |request: Request| {
+            let link = links.iter_mut().max_by_key(|link| link.room());
+            link.expect("a session has a link").request(request);
+        };
+        self.work.issue(room, &mut send);
+        for link in links {
+            if let Some(slices) = link.take_output() {
+                let link = link.id();
+                self.effects.push_back(Effect::Send { link, slices });
+            }
+        }
+    }
+
+    /// Moves the session on as far as it goes without waiting.
+    fn advance(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
+        loop {
+            let next = match &mut self.session {
+                Session::Up(links) => {
+                    if links.iter().any(Link::has_answered) {
+                        self.pause = Duration::ZERO;
+                    }
+                    let lost = links.iter().find_map(Link::lost).map(str::to_owned);
+                    let lost = match lost {
+                        None if self.work.wants_restart() => {
+                            // The server works; it must not be asked again and again.
+                            self.pause = self.pause.max(limits::REPEAT_PAUSE);
+                            Some("a flush failed, its changes are to be repeated".to_owned())
+                        }
+                        lost => lost,
+                    };
+                    let Some(why) = lost else {
+                        return;
+                    };
+                    let links = std::mem::take(links);
+                    self.effects.push_back(Effect::Report(Report::Lost { why }));
+                    Session::Draining(links)
+                }
+                Session::Draining(links) => {
+                    for link in links.extract_if(.., |link| link.is_spent()) {
+                        let (link, goodbye) = (link.id(), link.goodbye());
+                        self.effects.push_back(Effect::Close { link, goodbye });
+                    }
+                    if !links.is_empty() {
+                        return;
+                    }
+                    Session::Waiting(self.next_attempt(now))
+                }
+                Session::Waiting(due) if *due <= now => {
+                    self.effects.push_back(Effect::Dial);
+                    Session::Dialling
+                }
+                Session::Other(due) => {
+                    let due = *due;
+                    self.work.fail_all(IoError::Failed, done);
+                    if now < due {
+                        return;
+                    }
+                    Session::Waiting(due)
+                }
+                Session::Waiting(_) | Session::Dialling => return,
+            };
+            self.session = next;
+        }
+    }
+
+    /// When to try next: at once after the loss of a connection that worked, then after pauses
+    /// that double.
+    fn next_attempt(&mut self, now: Instant) -> Instant {
+        let pause = self.pause;
+        let doubled = Duration::from_nanos(pause.as_nanos().saturating_mul(2));
+        let longest = self.settings.reconnect_pause_max;
+        self.pause = doubled.max(limits::RECONNECT_PAUSE_MIN).min(longest);
+        now + pause
+    }
+}

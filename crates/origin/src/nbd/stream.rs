@@ -1,0 +1,132 @@
+//! The socket of one connection, on a shard's ring.
+//!
+//! One receive is always in flight, until the stream ends.
+
+use super::limits;
+use block_io::{Buf, BufPool, OriginDone, Slice};
+use nbd_client::{Client, LinkId};
+use ring::{Op, Ring, Source, SourceId};
+use rustix::net::{SendFlags, Shutdown};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use units::Instant;
+
+const RECEIVE: u64 = 0;
+const SEND: u64 = 1;
+
+/// The socket of one connection.
+pub(super) struct Stream {
+    link: LinkId,
+    source: Source,
+    socket: Rc<OwnedFd>,
+}
+
+impl Stream {
+    /// Takes over a socket that is through with its handshake.
+    pub(super) fn new(link: LinkId, socket: OwnedFd, ring: &Ring, pool: &BufPool) -> Self {
+        let stream = Self {
+            link,
+            source: ring.source(),
+            socket: Rc::new(socket),
+        };
+        stream.receive(pool.take(limits::RECEIVE_BYTES));
+        stream
+    }
+
+    pub(super) fn link(&self) -> LinkId {
+        self.link
+    }
+
+    pub(super) fn source(&self) -> SourceId {
+        self.source.id()
+    }
+
+    /// Sends; the client hears when all of it is on its way.
+    pub(super) fn send(&self, slices: Vec<Slice>) {
+        let socket = Rc::clone(&self.socket);
+        self.source.submit(SEND, Op::Send { socket, slices });
+    }
+
+    /// Sends a few bytes if that can be done at once: whoever does not get them sees the end of
+    /// the stream.
+    pub(super) fn say(&self, bytes: &[u8]) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let _ = rustix::net::send(&self.socket, bytes, flags);
+    }
+
+    /// Tells the server that nothing more will come.
+    pub(super) fn half_close(&self) {
+        // It fails where the stream has ended already.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
+    }
+
+    fn receive(&self, buf: Buf) {
+        let socket = Rc::clone(&self.socket);
+        let end = buf.len();
+        let start = 0;
+        let op = Op::Recv {
+            socket,
+            buf,
+            start,
+            end,
+        };
+        self.source.submit(RECEIVE, op);
+    }
+
+    /// Tells the client what the ring has for this stream.
+    pub(super) fn poll(&self, client: &mut Client, now: Instant, done: &mut Vec<OriginDone>) {
+        while let Some(completion) = self.source.pop() {
+            match (completion.token, completion.result) {
+                (RECEIVE, Ok(0)) => {
+                    client.ended(self.link, "the server closed the connection".to_owned());
+                }
+                (RECEIVE, Ok(count)) => {
+                    let Some(buf) = completion.buf else {
+                        continue;
+                    };
+                    client.received(self.link, &buf[..count], now, done);
+                    self.receive(buf);
+                }
+                (SEND, Ok(count)) => self.sent(count, completion.slices, client),
+                (SEND, Err(error)) if is_interruption(&error) => self.send(completion.slices),
+                (SEND, Err(error)) => client.broken(self.link, error.to_string()),
+                (_, Err(error)) => match completion.buf {
+                    Some(buf) if is_interruption(&error) => self.receive(buf),
+                    _ => client.ended(self.link, error.to_string()),
+                },
+                (_, Ok(_)) => {}
+            }
+        }
+    }
+
+    /// A send has ended; what the kernel did not take goes first in the next.
+    fn sent(&self, mut count: usize, slices: Vec<Slice>, client: &mut Client) {
+        let mut rest = Vec::new();
+        for slice in slices {
+            let taken = count.min(slice.len());
+            count -= taken;
+            if taken < slice.len() {
+                rest.push(slice.slice(taken..slice.len()));
+            }
+        }
+        if rest.is_empty() {
+            client.sent(self.link);
+        } else {
+            self.send(rest);
+        }
+    }
+}
+
+fn is_interruption(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Interrupted
+}
+
+impl Drop for Stream {
+    /// Ends the stream, so that the server does not wait for the ring to let go of the socket.
+    /// Whoever drops one with requests in flight makes the server write to nobody, at which nbdkit
+    /// 1.32 now and then fails an assertion of its own and is gone: better to let them end first.
+    fn drop(&mut self) {
+        self.half_close();
+    }
+}
