@@ -72,10 +72,10 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
             "hearth disk detach {name} --flush, which brings them to the origin first; --keep leaves them on flash; --drop-dirty {lose} loses them"
         ),
         ShardError::Cache(ControlError::Lost { .. }) => format!(
-            "start with the flash that has them; if it is gone for good, give them up: hearth recover drop --disk {name} {lose}"
+            "start with the flash that has them; if it is gone for good, stop the daemon and give them up: hearth recover drop --disk {name} {lose}"
         ),
         ShardError::Cache(ControlError::Elsewhere { .. }) => format!(
-            "attach the disk there and bring it to its origin: hearth disk flush {name} --wait; if that cache is gone for good, give its bytes up: hearth recover drop --disk {name} {lose}"
+            "attach the disk there and bring it to its origin: hearth disk flush {name} --wait; if that cache is gone for good, stop the daemon and give its bytes up: hearth recover drop --disk {name} {lose}"
         ),
         ShardError::Cache(ControlError::Unrecorded { .. }) => format!(
             "stop the daemon and look: hearth recover list FLASH; then hearth recover destage FLASH --disk {name}, or hearth recover drop FLASH --disk {name} {lose}"
@@ -99,7 +99,7 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
             "restore the origin and repeat the command; nothing is lost meanwhile".to_owned()
         }
         ShardError::Owner(OwnerError::Damaged { .. } | OwnerError::OtherDisk { .. }) => format!(
-            "find out which cache had the disk last and bring its bytes to the origin there; if none has any: hearth recover drop --disk {name} {lose}"
+            "find out which cache had the disk last and bring its bytes to the origin there; if none has any, stop the daemon: hearth recover drop --disk {name} {lose}"
         ),
         ShardError::Owner(OwnerError::InUse { .. }) => {
             "detach it where it is attached; here it is tried again by itself".to_owned()

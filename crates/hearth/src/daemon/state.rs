@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   state_dir/
-//!     lock                one daemon at a time
+//!     lock                one daemon or offline command at a time
 //!     disks.json          disks that were attached at run time
 //!     settings.json       what was changed of VMs, caches and disks at run time
 //!     owners/             who has the disks whose origin is no file: see `shard::OwnerFile`
@@ -28,13 +28,14 @@ use std::path::{Path, PathBuf};
 const DISKS_VERSION: u32 = 1;
 /// The same of `settings.json`.
 const SETTINGS_VERSION: u32 = 1;
+const LOCK: &str = "lock";
 const DISKS: &str = "disks.json";
 const SETTINGS: &str = "settings.json";
 
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Another daemon uses it.
+    /// Another daemon, or an offline command, uses it.
     #[error("another hearth uses the state directory {}", dir.display())]
     InUse {
         /// Which directory.
@@ -101,31 +102,25 @@ impl StateDir {
     /// Takes the directory for this daemon; makes it if it is missing.
     ///
     /// # Errors
-    /// If another daemon has it, or it cannot be used.
+    /// If another daemon or an offline command has it, or it cannot be used.
     pub fn open(dir: &Path) -> Result<Self, StateError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| StateError::Io { path, source }
         };
         std::fs::create_dir_all(dir).map_err(failed(dir))?;
-        let path = dir.join("lock");
+        let path = dir.join(LOCK);
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .open(&path)
             .map_err(failed(&path))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self {
-                dir: dir.to_owned(),
-                owners_dir: None,
-                _lock: lock,
-            }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(StateError::InUse {
-                dir: dir.to_owned(),
-            }),
-            Err(errno) => Err(failed(&path)(errno.into())),
-        }
+        Ok(Self {
+            _lock: locked(lock, dir)?,
+            dir: dir.to_owned(),
+            owners_dir: None,
+        })
     }
 
     /// The same, with a folder for owner's records that hosts share.
@@ -207,6 +202,44 @@ impl StateDir {
     }
 }
 
+/// Keeps every daemon from using a state directory, for as long as it is held.
+#[derive(Debug)]
+pub(crate) struct NoDaemon {
+    /// None if no daemon ever used the directory.
+    _lock: Option<File>,
+}
+
+impl NoDaemon {
+    /// Locks a state directory as its daemon does. A directory that is missing stays so: no daemon
+    /// uses it.
+    ///
+    /// # Errors
+    /// [`StateError::InUse`] if a daemon runs, or the directory cannot be looked at.
+    pub(crate) fn on(dir: &Path) -> Result<Self, StateError> {
+        let path = dir.join(LOCK);
+        let lock = match File::open(&path) {
+            Ok(lock) => Some(locked(lock, dir)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(StateError::Io { path, source }),
+        };
+        Ok(Self { _lock: lock })
+    }
+}
+
+/// The file, locked for whoever holds it; the system lets go of it when the process ends.
+fn locked(lock: File, dir: &Path) -> Result<File, StateError> {
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(lock),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(StateError::InUse {
+            dir: dir.to_owned(),
+        }),
+        Err(errno) => Err(StateError::Io {
+            path: dir.join(LOCK),
+            source: errno.into(),
+        }),
+    }
+}
+
 /// The disks that were attached at run time and not detached since, as a state directory has them.
 ///
 /// # Errors
@@ -259,6 +292,23 @@ mod tests {
             Err(StateError::InUse { .. })
         ));
         drop(first);
+        StateDir::open(&state).unwrap();
+    }
+
+    #[test]
+    fn a_state_directory_has_a_daemon_or_an_offline_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("a");
+        drop(NoDaemon::on(&state).unwrap());
+        assert!(!state.exists());
+        let daemon = StateDir::open(&state).unwrap();
+        let refused = NoDaemon::on(&state);
+        assert!(matches!(refused, Err(StateError::InUse { .. })));
+        drop(daemon);
+        let command = NoDaemon::on(&state).unwrap();
+        let refused = StateDir::open(&state);
+        assert!(matches!(refused, Err(StateError::InUse { .. })));
+        drop(command);
         StateDir::open(&state).unwrap();
     }
 

@@ -19,7 +19,7 @@ use block_io::BlockCipher;
 use cache::LogReport;
 use device::lasting::LastingError;
 use device::uring::OpenError;
-use places::{Known, Place, no_origin};
+use places::{Known, Place, STOP_THE_DAEMON, no_origin};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -95,8 +95,7 @@ fn look(flash: &Path, known: &Known) -> Result<Looked, CliError> {
 
 fn explain(error: &OfflineError) -> CliError {
     let refused = |error: &OfflineError| {
-        CliError::new(Exit::Refused, chain(error))
-            .with_remedy("stop the daemon that uses it: systemctl stop hearth")
+        CliError::new(Exit::Refused, chain(error)).with_remedy(STOP_THE_DAEMON)
     };
     match error {
         OfflineError::Open(OpenError::InUse { .. })
@@ -349,6 +348,11 @@ fn give_up(
 ) -> Result<Done, CliError> {
     let known = Known::of(places)?;
     let looked = flash.map(|flash| look(flash, &known)).transpose()?;
+    // A daemon with another state directory holds these, whatever its origins are.
+    let _flash = match flash {
+        Some(_) => Vec::new(),
+        None => known.lock_caches()?,
+    };
     let log = looked.as_ref().and_then(|looked| looked.log(disk));
     let id = log.map(|log| log.id).or_else(|| known.id(disk));
     let Some(id) = id else {
@@ -359,7 +363,8 @@ fn give_up(
         .with_remedy("name the configuration with --config, or the disk by its identity"));
     };
     let mut place = known.place(disk, id)?.ok_or_else(|| no_origin(disk))?;
-    // A daemon that serves the disk holds its lock. One that cannot be reached is served by nobody.
+    // A daemon of another host that serves the disk holds the lock of a file. An origin that cannot be
+    // reached is served by nobody.
     let lock = match origin::open(&place.origin, false) {
         Err(error @ origin::OpenError::InUse { .. }) => {
             return Err(explain(&TargetError::Open(error).into()));

@@ -1,27 +1,33 @@
 //! Where a disk's origin and its owner's record are, from the configuration and the command line.
 
 use super::args::Places;
+use super::explain;
 use crate::cli::disks::args::OriginArg;
 use crate::cli::exit::{CliError, Exit};
 use crate::config::{self, CONFIG_DEFAULT, Config, DiskConfig, OriginConfig, disk_id};
-use crate::daemon;
+use crate::daemon::{self, NoDaemon, StateError};
 use crate::offline::recover::LeftMemory;
 use at_rest::{KeySource, KeyStore};
+use device::uring::{FlashFile, OpenError};
 use origin::OriginSpec;
 use shard::{Folders, Owner, OwnerError, OwnerFile};
 use std::path::{Path, PathBuf};
 use units::DiskId;
 
+/// What makes room for a command that works without the daemon.
+pub(super) const STOP_THE_DAEMON: &str = "stop the daemon that uses it: systemctl stop hearth";
 /// Who the record says has closed it.
 const WRITER: &str = "hearth recover";
 
-/// What is known of disks beside the flash.
+/// What is known of disks beside the flash. No daemon uses the state directory meanwhile: what it
+/// would read and write there, and at origins that cannot be locked, is this command's.
 pub(super) struct Known {
     config: Option<Config>,
     /// Those of the configuration and those that were attached at run time.
     disks: Vec<DiskConfig>,
     origin: Option<OriginConfig>,
     state_dir: PathBuf,
+    _no_daemon: NoDaemon,
 }
 
 /// Where a disk is, and who had it last.
@@ -58,6 +64,12 @@ impl Known {
             (None, Some(config)) => config.daemon.state_dir.clone(),
             (None, None) => Config::default().daemon.state_dir,
         };
+        let no_daemon = NoDaemon::on(&state_dir).map_err(|error| match error {
+            StateError::InUse { .. } => {
+                CliError::of(Exit::Refused, &error).with_remedy(STOP_THE_DAEMON)
+            }
+            error => CliError::of(Exit::Failed, &error),
+        })?;
         let mut disks = config
             .as_ref()
             .map_or(Vec::new(), |known| known.disks.clone());
@@ -78,7 +90,23 @@ impl Known {
             disks,
             origin,
             state_dir,
+            _no_daemon: no_daemon,
         })
+    }
+
+    /// Locks the flash of each cache of the configuration, as their daemon would. Flash that is not
+    /// there is used by nobody.
+    pub(super) fn lock_caches(&self) -> Result<Vec<FlashFile>, CliError> {
+        let caches = self.config.as_ref().map_or(&[][..], |known| &known.caches);
+        let mut locked = Vec::new();
+        for cache in caches {
+            match FlashFile::open(&cache.path) {
+                Ok(flash) => locked.push(flash),
+                Err(error @ OpenError::InUse { .. }) => return Err(explain(&error.into())),
+                Err(_) => {}
+            }
+        }
+        Ok(locked)
     }
 
     /// The memory of the daemon that served the cache on this flash.

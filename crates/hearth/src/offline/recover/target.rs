@@ -61,7 +61,7 @@ pub trait Target {
     /// # Errors
     /// [`TargetError`].
     fn write(&mut self, offset: Bytes, data: &[u8]) -> Result<(), TargetError>;
-    /// Gives whole blocks up.
+    /// Gives whole blocks up: they read as zeroes, as they did for the guest.
     ///
     /// # Errors
     /// [`TargetError`].
@@ -135,11 +135,9 @@ impl Target for OriginTarget {
         self.carry_out(offset, OriginVerb::Write { offset, data, fua })
     }
 
+    /// Zeroes, as the guest read it after the discard: an origin may ignore a discard.
     fn discard(&mut self, offset: Bytes, length: Bytes) -> Result<(), TargetError> {
-        if !self.origin.geometry().can_discard {
-            return Ok(());
-        }
-        self.carry_out(offset, OriginVerb::Discard { offset, length })
+        self.zero(offset, length, true)
     }
 
     fn zero(&mut self, offset: Bytes, length: Bytes, may_unmap: bool) -> Result<(), TargetError> {
