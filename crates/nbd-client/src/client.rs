@@ -2,6 +2,7 @@
 
 use crate::effect::{Effect, LinkId, Report};
 use crate::geometry::geometry;
+use crate::guard::{Guard, holds};
 use crate::limits;
 use crate::link::Link;
 use crate::operation::Request;
@@ -275,6 +276,9 @@ impl Client {
         let Session::Up(links) = &mut self.session else {
             return;
         };
+        if self.work.wants_restart() || links.iter().any(|link| link.lost().is_some()) {
+            return;
+        }
         let room = links.iter().map(Link::room).sum();
         let mut send = |request: Request| {
             let link = links.iter_mut().max_by_key(|link| link.room());
@@ -314,7 +318,9 @@ impl Client {
                     Session::Draining(links)
                 }
                 Session::Draining(links) => {
-                    for link in links.extract_if(.., |link| link.is_spent()) {
+                    for link in links
+                        .extract_if(.., |link| link.is_spent() || !holds(Guard::DrainBeforeDial))
+                    {
                         let (link, goodbye) = (link.id(), link.goodbye());
                         self.effects.push_back(Effect::Close { link, goodbye });
                     }

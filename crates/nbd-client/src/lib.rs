@@ -26,10 +26,16 @@
 mod abilities;
 mod client;
 mod effect;
+mod extents;
 mod geometry;
+#[cfg(feature = "mutants")]
+pub mod guard;
+#[cfg(not(feature = "mutants"))]
+mod guard;
 mod limits;
 mod link;
 mod operation;
+mod order;
 mod unstable;
 mod work;
 

@@ -8,17 +8,18 @@
 //!     └────── nonsense arrives ► Garbled ────┘
 //! ```
 //!
-//! A link is *lost* when its stream ends, breaks, or carries what no server may send. It is
-//! never lost because an answer is slow. A link that is lost before its stream has ended gets no
-//! more requests and stays until it ends, or until nothing on it can change the disk any more:
-//! [`crate::work`] says why that matters.
+//! A link is *lost* when its stream ends, breaks, or carries what no server may send, and when the
+//! server says that it is shutting down. It is never lost because an answer is slow. A link that is
+//! lost before its stream has ended gets no more requests and stays until it ends, or until nothing
+//! on it can change the disk any more: [`crate::work`] says why that matters.
 
+use crate::guard::{Guard, holds};
 use crate::operation::{Piece, PieceKind, Request};
 use crate::work::Work;
 use crate::{LinkId, limits};
 use block_io::{BufPool, IoError, OriginDone, Slice};
 use nbd_protocol::client::{Event, Expected, Replies, Violation};
-use nbd_protocol::{CommandFlags, Cookie, RequestHeader, wire};
+use nbd_protocol::{CommandFlags, Cookie, Errno, RequestHeader, wire};
 use std::collections::VecDeque;
 use units::{Bytes, Instant, Map};
 
@@ -88,7 +89,7 @@ impl Link {
     pub(crate) fn is_spent(&self) -> bool {
         match self.state {
             State::Open | State::Closing => self.flights.is_empty(),
-            State::Garbled => self.changes == 0,
+            State::Garbled => self.changes == 0 || !holds(Guard::NonsenseIsDrained),
             State::Ended => true,
         }
     }
@@ -201,8 +202,14 @@ impl Link {
                     let piece = self.flights.remove(&cookie);
                     let piece = piece.expect("replies end only what was asked here");
                     self.changes -= usize::from(piece.kind == PieceKind::Change);
-                    self.has_answered = true;
-                    work.answered(&piece, result.map_err(IoError::from), now, done);
+                    if result == Err(Errno::Shutdown) && holds(Guard::ShutdownIsLoss) {
+                        let why = "the server is shutting down".to_owned();
+                        self.why.get_or_insert(why);
+                        work.refused(&piece, done);
+                    } else {
+                        self.has_answered = true;
+                        work.answered(&piece, result.map_err(IoError::from), now, done);
+                    }
                 }
             }
         }

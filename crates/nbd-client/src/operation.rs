@@ -10,6 +10,11 @@ use units::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct OpId(pub(crate) u64);
 
+impl OpId {
+    /// No operation comes before it.
+    pub(crate) const FIRST: Self = Self(0);
+}
+
 /// A part of an operation that is one request on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
@@ -47,13 +52,20 @@ pub(crate) enum Owner {
     Repeat,
     /// A flush of our own, to bound what a reconnect repeats.
     Checkpoint,
+    /// Nobody: a change that ran out of time and may still happen.
+    Late,
 }
 
 #[derive(Debug)]
 pub(crate) enum Verb {
     Read(Buf),
-    Change { change: Change, fua: bool },
+    Change {
+        change: Change,
+        fua: bool,
+    },
     Flush,
+    /// A change whose bytes the server has, or will never get.
+    Given,
 }
 
 impl Verb {
@@ -93,7 +105,24 @@ impl Verb {
         match self {
             Self::Flush => !able.flush(),
             Self::Change { change, .. } => matches!(change, Change::Discard) && !able.trim(),
-            Self::Read(_) => false,
+            Self::Read(_) | Self::Given => false,
+        }
+    }
+}
+
+/// What has become of the flush that an operation is, or that stands for `FUA` at the end of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlushState {
+    NotDue,
+    Due,
+    Sent,
+}
+
+impl FlushState {
+    pub(crate) fn at_first(verb: &Verb) -> Self {
+        match verb {
+            Verb::Flush => Self::Due,
+            Verb::Read(_) | Verb::Change { .. } | Verb::Given => Self::NotDue,
         }
     }
 }
@@ -108,10 +137,45 @@ pub(crate) struct Op {
     pub(crate) issued: u64,
     /// Pieces in flight.
     pub(crate) flying: u32,
-    /// All pieces are done and the flush that stands for `FUA` is due or under way.
-    pub(crate) syncing: bool,
-    pub(crate) flush_issued: bool,
+    /// A piece was refused because the server shuts down: nothing of it counts until it is sent again.
+    pub(crate) refused: bool,
+    /// A piece was sent, be it over connections that are gone.
+    pub(crate) tried: bool,
+    pub(crate) flush: FlushState,
     pub(crate) failed: Option<IoError>,
     /// None for our own.
     pub(crate) deadline: Option<Instant>,
+}
+
+impl Op {
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.length
+    }
+
+    pub(crate) fn is_change(&self) -> bool {
+        matches!(self.verb, Verb::Change { .. } | Verb::Given)
+    }
+
+    /// Whether a piece or a flush of it has not been sent.
+    pub(crate) fn has_more(&self) -> bool {
+        match self.flush {
+            FlushState::NotDue => self.issued < self.length,
+            FlushState::Due => true,
+            FlushState::Sent => false,
+        }
+    }
+
+    /// Whether it could still change the disk if nothing more of it were sent.
+    pub(crate) fn may_land(&self) -> bool {
+        self.is_change() && self.flush == FlushState::NotDue && self.flying > 0
+    }
+
+    /// Goes back to before anything was sent.
+    pub(crate) fn rewind(&mut self) {
+        self.issued = 0;
+        self.flying = 0;
+        self.refused = false;
+        self.flush = FlushState::at_first(&self.verb);
+        self.failed = None;
+    }
 }

@@ -1,4 +1,4 @@
-//! Changes that the server has acknowledged and may still forget.
+//! What the server may still forget.
 //!
 //! A server may keep writes in volatile memory until a flush. If it crashes and comes back,
 //! they are gone, and a flush sent to the new one would vouch for writes that it never saw.
@@ -9,15 +9,28 @@
 //!   acknowledged ──► record ──┬── flush sent later succeeded ──► gone
 //!                             ├── newer change over it ────────► carved
 //!                             └── connection lost ─────────────► repeated, and kept
+//!
+//!   failed ────────► doubt ───┬── a read of it succeeded ──────► what it saw is recorded
+//!                             └── flush, newer change ─────────► gone, as above
 //! ```
+//!
+//! # Changes that failed
+//! A change that failed, or ran out of time and can happen no more, has left each sector old or
+//! new. What is recorded of older changes there stays: they were acknowledged, and must not get
+//! lost. But if somebody has seen the newer bytes, a repetition of the older ones would take
+//! them back, and copies of them would be wrong. Therefore the range is in *doubt*: what a read
+//! finds there is recorded before the reader gets it, as if it had been written then. So a
+//! repetition restores what was seen, and where nothing was seen, what was acknowledged.
+//! Neither the server's failure nor ours makes a sector change its mind.
 //!
 //! Invariant: the recorded ranges are disjoint; of two changes to a byte the newer one is
 //! kept. Hence repeating them needs no order, and can never bring an older byte back over one
 //! that was acknowledged later.
 
+use crate::extents::{Extents, Part};
+use crate::guard::{Guard, holds};
 use crate::limits;
 use block_io::{BufPool, PAGE_BYTES, Slice};
-use std::collections::BTreeMap;
 
 /// What a change did to its range.
 #[derive(Clone, Debug)]
@@ -29,17 +42,43 @@ pub(crate) enum Change {
 
 #[derive(Debug)]
 struct Entry {
-    end: u64,
     change: Change,
     /// The count of flushes sent when it was acknowledged.
     era: u64,
 }
 
-/// The changes, by the offset at which they begin.
+impl Part for Entry {
+    fn part(&self, skip: u64, length: u64) -> Self {
+        Self {
+            change: self.change.part(skip, length),
+            era: self.era,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.change.bytes()
+    }
+}
+
+/// The count of flushes sent when a change had failed.
+#[derive(Clone, Copy, Debug)]
+struct Doubt(u64);
+
+impl Part for Doubt {
+    fn part(&self, _: u64, _: u64) -> Self {
+        *self
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+/// The changes that may be forgotten, and the ranges in doubt.
 #[derive(Debug, Default)]
 pub(crate) struct Unstable {
-    entries: BTreeMap<u64, Entry>,
-    bytes: usize,
+    changes: Extents<Entry>,
+    doubts: Extents<Doubt>,
     era: u64,
 }
 
@@ -85,45 +124,42 @@ impl Change {
 impl Unstable {
     /// Notes that a change of `[offset, end)` was acknowledged.
     pub(crate) fn record(&mut self, offset: u64, end: u64, change: Change) {
-        assert!(offset < end, "a change has a range");
-        self.carve(offset, end);
-        self.bytes += change.bytes();
         let era = self.era;
-        self.entries.insert(offset, Entry { end, change, era });
+        self.changes.put(offset, end, Entry { change, era });
+        self.doubts.carve(offset, end);
     }
 
     /// Forgets what was recorded of `[offset, end)`, because something durable replaced it.
     pub(crate) fn carve(&mut self, offset: u64, end: u64) {
-        let before = self.entries.range(..offset).next_back();
-        let first = match before {
-            Some((start, entry)) if entry.end > offset => *start,
-            _ => offset,
-        };
-        let hit: Vec<u64> = self.entries.range(first..end).map(|(s, _)| *s).collect();
-        for start in hit {
-            let Some(entry) = self.entries.remove(&start) else {
-                continue;
-            };
-            self.bytes -= entry.change.bytes();
-            if start < offset {
-                self.keep(&entry, start, start, offset);
-            }
-            if entry.end > end {
-                self.keep(&entry, start, end, entry.end);
-            }
+        if holds(Guard::DurableReplacesUnstable) {
+            self.changes.carve(offset, end);
+        }
+        self.doubts.carve(offset, end);
+    }
+
+    /// Notes that a change of `[offset, end)` has failed, and can happen no more.
+    pub(crate) fn doubt(&mut self, offset: u64, end: u64) {
+        if holds(Guard::FailedLeavesDoubt) {
+            self.doubts.put(offset, end, Doubt(self.era));
         }
     }
 
-    /// Puts the part `[from, to)` of an entry that began at `start` back.
-    fn keep(&mut self, entry: &Entry, start: u64, from: u64, to: u64) {
-        let change = entry.change.part(from - start, to - from);
-        self.bytes += change.bytes();
-        let kept = Entry {
-            end: to,
-            change,
-            era: entry.era,
-        };
-        self.entries.insert(from, kept);
+    /// Whether what is read of `[offset, end)` has to be [recorded](Unstable::seen).
+    pub(crate) fn is_in_doubt(&self, offset: u64, end: u64) -> bool {
+        self.doubts.hits(offset, end).next().is_some()
+    }
+
+    /// Notes what a reader is about to get of the bytes from `offset` on.
+    pub(crate) fn seen(&mut self, offset: u64, bytes: &[u8], pool: &BufPool) {
+        let end = offset + bytes.len() as u64;
+        let hits = self.doubts.hits(offset, end);
+        let clipped = hits.map(|(start, stop, _)| (start.max(offset), stop.min(end)));
+        let clipped: Vec<(u64, u64)> = clipped.collect();
+        let index = |at: u64| usize::try_from(at - offset).expect("an index of the bytes");
+        for (start, stop) in clipped {
+            let seen = pool.copy_of(&bytes[index(start)..index(stop)]);
+            self.record(start, stop, Change::Write(seen));
+        }
     }
 
     /// Says that a flush is sent now; its success vouches for everything recorded so far.
@@ -134,31 +170,40 @@ impl Unstable {
 
     /// Says that the flush of [`Unstable::flush_sent`] succeeded.
     pub(crate) fn flushed(&mut self, mark: u64) {
-        self.entries.retain(|_, entry| entry.era >= mark);
-        let kept = self.entries.values();
-        self.bytes = kept.map(|entry| entry.change.bytes()).sum();
+        let mark = if holds(Guard::FlushVouchesForEarlier) {
+            mark
+        } else {
+            u64::MAX
+        };
+        self.changes.retain(|entry| entry.era >= mark);
+        self.doubts.retain(|doubt| doubt.0 >= mark);
     }
 
     /// Whether it is time to flush on our own.
     pub(crate) fn wants_flush(&self) -> bool {
-        self.bytes >= limits::UNSTABLE_BYTES_SOFT
-            || self.entries.len() >= limits::UNSTABLE_COUNT_SOFT
+        self.changes.bytes() >= limits::UNSTABLE_BYTES_SOFT
+            || self.len() >= limits::UNSTABLE_COUNT_SOFT
     }
 
     /// Whether further changes have to wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes >= limits::UNSTABLE_BYTES_HARD
-            || self.entries.len() >= limits::UNSTABLE_COUNT_HARD
+        self.changes.bytes() >= limits::UNSTABLE_BYTES_HARD
+            || self.len() >= limits::UNSTABLE_COUNT_HARD
     }
 
+    fn len(&self) -> usize {
+        self.changes.len() + self.doubts.len()
+    }
+
+    /// Whether nothing is to be repeated.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.changes.is_empty()
     }
 
     /// Begin, end and change of each entry.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64, &Change)> {
-        let entries = self.entries.iter();
-        entries.map(|(start, entry)| (*start, entry.end, &entry.change))
+        let entries = self.changes.iter();
+        entries.map(|(start, end, entry)| (start, end, &entry.change))
     }
 }
 
@@ -229,7 +274,7 @@ mod tests {
                 let expected: Vec<_> = model.iter().map(|b| b.map(|(byte, _)| byte)).collect();
                 assert_eq!(repeated(&unstable, SIZE), expected, "seed {seed}");
                 let bytes: usize = unstable.iter().map(|(_, _, c)| c.bytes()).sum();
-                assert_eq!(unstable.bytes, bytes);
+                assert_eq!(unstable.changes.bytes(), bytes);
             }
         }
     }

@@ -4,44 +4,51 @@
 //! connections beyond how many requests fit.
 //!
 //! ```text
-//!  submit ─► waiting ─► issue ─► pieces in flight ─► answered ─► (fua: flush) ─► done
-//!               ▲                     │ connection lost
-//!               └───── restart ◄──────┘
-//!               └── expire: time is up ──► done with an error; its changes become ghosts
+//!  submit ─► order ─► waiting ─► issue ─► pieces in flight ─► answered ─► (fua: flush) ─► done
+//!              ▲                               │ connection lost
+//!              └─────────── restart ◄──────────┘
+//!              └── expire: time is up ──► done with an error; a change in flight stays as late
 //! ```
 //!
+//! # Order
+//! Of two operations on a common range of which one changes it, the later one is sent when the
+//! earlier one has ended (`order.rs`). So the server has at most one change of a byte before it,
+//! no read sees a change that may still fail, and the last change that was acknowledged is the
+//! last that was carried out, in whatever order the server works.
+//!
 //! # Why repeating is safe
-//! After a loss every operation that was not answered is sent again from its beginning. The
-//! first attempt may have been carried out, in part or whole. That changes nothing, because
-//! writing the same bytes twice is writing them once, and because the core never has two
-//! overlapping changes in flight: nothing newer can be overtaken by the repetition.
+//! After a loss what the server may have forgotten is repeated (`unstable.rs`), then every operation
+//! that was not answered is sent again from its beginning, in the same order. Its first attempt may
+//! have been carried out, in part or whole. That changes nothing, because writing the same bytes twice
+//! is writing them once, and because nothing newer was sent to its range: nothing newer can be
+//! overtaken by the repetition.
 //! What could still overtake is the *first attempt itself*, if the old server were alive and
 //! slow. Therefore a connection is given up only when its stream has ended, never because of
 //! a slow answer, and all connections are drained before new ones are made: a server's end of
 //! stream comes after its last write. A far side that is cut off by the network and lives on
 //! is beyond what NBD can fence (decision 0008).
 //!
-//! # Ghosts
-//! A change that ran out of time may still happen. Its range is a ghost until the server
-//! answers or the stream ends. Until then no newer change of that range is sent, which it
-//! could undo, and no read, whose bytes it could make stale behind the cache's back.
+//! # Late changes
+//! A change that ran out of time may still happen. It keeps its place in the order until the server
+//! answers or the stream ends: until then no newer change of its range is sent, which it could undo,
+//! and no read, whose bytes it could make stale behind the cache's back. What it then leaves is in
+//! doubt, as after any change that failed: `unstable.rs` says what becomes of that.
+//!
+//! # A server that shuts down
+//! `ESHUTDOWN` says that a request was not carried out because the server is about to go. That is the
+//! loss of a connection that is announced, and not an error of the request: the request is sent again
+//! to the server that comes next.
 
 use crate::abilities::{Abilities, Payload};
+use crate::guard::{Guard, holds};
 use crate::limits;
-use crate::operation::{Op, OpId, Owner, Piece, PieceKind, Request, Verb};
+use crate::operation::{FlushState, Op, OpId, Owner, Piece, PieceKind, Request, Verb};
+use crate::order::Order;
 use crate::unstable::{Change, Unstable};
 use block_io::{BufPool, IoError, OriginDone, OriginOp, Slice};
 use nbd_protocol::{CommandFlags, Terms, wire};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Duration, Instant};
-
-/// A change that was given up and may still happen.
-#[derive(Debug)]
-struct Ghost {
-    offset: u64,
-    end: u64,
-    flying: u32,
-}
 
 /// Everything that was asked and is not answered.
 #[derive(Debug)]
@@ -50,9 +57,10 @@ pub(crate) struct Work {
     time: Duration,
     pool: BufPool,
     ops: BTreeMap<OpId, Op>,
-    /// Operations with something left to send, in the order in which to look at them.
+    order: Order,
+    /// Operations that may begin and have something left to send, in the order in which to look at
+    /// them.
     waiting: VecDeque<OpId>,
-    ghosts: BTreeMap<OpId, Ghost>,
     unstable: Unstable,
     /// Repetitions that have to succeed before anything else is sent.
     repeating: usize,
@@ -71,8 +79,8 @@ impl Work {
             time,
             pool,
             ops: BTreeMap::new(),
+            order: Order::default(),
             waiting: VecDeque::new(),
-            ghosts: BTreeMap::new(),
             unstable: Unstable::default(),
             repeating: 0,
             checkpoint: false,
@@ -97,9 +105,10 @@ impl Work {
         }
         let deadline = now + self.time;
         self.earliest.get_or_insert(deadline);
-        let owner = Owner::Core(token);
-        let id = self.add(owner, verb, offset, length, Some(deadline));
-        self.waiting.push_back(id);
+        let id = self.add(Owner::Core(token), verb, offset, length, Some(deadline));
+        if self.may_begin(id) {
+            self.waiting.push_back(id);
+        }
     }
 
     fn add(
@@ -112,6 +121,7 @@ impl Work {
     ) -> OpId {
         let id = OpId(self.next_id);
         self.next_id += 1;
+        let flush = FlushState::at_first(&verb);
         let op = Op {
             owner,
             verb,
@@ -119,13 +129,20 @@ impl Work {
             length,
             issued: 0,
             flying: 0,
-            syncing: false,
-            flush_issued: false,
+            refused: false,
+            tried: false,
+            flush,
             failed: None,
             deadline,
         };
         self.ops.insert(id, op);
         id
+    }
+
+    /// Puts an operation behind those that came before it. A flush has no range and waits for none.
+    fn may_begin(&mut self, id: OpId) -> bool {
+        let op = &self.ops[&id];
+        op.length == 0 || self.order.enter(id, op.offset, op.end(), op.is_change())
     }
 
     /// Hands out up to `room` requests to be sent now.
@@ -142,7 +159,7 @@ impl Work {
                 Some(request) => {
                     send(request);
                     room -= 1;
-                    if !self.has_more(id) {
+                    if !self.ops.get(&id).is_some_and(Op::has_more) {
                         self.waiting.remove(index);
                     }
                 }
@@ -151,36 +168,30 @@ impl Work {
         }
     }
 
-    fn has_more(&self, id: OpId) -> bool {
-        self.ops.get(&id).is_some_and(|op| {
-            if op.syncing || matches!(op.verb, Verb::Flush) {
-                !op.flush_issued
-            } else {
-                op.issued < op.length
-            }
-        })
-    }
-
     /// The next request of an operation, unless it has to wait.
     fn next_piece(&mut self, id: OpId) -> Option<Request> {
         let op = self.ops.get(&id)?;
-        if self.repeating > 0 && op.owner != Owner::Repeat {
+        let others_wait = self.repeating > 0 && holds(Guard::RepeatFirst);
+        if others_wait && op.owner != Owner::Repeat {
             return None;
         }
-        if op.syncing || matches!(op.verb, Verb::Flush) {
+        if op.flush == FlushState::Due {
             return Some(self.flush_piece(id));
         }
-        if op.failed.is_some() || op.flying >= limits::PIECES_PER_OPERATION_MAX {
-            return None;
-        }
-        if self.is_haunted(op.offset, op.offset + op.length) {
+        if op.failed.is_some() || op.refused || op.flying >= limits::PIECES_PER_OPERATION_MAX {
             return None;
         }
         let offset = op.offset + op.issued;
         let left = op.length - op.issued;
         let (kind, way) = match &op.verb {
-            Verb::Flush => return None,
-            Verb::Read(_) => (PieceKind::Read, self.able.read()),
+            Verb::Flush | Verb::Given => return None,
+            Verb::Read(_) => {
+                // What it sees may have to be kept.
+                if self.unstable.is_full() && self.unstable.is_in_doubt(op.offset, op.end()) {
+                    return None;
+                }
+                (PieceKind::Read, self.able.read())
+            }
             Verb::Change { change, fua } => {
                 if op.owner != Owner::Repeat && self.unstable.is_full() {
                     return None;
@@ -203,6 +214,7 @@ impl Work {
         };
         op.issued += u64::from(length);
         op.flying += 1;
+        op.tried = true;
         Some(Request {
             piece,
             command: way.command,
@@ -215,7 +227,7 @@ impl Work {
     fn flush_piece(&mut self, id: OpId) -> Request {
         let mark = self.unstable.flush_sent();
         let op = self.ops.get_mut(&id).expect("the operation was found");
-        op.flush_issued = true;
+        op.flush = FlushState::Sent;
         op.flying += 1;
         Request {
             piece: Piece {
@@ -236,11 +248,6 @@ impl Work {
             .zeroes
             .get_or_insert_with(|| self.pool.take_zeroed(limits::ZERO_BYTES as usize).freeze());
         zeroes.slice(0..length as usize)
-    }
-
-    fn is_haunted(&self, offset: u64, end: u64) -> bool {
-        let mut ghosts = self.ghosts.values();
-        ghosts.any(|ghost| ghost.offset < end && offset < ghost.end)
     }
 
     /// Puts bytes of a read in their place; `at` counts from the start of the piece.
@@ -280,11 +287,14 @@ impl Work {
                 Ok(()) => self.unstable.flushed(mark),
                 // A server whose flush failed may have dropped what it could not write, and
                 // its next flush would not know. Repeating the changes makes that one true.
-                Err(_) => self.restart_wanted |= !self.unstable.is_empty(),
+                Err(_) if holds(Guard::FailedFlushRepeats) => {
+                    self.restart_wanted |= !self.unstable.is_empty();
+                }
+                Err(_) => {}
             }
         }
+        // None if it was given up and nothing depends on its end.
         let Some(op) = self.ops.get_mut(&piece.op) else {
-            self.ghost_answered(piece.op);
             return;
         };
         op.flying -= 1;
@@ -294,60 +304,86 @@ impl Work {
         if let Err(error) = result {
             op.failed.get_or_insert(error);
         }
+        self.piece_ended(piece.op, done);
+    }
+
+    /// The server has refused a piece because it shuts down. The operation stays as it is until the
+    /// next server is there.
+    pub(crate) fn refused(&mut self, piece: &Piece, done: &mut Vec<OriginDone>) {
+        if let Some(op) = self.ops.get_mut(&piece.op) {
+            op.flying -= 1;
+            op.refused = holds(Guard::RefusedIsNotDone);
+            self.piece_ended(piece.op, done);
+        }
+    }
+
+    fn piece_ended(&mut self, id: OpId, done: &mut Vec<OriginDone>) {
+        let op = self.ops.get(&id).expect("the operation was found");
         if op.flying > 0 {
             return;
         }
         if op.failed.is_some() {
-            self.waiting.retain(|id| *id != piece.op);
-            self.finish(piece.op, done);
-        } else if !self.has_more(piece.op) {
-            self.last_piece(piece.op, done);
+            self.waiting.retain(|waiting| *waiting != id);
+            self.finish(id, done);
+        } else if !op.refused && !op.has_more() {
+            self.last_piece(id, done);
         }
     }
 
     /// All pieces have succeeded: done, or a flush is still due.
     fn last_piece(&mut self, id: OpId, done: &mut Vec<OriginDone>) {
-        let emulate = self.able.flush() && !self.able.fua();
+        let emulate = self.able.flush() && !self.able.fua() && holds(Guard::FlushForFua);
         let op = self.ops.get_mut(&id).expect("the operation was found");
         let fua = matches!(op.verb, Verb::Change { fua: true, .. });
-        if fua && emulate && !op.syncing {
-            op.syncing = true;
+        if fua && emulate && op.flush == FlushState::NotDue {
+            op.flush = FlushState::Due;
             self.waiting.push_back(id);
         } else {
             self.finish(id, done);
         }
     }
 
+    /// An operation has ended and can happen no more.
     fn finish(&mut self, id: OpId, done: &mut Vec<OriginDone>) {
         let Some(op) = self.ops.remove(&id) else {
             return;
         };
         let result = op.failed.map_or(Ok(()), Err);
-        match op.owner {
-            Owner::Repeat => {
+        let (offset, end) = (op.offset, op.end());
+        if op.is_change() && op.tried && result.is_err() && op.owner != Owner::Repeat {
+            self.doubt(offset, end);
+        }
+        match (op.owner, op.verb) {
+            (Owner::Repeat, _) => {
                 self.repeating -= 1;
                 self.restart_wanted |= result.is_err();
+                if result.is_ok() && !self.able.flush() {
+                    self.unstable.carve(offset, end);
+                }
             }
-            Owner::Checkpoint => {
-                self.checkpoint = false;
-            }
-            Owner::Core(token) => {
-                let (buf, change) = match op.verb {
-                    Verb::Read(buf) => (Some(buf), None),
-                    Verb::Change { change, fua } => (None, Some((change, fua))),
-                    Verb::Flush => (None, None),
-                };
-                if let (Some((change, fua)), Ok(())) = (change, result) {
-                    self.note(op.offset, op.length, change, fua);
+            (Owner::Checkpoint, _) => self.checkpoint = false,
+            (Owner::Late, _) => {}
+            (Owner::Core(token), verb) => {
+                let mut buf = None;
+                match (verb, result) {
+                    (Verb::Change { change, fua }, Ok(())) => self.note(offset, end, change, fua),
+                    (Verb::Read(read), result) => {
+                        if result.is_ok() && self.unstable.is_in_doubt(offset, end) {
+                            let length = usize::try_from(op.length).unwrap_or(usize::MAX);
+                            self.unstable.seen(offset, &read[..length], &self.pool);
+                        }
+                        buf = Some(read);
+                    }
+                    (Verb::Change { .. } | Verb::Flush | Verb::Given, _) => {}
                 }
                 done.push(OriginDone { token, buf, result });
             }
         }
+        self.waiting.extend(self.order.leave(id));
     }
 
     /// Remembers a change that was acknowledged, unless it is durable.
-    fn note(&mut self, offset: u64, length: u64, change: Change, fua: bool) {
-        let end = offset + length;
+    fn note(&mut self, offset: u64, end: u64, change: Change, fua: bool) {
         if fua || !self.able.flush() {
             self.unstable.carve(offset, end);
         } else {
@@ -356,12 +392,11 @@ impl Work {
         }
     }
 
-    fn ghost_answered(&mut self, id: OpId) {
-        if let Some(ghost) = self.ghosts.get_mut(&id) {
-            ghost.flying -= 1;
-            if ghost.flying == 0 {
-                self.ghosts.remove(&id);
-            }
+    /// Remembers that nobody knows what a change has left. A server without flush forgets nothing, so
+    /// what is there stays.
+    fn doubt(&mut self, offset: u64, end: u64) {
+        if self.able.flush() {
+            self.unstable.doubt(offset, end);
         }
     }
 
@@ -381,28 +416,38 @@ impl Work {
 
     /// Ends everything that the core has asked, with an error.
     pub(crate) fn fail_all(&mut self, error: IoError, done: &mut Vec<OriginDone>) {
-        let all: Vec<OpId> = self.ops.keys().copied().collect();
-        for id in all {
+        let asked = self
+            .ops
+            .iter()
+            .filter(|(_, op)| matches!(op.owner, Owner::Core(_)));
+        let asked: Vec<OpId> = asked.map(|(id, _)| *id).collect();
+        for id in asked {
             self.give_up(id, error, done);
         }
         self.earliest = None;
     }
 
+    /// Ends an operation for the core. A change that may still happen stays, and so does its place in
+    /// the order.
     fn give_up(&mut self, id: OpId, error: IoError, done: &mut Vec<OriginDone>) {
         let Some(op) = self.ops.get_mut(&id) else {
             return;
         };
         op.failed = Some(error);
-        if matches!(op.verb, Verb::Change { .. }) && op.flying > 0 {
-            let ghost = Ghost {
-                offset: op.offset,
-                end: op.offset + op.length,
-                flying: op.flying,
-            };
-            self.ghosts.insert(id, ghost);
-        }
+        op.deadline = None;
+        op.tried &= holds(Guard::SentBeforeLossLeavesDoubt) || op.issued > 0;
         self.waiting.retain(|waiting| *waiting != id);
-        self.finish(id, done);
+        if !op.may_land() || !holds(Guard::LateHoldsRange) {
+            self.finish(id, done);
+        } else if let Owner::Core(token) = op.owner {
+            op.owner = Owner::Late;
+            op.verb = Verb::Given;
+            done.push(OriginDone {
+                token,
+                buf: None,
+                result: Err(error),
+            });
+        }
     }
 
     /// When [`Work::expire`] has something to do at the earliest.
@@ -415,45 +460,8 @@ impl Work {
     pub(crate) fn wants_restart(&self) -> bool {
         self.restart_wanted
     }
-
-    /// Goes back to before anything was sent: every connection is gone, and new ones have
-    /// these terms.
-    pub(crate) fn restart(&mut self, terms: &Terms, done: &mut Vec<OriginDone>) {
-        self.able = Abilities::of(terms);
-        self.ghosts.clear();
-        self.restart_wanted = false;
-        self.checkpoint = false;
-        self.ops.retain(|_, op| matches!(op.owner, Owner::Core(_)));
-        for op in self.ops.values_mut() {
-            op.issued = 0;
-            op.flying = 0;
-            op.syncing = false;
-            op.flush_issued = false;
-            op.failed = None;
-        }
-        let repeats: Vec<(u64, u64, Change)> = self
-            .unstable
-            .iter()
-            .filter(|(_, _, change)| self.able.trim() || !matches!(change, Change::Discard))
-            .map(|(start, end, change)| (start, end - start, change.clone()))
-            .collect();
-        self.waiting.clear();
-        let able = self.able;
-        let moot = self.ops.iter().filter(|(_, op)| op.verb.is_moot(&able));
-        let moot: Vec<OpId> = moot.map(|(id, _)| *id).collect();
-        for id in moot {
-            self.finish(id, done);
-        }
-        let core: Vec<OpId> = self.ops.keys().copied().collect();
-        self.repeating = repeats.len();
-        for (offset, length, change) in repeats {
-            let verb = Verb::Change { change, fua: false };
-            let id = self.add(Owner::Repeat, verb, offset, length, None);
-            self.waiting.push_back(id);
-        }
-        self.waiting.extend(core);
-    }
 }
 
+mod restart;
 #[cfg(test)]
 mod tests;

@@ -37,11 +37,14 @@ pub type Sources = SmallVec<[SourceId; 4]>;
 /// - Every submitted operation is handed back exactly once by [`Origin::poll`] with its token,
 ///   whatever happened to it; the buffer of a read comes back with it, on failure too.
 /// - Operations may be carried out and handed back in any order. A caller that needs one to
-///   follow another waits for the first one's completion. Overlapping writes are never in
-///   flight together: the core sees to that, and the replay after a reconnect leans on it.
+///   follow another waits for the first one's completion. Overlapping operations may be in flight
+///   together: then each sector ends with the bytes of one of the changes, a read gets those from
+///   before or after each, and no form brings older bytes back once a change over them was
+///   acknowledged or read. A form that repeats operations puts overlapping ones in order itself.
 /// - A successful completion means the whole range. After a failed write, discard or
-///   write-zeroes each sector of the range holds its old or its new bytes, and the operation
-///   may even still happen if the failure was `Disconnected` or `TimedOut`.
+///   write-zeroes each sector of the range holds its old or its new bytes. Which of them is settled
+///   when a later operation on the range comes back: a form whose far side may still be at work
+///   on a change that was given up (`Disconnected`, `TimedOut`) lets later operations on its range wait.
 /// - Success of a flush means that every write that had completed before it was submitted is
 ///   durable; success with `fua` means the same for that write.
 /// - An operation takes as long as the origin takes. A form that can lose its far side keeps

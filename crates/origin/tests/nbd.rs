@@ -76,6 +76,33 @@ fn a_server_killed_in_mid_flight_and_restarted_is_not_noticed() {
 }
 
 #[test]
+fn a_server_that_is_told_to_stop_under_load_and_restarted_is_not_noticed() {
+    if !Nbdkit::is_here() {
+        return;
+    }
+    let mut server = Nbdkit::prepare();
+    file_of(&server, 16 << 20);
+    server.set_arguments(&["--filter=delay", "file", "{folder}/disk", "wdelay=20ms"]);
+    server.start_again();
+    let mut rig = Rig::nbd(server.spec());
+    for round in 1..=3_u8 {
+        for n in 0..200 {
+            rig.write(n * 8192, round, 8192, false);
+        }
+        let mut ended = rig.finish_some(20);
+        // It finishes what it works on, and answers ESHUTDOWN to what it receives meanwhile.
+        server.terminate();
+        while !server.has_ended() {
+            ended.extend(rig.take_ended());
+        }
+        server.start_again();
+        ended.extend(rig.finish(200 - ended.len()));
+        assert!(ended.values().all(|done| done.result == Ok(())));
+        rig.expect(0, 200 * 8192, round);
+    }
+}
+
+#[test]
 fn what_a_crashed_server_forgot_is_repeated_until_a_flush_vouched_for_it() {
     let mut server = nbdkit_or_skip!("memory", "8M");
     let mut rig = Rig::nbd(server.spec());

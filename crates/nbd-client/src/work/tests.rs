@@ -61,9 +61,36 @@ impl Bench {
     }
 
     fn write(&mut self, token: u64, offset: u64, length: usize, fua: bool) {
-        let data = self.pool.copy_of(&vec![7; length]);
+        self.write_bytes(token, offset, length, 7, fua);
+    }
+
+    fn write_bytes(&mut self, token: u64, offset: u64, length: usize, byte: u8, fua: bool) {
+        let data = self.pool.copy_of(&vec![byte; length]);
         let offset = Bytes::new(offset);
         self.submit(token, OriginVerb::Write { offset, data, fua });
+    }
+
+    /// Reads 4 KiB, of which the server says that they are all `byte`.
+    fn see(&mut self, token: u64, offset: u64, byte: u8) {
+        let read = self.read(offset);
+        self.submit(token, read);
+        let asked = self.sent.front().map(|request| request.piece);
+        let piece = asked.expect("the read was sent");
+        self.work.place(&piece, 0, &[byte; 4096]);
+        assert_eq!(self.answer(Ok(())), (READ, offset, 4096));
+    }
+
+    /// What is sent to 4 KiB at this offset, oldest first: the byte that fills them.
+    fn sent_to(&self, offset: u64) -> Vec<u8> {
+        let hits = self.sent.iter().filter_map(|request| {
+            let payload = request.payload.as_ref()?;
+            let skip = usize::try_from(offset.checked_sub(request.offset)?).ok()?;
+            payload.get(skip..skip + 4096).map(|bytes| {
+                assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+                bytes[0]
+            })
+        });
+        hits.collect()
     }
 
     /// A read of 4 KiB.
@@ -248,8 +275,12 @@ fn a_late_write_keeps_what_follows_in_its_range_waiting() {
     bench.submit(4, read);
     assert_eq!(bench.sent(), [(WRITE, 0), (WRITE, 8192)]);
     bench.answer(Ok(()));
-    assert_eq!(bench.sent(), [(WRITE, 8192), (WRITE, 2048), (READ, 512)]);
+    assert_eq!(bench.sent(), [(WRITE, 8192), (WRITE, 2048)]);
     assert!(bench.results().is_empty());
+    bench.answer(Ok(()));
+    bench.answer(Ok(()));
+    assert_eq!(bench.sent(), [(READ, 512)]);
+    assert_eq!(bench.results(), [(3, Ok(())), (2, Ok(()))]);
 }
 
 #[test]
@@ -342,4 +373,133 @@ fn what_a_new_server_cannot_do_is_not_asked_of_it() {
     bench.reconnect(TransmissionFlags::HAS_FLAGS);
     assert!(bench.sent.is_empty());
     assert_eq!(bench.results(), [(1, Ok(())), (2, Ok(()))]);
+}
+
+#[test]
+fn changes_of_a_common_range_are_sent_one_after_the_other() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 4096, false);
+    bench.write(2, 3584, 1024, false);
+    bench.write(3, 4096, 4096, false);
+    assert_eq!(bench.sent(), [(WRITE, 0)], "3 waits for 2, 2 for 1");
+    bench.answer(Ok(()));
+    assert_eq!(bench.sent(), [(WRITE, 3584)]);
+    bench.answer(Ok(()));
+    assert_eq!(bench.sent(), [(WRITE, 4096)]);
+    bench.answer(Ok(()));
+    assert_eq!(bench.results(), [(1, Ok(())), (2, Ok(())), (3, Ok(()))]);
+}
+
+#[test]
+fn a_repetition_keeps_the_order_of_changes_that_were_in_flight() {
+    let mut bench = Bench::new(able());
+    bench.write_bytes(1, 0, 4096, 1, false);
+    bench.write_bytes(2, 0, 4096, 2, false);
+    bench.answer(Ok(()));
+    bench.reconnect(able());
+    assert_eq!(bench.sent_to(0), [1], "acknowledged, and may be forgotten");
+    bench.answer(Ok(()));
+    assert_eq!(bench.sent_to(0), [2]);
+    bench.answer(Ok(()));
+    bench.reconnect(able());
+    assert_eq!(
+        bench.sent_to(0),
+        [2],
+        "nothing repeats what was overwritten"
+    );
+}
+
+#[test]
+fn what_was_seen_of_a_failed_change_is_not_undone_by_a_repetition() {
+    let mut bench = Bench::new(able());
+    bench.write_bytes(1, 0, 2 << 20, 1, false);
+    bench.answer(Ok(()));
+    bench.answer(Ok(()));
+    // Its first piece is carried out, its second is not.
+    bench.write_bytes(2, 0, 2 << 20, 2, false);
+    bench.answer(Ok(()));
+    bench.answer(Err(IoError::Failed));
+    assert_eq!(bench.results(), [(1, Ok(())), (2, Err(IoError::Failed))]);
+    bench.see(3, 4096, 2);
+    bench.see(4, 1 << 20, 1);
+    bench.reconnect(able());
+    assert_eq!(bench.sent_to(4096), [2], "somebody has seen it");
+    assert_eq!(bench.sent_to(1 << 20), [1]);
+    assert_eq!(bench.sent_to(8192), [1], "nobody has: the acknowledged one");
+}
+
+#[test]
+fn what_was_seen_of_a_late_change_is_not_undone_by_a_repetition() {
+    let mut bench = Bench::new(able());
+    bench.write_bytes(1, 0, 8192, 1, false);
+    bench.answer(Ok(()));
+    bench.write_bytes(2, 0, 8192, 2, false);
+    bench.now = START + TIME;
+    let mut done = Vec::new();
+    bench.work.expire(bench.now, IoError::TimedOut, &mut done);
+    assert_eq!(done[0].result, Err(IoError::TimedOut));
+    bench.answer(Ok(()));
+    bench.see(3, 0, 2);
+    bench.reconnect(able());
+    assert_eq!(bench.sent_to(0), [2], "it has happened after all");
+    assert_eq!(bench.sent_to(4096), [1], "nobody knows what is there");
+}
+
+#[test]
+fn what_a_server_refuses_because_it_shuts_down_is_sent_to_the_next() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 2 << 20, false);
+    let read = bench.read(4 << 20);
+    bench.submit(2, read);
+    let refused = bench.sent.pop_front().expect("a piece was sent");
+    bench.work.refused(&refused.piece, &mut bench.done);
+    bench.answer(Ok(()));
+    bench.answer(Ok(()));
+    assert_eq!(bench.results(), [(2, Ok(()))], "half a write is none");
+    bench.reconnect(able());
+    assert_eq!(bench.sent(), [(WRITE, 0), (WRITE, 1 << 20)]);
+    bench.answer(Ok(()));
+    bench.answer(Ok(()));
+    assert_eq!(bench.results(), [(1, Ok(()))]);
+}
+
+#[test]
+fn a_read_that_ran_out_of_time_keeps_no_change_waiting() {
+    let mut bench = Bench::new(able());
+    let read = bench.read(0);
+    bench.submit(1, read);
+    bench.write(2, 0, 4096, false);
+    assert_eq!(
+        bench.sent(),
+        [(READ, 0)],
+        "it must not see a change that may fail"
+    );
+    bench.now = START + TIME;
+    bench.write(3, 0, 4096, false);
+    let mut done = Vec::new();
+    bench.work.expire(bench.now, IoError::TimedOut, &mut done);
+    assert_eq!(done.len(), 2, "the read and the write behind it");
+    bench.issue();
+    assert_eq!(bench.sent(), [(READ, 0), (WRITE, 0)]);
+}
+
+#[test]
+fn a_change_that_was_sent_before_a_loss_and_given_up_after_it_leaves_doubt() {
+    let mut bench = Bench::new(able());
+    bench.write_bytes(1, 0, 4096, 1, true);
+    bench.answer(Ok(()));
+    bench.write_bytes(2, 0, 4096, 2, false);
+    bench.write_bytes(3, 8192, 4096, 3, false);
+    bench.now = START + TIME;
+    bench.work.restart(&terms(able()), &mut bench.done);
+    let mut done = Vec::new();
+    bench
+        .work
+        .expire(bench.now, IoError::Disconnected, &mut done);
+    assert_eq!(done.len(), 2);
+    bench.sent.clear();
+    bench.see(4, 0, 2);
+    bench.reconnect(able());
+    assert_eq!(bench.sent_to(0), [2], "somebody has seen it");
+    assert_eq!(bench.sent_to(8192), [], "nobody has");
 }

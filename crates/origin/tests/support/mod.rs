@@ -186,6 +186,15 @@ impl Rig {
         all
     }
 
+    /// Waits a little; returns what has ended so far.
+    pub(crate) fn take_ended(&mut self) -> BTreeMap<Token, OriginDone> {
+        let mut done = Vec::new();
+        self.wait();
+        self.origin.poll(self.now, &mut done);
+        let ended = done.into_iter().map(|one| (one.token, one));
+        ended.chain(std::mem::take(&mut self.early)).collect()
+    }
+
     /// Runs, nothing being asked, until a condition holds.
     pub(crate) fn run_until(&mut self, condition: impl Fn(&Self) -> bool) {
         let mut done = Vec::new();

@@ -124,6 +124,21 @@ impl Nbdkit {
         server.wait().unwrap();
     }
 
+    /// Tells it to stop, without waiting for it.
+    pub(crate) fn terminate(&self) {
+        kill_process(self.id(), Signal::TERM).unwrap();
+    }
+
+    /// Whether it has ended by itself; if so, it can be started again.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let server = self.server.as_mut().expect("a server was running");
+        let ended = server.try_wait().unwrap().is_some();
+        if ended {
+            self.server = None;
+        }
+        ended
+    }
+
     /// Stops it in the middle of whatever it does, until [`Self::thaw`].
     pub(crate) fn freeze(&self) {
         let id = self.id();

@@ -1,0 +1,59 @@
+//! What is sent again when every connection is gone and new ones have been made.
+
+use super::Work;
+use crate::abilities::Abilities;
+use crate::guard::{Guard, holds};
+use crate::operation::{Op, OpId, Owner, Verb};
+use crate::order::Order;
+use crate::unstable::Change;
+use block_io::OriginDone;
+use nbd_protocol::Terms;
+
+impl Work {
+    /// Goes back to before anything was sent: every connection is gone, and new ones have
+    /// these terms.
+    pub(crate) fn restart(&mut self, terms: &Terms, done: &mut Vec<OriginDone>) {
+        self.able = Abilities::of(terms);
+        self.restart_wanted = false;
+        self.checkpoint = false;
+        let own = self
+            .ops
+            .extract_if(.., |_, op| !matches!(op.owner, Owner::Core(_)));
+        let own: Vec<Op> = own.map(|(_, op)| op).collect();
+        for late in own.iter().filter(|op| op.owner == Owner::Late) {
+            // The stream that carried it has ended: it has happened, or never will.
+            self.doubt(late.offset, late.end());
+        }
+        self.order = Order::default();
+        self.waiting.clear();
+        self.repeating = 0;
+        self.ops.values_mut().for_each(Op::rewind);
+        let core: Vec<OpId> = self.ops.keys().copied().collect();
+        if holds(Guard::RepeatUnstable) {
+            self.repeat_unstable();
+        }
+        for id in core {
+            if self.ops[&id].verb.is_moot(&self.able) {
+                self.finish(id, done);
+            } else if self.may_begin(id) {
+                self.waiting.push_back(id);
+            }
+        }
+    }
+
+    /// Makes operations of what the server may have forgotten.
+    fn repeat_unstable(&mut self) {
+        let repeats = self.unstable.iter();
+        let repeats =
+            repeats.filter(|(.., change)| self.able.trim() || !matches!(change, Change::Discard));
+        let repeats: Vec<(u64, u64, Change)> = repeats
+            .map(|(start, end, change)| (start, end - start, change.clone()))
+            .collect();
+        self.repeating = repeats.len();
+        for (offset, length, change) in repeats {
+            let verb = Verb::Change { change, fua: false };
+            let id = self.add(Owner::Repeat, verb, offset, length, None);
+            self.waiting.push_back(id);
+        }
+    }
+}
