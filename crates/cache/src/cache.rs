@@ -23,7 +23,9 @@ use crate::writes::{Change, Writes};
 use block_io::{BufPool, IoError, Landing, OriginVerb, Payload, Token, Verb};
 use slab::Slab;
 use std::rc::Rc;
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, SECTOR_BYTES, TenantSlot};
+use units::{
+    BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map, SECTOR_BYTES, TenantSlot,
+};
 
 /// An attached disk.
 #[derive(Clone, Debug)]
@@ -305,6 +307,14 @@ impl Cache {
         self.ports.now = now;
         self.start_command(id, command);
         self.pump();
+    }
+
+    /// The driver has stood still for so long before `now`: it was stopped, or was busy with one
+    /// thing. What was in flight meanwhile has not taken that time. Hand in what has completed
+    /// before the next [`Cache::tick`], which judges what has not.
+    pub fn stood_still(&mut self, time: Duration, now: Instant) {
+        self.ports.now = now;
+        self.ports.stand_still(time);
     }
 
     /// Time has passed: does what [`Cache::next_deadline`] announced.

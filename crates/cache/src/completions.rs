@@ -14,9 +14,9 @@ impl Cache {
     pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
         self.ports.now = now;
         let io = self.ports.complete(done.token);
+        let time = io.time(self.ports.attended());
         let ok = done.result.is_ok();
         if let Purpose::Hit(hit) = io.purpose {
-            let time = now.since(io.issued);
             self.brain.flash_took(time);
             self.backs.flash_took(time);
             let filled = match done.place {
@@ -91,11 +91,12 @@ impl Cache {
     pub fn origin_done(&mut self, done: OriginDone, now: Instant) {
         self.ports.now = now;
         let io = self.ports.complete(done.token);
+        let time = io.time(self.ports.attended());
         match io.purpose {
             Purpose::Fill(fill) => {
-                self.read_took(self.fills.disk(fill), now.since(io.issued));
+                self.read_took(self.fills.disk(fill), time);
                 if let Some(tenant) = self.tenant_of(self.fills.disk(fill)) {
-                    self.brain.origin_took(tenant, now.since(io.issued));
+                    self.brain.origin_took(tenant, time);
                 }
                 self.fill_done(fill, done.buf, done.result);
             }
@@ -106,7 +107,7 @@ impl Cache {
                 skip,
                 length,
             } => {
-                self.read_took(disk, now.since(io.issued));
+                self.read_took(disk, time);
                 let bytes = bytes_of(done, skip, length);
                 self.direct_done(read, part, disk, bytes);
             }

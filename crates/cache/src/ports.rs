@@ -17,13 +17,21 @@ use block_io::{
 use flash_format::SegmentIndex;
 use segment_log::FlashWritten;
 use slab::Slab;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot, Instant};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, FlashSlot, Instant};
 
 /// An operation in flight: when it was issued, and what its completion means.
 #[derive(Debug)]
 pub(crate) struct Io {
-    pub(crate) issued: Instant,
+    /// On the clock that stands still when the driver does.
+    issued: Instant,
     pub(crate) purpose: Purpose,
+}
+
+impl Io {
+    /// How long it has taken at `attended`, the time of [`Ports::attended`].
+    pub(crate) fn time(&self, attended: Instant) -> Duration {
+        attended.since(self.issued)
+    }
 }
 
 /// What the completion of an operation means.
@@ -134,6 +142,8 @@ pub(crate) struct Ports {
     pub(crate) stranded: usize,
     /// A page of such memory, while it is judged.
     pub(crate) page: Buf,
+    /// How long the driver has stood still, all in all.
+    stood_still: Duration,
     next_tick: Option<Instant>,
     next_owning: u64,
 }
@@ -152,6 +162,7 @@ impl Ports {
             written: Vec::new(),
             evicted: Vec::new(),
             stirred: Vec::new(),
+            stood_still: Duration::ZERO,
             next_tick: None,
             next_owning: 0,
         }
@@ -201,9 +212,20 @@ impl Ports {
 
     fn issue(&mut self, purpose: Purpose) -> Token {
         Token(self.ios.insert(Io {
-            issued: self.now,
+            issued: self.attended(),
             purpose,
         }) as u64)
+    }
+
+    /// The time of the clock that stands still when the driver does: nobody could be late then.
+    pub(crate) fn attended(&self) -> Instant {
+        Instant::ZERO + self.now.since(Instant::ZERO + self.stood_still)
+    }
+
+    /// The driver has stood still for so long.
+    pub(crate) fn stand_still(&mut self, time: Duration) {
+        let total = self.stood_still.as_nanos().saturating_add(time.as_nanos());
+        self.stood_still = Duration::from_nanos(total);
     }
 
     /// Takes back an operation that has completed.

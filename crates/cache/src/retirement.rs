@@ -113,13 +113,13 @@ impl Cache {
     pub(crate) fn watch_flash(&mut self) {
         let timeout = self.config.flash_timeout;
         let patience = Duration::from_nanos(timeout.as_nanos().saturating_mul(PATIENCE_TIMEOUTS));
-        let now = self.ports.now;
+        let (now, attended) = (self.ports.now, self.ports.attended());
         let mut watch = Watch {
             wrecked: self.flash.is_none(),
             ..Watch::default()
         };
         for (_, io) in &mut self.ports.ios {
-            let time = now.since(io.issued);
+            let time = io.time(attended);
             watch.look(&mut io.purpose, time >= timeout, time >= patience);
         }
         for hit in watch.unreadable {

@@ -36,6 +36,7 @@ mod records;
 mod retirement;
 mod run;
 mod spec;
+mod standstill;
 mod status;
 mod tap;
 mod vms;

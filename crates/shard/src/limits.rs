@@ -36,3 +36,10 @@ pub(crate) const TIMED_OPERATIONS_MAX: usize = 1 << 16;
 /// How long the flash may give no answer at all while it is being opened. A slow device still
 /// answers something in this time; one that does not would hold up every disk.
 pub(crate) const OPENING_SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// A turn that ends later than it asked to by at least this stood still. Less is what a busy host's
+/// scheduler does, and no matter beside the time that flash may take.
+pub(crate) const STANDSTILL_MIN: Duration = Duration::from_millis(50);
+
+/// A standstill of which the log tells: guests have noticed it.
+pub(crate) const STANDSTILL_TOLD: Duration = Duration::from_secs(1);

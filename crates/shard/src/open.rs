@@ -18,6 +18,7 @@ use crate::latency::Timed;
 use crate::limits::OPENING_SILENCE_MAX;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
+use crate::standstill::Standstill;
 use crate::status::Opening;
 use block_io::BufPool;
 use cache::{Cache, Effect, LeftChunk, Recovered, Recovery};
@@ -27,7 +28,7 @@ use device::uring::{FlashFile, OpenError, UringDevice};
 use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
 use ring::Ring;
 use std::error::Error;
-use units::Instant;
+use units::{Duration, Instant};
 
 /// The flash of a shard, through the ring and timed.
 pub(crate) type Flash = Interleaved<Timed<UringDevice>>;
@@ -208,6 +209,7 @@ fn recover(
     recovery.set_left(left);
     let (mut effects, mut done, mut ready) = (Vec::new(), Vec::new(), Vec::new());
     let mut heard = ring.now();
+    let mut standstill = Standstill::new();
     loop {
         recovery.take_effects(&mut effects);
         for effect in effects.drain(..) {
@@ -219,8 +221,15 @@ fn recover(
         if let Some(finished) = recovery.finished() {
             return Ok(finished?);
         }
+        standstill.waits(ring.now(), Some(OPENING_SILENCE_MAX));
         ring.submit_and_wait(Some(OPENING_SILENCE_MAX))
             .map_err(Unusable::Ring)?;
+        if standstill.ended(ring.now()).is_some() {
+            // That was our silence, not the flash's.
+            ring.submit_and_wait(Some(Duration::ZERO))
+                .map_err(Unusable::Ring)?;
+            heard = ring.now();
+        }
         // Who is ready does not matter here; the loop looks at everything when it begins.
         ring.take_ready(&mut ready);
         ready.clear();

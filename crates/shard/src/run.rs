@@ -26,6 +26,7 @@ use crate::open::{self, Flash};
 use crate::records::Owning;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
+use crate::standstill::Standstill;
 use crate::status::Opening;
 use crate::watch::{Rings, Watched};
 use block_io::{BufPool, FlashOp, IoError, OriginDone, OriginOp, Payload, Slice, Token};
@@ -61,6 +62,7 @@ pub struct Shard {
     pub(crate) clients: Slab<Client>,
     pub(crate) jobs: Jobs,
     pub(crate) now: Instant,
+    pub(crate) standstill: Standstill,
     pub(crate) turns: u64,
     /// A retirement that is being recorded, and how long it may take.
     pub(crate) retiring: Option<(Token, Instant)>,
@@ -132,6 +134,7 @@ impl Shard {
                 return jobs.say_stopped();
             }
             let wait = self.time_to_wait();
+            self.standstill.waits(self.now, wait);
             let mut rings = Rings::new(&mut self.clients, &mut self.watched);
             if let Err(error) = self.ring.wait_watching(wait, &mut rings) {
                 tracing::error!(cache = self.config.name, %error, "the ring failed: the shard ends");
@@ -139,6 +142,10 @@ impl Shard {
             }
             self.now = self.ring.now();
             self.turns += 1;
+            if let Err(error) = self.discount_standstill() {
+                tracing::error!(cache = self.config.name, %error, "the ring failed: the shard ends");
+                return;
+            }
             self.hear();
             self.look_at_rings();
         }
@@ -158,27 +165,35 @@ impl Shard {
             }
         }
         self.scratch.ready = ready;
-        self.do_what_is_due();
+        self.poll_what_is_due();
+        // Before the tick, which judges what has not come.
         self.tell_of_flash();
+        self.do_what_is_due();
     }
 
-    fn do_what_is_due(&mut self) {
-        let now = self.now;
-        let due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
-        if due(self.flash.as_ref().and_then(Flash::next_deadline)) {
+    fn is_due(&self, deadline: Option<Instant>) -> bool {
+        deadline.is_some_and(|deadline| deadline <= self.now)
+    }
+
+    /// Polls the flash and the origins that asked for it.
+    fn poll_what_is_due(&mut self) {
+        if self.is_due(self.flash.as_ref().and_then(Flash::next_deadline)) {
             self.poll_flash();
         }
         // Taken out first: one that is still overdue after its poll must not be polled for ever.
         let mut late = Vec::new();
-        while let Some(slot) = self.deadlines.due(now) {
+        while let Some(slot) = self.deadlines.due(self.now) {
             self.deadlines.clear(slot);
             late.push(slot);
         }
         for slot in late {
             self.poll_origin(slot);
         }
-        if due(self.cache.next_deadline()) {
-            self.cache.tick(now);
+    }
+
+    fn do_what_is_due(&mut self) {
+        if self.is_due(self.cache.next_deadline()) {
+            self.cache.tick(self.now);
         }
         self.watch_retirement();
         self.watch_owning();
@@ -439,6 +454,7 @@ fn start(
     let ready = open::open(found, &config, &record_file, &ring, &pool)?;
     Ok(Shard {
         now: ring.now(),
+        standstill: Standstill::new(),
         turns: 0,
         cache: ready.cache,
         flash: ready.flash,

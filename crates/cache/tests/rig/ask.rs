@@ -31,6 +31,15 @@ impl Rig {
         }
     }
 
+    /// Time passes, and nobody attends to the cache meanwhile.
+    pub(crate) fn stand_still(&mut self, time: Duration) {
+        self.now = self.now + time;
+        let now = self.now;
+        self.cache_mut().stood_still(time, now);
+        self.cache_mut().tick(now);
+        self.drive();
+    }
+
     /// Lets what waits a moment happen.
     pub(super) fn settle(&mut self) {
         self.drive();
