@@ -372,6 +372,20 @@ impl Hearth {
         self.process.is_running()
     }
 
+    /// The most memory that it has had at a time, in MiB.
+    ///
+    /// # Errors
+    ///
+    /// When it has gone.
+    pub fn peak_mib(&self) -> anyhow::Result<u64> {
+        let path = format!("/proc/{}/status", self.id());
+        let text = std::fs::read_to_string(path).context("the daemon's status")?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix("kB"));
+        let kib: u64 = kib.context("its peak of memory")?.trim().parse()?;
+        Ok(kib / 1024)
+    }
+
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.process.id()

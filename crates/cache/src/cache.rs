@@ -11,6 +11,7 @@ use crate::guard::{Guard, lacks};
 use crate::jobs::Job;
 use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
 use crate::ports::{Ports, Purpose, Wake};
+use crate::prefetch::Prefetches;
 use crate::reads::{Aim, Read};
 use crate::retirement::Retirement;
 use crate::staging::Staging;
@@ -65,6 +66,7 @@ pub struct Cache {
     pub(crate) reads: Slab<Read>,
     pub(crate) writes: Writes,
     pub(crate) fills: Fills,
+    pub(crate) prefetches: Prefetches,
     pub(crate) coming_ciphers: Coming,
     pub(crate) jobs: Vec<Job>,
     /// Disks under write-back.
@@ -108,6 +110,7 @@ impl Cache {
             reads: Slab::new(),
             writes: Writes::default(),
             fills: Fills::default(),
+            prefetches: Prefetches::default(),
             coming_ciphers: Coming::default(),
             jobs: Vec::new(),
             backs: Backs::default(),
@@ -329,6 +332,7 @@ impl Cache {
         }
         self.tick_brain();
         self.tick_backs();
+        self.step_prefetches();
         self.watch_flash();
         self.pump();
     }

@@ -36,7 +36,7 @@ impl Cache {
             match io.purpose {
                 Purpose::Chunk(id) => {
                     flash.chunk_done(ports, id, ok);
-                    self.stir_waiting();
+                    self.has_room_again();
                 }
                 Purpose::Footer(segment) => flash.footer_done(ports, segment, ok),
                 Purpose::Journal if ok => {

@@ -6,6 +6,7 @@
 
 use crate::reads::ReadId;
 use slab::Slab;
+use std::collections::BTreeMap;
 use units::{BlockIndex, DiskSlot};
 
 pub(crate) type FillId = usize;
@@ -34,33 +35,39 @@ impl Fill {
     fn contains(&self, block: BlockIndex) -> bool {
         block >= self.first && block.get() < self.first.get() + self.count
     }
-
-    fn overlaps(&self, first: BlockIndex, count: u64) -> bool {
-        self.first.get() < first.get() + count && first.get() < self.first.get() + self.count
-    }
 }
 
 /// All fills of a cache, and which belong to which disk.
+///
+/// Those of a disk that may be joined do not overlap: a fill begins where none is, and ends before the
+/// next one. So they are found by their first block, in the logarithm of their number.
 #[derive(Default)]
 pub(crate) struct Fills {
     fills: Slab<Fill>,
-    by_disk: Vec<Vec<FillId>>,
+    /// By disk: those that may be joined, by their first block.
+    joinable: Vec<BTreeMap<BlockIndex, FillId>>,
 }
 
 impl Fills {
     pub(crate) fn insert(&mut self, fill: Fill) -> FillId {
-        let disk = fill.disk.index();
+        let (disk, first, killed) = (fill.disk.index(), fill.first, fill.killed);
         let id = self.fills.insert(fill);
-        if self.by_disk.len() <= disk {
-            self.by_disk.resize_with(disk + 1, Vec::new);
+        if killed {
+            return id;
         }
-        self.by_disk[disk].push(id);
+        if self.joinable.len() <= disk {
+            self.joinable.resize_with(disk + 1, BTreeMap::new);
+        }
+        let before = self.joinable[disk].insert(first, id);
+        assert!(before.is_none(), "a fill begins where none is");
         id
     }
 
     pub(crate) fn remove(&mut self, id: FillId) -> Fill {
         let fill = self.fills.remove(id);
-        self.by_disk[fill.disk.index()].retain(|other| *other != id);
+        if !fill.killed {
+            self.joinable[fill.disk.index()].remove(&fill.first);
+        }
         fill
     }
 
@@ -72,8 +79,10 @@ impl Fills {
         self.fills[id].waiters.push(waiter);
     }
 
-    fn of_disk(&self, disk: DiskSlot) -> &[FillId] {
-        self.by_disk.get(disk.index()).map_or(&[], Vec::as_slice)
+    /// The joinable fill of a disk that begins last at or before this block.
+    fn at_or_before(&self, disk: DiskSlot, block: BlockIndex) -> Option<FillId> {
+        let joinable = self.joinable.get(disk.index())?;
+        joinable.range(..=block).next_back().map(|(_, id)| *id)
     }
 
     /// The fill that one may join for this block, with its first block and count.
@@ -82,9 +91,9 @@ impl Fills {
         disk: DiskSlot,
         block: BlockIndex,
     ) -> Option<(FillId, BlockIndex, u64)> {
-        let joinable = |id: &&FillId| !self.fills[**id].killed && self.fills[**id].contains(block);
-        let id = *self.of_disk(disk).iter().find(joinable)?;
-        Some((id, self.fills[id].first, self.fills[id].count))
+        let id = self.at_or_before(disk, block)?;
+        let fill = &self.fills[id];
+        fill.contains(block).then_some((id, fill.first, fill.count))
     }
 
     /// The first block after `block` and before `end` that a joinable fill brings.
@@ -94,31 +103,86 @@ impl Fills {
         block: BlockIndex,
         end: BlockIndex,
     ) -> Option<BlockIndex> {
-        let starts = self
-            .of_disk(disk)
-            .iter()
-            .map(|id| &self.fills[*id])
-            .filter(|fill| !fill.killed);
-        starts
-            .map(|fill| fill.first)
-            .filter(|first| *first > block && *first < end)
-            .min()
+        let after = block.next();
+        if after >= end {
+            return None;
+        }
+        let joinable = self.joinable.get(disk.index())?;
+        joinable.range(after..end).next().map(|(first, _)| *first)
     }
 
     /// Kills every fill that overlaps these blocks. Returns how many.
     pub(crate) fn kill(&mut self, disk: DiskSlot, first: BlockIndex, count: u64) -> u64 {
-        let mut killed = 0;
-        for id in self
-            .by_disk
-            .get(disk.index())
-            .map_or(&[][..], Vec::as_slice)
+        let (end, mut killed) = (first.advance(count), 0);
+        let mut from = match self.at_or_before(disk, first) {
+            Some(id) if self.fills[id].contains(first) => self.fills[id].first,
+            Some(_) | None => first,
+        };
+        while from < end
+            && let Some(joinable) = self.joinable.get_mut(disk.index())
+            && let Some((&start, &id)) = joinable.range(from..end).next()
         {
-            let fill = &mut self.fills[*id];
-            if !fill.killed && fill.overlaps(first, count) {
-                fill.killed = true;
-                killed += 1;
-            }
+            joinable.remove(&start);
+            self.fills[id].killed = true;
+            killed += 1;
+            from = start.next();
         }
         killed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: DiskSlot = DiskSlot::new(3);
+
+    fn at(block: u64) -> BlockIndex {
+        BlockIndex::new(block)
+    }
+
+    fn fill(first: u64, count: u64) -> Fill {
+        Fill {
+            disk: DISK,
+            first: at(first),
+            count,
+            killed: false,
+            waiters: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn fills_are_found_by_the_blocks_that_they_bring() {
+        let mut fills = Fills::default();
+        let low = fills.insert(fill(10, 5));
+        let high = fills.insert(fill(20, 1));
+        assert_eq!(fills.covering(DISK, at(9)), None);
+        assert_eq!(fills.covering(DISK, at(10)), Some((low, at(10), 5)));
+        assert_eq!(fills.covering(DISK, at(14)), Some((low, at(10), 5)));
+        assert_eq!(fills.covering(DISK, at(15)), None);
+        assert_eq!(fills.covering(DiskSlot::new(2), at(10)), None);
+        assert_eq!(fills.next_covered(DISK, at(0), at(100)), Some(at(10)));
+        assert_eq!(fills.next_covered(DISK, at(10), at(100)), Some(at(20)));
+        assert_eq!(fills.next_covered(DISK, at(10), at(20)), None);
+        assert_eq!(fills.next_covered(DISK, at(10), at(11)), None);
+        fills.remove(high);
+        assert_eq!(fills.covering(DISK, at(20)), None);
+    }
+
+    #[test]
+    fn a_write_kills_what_it_touches_and_nothing_else() {
+        let mut fills = Fills::default();
+        let all: Vec<FillId> = (0..4).map(|i| fills.insert(fill(i * 10, 5))).collect();
+        assert_eq!(fills.kill(DISK, at(5), 5), 0);
+        assert_eq!(fills.kill(DISK, at(14), 7), 2);
+        assert_eq!(fills.kill(DISK, at(14), 7), 0, "once each");
+        for (number, id) in all.iter().enumerate() {
+            assert_eq!(fills.fills[*id].killed, number == 1 || number == 2);
+        }
+        // A killed fill is joined no more, and another one may begin in its place.
+        let anew = fills.insert(fill(11, 2));
+        assert_eq!(fills.covering(DISK, at(12)), Some((anew, at(11), 2)));
+        fills.remove(all[1]);
+        assert_eq!(fills.covering(DISK, at(12)), Some((anew, at(11), 2)));
     }
 }

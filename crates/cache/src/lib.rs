@@ -69,6 +69,7 @@ mod limits;
 mod ownership;
 mod parts;
 mod ports;
+mod prefetch;
 mod reads;
 mod reclaim;
 mod recovery;

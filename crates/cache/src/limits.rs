@@ -10,6 +10,18 @@ pub(crate) const RUN_BLOCKS_MAX: u64 = 256;
 /// gigabytes never holds up another disk: 65,536 index probes take a few milliseconds.
 pub(crate) const ERASE_BLOCKS_MAX: u64 = 65_536;
 
+/// Bytes that the prefetches of one disk have on their way from its origin: enough to keep a network
+/// volume busy, little beside what guests wait for.
+pub(crate) const PREFETCH_DISK_BYTES_MAX: Bytes = Bytes::mib(4);
+
+/// The same for all disks of a cache, so that memory for prefetches is bounded whatever clients ask:
+/// four disks whose origins hang leave nothing for others, which lose a prefetch and no more.
+pub(crate) const PREFETCH_BYTES_MAX: Bytes = Bytes::mib(16);
+
+/// Runs of blocks that prefetches look at before other requests have their turn: 4,096 index probes
+/// take a quarter of a millisecond.
+pub(crate) const PREFETCH_STEP_RUNS: usize = 16;
+
 /// Memory in which a VM's view of an image remembers what it has read: exact up to images of
 /// 2 GiB, a sample of larger ones, and 64 MiB if 1024 VMs read one.
 pub(crate) const SEEN_BYTES_MAX: Bytes = Bytes::kib(64);

@@ -39,7 +39,7 @@ pub(crate) struct Read {
     /// What the brain remembers of the request.
     pub(crate) arrival: Option<Arrival>,
     offset: u64,
-    end: u64,
+    pub(crate) end: u64,
     pub(crate) aim: Aim,
     parts: Parts,
     /// Parts whose bytes are where the guest wants them.
@@ -55,7 +55,7 @@ pub(crate) enum Aim {
     Buffers,
     /// Its bytes, there.
     Into(Rc<dyn Landing>),
-    /// Only to bring blocks into the cache: no bytes are answered.
+    /// Only to bring blocks into the cache, piece by piece (`prefetch.rs`): no bytes are answered.
     CacheOnly,
 }
 
@@ -69,13 +69,13 @@ impl Cache {
         length: Bytes,
         aim: Aim,
     ) {
-        let prefetch = matches!(aim, Aim::CacheOnly);
         let (offset, end) = (offset.get(), (offset + length).get());
         let cached_end = if self.flash.is_some() || self.has_dirty(disk) {
             self.cached_end(disk)
         } else {
             0
         };
+        let prefetch = matches!(aim, Aim::CacheOnly);
         let arrival = self.read_arrives(disk, vm, offset, end.min(cached_end), prefetch);
         // Held until every part is issued, so that none completes the read early.
         let id = self.reads.insert(Read {
@@ -91,18 +91,21 @@ impl Cache {
             left: 1,
             error: None,
         });
+        if prefetch {
+            return self.begin_prefetch(id, disk, offset);
+        }
         let mut at = offset;
         while at < end.min(cached_end) {
             at = self.read_run(id, disk, at, end.min(cached_end));
         }
-        if at < end && !prefetch {
+        if at < end {
             self.read_direct(id, disk, at, end);
         }
         self.part_done(id);
     }
 
     /// Handles the run of blocks that starts at byte `at`; returns where it ends.
-    fn read_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
+    pub(crate) fn read_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
         let block = BlockIndex::containing(Bytes::new(at));
         if let Some(end) = self.read_dirty_run(id, disk, at, end) {
             return end;
@@ -260,6 +263,9 @@ impl Cache {
         let stop = fill_first.advance(count).start().get().min(end);
         self.count_misses(id, first, blocks_to(first, stop));
         let part = self.new_part(id, at);
+        if self.is_prefetch(id) {
+            self.prefetches.fetches(disk, stop - at);
+        }
         let skip = index(at - fill_first.start().get());
         self.fills.join(
             fill,
@@ -323,6 +329,11 @@ impl Cache {
     /// A fill has come, or has failed to.
     pub(crate) fn fill_done(&mut self, fill: usize, buf: Option<Buf>, result: Result<(), IoError>) {
         let fill = self.fills.remove(fill);
+        for waiter in &fill.waiters {
+            if self.is_prefetch(waiter.read) {
+                self.prefetches.fetched(fill.disk, waiter.length as u64);
+            }
+        }
         let bytes = match (result, buf) {
             (Ok(()), Some(buf)) => Ok(buf.freeze()),
             (Err(error), _) => Err(error),
@@ -347,6 +358,7 @@ impl Cache {
                 }
             }
         }
+        self.step_prefetches();
     }
 
     /// Asks the origin for what the flash could not give.
@@ -383,18 +395,26 @@ impl Cache {
         }
     }
 
+    /// One more part has to come. A prefetch only counts its parts: it answers no bytes, and must not
+    /// keep those of gigabytes.
     pub(crate) fn new_part(&mut self, id: ReadId, offset: u64) -> usize {
         let read = &mut self.reads[id];
+        read.left += 1;
+        if read.is_prefetch() {
+            return 0;
+        }
         read.parts.push(Part {
             offset,
             bytes: None,
         });
-        read.left += 1;
         read.parts.len() - 1
     }
 
     pub(crate) fn set_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
-        self.reads[id].parts[part].bytes = Some(bytes);
+        let read = &mut self.reads[id];
+        if !read.is_prefetch() {
+            read.parts[part].bytes = Some(bytes);
+        }
     }
 
     /// A part's bytes are where the guest wanted them.
@@ -442,6 +462,11 @@ impl Cache {
 impl Read {
     pub(crate) fn is_prefetch(&self) -> bool {
         matches!(self.aim, Aim::CacheOnly)
+    }
+
+    /// Whether it will be answered with an error.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error.is_some()
     }
 
     /// Where it wants the bytes `bytes` of the disk, if not in buffers of ours.

@@ -308,6 +308,7 @@ impl Shard {
         for client in closing {
             self.touch(client);
         }
+        self.cache.cut_prefetches(slot, self.now);
     }
 
     /// Lets draining disks go on. True if the cache was asked something.

@@ -1,7 +1,7 @@
 //! What a guest asks of the rig, and what is seen of its flash and its origin.
 
 use super::{Rig, at, page};
-use block_io::{FlashOp, FlashVerb, IoError, Landing, Payload};
+use block_io::{FlashOp, FlashVerb, IoError, Landing, OriginVerb, Payload};
 use cache::{ControlError, ControlOutcome, DirtyStatus, Request, RequestId, Verb};
 use std::rc::Rc;
 use units::{BLOCK_BYTES, Bytes, Duration, TenantSlot};
@@ -17,6 +17,15 @@ impl Rig {
         let into = |op: &&FlashOp| matches!(op.verb, FlashVerb::ReadInto { .. });
         let held = &self.held_flash;
         (held.len(), held.iter().filter(into).count())
+    }
+
+    /// How many reads the origin has not answered, and their bytes.
+    pub(crate) fn reads_held_at_origin(&self) -> (usize, u64) {
+        let bytes = self.held_origin.iter().filter_map(|op| match op.verb {
+            OriginVerb::Read { length, .. } => Some(length.get()),
+            _ => None,
+        });
+        (bytes.clone().count(), bytes.sum())
     }
 
     /// Lets time pass, in small steps.

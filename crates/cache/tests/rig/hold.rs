@@ -1,6 +1,7 @@
 //! Operations that a test held up: they go on, or never end.
 
 use super::Rig;
+use block_io::IoError;
 
 impl Rig {
     /// What the flash was asked and is held never ends.
@@ -15,6 +16,17 @@ impl Rig {
         self.hold_reads = false;
         self.hold_writes = false;
         self.hold_flush = false;
+        self.drive();
+    }
+
+    /// Reads that the origin was asked and are held fail.
+    pub(crate) fn fail_held_reads(&mut self) {
+        let now = self.now;
+        for op in std::mem::take(&mut self.held_origin) {
+            let mut done = self.origin_op(op);
+            done.result = Err(IoError::Failed);
+            self.cache_mut().origin_done(done, now);
+        }
         self.drive();
     }
 

@@ -192,6 +192,10 @@ impl Rig {
         self.cache.as_mut().unwrap()
     }
 
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
     fn flash_op(&mut self, op: FlashOp) -> FlashDone {
         let mut done = FlashDone {
             token: op.token,
