@@ -2,7 +2,7 @@
 //! the new one.
 //!
 //! ```text
-//!  write PATH.new ─► sync it ─► rename it to PATH ─► sync the folder
+//!  make PATH.new ─► write it ─► sync it ─► rename it to PATH ─► sync the folder
 //! ```
 
 #![forbid(unsafe_code)]
@@ -32,16 +32,23 @@ pub fn replace(path: &Path, readers: Readers, content: &[u8]) -> io::Result<()> 
         Readers::Anybody => 0o666,
         Readers::Owner => 0o600,
     };
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(mode)
-        .open(&beside)?;
+    let mut file = create(&beside, mode)?;
     file.write_all(content)?;
     file.sync_all()?;
     std::fs::rename(&beside, path)?;
     sync_folder_of(path)
+}
+
+/// Makes the file anew. What a crash left there is removed, and so is what somebody else has put
+/// there who may write the folder: were a link followed, or a file of theirs taken, the content
+/// would go where they want.
+fn create(path: &Path, mode: u32) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(mode).open(path)
 }
 
 /// Makes durable what was made, renamed or removed under this path's name.
@@ -85,6 +92,30 @@ mod tests {
         std::fs::write(beside(&path), "half of something that is quite long").unwrap();
         replace(&path, Readers::Anybody, b"whole").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn a_link_at_the_temporary_path_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("a"), dir.path().join("other"));
+        std::fs::write(&other, "untouched").unwrap();
+        std::os::unix::fs::symlink(&other, beside(&path)).unwrap();
+        replace(&path, Readers::Owner, b"secret").unwrap();
+        assert_eq!(std::fs::read(&other).unwrap(), b"untouched");
+        assert_eq!(std::fs::read(&path).unwrap(), b"secret");
+        assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
+    }
+
+    #[test]
+    fn a_file_that_somebody_holds_at_the_temporary_path_does_not_get_the_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        std::fs::write(beside(&path), "").unwrap();
+        let held = File::open(beside(&path)).unwrap();
+        replace(&path, Readers::Owner, b"secret").unwrap();
+        assert_eq!(held.metadata().unwrap().len(), 0);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
