@@ -26,5 +26,5 @@ mod source;
 mod store;
 
 pub use cipher::{DataKey, XtsCipher};
-pub use source::{KeySource, SourceError};
+pub use source::{COMMAND_TIME_MAX, KeySource, SourceError};
 pub use store::{KeyStore, StoreError, WrappingKey};

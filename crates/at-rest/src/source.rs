@@ -4,14 +4,24 @@
 
 use crate::hex::from_hex;
 use crate::store::WrappingKey;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 /// Longest that a key may be as text; more is not read.
 const SOURCE_BYTES_MAX: u64 = 4096;
+
+/// How long a command for a key may take: a key server far away may want to be asked twice, but a disk
+/// that waits for its key is a VM that waits.
+pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(30);
+/// How often it is looked whether a command has ended.
+const COMMAND_LOOK: Duration = Duration::from_millis(10);
 
 /// Where systemd puts credentials (`LoadCredential=`), by an environment variable of this name.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
@@ -61,6 +71,14 @@ pub enum SourceError {
         /// How it ended.
         status: ExitStatus,
     },
+    /// The command took too long.
+    #[error("{program:?} gave no key within {seconds} s and was killed")]
+    Late {
+        /// Which program.
+        program: String,
+        /// How long it had.
+        seconds: u64,
+    },
     /// No command.
     #[error("the command for the key is empty: name a program")]
     NoCommand,
@@ -78,7 +96,7 @@ pub enum SourceError {
 }
 
 impl KeySource {
-    /// Fetches the key. May take as long as the command takes.
+    /// Fetches the key. A command that takes longer than [`COMMAND_TIME_MAX`] is killed.
     ///
     /// # Errors
     /// [`SourceError`]; it never has a part of the key.
@@ -95,7 +113,7 @@ impl KeySource {
                 }
                 read(path)
             }
-            Self::Command(words) => run(words),
+            Self::Command(words) => run(words, COMMAND_TIME_MAX),
         }
     }
 }
@@ -110,32 +128,66 @@ fn read(path: PathBuf) -> Result<WrappingKey, SourceError> {
     }
 }
 
-fn run(words: &[String]) -> Result<WrappingKey, SourceError> {
+fn run(words: &[String], time_max: Duration) -> Result<WrappingKey, SourceError> {
     let (program, arguments) = words.split_first().ok_or(SourceError::NoCommand)?;
     let failed = |source| SourceError::Run {
         program: program.clone(),
         source,
     };
+    let deadline = Instant::now() + time_max;
+    // A group of its own, so that what it has started ends with it.
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .process_group(0)
         .spawn()
         .map_err(failed)?;
-    let mut bytes = Vec::new();
-    let mut from = child.stdout.take().expect("it was asked for");
-    let read = from.by_ref().take(SOURCE_BYTES_MAX).read_to_end(&mut bytes);
-    // A program that goes on printing is told so by its broken pipe.
-    drop(from);
-    let status = child.wait().map_err(failed)?;
-    read.map_err(failed)?;
+    let printed = read_aside(child.stdout.take().expect("it was asked for"));
+    let bytes = printed.recv_timeout(time_max).ok();
+    let status = wait(&mut child, deadline).map_err(failed)?;
+    let (Some(bytes), Some(status)) = (bytes, status) else {
+        // Children that it has left behind are in its group too.
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        child.wait().map_err(failed)?;
+        return Err(SourceError::Late {
+            program: program.clone(),
+            seconds: time_max.as_secs(),
+        });
+    };
     if !status.success() {
         return Err(SourceError::Failed {
             program: program.clone(),
             status,
         });
     }
-    key_of(&bytes, || format!("{program:?}"))
+    key_of(&bytes.map_err(failed)?, || format!("{program:?}"))
+}
+
+/// Reads what a program prints, on a thread that ends with the program.
+fn read_aside(mut from: ChildStdout) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = from.by_ref().take(SOURCE_BYTES_MAX).read_to_end(&mut bytes);
+        // Nobody listens any more if it was late.
+        let _ = sender.send(read.map(|_| bytes));
+        // A program that goes on printing is told so by its broken pipe.
+    });
+    receiver
+}
+
+/// How a program ended; nothing if it has not ended by then.
+fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        std::thread::sleep(COMMAND_LOOK);
+    }
 }
 
 fn key_of(bytes: &[u8], from: impl FnOnce() -> String) -> Result<WrappingKey, SourceError> {
@@ -201,6 +253,34 @@ mod tests {
         assert!(matches!(words(&[]).fetch(), Err(SourceError::NoCommand)));
         let endless = words(&["yes"]).fetch();
         assert!(endless.is_err(), "what prints for ever is cut off");
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_killed_with_all_that_it_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("pids").display().to_string();
+        for script in [
+            format!("echo $$ > {own}; exec sleep 1000"),
+            format!("echo $$ > {own}; echo {HEX}; exec >&-; exec sleep 1000"),
+            format!("sleep 1000 & echo $! > {own}; echo {HEX}"),
+        ] {
+            let words = ["sh", "-c", &script].map(str::to_owned);
+            let late = run(&words, Duration::from_millis(500));
+            assert!(matches!(late, Err(SourceError::Late { .. })), "{script}");
+            let id = std::fs::read_to_string(&own).unwrap();
+            let id = Pid::from_raw(id.trim().parse().unwrap()).unwrap();
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while is_alive(id) {
+                assert!(Instant::now() < deadline, "it still runs: {script}");
+                std::thread::sleep(COMMAND_LOOK);
+            }
+        }
+    }
+
+    /// An orphan that nobody has waited for yet is a zombie, and dead.
+    fn is_alive(id: Pid) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
     }
 
     #[test]
