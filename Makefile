@@ -1,15 +1,27 @@
 # Two commands are enough: `make demo` shows the product, `make test` runs every check and test.
 # Both install the Debian packages they need, if any is missing, and both can be run again and again.
 
-.PHONY: help demo test bench setup setup-developer deny book fuzz python clean-scratch
+.PHONY: help install demo test bench setup setup-developer deny book fuzz python clean-scratch
 
 help:
 	@echo 'make demo    a VM boots from a cached disk, cold then warm, with real figures (about two minutes)'
 	@echo 'make test    every check and every test; what .ci/run runs'
+	@echo 'make install   the program and its systemd units, after cargo build --release --package hearth'
 	@echo 'make bench   read hits over vhost-user and NBD beside raw flash and other servers (about 20 minutes, a quiet machine)'
 	@echo 'make python  the Python package: build, tests, notebook, a sweep on Ray (needs Python 3.10)'
 	@echo 'make setup   only install what the above need'
 	@echo 'make book    the book as HTML in target/book (needs mdbook; make setup-developer installs it)'
+
+# Where a distribution's package puts them; DESTDIR is a folder in front of all of them.
+BINARY = target/release/hearth
+LIBDIR = $(DESTDIR)/usr/lib
+EXAMPLES = $(DESTDIR)/usr/share/doc/hearth/examples
+install:
+	install -D -m 0755 $(BINARY) $(DESTDIR)/usr/bin/hearth
+	install -D -m 0644 -t $(LIBDIR)/systemd/system packaging/hearth.service packaging/hearth.socket
+	install -D -m 0644 packaging/hearth.sysusers $(LIBDIR)/sysusers.d/hearth.conf
+	install -D -m 0644 packaging/hearth.tmpfiles $(LIBDIR)/tmpfiles.d/hearth.conf
+	install -D -m 0644 -t $(EXAMPLES) packaging/storage.conf packaging/hearth-storage.rules
 
 demo:
 	@scripts/setup.sh demo

@@ -12,6 +12,7 @@ declare -A package_of=(
     [nbdkit]=nbdkit [nbdsh]=python3-libnbd [nbdcopy]=libnbd-bin [nbdinfo]=libnbd-bin [nbdfuse]=libnbd-bin [fio]=fio
     [mke2fs]=e2fsprogs [e2fsck]=e2fsprogs [debugfs]=e2fsprogs [sqlite3]=sqlite3 [busybox]=busybox-static [cpio]=cpio
     [virt-xml-validate]=libvirt-clients [virsh]=libvirt-clients [xmllint]=libxml2-utils
+    [systemd-analyze]=systemd [systemd-sysusers]=systemd [systemd-tmpfiles]=systemd [unshare]=util-linux [mount]=mount
     [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3
 )
 PATH=$PATH:/usr/sbin:/sbin

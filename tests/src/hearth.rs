@@ -22,14 +22,20 @@ pub fn program() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("HEARTH_BIN") {
         return Ok(PathBuf::from(path));
     }
+    built("hearth")
+}
+
+/// A program of this workspace, built beside this test.
+pub(crate) fn built(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("the test's own path")?;
     // A test lies in target/PROFILE/deps, a program of this crate one above.
     let mut beside = own.ancestors().skip(1).take(2);
     let built = beside.find_map(|folder| {
-        let built = folder.join("hearth");
+        let built = folder.join(name);
         built.is_file().then_some(built)
     });
-    built.context("hearth is not built; run `cargo build -p hearth` first")
+    built
+        .with_context(|| format!("{name} is not built; run `cargo build --workspace --bins` first"))
 }
 
 /// What the configuration says, beside paths inside the lab.
@@ -262,6 +268,25 @@ impl Hearth {
             nbd_socket: lab.path("nbd.sock"),
         };
         hearth.wait_until_it_serves(&settings.in_trouble)?;
+        Ok(hearth)
+    }
+
+    /// A daemon that somebody else has started; returns when it serves.
+    ///
+    /// # Errors
+    ///
+    /// When it ends, or does not serve in time.
+    pub(crate) fn of(
+        process: Process,
+        admin_socket: PathBuf,
+        nbd_socket: PathBuf,
+    ) -> anyhow::Result<Self> {
+        let mut hearth = Self {
+            process,
+            admin_socket,
+            nbd_socket,
+        };
+        hearth.wait_until_it_serves(&[])?;
         Ok(hearth)
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn all_present(tools: &[&str]) -> bool {
 
 /// Whether this user may mount. Says so if not; that is a matter of the machine and not of what is
 /// installed, so a test that needs it is skipped in CI too.
-pub(crate) fn is_root(what_for: &str) -> bool {
+pub fn is_root(what_for: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         println!("skipped: {what_for} needs root");

@@ -1,0 +1,197 @@
+//! Hearth as it is installed: `make install` into a folder, the user and the folders made by
+//! systemd's own tools, and the daemon started as its unit says.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::{Answer, Flash, Hearth, Image, Lab, Manager, Process, hearth, tools};
+
+/// The tools that it takes. systemd itself need not run.
+pub const PACKAGE_TOOLS: &[&str] = &[
+    "make",
+    "cc",
+    "unshare",
+    "mount",
+    "systemd-analyze",
+    "systemd-sysusers",
+    "systemd-tmpfiles",
+];
+
+const UNIT: &str = "hearth.service";
+
+/// The system's programs that commands of the unit name.
+const PROGRAMS: [&str; 4] = ["cat", "kill", "sh", "sleep"];
+
+/// An installation.
+pub struct Package {
+    root: Lab,
+    manager: Manager,
+}
+
+impl Package {
+    /// Installs the program, its units and its user into a folder of the lab.
+    ///
+    /// # Errors
+    ///
+    /// When one of the steps fails that an administrator would take.
+    pub fn install(lab: &Lab) -> anyhow::Result<Self> {
+        let root = lab.host("root")?;
+        fs::set_permissions(root.folder(), Permissions::from_mode(0o755))?;
+        system(&root)?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut make = Command::new("make");
+        make.arg("-C").arg(source).arg("install");
+        make.arg(format!("DESTDIR={}", root.folder().display()));
+        make.arg(format!("BINARY={}", hearth::program()?.display()));
+        tools::run(&mut make)?;
+        let in_root = format!("--root={}", root.folder().display());
+        tools::run(Command::new("systemd-sysusers").args([&in_root, "hearth.conf"]))?;
+        let words = [&in_root, "--create", "hearth.conf"];
+        tools::run(Command::new("systemd-tmpfiles").args(words))?;
+        let manager = Manager::new(&root)?;
+        Ok(Self { root, manager })
+    }
+
+    /// A path inside the installation.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root.path(path.trim_start_matches('/'))
+    }
+
+    /// Puts a drop-in beside the unit.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn drop_in(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let folder = self.path("/etc/systemd/system/hearth.service.d");
+        fs::create_dir_all(&folder).context("the folder of drop-ins")?;
+        fs::write(folder.join(name), text).context(name.to_owned())
+    }
+
+    /// Writes the configuration.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn configure(&self, text: &str) -> anyhow::Result<()> {
+        fs::write(self.path("/etc/hearth/hearth.toml"), text).context("the configuration")
+    }
+
+    /// Makes an image of `mib` MiB at this path, which belongs to the service.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn image(&self, path: &str, mib: u64) -> anyhow::Result<Image> {
+        let folder = Path::new(path).parent().context("a folder")?;
+        let folder = folder.to_str().context("a path in Unicode")?;
+        fs::create_dir_all(self.path(folder))?;
+        let image = Image::new(&self.root, path.trim_start_matches('/'), mib)?;
+        self.give(folder)?;
+        self.give(path)?;
+        Ok(image)
+    }
+
+    /// Formats a file of `mib` MiB at this path as flash, which belongs to the service.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be formatted.
+    pub fn flash(&self, path: &str, mib: u64) -> anyhow::Result<Flash> {
+        let flash = Flash::format(&self.root, path.trim_start_matches('/'), mib)?;
+        self.give(path)?;
+        Ok(flash)
+    }
+
+    /// The service's user and group, as `systemd-sysusers` has numbered them.
+    ///
+    /// # Errors
+    ///
+    /// When there are none.
+    pub fn user(&self) -> anyhow::Result<(u32, u32)> {
+        let users = fs::read_to_string(self.path("/etc/passwd")).context("etc/passwd")?;
+        let line = users.lines().find_map(|line| line.strip_prefix("hearth:"));
+        let mut fields = line.context("no user hearth")?.split(':').skip(1);
+        let mut number =
+            || -> anyhow::Result<u32> { Ok(fields.next().context("a number")?.parse()?) };
+        Ok((number()?, number()?))
+    }
+
+    /// Makes a path the service's own.
+    fn give(&self, path: &str) -> anyhow::Result<()> {
+        let (user, group) = self.user()?;
+        chown(self.path(path), Some(user), Some(group)).context(path.to_owned())
+    }
+
+    /// Starts the daemon as the unit says; returns when it serves.
+    ///
+    /// # Errors
+    ///
+    /// When it ends, or does not serve in time.
+    pub fn start(&self, lab: &Lab) -> anyhow::Result<Hearth> {
+        let mut command = self.command("ExecStart")?;
+        self.manager.equip(&mut command)?;
+        let process = Process::start(lab, "hearth", &mut command)?;
+        let run = self.path("/run/hearth");
+        Hearth::of(process, run.join("admin.sock"), run.join("nbd.sock"))
+    }
+
+    /// Runs another command of the unit to its end, with what the manager tells it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be run, or is ended by a signal.
+    pub fn run(&self, key: &str, told: &[(&str, &str)]) -> anyhow::Result<Answer> {
+        let mut command = self.command(key)?;
+        command.envs(told.iter().copied());
+        let (code, output) = tools::exit_code(&mut command)?;
+        Ok(Answer {
+            code,
+            stdout: output.stdout,
+            stderr: output.stderr,
+        })
+    }
+
+    /// What `systemd-analyze verify` has to say of the units.
+    ///
+    /// # Errors
+    ///
+    /// When it finds them faulty.
+    pub fn verify(&self) -> anyhow::Result<()> {
+        // Not the manual: where it is installed is not this folder.
+        let mut command = Command::new("systemd-analyze");
+        command.args(["verify", "--man=no", "--recursive-errors=no"]);
+        command.arg(format!("--root={}", self.root.folder().display()));
+        let output = tools::run(command.args([UNIT, "hearth.socket"]))?;
+        let said = format!("{}{}", output.stdout, output.stderr);
+        ensure!(said.trim().is_empty(), "{said}");
+        Ok(())
+    }
+
+    fn command(&self, key: &str) -> anyhow::Result<Command> {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--uts", "--propagation=private"]);
+        command.arg(hearth::built("unit-sandbox")?);
+        command.arg(self.root.folder()).args([UNIT, key]);
+        Ok(command)
+    }
+}
+
+/// What a system has before anything is installed. Its libraries are not here: the sandbox shows them
+/// to the service.
+fn system(root: &Lab) -> anyhow::Result<()> {
+    fs::create_dir(root.path("etc")).context("/etc")?;
+    fs::create_dir_all(root.path("usr/bin")).context("/usr/bin")?;
+    for name in PROGRAMS {
+        let program = format!("usr/bin/{name}");
+        fs::copy(Path::new("/").join(&program), root.path(&program)).context(program)?;
+    }
+    for name in ["bin", "lib", "lib32", "lib64"] {
+        symlink(format!("usr/{name}"), root.path(name)).context(name)?;
+    }
+    Ok(())
+}
