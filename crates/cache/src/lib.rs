@@ -64,6 +64,7 @@ mod guard;
 pub mod index;
 mod jobs;
 mod journal;
+mod kept;
 mod landing;
 mod limits;
 mod ownership;
@@ -92,6 +93,7 @@ pub use block_io::Verb;
 pub use cache::Cache;
 pub use dirty::lasting::Lasting;
 pub use format::{FormatOptions, format};
+pub use kept::Kept;
 pub use ownership::OwnerRecord;
 pub use recovery::{
     ColdReason, DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LeftChunk, LogReport,

@@ -123,7 +123,9 @@ impl Disk {
             name: self.spec.name.clone(),
             size: self.geometry.size,
             policy: cache.policy_of(slot).unwrap_or(self.spec.policy),
-            write_back: self.spec.write_back,
+            write_back: cache
+                .write_back_settings_of(slot)
+                .unwrap_or(self.spec.write_back),
             dirty: cache.write_back_of(slot).unwrap_or_default(),
             read_only: self.is_read_only(),
             tenant: self.spec.tenant.clone(),

@@ -2,7 +2,9 @@
 
 use crate::latency::{Histogram, ReadWrite};
 use crate::run::Shard;
-use cache::{DirtyStatus, DiskStats, DropReason, TenantStatus, ViewStats, WriteBack, WritePolicy};
+use cache::{
+    DirtyStatus, DiskStats, DropReason, Kept, TenantStatus, ViewStats, WriteBack, WritePolicy,
+};
 use std::fmt;
 use std::path::PathBuf;
 use units::{Bytes, DiskId, Duration, Instant, TenantSlot};
@@ -28,6 +30,8 @@ pub struct ShardStatus {
     pub now: Instant,
     /// Its disks, by slot.
     pub disks: Vec<DiskStatus>,
+    /// What the flash has of disks that are not attached; none if it cannot be used.
+    pub kept: Option<Vec<Kept>>,
     /// VMs and base images, by slot.
     pub tenants: Vec<TenantStatus>,
     /// What the brain knows of each that has a disk here; nothing while it is off.
@@ -172,6 +176,7 @@ impl Shard {
             now: self.now,
             flash_latency: flash_latency.unwrap_or_default(),
             disks: disks.collect(),
+            kept: self.cache.kept(),
             reports: self.cache.tenant_reports(),
             host: self.cache.host_report(),
             tenants: self.cache.tenants(),

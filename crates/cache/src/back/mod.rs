@@ -371,6 +371,12 @@ impl Cache {
         Some(status)
     }
 
+    /// How the writes of an attached disk reach its origin under write-back, as it was asked for last;
+    /// none if it is not attached.
+    pub fn write_back_settings_of(&self, disk: DiskSlot) -> Option<WriteBack> {
+        Some(self.disks[disk.index()].as_ref()?.write_back)
+    }
+
     /// Bytes that a disk's origin lacks, erased ones included; a block for each record.
     pub(crate) fn dirty_bytes(&self, disk: DiskSlot) -> Bytes {
         let flash = self.dirty_flash();

@@ -22,7 +22,7 @@ pub enum ProblemKind {
     AlreadyAttached,
     /// Something is using the disk.
     Busy,
-    /// The disk waits for its origin.
+    /// The disk is not attached yet: it waits, for its origin most of the time.
     NotReady,
     /// The origin cannot be opened, or is not what it should be.
     Origin,
@@ -73,7 +73,7 @@ impl ProblemKind {
             Self::NoSuchPath => ("no-such-path", "There is nothing at this path"),
             Self::AlreadyAttached => ("already-attached", "The disk is attached already"),
             Self::Busy => ("busy", "The disk is in use"),
-            Self::NotReady => ("not-ready", "The disk waits for its origin"),
+            Self::NotReady => ("not-ready", "The disk is not attached yet"),
             Self::Origin => ("origin", "The origin cannot be used"),
             Self::AlreadyRecording => ("already-recording", "Another recording is under way"),
             Self::NotRecording => ("not-recording", "Nothing is being recorded"),
@@ -141,6 +141,19 @@ impl Problem {
             format!("there is no VM and no base image '{name}'"),
         )
         .with_remedy("hearth vm list")
+    }
+
+    /// Whether it is of this kind.
+    pub fn is(&self, kind: ProblemKind) -> bool {
+        self.kind == kind.urn()
+    }
+
+    /// What happened and what to do about it, in a line.
+    pub fn in_a_line(&self) -> String {
+        match &self.remedy {
+            Some(remedy) => format!("{}; {remedy}", self.detail),
+            None => self.detail.clone(),
+        }
     }
 
     /// The same, with what to do about it.

@@ -141,6 +141,7 @@ fn disk(text: &str) -> DiskStatus {
         size_bytes: Some(20 << 30),
         write_policy: WritePolicy::Through,
         write_back: None,
+        kept: None,
         changed: Vec::new(),
         read_only: false,
         shared: false,

@@ -149,7 +149,7 @@ async fn show_disk(
 #[utoipa::path(post, path = "/v1/disks/{name}/drop", params(("name" = String, Path)), responses(
     (status = 200, body = DiskStatus),
     (status = 404, description = "No such disk", body = Problem),
-    (status = 409, description = "The disk waits for its origin", body = Problem),
+    (status = 409, description = "The disk is not attached yet", body = Problem),
 ))]
 async fn drop_disk(
     State(control): Shared,
@@ -165,7 +165,7 @@ async fn drop_disk(
 #[utoipa::path(post, path = "/v1/disks/{name}/resize", params(("name" = String, Path)), responses(
     (status = 200, body = DiskStatus),
     (status = 404, description = "No such disk", body = Problem),
-    (status = 409, description = "The disk waits for its origin, is shared, or would become shorter", body = Problem),
+    (status = 409, description = "The disk is not attached yet, is shared, or would become shorter", body = Problem),
     (status = 502, description = "The origin cannot be asked", body = Problem),
 ))]
 async fn resize_disk(

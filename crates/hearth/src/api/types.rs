@@ -6,7 +6,7 @@
 
 use super::front_ends::VhostUser;
 use super::vms::PolicyStatus;
-use super::write_back::WriteBackStatus;
+use super::write_back::{KeptOnFlash, WriteBackStatus};
 use crate::config::{Name, ReclaimPolicy, WritePolicy};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -338,11 +338,11 @@ pub enum DiskSource {
 pub enum DiskState {
     /// Its origin is being opened.
     Attaching,
-    /// Its origin could not be opened; it is tried again.
+    /// It could not be attached, for the reason that is given; that is tried again.
     Waiting,
     /// VMs can attach to it.
     Attached,
-    /// Its last requests are being answered.
+    /// Its last requests are being answered, or it is being forgotten.
     Detaching,
 }
 
@@ -376,6 +376,9 @@ pub struct DiskStatus {
     pub write_policy: WritePolicy,
     /// What its origin lacks and how it gets that; none for a disk that keeps nothing from it.
     pub write_back: Option<WriteBackStatus>,
+    /// What the flash has of it while it waits; none if it does not, or nobody knows.
+    #[serde(default)]
+    pub kept: Option<KeptOnFlash>,
     /// The settings that were changed while the daemon ran and hold over the configuration file.
     pub changed: Vec<String>,
     /// Whether writes are refused.

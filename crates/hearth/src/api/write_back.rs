@@ -154,6 +154,21 @@ pub struct WriteBackStatus {
     pub epoch: u64,
 }
 
+/// What the flash has of a disk that waits, or waited until it was detached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeptOnFlash {
+    /// Blocks of 4096 bytes that its next attach may serve.
+    pub cached_blocks: u64,
+    /// Bytes of its dirty log. The origin lacks them, unless the owner's record is closed.
+    pub dirty_bytes: u64,
+    /// Why its dirty log does not go to the origin without the operator.
+    pub locked: Option<String>,
+    /// Where its owner's record is, if it has one.
+    pub owner_record: String,
+    /// Whether its data key is in the state directory.
+    pub has_data_key: bool,
+}
+
 /// An origin that is consistent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Barrier {

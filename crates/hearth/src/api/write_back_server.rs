@@ -37,7 +37,8 @@ pub(super) struct DetachQuery {
     erase: bool,
 }
 
-/// Detaches a disk. Its blocks stay on flash until they are reclaimed.
+/// Detaches a disk. Its blocks stay on flash until they are reclaimed. A disk that waits is only
+/// forgotten: its dirty log, owner's record and data key stay, and the answer says what is kept.
 #[utoipa::path(delete, path = "/v1/disks/{name}", params(
     ("name" = String, Path),
     ("force" = Option<bool>, Query, description = "Detach although clients are connected; they are cut off"),
@@ -48,7 +49,7 @@ pub(super) struct DetachQuery {
     (status = 200, description = "Detached; the disk's last state", body = DiskStatus),
     (status = 400, description = "Makes no sense", body = Problem),
     (status = 404, description = "No such disk", body = Problem),
-    (status = 409, description = "Clients are connected, or the origin lacks bytes", body = Problem),
+    (status = 409, description = "Clients are connected, the origin lacks bytes, or the disk waits and more is asked for than to forget it", body = Problem),
     (status = 502, description = "The origin does not take what it lacks", body = Problem),
 ))]
 pub(super) async fn detach_disk(
@@ -78,7 +79,7 @@ pub(super) async fn detach_disk(
     (status = 200, body = DiskStatus),
     (status = 400, description = "Makes no sense, or there is no room for it", body = Problem),
     (status = 404, description = "No such disk", body = Problem),
-    (status = 409, description = "The disk waits for its origin", body = Problem),
+    (status = 409, description = "The disk is not attached yet", body = Problem),
     (status = 500, description = "Cannot be recorded or remembered", body = Problem),
     (status = 502, description = "The origin does not take what it lacks", body = Problem),
 ))]
@@ -130,7 +131,7 @@ pub(super) struct FlushQuery {
 ), responses(
     (status = 200, body = DiskStatus),
     (status = 404, description = "No such disk", body = Problem),
-    (status = 409, description = "The disk waits for its origin, or is locked", body = Problem),
+    (status = 409, description = "The disk is not attached yet, or is locked", body = Problem),
     (status = 500, description = "The flush failed", body = Problem),
     (status = 502, description = "The origin does not take what it lacks", body = Problem),
 ))]
@@ -150,7 +151,7 @@ pub(super) async fn flush_disk(
 #[utoipa::path(post, path = "/v1/disks/{name}/barrier", params(("name" = String, Path)), responses(
     (status = 200, body = Barrier),
     (status = 404, description = "No such disk", body = Problem),
-    (status = 409, description = "The disk waits for its origin, is locked, or is destaged in any order", body = Problem),
+    (status = 409, description = "The disk is not attached yet, is locked, or is destaged in any order", body = Problem),
     (status = 502, description = "The origin does not take what it lacks", body = Problem),
 ))]
 pub(super) async fn barrier(

@@ -6,7 +6,7 @@ use crate::api::types::{
     CacheState, CacheStatus, DiskCounters, DiskSource, DiskState, DiskStatus, Disks, Latency,
     RecordingState, Status,
 };
-use crate::api::write_back::{Barrier, DestageState, WriteBackStatus};
+use crate::api::write_back::{Barrier, DestageState, KeptOnFlash, WriteBackStatus};
 use std::fmt::{self, Write};
 
 /// `hearth status`.
@@ -305,6 +305,9 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
     if let Some(dropped) = &disk.dropped {
         lines.push(("not warm", dropped.clone()));
     }
+    if let Some(kept) = &disk.kept {
+        lines.push(("on flash", self::kept(kept)));
+    }
     lines.push(("connections", disk.connections.to_string()));
     lines.extend(front_ends::vhost_user(&disk.vhost_user));
     lines.push((
@@ -338,6 +341,19 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
             ("origin write", latency(&times.origin_write)),
         ],
     )
+}
+
+/// What the flash has of a disk that waits.
+fn kept(kept: &KeptOnFlash) -> String {
+    let mut text = format!(
+        "{} cached blocks, {} that its origin may lack",
+        kept.cached_blocks,
+        quantity::bytes(kept.dirty_bytes)
+    );
+    if let Some(reason) = &kept.locked {
+        text = format!("{text}; LOCKED: {reason}");
+    }
+    text
 }
 
 /// What a disk's origin lacks.

@@ -1,16 +1,18 @@
 //! From the shards' words to those of the API.
 
+use super::keys;
 use super::registry::{Entry, Phase};
+use super::settings;
 use super::shards::{Pulse, Shard};
 use crate::api::front_ends::VhostUser;
 use crate::api::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskState, DiskStatus,
     FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, RefusedBlocks, SegmentCounts,
 };
-use crate::api::write_back::{DestageState, WriteBackSettings, WriteBackStatus};
+use crate::api::write_back::{DestageState, KeptOnFlash, WriteBackSettings, WriteBackStatus};
 use crate::config::{canonical_origin, serial};
 use cache::{DropReason, Mode};
-use shard::{Histogram, ShardStatus};
+use shard::{Folders, Histogram, OwnerFile, ShardStatus};
 use units::{Duration, Instant};
 
 pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
@@ -122,13 +124,28 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
     }
 }
 
+/// What the flash of its cache has of a disk that is not attached; none if that is not known.
+pub(super) fn kept(entry: &Entry, shard: &ShardStatus, folders: &Folders) -> Option<KeptOnFlash> {
+    let kept = shard.kept.as_ref()?;
+    let kept = kept.iter().find(|kept| kept.id == entry.id);
+    let spec = settings::origin(&entry.config.origin)?;
+    let owner = OwnerFile::new(entry.id, &spec, folders, entry.cache.as_str());
+    Some(KeptOnFlash {
+        cached_blocks: kept.map_or(0, |kept| kept.cached_blocks),
+        dirty_bytes: kept.map_or(0, |kept| kept.dirty.get()),
+        locked: kept.and_then(|kept| Some(kept.locked?.to_string())),
+        owner_record: owner.path().display().to_string(),
+        has_data_key: keys::key_store(&folders.state).has(entry.id),
+    })
+}
+
 /// A disk; if its shard serves it, as that said at `now` of its own clock.
 pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>) -> DiskStatus {
     let (state, reason) = match &entry.phase {
         Phase::Attaching => (DiskState::Attaching, None),
-        Phase::Waiting { reason } => (DiskState::Waiting, Some(reason.clone())),
+        Phase::Waiting { why } => (DiskState::Waiting, Some(why.in_a_line())),
         Phase::Attached { .. } => (DiskState::Attached, None),
-        Phase::Detaching { .. } => (DiskState::Detaching, None),
+        Phase::Forgetting { .. } | Phase::Detaching { .. } => (DiskState::Detaching, None),
     };
     let bare = DiskStatus {
         name: entry.config.name.clone(),
@@ -142,6 +159,7 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
         size_bytes: entry.config.size.map(|size| size.0.get()),
         write_policy: entry.config.write_policy,
         write_back: None,
+        kept: None,
         changed: Vec::new(),
         read_only: entry.config.read_only || entry.config.shared,
         shared: entry.config.shared,

@@ -7,10 +7,9 @@
 use super::answers;
 use super::disk_book::DiskBook;
 use super::doors::Doors;
-use super::keys;
 use super::ledger::Ledger;
 use super::policies::PolicyBook;
-use super::problems::{on_its_way, problem};
+use super::problems::{not_ready, on_its_way};
 use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry, Taken};
 use super::shards::{Pulse, Shard, Shards};
@@ -21,16 +20,13 @@ use crate::api::types::{DiskSource, DiskStatus, Disks, Listener, Problem, Status
 use crate::api::write_back::OfDirty;
 use crate::cli::exit::chain;
 use crate::config::{self, DiskConfig, Name};
-use shard::ShardError;
+use shard::ShardStatus;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use units::DiskId;
 
-/// How long a detach without force waits for clients that are about to leave.
-const GOODBYE_TIME_MAX: Duration = Duration::from_secs(2);
-/// How often it looks.
-const GOODBYE_LOOK: Duration = Duration::from_millis(50);
 /// The first pause before an origin that could not be opened is tried again; each doubles.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(500);
 /// The longest such pause.
@@ -52,6 +48,8 @@ pub struct Control {
     /// Held while settings are changed, so that two changes are checked one after the other.
     pub(super) changing: tokio::sync::Mutex<()>,
     listeners: Mutex<Vec<Listener>>,
+    /// Told when something has changed for which a disk may wait.
+    waiting: tokio::sync::Notify,
     stopping: AtomicBool,
 }
 
@@ -78,8 +76,13 @@ impl Control {
             ledger: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             listeners: Mutex::default(),
+            waiting: tokio::sync::Notify::new(),
             stopping: AtomicBool::new(false),
         }
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     pub(super) fn shards(&self) -> &Shards {
@@ -137,20 +140,16 @@ impl Control {
 
     /// Every disk, by name.
     pub async fn disks(&self) -> Disks {
-        let mut served = Vec::new();
+        let mut statuses = BTreeMap::new();
         for shard in self.shards.all() {
             if let Pulse::Status(status) = shard.pulse().await {
-                let now = status.now;
-                served.extend(status.disks.into_iter().map(|disk| (disk, now)));
+                statuses.insert(shard.config().name.clone(), status);
             }
         }
-        let find = |entry: &Entry| {
-            let served = served.iter().find(|(served, _)| served.id == entry.id);
-            served.map(|(served, now)| (served, *now))
-        };
         let entries = self.registry.all();
+        let shown = |entry: &Entry| self.shown(entry, statuses.get(&entry.cache).map(Box::as_ref));
         Disks {
-            disks: entries.iter().map(|e| self.shown(e, find(e))).collect(),
+            disks: entries.iter().map(shown).collect(),
         }
     }
 
@@ -163,27 +162,27 @@ impl Control {
         Ok(self.look(&entry).await)
     }
 
-    async fn look(&self, entry: &Entry) -> DiskStatus {
-        let served = match self.shards.get(&entry.cache) {
+    pub(super) async fn look(&self, entry: &Entry) -> DiskStatus {
+        let status = match self.shards.get(&entry.cache) {
             Some(shard) => match shard.pulse().await {
-                Pulse::Status(status) => {
-                    let now = status.now;
-                    let served = status.disks.into_iter().find(|d| d.id == entry.id);
-                    served.map(|served| (served, now))
-                }
+                Pulse::Status(status) => Some(status),
                 Pulse::Opening | Pulse::Silent => None,
             },
             None => None,
         };
-        self.shown(entry, served.as_ref().map(|(served, now)| (served, *now)))
+        self.shown(entry, status.as_deref())
     }
 
-    fn shown(
-        &self,
-        entry: &Entry,
-        served: Option<(&shard::DiskStatus, units::Instant)>,
-    ) -> DiskStatus {
+    fn shown(&self, entry: &Entry, shard: Option<&ShardStatus>) -> DiskStatus {
+        let served = shard.and_then(|shard| {
+            let disk = shard.disks.iter().find(|disk| disk.id == entry.id)?;
+            Some((disk, shard.now))
+        });
         let mut status = answers::disk(entry, served);
+        if let Phase::Waiting { .. } | Phase::Forgetting { .. } = entry.phase {
+            let folders = self.state().folders();
+            status.kept = shard.and_then(|shard| answers::kept(entry, shard, &folders));
+        }
         status.vhost_user.sockets = self.doors.of(&entry.config.name);
         if entry.source == DiskSource::Config {
             status.changed = self.disk_book.change_of(&entry.config.name).keys();
@@ -226,14 +225,16 @@ impl Control {
     /// opened it waits and is tried again. Ends when it is attached, gone, or is told to wait.
     pub(super) async fn attach_at_start(self: Arc<Self>, entry: Entry) {
         self.tell_vm_of(&entry.config, &entry.cache).await;
-        if self.try_once(&entry).await {
+        let mut told = None;
+        if self.try_once(&entry, &mut told).await {
             return;
         }
         tokio::spawn(async move {
             let mut pause = RETRY_PAUSE_MIN;
             loop {
-                tokio::time::sleep(pause).await;
-                if self.try_once(&entry).await {
+                let soon = self.waiting.notified();
+                let _ = tokio::time::timeout(pause, soon).await;
+                if self.try_once(&entry, &mut told).await {
                     return;
                 }
                 pause = (pause * 2).min(RETRY_PAUSE_MAX);
@@ -241,39 +242,48 @@ impl Control {
         });
     }
 
-    /// Tries to attach a disk that is attaching or waiting. False: it has to be tried again.
-    async fn try_once(&self, entry: &Entry) -> bool {
-        let is_wanted =
-            |entry: &mut Entry| matches!(entry.phase, Phase::Attaching | Phase::Waiting { .. });
-        if self.stopping.load(Ordering::Relaxed) || !self.registry.change(entry, is_wanted) {
-            return true;
-        }
+    /// Has every disk that waits tried again now.
+    pub(super) fn try_waiting(&self) {
+        self.waiting.notify_waiters();
+    }
+
+    /// Tries to attach a disk that is attaching or waiting. False: it has to be tried again. `told` is
+    /// why the last attempt failed.
+    async fn try_once(&self, entry: &Entry, told: &mut Option<Problem>) -> bool {
         let name = &entry.config.name;
-        match self.open_and_attach(entry).await {
+        let Some(now) = self
+            .registry
+            .get(name)
+            .filter(|now| now.serial == entry.serial)
+        else {
+            return true;
+        };
+        match now.phase {
+            _ if self.stopping.load(Ordering::Relaxed) => return true,
+            Phase::Attaching | Phase::Waiting { .. } => {}
+            // If that fails it goes on waiting.
+            Phase::Forgetting { .. } => return false,
+            Phase::Attached { .. } | Phase::Detaching { .. } => return true,
+        }
+        match self.open_and_attach(&now).await {
             Ok(phase) => {
-                if !self.registry.set_phase(entry, phase)
-                    && let Err(problem) = self.let_go(entry, OfDirty::Keep).await
-                {
-                    // It was detached while its origin was being opened.
-                    tracing::warn!(disk = %name, reason = problem.detail, "cannot detach");
-                }
+                self.registry.set_phase(entry, phase);
                 self.doors.settle();
                 true
             }
             Err(problem) => {
-                let reason = match problem.remedy {
-                    Some(remedy) => format!("{}; {remedy}", problem.detail),
-                    None => problem.detail,
-                };
-                let known = self.registry.get(name).map(|entry| entry.phase);
-                let waiting = Phase::Waiting { reason };
+                let is_there = self.registry.wait(entry, problem.clone());
                 // Told once for each reason, not for each attempt.
-                if known.as_ref() != Some(&waiting)
-                    && let Phase::Waiting { reason } = &waiting
-                {
-                    tracing::warn!(disk = %name, reason, "disk waits for its origin");
+                if is_there && told.as_ref() != Some(&problem) {
+                    let reason = problem.in_a_line();
+                    if problem.is(ProblemKind::Origin) {
+                        tracing::warn!(disk = %name, reason, "disk waits for its origin");
+                    } else {
+                        tracing::warn!(disk = %name, reason, "disk is not attached, and tried again");
+                    }
+                    *told = Some(problem);
                 }
-                !self.registry.set_phase(entry, waiting)
+                !is_there
             }
         }
     }
@@ -340,90 +350,6 @@ impl Control {
         }
     }
 
-    /// Detaches a disk; without `force` only if no client uses it. With `erase` its data key goes,
-    /// too. Returns its last state.
-    ///
-    /// # Errors
-    /// If there is no such disk, clients use it, or it is on its way already.
-    pub async fn detach(
-        &self,
-        name: &Name,
-        force: bool,
-        dirty: OfDirty,
-        erase: bool,
-    ) -> Result<DiskStatus, Problem> {
-        self.refuse_when_stopping()?;
-        let entry = self.entry(name)?;
-        let last = self.look(&entry).await;
-        match entry.phase {
-            Phase::Waiting { .. } => self.registry.remove(&entry),
-            Phase::Attached { geometry } => {
-                let begin = |entry: &mut Entry| {
-                    let may = matches!(entry.phase, Phase::Attached { .. });
-                    entry.phase = Phase::Detaching { geometry };
-                    may
-                };
-                if !self.registry.change(&entry, begin) {
-                    return Err(on_its_way(name));
-                }
-                if !force && !self.is_deserted(&entry).await {
-                    self.registry
-                        .set_phase(&entry, Phase::Attached { geometry });
-                    return Err(Problem::new(
-                        ProblemKind::Busy,
-                        format!("clients are connected to '{name}'"),
-                    )
-                    .with_remedy(format!(
-                        "detach it from its VM, or cut it off: hearth disk detach {name} --force"
-                    )));
-                }
-                if let Err(problem) = self.let_go(&entry, dirty).await {
-                    // It is served as before.
-                    self.registry
-                        .set_phase(&entry, Phase::Attached { geometry });
-                    self.doors.settle();
-                    return Err(problem);
-                }
-            }
-            Phase::Attaching | Phase::Detaching { .. } => return Err(on_its_way(name)),
-        }
-        self.remember()?;
-        if erase {
-            keys::erase(entry.id, self.state().path())?;
-        }
-        Ok(last)
-    }
-
-    /// Whether no client is connected to a disk, or none is within a moment.
-    async fn is_deserted(&self, entry: &Entry) -> bool {
-        let deadline = Instant::now() + GOODBYE_TIME_MAX;
-        while self.look(entry).await.connections > 0 {
-            if Instant::now() >= deadline {
-                return false;
-            }
-            tokio::time::sleep(GOODBYE_LOOK).await;
-        }
-        true
-    }
-
-    /// Takes a disk from its shard and forgets it.
-    async fn let_go(&self, entry: &Entry, dirty: OfDirty) -> Result<(), Problem> {
-        let name = &entry.config.name;
-        let id = entry.id;
-        self.doors.settle();
-        let detached = self
-            .shard(entry)?
-            .ask(|handle, reply| handle.detach(id, dirty.into(), reply))
-            .await;
-        match detached {
-            Ok(()) | Err(ShardError::NoSuchDisk) => {
-                self.registry.remove(entry);
-                Ok(())
-            }
-            Err(error) => Err(problem(name, &error)),
-        }
-    }
-
     /// Changes the entry of an attachment, if it is still there.
     pub(super) fn change_entry(&self, of: &Entry, change: impl FnOnce(&mut Entry)) {
         self.registry.change(of, |entry| {
@@ -450,12 +376,10 @@ impl Control {
                 let id = entry.id;
                 Ok((entry, id))
             }
-            Phase::Waiting { reason } => Err(Problem::new(
-                ProblemKind::NotReady,
-                format!("the disk '{name}' waits for its origin: {reason}"),
-            )
-            .with_remedy("restore the origin; it is tried again by itself")),
-            Phase::Attaching | Phase::Detaching { .. } => Err(on_its_way(name)),
+            Phase::Waiting { why } => Err(not_ready(name, why)),
+            Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
+                Err(on_its_way(name))
+            }
         }
     }
 

@@ -130,9 +130,10 @@ impl Exports for DiskExports {
                 ),
                 description: meant.description(),
             }),
-            Phase::Attaching | Phase::Waiting { .. } | Phase::Detaching { .. } => {
-                Err(Refusal::Forbidden)
-            }
+            Phase::Attaching
+            | Phase::Waiting { .. }
+            | Phase::Forgetting { .. }
+            | Phase::Detaching { .. } => Err(Refusal::Forbidden),
         }
     }
 

@@ -17,6 +17,7 @@ mod answers;
 mod blocks;
 mod brains;
 mod control;
+mod detaching;
 mod disk_book;
 mod doors;
 mod exports;

@@ -49,6 +49,11 @@ impl Control {
         };
         let name = &entry.config.name;
         let found = found.map_err(|error| problem(name, &error.into()))?;
+        if !self.registry().begin(entry) {
+            // Forgotten, or given other settings, while its origin was being opened.
+            let detail = "its settings were changed while its origin was being opened";
+            return Err(Problem::new(ProblemKind::Busy, detail));
+        }
         let spec = settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max);
         let attached = self
             .shard(entry)?

@@ -16,6 +16,22 @@ pub(super) fn on_its_way(name: &Name) -> Problem {
     .with_remedy("repeat the command in a moment")
 }
 
+/// A disk waits, and what is asked of it needs it to be attached.
+pub(super) fn not_ready(name: &Name, why: &Problem) -> Problem {
+    let is_origin = why.is(ProblemKind::Origin);
+    let (waits, otherwise) = if is_origin {
+        ("waits for its origin", "restore the origin")
+    } else {
+        ("is not attached", "hearth disk show says why")
+    };
+    let remedy = why.remedy.as_deref().unwrap_or(otherwise);
+    Problem::new(
+        ProblemKind::NotReady,
+        format!("the disk '{name}' {waits}: {}", why.detail),
+    )
+    .with_remedy(format!("{remedy}; it is tried again by itself"))
+}
+
 /// What a shard said about a disk.
 pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
     let kind = match error {

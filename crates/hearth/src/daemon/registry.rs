@@ -4,13 +4,16 @@
 //!   reserve ──► Attaching ──► Attached ──► Detaching ──► (gone)
 //!                 │  ▲            ▲             │
 //!                 ▼  │            └─ in use ────┘
-//!               Waiting  (its origin could not be opened; tried again)
+//!               Waiting  (it could not be attached; tried again)
+//!                 │  ▲
+//!                 ▼  └── cannot be written down
+//!              Forgetting ──► (gone)
 //! ```
 //!
 //! Asked by handshakes and changed by the control, both on the runtime's threads, each for a
 //! few map operations and never across a wait; hence a lock rather than a task of its own.
 
-use crate::api::types::DiskSource;
+use crate::api::types::{DiskSource, Problem};
 use crate::config::{DiskConfig, Name};
 use block_io::OriginGeometry;
 use std::collections::BTreeMap;
@@ -23,10 +26,15 @@ use units::DiskId;
 pub(super) enum Phase {
     /// Its origin is being opened.
     Attaching,
-    /// Its origin could not be opened.
+    /// It could not be attached, of its origin most of the time; that is tried again.
     Waiting {
         /// Why.
-        reason: String,
+        why: Problem,
+    },
+    /// It waited, and is about to be gone: nothing attaches it meanwhile.
+    Forgetting {
+        /// Why it waited.
+        why: Problem,
     },
     /// Its shard serves it.
     Attached {
@@ -128,6 +136,65 @@ impl Registry {
         }
     }
 
+    /// Those that have their place before this one: who is attached, or waits for nothing but its
+    /// shard, and who was there first, in their order. All others are before one that is attached.
+    pub(super) fn before(&self, of: &Entry) -> Vec<Entry> {
+        let holds = |entry: &Entry| matches!(entry.phase, Phase::Attached { .. });
+        let mut entries = self.all();
+        entries.retain(|other| {
+            let is_before = holds(of) || holds(other) || other.serial < of.serial;
+            other.serial != of.serial && is_before
+        });
+        entries.sort_by_key(|other| (!holds(other), other.serial));
+        entries
+    }
+
+    /// Gives an attachment other settings, if it is still in the phase that it had.
+    pub(super) fn reconfigure(&self, of: &Entry, config: &DiskConfig) -> bool {
+        self.change(of, |entry| {
+            let is_same = entry.phase == of.phase && entry.config == of.config;
+            if is_same {
+                entry.config = config.clone();
+            }
+            is_same
+        })
+    }
+
+    /// Lets a disk whose origin is open go to its shard: from here on it is no longer only
+    /// forgotten. False if it was forgotten before, or has other settings now.
+    pub(super) fn begin(&self, of: &Entry) -> bool {
+        self.change(of, |entry| {
+            let waits = matches!(entry.phase, Phase::Attaching | Phase::Waiting { .. });
+            let may = waits && entry.config == of.config;
+            if may {
+                entry.phase = Phase::Attaching;
+            }
+            may
+        })
+    }
+
+    /// Lets a disk that could not be attached wait, unless it is being forgotten; tells whether it
+    /// is still there.
+    pub(super) fn wait(&self, of: &Entry, why: Problem) -> bool {
+        self.change(of, |entry| {
+            if !matches!(entry.phase, Phase::Forgetting { .. }) {
+                entry.phase = Phase::Waiting { why };
+            }
+            true
+        })
+    }
+
+    /// Begins to forget a disk that waits. False if it does not, or is being forgotten already.
+    pub(super) fn forget(&self, of: &Entry) -> bool {
+        self.change(of, |entry| match &entry.phase {
+            Phase::Waiting { why } => {
+                entry.phase = Phase::Forgetting { why: why.clone() };
+                true
+            }
+            _ => false,
+        })
+    }
+
     /// Moves this attachment to another phase; tells whether it was still there.
     pub(super) fn set_phase(&self, of: &Entry, phase: Phase) -> bool {
         self.change(of, |entry| {
@@ -152,6 +219,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::problem::ProblemKind;
     use crate::config::{disk_id, parse};
 
     fn entry(name: &str, id: Option<u128>) -> Entry {
@@ -167,6 +235,10 @@ mod tests {
             serial: 0,
             config,
         }
+    }
+
+    fn why() -> Problem {
+        Problem::new(ProblemKind::Origin, "gone")
     }
 
     #[test]
@@ -186,13 +258,66 @@ mod tests {
         let earlier = registry.reserve(entry("a", None)).unwrap();
         registry.remove(&earlier);
         let later = registry.reserve(entry("a", None)).unwrap();
-        let waiting = Phase::Waiting {
-            reason: String::new(),
-        };
-        assert!(!registry.set_phase(&earlier, waiting.clone()));
+        assert!(!registry.wait(&earlier, why()));
         registry.remove(&earlier);
         let name = "a".parse().unwrap();
         assert_eq!(registry.get(&name).unwrap().phase, Phase::Attaching);
-        assert!(registry.set_phase(&later, waiting));
+        assert!(registry.wait(&later, why()));
+    }
+
+    #[test]
+    fn those_that_are_attached_and_those_that_were_first_have_their_place() {
+        let registry = Registry::default();
+        let names = ["d", "c", "b", "a"];
+        let disks = names.map(|name| registry.reserve(entry(name, None)).unwrap());
+        let before = |at: usize| -> Vec<String> {
+            let entry = registry.get(&disks[at].config.name).unwrap();
+            let names = registry.before(&entry).into_iter();
+            names.map(|entry| entry.config.name.to_string()).collect()
+        };
+        assert_eq!(before(0), Vec::<String>::new());
+        assert_eq!(before(2), ["d", "c"]);
+        let geometry = OriginGeometry {
+            size: units::Bytes::mib(1),
+            sector: units::Bytes::new(512),
+            can_discard: false,
+            read_only: false,
+        };
+        registry.set_phase(&disks[3], Phase::Attached { geometry });
+        assert_eq!(before(0), ["a"]);
+        assert_eq!(before(2), ["a", "d", "c"]);
+        assert_eq!(before(3), ["d", "c", "b"]);
+    }
+
+    #[test]
+    fn a_disk_with_other_settings_is_not_attached_by_its_old_ones() {
+        let registry = Registry::default();
+        let disk = registry.reserve(entry("a", None)).unwrap();
+        registry.wait(&disk, why());
+        let waits = registry.get(&disk.config.name).unwrap();
+        let mut config = waits.config.clone();
+        config.read_only = true;
+        assert!(registry.reconfigure(&waits, &config));
+        assert!(!registry.reconfigure(&waits, &config), "it was changed");
+        assert!(!registry.begin(&waits));
+        let now = registry.get(&disk.config.name).unwrap();
+        assert!(now.config.read_only && registry.begin(&now));
+    }
+
+    #[test]
+    fn a_disk_that_is_being_forgotten_is_not_attached() {
+        let registry = Registry::default();
+        let disk = registry.reserve(entry("a", None)).unwrap();
+        assert!(!registry.forget(&disk), "its origin is being opened");
+        assert!(registry.wait(&disk, why()));
+        assert!(registry.forget(&disk));
+        assert!(!registry.begin(&disk));
+        assert!(registry.wait(&disk, why()), "an attempt ends meanwhile");
+        let phase = || registry.get(&disk.config.name).unwrap().phase;
+        assert_eq!(phase(), Phase::Forgetting { why: why() });
+        // It could not be written down that it is gone.
+        assert!(registry.set_phase(&disk, Phase::Waiting { why: why() }));
+        assert!(registry.begin(&disk));
+        assert!(!registry.forget(&disk), "its shard has it");
     }
 }

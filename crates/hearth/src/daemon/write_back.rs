@@ -3,31 +3,32 @@
 
 use super::control::Control;
 use super::disk_book::changed;
-use super::problems::problem;
-use super::registry::Entry;
+use super::problems::{on_its_way, problem};
+use super::registry::{Entry, Phase};
 use crate::api::problem::ProblemKind;
 use crate::api::types::{DiskSource, DiskStatus, Problem};
 use crate::api::write_back::{Barrier, DiskChange};
 use crate::cli::exit::chain;
 use crate::config::{self, Auto, DestageOrder, DiskConfig, Name, WritePolicy, dirty_max};
 use std::time::{SystemTime, UNIX_EPOCH};
-use units::{Bytes, DiskId};
+use units::Bytes;
 
 impl Control {
     /// Changes a disk's settings. A change from or to write-back ends when the origin has what it
-    /// needs, which may take long. Remembered over restarts.
+    /// needs, which may take long; a disk that waits is tried again with them at once. Remembered over
+    /// restarts.
     ///
     /// # Errors
-    /// If there is no such disk, it is not attached, the change makes no sense, or the origin or its
-    /// folder refuses what the change needs: then what holds is in the disk's status.
+    /// If there is no such disk, it is being attached or detached, the change makes no sense, or the
+    /// origin or its folder refuses what the change needs: then what holds is in the disk's status.
     pub async fn change_disk(
         &self,
         name: &Name,
         change: DiskChange,
     ) -> Result<DiskStatus, Problem> {
-        let (entry, id) = self.attached(name)?;
+        let entry = self.changeable(name)?;
         let wanted = changed(&entry.config, &change);
-        self.turn_into(&entry, id, wanted).await?;
+        self.turn_into(&entry, wanted).await?;
         if entry.source == DiskSource::Config {
             let before = self.disk_book.change_of(name);
             self.disk_book.set(name, before.then(change));
@@ -42,7 +43,7 @@ impl Control {
     /// # Errors
     /// See [`Self::change_disk`]; and if the file does not have the disk.
     pub async fn reset_disk(&self, name: &Name) -> Result<DiskStatus, Problem> {
-        let (entry, id) = self.attached(name)?;
+        let entry = self.changeable(name)?;
         let Some(file) = self.disk_book.of_file(name) else {
             return Err(Problem::new(
                 ProblemKind::Invalid,
@@ -54,20 +55,27 @@ impl Control {
         let mut wanted = entry.config.clone();
         wanted.write_policy = file.write_policy;
         wanted.write_back = file.write_back.clone();
-        self.turn_into(&entry, id, wanted).await?;
+        self.turn_into(&entry, wanted).await?;
         self.disk_book.set(name, DiskChange::default());
         self.remember_settings()?;
         self.disk(name).await
     }
 
-    /// Makes an attached disk what it is wanted to be.
-    async fn turn_into(
-        &self,
-        entry: &Entry,
-        id: DiskId,
-        wanted: DiskConfig,
-    ) -> Result<(), Problem> {
-        let name = &entry.config.name;
+    /// A disk whose settings can be changed: it is attached, or waits.
+    fn changeable(&self, name: &Name) -> Result<Entry, Problem> {
+        self.refuse_when_stopping()?;
+        let entry = self.entry(name)?;
+        match entry.phase {
+            Phase::Attached { .. } | Phase::Waiting { .. } => Ok(entry),
+            Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
+                Err(on_its_way(name))
+            }
+        }
+    }
+
+    /// Makes a disk what it is wanted to be.
+    async fn turn_into(&self, entry: &Entry, wanted: DiskConfig) -> Result<(), Problem> {
+        let (name, id) = (&entry.config.name, entry.id);
         if let Some(fault) = config::disk_faults(&wanted).first() {
             let detail = format!("{}: {}", fault.key, fault.message);
             return Err(Problem::new(ProblemKind::Invalid, detail));
@@ -76,9 +84,18 @@ impl Control {
             // Two changes that fit one by one must not pass together.
             let _alone = self.changing.lock().await;
             let dirty_max = self.room_for_dirty(entry, &wanted)?;
-            self.set_config(entry, &wanted);
+            if !self.registry().reconfigure(entry, &wanted) {
+                return Err(on_its_way(name));
+            }
             dirty_max
         };
+        if let Phase::Waiting { .. } = entry.phase {
+            self.tell_vm_of(&wanted, &entry.cache).await;
+            tracing::info!(disk = %name, policy = %wanted.write_policy,
+                "the settings of a disk that waits were changed");
+            self.try_waiting();
+            return Ok(());
+        }
         let was = &entry.config;
         let shard = self.shard(entry)?;
         let settings = wanted.write_back.settings(dirty_max);
@@ -110,7 +127,8 @@ impl Control {
         self.change_entry(entry, |entry| entry.config = config.clone());
     }
 
-    /// How long the dirty log of a disk may be.
+    /// How long the dirty log of a disk may be, beside those of the disks of its cache that have their
+    /// place before it.
     ///
     /// # Errors
     /// If the disk is under write-back and its cache has no room for it.
@@ -127,20 +145,24 @@ impl Control {
                 Auto::Auto => cache::WriteBack::default().dirty_max,
             });
         };
-        let others = self.entries();
-        let mut asked: Vec<(&Name, Auto<Bytes>)> = others
-            .iter()
-            .filter(|other| {
-                let is_back = other.config.write_policy == WritePolicy::Back;
-                is_back && other.cache == entry.cache && other.config.name != wanted.name
-            })
-            .map(|other| (&other.config.name, other.config.write_back.dirty_max.0))
-            .collect();
-        asked.push((&wanted.name, own));
-        dirty_max(own, &entry.cache, flash.device, &asked).map_err(|message| {
+        let others = self.registry().before(entry);
+        // Who does not fit is not attached, and takes nothing from those behind it.
+        let mut placed: Vec<(&Name, Auto<Bytes>)> = Vec::new();
+        let backs = others.iter().filter(|other| {
+            other.cache == entry.cache && other.config.write_policy == WritePolicy::Back
+        });
+        let backs = backs.map(|other| (&other.config.name, other.config.write_back.dirty_max.0));
+        for (name, other) in backs {
+            placed.push((name, other));
+            if dirty_max(other, &entry.cache, flash.device, &placed).is_err() {
+                placed.pop();
+            }
+        }
+        placed.push((&wanted.name, own));
+        dirty_max(own, &entry.cache, flash.device, &placed).map_err(|message| {
+            let name = &wanted.name;
             Problem::new(ProblemKind::Invalid, message).with_remedy(format!(
-                "a smaller one: hearth disk set {} --dirty-max SIZE",
-                wanted.name
+                "less for it or others: hearth disk set {name} --dirty-max SIZE; or no write-back: hearth disk set {name} --write-policy through"
             ))
         })
     }

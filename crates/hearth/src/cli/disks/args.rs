@@ -30,6 +30,9 @@ pub enum Disk {
     /// A disk of the configuration file comes back with the next restart; take it out of the file too.
     ///
     /// Refused while its origin lacks bytes that wait on flash, unless told what becomes of them.
+    ///
+    /// A disk that waits is only forgotten: what the flash has of it, its owner's record and its data key
+    /// stay, and --flush, --drop-dirty and --erase are refused.
     Detach(Detach),
     /// Forget the cached blocks of a disk; it stays attached and its origin is untouched
     Drop {

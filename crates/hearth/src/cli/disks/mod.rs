@@ -7,7 +7,7 @@ use super::client::Client;
 use super::exit::{CliError, Exit};
 use super::run::{json, show};
 use super::{Progress, progress, quantity, render};
-use crate::api::types::{DiskStatus, Disks};
+use crate::api::types::{DiskState, DiskStatus, Disks};
 use crate::api::write_back::{Barrier, DiskChange, OfDirty};
 use crate::config::{
     DiskConfig, DiskVhostConfig, Name, OriginConfig, Text, WriteBackConfig, WritePolicy,
@@ -187,6 +187,7 @@ fn done(command: &Disk, disk: &DiskStatus) -> String {
             disk.cache,
             disk.warm_blocks
         ),
+        Disk::Detach(_) if disk.state == DiskState::Waiting => forgotten(disk),
         Disk::Detach(detach) if detach.keep && lacking > 0 => format!(
             "{name} is detached; {} that its origin lacks stay on the flash of cache {}",
             quantity::bytes(lacking),
@@ -207,6 +208,33 @@ fn done(command: &Disk, disk: &DiskStatus) -> String {
         Disk::Flush { .. } => format!("{name} is flushed"),
         Disk::List | Disk::Show { .. } | Disk::Barrier { .. } => String::new(),
     }
+}
+
+/// What is left of a disk that waited and is forgotten.
+fn forgotten(disk: &DiskStatus) -> String {
+    let (name, cache) = (&disk.name, &disk.cache);
+    let Some(kept) = &disk.kept else {
+        return format!(
+            "{name} is forgotten, and was not attached; what the flash of cache {cache} has of it stays there, and cannot be read now"
+        );
+    };
+    if kept.dirty_bytes == 0 && kept.locked.is_none() {
+        return format!(
+            "{name} is forgotten, and was not attached; {} cached blocks stay on the flash of cache {cache}, and nothing that its origin lacks",
+            kept.cached_blocks
+        );
+    }
+    let key = if kept.has_data_key {
+        " and its data key"
+    } else {
+        ""
+    };
+    format!(
+        "{name} is forgotten, and was not attached; {} that its origin may lack stay on the flash of cache {cache}, with its owner's record ({}){key}\n\
+         to bring them to the origin: attach the disk again, or stop the daemon: hearth recover list, then destage, export or drop",
+        quantity::bytes(kept.dirty_bytes),
+        kept.owner_record,
+    )
 }
 
 fn disk_config(attach: &Attach) -> DiskConfig {
