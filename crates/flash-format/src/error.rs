@@ -5,8 +5,8 @@ use units::Bytes;
 /// Why a device holds no cache that this program can open, or cannot hold one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// Neither superblock slot holds anything of ours.
-    #[error("this is not a Hearth cache: format it with `hearth cache format`")]
+    /// Neither superblock slot holds anything of ours: it may be somebody's data.
+    #[error("this is not a Hearth cache")]
     NotACache,
     /// It is ours, but of a format that this program does not speak.
     #[error(

@@ -193,9 +193,19 @@ pub struct Format {
     /// Size of a segment: a power of two from 64KiB to 16MiB
     #[arg(long, value_name = "SIZE", default_value_t = flash_format::SEGMENT_BYTES_DEFAULT)]
     pub segment_size: Bytes,
-    /// Format although there is a cache, or something else, on it already
+    /// Format although there is a cache, or something that is not recognised, on it already
     #[arg(long)]
     pub force: bool,
+    /// Format although bytes are on it that the origins of disks lack: they are lost
+    #[arg(long, requires = "force")]
+    pub lose_dirty: bool,
+    /// Format although it looks like a file system, a disk image or a partition table: that is lost
+    #[arg(long, requires = "force")]
+    pub lose_foreign: bool,
+    /// The daemon's configuration, by which it is known which bytes origins lack;
+    /// /etc/hearth/hearth.toml if that is there
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
 }
 
 /// Arguments of `cache check`.

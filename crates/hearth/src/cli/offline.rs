@@ -5,12 +5,14 @@ use super::exit::{CliError, Exit, chain};
 use super::progress::Progress;
 use super::quantity;
 use super::table::{Side, Table, facts};
-use crate::offline::{self, CheckReport, Checked, OfflineError};
+use crate::offline::{self, CheckReport, Checked, OfflineError, Present};
 use std::fmt::Write;
 
 /// Makes a cache and says what it is.
 pub(super) fn format(format: &Format, json: bool) -> Result<Vec<u8>, CliError> {
-    let made = offline::format(&format.path, format.size, format.segment_size, format.force)
+    let present = offline::present(&format.path).map_err(|error| explain(&error, format))?;
+    may_replace(present, format)?;
+    let made = offline::format(&format.path, format.size, format.segment_size)
         .map_err(|error| explain(&error, format))?;
     if json {
         return super::run::to_json(&made);
@@ -26,6 +28,65 @@ pub(super) fn format(format: &Format, json: bool) -> Result<Vec<u8>, CliError> {
     Ok(text.into_bytes())
 }
 
+/// Refuses to write over what is there, unless its loss was asked for by its name.
+fn may_replace(present: Present, format: &Format) -> Result<(), CliError> {
+    let path = format.path.display();
+    let refused = |what: &str| CliError::new(Exit::Refused, format!("{path} holds {what}"));
+    match present {
+        Present::Nothing => Ok(()),
+        Present::Cache if !format.force => Err(refused("a Hearth cache already").with_remedy(
+            format!("hearth cache format {path} --force makes it empty, unless origins lack bytes that are on it"),
+        )),
+        Present::Cache if format.lose_dirty => Ok(()),
+        Present::Cache => loses_nothing(format),
+        Present::Foreign(Some(what)) if !format.lose_foreign => {
+            Err(refused(&format!("something that is not a Hearth cache: it looks like {what}"))
+                .with_remedy(format!(
+                    "name another file or device; or, if nobody needs it: hearth cache format {path} --force --lose-foreign, which loses it"
+                )))
+        }
+        Present::Foreign(None) if !format.force => {
+            Err(refused("something that is not a Hearth cache").with_remedy(format!(
+                "name another file or device; or, if nobody needs it: hearth cache format {path} --force, which loses it"
+            )))
+        }
+        Present::Foreign(_) => Ok(()),
+    }
+}
+
+/// Refuses to make a cache empty that has, or may have, bytes that origins lack.
+fn loses_nothing(format: &Format) -> Result<(), CliError> {
+    let path = format.path.display();
+    let lose = format!("hearth cache format {path} --force --lose-dirty, which loses them");
+    let stake = match super::recover::at_stake(&format.path, format.config.as_deref()) {
+        Ok(stake) => stake,
+        // A daemon is using it.
+        Err(error) if error.remedy.is_some() => return Err(error),
+        Err(error) => {
+            let detail = format!(
+                "it cannot be known whether origins lack bytes that are on {path}: {}",
+                error.message
+            );
+            return Err(CliError::new(Exit::Refused, detail)
+                .with_remedy(format!("if nothing on it is needed: {lose}")));
+        }
+    };
+    if stake.is_empty() {
+        return Ok(());
+    }
+    let disks: Vec<String> = stake
+        .iter()
+        .map(|(disk, bytes)| format!("{disk} ({})", quantity::bytes(bytes.get())))
+        .collect();
+    let detail = format!(
+        "{path} holds bytes that the origins of disks lack: {}",
+        disks.join(", ")
+    );
+    Err(CliError::new(Exit::Refused, detail).with_remedy(format!(
+        "bring them to their origins: start the daemon, or hearth recover list {path}, then destage or export; or {lose}"
+    )))
+}
+
 fn explain(error: &OfflineError, format: &Format) -> CliError {
     let path = format.path.display();
     let cli = |exit| CliError::new(exit, chain(error));
@@ -33,9 +94,9 @@ fn explain(error: &OfflineError, format: &Format) -> CliError {
         OfflineError::Missing { .. } => {
             cli(Exit::Usage).with_remedy(format!("hearth cache format {path} --size 10GiB"))
         }
-        OfflineError::NotEmpty { .. } => cli(Exit::Refused).with_remedy(format!(
-            "hearth cache format {path} --force, which loses it"
-        )),
+        OfflineError::NoRoom { .. } => {
+            cli(Exit::Refused).with_remedy("give a smaller --size, or make room")
+        }
         OfflineError::Format(_) | OfflineError::DeviceSize { .. } => cli(Exit::Usage),
         OfflineError::Open(open) => opening(open, error),
         OfflineError::Io { .. }
@@ -75,14 +136,26 @@ pub(super) fn check(check: &Check, json: bool) -> Result<Vec<u8>, CliError> {
         return Ok(text);
     }
     super::run::print(&text)?;
-    Err(CliError::new(
-        Exit::Damaged,
-        format!("{} has {} faults", report.path, report.fault_count),
-    )
-    .with_remedy(match &report.cache {
-        Some(_) => "nothing: what is damaged is fetched from the origin when it is read".to_owned(),
-        None => format!("hearth cache format {} --force", report.path),
-    }))
+    Err(unsound(&report))
+}
+
+/// What is to be said of flash with faults.
+fn unsound(report: &CheckReport) -> CliError {
+    let path = &report.path;
+    let damaged = |message| CliError::new(Exit::Damaged, message);
+    if report.cache.is_some() {
+        let message = format!("{path} has {} faults", report.fault_count);
+        return damaged(message)
+            .with_remedy("nothing: what is damaged is fetched from the origin when it is read");
+    }
+    match (&report.looks_like, report.is_cache) {
+        (Some(what), _) => damaged(format!("{path} is no Hearth cache: it looks like {what}"))
+            .with_remedy("leave it alone, and name the flash of a cache: hearth status lists them"),
+        (None, false) => damaged(format!("{path} is no Hearth cache"))
+            .with_remedy("name the flash of a cache: hearth status lists them; an unused file or device becomes one by hearth cache format"),
+        (None, true) => damaged(format!("{path} has {} faults", report.fault_count))
+            .with_remedy("what its daemon has not brought to origins cannot be read from it; if nothing on it is needed: hearth cache format, as the fault says"),
+    }
 }
 
 fn render(out: &mut String, report: &CheckReport) -> std::fmt::Result {

@@ -1,6 +1,7 @@
 //! Examining a cache: superblocks, tables, journal, descriptors and, if asked, every block.
 
 use super::OfflineError;
+use super::format::{Present, present};
 use super::tables::{Tables, page};
 use device::uring::FlashFile;
 use flash_format::{
@@ -26,6 +27,10 @@ pub struct CheckReport {
     pub sound: bool,
     /// What is on it, unless it is no cache that can be opened.
     pub cache: Option<Checked>,
+    /// Whether it is a cache, be it one that cannot be opened.
+    pub is_cache: bool,
+    /// What it is instead, if it is no cache and that is recognised.
+    pub looks_like: Option<&'static str>,
     /// What is wrong.
     pub faults: Vec<String>,
     /// How much is wrong, listed or not.
@@ -139,10 +144,17 @@ pub fn check(
     )
     .map_err(failed)?;
     drop(lock);
+    let (is_cache, looks_like) = match present(path)? {
+        Present::Cache => (true, None),
+        Present::Foreign(looks_like) => (cache.is_some(), looks_like),
+        Present::Nothing => (cache.is_some(), None),
+    };
     Ok(CheckReport {
         path: path.display().to_string(),
         sound: faults.count == 0,
         cache,
+        is_cache,
+        looks_like,
         faults: faults.listed,
         fault_count: faults.count,
         notes: faults.notes,

@@ -1,19 +1,27 @@
 //! Making an empty cache.
 
 use super::OfflineError;
+use super::probe::{FRONT_BYTES, looks_like};
 use cache::FormatOptions;
 use device::uring::FlashFile;
 use flash_format::{Geometry, PAGE_BYTES, SUPERBLOCK_OFFSETS, Superblock};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use units::Bytes;
 
-/// How much of the front of the flash is looked at for something that is not ours: file
-/// systems, partition tables and volume managers all leave a mark there.
-const FRONT_BYTES: usize = 1 << 20;
+/// What is where a cache is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Present {
+    /// Nothing, or zeroes only at its front.
+    Nothing,
+    /// A Hearth cache, or what is left of one.
+    Cache,
+    /// Something else, and what it looks like if that is recognised.
+    Foreign(Option<&'static str>),
+}
 
 /// What was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,25 +40,39 @@ pub struct Formatted {
     pub blocks_max: u64,
 }
 
-/// Makes an empty cache on a file or block device. A file is made, or given another size, if
-/// `size` says so. Without `force` nothing is written over anything but zeroes.
+/// Makes an empty cache on a file or block device, whatever is there: see [`present`]. A file is made,
+/// or given another size, if `size` says so.
 ///
 /// # Errors
-/// If the flash is in use, not empty, too small, or fails.
+/// If the flash is in use, missing without a size, too small or too large, or fails. A file that was
+/// not there before is gone again then.
 pub fn format(
     path: &Path,
     size: Option<Bytes>,
     segment_bytes: Bytes,
-    force: bool,
 ) -> Result<Formatted, OfflineError> {
-    let present = present(path, size)?;
-    if present && !force {
-        refuse_content(path)?;
+    let is_new = !path.exists();
+    if is_new && size.is_none() {
+        return Err(OfflineError::Missing {
+            path: path.to_owned(),
+        });
     }
     // Whether a cache fits is known before the file is made or changed.
     if let Some(size) = size {
         Geometry::new(size, segment_bytes)?;
+        if !is_block_device(path) {
+            fits(path, size)?;
+        }
     }
+    let made = make(path, size, segment_bytes);
+    if made.is_err() && is_new {
+        // It has nothing, and would keep the file system full.
+        let _ = std::fs::remove_file(path);
+    }
+    made
+}
+
+fn make(path: &Path, size: Option<Bytes>, segment_bytes: Bytes) -> Result<Formatted, OfflineError> {
     let flash = match size {
         Some(size) if !is_block_device(path) => FlashFile::create(path, size)?,
         _ => FlashFile::open(path)?,
@@ -85,48 +107,55 @@ fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Whether there is something at `path` already.
-fn present(path: &Path, size: Option<Bytes>) -> Result<bool, OfflineError> {
-    match std::fs::metadata(path) {
-        Ok(metadata) => Ok(metadata.len() > 0 || is_block_device(path)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match size {
-            Some(_) => Ok(false),
-            None => Err(OfflineError::Missing {
-                path: path.to_owned(),
-            }),
-        },
-        Err(source) => Err(failed(path, source)),
-    }
-}
-
-/// Refuses flash whose front is anything but zeroes.
-fn refuse_content(path: &Path) -> Result<(), OfflineError> {
+/// What is at `path` already.
+///
+/// # Errors
+/// If it is there and cannot be read.
+pub fn present(path: &Path) -> Result<Present, OfflineError> {
     let mut front = Vec::new();
-    File::open(path)
-        .and_then(|file| {
-            let limit = u64::try_from(FRONT_BYTES).unwrap_or(u64::MAX);
-            file.take(limit).read_to_end(&mut front)
-        })
-        .map_err(|source| failed(path, source))?;
+    let read = File::open(path).and_then(|file| {
+        let limit = u64::try_from(FRONT_BYTES).unwrap_or(u64::MAX);
+        file.take(limit).read_to_end(&mut front)
+    });
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Present::Nothing),
+        read => read.map_err(|source| failed(path, source))?,
+    };
     if front.iter().all(|byte| *byte == 0) {
-        return Ok(());
+        return Ok(Present::Nothing);
     }
     let slot = |offset: Bytes| front.get(offset.to_usize()..)?.first_chunk::<PAGE_BYTES>();
     let [first, second] = SUPERBLOCK_OFFSETS.map(slot);
-    let ours = match (first, second) {
+    let is_ours = match (first, second) {
         (Some(first), Some(second)) => !matches!(
             Superblock::choose([first, second], Bytes::new(u64::MAX)),
             Err(flash_format::FormatError::NotACache)
         ),
         _ => false,
     };
-    Err(OfflineError::NotEmpty {
+    Ok(if is_ours {
+        Present::Cache
+    } else {
+        Present::Foreign(looks_like(&front))
+    })
+}
+
+/// Refuses a file that its file system cannot hold, before anything is taken from that.
+fn fits(path: &Path, size: Bytes) -> Result<(), OfflineError> {
+    let folder = path.parent().filter(|folder| folder != &Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    let system = rustix::fs::statvfs(folder).map_err(|errno| failed(folder, errno.into()))?;
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    // In sectors of 512 bytes, whatever the file system's own are.
+    let own = std::fs::metadata(path).map_or(0, |about| about.blocks().saturating_mul(512));
+    let free = Bytes::new(free.saturating_add(own));
+    if size <= free {
+        return Ok(());
+    }
+    Err(OfflineError::NoRoom {
         path: path.to_owned(),
-        what: if ours {
-            "a Hearth cache already"
-        } else {
-            "something that is not a Hearth cache"
-        },
+        size,
+        free,
     })
 }
 

@@ -6,16 +6,18 @@
 
 mod check;
 mod format;
+mod probe;
 pub mod recover;
 mod tables;
 
 pub(crate) use check::superblock;
 pub use check::{CheckReport, Checked, DataReport, DiskReport, check};
-pub use format::{Formatted, format};
+pub use format::{Formatted, Present, format, present};
 
 use flash_format::FormatError;
 use std::io;
 use std::path::PathBuf;
+use units::Bytes;
 
 /// Why flash cannot be formatted or examined.
 #[derive(Debug, thiserror::Error)]
@@ -43,13 +45,15 @@ pub enum OfflineError {
     /// A cache cannot be made like this.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// There is something on it.
-    #[error("{} holds {what}", path.display())]
-    NotEmpty {
+    /// The file system has no room for a file of this size.
+    #[error("{} of {size} does not fit: its file system has {free} free", path.display())]
+    NoRoom {
         /// The flash.
         path: PathBuf,
-        /// What was found.
-        what: &'static str,
+        /// The size that was asked for.
+        size: Bytes,
+        /// What it may take, what the file has already included.
+        free: Bytes,
     },
     /// It does not exist, and no size was given to make it.
     #[error("{} does not exist", path.display())]

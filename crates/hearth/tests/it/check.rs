@@ -122,7 +122,7 @@ fn a_flash_that_is_no_cache_is_told_so_with_the_remedy() {
     let output = run(hearth().args(["cache", "check"]).arg(rig.path("flash")));
     assert_eq!(output.status.code(), Some(5));
     assert!(stdout(&output).contains("this is not a Hearth cache"));
-    assert!(stderr(&output).contains("--force"));
+    assert!(stderr(&output).contains("hearth status lists them"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::exit::{CliError, Exit, chain};
 use super::run::{print, to_json};
 use crate::offline::OfflineError;
 use crate::offline::recover::{
-    self, FileTarget, Looked, OriginTarget, Target, TargetError, Verified, sizes,
+    self, FileTarget, Looked, OriginTarget, Standing, Target, TargetError, Verified, sizes,
 };
 use answer::{Done, Listed, ListedLog};
 use args::{KeyArgs, Places, Recover};
@@ -22,6 +22,7 @@ use device::uring::OpenError;
 use places::{Known, Place, STOP_THE_DAEMON, no_origin};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use units::Bytes;
 
 /// Does what was asked and returns what to print.
 pub(super) fn run(command: &Recover, json: bool) -> Result<Vec<u8>, CliError> {
@@ -134,6 +135,48 @@ fn list(
     })
 }
 
+/// What a flash has that origins lack, or may lack: disks, and for each how much. While a daemon uses
+/// the state directory, and not this flash, no owner's record is looked at: then all of it may.
+///
+/// # Errors
+/// If that cannot be known.
+pub(super) fn at_stake(
+    flash: &Path,
+    config: Option<&Path>,
+) -> Result<Vec<(String, Bytes)>, CliError> {
+    let places = Places {
+        config: config.map(Path::to_owned),
+        origin: None,
+        state_dir: None,
+    };
+    let known = match Known::of(&places) {
+        Ok(known) => Some(known),
+        Err(error) if error.exit == Exit::Refused => None,
+        Err(error) => return Err(error),
+    };
+    let memory = known.as_ref().and_then(|known| known.memory(flash));
+    let looked = recover::look(flash, memory.as_ref()).map_err(|error| explain(&error))?;
+    let mut stake = Vec::new();
+    for log in &looked.report.logs {
+        let place = match &known {
+            Some(known) => known.place(&log.name, log.id)?,
+            None => None,
+        };
+        let record = place.and_then(|place| Some(place.found?.record));
+        if Standing::of(log, looked.report.uuid, record) == Standing::Void {
+            continue;
+        }
+        let (blocks, erased) = sizes(log);
+        let name = if log.name.is_empty() {
+            log.id.to_string()
+        } else {
+            log.name.clone()
+        };
+        stake.push((name, blocks + erased));
+    }
+    Ok(stake)
+}
+
 fn verify(
     flash: &Path,
     disk: Option<&str>,
@@ -231,11 +274,8 @@ fn destage(
     let cipher = keys::cipher_of(&known, key, log, disk)?;
     let mut place = place_of(&known, disk, log)?;
     let record = place.found.as_ref().map(|owner| owner.record);
-    let standing = recover::Standing::of(log, looked.report.uuid, record);
-    let is_ours = matches!(
-        standing,
-        recover::Standing::Waiting | recover::Standing::Locked
-    );
+    let standing = Standing::of(log, looked.report.uuid, record);
+    let is_ours = matches!(standing, Standing::Waiting | Standing::Locked);
     if !is_ours && !force {
         let message = format!(
             "the owner's record says that the bytes of '{disk}' on this flash are {}: they may be older than the origin's",
