@@ -42,6 +42,7 @@ pub(crate) fn built(name: &str) -> anyhow::Result<PathBuf> {
 #[derive(Clone, Default)]
 pub struct HearthSettings {
     flash: Option<PathBuf>,
+    metrics_address: Option<String>,
     daemon_keys: String,
     cache_keys: String,
     policy_keys: String,
@@ -67,6 +68,13 @@ impl HearthSettings {
             flash: Some(flash.path().to_path_buf()),
             ..Self::default()
         }
+    }
+
+    /// Where metrics are served beside the admin socket.
+    #[must_use]
+    pub fn metrics_address(mut self, address: &str) -> Self {
+        self.metrics_address = Some(address.to_owned());
+        self
     }
 
     /// A line of the `[daemon]` section.
@@ -146,10 +154,11 @@ impl HearthSettings {
     fn text(&self, lab: &Lab) -> String {
         let at = |name: &str| lab.path(name).display().to_string();
         let mut text = format!(
-            "[daemon]\nadmin_socket = '{}'\nstate_dir = '{}'\nmetrics_address = 'off'\nlog = 'info'\n\
+            "[daemon]\nadmin_socket = '{}'\nstate_dir = '{}'\nmetrics_address = '{}'\nlog = 'info'\n\
              log_target = 'stderr'\n{}\n[nbd]\nunix_socket = '{}'\n{}",
             at(ADMIN_SOCKET),
             at("state"),
+            self.metrics_address.as_deref().unwrap_or("off"),
             self.daemon_keys,
             at("nbd.sock"),
             self.nbd_keys,

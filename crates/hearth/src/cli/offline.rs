@@ -33,7 +33,6 @@ fn may_replace(present: Present, format: &Format) -> Result<(), CliError> {
     let path = format.path.display();
     let refused = |what: &str| CliError::new(Exit::Refused, format!("{path} holds {what}"));
     match present {
-        Present::Nothing => Ok(()),
         Present::Cache if !format.force => Err(refused("a Hearth cache already").with_remedy(
             format!("hearth cache format {path} --force makes it empty, unless origins lack bytes that are on it"),
         )),
@@ -50,7 +49,7 @@ fn may_replace(present: Present, format: &Format) -> Result<(), CliError> {
                 "name another file or device; or, if nobody needs it: hearth cache format {path} --force, which loses it"
             )))
         }
-        Present::Foreign(_) => Ok(()),
+        Present::Nothing | Present::Foreign(_) => Ok(()),
     }
 }
 

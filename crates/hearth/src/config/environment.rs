@@ -54,6 +54,13 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     faults
 }
 
+/// Whether the daemon would not start with this fault, or not serve any disk as it did. With others some
+/// disks wait until they are mended, or some promise is not kept, and all else is served.
+pub fn stops_a_start(fault: &Fault) -> bool {
+    let concerns = |part| fault.key.starts_with(part);
+    !(concerns("disk[") || concerns("vm[") || concerns("daemon.metrics_address"))
+}
+
 /// Certificates and keys are read and understood, not only found.
 fn tls(config: &Config, faults: &mut Vec<Fault>) {
     if let Err(error) = crate::daemon::tls_offer(&config.nbd) {

@@ -30,7 +30,7 @@ pub(crate) use check::meant;
 pub use check::{disk_faults, faults, policy_faults};
 pub use encryption::EncryptionConfig;
 pub(crate) use environment::block_storage;
-pub use environment::environment;
+pub use environment::{environment, stops_a_start};
 pub use identity::{canonical_origin, disk_id};
 pub(crate) use load::nearest;
 pub use load::{ConfigError, Fault, load, locate, parse};

@@ -10,7 +10,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
+
+/// The first pause before a metrics' address that cannot be had is tried again; each doubles.
+const METRICS_PAUSE_MIN: Duration = Duration::from_millis(500);
+/// The longest such pause.
+const METRICS_PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// Why the daemon cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +30,7 @@ pub(super) enum ListenError {
     /// Certificates or keys.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The metrics' address, or an inherited socket.
+    /// The admin socket, once it is open.
     #[error("cannot listen on {address}")]
     Io {
         /// Where.
@@ -53,16 +59,30 @@ pub(super) fn admin(
     Ok((listener, place))
 }
 
-/// The address that Prometheus asks, if there is one.
-pub(super) async fn metrics(daemon: &DaemonConfig) -> Result<Option<TcpListener>, ListenError> {
-    let Some(address) = daemon.metrics_address.0.as_ref() else {
-        return Ok(None);
-    };
-    let listener = TcpListener::bind(address).await;
-    listener.map(Some).map_err(|source| ListenError::Io {
-        address: address.to_string(),
-        source,
-    })
+/// The address that Prometheus asks, as soon as it can be had: no disk depends on it.
+pub(super) async fn metrics(address: SocketAddr) -> TcpListener {
+    let mut pause = METRICS_PAUSE_MIN;
+    let mut told = None;
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => {
+                if told.is_some() {
+                    tracing::info!(%address, "the metrics' address is served");
+                }
+                return listener;
+            }
+            Err(error) => {
+                // Told once for each reason, not for each attempt.
+                if told != Some(error.kind()) {
+                    tracing::error!(%address, %error,
+                        "the metrics' address cannot be listened on; disks are served, and it is tried again");
+                    told = Some(error.kind());
+                }
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(METRICS_PAUSE_MAX);
+    }
 }
 
 /// A listener of the NBD server, what it offers, and how it is shown.

@@ -38,6 +38,7 @@ mod service;
 mod settings;
 mod shards;
 mod share_answers;
+mod signals;
 mod socket;
 mod sockets;
 mod state;

@@ -23,6 +23,7 @@ use super::registry::Registry;
 use super::renewal::Renewal;
 use super::service::{self, Inherited};
 use super::shards::{Pulse, Shard, Shards};
+use super::signals::{End, Signals};
 use super::sockets::Sockets;
 use super::state::StateDir;
 use super::vms::VmBook;
@@ -37,7 +38,6 @@ use shard::{ShardConfig, ShardHandle, SpawnError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -97,30 +97,33 @@ pub(crate) fn serve(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
     outcome.map(|_| Vec::new())
 }
 
-/// How a daemon ended.
-enum End {
-    Stopped,
-    /// Another one is to take its place.
-    Renewed,
-}
-
 fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError> {
     let faults = config::environment(config);
     if faults.is_empty() {
         let path = args.config.display();
         let (caches, disks) = (config.caches.len(), config.disks.len());
         return if json {
-            let answer = serde_json::json!({ "sound": true, "caches": caches, "disks": disks });
+            let answer = serde_json::json!({ "sound": true, "starts": true, "caches": caches, "disks": disks });
             Ok(format!("{answer}\n").into_bytes())
         } else {
             Ok(format!("{path} is sound: {caches} caches, {disks} disks\n").into_bytes())
         };
     }
-    let error = ConfigError::Faulty {
-        path: args.config.clone(),
-        faults: config::locate(&args.config, faults),
-    };
-    Err(CliError::of(Exit::Usage, &error))
+    let faults = config::locate(&args.config, faults);
+    if json {
+        let starts = !faults.iter().any(config::stops_a_start);
+        let said: Vec<_> = faults
+            .iter()
+            .map(|fault| format!("{}: {}", fault.key, fault.message))
+            .collect();
+        let answer = serde_json::json!({ "sound": false, "starts": starts, "faults": said });
+        crate::cli::print(format!("{answer}\n").as_bytes())?;
+    }
+    let path = args.config.clone();
+    Err(CliError::of(
+        Exit::Usage,
+        &ConfigError::Faulty { path, faults },
+    ))
 }
 
 fn open_state(config: &Config) -> Result<StateDir, CliError> {
@@ -133,7 +136,7 @@ fn open_state(config: &Config) -> Result<StateDir, CliError> {
 
 async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Result<End, CliError> {
     let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
-    let mut stop = Signals::new().map_err(|error| failed(&error))?;
+    let mut signals = Signals::new().map_err(|error| failed(&error))?;
     let state = open_state(config)?;
     let remembered = state.disks().map_err(|error| failed(&error))?;
     let changed = state.settings().map_err(|error| failed(&error))?;
@@ -157,14 +160,13 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
     tokio::spawn(let_go_of_sockets(Arc::clone(sockets), nbd_socket(config)));
 
     let (end_admin, admin_ends) = watch::channel(false);
-    let admin = serve_admin(config, sockets, &control, admin_ends)
-        .await
-        .map_err(|error| failed(&error))?;
+    let admin =
+        serve_admin(config, sockets, &control, admin_ends).map_err(|error| failed(&error))?;
     let (end_nbd, nbd_ends) = watch::channel(false);
     let mut nbd = JoinSet::new();
     let told_early = tokio::select! {
         () = attach_disks(&control, config, remembered) => false,
-        () = stop.wait() => true,
+        () = signals.stop() => true,
     };
     let mut end = End::Stopped;
     if !told_early {
@@ -173,22 +175,23 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
         let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
         service::ready("serving");
-        end = wait_for_end(&mut stop, renewal).await;
+        end = signals.end(renewal).await;
         watchdog.abort();
     }
-    let is_renewed = matches!(end, End::Renewed);
     match end {
         End::Renewed => service::renewing(),
         End::Stopped => service::stopping(config.daemon.stop_timeout.0),
     }
-    tracing::info!(is_renewed, "stopping");
-    sockets.leave(is_renewed);
+    tracing::info!(is_renewed = matches!(end, End::Renewed), "stopping");
+    sockets.leave(matches!(end, End::Renewed));
     ledger.abort();
     control.stop();
     exports.stop();
     let stopped = tokio::select! {
         stopped = settle(&control, config, end_nbd, nbd) => stopped,
-        () = stop.wait() => Err(CliError::new(Exit::Failed, "told to stop twice: ended at once")),
+        () = signals.impatience(&mut end) => {
+            Err(CliError::new(Exit::Failed, "told to stop twice: ended at once"))
+        }
     };
     // The admin socket goes last, so that `hearth status` shows a slow stop.
     let _ = end_admin.send(true);
@@ -196,23 +199,12 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
     match stopped {
         Ok(()) => tracing::info!("stopped"),
         // The guests wait for the next one, which recovers.
-        Err(error) if is_renewed => tracing::error!(reason = error.message, "not stopped cleanly"),
+        Err(error) if matches!(end, End::Renewed) => {
+            tracing::error!(reason = error.message, "not stopped cleanly");
+        }
         Err(error) => return Err(error),
     }
     Ok(end)
-}
-
-/// Waits until the daemon is told to stop, or to become another one that would start.
-async fn wait_for_end(signals: &mut Signals, renewal: &Renewal) -> End {
-    while matches!(signals.next().await, End::Renewed) {
-        let renewal = renewal.clone();
-        match tokio::task::spawn_blocking(move || renewal.check()).await {
-            Ok(Ok(())) => return End::Renewed,
-            Ok(Err(reason)) => tracing::error!(reason, "serving on: the program would not start"),
-            Err(error) => tracing::error!(%error, "serving on: the program was not tried"),
-        }
-    }
-    End::Stopped
 }
 
 fn nbd_socket(config: &Config) -> Option<PathBuf> {
@@ -298,7 +290,7 @@ async fn serve_nbd(
     Ok(tasks)
 }
 
-async fn serve_admin(
+fn serve_admin(
     config: &Config,
     sockets: &Arc<Sockets>,
     control: &Arc<Control>,
@@ -318,12 +310,20 @@ async fn serve_admin(
             tracing::error!(%error, "the admin API has ended");
         }
     });
-    if let Some(listener) = listen::metrics(&config.daemon).await? {
-        let serving = axum::serve(listener, server::metrics_router(Arc::clone(control)));
-        let serving = serving.with_graceful_shutdown(until(ends));
+    if let Some(address) = config.daemon.metrics_address.0.as_ref().copied() {
+        let router = server::metrics_router(Arc::clone(control));
         tasks.spawn(async move {
-            if let Err(error) = serving.await {
-                tracing::error!(%error, "the metrics' address has ended");
+            let ended = until(ends.clone());
+            let serving = async {
+                let listener = listen::metrics(address).await;
+                let serving = axum::serve(listener, router);
+                serving.with_graceful_shutdown(until(ends)).await
+            };
+            tokio::select! {
+                served = serving => if let Err(error) = served {
+                    tracing::error!(%error, "the metrics' address has ended");
+                },
+                () = ended => {}
             }
         });
     }
@@ -435,46 +435,5 @@ async fn keep_ledger(control: Arc<Control>) {
     loop {
         control.note_written().await;
         tokio::time::sleep(ledger::STEP).await;
-    }
-}
-
-/// The signals that this process listens to.
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    hangup: tokio::signal::unix::Signal,
-    renew: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-            renew: signal(SignalKind::user_defined2())?,
-        })
-    }
-
-    /// Waits for a signal to stop, or to become another daemon. A hangup changes nothing: settings
-    /// are read at start, and disks are attached and detached by command.
-    async fn next(&mut self) -> End {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return End::Stopped,
-                _ = self.interrupt.recv() => return End::Stopped,
-                _ = self.renew.recv() => return End::Renewed,
-                _ = self.hangup.recv() => tracing::info!(
-                    "SIGHUP is ignored: use `hearth disk`, or SIGUSR2 to start anew for other settings"
-                ),
-            }
-        }
-    }
-
-    /// Waits for a signal to stop.
-    async fn wait(&mut self) {
-        while matches!(self.next().await, End::Renewed) {
-            tracing::warn!("SIGUSR2 is ignored while the daemon starts or stops");
-        }
     }
 }
