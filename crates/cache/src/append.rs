@@ -315,6 +315,32 @@ impl Flash {
         Some(self.ciphers.shown(ports, disk, block, bytes))
     }
 
+    /// Blocks in chunks that are not written yet whose bytes a disk's origin may still lose.
+    pub(crate) fn gathered_unflushed(&self, disk: DiskSlot) -> Vec<(BlockIndex, FlashSlot)> {
+        let mut found = Vec::new();
+        let mut look = |segment, page, entries: &[Entry]| {
+            for (page, entry) in (page + 1..).zip(entries) {
+                if !self.durability[disk].covers(entry.count) {
+                    found.push((entry.block, self.geometry.slot(segment, page)));
+                }
+            }
+        };
+        let of_disk = |chunk: &&Chunk| chunk.disk == disk && chunk.of_log.is_none();
+        for chunk in self.chunks.iter().map(|(_, chunk)| chunk).filter(of_disk) {
+            look(chunk.segment, chunk.page, &chunk.entries);
+        }
+        for kind in StreamKind::ALL {
+            let open = self.log.stream(StreamKey { disk, kind });
+            if kind != StreamKind::Dirty
+                && let Some(open) = open
+                && let (Some(chunk), Some(gathered)) = (open.chunk, &open.content.chunk)
+            {
+                look(open.segment, chunk.page, &gathered.entries);
+            }
+        }
+        found
+    }
+
     /// Writes chunks that have waited long enough.
     pub(crate) fn tick_streams(&mut self, ports: &mut Ports) {
         for key in self.log.stream_keys() {

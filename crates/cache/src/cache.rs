@@ -3,7 +3,6 @@
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, WritePolicy};
 use crate::back::Backs;
 use crate::brain::Brain;
-use crate::durability::WriteCount;
 use crate::encryption::Coming;
 use crate::fills::Fills;
 use crate::flash::Flash;
@@ -44,6 +43,8 @@ pub(crate) struct Disk {
     pub(crate) write_back: WriteBack,
     /// The period in which it is attached; 0 if it has none.
     pub(crate) epoch: u64,
+    /// A flush of its origin has failed that no guest had asked for, and none has been told since.
+    pub(crate) failed_flush_untold: bool,
 }
 
 /// The cache of a shard.
@@ -295,8 +296,7 @@ impl Cache {
 
     /// A guest's flush goes to the origin.
     pub(crate) fn flush_through(&mut self, request: RequestId, disk: DiskSlot) {
-        let flash = self.flash.as_ref();
-        let count = flash.map_or_else(WriteCount::default, |flash| flash.write_count(disk));
+        let count = self.write_count(disk);
         let purpose = Purpose::OriginFlush {
             request,
             disk,

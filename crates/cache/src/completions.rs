@@ -76,7 +76,7 @@ impl Cache {
                 | Purpose::DestageWrite(_)
                 | Purpose::DestageFlush(_)
                 | Purpose::EnterFlush(..)
-                | Purpose::DemandFlush(_) => {
+                | Purpose::DemandFlush { .. } => {
                     panic!("an origin operation ended as a flash operation")
                 }
             }
@@ -124,22 +124,27 @@ impl Cache {
             Purpose::EnterFlush(disk, number) => {
                 self.enter_flush_done(disk, number, done.result);
             }
-            Purpose::DemandFlush(id) => self.demand_flush_done(id, done.result),
+            Purpose::DemandFlush { id, disk, count } => {
+                self.demand_flush_done(id, disk, count, done.result);
+            }
             Purpose::OwnFlush { disk, count } => {
                 if let Some(flash) = self.flash.as_mut() {
-                    flash.own_flush_done(disk, count, done.result.is_ok());
+                    flash.own_flush_ended(disk);
                 }
+                self.origin_flushed(disk, count, done.result.is_ok(), false);
             }
             Purpose::OriginFlush {
                 request,
                 disk,
                 count,
             } => {
-                if let (Some(flash), Ok(())) = (self.flash.as_mut(), done.result) {
-                    flash.flushed(disk, count);
-                }
-                self.disk_stats(disk).origin_errors += u64::from(done.result.is_err());
-                self.reply(disk, request, done.result.map(|()| Payload::new()));
+                self.origin_flushed(disk, count, done.result.is_ok(), true);
+                let result = if self.tells_of_failed_flush(disk) {
+                    done.result.and(Err(IoError::Failed))
+                } else {
+                    done.result
+                };
+                self.reply(disk, request, result.map(|()| Payload::new()));
             }
             other => panic!("a flash operation ended as an origin operation: {other:?}"),
         }

@@ -8,13 +8,19 @@
 //! Each disk counts its writes. A copy is tagged with the count at the time when it was taken;
 //! it may be trusted when a flush that began at that count or later has succeeded. Guests flush
 //! often enough; where one does not, the cache sends a flush of its own.
+//!
+//! A flush that fails says that some of what was written since the last good one may be gone, and the
+//! next flush that succeeds does not bring it back: a kernel that could not write a page keeps it as
+//! if it had. So every copy of such bytes leaves the cache, and whoever asked for the flush is told. If
+//! the cache itself had asked, the guest's next flush fails in its place.
 
+use crate::cache::Cache;
 use crate::flash::Flash;
 use crate::guard::{Guard, lacks};
 use crate::ports::{Ports, Purpose};
 use block_io::OriginVerb;
 use std::ops::{Index, IndexMut};
-use units::DiskSlot;
+use units::{BlockIndex, DiskSlot};
 
 /// How many writes of a disk had ended when something happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +31,8 @@ pub(crate) struct WriteCount(u64);
 pub(crate) struct Durability {
     ended: WriteCount,
     flushed: WriteCount,
+    /// The latest count of a copy that is not known to be durable at the origin and has lost its tag.
+    untagged: WriteCount,
     /// A flush of our own is on its way.
     flushing: bool,
     /// The disk is attached, so its origin can be flushed: false once a detach has come so far
@@ -36,6 +44,7 @@ impl Durability {
     const NEVER_ATTACHED: Self = Self {
         ended: WriteCount(0),
         flushed: WriteCount(0),
+        untagged: WriteCount(0),
         flushing: false,
         reachable: false,
     };
@@ -67,6 +76,11 @@ impl Durability {
 
     pub(crate) fn is_flushing(&self) -> bool {
         self.flushing
+    }
+
+    /// Whether everything that was written so far is durable at the origin.
+    fn covers_all(&self) -> bool {
+        self.covers(self.ended)
     }
 }
 
@@ -121,7 +135,7 @@ impl Flash {
     /// Flushes a disk's origin if anything of it may not be durable.
     pub(crate) fn flush_origin(&mut self, ports: &mut Ports, disk: DiskSlot) {
         let durability = &mut self.durability[disk];
-        if durability.flushing || durability.covers(durability.ended) {
+        if durability.flushing || durability.covers_all() {
             return;
         }
         durability.flushing = true;
@@ -133,10 +147,92 @@ impl Flash {
     }
 
     /// A flush of our own has ended.
-    pub(crate) fn own_flush_done(&mut self, disk: DiskSlot, count: WriteCount, ok: bool) {
+    pub(crate) fn own_flush_ended(&mut self, disk: DiskSlot) {
         self.durability[disk].flushing = false;
-        if ok {
-            self.flushed(disk, count);
+    }
+
+    /// A copy of a disk's block is cached that loses its tag.
+    pub(crate) fn tag_is_lost(&mut self, disk: DiskSlot) {
+        let durability = &mut self.durability[disk];
+        if !durability.covers_all() {
+            durability.untagged = durability.ended;
         }
+    }
+
+    /// Forgets every copy of bytes that a disk's origin may have lost.
+    fn forget_unflushed(&mut self, ports: &mut Ports, disk: DiskSlot) {
+        let durability = self.durability[disk];
+        if durability.covers_all() {
+            return;
+        }
+        let mut suspects = self.take_resting_unflushed(disk);
+        suspects.extend(self.gathered_unflushed(disk));
+        for (block, slot) in suspects {
+            if self.log.forget_if(disk, block, slot) {
+                ports.evicted.push((disk, block));
+            }
+        }
+        if durability.covers(durability.untagged) {
+            return;
+        }
+        self.durability[disk].untagged = WriteCount::default();
+        let trusted = &self.trusted;
+        self.log.forget_of_disk(
+            disk,
+            |slot| !trusted.contains(slot),
+            |block| ports.evicted.push((disk, block)),
+        );
+    }
+}
+
+impl Cache {
+    /// A flush of a disk's origin that was asked for at `count` has ended. `is_told` if a guest hears
+    /// of it.
+    pub(crate) fn origin_flushed(
+        &mut self,
+        disk: DiskSlot,
+        count: WriteCount,
+        ok: bool,
+        is_told: bool,
+    ) {
+        if let (Some(flash), true) = (self.flash.as_mut(), ok) {
+            flash.flushed(disk, count);
+        }
+        if ok {
+            return;
+        }
+        self.disk_stats(disk).origin_errors += 1;
+        if let Some(served) = self.disks[disk.index()].as_mut() {
+            served.failed_flush_untold |= !is_told && !lacks(Guard::FailedFlushIsTold);
+        }
+        if !lacks(Guard::FailedFlushForgets) {
+            self.forget_unflushed(disk);
+        }
+    }
+
+    /// Forgets everything that is cached, or on its way into the cache, and that a disk's origin may
+    /// have lost.
+    fn forget_unflushed(&mut self, disk: DiskSlot) {
+        self.writes.spoil(disk);
+        self.fills
+            .kill(disk, BlockIndex::new(0), 1 << BlockIndex::BITS);
+        if let Some(tenant) = self.tenant_of(disk) {
+            self.unstage_disk(disk, tenant);
+        }
+        if let Some(flash) = self.flash.as_mut() {
+            flash.forget_unflushed(&mut self.ports, disk);
+        }
+    }
+
+    /// How many writes of a disk have ended, as far as that matters to what is cached.
+    pub(crate) fn write_count(&self, disk: DiskSlot) -> WriteCount {
+        let flash = self.flash.as_ref();
+        flash.map_or_else(WriteCount::default, |flash| flash.write_count(disk))
+    }
+
+    /// Whether a guest that flushes has to be told of an earlier flush that failed.
+    pub(crate) fn tells_of_failed_flush(&mut self, disk: DiskSlot) -> bool {
+        let served = self.disks[disk.index()].as_mut();
+        served.is_some_and(|served| std::mem::take(&mut served.failed_flush_untold))
     }
 }

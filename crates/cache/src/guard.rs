@@ -76,6 +76,10 @@ guards! {
     FreeBeforeReuse,
     /// A copy is trusted only when the origin cannot lose its bytes.
     OriginFlushBeforeTrust,
+    /// Copies of what the origin may have lost leave the cache when a flush of it fails.
+    FailedFlushForgets,
+    /// A guest is told of a flush that failed and that it had not asked for.
+    FailedFlushIsTold,
     /// A missing page of the journal means that nothing is trusted.
     JournalGap,
     /// The origin is not written without the flash until that is recorded.
@@ -182,6 +186,8 @@ guards! {
     KnownBeforeClosed,
     /// What the origin lacks is thrown away when the owner's record is closed.
     ClosedBeforeDropped,
+    /// A flush of a disk that enters write-back waits for the log of its earlier life.
+    EnteringFlushWaitsForLog,
     /// The disk table has an epoch before the owner's record has it.
     EpochBeforeRecord,
     /// What is void of a log is durably so before the owner's record is open again.

@@ -88,6 +88,7 @@ impl Cache {
                     in_flight: 0,
                     write_back,
                     epoch: 0,
+                    failed_flush_untold: false,
                 };
                 self.prepare_attach(disk, name, &tenant, rules, fingerprint, owner)
                     .map(|newcomer| Kind::Attach(Box::new(newcomer)))

@@ -80,7 +80,11 @@ pub(crate) enum Purpose {
     /// A flush of the origin of a disk that comes under write-back.
     EnterFlush(DiskSlot, u64),
     /// A flush of the origin of a disk without a log, for a command.
-    DemandFlush(ControlId),
+    DemandFlush {
+        id: ControlId,
+        disk: DiskSlot,
+        count: WriteCount,
+    },
     /// A batch of the journal.
     Journal,
     /// Pages of the running checkpoint.

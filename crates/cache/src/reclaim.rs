@@ -204,6 +204,9 @@ impl Flash {
         }
         let survivors = victim.survivors();
         if let Some(to) = self.append_to(ports, survivors, block, Source::Survivor, bytes) {
+            if !self.trusted.contains(from) {
+                self.tag_is_lost(survivors.disk);
+            }
             victim.moved(Move { block, from, to });
         }
     }

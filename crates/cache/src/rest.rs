@@ -100,6 +100,7 @@ impl Flash {
             && !self.end_rest(ports, rest)
         {
             ports.stats.never_trusted += 1;
+            self.tag_is_lost(rest.disk);
         }
     }
 
@@ -200,6 +201,23 @@ impl Flash {
         if let Some(next) = self.resting.queue.front() {
             ports.wake_at(next.due);
         }
+    }
+
+    /// Takes out the blocks at rest whose bytes a disk's origin may still lose.
+    pub(crate) fn take_resting_unflushed(
+        &mut self,
+        disk: DiskSlot,
+    ) -> Vec<(BlockIndex, FlashSlot)> {
+        let durability = self.durability[disk];
+        let mut taken = Vec::new();
+        self.resting.queue.retain(|rest| {
+            let is_suspect = rest.disk == disk && !durability.covers(rest.count);
+            if is_suspect {
+                taken.push((rest.block, rest.slot));
+            }
+            !is_suspect
+        });
+        taken
     }
 
     /// Asserts that whoever rests can be trusted some day.

@@ -224,7 +224,7 @@ impl Watch {
             | Purpose::DestageWrite(_)
             | Purpose::DestageFlush(_)
             | Purpose::EnterFlush(..)
-            | Purpose::DemandFlush(_) => {}
+            | Purpose::DemandFlush { .. } => {}
         }
     }
 }

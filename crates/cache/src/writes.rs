@@ -115,6 +115,14 @@ impl Writes {
         !self.of_disk(disk).is_empty()
     }
 
+    /// Whatever is on its way to a disk's origin leaves no copy: a flush has failed, and may have
+    /// taken along what the origin has executed and not answered.
+    pub(crate) fn spoil(&mut self, disk: DiskSlot) {
+        for id in self.by_disk.get(disk.index()).into_iter().flatten() {
+            self.writes[*id].contended = true;
+        }
+    }
+
     /// Writes that have not gone to the origin yet.
     pub(crate) fn waiting(&self) -> Vec<WriteId> {
         self.writes

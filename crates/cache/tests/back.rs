@@ -609,3 +609,26 @@ fn a_destage_of_an_empty_log_flushes_the_origin() {
             .any(|verb| matches!(verb, OriginVerb::Flush))
     );
 }
+
+#[test]
+fn a_flush_of_a_disk_that_enters_covers_the_log_that_was_recovered() {
+    let mut rig = Rig::new(lazy());
+    // Enough that the chunk of block 3 is full and goes to the flash without a flush.
+    for block in 3..600 {
+        rig.write(block, 7);
+    }
+    // The process dies; what it wrote is on the flash, but a power cut would take it.
+    rig.hold_flash_flush = true;
+    rig.power_cut_of_nothing();
+    rig.hold_flush = true;
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    assert_eq!(rig.read(3), Ok(page(7)));
+    let flush = rig.begin_flush();
+    rig.hold_flush = false;
+    rig.drive();
+    assert_eq!(rig.answer(flush), None, "the log is not durable yet");
+    rig.free();
+    assert_eq!(rig.answer(flush), Some(Ok(())));
+    rig.power_cut();
+    assert_eq!(rig.read(3), Ok(page(7)));
+}

@@ -9,7 +9,7 @@ use units::{BLOCK_BYTES, Bytes, Duration};
 const DISK: Bytes = Bytes::mib(1);
 
 #[test]
-fn survivors_of_a_disk_that_was_detached_ask_for_no_flush_of_its_origin() {
+fn a_disk_whose_origin_could_not_be_flushed_asks_for_nothing_when_it_is_gone() {
     let config = Config {
         trust_delay: Duration::from_millis(20),
         write_delay: Duration::from_millis(1),
@@ -19,15 +19,14 @@ fn survivors_of_a_disk_that_was_detached_ask_for_no_flush_of_its_origin() {
     bench.pause = Duration::from_millis(5);
     bench.flushes = false;
     let gone = bench.attach(&mut cache, 1, DISK);
-    // Eight blocks that the origin may lose, since it cannot be flushed, and that are worth
-    // keeping, since they are read again.
+    // Eight blocks that are worth keeping, since they are read again. The flushes of their origin
+    // fail, so what is cached of them at last is what was read after that.
     for block in 0..8 {
         bench.read(&mut cache, gone, block);
         bench.write(&mut cache, gone, block);
         bench.read(&mut cache, gone, block);
     }
     bench.detach(&mut cache, gone);
-    let given_up = cache.stats().never_trusted;
     bench.asked.clear();
 
     // Another disk needs the room.
@@ -43,9 +42,5 @@ fn survivors_of_a_disk_that_was_detached_ask_for_no_flush_of_its_origin() {
     assert!(
         bench.asked.iter().all(|disk| *disk == other),
         "an origin that nobody serves was asked for something"
-    );
-    assert!(
-        cache.stats().never_trusted > given_up,
-        "a survivor of the disk that is gone was moved"
     );
 }

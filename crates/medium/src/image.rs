@@ -9,6 +9,7 @@
 use crate::limits::UNFLUSHED_WRITES_MAX;
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 use units::{Bytes, Prng, SECTOR_BYTES};
 
 const SECTOR: usize = 512;
@@ -25,6 +26,14 @@ struct Unflushed {
     data: Vec<u8>,
     /// One flag a sector: still this write's to decide.
     live: Vec<bool>,
+}
+
+impl Unflushed {
+    /// Where it lies in an image.
+    fn range(&self) -> Range<usize> {
+        let start = self.sector * SECTOR;
+        start..start + self.data.len()
+    }
 }
 
 /// A volatile and a durable image of one medium.
@@ -124,6 +133,29 @@ impl Image {
         }
     }
 
+    /// Fails a flush that was submitted at `mark`: of what it would have covered some is durable now, and
+    /// the rest is gone for readers, too. A kernel that could not write a page does the same: it
+    /// counts the page as written, and drops it some day. True if it would have covered something.
+    pub fn fail_flush(&mut self, mark: WriteMark) -> bool {
+        let covered = self
+            .unflushed
+            .iter()
+            .take_while(|entry| entry.number < mark.0);
+        let lost: Vec<Unflushed> = self.unflushed.drain(..covered.count()).collect();
+        for entry in &lost {
+            let fate = self.fate(entry.live.len());
+            self.land(entry, fate);
+        }
+        for entry in &lost {
+            let range = entry.range();
+            self.volatile[range.clone()].copy_from_slice(&self.durable[range]);
+        }
+        for entry in &self.unflushed {
+            settle(&mut self.volatile, entry);
+        }
+        !lost.is_empty()
+    }
+
     /// Cuts the power: every unflushed write, and every write of `in_flight` (offset and
     /// bytes, not completed), is kept, lost or torn. Afterwards both images are equal.
     ///
@@ -141,22 +173,10 @@ impl Image {
                 1 => Fate::Kept,
                 _ => self.fate(entry.live.len()),
             };
-            for (i, live) in entry.live.iter().enumerate() {
-                let kept = match fate {
-                    Fate::Kept => true,
-                    Fate::Lost => false,
-                    Fate::Torn => self.dice.one_in(2),
-                    Fate::Prefix(sectors) => i < sectors,
-                };
-                if *live && kept {
-                    let at = (entry.sector + i) * SECTOR;
-                    self.durable[at..at + SECTOR]
-                        .copy_from_slice(&entry.data[i * SECTOR..(i + 1) * SECTOR]);
-                }
-            }
+            self.land(entry, fate);
         }
         for entry in &lost {
-            let range = entry.sector * SECTOR..entry.sector * SECTOR + entry.data.len();
+            let range = entry.range();
             self.volatile[range.clone()].copy_from_slice(&self.durable[range]);
         }
     }
@@ -233,6 +253,23 @@ impl Image {
         }
     }
 
+    /// Makes those live sectors of a write durable that its fate keeps.
+    fn land(&mut self, entry: &Unflushed, fate: Fate) {
+        for (i, live) in entry.live.iter().enumerate() {
+            let kept = match fate {
+                Fate::Kept => true,
+                Fate::Lost => false,
+                Fate::Torn => self.dice.one_in(2),
+                Fate::Prefix(sectors) => i < sectors,
+            };
+            if *live && kept {
+                let at = (entry.sector + i) * SECTOR;
+                self.durable[at..at + SECTOR]
+                    .copy_from_slice(&entry.data[i * SECTOR..(i + 1) * SECTOR]);
+            }
+        }
+    }
+
     fn fate(&mut self, sectors: usize) -> Fate {
         match self.dice.below(4) {
             0 => Fate::Kept,
@@ -297,6 +334,26 @@ mod tests {
                 assert_eq!(sector(&image, number + 8), 2);
             }
         }
+    }
+
+    #[test]
+    fn a_failed_flush_loses_writes_that_no_later_flush_brings_back() {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let mut image = image(seed);
+            image.write_durable(Bytes::ZERO, &[1; 512]);
+            image.write(Bytes::ZERO, &[2; 512]);
+            let mark = image.mark();
+            image.write(Bytes::new(512), &[3; 512]);
+            image.fail_flush(mark);
+            let found = sector(&image, 0);
+            seen.insert(found);
+            assert_eq!(sector(&image, 1), 3, "what came after the flush is there");
+            image.flush(image.mark());
+            image.crash(&[]);
+            assert_eq!([sector(&image, 0), sector(&image, 1)], [found, 3]);
+        }
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]

@@ -292,25 +292,36 @@ impl<I: Index, C> SegmentLog<I, C> {
 
     /// Forgets every block of a disk, by walking the whole index.
     pub fn forget_disk(&mut self, disk: DiskSlot) {
-        self.forget_where(|_, segment| segment.disk == disk, |_| {});
+        self.forget_where(|_, _, segment| segment.disk == disk, |_| {});
+    }
+
+    /// Forgets the blocks of a disk that lie in slots for which `goes` holds, by walking the whole
+    /// index. `gone` gets each block.
+    pub fn forget_of_disk(
+        &mut self,
+        disk: DiskSlot,
+        goes: impl Fn(FlashSlot) -> bool,
+        gone: impl FnMut(BlockIndex),
+    ) {
+        self.forget_where(|slot, _, segment| segment.disk == disk && goes(slot), gone);
     }
 
     /// Forgets whatever lies in a segment, by walking the whole index: for segments whose
     /// descriptors are lost. `gone` gets each block.
     pub(crate) fn forget_segment(&mut self, segment: SegmentIndex, gone: impl FnMut(BlockIndex)) {
-        self.forget_where(|of, _| of == segment, gone);
+        self.forget_where(|_, of, _| of == segment, gone);
     }
 
     fn forget_where(
         &mut self,
-        goes: impl Fn(SegmentIndex, &Segment) -> bool,
+        goes: impl Fn(FlashSlot, SegmentIndex, &Segment) -> bool,
         mut gone: impl FnMut(BlockIndex),
     ) {
         let (table, cached) = (&mut self.table, &mut self.cached);
         self.index.retain(|block, at| {
             let number = table.geometry.segment_of(at.slot);
             let segment = table.get_mut(number);
-            let goes = goes(number, segment);
+            let goes = goes(at.slot, number, segment);
             if goes {
                 segment.uncount(at.mark);
                 cached[segment.disk.index()] -= 1;

@@ -46,11 +46,16 @@ pub struct BackSettings {
     pub special: Special,
 }
 
+/// Of so many seeds in a row the later half has origins that forget. The number is no seed's kind, so
+/// each kind of world has both.
+const ORIGINS_FORGET_EVERY: u64 = 64;
+
 impl Settings {
     /// The settings of this seed's world, from dice that the seed has thrown. Worlds of odd seeds
     /// have write-back.
     pub fn of(seed: u64, dice: &mut Prng) -> Self {
-        let settings = Self::draw(dice);
+        let mut settings = Self::draw(dice);
+        settings.origins_forget = seed % ORIGINS_FORGET_EVERY >= ORIGINS_FORGET_EVERY / 2;
         if seed % 2 == 1 {
             settings.with_write_back(dice).with_special(seed, dice)
         } else {

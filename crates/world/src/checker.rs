@@ -111,6 +111,9 @@ pub struct History {
     barriers: Barriers,
     /// What was not durable may have been lost, and nobody has looked yet.
     unsettled: bool,
+    /// A failed flush of the origin has taken writes along: a read that began before may have returned
+    /// what was there before, and says nothing of what later ones return.
+    lost_at: Moment,
 }
 
 /// Values of one sector that are kept although they are dead: what a power cut of the origin may bring
@@ -124,6 +127,7 @@ impl History {
             sectors: vec![vec![Value::settled(0, 0)]; sectors],
             barriers: Barriers::default(),
             unsettled: false,
+            lost_at: 0,
         }
     }
 
@@ -210,6 +214,7 @@ impl History {
     ) -> Result<(), Violation> {
         let length = Bytes::new(bytes.len() as u64);
         let first = offset.get() / SECTOR_BYTES;
+        let kills = began >= self.lost_at;
         for ((number, sector), content) in (first..)
             .zip(self.range(offset, length))
             .zip(bytes.chunks_exact(SECTOR))
@@ -220,7 +225,7 @@ impl History {
                     format!("sector {number} is torn or holds no value that was ever written"),
                 ));
             };
-            check_sector(sector, tag, began, now).map_err(|(invariant, why)| {
+            check_sector(sector, tag, began, kills.then_some(now)).map_err(|(invariant, why)| {
                 Violation::new(
                     invariant,
                     format!(
@@ -264,6 +269,16 @@ impl History {
                 value.certain &= value.durable;
             }
         }
+    }
+
+    /// A flush of the origin has failed and may have taken along whatever is not durable. False if there
+    /// is no such thing that was acknowledged.
+    pub fn lost_unflushed(&mut self, now: Moment) -> bool {
+        self.lost_at = now;
+        let may_go = |value: &Value| value.certain && !value.durable && value.dead.is_none();
+        let has_lost = self.sectors.iter().flatten().any(may_go);
+        self.lost_power();
+        has_lost
     }
 
     /// After a crash: this is what the origin holds now, and nothing is in flight to it. With
@@ -310,7 +325,7 @@ fn check_sector(
     sector: &mut [Value],
     tag: Tag,
     began: Moment,
-    now: Moment,
+    kills_at: Option<Moment>,
 ) -> Result<(), (&'static str, String)> {
     let legal = |value: &Value| value.tag == tag && value.dead.is_none_or(|dead| dead > began);
     // Zeroes have no write of their own: any of the candidates may be the one that was read.
@@ -333,7 +348,10 @@ fn check_sector(
     };
     let point = began.max(oldest);
     for value in sector.iter_mut() {
-        if value.tag != tag && value.answered_by(point) {
+        if let Some(now) = kills_at
+            && value.tag != tag
+            && value.answered_by(point)
+        {
             value.dead.get_or_insert(now);
         }
     }

@@ -411,6 +411,7 @@ impl World {
     fn detached(&mut self, number: usize, dirty: OfDirty) -> Result<(), Violation> {
         let disk = &mut self.disks[number];
         disk.standing = Standing::Away;
+        disk.untold_loss = None;
         match dirty {
             OfDirty::Refuse | OfDirty::Flush => disk.must_be_closed("the disk was detached")?,
             OfDirty::Keep if disk.is_open() => self.marks.hit("detached with what waits"),

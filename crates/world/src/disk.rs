@@ -6,8 +6,9 @@ use crate::owner::Owning;
 use crate::settings::DiskSettings;
 use crate::storage::{Latency, Storage};
 use crate::violation::Violation;
+use block_io::Token;
 use cache::{ControlId, OwnerRecord};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 use units::{Bytes, DiskId, DiskSlot, Instant, Prng, SECTOR_BYTES, TenantSlot};
 
@@ -56,6 +57,10 @@ pub(crate) struct Disk {
     pub version: u128,
     /// It was detached cleanly with a fingerprint, so a stranger's writes will be noticed.
     pub may_be_written_by_strangers: bool,
+    /// Flushes that its origin has not ended, and when they were asked for.
+    pub(crate) origin_flushes: BTreeMap<Token, Moment>,
+    /// Since then its guest has not been told that a flush has lost writes.
+    pub(crate) untold_loss: Option<Moment>,
     /// It was attached with its present size.
     pub(crate) size_is_known: bool,
     sectors_most: u64,
@@ -88,6 +93,8 @@ impl Disk {
             key_coming: None,
             version: 1,
             may_be_written_by_strangers: false,
+            origin_flushes: BTreeMap::new(),
+            untold_loss: None,
             sectors_most: settings.sectors,
             size_is_known: false,
         };
@@ -112,7 +119,28 @@ impl Disk {
         if record.open && !self.is_open() {
             self.back.since = now;
         }
+        if !record.open && self.is_open() && !self.back.dropping {
+            // It may say so only then.
+            self.history.durable_before(now);
+        }
         self.owner = Some(record);
+    }
+
+    /// A guest's flush that was asked for at `issued` has been acknowledged.
+    pub(crate) fn flush_acknowledged(
+        &mut self,
+        issued: Moment,
+        now: Moment,
+    ) -> Result<(), Violation> {
+        if let Some(lost) = self.untold_loss.filter(|lost| *lost < issued) {
+            let what = format!(
+                "a flush since event {issued} was acknowledged, and nobody was told that one has lost \
+                 writes at event {lost}"
+            );
+            return Err(Violation::new("I2", what));
+        }
+        self.history.flushed(issued, now);
+        Ok(())
     }
 
     /// Its size.

@@ -373,6 +373,9 @@ impl World {
             ));
         }
         self.marks.hit("error reached a guest");
+        if matches!(request.asked, Asked::Flush) {
+            self.disks[request.disk].untold_loss = None;
+        }
         if let Asked::Change { offset, length, .. } = request.asked {
             self.disks[request.disk].history.write_answered(
                 offset,
@@ -435,7 +438,7 @@ impl World {
                     history.barrier(request.issued, now);
                 }
             }
-            Asked::Flush => disk.history.flushed(request.issued, now),
+            Asked::Flush => disk.flush_acknowledged(request.issued, now)?,
             Asked::Prefetch => {}
             Asked::Nonsense => {
                 return Err(Violation::new(
@@ -481,6 +484,8 @@ impl World {
             worker.waits_for = None;
         }
         for disk in &mut self.disks {
+            disk.untold_loss = None;
+            disk.origin_flushes.clear();
             disk.history.crashed(now);
         }
     }

@@ -240,8 +240,13 @@ impl World {
         self.trace.event(self.now, &[5, token, number as u64], || {
             format!("origin {number} {token} {:?}", op.verb)
         });
-        if !matches!(op.verb, OriginVerb::Read { .. } | OriginVerb::Flush) {
-            self.disks[number].version += 1;
+        match &op.verb {
+            OriginVerb::Read { .. } => {}
+            OriginVerb::Flush => {
+                let now = self.next_moment();
+                self.disks[number].origin_flushes.insert(op.token, now);
+            }
+            _ => self.disks[number].version += 1,
         }
         self.disks[number]
             .origin

@@ -163,6 +163,7 @@ impl World {
     /// What goes wrong now and then at an origin.
     pub(crate) fn set_origin_faults(&mut self, number: usize) {
         let rates = self.settings.rates;
+        self.disks[number].origin.forgets = self.settings.origins_forget;
         let errors = &self.disks[number].origin.errors;
         errors.clear();
         errors.chance(

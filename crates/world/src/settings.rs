@@ -149,6 +149,8 @@ pub struct Settings {
     pub rates: Rates,
     /// A power cut of the host takes the origins with it, as where they are local files.
     pub origin_loses_power: bool,
+    /// A flush of an origin that fails has lost what it would have made durable.
+    pub origins_forget: bool,
     /// Somebody else writes a disk while it is detached.
     pub strangers: bool,
     /// Disks grow and shrink while they are detached.
@@ -205,6 +207,7 @@ impl Settings {
             nonsense_rate: *pick(dice, &[0, 40]),
             rates,
             origin_loses_power: dice.one_in(4),
+            origins_forget: false,
             strangers: !dice.one_in(3),
             old_copies: dice.one_in(8),
             sizes_change: dice.one_in(8),

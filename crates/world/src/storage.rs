@@ -17,7 +17,7 @@
 //! reads it as it is.
 
 use block_io::{FlashDone, FlashOp, FlashVerb, IoError, Landings, OriginDone, OriginVerb, Token};
-use medium::{Faults, Injector, Medium, MediumOptions, Session};
+use medium::{Faults, Injector, Medium, MediumOptions, Session, WriteMark};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use units::{Bytes, Duration, Instant, Map, Prng, Set};
@@ -70,6 +70,12 @@ pub(crate) struct Storage {
     /// Reads into memory of guests, and when the system ends one that the device does not.
     landings: Landings,
     landing_ends: BTreeMap<Token, Instant>,
+    /// A flush that fails takes along what it would have made durable.
+    pub forgets: bool,
+    /// Flushes that have not ended, and what they cover.
+    flushes: Map<Token, WriteMark>,
+    /// Flushes of the latest poll that have failed so.
+    pub forgotten: Set<Token>,
     /// Bytes of all writes that were submitted.
     pub written_bytes: u64,
 }
@@ -122,6 +128,9 @@ impl Storage {
             dice: dice.fork(),
             landings: Landings::default(),
             landing_ends: BTreeMap::new(),
+            forgets: false,
+            flushes: Map::default(),
+            forgotten: Set::default(),
             written_bytes: 0,
         }
     }
@@ -138,6 +147,8 @@ impl Storage {
         self.behind.clear();
         self.landings = Landings::default();
         self.landing_ends.clear();
+        self.flushes.clear();
+        self.forgotten.clear();
     }
 
     /// The process that used it has died.
@@ -178,7 +189,11 @@ impl Storage {
             OriginVerb::Read { offset, length, .. } => {
                 self.depart(token, *offset, length.to_usize(), false);
             }
-            OriginVerb::Flush | OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. } => {}
+            OriginVerb::Flush => {
+                let mark = self.medium.with_image(|image| image.mark());
+                self.flushes.insert(token, mark);
+            }
+            OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. } => {}
         }
         if let Some(verb) = self.error_injector.inject(token, verb, now) {
             self.submit_to_liar(token, verb, now);
@@ -271,6 +286,8 @@ impl Storage {
         while let Some((token, verb)) = self.error_injector.due(now) {
             self.submit_to_liar(token, verb, now);
         }
+        self.forgotten.clear();
+        let mut failed_flushes = Vec::new();
         let mut ended = Vec::new();
         if let Some(session) = &mut self.session {
             session.poll(now, &mut ended);
@@ -282,6 +299,11 @@ impl Storage {
             let ended = self.lie_injector.returned(ended);
             let mut ended = self.error_injector.returned(ended);
             let flight = self.in_flight.remove(&ended.token);
+            let flush = self.flushes.remove(&ended.token);
+            if let Some(mark) = flush.filter(|_| self.forgets && ended.result.is_err()) {
+                failed_flushes.push((mark, ended));
+                continue;
+            }
             self.astray.remove(&ended.token);
             let rotting = |range: &Range<Bytes>| flight.is_some_and(|f| range.contains(&f.offset));
             if self.rotting.iter().any(rotting)
@@ -296,6 +318,13 @@ impl Storage {
                 && self.is_unreadable(flight)
             {
                 ended.result = Err(IoError::Failed);
+            }
+            done.push(ended);
+        }
+        // Last, because what was read at this instant was read before.
+        for (mark, ended) in failed_flushes {
+            if self.medium.with_image(|image| image.fail_flush(mark)) {
+                self.forgotten.insert(ended.token);
             }
             done.push(ended);
         }

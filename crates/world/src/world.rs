@@ -16,7 +16,7 @@ use crate::storage::Storage;
 use crate::trace::Trace;
 use crate::violation::Violation;
 use crate::{Options, Outcome};
-use block_io::BufPool;
+use block_io::{BufPool, Token};
 use cache::{ControlId, ControlOutcome, RequestId};
 use flash_format::{Geometry, SegmentIndex};
 use std::collections::BTreeMap;
@@ -345,6 +345,7 @@ impl World {
             self.trace.event(self.now, &[2, token, u64::from(ok)], || {
                 format!("origin {number} {token} ended, ok: {ok}")
             });
+            self.origin_flush_ended(number, done.token, ok);
             if self.crashed {
                 return Ok(());
             }
@@ -354,6 +355,37 @@ impl World {
             self.carry_out_effects()?;
         }
         Ok(())
+    }
+
+    /// A flush of an origin has made durable what was written through, or has failed and taken some of
+    /// it along: the guest may see that, and has to be told with its next flush.
+    fn origin_flush_ended(&mut self, number: usize, token: Token, ok: bool) {
+        let Some(issued) = self.disks[number].origin_flushes.remove(&token) else {
+            return;
+        };
+        if self.has_dirty_log(number) {
+            // What was written through before was flushed when the log began, and what the log has is
+            // written again.
+            return;
+        }
+        let now = self.next_moment();
+        let disk = &mut self.disks[number];
+        if ok {
+            disk.history.durable_before(issued);
+        } else if disk.origin.forgotten.contains(&token) && disk.history.lost_unflushed(now) {
+            self.marks.hit("failed flush has lost writes");
+            self.disks[number].untold_loss.get_or_insert(now);
+        }
+    }
+
+    /// Whether a disk that is attached has something that its origin lacks.
+    fn has_dirty_log(&self, number: usize) -> bool {
+        let (Software::Cache(cache), Some(slot)) = (&self.host.software, self.disks[number].slot())
+        else {
+            return false;
+        };
+        let status = cache.write_back_of(slot);
+        status.is_some_and(|status| !status.logged.is_zero())
     }
 
     fn devices_recover(&mut self) {

@@ -88,8 +88,10 @@ macro_rules! missed {
 /// a reason. The others do harm in one world of some hundred thousand: an older copy of the flash, and a crash
 /// before what is void is durably so, are found by `crates/cache/src/recovery/tests.rs`; a checkpoint ahead of
 /// the journal by `crates/cache/src/flash.rs`; a record that is closed before the journal is durable by
-/// `crates/cache/tests/back_changes.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`.
-const TESTED_ELSEWHERE: [Guard; 7] = [
+/// `crates/cache/tests/back_changes.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`;
+/// a flush that is answered as its disk enters write-back, before the recovered log is durable, by
+/// `crates/cache/tests/back.rs`.
+const TESTED_ELSEWHERE: [Guard; 8] = [
     Guard::RewriteWithinBudget,
     Guard::ReadAgain,
     Guard::CheckpointIsDurable,
@@ -97,6 +99,7 @@ const TESTED_ELSEWHERE: [Guard; 7] = [
     Guard::KnownBeforeClosed,
     Guard::VoidBeforeOpen,
     Guard::OrderBeforeDone,
+    Guard::EnteringFlushWaitsForLog,
 ];
 
 #[test]
@@ -117,6 +120,7 @@ missed! {
         unstage_what_is_written: WriteUnstages from 0 [],
         unstage_what_is_erased: ErasureUnstages from 0 [],
         unstage_with_the_disk: DetachUnstages from 0 [],
+        forget_what_a_failed_flush_has_lost: FailedFlushForgets from 496 ["I1", "I2", "I3"],
         fetch_nothing_that_is_staged: NoFillOfStaged from 0 [],
         allocate_no_contended_write: NoAllocationOfContendedWrite from 0 [],
         keep_out_what_is_refused: RefusedStaysOut from 0 [],
@@ -140,6 +144,7 @@ missed! {
         record_before_a_disk_is_given_away: RecordBeforeDetach from 0 [],
     }
     BACK {
+        tell_of_a_failed_flush: FailedFlushIsTold from 43 ["I2"],
         open_the_record_before_the_first_write: RecordOpenBeforeWrite from 43 ["I2"],
         take_accepted_writes_over_to_the_next_process: AcceptedOutlivesProcess from 0 ["I1", "I6", "prefix"],
         append_before_a_flush_is_answered: AppendBeforeAnswer from 0 ["I1", "I6", "prefix"],

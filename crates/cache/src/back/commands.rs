@@ -5,6 +5,7 @@ use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
 use crate::dirty::DirtyDisk;
+use crate::durability::WriteCount;
 use crate::guard::{Guard, lacks};
 use crate::ports::Purpose;
 use crate::write_back::{OfDirty, WriteBack};
@@ -91,8 +92,9 @@ impl Cache {
         if self.backs.get(disk).is_none_or(goes_through) || has_all {
             // What went past the log is written to the origin, but durable there only when a guest
             // flushes.
-            self.ports
-                .origin(Purpose::DemandFlush(id), disk, OriginVerb::Flush);
+            let count = self.write_count(disk);
+            let purpose = Purpose::DemandFlush { id, disk, count };
+            self.ports.origin(purpose, disk, OriginVerb::Flush);
             return None;
         }
         if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
@@ -108,7 +110,14 @@ impl Cache {
     }
 
     /// The origin of a disk without a log has been flushed, or could not be.
-    pub(crate) fn demand_flush_done(&mut self, id: ControlId, result: Result<(), IoError>) {
+    pub(crate) fn demand_flush_done(
+        &mut self,
+        id: ControlId,
+        disk: DiskSlot,
+        count: WriteCount,
+        result: Result<(), IoError>,
+    ) {
+        self.origin_flushed(disk, count, result.is_ok(), false);
         let result = match result {
             Ok(()) => Ok(ControlOutcome::Done),
             Err(error) => Err(ControlError::Origin(error)),

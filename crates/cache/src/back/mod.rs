@@ -215,13 +215,19 @@ impl Cache {
 
     /// A flush of a guest. False if it goes to the origin, as without a log.
     pub(crate) fn flush_back(&mut self, request: RequestId, disk: DiskSlot) -> bool {
-        let Some(back) = self.backs.get_mut(disk) else {
+        let Some(back) = self.backs.get(disk) else {
             return false;
         };
-        match back.phase {
-            // What was acknowledged so far is at the origin.
-            Phase::Entering => return false,
-            Phase::Open | Phase::Leaving | Phase::Closing | Phase::Locked => {}
+        // What this life has acknowledged went through to the origin, but the log that a recovery has
+        // found may not be durable.
+        let covers_log =
+            !self.dirty_bytes(disk).is_zero() && !lacks(Guard::EnteringFlushWaitsForLog);
+        if back.phase == Phase::Entering && !covers_log {
+            return false;
+        }
+        if self.tells_of_failed_flush(disk) {
+            self.reply(disk, request, Err(IoError::Failed));
+            return true;
         }
         let number = self.log_end_for_flush(disk);
         self.answer_when_durable(disk, number, request);

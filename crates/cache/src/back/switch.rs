@@ -333,7 +333,9 @@ impl Cache {
         result: Result<(), IoError>,
     ) {
         let now = self.ports.now;
-        self.disk_stats(disk).origin_errors += u64::from(result.is_err());
+        // No write is on its way meanwhile, so this is the count as it was when the flush began.
+        let count = self.write_count(disk);
+        self.origin_flushed(disk, count, result.is_ok(), false);
         if let Some(change) = self
             .backs
             .get_mut(disk)

@@ -1,7 +1,7 @@
 //! Operations that a test held up: they go on, or never end.
 
 use super::Rig;
-use block_io::IoError;
+use block_io::{FlashOp, FlashVerb, IoError, OriginVerb};
 
 impl Rig {
     /// What the flash was asked and is held never ends.
@@ -13,6 +13,7 @@ impl Rig {
     /// Lets everything go on that is held.
     pub(crate) fn free(&mut self) {
         self.hold_flash = false;
+        self.hold_flash_flush = false;
         self.hold_reads = false;
         self.hold_writes = false;
         self.hold_flush = false;
@@ -38,5 +39,17 @@ impl Rig {
         self.hold_writes = false;
         self.hold_flush = false;
         self.recover();
+    }
+
+    pub(super) fn holds_on_flash(&self, op: &FlashOp) -> bool {
+        self.hold_flash || (self.hold_flash_flush && matches!(op.verb, FlashVerb::Flush))
+    }
+
+    pub(super) fn holds(&self, verb: &OriginVerb) -> bool {
+        match verb {
+            OriginVerb::Read { .. } => self.hold_reads,
+            OriginVerb::Flush => self.hold_flush,
+            _ => self.hold_writes,
+        }
     }
 }

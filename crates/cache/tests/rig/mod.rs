@@ -57,6 +57,9 @@ pub(crate) struct Rig {
     /// What they began with each time.
     pub(crate) seen: Vec<Vec<u32>>,
     pub(crate) hold_flash: bool,
+    /// Flushes of the flash wait, everything else on it goes on: its durable writes vouch for
+    /// themselves only.
+    pub(crate) hold_flash_flush: bool,
     pub(crate) hold_reads: bool,
     pub(crate) hold_writes: bool,
     pub(crate) hold_flush: bool,
@@ -64,6 +67,9 @@ pub(crate) struct Rig {
     pub(crate) hold_closing: bool,
     closing: Vec<(Token, OwnerRecord)>,
     pub(crate) origin_error: Option<IoError>,
+    /// Flushes of the origin fail, and what was written since the last good one is gone: a kernel that
+    /// could not write its pages, and has dropped them.
+    pub(crate) flush_loses: bool,
     pub(crate) flash_write_error: bool,
     pub(crate) flash_read_error: bool,
     pub(crate) retire_error: bool,
@@ -140,12 +146,14 @@ impl Rig {
             watch: 0,
             seen: Vec::new(),
             hold_flash: false,
+            hold_flash_flush: false,
             hold_reads: false,
             hold_writes: false,
             hold_flush: false,
             hold_closing: false,
             closing: Vec::new(),
             origin_error: None,
+            flush_loses: false,
             flash_write_error: false,
             flash_read_error: false,
             retire_error: false,
@@ -181,6 +189,10 @@ impl Rig {
             recovery.take_effects(&mut effects);
             for effect in effects {
                 if let Effect::Flash(op) = effect {
+                    if self.holds_on_flash(&op) {
+                        self.held_flash.push(op);
+                        continue;
+                    }
                     let done = self.flash_op(op);
                     recovery.flash_done(done, self.now);
                 }
@@ -276,6 +288,10 @@ impl Rig {
                     self.origin_durable[at(offset, length.to_usize())].fill(0);
                 }
             }
+            OriginVerb::Flush if self.flush_loses => {
+                self.origin.copy_from_slice(&self.origin_durable);
+                done.result = Err(IoError::Failed);
+            }
             OriginVerb::Flush => self.origin_durable.copy_from_slice(&self.origin),
         }
         done
@@ -285,14 +301,6 @@ impl Rig {
         let length = length.to_usize();
         buf[..length].copy_from_slice(&self.origin[at(offset, length)]);
         buf
-    }
-
-    fn holds(&self, verb: &OriginVerb) -> bool {
-        match verb {
-            OriginVerb::Read { .. } => self.hold_reads,
-            OriginVerb::Flush => self.hold_flush,
-            _ => self.hold_writes,
-        }
     }
 
     /// What the origin is told, without the buffers of reads.
@@ -350,7 +358,7 @@ impl Rig {
     fn carry_out(&mut self, effect: Effect) {
         let now = self.now;
         match effect {
-            Effect::Flash(op) if self.hold_flash => self.held_flash.push(op),
+            Effect::Flash(op) if self.holds_on_flash(&op) => self.held_flash.push(op),
             Effect::Flash(op) => {
                 let done = self.flash_op(op);
                 self.cache_mut().flash_done(done, now);
