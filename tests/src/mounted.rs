@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Flash, Lab, Process, limits, run, tools, wait_until};
+use crate::{Flash, Image, Lab, Process, limits, run, tools, wait_until};
 
 /// The programs that it needs.
 pub const MOUNT_TOOLS: &[&str] = &["nbdkit", "nbdfuse", "umount"];
@@ -141,5 +141,78 @@ impl WeakFlash {
     /// From now on everything that is asked of it is an error.
     pub fn pull(&mut self) {
         self.server = None;
+    }
+}
+
+/// A file whose sync can be made to fail: an origin that loses writes.
+pub struct UnsyncedOrigin {
+    /// In a folder that takes other files, too: the owner's record is to lie beside it.
+    file: PathBuf,
+    failing: PathBuf,
+    _mounted: Mounted,
+    _server: Process,
+}
+
+impl UnsyncedOrigin {
+    /// Mounts an image.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be mounted.
+    pub fn mount(lab: &Lab, image: &Image) -> anyhow::Result<Self> {
+        let failing = lab.path("sync-fails");
+        let socket = lab.path("unsynced.sock");
+        let (file, fails) = (image.path().display(), failing.display());
+        let count = "bs=64k iflag=fullblock,count_bytes,skip_bytes";
+        let seek = "bs=64k iflag=fullblock oflag=seek_bytes conv=notrunc";
+        let mut command = Command::new("nbdkit");
+        command
+            .args(["-f", "-e", "image", "-U"])
+            .arg(&socket)
+            .arg("eval")
+            .arg(format!("get_size=stat -c %s {file}"))
+            .arg(format!(
+                "pread=dd if={file} {count} count=$3 skip=$4 status=none"
+            ))
+            .arg(format!("pwrite=dd of={file} {seek} seek=$4 status=none"))
+            .arg("can_flush=exit 0")
+            .arg(format!(
+                "flush=if [ -e {fails} ]; then echo EIO lost >&2; exit 1; fi"
+            ));
+        let server = Process::start(lab, "unsynced", &mut command)?;
+        wait_until("the origin to listen", limits::SHORT, || {
+            Ok(std::os::unix::net::UnixStream::connect(&socket).is_ok())
+        })?;
+        let uri = format!("nbd+unix:///image?socket={}", socket.display());
+        let mounted = Mounted::new(lab, &uri)?;
+        let file = lab.path("unsynced.raw");
+        std::fs::write(&file, "")?;
+        run(Command::new("mount")
+            .arg("--bind")
+            .arg(&mounted.file)
+            .arg(&file))?;
+        Ok(Self {
+            file,
+            failing,
+            _mounted: mounted,
+            _server: server,
+        })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Each sync of it fails while there is something here.
+    pub fn failing(&self) -> &Path {
+        &self.failing
+    }
+}
+
+impl Drop for UnsyncedOrigin {
+    fn drop(&mut self) {
+        // Whatever goes wrong here shows when the folder cannot be removed.
+        let _ = run(Command::new("umount").arg("--lazy").arg(&self.file));
     }
 }

@@ -1,7 +1,8 @@
 //! A file or block device as an origin, through the shard's `io_uring`.
 //!
 //! ```text
-//!  read, write ──────────────► one kernel operation; a short one is a failure
+//!  read ─────────────────────► one kernel operation; a short one is a failure
+//!  write ────────────────────► the same; of a short one the rest is tried, which says why
 //!  flush ────────────────────► fdatasync
 //!  discard ──────────────────► punch a hole; unsupported: nothing, and said so
 //!  write zeroes ─► punch or zero the range
@@ -12,58 +13,75 @@
 //! A file that is shorter than it was is not written: a write behind its end would make it longer
 //! again, with a hole where the disk's bytes were, and nobody would see that they are lost.
 //!
+//! After an `fdatasync` that failed the kernel may have dropped what it could not write, and says so
+//! once. [`Doubt`] keeps what that may be, and no flush succeeds before it is written again. Where the
+//! page cache is used it is let go, so that readers see what the file has.
+//!
 //! What waits for an `fdatasync` shares it with its neighbours ([`FileSyncs`]). A write with FUA is one
 //! operation where the device has such ([`writes_through`]).
 
+mod doubt;
+mod format;
 mod open;
+mod qemu_locks;
+mod ranges;
+mod zeroing;
 
+pub use format::ImageFormat;
 pub use open::{OpenedFile, measure, open};
 
-use crate::limits::ZERO_PIECE_BYTES;
 use crate::{Origin, Sources};
 use block_io::{
-    BufPool, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since, Slice, Token,
+    Buf, BufPool, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since, Slice, Token,
 };
+use doubt::{Change, Doubt};
 use ring::{Completion, FileSyncs, Op, Ring, Source, writes_through};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use slab::Slab;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use units::{Bytes, Instant};
 use xxhash_rust::xxh3::Xxh3;
+use zeroing::Zero;
 
 /// What a completion means.
 enum Flight {
-    /// The operation is over if this many bytes were moved, but for a sync if it has to be durable.
-    Last {
-        token: Token,
-        length: usize,
-        durable: Option<Since>,
-    },
+    /// A read is over if this many bytes were moved.
+    Read { token: Token, length: usize },
+    /// A write is over if all that was left of it was moved.
+    Write(Write),
     /// A discard is over.
-    Discard { token: Token },
+    Discard { token: Token, change: Change },
     /// A step of a write-zeroes is.
     Zero(Zero),
+    /// The page cache has forgotten what a failed sync left there; these waited for that sync.
+    Forget { ended: Vec<Token>, error: IoError },
 }
 
-struct Zero {
+impl Flight {
+    /// What it changes.
+    fn change(&self) -> Option<&Change> {
+        match self {
+            Self::Write(Write { change, .. })
+            | Self::Discard { change, .. }
+            | Self::Zero(Zero { change, .. }) => Some(change),
+            Self::Read { .. } | Self::Forget { .. } => None,
+        }
+    }
+}
+
+struct Write {
     token: Token,
-    offset: Bytes,
-    length: Bytes,
+    change: Change,
+    /// What has not been written yet: the end of the range.
+    left: Slice,
+    /// The write is one command that makes it durable.
+    dsync: bool,
+    /// It needs a sync afterwards.
     durable: Option<Since>,
-    step: Step,
-}
-
-#[derive(Clone, Copy)]
-enum Step {
-    /// Deallocate the range.
-    Punch,
-    /// Zero it and keep it allocated.
-    ZeroRange,
-    /// Write zeroes: `written` bytes are done and `piece` more are in flight.
-    Write { written: u64, piece: usize },
 }
 
 struct Can {
@@ -74,6 +92,8 @@ struct Can {
 /// A file or block device as an origin.
 pub struct FileOrigin {
     file: Rc<OwnedFd>,
+    /// As people know it.
+    name: String,
     geometry: OriginGeometry,
     memory_align: usize,
     regular: bool,
@@ -82,6 +102,7 @@ pub struct FileOrigin {
     pool: BufPool,
     flights: Slab<Flight>,
     syncs: FileSyncs,
+    doubt: Doubt,
     /// Ended before they reached the kernel.
     ended: Vec<OriginDone>,
     /// What was not found to be unsupported.
@@ -97,7 +118,9 @@ impl FileOrigin {
         Self {
             writes_through: writes_through(&fd),
             syncs: FileSyncs::new(Rc::clone(&fd)),
+            doubt: Doubt::default(),
             file: fd,
+            name: opened.name,
             geometry: opened.geometry,
             memory_align: opened.memory_align,
             regular: opened.regular,
@@ -131,43 +154,81 @@ impl FileOrigin {
             })
     }
 
-    fn write(&mut self, token: Token, offset: Bytes, data: Slice, fua: bool) {
-        let length = data.len();
-        let data = if data.as_ptr().addr().is_multiple_of(self.memory_align) {
-            data
-        } else {
-            self.pool.copy_of(&data)
-        };
-        let op = Op::Write {
+    fn read(&mut self, token: Token, offset: Bytes, length: usize, buf: Buf) {
+        let op = Op::Read {
             file: Rc::clone(&self.file),
             offset: offset.get(),
-            data,
-            dsync: fua && self.writes_through,
-        };
-        let waits = fua && !self.writes_through;
-        let flight = Flight::Last {
-            token,
+            buf,
             length,
-            durable: waits.then(|| self.syncs.now()),
         };
-        self.go(flight, op);
+        self.go(Flight::Read { token, length }, op);
     }
 
-    fn discard(&mut self, token: Token, offset: Bytes, length: Bytes) {
+    /// Begins or continues a write. The kernel may write a part only, of which the rest says why.
+    fn write(&mut self, write: Write) {
+        let left = write.left.clone();
+        let op = Op::Write {
+            file: Rc::clone(&self.file),
+            offset: write.change.range.end - left.len() as u64,
+            data: if left.as_ptr().addr().is_multiple_of(self.memory_align) {
+                left
+            } else {
+                self.pool.copy_of(&left)
+            },
+            dsync: write.dsync,
+        };
+        self.go(Flight::Write(write), op);
+    }
+
+    fn written(&mut self, mut write: Write, result: io::Result<usize>) {
+        let error = match result {
+            Ok(moved) if moved == write.left.len() => {
+                self.doubt.changed(&write.change, true);
+                return self.end_durable(write.token, write.durable);
+            }
+            Ok(moved) if moved > 0 && moved < write.left.len() => {
+                write.left = write.left.slice(moved..write.left.len());
+                return self.write(write);
+            }
+            Ok(_) => IoError::Failed,
+            Err(error) => IoError::of(&error),
+        };
+        self.doubt.changed(&write.change, false);
+        if write.dsync {
+            // It was a sync, too.
+            self.come_into_doubt();
+        }
+        self.end(write.token, Err(error));
+    }
+
+    fn discard(&mut self, token: Token, change: Change) {
         if self.can.punch {
-            let op = self.fallocate(punch(), offset, length);
-            self.go(Flight::Discard { token }, op);
+            let op = self.fallocate(punch(), &change.range);
+            self.go(Flight::Discard { token, change }, op);
         } else {
             self.end(token, Ok(()));
         }
     }
 
-    fn fallocate(&self, mode: FallocateFlags, offset: Bytes, length: Bytes) -> Op {
+    fn fallocate(&self, mode: FallocateFlags, range: &Range<u64>) -> Op {
         Op::Fallocate {
             file: Rc::clone(&self.file),
             mode: mode.bits().cast_signed(),
-            offset: offset.get(),
-            length: length.get(),
+            offset: range.start,
+            length: range.end - range.start,
+        }
+    }
+
+    fn flush(&mut self, token: Token) {
+        if self.doubt.is_any() {
+            return self.end(token, Err(IoError::Failed));
+        }
+        self.end_durable(token, Some(self.syncs.now()));
+    }
+
+    fn sync(&mut self) {
+        if self.syncs.issue(&self.source) {
+            self.doubt.sync_began();
         }
     }
 
@@ -175,120 +236,77 @@ impl FileOrigin {
     fn end_durable(&mut self, token: Token, durable: Option<Since>) {
         match durable.map(|since| self.syncs.wait(token, since)) {
             None => self.end(token, Ok(())),
-            Some(Ok(())) => self.syncs.issue(&self.source),
+            Some(Ok(())) => self.sync(),
             Some(Err(error)) => self.end(token, Err(error)),
         }
     }
 
     fn synced(&mut self, outcome: io::Result<usize>) {
         let (ended, result) = self.syncs.end(outcome);
+        match result {
+            Ok(()) => self.doubt.synced(),
+            Err(error) => {
+                self.come_into_doubt();
+                if self.memory_align == 1 {
+                    // Readers must not see pages that the kernel has given up.
+                    let file = Rc::clone(&self.file);
+                    return self.go(Flight::Forget { ended, error }, Op::Forget { file });
+                }
+            }
+        }
+        self.end_all(ended, result);
+        self.sync();
+    }
+
+    fn end_all(&mut self, ended: Vec<Token>, result: Result<(), IoError>) {
         for token in ended {
             self.end(token, result);
         }
-        self.syncs.issue(&self.source);
     }
 
-    /// Begins or continues a write-zeroes with the step it is at.
-    fn zero(&mut self, mut zero: Zero) {
-        let op = match zero.step {
-            Step::Punch => self.fallocate(punch(), zero.offset, zero.length),
-            Step::ZeroRange => {
-                let mode = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
-                self.fallocate(mode, zero.offset, zero.length)
-            }
-            Step::Write { written, .. } => {
-                let left = Bytes::new(zero.length.get() - written).to_usize();
-                let piece = left.min(ZERO_PIECE_BYTES);
-                zero.step = Step::Write { written, piece };
-                Op::Write {
-                    file: Rc::clone(&self.file),
-                    offset: zero.offset.get() + written,
-                    data: self.zeroes().slice(0..piece),
-                    dsync: false,
-                }
-            }
-        };
-        self.go(Flight::Zero(zero), op);
-    }
-
-    /// The cheapest step that has not been found to be unsupported.
-    fn first_step(&self, may_unmap: bool) -> Step {
-        if may_unmap && self.can.punch {
-            Step::Punch
-        } else if self.can.zero_range {
-            Step::ZeroRange
-        } else {
-            Step::Write {
-                written: 0,
-                piece: 0,
-            }
+    fn come_into_doubt(&mut self) {
+        let flights = self.flights.iter();
+        let under_way = flights.filter_map(|(_, flight)| flight.change());
+        if self.doubt.sync_failed(under_way) {
+            tracing::error!(
+                origin = self.name,
+                "a sync failed: the origin may lack what was written since the last one. \
+                Flushes fail until that is written again, or the disk is detached and attached"
+            );
         }
-    }
-
-    fn zeroed(&mut self, mut zero: Zero, result: io::Result<usize>) {
-        let failed = match (zero.step, result) {
-            (Step::Punch, Err(error)) if is_unsupported(&error) => {
-                self.can.punch = false;
-                zero.step = self.first_step(false);
-                return self.zero(zero);
-            }
-            (Step::ZeroRange, Err(error)) if is_unsupported(&error) => {
-                self.can.zero_range = false;
-                zero.step = self.first_step(false);
-                return self.zero(zero);
-            }
-            (_, Err(error)) => IoError::of(&error),
-            (Step::Punch | Step::ZeroRange, Ok(_)) => {
-                return self.end_durable(zero.token, zero.durable);
-            }
-            (Step::Write { written, piece }, Ok(moved)) if moved == piece => {
-                let written = written + piece as u64;
-                if written == zero.length.get() {
-                    return self.end_durable(zero.token, zero.durable);
-                }
-                zero.step = Step::Write { written, piece: 0 };
-                return self.zero(zero);
-            }
-            (Step::Write { .. }, Ok(_)) => IoError::Failed,
-        };
-        self.end(zero.token, Err(failed));
-    }
-
-    fn zeroes(&mut self) -> &Slice {
-        let pool = &self.pool;
-        self.zeroes
-            .get_or_insert_with(|| pool.take_zeroed(ZERO_PIECE_BYTES).freeze())
     }
 
     fn land(&mut self, completion: Completion) {
         let key = usize::try_from(completion.token).expect("a slab's key");
         match self.flights.remove(key) {
-            Flight::Last {
-                token,
-                length,
-                durable,
-            } => {
+            Flight::Read { token, length } => {
                 let result = match completion.result {
                     Ok(moved) if moved == length => Ok(()),
                     // The file ends early: it was truncated, and is not the disk we attached.
                     Ok(_) => Err(IoError::Failed),
                     Err(error) => Err(IoError::of(&error)),
                 };
-                if result.is_ok() && durable.is_some() {
-                    return self.end_durable(token, durable);
-                }
                 let buf = completion.buf;
                 self.ended.push(OriginDone { token, buf, result });
             }
-            Flight::Discard { token } => match completion.result {
-                Err(error) if is_unsupported(&error) => {
-                    self.can.punch = false;
-                    self.end(token, Ok(()));
+            Flight::Write(write) => self.written(write, completion.result),
+            Flight::Discard { token, change } => {
+                self.doubt.changed(&change, completion.result.is_ok());
+                match completion.result {
+                    Err(error) if is_unsupported(&error) => {
+                        self.can.punch = false;
+                        self.end(token, Ok(()));
+                    }
+                    Err(error) => self.end(token, Err(IoError::of(&error))),
+                    Ok(_) => self.end(token, Ok(())),
                 }
-                Err(error) => self.end(token, Err(IoError::of(&error))),
-                Ok(_) => self.end(token, Ok(())),
-            },
+            }
             Flight::Zero(zero) => self.zeroed(zero, completion.result),
+            // A file system that cannot forget has no pages that it could have given up.
+            Flight::Forget { ended, error } => {
+                self.end_all(ended, Err(error));
+                self.sync();
+            }
         }
     }
 }
@@ -316,30 +334,30 @@ impl Origin for FileOrigin {
             });
             return;
         }
+        let change = |offset: Bytes, length: u64| {
+            let first = offset.get();
+            self.doubt.begin(first..first + length)
+        };
         match op.verb {
             OriginVerb::Read {
                 offset,
                 length,
                 buf,
-            } => {
-                let length = length.to_usize();
-                let op = Op::Read {
-                    file: Rc::clone(&self.file),
-                    offset: offset.get(),
-                    buf,
-                    length,
-                };
-                let durable = None;
-                let flight = Flight::Last {
+            } => self.read(token, offset, length.to_usize(), buf),
+            OriginVerb::Write { offset, data, fua } => {
+                let waits = fua && !self.writes_through;
+                self.write(Write {
                     token,
-                    length,
-                    durable,
-                };
-                self.go(flight, op);
+                    change: change(offset, data.len() as u64),
+                    left: data,
+                    dsync: fua && self.writes_through,
+                    durable: waits.then(|| self.syncs.now()),
+                });
             }
-            OriginVerb::Write { offset, data, fua } => self.write(token, offset, data, fua),
-            OriginVerb::Flush => self.end_durable(token, Some(self.syncs.now())),
-            OriginVerb::Discard { offset, length } => self.discard(token, offset, length),
+            OriginVerb::Flush => self.flush(token),
+            OriginVerb::Discard { offset, length } => {
+                self.discard(token, change(offset, length.get()));
+            }
             OriginVerb::WriteZeroes {
                 offset,
                 length,
@@ -347,8 +365,7 @@ impl Origin for FileOrigin {
                 fua,
             } => self.zero(Zero {
                 token,
-                offset,
-                length,
+                change: change(offset, length.get()),
                 durable: fua.then(|| self.syncs.now()),
                 step: self.first_step(may_unmap),
             }),

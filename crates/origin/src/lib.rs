@@ -14,12 +14,15 @@
 
 pub mod faulty;
 pub mod file;
+mod identity;
 mod limits;
 pub mod memory;
 pub mod nbd;
 mod open;
 mod spec;
 
+pub use file::ImageFormat;
+pub use identity::Identity;
 pub use open::{OpenError, Opened, measure, open};
 pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
 
@@ -45,8 +48,13 @@ pub type Sources = SmallVec<[SourceId; 4]>;
 ///   write-zeroes each sector of the range holds its old or its new bytes. Which of them is settled
 ///   when a later operation on the range comes back: a form whose far side may still be at work
 ///   on a change that was given up (`Disconnected`, `TimedOut`) lets later operations on its range wait.
-/// - Success of a flush means that every write that had completed before it was submitted is
-///   durable; success with `fua` means the same for that write.
+/// - Success of a flush means that every change that had completed before it was submitted is
+///   durable, if no flush has failed since that change; success with `fua` means it for that write.
+/// - A failed flush leaves each change since the last successful flush old or new: each sector that
+///   was changed since holds its old or its new bytes. No later flush vouches for these changes,
+///   only for what is changed after the failure. A form that knows what is in doubt goes further
+///   and fails flushes until all of it has been changed again, so that nobody takes them for a
+///   success ([`file`] does; a server is left to its own judgement).
 /// - An operation takes as long as the origin takes. A form that can lose its far side keeps
 ///   operations until a deadline of its own and then ends them with an error: none is held
 ///   for ever.

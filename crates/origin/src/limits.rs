@@ -6,3 +6,7 @@ pub(crate) const ZERO_PIECE_BYTES: usize = 1 << 20;
 
 /// The finest alignment that guests address: direct I/O that cannot do it is not used.
 pub(crate) const SECTOR: u64 = units::SECTOR_BYTES;
+
+/// Ranges in a set of a file's bytes: 256 MiB in pieces of 4 KiB, and 3 MiB of memory at worst. What
+/// has been changed between two syncs is more only by a guest that does not flush.
+pub(crate) const RANGES_MAX: usize = 1 << 16;

@@ -1,6 +1,6 @@
 //! Opening an origin, in two steps: reach it, then put it on a shard's ring.
 
-use crate::{Origin, OriginSpec, file, nbd};
+use crate::{Identity, ImageFormat, Origin, OriginSpec, file, nbd};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
 use std::io;
@@ -18,10 +18,12 @@ pub enum OpenError {
         source: io::Error,
     },
     /// Another process has it open for writing; ours would be a second writer.
-    #[error("origin {origin} is in use by another process")]
+    #[error("origin {origin} is in use by {by}")]
     InUse {
         /// The origin as its specification prints.
         origin: String,
+        /// By whom, as far as is known.
+        by: &'static str,
     },
     /// The server answered, and refuses or breaks the protocol.
     #[error("origin {origin} refused: {reason}")]
@@ -91,6 +93,23 @@ impl Opened {
         match &self.0 {
             Form::File(file) => file.geometry(),
             Form::Nbd(dialled) => dialled.geometry(),
+        }
+    }
+
+    /// Which file it is, if it is a file and its file system can tell for good.
+    pub fn identity(&self) -> Option<Identity> {
+        match &self.0 {
+            Form::File(file) => file.identity(),
+            Form::Nbd(_) => None,
+        }
+    }
+
+    /// The format that its first bytes are of, if it is a file or device that does not seem to hold
+    /// a disk's bytes as they are.
+    pub fn image_format(&self) -> Option<ImageFormat> {
+        match &self.0 {
+            Form::File(file) => file.image_format(),
+            Form::Nbd(_) => None,
         }
     }
 

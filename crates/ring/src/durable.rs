@@ -43,15 +43,17 @@ impl FileSyncs {
         self.syncs.wait(token, since)
     }
 
-    /// Issues a sync if somebody waits for one and none is under way.
-    pub fn issue(&mut self, source: &Source) {
-        if self.syncs.begin() {
+    /// Issues a sync if somebody waits for one and none is under way; tells whether it did.
+    pub fn issue(&mut self, source: &Source) -> bool {
+        let begins = self.syncs.begin();
+        if begins {
             let op = Op::Fsync {
                 file: Rc::clone(&self.file),
                 datasync: true,
             };
             source.submit(Self::TOKEN, op);
         }
+        begins
     }
 
     /// The sync under way has ended: how, and for whom.

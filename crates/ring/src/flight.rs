@@ -278,6 +278,12 @@ impl Flights {
                     .build();
                 (entry, Cargo::Bare { _fd: file })
             }
+            Op::Forget { file } => {
+                let whole = 0;
+                let entry =
+                    opcode::Fadvise::new(fd(&file), whole, libc::POSIX_FADV_DONTNEED).build();
+                (entry, Cargo::Bare { _fd: file })
+            }
             Op::PollIn { fd } => load_poll(fd, libc::POLLIN),
             Op::PollOut { fd } => load_poll(fd, libc::POLLOUT),
             Op::ReadInto { file, offset, into } => load_foreign(file, offset, into),

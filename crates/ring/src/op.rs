@@ -67,6 +67,11 @@ pub enum Op {
         /// How much.
         length: u64,
     },
+    /// Lets the page cache forget a file, so that it is read anew. What is not written back yet stays.
+    Forget {
+        /// What to forget.
+        file: Rc<OwnedFd>,
+    },
     /// Receives at least one byte, or none at the end of the stream, into `buf[start..end]`.
     Recv {
         /// What to receive from.
@@ -109,7 +114,8 @@ impl Op {
             | Self::ReadInto { .. }
             | Self::Write { .. }
             | Self::Fsync { .. }
-            | Self::Fallocate { .. } => true,
+            | Self::Fallocate { .. }
+            | Self::Forget { .. } => true,
             Self::Signal { .. }
             | Self::Recv { .. }
             | Self::Send { .. }

@@ -6,9 +6,11 @@
 //! whose dirty page can be written back over a direct write to the same page. So such a file
 //! is used through the page cache altogether: more memory, never a wrong byte.
 
-use crate::OpenError;
+use super::format::ImageFormat;
+use super::qemu_locks::{self, Locked};
 use crate::limits::SECTOR;
 use crate::spec::{FileSpec, OriginSpec};
+use crate::{Identity, OpenError};
 use block_io::{BufPool, OriginGeometry, PAGE_BYTES};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
@@ -20,10 +22,14 @@ use units::Bytes;
 #[derive(Debug)]
 pub struct OpenedFile {
     pub(super) fd: OwnedFd,
+    /// As its specification prints.
+    pub(super) name: String,
     pub(super) geometry: OriginGeometry,
     /// Alignment in memory that its I/O asks for; 1 without direct I/O.
     pub(super) memory_align: usize,
     pub(super) regular: bool,
+    identity: Option<Identity>,
+    format: Option<ImageFormat>,
 }
 
 impl OpenedFile {
@@ -32,14 +38,24 @@ impl OpenedFile {
         self.geometry
     }
 
+    /// Which file it is; a block device has no identity that lasts.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
+    /// The format that its first bytes are of, if any.
+    pub fn image_format(&self) -> Option<ImageFormat> {
+        self.format
+    }
+
     /// Whether it goes around the host's page cache.
     pub fn is_direct(&self) -> bool {
         self.memory_align > 1
     }
 }
 
-/// Opens and locks a file or block device. Writers exclude everybody (`flock`, and `O_EXCL` on
-/// a block device); readers share.
+/// Opens and locks a file or block device. Writers exclude everybody (`flock`, `O_EXCL` on a block
+/// device, and the locks of QEMU's raw driver); readers share.
 ///
 /// # Errors
 /// [`OpenError`], each variant naming the origin.
@@ -48,6 +64,7 @@ pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
     let failed = |errno: Errno| match errno {
         Errno::BUSY | Errno::WOULDBLOCK => OpenError::InUse {
             origin: named.to_string(),
+            by: "another process",
         },
         Errno::ROFS => OpenError::ReadOnly {
             origin: named.to_string(),
@@ -78,6 +95,7 @@ pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
         FlockOperation::NonBlockingLockExclusive
     };
     rustix::fs::flock(&fd, lock).map_err(failed)?;
+    lock_like_qemu(&fd, &named, read_only)?;
     let size = Bytes::new(rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(failed)?);
     let sector = Bytes::new(SECTOR);
     if size.is_zero() || !size.is_multiple_of(SECTOR) {
@@ -87,8 +105,12 @@ pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
             sector,
         });
     }
+    let regular = kind == FileType::RegularFile;
     Ok(OpenedFile {
+        identity: regular.then(|| Identity::of(&fd)).flatten(),
+        format: ImageFormat::of(&fd).map_err(|error| unreachable_because(&named, error))?,
         fd,
+        name: named.to_string(),
         geometry: OriginGeometry {
             size,
             sector,
@@ -96,8 +118,23 @@ pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
             can_discard: !read_only,
         },
         memory_align,
-        regular: kind == FileType::RegularFile,
+        regular,
     })
+}
+
+fn lock_like_qemu(fd: &OwnedFd, named: &OriginSpec, read_only: bool) -> Result<(), OpenError> {
+    match qemu_locks::lock(fd, read_only) {
+        Ok(Locked::Yes) => Ok(()),
+        Ok(Locked::InUse) => Err(OpenError::InUse {
+            origin: named.to_string(),
+            by: "QEMU or one of its tools",
+        }),
+        Ok(Locked::Unsupported) => {
+            tracing::info!(origin = %named, "the file system has no locks that QEMU honours");
+            Ok(())
+        }
+        Err(error) => Err(unreachable_because(named, error)),
+    }
 }
 
 /// How long a file or block device is now.
