@@ -4,13 +4,17 @@
 //! ```text
 //!  make PATH.new ─► write it ─► sync it ─► rename it to PATH ─► sync the folder
 //! ```
+//!
+//! Where a file system has no room for `PATH.new`, a file of one sector can be overwritten where it is
+//! ([`overwrite`]): a medium never tears a sector.
 
 #![forbid(unsafe_code)]
 
+use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Who may read a file.
@@ -33,10 +37,41 @@ pub fn replace(path: &Path, readers: Readers, content: &[u8]) -> io::Result<()> 
         Readers::Owner => 0o600,
     };
     let mut file = create(&beside, mode)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    std::fs::rename(&beside, path)?;
+    let written = file.write_all(content).and_then(|()| file.sync_all());
+    if let Err(error) = written.and_then(|()| std::fs::rename(&beside, path)) {
+        // The first error is the one to tell of; what stays here does no harm.
+        let _ = std::fs::remove_file(&beside);
+        return Err(error);
+    }
     sync_folder_of(path)
+}
+
+/// Bytes of a sector.
+pub const SECTOR_BYTES: usize = 512;
+
+/// Writes over the content of a file that is there, needing no room. When it returns the content is
+/// durable. A file that was shorter than a sector becomes one first, filled up with spaces.
+///
+/// # Errors
+/// What the system said; then the old content stands, with spaces behind it, or the new one. A file
+/// that is longer than a sector is left alone, and so is what a link leads to.
+pub fn overwrite(path: &Path, content: &[u8; SECTOR_BYTES]) -> io::Result<()> {
+    let file = OpenOptions::new()
+        .write(true)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)?;
+    let found = file.metadata()?;
+    let before = usize::try_from(found.len()).unwrap_or(usize::MAX);
+    if !found.is_file() || before > SECTOR_BYTES {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    if before < SECTOR_BYTES {
+        // Never together with the content: a crash could leave the one without the other.
+        file.write_all_at(&[b' '; SECTOR_BYTES][before..], before as u64)?;
+        file.sync_all()?;
+    }
+    file.write_all_at(content, 0)?;
+    file.sync_all()
 }
 
 /// Makes the file anew. What a crash left there is removed, and so is what somebody else has put
@@ -116,6 +151,38 @@ mod tests {
         assert_eq!(held.metadata().unwrap().len(), 0);
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_of_a_sector_is_overwritten_where_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let new = [b'n'; SECTOR_BYTES];
+        for old in [b"short".to_vec(), vec![b'o'; SECTOR_BYTES]] {
+            std::fs::write(&path, old).unwrap();
+            overwrite(&path, &new).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), new);
+        }
+        let long = vec![b'o'; SECTOR_BYTES + 1];
+        std::fs::write(&path, &long).unwrap();
+        assert!(overwrite(&path, &new).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), long);
+        assert!(overwrite(&dir.path().join("none"), &new).is_err());
+        let link = dir.path().join("link");
+        std::fs::write(&path, "short").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(overwrite(&link, &new).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"short");
+    }
+
+    #[test]
+    fn what_could_not_be_replaced_leaves_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        // A folder with something in it is not replaced by a file.
+        std::fs::create_dir_all(path.join("b")).unwrap();
+        assert!(replace(&path, Readers::Anybody, b"new").is_err());
+        assert!(!beside(&path).exists());
     }
 
     #[test]

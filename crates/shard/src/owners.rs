@@ -16,13 +16,17 @@
 //! [`cache::OwnerRecord`]:
 //!
 //! ```text
-//!   { "version": 1, "disk": "47b8...", "epoch": 3, "state": "open",
-//!     "cache": "0123...", "cache_name": "main", "host": "node-7", "check": "9f86d081884c7d65" }
+//!   { "version": 2, "disk": "47b8...", "epoch": 3, "state": "open",
+//!     "cache": "0123...", "cache_name": "main", "host": "node-7",
+//!     "origin": { "inode": 131, "born": 1700000000000000000 }, "check": "9f86d081884c7d65" }
 //! ```
 //!
 //! Rules:
 //! - The file is replaced whole (written beside, synced, renamed, folder synced): after a crash
-//!   there is the old record or the new one.
+//!   there is the old record or the new one. Where there is no room for another file it is
+//!   overwritten in place, for which it has the size of a sector.
+//! - `origin` says which file the origin was. If another one has taken its place a record that is open
+//!   is an error, and one that is closed is nobody's: whoever put the file there may have written it.
 //! - A record that is damaged, or of another disk that is open, is an error and never "none": that
 //!   would be permission to write an origin that lacks bytes.
 //! - `open` goes beside the origin (or into the shared folder, which stands for that) or nowhere, so
@@ -30,29 +34,32 @@
 //!   nothing can be written beside the origin, which has no open record.
 //! - If both places have a record the one with the later epoch counts, of equals the open one, and
 //!   then the one beside the origin: that may be of another host which knew nothing of ours.
-//! - Read and written under the origin's lock only, by threads that may wait.
+//! - Read and written under the origin's lock only, by threads that may wait. A lock in a shared folder
+//!   can be lost (a lease of NFS that ran out, a file that was removed): nothing is written then, and
+//!   whoever holds it has to ask from time to time ([`LockWatch`]).
+
+mod lock;
+mod text;
+
+pub use lock::LockWatch;
 
 use cache::OwnerRecord;
 use durable_file::Readers;
-use origin::OriginSpec;
-use serde::{Deserialize, Serialize};
-use std::fs::{File, TryLockError};
+use lock::OriginLock;
+use origin::{Identity, OriginSpec};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use text::RECORD_BYTES_MAX;
 use units::DiskId;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use xxhash_rust::xxh3::xxh3_128;
 
-/// The version of the record that this program writes and reads.
-const VERSION: u32 = 1;
 /// What is added to the name of an origin's file.
 const SUFFIX: &str = ".hearth";
 /// What is added to the name of a record that stands for an origin which cannot be locked.
 const LOCK_SUFFIX: &str = ".lock";
 /// The folder in the state directory.
 const FOLDER: &str = "owners";
-/// The longest record that is read: names are below 300 bytes.
-const RECORD_BYTES_MAX: u64 = 4096;
 
 /// Why an owner's record cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +104,22 @@ pub enum OwnerError {
         /// The lock.
         path: PathBuf,
     },
+    /// The lock of a folder that hosts share is not ours any more.
+    #[error("the lock {} was lost: another host may have the disk", path.display())]
+    LockLost {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// The record is open, and the origin is not the file that it was.
+    #[error("the origin is another file ({now}) than the one ({then}) of which a cache may have bytes that it lacks, says the owner's record {}", path.display())]
+    OtherFile {
+        /// Which file.
+        path: PathBuf,
+        /// The file that it was.
+        then: Identity,
+        /// The file that it is.
+        now: Identity,
+    },
     /// A later record has been written meanwhile.
     #[error("a later owner's record has been written meanwhile")]
     Overtaken,
@@ -113,6 +136,8 @@ pub struct Owner {
     pub host: String,
     /// Where the record is.
     pub path: PathBuf,
+    /// Which file the origin was, if that is known.
+    pub identity: Option<Identity>,
 }
 
 /// Where records are that are not beside their origins.
@@ -142,32 +167,14 @@ pub struct OwnerFile {
     beside: Option<PathBuf>,
     /// Where to lock the origin if that is no file; and the lock, as long as anybody has this.
     lock_path: Option<PathBuf>,
-    lock: Option<Arc<File>>,
+    lock: Option<Arc<OriginLock>>,
     /// In the state directory.
     kept: PathBuf,
     cache_name: String,
+    /// Which file the origin is, as it was opened.
+    identity: Option<Identity>,
     /// The number of the last record that was written or tried.
     last: Arc<Mutex<u64>>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Text {
-    version: u32,
-    disk: String,
-    epoch: u64,
-    state: State,
-    cache: String,
-    cache_name: String,
-    host: String,
-    check: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Open,
-    Closed,
 }
 
 impl OwnerFile {
@@ -184,8 +191,16 @@ impl OwnerFile {
             beside: beside.or(shared),
             kept: folders.state.join(FOLDER).join(format!("{disk}{SUFFIX}")),
             cache_name: cache_name.to_owned(),
+            identity: None,
             last: Arc::default(),
         }
+    }
+
+    /// The same for an origin that was opened and is this file: records of another one do not count,
+    /// and those that are written name it.
+    #[must_use]
+    pub fn of_file(self, identity: Option<Identity>) -> Self {
+        Self { identity, ..self }
     }
 
     /// Where a record that is open is, or would be.
@@ -202,31 +217,13 @@ impl OwnerFile {
         let Some(path) = &self.lock_path else {
             return Ok(());
         };
-        let failed = |kind| OwnerError::Io {
-            doing: "lock",
-            path: path.clone(),
-            kind,
-        };
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| failed(error.kind()))?;
-        let locked = if read_only {
-            file.try_lock_shared()
-        } else {
-            file.try_lock()
-        };
-        match locked {
-            Ok(()) => {
-                self.lock = Some(Arc::new(file));
-                Ok(())
-            }
-            Err(TryLockError::WouldBlock) => Err(OwnerError::InUse { path: path.clone() }),
-            Err(TryLockError::Error(error)) => Err(failed(error.kind())),
-        }
+        self.lock = Some(Arc::new(OriginLock::take(path, read_only)?));
+        Ok(())
+    }
+
+    /// By what it can be asked whether the lock is still held; `None` if there is none.
+    pub fn watch(&self) -> Option<LockWatch> {
+        self.lock.as_ref().map(LockWatch::on)
     }
 
     /// The record, or `None` if there is none. May block.
@@ -240,7 +237,27 @@ impl OwnerFile {
         };
         let kept = self.read(&self.kept)?;
         let rank = |owner: &Owner| (owner.record.epoch, owner.record.open);
-        Ok(kept.into_iter().chain(beside).max_by_key(rank))
+        let latest = kept.into_iter().chain(beside).max_by_key(rank);
+        latest.map(|owner| self.of_this_file(owner)).transpose()
+    }
+
+    /// What a record says if the origin may not be the file that it was.
+    fn of_this_file(&self, owner: Owner) -> Result<Owner, OwnerError> {
+        let (then, now) = match (owner.identity, self.identity) {
+            (Some(then), Some(now)) if then.differs_from(now) => (then, now),
+            _ => return Ok(owner),
+        };
+        if owner.record.open {
+            let path = owner.path;
+            return Err(OwnerError::OtherFile { path, then, now });
+        }
+        tracing::warn!(record = %owner.path.display(), %then, %now,
+            "the origin is another file than it was: what is cached of the disk does not count");
+        let record = OwnerRecord {
+            cache: 0,
+            ..owner.record
+        };
+        Ok(Owner { record, ..owner })
     }
 
     /// Replaces the record, durably. Of two that are under way at once the one with the higher
@@ -254,7 +271,17 @@ impl OwnerFile {
             return Err(OwnerError::Overtaken);
         }
         *last = number;
-        let text = self.text(record);
+        if let Some(lock) = &self.lock
+            && let Err(error) = lock.check()
+        {
+            if record.open {
+                return Err(error);
+            }
+            // An open record stays so, which only keeps others away.
+            tracing::warn!(%error, "the owner's record is not closed");
+            return Ok(());
+        }
+        let text = text::encode(self.disk, record, &self.cache_name, self.identity);
         let Some(path) = &self.beside else {
             return self.replace(&self.kept, &text);
         };
@@ -301,7 +328,7 @@ impl OwnerFile {
             return Err(damaged());
         }
         let bytes = std::fs::read(path).map_err(io)?;
-        let (disk, owner) = parse(&bytes, path).ok_or_else(damaged)?;
+        let (disk, owner) = text::decode(&bytes, path).ok_or_else(damaged)?;
         if disk != self.disk && owner.record.open {
             return Err(OwnerError::OtherDisk {
                 path: path.to_owned(),
@@ -313,33 +340,18 @@ impl OwnerFile {
         Ok(Some(owner))
     }
 
-    fn text(&self, record: OwnerRecord) -> Vec<u8> {
-        let mut text = Text {
-            version: VERSION,
-            disk: self.disk.to_string(),
-            epoch: record.epoch,
-            state: if record.open {
-                State::Open
-            } else {
-                State::Closed
-            },
-            cache: format!("{:032x}", record.cache),
-            cache_name: self.cache_name.clone(),
-            host: host(),
-            check: String::new(),
-        };
-        text.check = check(&text);
-        let mut bytes = serde_json::to_vec_pretty(&text).expect("a record is plain data");
-        bytes.push(b'\n');
-        bytes
-    }
-
     fn replace(&self, path: &Path, text: &[u8]) -> Result<(), OwnerError> {
         let write = || {
             if path == self.kept {
                 std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
             }
-            durable_file::replace(path, Readers::Anybody, text)
+            match durable_file::replace(path, Readers::Anybody, text) {
+                Err(error) if is_full(&error) => match text.try_into() {
+                    Ok(sector) => durable_file::overwrite(path, sector).map_err(|_| error),
+                    Err(_) => Err(error),
+                },
+                replaced => replaced,
+            }
         };
         write().map_err(|error: io::Error| OwnerError::Io {
             doing: "write",
@@ -347,6 +359,14 @@ impl OwnerFile {
             kind: error.kind(),
         })
     }
+}
+
+/// Whether there is no room for another file, which one that is overwritten does not need.
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 /// Beside an origin that is a file; other origins have no folder that goes where they go.
@@ -366,47 +386,6 @@ fn added(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-fn parse(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
-    let text: Text = serde_json::from_slice(bytes).ok()?;
-    if text.version != VERSION || text.check != check(&text) {
-        return None;
-    }
-    let record = OwnerRecord {
-        epoch: text.epoch,
-        cache: u128::from_str_radix(&text.cache, 16).ok()?,
-        open: text.state == State::Open,
-    };
-    let owner = Owner {
-        record,
-        cache_name: text.cache_name,
-        host: text.host,
-        path: path.to_owned(),
-    };
-    Some((text.disk.parse().ok()?, owner))
-}
-
-/// Over every other field: a flipped bit must not make an open record closed.
-fn check(text: &Text) -> String {
-    let Text {
-        version,
-        disk,
-        epoch,
-        state,
-        cache,
-        cache_name,
-        host,
-        check: _,
-    } = text;
-    let all = format!("{version}\n{disk}\n{epoch}\n{state:?}\n{cache}\n{cache_name}\n{host}\n");
-    format!("{:016x}", xxh3_64(all.as_bytes()))
-}
-
-/// What this host is called, for messages.
-fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().chars().take(64).collect()
 }
 
 #[cfg(test)]
@@ -560,6 +539,44 @@ mod tests {
         file.store(CLOSED, 1).unwrap();
         assert!(!place.path("images/web.hearth").exists());
         assert_eq!(record(&file), Some(CLOSED));
+    }
+
+    #[test]
+    fn a_closed_record_of_another_file_is_nobodys_and_an_open_one_an_error() {
+        let place = Place::new();
+        let identity = |inode| Some(Identity { inode, born: None });
+        let before = place.file(1).of_file(identity(7));
+        let now = place.file(1).of_file(identity(8));
+        before.store(CLOSED, 0).unwrap();
+        assert_eq!(record(&before), Some(CLOSED));
+        let nobodys = OwnerRecord { cache: 0, ..CLOSED };
+        assert_eq!(record(&now), Some(nobodys));
+        assert_eq!(record(&place.file(1)), Some(CLOSED), "nothing to compare");
+        before.store(OPEN, 1).unwrap();
+        let error = now.load().unwrap_err();
+        assert!(matches!(error, OwnerError::OtherFile { .. }), "{error}");
+        now.store(OPEN, 0).unwrap();
+        assert_eq!(record(&now), Some(OPEN));
+    }
+
+    #[test]
+    fn a_lock_that_is_lost_is_noticed_and_nothing_is_written_then() {
+        let place = Place::new();
+        let [mut one, mut two] = [1, 2].map(|host| export(&place, host));
+        one.lock(false).unwrap();
+        one.store(OPEN, 0).unwrap();
+        let watch = one.watch().unwrap();
+        assert_eq!(watch.check(), Some(Ok(())));
+        // As whoever tidies up the folder does.
+        std::fs::remove_file(one.lock_path.as_ref().unwrap()).unwrap();
+        two.lock(false).unwrap();
+        let lost = |result| matches!(result, Err(OwnerError::LockLost { .. }));
+        assert!(lost(watch.check().unwrap()));
+        assert!(lost(one.store(OwnerRecord { epoch: 9, ..OPEN }, 1)));
+        one.store(CLOSED, 2).unwrap();
+        assert_eq!(record(&one), Some(OPEN), "it is not ours to close");
+        drop(one);
+        assert_eq!(watch.check(), None);
     }
 
     #[test]
