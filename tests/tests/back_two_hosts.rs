@@ -2,7 +2,9 @@
 //! and when they take turns neither serves what it had before the other's turn. A file tells by itself;
 //! of an NBD export hosts know by a folder that they share.
 
-use anyhow::ensure;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, ensure};
 use e2e::{
     Back, DiskSettings, Flash, Hearth, HearthSettings, Image, LONG, Lab, Origin, OriginSettings,
     nbdsh, scenario, wait_until, writes,
@@ -142,5 +144,41 @@ fn what_one_host_has_not_brought_to_the_export_keeps_the_other_away() {
         let second = two.start()?;
         reads(&second, 1)?;
         second.stop().map(drop)
+    });
+}
+
+#[test]
+fn a_host_that_lost_its_lock_lets_go_of_the_disk() {
+    scenario(TOOLS, |lab| {
+        let image = Image::new(lab, "origin.raw", 16)?;
+        let origin = Origin::start(lab, &image, OriginSettings::default())?;
+        let one = Host::new(lab, "one", &on_export(&origin, "through"))?;
+        let first = one.start()?;
+        puts(&first, 1)?;
+        // As another host has it after the lease of a network file system has run out, or after somebody
+        // has tidied up the folder.
+        let theirs = lab.path("theirs.lock");
+        let other = std::fs::File::create(&theirs)?;
+        other.lock()?;
+        let entries = std::fs::read_dir(lab.path("shared"))?;
+        let paths = entries.map(|entry| Ok(entry?.path()));
+        let paths: Vec<_> = paths.collect::<anyhow::Result<_>>()?;
+        let is_lock = |path: &&PathBuf| path.extension().is_some_and(|kind| kind == "lock");
+        let lock = paths.iter().find(is_lock).context("a lock")?;
+        std::fs::rename(theirs, lock)?;
+        wait_until("the host to let go", LONG, || {
+            let shown = first.json(&["disk", "show", Back::DISK])?;
+            let reason = shown["reason"].as_str().unwrap_or_default();
+            Ok(shown["state"] == "waiting" && reason.contains("in use"))
+        })?;
+        ensure!(first.log()?.contains("was lost"), "the log says why");
+        ensure!(nbdsh(Some(&first.uri(Back::DISK)), "pass").is_err());
+
+        drop(other);
+        wait_until("the host to have it again", LONG, || {
+            Ok(first.json(&["disk", "show", Back::DISK])?["state"] == "attached")
+        })?;
+        reads(&first, 1)?;
+        first.stop().map(drop)
     });
 }

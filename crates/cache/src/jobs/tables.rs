@@ -15,7 +15,8 @@ impl Flash {
             id: newcomer.id,
             name: newcomer.name.clone(),
             size: newcomer.disk.size,
-            fingerprint: None,
+            // Of a disk that we only read any change is somebody else's, however this life ends.
+            fingerprint: newcomer.fingerprint.filter(|_| newcomer.disk.read_only),
             epoch: match newcomer.disk.epoch {
                 // It has none of its own, or only reads.
                 0 => before.map_or(0, |entry| entry.epoch),

@@ -1,13 +1,14 @@
 //! What a configuration needs from the machine, looked at without changing anything.
 
 use super::model::{CacheConfig, Config, DiskConfig};
+use super::origin_place::{OriginPlace, identity};
 use super::{Fault, Switch, Text, VmConfig};
 use crate::cli::exit::chain;
 use crate::daemon::tenants::{self, FlashSize};
 use crate::offline;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use units::{Bytes, SECTOR_BYTES};
 
@@ -197,7 +198,7 @@ fn is_on(config: &Config, disk: &DiskConfig, cache: &CacheConfig) -> bool {
 }
 
 fn origins(config: &Config, faults: &mut Vec<Fault>) {
-    let mut written: Vec<((u64, u64), usize)> = Vec::new();
+    writers(config, faults);
     let flash: Vec<(u64, u64)> = config
         .caches
         .iter()
@@ -222,18 +223,35 @@ fn origins(config: &Config, faults: &mut Vec<Fault>) {
                 "is the flash of a cache; a disk's bytes would be overwritten",
             ));
         }
-        if let Some((_, first)) = written.iter().find(|(id, _)| *id == identity(&metadata))
-            && !disk.read_only
-        {
-            faults.push(Fault::new(
-                key.clone(),
-                format!("disk[{first}] writes the same file; a disk has one writer"),
-            ));
-        }
-        if !disk.read_only {
-            written.push((identity(&metadata), at));
-        }
         faults.extend(size_fault(disk, size).map(|message| Fault::new(key, message)));
+    }
+}
+
+/// Each origin is used by one disk that writes it, or by disks that only read; and none is an export
+/// of this daemon.
+fn writers(config: &Config, faults: &mut Vec<Fault>) {
+    let mut used: Vec<(OriginPlace, bool, usize)> = Vec::new();
+    for (at, disk) in config.disks.iter().enumerate() {
+        let Some(place) = OriginPlace::of(&disk.origin) else {
+            continue;
+        };
+        let read_only = disk.read_only || disk.shared;
+        let key = format!("disk[{at}].origin");
+        if place.is_served_by(&config.nbd) {
+            let message = "is an export of this daemon; name the server that has the disk's bytes";
+            faults.push(Fault::new(key.clone(), message));
+        }
+        let conflicts = |(other, reads, _): &&(OriginPlace, bool, usize)| {
+            other.is(&place) && !(*reads && read_only)
+        };
+        if let Some((_, _, first)) = used.iter().find(conflicts) {
+            let name = &config.disks[*first].name;
+            let message = format!(
+                "is the origin of disk[{first}], '{name}', too, and one of them writes it; a disk has one writer and no readers beside it"
+            );
+            faults.push(Fault::new(key, message));
+        }
+        used.push((place, read_only, at));
     }
 }
 
@@ -268,15 +286,6 @@ pub(crate) fn block_storage(path: &Path) -> io::Result<(Metadata, Bytes)> {
         io::ErrorKind::InvalidInput,
         "neither a regular file nor a block device",
     ))
-}
-
-/// Which file this is, whatever path led to it; for a block device, which device.
-fn identity(metadata: &Metadata) -> (u64, u64) {
-    if metadata.file_type().is_block_device() {
-        (u64::MAX, metadata.rdev())
-    } else {
-        (metadata.dev(), metadata.ino())
-    }
 }
 
 /// A place for a socket: in a directory that is there, and with nothing else in it. A socket that

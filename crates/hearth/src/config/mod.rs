@@ -16,6 +16,7 @@ mod environment;
 mod identity;
 mod load;
 mod model;
+mod origin_place;
 mod policy;
 mod reference;
 mod text;
@@ -37,6 +38,7 @@ pub use load::{ConfigError, Fault, load, locate, parse};
 pub use model::{
     CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, SocketPath, TlsConfig,
 };
+pub use origin_place::OriginPlace;
 pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use reference::{Entry, Section, reference_sections};
 pub use text::{Auto, Mode, Switch, Text};
@@ -45,8 +47,8 @@ pub use vhost::{DiskVhostConfig, VhostUserConfig, serial, vhost_socket};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
 pub use vms::{too_many_tenants, vm_faults};
 pub use words::{
-    DestageOrder, LogFormat, LogTarget, NAME_BYTES_MAX, Name, ParseNameError, ReclaimPolicy,
-    TlsMode, WritePolicy,
+    DestageOrder, LogFormat, LogTarget, NAME_BYTES_MAX, Name, OriginFormat, ParseNameError,
+    ReclaimPolicy, TlsMode, WritePolicy,
 };
 pub(crate) use write_back::dirty_max;
 pub use write_back::{

@@ -8,7 +8,7 @@ use super::policy::PolicyConfig;
 use super::text::{Mode, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
-use super::words::{LogFormat, LogTarget, Name, ReclaimPolicy, TlsMode, WritePolicy};
+use super::words::{LogFormat, LogTarget, Name, OriginFormat, ReclaimPolicy, TlsMode, WritePolicy};
 use super::write_back::WriteBackConfig;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -289,6 +289,8 @@ pub struct OriginConfig {
     pub file: Option<PathBuf>,
     /// Whether the file is read and written around the host's page cache.
     pub direct: bool,
+    /// Whether the file's bytes are the disk's although they look like an image of another format.
+    pub format: OriginFormat,
     /// An NBD export, as an NBD URI.
     pub nbd: Option<String>,
     /// Connections to it.
@@ -309,6 +311,7 @@ impl Default for OriginConfig {
         Self {
             file: None,
             direct: true,
+            format: OriginFormat::default(),
             nbd: None,
             connections: 4,
             connect_timeout: Text(Duration::from_secs(10)),

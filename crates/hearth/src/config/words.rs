@@ -50,6 +50,17 @@ impl From<cache::WritePolicy> for WritePolicy {
     }
 }
 
+/// What a file or device that is an origin holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OriginFormat {
+    /// The disk's bytes, unless it begins like an image of another format: then it is refused.
+    #[default]
+    Auto,
+    /// The disk's bytes, whatever they look like.
+    Raw,
+}
+
 /// In which order writes that went to flash first reach the origin.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum,

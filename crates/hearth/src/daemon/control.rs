@@ -8,6 +8,7 @@ use super::answers;
 use super::disk_book::DiskBook;
 use super::doors::Doors;
 use super::ledger::Ledger;
+use super::lost_locks::NewLocks;
 use super::policies::PolicyBook;
 use super::problems::{not_ready, on_its_way};
 use super::recording::Recordings;
@@ -38,6 +39,7 @@ pub struct Control {
     registry: Arc<Registry>,
     shards: Arc<Shards>,
     doors: Doors,
+    pub(super) new_locks: NewLocks,
     pub(super) recordings: Recordings,
     /// Held while the list of disks is written, so that a later list is not overwritten.
     state: Mutex<StateDir>,
@@ -68,6 +70,7 @@ impl Control {
             registry,
             shards,
             doors,
+            new_locks: NewLocks::default(),
             recordings: Recordings::default(),
             state: Mutex::new(state),
             vms,

@@ -16,6 +16,7 @@
 mod answers;
 mod blocks;
 mod brains;
+mod claims;
 mod control;
 mod detaching;
 mod disk_book;
@@ -25,6 +26,7 @@ mod keys;
 mod ledger;
 mod listen;
 mod log;
+mod lost_locks;
 mod opening;
 mod policies;
 mod problems;

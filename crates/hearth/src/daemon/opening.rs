@@ -9,11 +9,31 @@ use super::settings;
 use crate::api::problem::ProblemKind;
 use crate::api::types::Problem;
 use crate::cli::exit::chain;
+use crate::config::{DiskConfig, OriginPlace};
+use origin::ImageFormat;
 use shard::OwnerFile;
+use std::path::Path;
 
 impl Control {
     /// Opens a disk's origin, looks who had it last, and gives it to its shard.
     pub(super) async fn open_and_attach(&self, entry: &Entry) -> Result<Phase, Problem> {
+        let origin = entry.config.origin.clone();
+        let looking = tokio::task::spawn_blocking(move || OriginPlace::of(&origin));
+        let place = match looking.await {
+            Ok(place) => place,
+            Err(error) => return Err(Problem::new(ProblemKind::Origin, chain(&error))),
+        };
+        if let Some(place) = place {
+            self.registry().claim_origin(entry, place)?;
+        }
+        let attached = self.open_claimed(entry).await;
+        if attached.is_err() {
+            self.registry().give_origin_back(entry);
+        }
+        attached
+    }
+
+    async fn open_claimed(&self, entry: &Entry) -> Result<Phase, Problem> {
         let failed = |detail: String| Problem::new(ProblemKind::Origin, detail);
         let spec = settings::origin(&entry.config.origin)
             .ok_or_else(|| failed("the disk names no origin".to_owned()))?;
@@ -31,8 +51,9 @@ impl Control {
         };
         let opening = tokio::task::spawn_blocking(move || {
             let opened = origin::open(&spec, read_only);
-            let mut owner = OwnerFile::new(id, &spec, &folders, &cache);
             opened.map(|opened| {
+                let owner = OwnerFile::new(id, &spec, &folders, &cache);
+                let mut owner = owner.of_file(opened.identity());
                 // Only when it is ours.
                 let found = owner.lock(read_only).and_then(|()| owner.load());
                 (opened, found, owner)
@@ -49,20 +70,43 @@ impl Control {
         };
         let name = &entry.config.name;
         let found = found.map_err(|error| problem(name, &error.into()))?;
+        let was_served = found.is_some();
+        if let Some(format) = settings::other_format(&entry.config, &opened, was_served) {
+            return Err(not_raw(&entry.config, format));
+        }
         if !self.registry().begin(entry) {
             // Forgotten, or given other settings, while its origin was being opened.
             let detail = "its settings were changed while its origin was being opened";
             return Err(Problem::new(ProblemKind::Busy, detail));
         }
+        let lock = owner.watch();
         let spec = settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max);
         let attached = self
             .shard(entry)?
             .ask(|handle, reply| handle.attach(spec, opened, reply))
             .await
             .map_err(|error| refused(name, &error, found.as_ref()))?;
+        if let Some(lock) = lock {
+            self.new_locks.add(entry, lock);
+        }
         self.tap(entry).await;
         Ok(Phase::Attached {
             geometry: attached.geometry,
         })
     }
+}
+
+/// The origin is an image, and Hearth serves bytes as they lie.
+fn not_raw(disk: &DiskConfig, format: ImageFormat) -> Problem {
+    let (name, file) = (
+        &disk.name,
+        disk.origin.file.as_deref().unwrap_or(Path::new("")),
+    );
+    let file = file.display();
+    let detail = format!(
+        "the origin {file} of '{name}' begins like an image of the format {format}, and Hearth serves a file's bytes as they lie"
+    );
+    Problem::new(ProblemKind::Refused, detail).with_remedy(format!(
+        "qemu-nbd --persistent --format={format} --export-name={name} --socket=/run/{name}.sock {file}, and the origin nbd+unix:///{name}?socket=/run/{name}.sock; if the disk's own bytes begin so: format = \"raw\" in disk.origin, or --raw"
+    ))
 }

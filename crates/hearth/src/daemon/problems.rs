@@ -48,9 +48,11 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         }
         ShardError::Stopping | ShardError::Ended => ProblemKind::Stopping,
         ShardError::Cache(error) => of_cache(error),
-        ShardError::Owner(OwnerError::Damaged { .. } | OwnerError::OtherDisk { .. }) => {
-            ProblemKind::Refused
-        }
+        ShardError::Owner(
+            OwnerError::Damaged { .. }
+            | OwnerError::OtherDisk { .. }
+            | OwnerError::OtherFile { .. },
+        ) => ProblemKind::Refused,
         ShardError::Owner(_) | ShardError::Io(_) | ShardError::NoCipher => ProblemKind::Failed,
     };
     let problem = Problem::new(kind, format!("disk '{name}': {}", chain(error)));
@@ -117,6 +119,12 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
         ShardError::Owner(OwnerError::Damaged { .. } | OwnerError::OtherDisk { .. }) => format!(
             "find out which cache had the disk last and bring its bytes to the origin there; if none has any, stop the daemon: hearth recover drop --disk {name} {lose}"
         ),
+        ShardError::Owner(OwnerError::OtherFile { .. }) => format!(
+            "put the file back that it was; if this is a copy of that, stop the daemon and bring it what it lacks: hearth recover destage FLASH --disk {name} --force {lose}; or give that up: hearth recover drop --disk {name} {lose}"
+        ),
+        ShardError::Owner(OwnerError::LockLost { .. }) => {
+            "see that the folder of owner's records is there on every host; the disk is tried again by itself".to_owned()
+        }
         ShardError::Owner(OwnerError::InUse { .. }) => {
             "detach it where it is attached; here it is tried again by itself".to_owned()
         }

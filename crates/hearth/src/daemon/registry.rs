@@ -13,8 +13,9 @@
 //! Asked by handshakes and changed by the control, both on the runtime's threads, each for a
 //! few map operations and never across a wait; hence a lock rather than a task of its own.
 
+use super::claims::Claims;
 use crate::api::types::{DiskSource, Problem};
-use crate::config::{DiskConfig, Name};
+use crate::config::{DiskConfig, Name, NbdConfig, OriginPlace};
 use block_io::OriginGeometry;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,12 +87,36 @@ pub(super) enum Taken {
 pub(super) struct Registry {
     entries: Mutex<BTreeMap<Name, Entry>>,
     serials: AtomicU64,
+    /// Which origins they use.
+    claims: Claims,
 }
 
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Entry>> {
         // A panic elsewhere leaves the map whole: every change is one map operation.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of a daemon that serves disks so.
+    pub(super) fn of(nbd: &NbdConfig) -> Self {
+        Self {
+            claims: Claims::new(nbd.clone()),
+            ..Self::default()
+        }
+    }
+
+    /// Enters that an attachment uses the origin at `place`, until it gives that back or is gone.
+    ///
+    /// # Errors
+    /// If a disk uses it and one of both writes, or it is this daemon's own export.
+    pub(super) fn claim_origin(&self, of: &Entry, place: OriginPlace) -> Result<(), Problem> {
+        let serials: Vec<u64> = self.lock().values().map(|entry| entry.serial).collect();
+        self.claims.claim(of, place, &serials)
+    }
+
+    /// The attachment does not use its origin any more.
+    pub(super) fn give_origin_back(&self, of: &Entry) {
+        self.claims.give_back(of);
     }
 
     /// Enters a disk under a serial number of its own, unless its name or identity is taken.

@@ -18,6 +18,7 @@ use super::doors::Doors;
 use super::exports::DiskExports;
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
+use super::lost_locks::watch_locks;
 use super::policies::PolicyBook;
 use super::registry::Registry;
 use super::renewal::Renewal;
@@ -142,7 +143,7 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
     let changed = state.settings().map_err(|error| failed(&error))?;
     let policies = Arc::new(PolicyBook::new(&config.caches, changed.caches));
     let shards = Arc::new(start_shards(config, &policies, &state).await?);
-    let registry = Arc::new(Registry::default());
+    let registry = Arc::new(Registry::of(&config.nbd));
     let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
     let exports = DiskExports::new(Arc::clone(&registry), Arc::clone(&shards), Arc::clone(&vms));
     let exports = Arc::new(exports);
@@ -333,6 +334,7 @@ fn serve_admin(
 /// Attaches the disks of the configuration and the remembered ones. Returns when the caches are
 /// open and each disk was tried once, or [`ATTACH_PATIENCE`] later; the rest goes on.
 async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<DiskConfig>) {
+    tokio::spawn(watch_locks(Arc::clone(control)));
     // First, so that no block of a VM is judged by other settings than its own.
     control.tell_all_vms().await;
     let configured = config.disks.iter().map(|disk| control.disk_book.over(disk));

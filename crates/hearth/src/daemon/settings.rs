@@ -2,13 +2,13 @@
 
 use super::tenants::{self, FlashSize};
 use crate::config::{
-    CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, PolicyConfig,
-    ReclaimPolicy, TlsMode, disk_id,
+    CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, OriginFormat,
+    PolicyConfig, ReclaimPolicy, TlsMode, disk_id,
 };
 use at_rest::DataKey;
 use frontend::limits::{ConnectionLimits, ServerLimits};
 use frontend::nbd::{Tls, TlsError, TlsOffer};
-use origin::{FileSpec, NbdAddress, NbdSpec, Opened, OriginSpec};
+use origin::{FileSpec, ImageFormat, NbdAddress, NbdSpec, Opened, OriginSpec};
 use policy::reclaim::Kind;
 use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
 use std::path::Path;
@@ -96,6 +96,17 @@ pub(super) fn fits(disk: &DiskConfig, opened: Opened) -> Result<Opened, String> 
     Err(format!(
         "it has {size}, which is no whole number of sectors of 4KiB: write vhost_user.sector_size = \"512B\""
     ))
+}
+
+/// The format of an image that must not be served as it lies. One that Hearth has written before is the
+/// disk's own bytes: a guest can write there what it likes, and must not lose its disk by it.
+pub(super) fn other_format(
+    disk: &DiskConfig,
+    opened: &Opened,
+    was_served: bool,
+) -> Option<ImageFormat> {
+    let is_meant = disk.origin.format == OriginFormat::Raw;
+    opened.image_format().filter(|_| !is_meant && !was_served)
 }
 
 /// The origin of a disk whose configuration was checked; `None` for one that names no origin.

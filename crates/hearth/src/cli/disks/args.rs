@@ -213,6 +213,9 @@ pub struct Attach {
     /// Its identity instead of one made of name and origin: 32 hexadecimal digits
     #[arg(long, value_name = "ID")]
     pub id: Option<DiskId>,
+    /// Take a file for the disk's bytes although it begins like an image of another format
+    #[arg(long)]
+    pub raw: bool,
     /// Connections to an NBD origin
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub connections: Option<u8>,

@@ -10,7 +10,8 @@ use super::{Progress, progress, quantity, render};
 use crate::api::types::{DiskState, DiskStatus, Disks};
 use crate::api::write_back::{Barrier, DiskChange, OfDirty};
 use crate::config::{
-    DiskConfig, DiskVhostConfig, Name, OriginConfig, Text, WriteBackConfig, WritePolicy,
+    DiskConfig, DiskVhostConfig, Name, OriginConfig, OriginFormat, Text, WriteBackConfig,
+    WritePolicy,
 };
 use args::{Attach, Disk, OriginArg, Set};
 use hyper::Method;
@@ -242,6 +243,9 @@ fn disk_config(attach: &Attach) -> DiskConfig {
     match &attach.origin {
         OriginArg::File(path) => origin.file = Some(path.clone()),
         OriginArg::Nbd(uri) => origin.nbd = Some(uri.clone()),
+    }
+    if attach.raw {
+        origin.format = OriginFormat::Raw;
     }
     let mut write_back = WriteBackConfig::default();
     attach.write_back.change().apply(&mut write_back);

@@ -299,6 +299,7 @@ fn destage(
         return Ok(done);
     }
     let mut target = open(OriginTarget::open(&place.origin, log.size))?;
+    place.is_file(target.identity(), force)?;
     place.lock()?;
     write(&looked, log, cipher.as_ref(), &mut target)?;
     // Still under the origin's lock.
@@ -326,7 +327,8 @@ fn write(
 
 fn close(place: &Place, epoch: u64) -> Result<u64, CliError> {
     let before = place.found.as_ref().map(|owner| owner.record);
-    recover::close(&place.owner, before, epoch).map_err(|error| CliError::of(Exit::Failed, &error))
+    recover::close(&place.record(), before, epoch)
+        .map_err(|error| CliError::of(Exit::Failed, &error))
 }
 
 /// Where an export goes.

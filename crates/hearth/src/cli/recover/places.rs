@@ -9,7 +9,7 @@ use crate::daemon::{self, NoDaemon, StateError};
 use crate::offline::recover::LeftMemory;
 use at_rest::{KeySource, KeyStore};
 use device::uring::{FlashFile, OpenError};
-use origin::OriginSpec;
+use origin::{Identity, OriginSpec};
 use shard::{Folders, Owner, OwnerError, OwnerFile};
 use std::path::{Path, PathBuf};
 use units::DiskId;
@@ -35,9 +35,35 @@ pub(super) struct Place {
     pub(super) origin: OriginSpec,
     pub(super) owner: OwnerFile,
     pub(super) found: Option<Owner>,
+    /// Which file the origin is, if it was opened.
+    identity: Option<Identity>,
 }
 
 impl Place {
+    /// The origin was opened and is this file. Refuses another one than that which lacks the bytes, unless
+    /// forced.
+    pub(super) fn is_file(&mut self, now: Option<Identity>, force: bool) -> Result<(), CliError> {
+        let then = self.found.as_ref().and_then(|owner| owner.identity);
+        if let Some((then, now)) = then.zip(now).filter(|(then, now)| then.differs_from(*now))
+            && !force
+        {
+            let message = format!(
+                "the origin {} is another file ({now}) than the one ({then}) that lacks the bytes",
+                self.origin
+            );
+            return Err(CliError::new(Exit::Refused, message).with_remedy(
+                "put that one back; if this is a copy of it: destage --force --yes-lose-data",
+            ));
+        }
+        self.identity = now;
+        Ok(())
+    }
+
+    /// Who has the disk afterwards is told by this.
+    pub(super) fn record(&self) -> OwnerFile {
+        self.owner.clone().of_file(self.identity)
+    }
+
     /// Takes the disk from every host that shares the folder of records, if there is one.
     pub(super) fn lock(&mut self) -> Result<(), CliError> {
         let refused = |error: OwnerError| CliError::of(Exit::Refused, &error);
@@ -175,6 +201,7 @@ impl Known {
             origin,
             owner,
             found,
+            identity: None,
         }))
     }
 }

@@ -1,7 +1,7 @@
 //! Where the content of a dirty log goes: an origin, a file, or nowhere.
 
 use block_io::{BufPool, IoError, OriginOp, OriginVerb, Token};
-use origin::{OpenError, Origin, OriginSpec};
+use origin::{Identity, OpenError, Origin, OriginSpec};
 use ring::Ring;
 use serde::Serialize;
 use std::fs::File;
@@ -83,6 +83,7 @@ pub struct OriginTarget {
     ring: Ring,
     pool: BufPool,
     origin: Box<dyn Origin>,
+    identity: Option<Identity>,
 }
 
 impl OriginTarget {
@@ -102,8 +103,19 @@ impl OriginTarget {
         }
         let ring = Ring::new(RING_ENTRIES).map_err(TargetError::Ring)?;
         let pool = BufPool::new();
+        let identity = opened.identity();
         let origin = opened.start(&ring, &pool);
-        Ok(Self { ring, pool, origin })
+        Ok(Self {
+            ring,
+            pool,
+            origin,
+            identity,
+        })
+    }
+
+    /// Which file the origin is, if that can be told.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity
     }
 
     fn carry_out(&mut self, offset: Bytes, verb: OriginVerb) -> Result<(), TargetError> {
