@@ -94,7 +94,9 @@ pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
     } else {
         FlockOperation::NonBlockingLockExclusive
     };
-    rustix::fs::flock(&fd, lock).map_err(failed)?;
+    if !read_only || !flock_is_of_bytes(&fd) {
+        rustix::fs::flock(&fd, lock).map_err(failed)?;
+    }
     lock_like_qemu(&fd, &named, read_only)?;
     let size = Bytes::new(rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(failed)?);
     let sector = Bytes::new(SECTOR);
@@ -120,6 +122,21 @@ pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
         memory_align,
         regular,
     })
+}
+
+/// Whether the file system makes a lock of all bytes of a `flock`, as NFS and SMB do. A reader on another
+/// host would then seem to have each of the bytes that QEMU locks, and keep further readers away; the
+/// locks of bytes are enough there.
+fn flock_is_of_bytes(fd: &OwnedFd) -> bool {
+    const NFS: u32 = 0x6969;
+    const CIFS: u32 = 0xff53_4d42;
+    const SMB2: u32 = 0xfe53_4d42;
+    let Ok(system) = rustix::fs::fstatfs(fd) else {
+        return false;
+    };
+    [NFS, CIFS, SMB2]
+        .iter()
+        .any(|kind| i128::from(system.f_type) == i128::from(*kind))
 }
 
 fn lock_like_qemu(fd: &OwnedFd, named: &OriginSpec, read_only: bool) -> Result<(), OpenError> {
