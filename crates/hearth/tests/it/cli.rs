@@ -98,7 +98,7 @@ fn checking_a_configuration_finds_what_the_machine_lacks_and_changes_nothing() {
         "{error}"
     );
     assert!(
-        error.contains("disk[1].origin.file: disk[0] writes the same file"),
+        error.contains("disk[1].origin: is the origin of disk[0], 'a', too"),
         "{error}"
     );
     assert!(
