@@ -52,6 +52,8 @@ guards! {
     DurableReplacesUnstable,
     /// A flush vouches for what was acknowledged before it was sent.
     FlushVouchesForEarlier,
+    /// One flush is in flight at a time.
+    OneFlushAtATime,
     /// Changes that a failed flush may have dropped are repeated.
     FailedFlushRepeats,
     /// A change that is to be durable is followed by a flush where the server knows no FUA.

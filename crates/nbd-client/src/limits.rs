@@ -41,6 +41,9 @@ pub(crate) const UNSTABLE_COUNT_SOFT: usize = 8192;
 /// Such changes, however small, at which further changes wait.
 pub(crate) const UNSTABLE_COUNT_HARD: usize = 16384;
 
+/// Ranges in doubt, at which they become one: memory is bounded.
+pub(crate) const DOUBTS_MAX: usize = 8192;
+
 /// First pause between two attempts to reconnect.
 pub(crate) const RECONNECT_PAUSE_MIN: Duration = Duration::from_millis(100);
 

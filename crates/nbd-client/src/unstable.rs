@@ -22,6 +22,9 @@
 //! finds there is recorded before the reader gets it, as if it had been written then. So a
 //! repetition restores what was seen, and where nothing was seen, what was acknowledged.
 //! Neither the server's failure nor ours makes a sector change its mind.
+//! A flush vouches for what was carried out of a failed change as for the rest of the server's
+//! memory. Only if a flush failed meanwhile the server may have given that up: such a doubt is *sour*,
+//! no flush ends it, and what is seen there is written again, by a repetition.
 //!
 //! Invariant: the recorded ranges are disjoint; of two changes to a byte the newer one is
 //! kept. Hence repeating them needs no order, and can never bring an older byte back over one
@@ -60,9 +63,14 @@ impl Part for Entry {
     }
 }
 
-/// The count of flushes sent when a change had failed.
-#[derive(Clone, Copy, Debug)]
+/// The count of flushes sent when a change had failed; [`Doubt::SOUR`] if a flush has failed since it
+/// was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Doubt(u64);
+
+impl Doubt {
+    const SOUR: Self = Self(u64::MAX);
+}
 
 impl Part for Doubt {
     fn part(&self, _: u64, _: u64) -> Self {
@@ -137,11 +145,47 @@ impl Unstable {
         self.doubts.carve(offset, end);
     }
 
-    /// Notes that a change of `[offset, end)` has failed, and can happen no more.
-    pub(crate) fn doubt(&mut self, offset: u64, end: u64) {
-        if holds(Guard::FailedLeavesDoubt) {
-            self.doubts.put(offset, end, Doubt(self.era));
+    /// Notes that a change of `[offset, end)` has failed, and can happen no more. It is `sour` if a
+    /// flush has failed since it was sent.
+    pub(crate) fn doubt(&mut self, offset: u64, end: u64, sour: bool) {
+        if !holds(Guard::FailedLeavesDoubt) {
+            return;
         }
+        let doubt = if sour { Doubt::SOUR } else { Doubt(self.era) };
+        let before = self.doubts_of(offset, end);
+        self.doubts.put(offset, end, doubt);
+        // What was sour stays so: this change may not have touched it.
+        for (start, stop, older) in before {
+            self.doubts.put(start, stop, older.max(doubt));
+        }
+        if self.doubts.len() > limits::DOUBTS_MAX {
+            self.doubt_all();
+        }
+    }
+
+    /// Makes one doubt of all, over what lies between them too: more than enough is remembered there.
+    fn doubt_all(&mut self) {
+        let begin = self.doubts.iter().map(|(start, ..)| start).min();
+        let end = self.doubts.iter().map(|(_, end, _)| end).max();
+        let worst = self.doubts.iter().map(|(.., doubt)| *doubt).max();
+        if let (Some(begin), Some(end), Some(worst)) = (begin, end, worst) {
+            self.doubts.put(begin, end, worst);
+        }
+    }
+
+    /// Notes that a flush has failed: the server may have given up what it could not write, and the
+    /// next flush does not know.
+    pub(crate) fn flush_failed(&mut self) {
+        for (start, end, _) in self.doubts_of(0, u64::MAX) {
+            self.doubts.put(start, end, Doubt::SOUR);
+        }
+    }
+
+    /// The doubts within `[offset, end)`.
+    fn doubts_of(&self, offset: u64, end: u64) -> Vec<(u64, u64, Doubt)> {
+        let hits = self.doubts.hits(offset, end);
+        let clipped = hits.map(|(start, stop, doubt)| (start.max(offset), stop.min(end), *doubt));
+        clipped.collect()
     }
 
     /// Whether what is read of `[offset, end)` has to be [recorded](Unstable::seen).
@@ -149,17 +193,18 @@ impl Unstable {
         self.doubts.hits(offset, end).next().is_some()
     }
 
-    /// Notes what a reader is about to get of the bytes from `offset` on.
-    pub(crate) fn seen(&mut self, offset: u64, bytes: &[u8], pool: &BufPool) {
+    /// Notes what a reader is about to get of the bytes from `offset` on. True if it has to be
+    /// repeated before a flush can vouch for it.
+    pub(crate) fn seen(&mut self, offset: u64, bytes: &[u8], pool: &BufPool) -> bool {
         let end = offset + bytes.len() as u64;
-        let hits = self.doubts.hits(offset, end);
-        let clipped = hits.map(|(start, stop, _)| (start.max(offset), stop.min(end)));
-        let clipped: Vec<(u64, u64)> = clipped.collect();
+        let hits = self.doubts_of(offset, end);
         let index = |at: u64| usize::try_from(at - offset).expect("an index of the bytes");
-        for (start, stop) in clipped {
+        for (start, stop, _) in &hits {
+            let (start, stop) = (*start, *stop);
             let seen = pool.copy_of(&bytes[index(start)..index(stop)]);
             self.record(start, stop, Change::Write(seen));
         }
+        hits.iter().any(|(.., doubt)| *doubt == Doubt::SOUR)
     }
 
     /// Says that a flush is sent now; its success vouches for everything recorded so far.
@@ -182,17 +227,13 @@ impl Unstable {
     /// Whether it is time to flush on our own.
     pub(crate) fn wants_flush(&self) -> bool {
         self.changes.bytes() >= limits::UNSTABLE_BYTES_SOFT
-            || self.len() >= limits::UNSTABLE_COUNT_SOFT
+            || self.changes.len() >= limits::UNSTABLE_COUNT_SOFT
     }
 
     /// Whether further changes have to wait.
     pub(crate) fn is_full(&self) -> bool {
         self.changes.bytes() >= limits::UNSTABLE_BYTES_HARD
-            || self.len() >= limits::UNSTABLE_COUNT_HARD
-    }
-
-    fn len(&self) -> usize {
-        self.changes.len() + self.doubts.len()
+            || self.changes.len() >= limits::UNSTABLE_COUNT_HARD
     }
 
     /// Whether nothing is to be repeated.

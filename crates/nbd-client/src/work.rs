@@ -28,6 +28,11 @@
 //! stream comes after its last write. A far side that is cut off by the network and lives on
 //! is beyond what NBD can fence (decision 0008).
 //!
+//! # Flushes
+//! One flush is in flight at a time, for all operations that wait for one when it is sent. Were there
+//! two, a server could fail the first, give up what it could not write, and report success of the
+//! second, which no longer knows of it.
+//!
 //! # Late changes
 //! A change that ran out of time may still happen. It keeps its place in the order until the server
 //! answers or the stream ends: until then no newer change of its range is sent, which it could undo,
@@ -47,6 +52,7 @@ use crate::order::Order;
 use crate::unstable::{Change, Unstable};
 use block_io::{BufPool, IoError, OriginDone, OriginOp, Slice};
 use nbd_protocol::{CommandFlags, Terms, wire};
+use smallvec::{SmallVec, smallvec};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Duration, Instant};
 
@@ -65,7 +71,11 @@ pub(crate) struct Work {
     /// Repetitions that have to succeed before anything else is sent.
     repeating: usize,
     checkpoint: bool,
+    /// The operations that the flush in flight is for.
+    flushing: Vec<OpId>,
     restart_wanted: bool,
+    /// A flush has failed since these were submitted.
+    sour_before: OpId,
     next_id: u64,
     /// No deadline is earlier; it may have been met already.
     earliest: Option<Instant>,
@@ -84,7 +94,9 @@ impl Work {
             unstable: Unstable::default(),
             repeating: 0,
             checkpoint: false,
+            flushing: Vec::new(),
             restart_wanted: false,
+            sour_before: OpId::FIRST,
             next_id: 0,
             earliest: None,
             zeroes: None,
@@ -155,15 +167,13 @@ impl Work {
         let mut index = 0;
         while room > 0 && index < self.waiting.len() {
             let id = self.waiting[index];
-            match self.next_piece(id) {
-                Some(request) => {
-                    send(request);
-                    room -= 1;
-                    if !self.ops.get(&id).is_some_and(Op::has_more) {
-                        self.waiting.remove(index);
-                    }
-                }
-                None => index += 1,
+            if !self.ops.get(&id).is_some_and(Op::has_more) {
+                self.waiting.remove(index);
+            } else if let Some(request) = self.next_piece(id) {
+                send(request);
+                room -= 1;
+            } else {
+                index += 1;
             }
         }
     }
@@ -176,7 +186,8 @@ impl Work {
             return None;
         }
         if op.flush == FlushState::Due {
-            return Some(self.flush_piece(id));
+            let wait = !self.flushing.is_empty() && holds(Guard::OneFlushAtATime);
+            return (!wait).then(|| self.flush_piece(id));
         }
         if op.failed.is_some() || op.refused || op.flying >= limits::PIECES_PER_OPERATION_MAX {
             return None;
@@ -224,11 +235,18 @@ impl Work {
         })
     }
 
+    /// One flush for all operations that wait for one now.
     fn flush_piece(&mut self, id: OpId) -> Request {
         let mark = self.unstable.flush_sent();
-        let op = self.ops.get_mut(&id).expect("the operation was found");
-        op.flush = FlushState::Sent;
-        op.flying += 1;
+        for rider in &self.waiting {
+            if let Some(op) = self.ops.get_mut(rider)
+                && op.flush == FlushState::Due
+            {
+                op.flush = FlushState::Sent;
+                op.flying += 1;
+                self.flushing.push(*rider);
+            }
+        }
         Request {
             piece: Piece {
                 op: id,
@@ -285,35 +303,59 @@ impl Work {
         if let PieceKind::Flush(mark) = piece.kind {
             match result {
                 Ok(()) => self.unstable.flushed(mark),
-                // A server whose flush failed may have dropped what it could not write, and
-                // its next flush would not know. Repeating the changes makes that one true.
-                Err(_) if holds(Guard::FailedFlushRepeats) => {
-                    self.restart_wanted |= !self.unstable.is_empty();
-                }
-                Err(_) => {}
+                Err(_) => self.flush_failed(),
             }
         }
-        // None if it was given up and nothing depends on its end.
-        let Some(op) = self.ops.get_mut(&piece.op) else {
-            return;
-        };
-        op.flying -= 1;
-        if let Some(deadline) = &mut op.deadline {
-            *deadline = now + self.time;
+        for id in self.asked_by(piece) {
+            // It may have been given up, and nothing depend on its end.
+            let Some(op) = self.ops.get_mut(&id) else {
+                continue;
+            };
+            op.flying -= 1;
+            if let Some(deadline) = &mut op.deadline {
+                *deadline = now + self.time;
+            }
+            if let Err(error) = result {
+                op.failed.get_or_insert(error);
+            }
+            self.piece_ended(id, done);
         }
-        if let Err(error) = result {
-            op.failed.get_or_insert(error);
+    }
+
+    /// The operations that a piece was sent for.
+    fn asked_by(&mut self, piece: &Piece) -> SmallVec<[OpId; 1]> {
+        match piece.kind {
+            PieceKind::Flush(_) => std::mem::take(&mut self.flushing).into(),
+            PieceKind::Read | PieceKind::Change => smallvec![piece.op],
         }
-        self.piece_ended(piece.op, done);
+    }
+
+    /// A server whose flush failed may have dropped what it could not write, and its next flush would
+    /// not know. Repeating the changes makes that one true, those included that are on their way.
+    fn flush_failed(&mut self) {
+        if holds(Guard::FailedFlushRepeats) {
+            let mut ops = self.ops.values();
+            let begun = ops.any(|op| op.is_change() && op.tried);
+            self.restart_wanted |= begun || !self.unstable.is_empty();
+            self.doubts_turn_sour();
+        }
+    }
+
+    /// A flush may have given up what changes have left that failed, or will fail.
+    fn doubts_turn_sour(&mut self) {
+        self.unstable.flush_failed();
+        self.sour_before = OpId(self.next_id);
     }
 
     /// The server has refused a piece because it shuts down. The operation stays as it is until the
     /// next server is there.
     pub(crate) fn refused(&mut self, piece: &Piece, done: &mut Vec<OriginDone>) {
-        if let Some(op) = self.ops.get_mut(&piece.op) {
-            op.flying -= 1;
-            op.refused = holds(Guard::RefusedIsNotDone);
-            self.piece_ended(piece.op, done);
+        for id in self.asked_by(piece) {
+            if let Some(op) = self.ops.get_mut(&id) {
+                op.flying -= 1;
+                op.refused = holds(Guard::RefusedIsNotDone);
+                self.piece_ended(id, done);
+            }
         }
     }
 
@@ -351,7 +393,7 @@ impl Work {
         let result = op.failed.map_or(Ok(()), Err);
         let (offset, end) = (op.offset, op.end());
         if op.is_change() && op.tried && result.is_err() && op.owner != Owner::Repeat {
-            self.doubt(offset, end);
+            self.doubt(id, offset, end);
         }
         match (op.owner, op.verb) {
             (Owner::Repeat, _) => {
@@ -370,7 +412,8 @@ impl Work {
                     (Verb::Read(read), result) => {
                         if result.is_ok() && self.unstable.is_in_doubt(offset, end) {
                             let length = usize::try_from(op.length).unwrap_or(usize::MAX);
-                            self.unstable.seen(offset, &read[..length], &self.pool);
+                            let seen = &read[..length];
+                            self.restart_wanted |= self.unstable.seen(offset, seen, &self.pool);
                         }
                         buf = Some(read);
                     }
@@ -394,9 +437,10 @@ impl Work {
 
     /// Remembers that nobody knows what a change has left. A server without flush forgets nothing, so
     /// what is there stays.
-    fn doubt(&mut self, offset: u64, end: u64) {
+    fn doubt(&mut self, id: OpId, offset: u64, end: u64) {
         if self.able.flush() {
-            self.unstable.doubt(offset, end);
+            let sour = id < self.sour_before;
+            self.unstable.doubt(offset, end, sour);
         }
     }
 

@@ -40,6 +40,7 @@ mod lap;
 mod lasting;
 mod lives;
 mod marks;
+pub mod nbd;
 mod opening;
 mod owner;
 mod settings;

@@ -6,11 +6,12 @@
 use anyhow::bail;
 use clap::Parser;
 use std::sync::atomic::{AtomicU64, Ordering};
-use world::{Failure, Marks, Options, run};
+use world::{Failure, Marks, Options, Outcome, nbd, run};
 
 /// Runs the deterministic world: the real cache under one seed's guests, faults and crashes.
 #[derive(Parser)]
 #[command(name = "world")]
+#[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
 struct Arguments {
     /// Run one seed.
     #[arg(long, conflicts_with = "seeds")]
@@ -21,6 +22,9 @@ struct Arguments {
     /// Of a range run every so many seeds: 2 of 1..10000 are the worlds with write-back.
     #[arg(long, requires = "seeds", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
+    /// Run worlds of an NBD origin: the client of NBD servers between a modelled core and server.
+    #[arg(long, conflicts_with_all = ["crash_at", "crash_everywhere"])]
+    nbd: bool,
     /// Print every event.
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -42,7 +46,13 @@ struct Arguments {
     threads: Option<usize>,
 }
 
+type Run = fn(Options) -> Result<Outcome, Box<Failure>>;
+
 impl Arguments {
+    fn run(&self) -> Run {
+        if self.nbd { nbd::run } else { run }
+    }
+
     /// Guards are taken out of one thread at a time.
     #[cfg(feature = "mutants")]
     fn take_guards_out(&self) {
@@ -68,18 +78,21 @@ fn main() -> anyhow::Result<()> {
     arguments.take_guards_out();
     match (arguments.seed, arguments.seeds.clone()) {
         (Some(seed), _) if arguments.crash_everywhere => crash_everywhere(seed),
-        (Some(seed), _) => run_one(Options {
-            seed,
-            trace: arguments.trace,
-            crash_at: arguments.crash_at,
-        }),
+        (Some(seed), _) => {
+            let options = Options {
+                seed,
+                trace: arguments.trace,
+                crash_at: arguments.crash_at,
+            };
+            run_one(options, &arguments)
+        }
         (None, Some(seeds)) => run_range(&seeds, &arguments),
         (None, None) => bail!("say --seed N or --seeds FROM..TO"),
     }
 }
 
-fn run_one(options: Options) -> anyhow::Result<()> {
-    match run(options) {
+fn run_one(options: Options, arguments: &Arguments) -> anyhow::Result<()> {
+    match arguments.run()(options) {
         Ok(outcome) => {
             for line in &outcome.trace {
                 println!("{line}");
@@ -94,15 +107,19 @@ fn run_one(options: Options) -> anyhow::Result<()> {
             Ok(())
         }
         Err(failure) => {
-            report(options, &failure);
+            report(options, &failure, arguments.nbd);
             bail!("seed {}: {}", options.seed, failure.violation)
         }
     }
 }
 
-fn report(options: Options, failure: &Failure) {
-    let settings = world::Settings::of(options.seed, &mut units::Prng::new(options.seed));
-    println!("{settings:#?}");
+fn report(options: Options, failure: &Failure, is_nbd: bool) {
+    let mut dice = units::Prng::new(options.seed);
+    if is_nbd {
+        println!("{:#?}", nbd::Settings::of(&mut dice));
+    } else {
+        println!("{:#?}", world::Settings::of(options.seed, &mut dice));
+    }
     for line in &failure.trace {
         println!("{line}");
     }
@@ -110,8 +127,9 @@ fn report(options: Options, failure: &Failure) {
     let crash = options
         .crash_at
         .map_or(String::new(), |at| format!(" --crash-at {at}"));
+    let nbd = if is_nbd { "--nbd " } else { "" };
     println!(
-        "again: cargo run -p world -- --seed {}{crash} --trace",
+        "again: cargo run -p world -- {nbd}--seed {}{crash} --trace",
         options.seed
     );
 }
@@ -131,7 +149,7 @@ fn crash_everywhere(seed: u64) -> anyhow::Result<()> {
             ..Options::new(seed)
         };
         if let Err(failure) = run(options) {
-            report(options, &failure);
+            report(options, &failure, false);
             bail!(
                 "seed {seed}, crash at operation {crash_at}: {}",
                 failure.violation
@@ -165,11 +183,11 @@ fn run_range(seeds: &std::ops::Range<u64>, arguments: &Arguments) -> anyhow::Res
                 );
             }
             let options = Options::new(seed);
-            match run(options) {
+            match arguments.run()(options) {
                 Ok(outcome) => marks.merge(&outcome.marks),
                 Err(failure) => {
                     if failed.fetch_add(1, Ordering::Relaxed) == 0 && !keep_going {
-                        report(options, &failure);
+                        report(options, &failure, arguments.nbd);
                     } else {
                         println!("VIOLATION seed {seed}: {}", failure.violation);
                     }

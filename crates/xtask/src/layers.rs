@@ -249,6 +249,7 @@ const TABLE: &[Crate] = &[
             "device",
             "origin",
             "nbd-protocol",
+            "nbd-client",
         ],
     ),
     program(

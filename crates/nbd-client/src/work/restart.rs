@@ -16,13 +16,18 @@ impl Work {
         self.able = Abilities::of(terms);
         self.restart_wanted = false;
         self.checkpoint = false;
+        if !self.flushing.is_empty() {
+            // It may have failed before its answer got lost.
+            self.flushing.clear();
+            self.doubts_turn_sour();
+        }
         let own = self
             .ops
             .extract_if(.., |_, op| !matches!(op.owner, Owner::Core(_)));
-        let own: Vec<Op> = own.map(|(_, op)| op).collect();
-        for late in own.iter().filter(|op| op.owner == Owner::Late) {
+        let own: Vec<(OpId, Op)> = own.collect();
+        for (id, late) in own.iter().filter(|(_, op)| op.owner == Owner::Late) {
             // The stream that carried it has ended: it has happened, or never will.
-            self.doubt(late.offset, late.end());
+            self.doubt(*id, late.offset, late.end());
         }
         self.order = Order::default();
         self.waiting.clear();

@@ -1,0 +1,51 @@
+//! Many worlds with an NBD origin: none finds a violation, and together they reach every branch.
+
+#![allow(clippy::panic, reason = "a failure prints its whole trace")]
+
+use world::{Marks, Options, nbd};
+
+const SEEDS: u64 = 10_000;
+
+/// What the seeds above must reach.
+const RARE: [&str; 15] = [
+    "came back shorter",
+    "cannot send",
+    "connected again",
+    "connection broke",
+    "crash",
+    "disconnected",
+    "errors",
+    "failed",
+    "half-closed",
+    "lost",
+    "nonsense",
+    "shutdown",
+    "standstill",
+    "timed out",
+    "failed",
+];
+
+#[test]
+fn ten_thousand_worlds_hold_and_reach_every_branch() {
+    let mut marks = Marks::default();
+    for seed in 0..SEEDS {
+        match nbd::run(Options::new(seed)) {
+            Ok(outcome) => marks.merge(&outcome.marks),
+            Err(failure) => panic!(
+                "seed {seed}: {}\n{}\nagain: cargo run -p world -- --nbd --seed {seed} --trace",
+                failure.violation,
+                failure.trace.join("\n")
+            ),
+        }
+    }
+    let missed: Vec<_> = RARE.iter().filter(|name| marks.count(name) == 0).collect();
+    assert!(missed.is_empty(), "no seed reached: {missed:?}");
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    for seed in 0..50 {
+        let run = || nbd::run(Options::new(seed)).map_or(0, |outcome| outcome.digest);
+        assert_eq!(run(), run());
+    }
+}
