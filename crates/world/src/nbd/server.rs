@@ -55,6 +55,8 @@ struct Job {
     left: Vec<usize>,
     /// It ends with this error when so many sectors are left.
     fails: Option<(Errno, usize)>,
+    /// How often it is passed over.
+    delay: u64,
 }
 
 #[allow(
@@ -307,7 +309,13 @@ impl Server {
         let error = [Errno::Io, Errno::NoSpc, Errno::NoMem][self.index(3)];
         let fails = (self.failing && self.dice.one_in(self.settings.error_every))
             .then(|| (error, self.index(count + 1)));
+        let delay = if self.dice.one_in(6) {
+            self.dice.below(60)
+        } else {
+            0
+        };
         self.jobs.push(Job {
+            delay,
             connection,
             cookie,
             first: sectors_in(offset),
@@ -320,6 +328,10 @@ impl Server {
     /// Does one sector of a job, or ends it.
     fn bring_forward(&mut self) {
         let pick = self.index(self.jobs.len());
+        if self.jobs[pick].delay > 0 {
+            self.jobs[pick].delay -= 1;
+            return;
+        }
         let left = self.jobs[pick].left.len();
         if let Some((errno, at)) = self.jobs[pick].fails
             && left <= at
