@@ -28,11 +28,6 @@
 //! stream comes after its last write. A far side that is cut off by the network and lives on
 //! is beyond what NBD can fence (decision 0008).
 //!
-//! # Flushes
-//! One flush is in flight at a time, for all operations that wait for one when it is sent. Were there
-//! two, a server could fail the first, give up what it could not write, and report success of the
-//! second, which no longer knows of it.
-//!
 //! # Late changes
 //! A change that ran out of time may still happen. It keeps its place in the order until the server
 //! answers or the stream ends: until then no newer change of its range is sent, which it could undo,
@@ -51,7 +46,7 @@ use crate::operation::{FlushState, Op, OpId, Owner, Piece, PieceKind, Request, V
 use crate::order::Order;
 use crate::unstable::{Change, Unstable};
 use block_io::{BufPool, IoError, OriginDone, OriginOp, Slice};
-use nbd_protocol::{CommandFlags, Terms, wire};
+use nbd_protocol::Terms;
 use smallvec::{SmallVec, smallvec};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Duration, Instant};
@@ -235,32 +230,6 @@ impl Work {
         })
     }
 
-    /// One flush for all operations that wait for one now.
-    fn flush_piece(&mut self, id: OpId) -> Request {
-        let mark = self.unstable.flush_sent();
-        for rider in &self.waiting {
-            if let Some(op) = self.ops.get_mut(rider)
-                && op.flush == FlushState::Due
-            {
-                op.flush = FlushState::Sent;
-                op.flying += 1;
-                self.flushing.push(*rider);
-            }
-        }
-        Request {
-            piece: Piece {
-                op: id,
-                at: 0,
-                length: 0,
-                kind: PieceKind::Flush(mark),
-            },
-            command: wire::command::FLUSH,
-            flags: CommandFlags::NONE,
-            offset: 0,
-            payload: None,
-        }
-    }
-
     fn zeroes(&mut self, length: u32) -> Slice {
         let zeroes = self
             .zeroes
@@ -328,23 +297,6 @@ impl Work {
             PieceKind::Flush(_) => std::mem::take(&mut self.flushing).into(),
             PieceKind::Read | PieceKind::Change => smallvec![piece.op],
         }
-    }
-
-    /// A server whose flush failed may have dropped what it could not write, and its next flush would
-    /// not know. Repeating the changes makes that one true, those included that are on their way.
-    fn flush_failed(&mut self) {
-        if holds(Guard::FailedFlushRepeats) {
-            let mut ops = self.ops.values();
-            let begun = ops.any(|op| op.is_change() && op.tried);
-            self.restart_wanted |= begun || !self.unstable.is_empty();
-            self.doubts_turn_sour();
-        }
-    }
-
-    /// A flush may have given up what changes have left that failed, or will fail.
-    fn doubts_turn_sour(&mut self) {
-        self.unstable.flush_failed();
-        self.sour_before = OpId(self.next_id);
     }
 
     /// The server has refused a piece because it shuts down. The operation stays as it is until the
@@ -506,6 +458,7 @@ impl Work {
     }
 }
 
+mod flushes;
 mod restart;
 #[cfg(test)]
 mod tests;

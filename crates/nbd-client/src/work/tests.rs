@@ -2,7 +2,7 @@
 
 use super::*;
 use block_io::{OriginVerb, Token};
-use nbd_protocol::{BlockSizes, Export, TransmissionFlags};
+use nbd_protocol::{BlockSizes, CommandFlags, Export, TransmissionFlags, wire};
 use units::{Bytes, DiskSlot};
 
 const TIME: Duration = Duration::from_secs(10);
