@@ -73,7 +73,7 @@ impl Origin {
         Ok(origin)
     }
 
-    /// Starts it again after [`Origin::kill`].
+    /// Starts it again after [`Origin::kill`] or [`Origin::stop`].
     ///
     /// # Errors
     ///
@@ -122,6 +122,16 @@ impl Origin {
             .take()
             .context("the origin is not running")?
             .kill()
+    }
+
+    /// Asks it to stop, and waits until it has.
+    ///
+    /// # Errors
+    ///
+    /// When it was not running, or does not stop in time.
+    pub fn stop(&mut self) -> anyhow::Result<()> {
+        let process = self.process.take().context("the origin is not running")?;
+        process.terminate().map(|_| ())
     }
 
     /// Its socket.

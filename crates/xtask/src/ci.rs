@@ -130,6 +130,8 @@ const TESTS: &[Step] = &[
             "mutants",
             "--test",
             "mutants",
+            "--test",
+            "nbd_mutants",
             "--locked",
             "--profile",
             "ci",

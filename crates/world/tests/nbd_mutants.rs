@@ -1,0 +1,73 @@
+//! Each rule of the NBD client is needed: without it the world finds that the invariant is broken for
+//! which the rule is there.
+//!
+//! `cargo nextest run -p world --features mutants --test nbd_mutants`; with `--no-capture` it prints
+//! the seed that found each, for the table in the book.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "the seeds that it finds are for the book"
+)]
+
+use nbd_client::guard::{self, Guard};
+use world::{Options, Violation, nbd};
+
+/// Seeds to look through: every rule is missed long before. Where the search begins is where a rule was
+/// missed last, if that takes long.
+const SEEDS: u64 = 50_000;
+
+/// The first seed in which the client breaks `expected` without this rule, and nothing with it.
+fn first_violation(rule: Guard, from: u64, expected: &str) -> Option<(u64, Violation)> {
+    (from..from + SEEDS).find_map(|seed| {
+        guard::remove(Some(rule));
+        let failure = nbd::run(Options::new(seed)).err();
+        guard::remove(None);
+        let violation = failure?.violation;
+        let counts = violation.invariant == expected && nbd::run(Options::new(seed)).is_ok();
+        counts.then_some((seed, violation))
+    })
+}
+
+macro_rules! missed {
+    ($($name:ident: $rule:ident from $from:literal $expected:literal,)+) => {
+        $(
+            #[test]
+            fn $name() {
+                let found = first_violation(Guard::$rule, $from, $expected);
+                let Some((seed, violation)) = found else {
+                    panic!("{SEEDS} seeds broke no {} without {:?}", $expected, Guard::$rule);
+                };
+                println!("{:?}: seed {seed}: {violation}", Guard::$rule);
+            }
+        )+
+
+        /// Rules that have a test here.
+        const TESTED: &[Guard] = &[$(Guard::$rule,)+];
+    };
+}
+
+#[test]
+fn no_rule_is_without_a_test() {
+    let mut untested = Guard::ALL.iter().filter(|rule| !TESTED.contains(rule));
+    assert_eq!(untested.next(), None);
+}
+
+missed! {
+    send_changes_of_a_range_in_order: ChangesInOrder from 0 "I1",
+    read_after_the_changes_before: ReadsAfterChanges from 0 "I1",
+    change_after_the_reads_before: ChangesAfterReads from 0 "I1",
+    let_a_late_change_hold_its_range: LateHoldsRange from 0 "I1",
+    doubt_what_a_failed_change_left: FailedLeavesDoubt from 0 "I1",
+    doubt_what_was_sent_before_a_loss: SentBeforeLossLeavesDoubt from 45000 "I1",
+    drain_before_connecting_anew: DrainBeforeDial from 0 "I1",
+    drain_what_carries_nonsense: NonsenseIsDrained from 0 "I1",
+    repeat_what_may_be_forgotten: RepeatUnstable from 0 "I1",
+    repeat_before_anything_else: RepeatFirst from 0 "I1",
+    undo_nothing_durable: DurableReplacesUnstable from 0 "I1",
+    flush_for_what_was_acknowledged_before: FlushVouchesForEarlier from 0 "I2",
+    repeat_after_a_failed_flush: FailedFlushRepeats from 0 "I2",
+    send_one_flush_at_a_time: OneFlushAtATime from 0 "I2",
+    flush_for_fua: FlushForFua from 0 "I2",
+    take_a_shutdown_for_a_loss: ShutdownIsLoss from 0 "never hostage",
+    take_nothing_refused_for_done: RefusedIsNotDone from 0 "I1",
+}
