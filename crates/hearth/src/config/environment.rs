@@ -4,8 +4,12 @@ use super::model::{CacheConfig, Config, DiskConfig};
 use super::origin_place::{OriginPlace, identity};
 use super::{Fault, Switch, Text, VmConfig};
 use crate::cli::exit::chain;
-use crate::daemon::tenants::{self, FlashSize};
+use crate::daemon::{
+    self,
+    tenants::{self, FlashSize},
+};
 use crate::offline;
+use rustix::fs::Access;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -13,14 +17,15 @@ use std::path::Path;
 use units::{Bytes, SECTOR_BYTES};
 
 /// All that this machine lacks for a configuration: paths that are missing or cannot be
-/// used, sizes that do not fit, files that two disks would write. Opens files for reading
-/// only and connects to nothing.
+/// used, sizes that do not fit, files that two disks would write. Unless a daemon uses the state
+/// directory, which then has sockets and flash already: sockets that others listen on, flash that
+/// others use, origins that do not answer. Writes nothing.
 pub fn environment(config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     let daemon = &config.daemon;
-    directory(&daemon.state_dir, "daemon.state_dir", &mut faults);
+    kept(&daemon.state_dir, "daemon.state_dir", &mut faults);
     if let Some(shared) = &daemon.owners_dir {
-        directory(shared, "daemon.owners_dir", &mut faults);
+        kept(shared, "daemon.owners_dir", &mut faults);
     }
     socket(&daemon.admin_socket, "daemon.admin_socket", &mut faults);
     if let Switch::On(path) = &config.nbd.unix_socket.0 {
@@ -52,6 +57,9 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     caches(config, &mut faults);
     origins(config, &mut faults);
     promises(config, &mut faults);
+    if !daemon::is_running(&config.daemon.state_dir) {
+        faults.extend(super::occupied::faults(config));
+    }
     faults
 }
 
@@ -64,7 +72,7 @@ pub fn stops_a_start(fault: &Fault) -> bool {
 
 /// Certificates and keys are read and understood, not only found.
 fn tls(config: &Config, faults: &mut Vec<Fault>) {
-    if let Err(error) = crate::daemon::tls_offer(&config.nbd) {
+    if let Err(error) = daemon::tls_offer(&config.nbd) {
         faults.push(Fault::new("nbd.tls", chain(&error)));
     }
 }
@@ -308,9 +316,25 @@ fn parent(path: &Path, key: &str, faults: &mut Vec<Fault>) {
     }
 }
 
+/// A directory for records, on a file system that has room for them.
+fn kept(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+    directory(path, key, faults);
+    if rustix::fs::statvfs(path).is_ok_and(|system| system.f_bavail == 0) {
+        let message = format!("{}: its file system is full; make room", path.display());
+        faults.push(Fault::new(key, message));
+    }
+}
+
 fn directory(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+    let is_writable = || rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK);
     match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {}
+        Ok(metadata) if metadata.is_dir() => {
+            if let Err(errno) = is_writable() {
+                let error = io::Error::from(errno);
+                let message = format!("{} cannot be written: {error}", path.display());
+                faults.push(Fault::new(key, message));
+            }
+        }
         Ok(_) => faults.push(Fault::new(
             key,
             format!("{} is not a directory", path.display()),

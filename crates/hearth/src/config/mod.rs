@@ -16,6 +16,7 @@ mod environment;
 mod identity;
 mod load;
 mod model;
+mod occupied;
 mod origin_place;
 mod policy;
 mod reference;

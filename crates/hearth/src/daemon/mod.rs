@@ -54,5 +54,5 @@ pub use control::Control;
 pub(crate) use keys::key_store;
 pub(crate) use serve::serve;
 pub(crate) use settings::{origin as origin_spec, tls as tls_offer};
-pub(crate) use state::{NoDaemon, remembered_disks};
+pub(crate) use state::{NoDaemon, is_running, remembered_disks};
 pub use state::{StateDir, StateError};

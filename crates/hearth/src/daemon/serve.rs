@@ -26,7 +26,7 @@ use super::service::{self, Inherited};
 use super::shards::{Pulse, Shard, Shards};
 use super::signals::{End, Signals};
 use super::sockets::Sockets;
-use super::state::StateDir;
+use super::state::{StateDir, StateError};
 use super::vms::VmBook;
 use super::{log, settings};
 use crate::api::server;
@@ -128,9 +128,11 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
 }
 
 fn open_state(config: &Config) -> Result<StateDir, CliError> {
-    let state = StateDir::open(&config.daemon.state_dir).map_err(|error| {
-        CliError::of(Exit::Refused, &error)
-            .with_remedy("each daemon needs a state directory of its own: daemon.state_dir")
+    let state = StateDir::open(&config.daemon.state_dir).map_err(|error| match error {
+        StateError::InUse { .. } => CliError::of(Exit::Refused, &error)
+            .with_remedy("each daemon needs a state directory of its own: daemon.state_dir"),
+        StateError::Io { .. } | StateError::Foreign { .. } => CliError::of(Exit::Failed, &error)
+            .with_remedy("make room in daemon.state_dir, or let the daemon write it: what protects the bytes of disks is written there before they are served"),
     })?;
     Ok(state.sharing(config.daemon.owners_dir.clone()))
 }

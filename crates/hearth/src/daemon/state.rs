@@ -29,6 +29,10 @@ const DISKS_VERSION: u32 = 1;
 /// The same of `settings.json`.
 const SETTINGS_VERSION: u32 = 1;
 const LOCK: &str = "lock";
+/// A file that is written and removed at a start, to see whether that is possible.
+const PROBE: &str = "probe";
+/// Its size: more than any record has.
+const PROBE_BYTES: usize = 8192;
 const DISKS: &str = "disks.json";
 const SETTINGS: &str = "settings.json";
 
@@ -102,7 +106,7 @@ impl StateDir {
     /// Takes the directory for this daemon; makes it if it is missing.
     ///
     /// # Errors
-    /// If another daemon or an offline command has it, or it cannot be used.
+    /// If another daemon or an offline command has it, or it cannot be written.
     pub fn open(dir: &Path) -> Result<Self, StateError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -116,8 +120,15 @@ impl StateDir {
             .write(true)
             .open(&path)
             .map_err(failed(&path))?;
+        let lock = locked(lock, dir)?;
+        // A full or read-only file system opens and locks a file as any other does, and then no disk
+        // could be attached: what protects its bytes could not be written down.
+        let probe = dir.join(PROBE);
+        durable_file::replace(&probe, Readers::Owner, &[0; PROBE_BYTES])
+            .and_then(|()| std::fs::remove_file(&probe))
+            .map_err(failed(&probe))?;
         Ok(Self {
-            _lock: locked(lock, dir)?,
+            _lock: lock,
             dir: dir.to_owned(),
             owners_dir: None,
         })
@@ -224,6 +235,11 @@ impl NoDaemon {
         };
         Ok(Self { _lock: lock })
     }
+}
+
+/// Whether a daemon, or an offline command, uses a state directory.
+pub(crate) fn is_running(dir: &Path) -> bool {
+    matches!(NoDaemon::on(dir), Err(StateError::InUse { .. }))
 }
 
 /// The file, locked for whoever holds it; the system lets go of it when the process ends.

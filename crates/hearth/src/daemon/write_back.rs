@@ -28,7 +28,8 @@ impl Control {
     ) -> Result<DiskStatus, Problem> {
         let entry = self.changeable(name)?;
         let wanted = changed(&entry.config, &change);
-        self.turn_into(&entry, wanted).await?;
+        let names_policy = change.write_policy.is_some();
+        self.turn_into(&entry, wanted, names_policy).await?;
         if entry.source == DiskSource::Config {
             let before = self.disk_book.change_of(name);
             self.disk_book.set(name, before.then(change));
@@ -55,7 +56,7 @@ impl Control {
         let mut wanted = entry.config.clone();
         wanted.write_policy = file.write_policy;
         wanted.write_back = file.write_back.clone();
-        self.turn_into(&entry, wanted).await?;
+        self.turn_into(&entry, wanted, true).await?;
         self.disk_book.set(name, DiskChange::default());
         self.remember_settings()?;
         self.disk(name).await
@@ -73,8 +74,14 @@ impl Control {
         }
     }
 
-    /// Makes a disk what it is wanted to be.
-    async fn turn_into(&self, entry: &Entry, wanted: DiskConfig) -> Result<(), Problem> {
+    /// Makes a disk what it is wanted to be. With `names_policy` the shard is asked for the policy even
+    /// if the disk seems to have it: another change to it may be under way.
+    async fn turn_into(
+        &self,
+        entry: &Entry,
+        wanted: DiskConfig,
+        names_policy: bool,
+    ) -> Result<(), Problem> {
         let (name, id) = (&entry.config.name, entry.id);
         if let Some(fault) = config::disk_faults(&wanted).first() {
             let detail = format!("{}: {}", fault.key, fault.message);
@@ -108,7 +115,7 @@ impl Control {
             return Err(problem(name, &error));
         }
         let policy = wanted.write_policy;
-        if policy != was.write_policy
+        if (names_policy || policy != was.write_policy)
             && let Err(error) = shard
                 .ask(|handle, reply| handle.set_policy(id, policy.into(), reply))
                 .await
