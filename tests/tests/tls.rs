@@ -136,3 +136,34 @@ fn certificates_are_asked_of_both_sides() {
         Ok(())
     });
 }
+
+#[test]
+fn a_certificate_opens_the_disks_that_name_it() {
+    scenario(&["nbdsh", "openssl"], |lab| {
+        make_certificates(lab)?;
+        let at = |name: &str| lab.path(name).display().to_string();
+        let tls = format!(
+            "[nbd.tls]\nmode = 'require'\ncertificate = '{}'\nkey = '{}'\nclient_authority = '{}'",
+            at("server-cert.pem"),
+            at("server-key.pem"),
+            at("ca-cert.pem")
+        );
+        for (clients, is_known) in [("'cert:client', 'cert:x'", true), ("'cert:Client'", false)] {
+            let port = free_port()?;
+            let keys = format!("tcp_address = '127.0.0.1:{port}'\nclients = [{clients}]\n{tls}");
+            let own = lab.host(if is_known { "known" } else { "other" })?;
+            let _hearth = start(&own, &keys)?;
+            let folder = lab.folder().display();
+            let uri = format!("nbds://localhost:{port}/disk?tls-certificates={folder}");
+            let outcome = nbdsh(None, &using(&uri));
+            match outcome.map_err(|error| format!("{error:#}")) {
+                Ok(_) => anyhow::ensure!(is_known, "it was served"),
+                Err(said) => {
+                    let is_right = !is_known && said.contains("no export named 'disk'");
+                    anyhow::ensure!(is_right, said);
+                }
+            }
+        }
+        Ok(())
+    });
+}

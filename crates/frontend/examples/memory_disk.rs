@@ -41,7 +41,7 @@ impl Exports for One {
         })
     }
 
-    fn connect(&self, client: Negotiated) {
+    fn connect(&self, client: Negotiated, _: &Client) {
         if self
             .commands
             .send(Command::Connect(Box::new(client)))

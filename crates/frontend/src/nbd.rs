@@ -2,6 +2,7 @@
 
 mod census;
 mod connection;
+mod identity;
 mod intake;
 mod listener;
 mod negotiated;
@@ -14,6 +15,7 @@ mod slots;
 mod tls;
 
 pub use connection::{Connection, Incoming};
+pub use identity::Identity;
 pub use listener::{BindError, Listener, UnixSocket};
 pub use nbd_protocol::server::{Found, Refusal};
 pub use nbd_protocol::{Export, Terms};

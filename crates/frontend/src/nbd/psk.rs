@@ -8,7 +8,8 @@
 use super::tls::TlsError;
 use crate::limits::PSK_BYTES_MAX;
 use openssl::error::ErrorStack;
-use openssl::ssl::{Ssl, SslContext, SslMethod, SslVersion};
+use openssl::ex_data::Index;
+use openssl::ssl::{Ssl, SslContext, SslMethod, SslOptions, SslSessionCacheMode, SslVersion};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -29,6 +30,8 @@ const CIPHERS_TLS_1_2: &str = "ECDHE-PSK-CHACHA20-POLY1305:DHE-PSK-AES256-GCM-SH
 #[derive(Clone)]
 pub(super) struct Acceptor {
     context: SslContext,
+    /// Where a session keeps the name of the key that its client has used.
+    name: Index<Ssl, String>,
 }
 
 impl Acceptor {
@@ -36,21 +39,31 @@ impl Acceptor {
         let mut builder = SslContext::builder(SslMethod::tls_server())?;
         builder.set_min_proto_version(Some(SslVersion::TLS1_2))?;
         builder.set_cipher_list(CIPHERS_TLS_1_2)?;
-        builder.set_psk_server_callback(move |_, name, room| {
+        // A resumed session would name no key: each client proves anew that it knows one.
+        builder.set_options(SslOptions::NO_TICKET);
+        builder.set_session_cache_mode(SslSessionCacheMode::OFF);
+        let index = Ssl::new_ex_index()?;
+        builder.set_psk_server_callback(move |session, name, room| {
             // No bytes of key: the handshake fails, and says no more of why.
-            let key = name.and_then(|name| keys.get(name));
-            let Some((key, room)) = key.and_then(|key| Some((key, room.get_mut(..key.len())?)))
-            else {
+            let key = name.and_then(|name| keys.get_key_value(name));
+            let found = key.and_then(|(name, key)| Some((name, key, room.get_mut(..key.len())?)));
+            let Some((name, key, room)) = found else {
                 return Ok(0);
             };
             room.copy_from_slice(key);
+            // The file of keys is text, and so are the names in it.
+            session.set_ex_data(index, String::from_utf8_lossy(name).into_owned());
             Ok(key.len())
         });
         let context = builder.build();
-        Ok(Self { context })
+        Ok(Self {
+            context,
+            name: index,
+        })
     }
 
-    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<SslStream<S>>
+    /// Does the handshake; says the name of the client's key.
+    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<(SslStream<S>, Option<String>)>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -58,7 +71,8 @@ impl Acceptor {
         let mut session = SslStream::new(ssl, stream)?;
         let pinned = Pin::new(&mut session);
         pinned.accept().await.map_err(io::Error::other)?;
-        Ok(session)
+        let name = session.ssl().ex_data(self.name).cloned();
+        Ok((session, name))
     }
 }
 

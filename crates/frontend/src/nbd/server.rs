@@ -10,16 +10,16 @@
 //! names and sizes only.
 
 use super::census::{Admission, Census};
+use super::identity::Identity;
 use super::listener::{Accepted, Listener, into_fd};
 use super::negotiated::Negotiated;
 use super::pipe;
 use super::session::{Desk, Ended, SessionError};
-use super::tls::{Stream, Tls, TlsOffer};
+use super::tls::{Secured, Tls, TlsOffer};
 use crate::limits::{ACCEPT_PAUSE, ServerLimits};
 use nbd_protocol::server::{Found, Handshake, Refusal, TlsPolicy};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::pin::Pin;
 use std::sync::Arc;
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -34,6 +34,8 @@ pub struct Client {
     /// Whether the session is encrypted and, if the set-up demands it, the client
     /// authenticated.
     pub secured: bool,
+    /// What the client has proved of itself.
+    pub identity: Option<Identity>,
 }
 
 /// One export of a list.
@@ -54,12 +56,13 @@ pub trait Exports: Send + Sync + 'static {
     /// The export of that name; the empty name asks for the default one.
     ///
     /// # Errors
-    /// If there is none, or not for this client or not now.
+    /// If there is none, or not for this client or not now. Of an export that is not for this client
+    /// it says that there is none.
     fn find(&self, name: &str, client: &Client) -> Result<Found, Refusal>;
 
     /// Takes over a client that has chosen an export. Dropping it closes the connection, which
-    /// is right if the export has gone since it was found.
-    fn connect(&self, client: Negotiated);
+    /// is right if the export has gone since it was found, or is not for this client any more.
+    fn connect(&self, connection: Negotiated, client: &Client);
 }
 
 /// An NBD server. Cloning shares it: one server has any number of listeners, and its limits
@@ -80,6 +83,15 @@ impl Server {
             limits,
             places: Arc::new(Semaphore::new(limits.connections)),
             census: Census::default(),
+        }
+    }
+
+    /// The same server with other exports: its limits hold for the connections of both together.
+    #[must_use]
+    pub fn with_exports(&self, exports: Arc<dyn Exports>) -> Self {
+        Self {
+            exports,
+            ..self.clone()
         }
     }
 
@@ -162,6 +174,7 @@ impl Server {
             client: Client {
                 peer,
                 secured: false,
+                identity: None,
             },
         };
         accepted.tune()?;
@@ -180,9 +193,11 @@ impl Server {
         let (TlsOffer::Allow(tls) | TlsOffer::Require(tls)) = tls else {
             unreachable!("TLS starts only where it was offered");
         };
-        let mut secured = secure(tls, accepted).await.map_err(SessionError::Tls)?;
+        let secured = secure(tls, accepted).await.map_err(SessionError::Tls)?;
         handshake.secured();
         desk.client.secured = true;
+        desk.client.identity = secured.identity;
+        let mut secured = secured.stream;
         let ended = desk.negotiate(&mut *secured, handshake).await?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -212,15 +227,16 @@ impl Server {
         else {
             unreachable!("TLS starts once in a session");
         };
-        let Client { peer, secured } = client;
+        let Client { peer, secured, .. } = client;
         tracing::info!(peer, export = agreed.name, secured, "NBD client attached");
-        self.exports.connect(Negotiated {
+        let connection = Negotiated {
             socket,
             leftover,
             export: agreed.name,
             terms: agreed.terms,
             admission: Admission::counted(place, seat),
-        });
+        };
+        self.exports.connect(connection, client);
     }
 }
 
@@ -241,7 +257,7 @@ async fn told(stop: &mut watch::Receiver<bool>) {
     let _either = stop.wait_for(|stop| *stop).await;
 }
 
-async fn secure(tls: &Tls, accepted: Accepted) -> io::Result<Pin<Box<dyn Stream>>> {
+async fn secure(tls: &Tls, accepted: Accepted) -> io::Result<Secured> {
     match accepted {
         Accepted::Unix(stream) => tls.accept(stream).await,
         Accepted::Tcp(stream, _) => tls.accept(stream).await,

@@ -3,6 +3,7 @@
 //! QEMU, libnbd and nbdkit speak `GnuTLS` and use either kind. rustls has no external pre-shared
 //! keys, hence the second library; everything behind the handshake is the same.
 
+use super::identity::Identity;
 use super::psk;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
@@ -134,15 +135,38 @@ impl Tls {
     }
 
     /// Does the handshake.
-    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<Pin<Box<dyn Stream>>>
+    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<Secured>
     where
         S: Stream + 'static,
     {
         match &self.kind {
-            Kind::Certificates(acceptor) => Ok(Box::pin(acceptor.accept(stream).await?)),
-            Kind::Keys(acceptor) => Ok(Box::pin(acceptor.accept(stream).await?)),
+            Kind::Certificates(acceptor) => {
+                let stream = acceptor.accept(stream).await?;
+                let shown = stream.get_ref().1.peer_certificates();
+                // The client's own comes first.
+                let own = shown.and_then(|chain| chain.first());
+                let identity = own.map(|der| Identity::of_certificate(der)).transpose()?;
+                Ok(Secured {
+                    stream: Box::pin(stream),
+                    identity,
+                })
+            }
+            Kind::Keys(acceptor) => {
+                let (stream, name) = acceptor.accept(stream).await?;
+                Ok(Secured {
+                    stream: Box::pin(stream),
+                    identity: name.map(Identity::Key),
+                })
+            }
         }
     }
+}
+
+/// A session after its TLS handshake.
+pub(super) struct Secured {
+    pub(super) stream: Pin<Box<dyn Stream>>,
+    /// None of a client that was not asked for a certificate.
+    pub(super) identity: Option<Identity>,
 }
 
 impl fmt::Debug for Tls {

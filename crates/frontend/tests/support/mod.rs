@@ -76,7 +76,7 @@ impl Exports for Two {
         self.found.get(name).cloned().ok_or(Refusal::Unknown)
     }
 
-    fn connect(&self, client: Negotiated) {
+    fn connect(&self, client: Negotiated, _: &Client) {
         // A shard that has gone closes the client by dropping it.
         let _gone = self.commands.send(Command::Connect(Box::new(client)));
     }

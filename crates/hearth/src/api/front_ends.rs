@@ -34,6 +34,16 @@ pub struct VhostUser {
     pub queues_broken: u64,
 }
 
+/// The NBD socket of a disk's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NbdSocket {
+    /// Where it is.
+    #[schema(example = "/run/hearth/web-1.nbd.sock")]
+    pub path: String,
+    /// Why nobody listens there.
+    pub error: Option<String>,
+}
+
 /// A socket of a disk over vhost-user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VhostSocket {

@@ -146,6 +146,7 @@ fn disk(text: &str) -> DiskStatus {
         read_only: false,
         shared: false,
         connections: 1,
+        nbd_socket: None,
         vhost_user: VhostUser {
             sockets: vec![VhostSocket {
                 path: format!("/run/hearth/vhost/{text}.sock"),

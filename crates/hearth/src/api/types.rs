@@ -4,7 +4,7 @@
 //! Units are the last word of a name; counters count from the start of the daemon (a cache's)
 //! or from the attachment (a disk's) and never go down.
 
-use super::front_ends::VhostUser;
+use super::front_ends::{NbdSocket, VhostUser};
 use super::vms::PolicyStatus;
 use super::write_back::{KeptOnFlash, WriteBackStatus};
 use crate::config::{Name, ReclaimPolicy, WritePolicy};
@@ -387,6 +387,8 @@ pub struct DiskStatus {
     pub shared: bool,
     /// Connections to it, over NBD and vhost-user.
     pub connections: u64,
+    /// Its own NBD socket, if it has one.
+    pub nbd_socket: Option<NbdSocket>,
     /// What there is of it over vhost-user.
     pub vhost_user: VhostUser,
     /// Whether its origin can be reached, as far as is known.

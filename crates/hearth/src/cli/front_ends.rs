@@ -1,6 +1,15 @@
 //! Front ends in words.
 
-use crate::api::front_ends::VhostUser;
+use crate::api::front_ends::{NbdSocket, VhostUser};
+
+/// What `hearth disk show` says of a disk's own NBD socket.
+pub(super) fn nbd(socket: &NbdSocket) -> (&'static str, String) {
+    let state = match &socket.error {
+        Some(error) => format!(" (not open: {error})"),
+        None => String::new(),
+    };
+    ("nbd socket", format!("{}{state}", socket.path))
+}
 
 /// What `hearth disk show` says of a disk over vhost-user.
 pub(super) fn vhost_user(vhost: &VhostUser) -> Vec<(&'static str, String)> {

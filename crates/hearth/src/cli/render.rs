@@ -260,8 +260,13 @@ fn policy(disk: &DiskStatus) -> String {
 
 fn state(disk: &DiskStatus) -> &'static str {
     let mut sockets = disk.vhost_user.sockets.iter();
+    let lacks_one = sockets.any(|socket| socket.error.is_some())
+        || disk
+            .nbd_socket
+            .as_ref()
+            .is_some_and(|socket| socket.error.is_some());
     match (disk.state, disk.origin_connected) {
-        (DiskState::Attached, true) if sockets.any(|socket| socket.error.is_some()) => "no socket",
+        (DiskState::Attached, true) if lacks_one => "no socket",
         (DiskState::Attached, true) => "attached",
         (DiskState::Attached, false) => "origin lost",
         (DiskState::Waiting, _) => "waiting",
@@ -309,6 +314,7 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
         lines.push(("on flash", self::kept(kept)));
     }
     lines.push(("connections", disk.connections.to_string()));
+    lines.extend(disk.nbd_socket.as_ref().map(front_ends::nbd));
     lines.extend(front_ends::vhost_user(&disk.vhost_user));
     lines.push((
         "cached",

@@ -25,6 +25,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     caches(&config.caches, &mut faults);
     disks(config, &mut faults);
     super::vms::faults(config, &mut faults);
+    super::nbd_clients::faults(config, &mut faults);
     super::vhost::faults(config, &mut faults);
     faults
 }
@@ -251,6 +252,7 @@ pub fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
             "give one of key_file, key_credential and key_command",
         ));
     }
+    faults.extend(super::nbd_clients::disk_faults(disk));
     faults.extend(super::vhost::disk_faults(disk));
     faults.extend(super::write_back::disk_faults(disk));
     faults.extend(origin(&disk.origin).into_iter().map(|fault| Fault {

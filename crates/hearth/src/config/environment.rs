@@ -41,12 +41,24 @@ pub fn environment(config: &Config) -> Vec<Fault> {
             let key = format!("disk[{at}].vhost_user.socket");
             socket(&path.0, &key, &mut faults);
         }
+        if let Some(path) = &disk.nbd.socket {
+            socket(path, &format!("disk[{at}].nbd.socket"), &mut faults);
+        }
     }
-    for (key, group) in [
+    let common = [
         ("daemon.admin_group", &daemon.admin_group),
         ("nbd.unix_socket_group", &config.nbd.unix_socket_group),
         ("vhost_user.socket_group", &config.vhost_user.socket_group),
-    ] {
+    ];
+    let common = common.map(|(key, group)| (key.to_owned(), group));
+    let disks = config.disks.iter().enumerate();
+    let own = disks.map(|(at, disk)| {
+        (
+            format!("disk[{at}].nbd.socket_group"),
+            &disk.nbd.socket_group,
+        )
+    });
+    for (key, group) in common.into_iter().chain(own) {
         if let Some(group) = group
             && let Err(message) = crate::system::group_id(group)
         {

@@ -16,6 +16,7 @@ mod environment;
 mod identity;
 mod load;
 mod model;
+mod nbd_clients;
 mod occupied;
 mod origin_place;
 mod policy;
@@ -39,6 +40,7 @@ pub use load::{ConfigError, Fault, load, locate, parse};
 pub use model::{
     CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, SocketPath, TlsConfig,
 };
+pub use nbd_clients::{ClientName, DiskNbdConfig, ParseClientError};
 pub use origin_place::OriginPlace;
 pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use reference::{Entry, Section, reference_sections};

@@ -4,6 +4,7 @@
 //! keeps the two equal.
 
 use super::encryption::EncryptionConfig;
+use super::nbd_clients::{ClientName, DiskNbdConfig};
 use super::policy::PolicyConfig;
 use super::text::{Mode, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
@@ -100,6 +101,8 @@ pub struct NbdConfig {
     pub requests_in_flight_max: u32,
     /// Bytes of one connection's requests that are in work at a time.
     pub bytes_in_flight_max: Text<Bytes>,
+    /// Who may open disks that name no clients of their own; unset: every client.
+    pub clients: Option<Vec<Text<ClientName>>>,
     /// Encryption.
     pub tls: TlsConfig,
 }
@@ -118,6 +121,7 @@ impl Default for NbdConfig {
             connections_per_disk_max: 16,
             requests_in_flight_max: 512,
             bytes_in_flight_max: Text(Bytes::mib(32)),
+            clients: None,
             tls: TlsConfig::default(),
         }
     }
@@ -248,6 +252,9 @@ pub struct DiskConfig {
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "00112233445566778899aabbccddeeff")]
     pub id: Option<Text<DiskId>>,
+    /// Who may open it over NBD.
+    #[serde(default)]
+    pub nbd: DiskNbdConfig,
     /// How its VM sees it over vhost-user.
     #[serde(default)]
     pub vhost_user: DiskVhostConfig,
@@ -268,6 +275,7 @@ impl DiskConfig {
             shared: false,
             size: None,
             id: None,
+            nbd: DiskNbdConfig::default(),
             vhost_user: DiskVhostConfig::default(),
         }
     }

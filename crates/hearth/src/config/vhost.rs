@@ -147,12 +147,14 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
         check::absolute(&directory.0, "vhost_user.directory", faults);
     }
     let mut taken: BTreeMap<PathBuf, String> = BTreeMap::new();
-    taken.insert(
-        config.daemon.admin_socket.clone(),
-        "the admin socket".to_owned(),
-    );
-    if let Switch::On(path) = &config.nbd.unix_socket.0 {
-        taken.insert(path.0.clone(), "the NBD socket".to_owned());
+    let mut take = |path: &Path, key: String, what: String, faults: &mut Vec<Fault>| {
+        if let Some(other) = taken.insert(path.to_owned(), what) {
+            let message = format!("{} is {other} already", path.display());
+            faults.push(Fault::new(key, message));
+        }
+    };
+    for (path, key, what) in super::nbd_clients::sockets(config) {
+        take(path, key, what, faults);
     }
     for (at, disk) in config.disks.iter().enumerate() {
         let vms = config.vms.iter();
@@ -172,10 +174,7 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
                 too_long(&path, at, faults);
                 format!("disk[{at}].name")
             };
-            if let Some(other) = taken.insert(path.clone(), format!("the socket of disk[{at}]")) {
-                let message = format!("{} is {other} already", path.display());
-                faults.push(Fault::new(key, message));
-            }
+            take(&path, key, format!("the socket of disk[{at}]"), faults);
         }
     }
 }

@@ -164,6 +164,7 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
         read_only: entry.config.read_only || entry.config.shared,
         shared: entry.config.shared,
         connections: 0,
+        nbd_socket: None,
         vhost_user: VhostUser {
             sector_bytes: entry.config.vhost_user.sector_size.0.get(),
             serial: serial(&entry.config),

@@ -187,6 +187,7 @@ impl Control {
             status.kept = shard.and_then(|shard| answers::kept(entry, shard, &folders));
         }
         status.vhost_user.sockets = self.doors.of(&entry.config.name);
+        status.nbd_socket = self.doors.nbd_of(&entry.config.name);
         if entry.source == DiskSource::Config {
             status.changed = self.disk_book.change_of(&entry.config.name).keys();
         }

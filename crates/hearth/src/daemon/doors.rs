@@ -1,10 +1,11 @@
-//! The sockets of disks over vhost-user: which there are, and where who connects to one goes.
+//! The sockets of disks, over vhost-user and over NBD: which there are, and where who connects to one
+//! goes.
 //!
 //! ```text
 //!   disk attached, VM's images changed ─► settle() ─► sockets opened and closed
 //!                                                        │ accepted
-//!                                                        ▼
-//!                                        ShardHandle::connect_vhost
+//!                              vhost-user ◄──────────────┴──────────────► NBD
+//!                  ShardHandle::connect_vhost             nbd::Server with this disk as its only export
 //! ```
 //!
 //! A disk has its socket from the moment that its shard serves it until it begins to detach, so a
@@ -17,17 +18,20 @@
 //! the VM would go on with that one's bytes. So a disk claims its path before it is opened, and one
 //! that comes to a path that is claimed has no socket until it is attached anew.
 
+use super::exports::DiskExports;
 use super::registry::{Entry, Phase, Registry};
 use super::shards::Shards;
 use super::sockets::{Place, Sockets};
 use super::vms::VmBook;
-use crate::api::front_ends::VhostSocket;
+use crate::api::front_ends::{NbdSocket, VhostSocket};
 use crate::api::problem::ProblemKind;
 use crate::api::types::Problem;
 use crate::cli::exit::chain;
-use crate::config::{DiskConfig, Name, VhostUserConfig, serial, vhost_socket};
+use crate::config::{DiskConfig, Name, NbdConfig, VhostUserConfig, serial, vhost_socket};
+use frontend::nbd::{self, Server, TlsOffer};
 use shard::VhostClient;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -35,6 +39,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::UnixListener;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use units::DiskId;
 
@@ -46,24 +51,49 @@ const DIRECTORY_MODE: u32 = 0o755;
 /// at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Which attachment of a disk, and of a base image for which VM.
+/// What is spoken at a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Protocol {
+    VhostUser,
+    Nbd,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::VhostUser => "vhost-user",
+            Self::Nbd => "NBD",
+        })
+    }
+}
+
+/// Which attachment of a disk, over which protocol, and of a base image for which VM.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Threshold {
     disk: Name,
     serial: u64,
+    protocol: Protocol,
     reader: Option<Name>,
 }
 
 /// An open socket, or why there is none.
 struct Door {
     shown: VhostSocket,
-    accepting: Option<(AbortHandle, Place)>,
+    accepting: Option<Accepting>,
+}
+
+/// Who connects is let in as long as this is there.
+struct Accepting {
+    task: AbortHandle,
+    /// Closes an NBD socket, and ends the handshakes that have begun there.
+    _open: Option<watch::Sender<bool>>,
+    _place: Place,
 }
 
 impl Drop for Door {
     fn drop(&mut self) {
-        if let Some((accepting, _)) = &self.accepting {
-            accepting.abort();
+        if let Some(accepting) = &self.accepting {
+            accepting.task.abort();
         }
     }
 }
@@ -110,12 +140,21 @@ struct State {
 /// The sockets of all disks.
 pub(super) struct Doors {
     config: VhostUserConfig,
+    nbd: NbdDoors,
     registry: Arc<Registry>,
     shards: Arc<Shards>,
     vms: Arc<VmBook>,
     sockets: Arc<Sockets>,
     /// Held for the few system calls that a change takes; no request passes here.
     state: Mutex<State>,
+}
+
+/// What disks' own NBD sockets have in common.
+pub(super) struct NbdDoors {
+    pub(super) config: NbdConfig,
+    /// Its limits hold for the connections of all sockets together.
+    pub(super) server: Server,
+    pub(super) exports: Arc<DiskExports>,
 }
 
 /// Who comes through a door, and as what.
@@ -131,6 +170,7 @@ struct Guests {
 impl Doors {
     pub(super) fn new(
         config: VhostUserConfig,
+        nbd: NbdDoors,
         registry: Arc<Registry>,
         shards: Arc<Shards>,
         vms: Arc<VmBook>,
@@ -138,6 +178,7 @@ impl Doors {
     ) -> Self {
         Self {
             config,
+            nbd,
             registry,
             shards,
             vms,
@@ -204,7 +245,8 @@ impl Doors {
             match owners.get(claim.path.as_path()) {
                 Some(owner) => {
                     let (disk, reason) = (&claim.entry.config.name, is_of(&claim.path, owner));
-                    tracing::error!(%disk, reason, "the disk has no vhost-user socket");
+                    let protocol = claim.threshold.protocol;
+                    tracing::error!(%disk, reason, "the disk has no {protocol} socket");
                     state
                         .barred
                         .insert(claim.threshold.clone(), (*owner).clone());
@@ -228,9 +270,13 @@ impl Doors {
         for claim in self.claims(entry) {
             if let Some(other) = others.iter().find(|other| other.path == claim.path) {
                 let detail = is_of(&claim.path, &other.entry.config.name);
-                return Err(Problem::new(ProblemKind::Invalid, detail).with_remedy(
-                    "give it a path of its own: --vhost-socket PATH, or --vhost-socket off",
-                ));
+                let remedy = match claim.threshold.protocol {
+                    Protocol::VhostUser => {
+                        "give it a path of its own: --vhost-socket PATH, or --vhost-socket off"
+                    }
+                    Protocol::Nbd => "give it a path of its own: --nbd-socket PATH",
+                };
+                return Err(Problem::new(ProblemKind::Invalid, detail).with_remedy(remedy));
             }
         }
         Ok(())
@@ -241,17 +287,19 @@ impl Doors {
     /// # Errors
     /// If that could not be opened.
     pub(super) fn is_open(&self, disk: &DiskConfig) -> Result<(), Problem> {
-        if disk.vhost_user.socket.is_none() {
-            return Ok(());
+        let refused =
+            |reason, remedy| Err(Problem::new(ProblemKind::Invalid, reason).with_remedy(remedy));
+        let mut vhost = self.of(&disk.name).into_iter();
+        if disk.vhost_user.socket.is_some()
+            && let Some(reason) = vhost.find_map(|socket| socket.error)
+        {
+            let remedy = "choose another path: --vhost-socket PATH, or --vhost-socket off";
+            return refused(reason, remedy);
         }
-        let reason = self
-            .of(&disk.name)
-            .into_iter()
-            .find_map(|socket| socket.error);
-        reason.map_or(Ok(()), |reason| {
-            Err(Problem::new(ProblemKind::Invalid, reason)
-                .with_remedy("choose another path: --vhost-socket PATH, or --vhost-socket off"))
-        })
+        match self.nbd_of(&disk.name).and_then(|socket| socket.error) {
+            Some(reason) => refused(reason, "choose another path: --nbd-socket PATH"),
+            None => Ok(()),
+        }
     }
 
     /// Closes all of them, for good.
@@ -260,11 +308,22 @@ impl Doors {
         self.settle();
     }
 
-    /// The sockets of a disk.
+    /// The sockets of a disk over vhost-user.
     pub(super) fn of(&self, disk: &Name) -> Vec<VhostSocket> {
+        self.shown(disk, Protocol::VhostUser)
+    }
+
+    /// The NBD socket of a disk's own.
+    pub(super) fn nbd_of(&self, disk: &Name) -> Option<NbdSocket> {
+        let VhostSocket { path, error, .. } = self.shown(disk, Protocol::Nbd).pop()?;
+        Some(NbdSocket { path, error })
+    }
+
+    fn shown(&self, disk: &Name, protocol: Protocol) -> Vec<VhostSocket> {
         let state = self.lock();
         let all = state.open.iter();
-        let theirs = all.filter(|(threshold, _)| threshold.disk == *disk);
+        let theirs =
+            all.filter(|(threshold, _)| threshold.disk == *disk && threshold.protocol == protocol);
         theirs.map(|(_, door)| door.shown.clone()).collect()
     }
 
@@ -279,53 +338,51 @@ impl Doors {
         } else {
             vec![None]
         };
-        let claim = |reader: Option<Name>| {
-            let path = vhost_socket(&self.config, disk, reader.as_ref())?;
-            let threshold = Threshold {
+        let claim = |protocol, reader: Option<Name>, path: PathBuf| Claim {
+            threshold: Threshold {
                 disk: disk.name.clone(),
                 serial: entry.serial,
+                protocol,
                 reader,
-            };
-            let entry = entry.clone();
-            Some(Claim {
-                threshold,
-                entry,
-                path,
-            })
+            },
+            entry: entry.clone(),
+            path,
         };
-        readers.into_iter().filter_map(claim).collect()
+        let vhost = readers.into_iter().filter_map(|reader| {
+            let path = vhost_socket(&self.config, disk, reader.as_ref())?;
+            Some(claim(Protocol::VhostUser, reader, path))
+        });
+        let nbd = disk.nbd.socket.clone();
+        vhost
+            .chain(nbd.map(|path| claim(Protocol::Nbd, None, path)))
+            .collect()
     }
 
     fn open(&self, claim: &Claim) -> Door {
-        let (disk, path) = (&claim.entry.config, claim.path.as_path());
-        let guests = Guests {
-            id: claim.entry.id,
-            cache: claim.entry.cache.clone(),
-            disk: disk.name.clone(),
-            reader: claim.threshold.reader.clone(),
-            serial: serial(disk),
-            sector: disk.vhost_user.sector(),
+        let path = claim.path.as_path();
+        let opened = match claim.threshold.protocol {
+            Protocol::VhostUser => self.open_vhost(claim),
+            Protocol::Nbd => self.open_nbd(claim),
         };
-        match self.listen(path) {
-            Ok((listener, place)) => {
-                let accepting = accept(listener, Arc::clone(&self.shards), guests);
-                Door {
-                    shown: VhostSocket {
-                        path: path.display().to_string(),
-                        vm: claim.vm(),
-                        error: None,
-                    },
-                    accepting: Some((tokio::spawn(accepting).abort_handle(), place)),
-                }
-            }
+        match opened {
+            Ok(accepting) => Door {
+                shown: VhostSocket {
+                    path: path.display().to_string(),
+                    vm: claim.vm(),
+                    error: None,
+                },
+                accepting: Some(accepting),
+            },
             Err(error) => {
-                tracing::error!(disk = %disk.name, reason = error, "the disk has no vhost-user socket");
+                let Threshold { disk, protocol, .. } = &claim.threshold;
+                tracing::error!(%disk, reason = error, "the disk has no {protocol} socket");
                 Door::shut(path, claim.vm(), error)
             }
         }
     }
 
-    fn listen(&self, path: &Path) -> Result<(UnixListener, Place), String> {
+    fn open_vhost(&self, claim: &Claim) -> Result<Accepting, String> {
+        let (disk, path) = (&claim.entry.config, claim.path.as_path());
         if let Some(directory) = self.config.directory.0.as_ref()
             && path.parent() == Some(&directory.0)
         {
@@ -336,7 +393,47 @@ impl Doors {
         let opened = self.sockets.unix(path, mode, group);
         let (listener, place) = opened.map_err(|error| chain(&error))?;
         let listener = UnixListener::from_std(listener).map_err(|error| chain(&error))?;
-        Ok((listener, place))
+        let guests = Guests {
+            id: claim.entry.id,
+            cache: claim.entry.cache.clone(),
+            disk: disk.name.clone(),
+            reader: claim.threshold.reader.clone(),
+            serial: serial(disk),
+            sector: disk.vhost_user.sector(),
+        };
+        let accepting = accept(listener, Arc::clone(&self.shards), guests);
+        Ok(Accepting {
+            task: tokio::spawn(accepting).abort_handle(),
+            _open: None,
+            _place: place,
+        })
+    }
+
+    fn open_nbd(&self, claim: &Claim) -> Result<Accepting, String> {
+        let NbdDoors {
+            config,
+            server,
+            exports,
+        } = &self.nbd;
+        let (own, path) = (&claim.entry.config.nbd, claim.path.as_path());
+        let mode = own.socket_mode.unwrap_or(config.unix_socket_mode).0.get();
+        let group = own
+            .socket_group
+            .as_ref()
+            .or(config.unix_socket_group.as_ref());
+        let opened = self.sockets.unix(path, mode, group.map(String::as_str));
+        let (listener, place) = opened.map_err(|error| chain(&error))?;
+        let listener = nbd::Listener::of_unix(listener, path).map_err(|error| chain(&error))?;
+        let Threshold { disk, serial, .. } = &claim.threshold;
+        let server = server.with_exports(Arc::new(exports.only(disk.clone(), *serial)));
+        let (open, closes) = watch::channel(false);
+        // Who may connect is said by the file's permissions: there is nothing to prove by TLS.
+        let serving = async move { server.serve(listener, TlsOffer::Off, closes).await };
+        Ok(Accepting {
+            task: tokio::spawn(serving).abort_handle(),
+            _open: Some(open),
+            _place: place,
+        })
     }
 }
 

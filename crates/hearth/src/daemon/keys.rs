@@ -1,9 +1,10 @@
 //! Data keys of encrypted disks: fetched before the attach, erased after the detach.
 
+use super::state::remembered_disks;
 use crate::api::problem::ProblemKind;
-use crate::api::types::Problem;
+use crate::api::types::{DiskSource, Problem};
 use crate::cli::exit::chain;
-use crate::config::EncryptionConfig;
+use crate::config::{Config, DiskConfig, EncryptionConfig, Fault};
 use at_rest::{DataKey, KeyStore};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +13,39 @@ use units::DiskId;
 /// Where the wrapped data keys of this host's disks are.
 pub(crate) fn key_store(state_dir: &Path) -> KeyStore {
     KeyStore::new(state_dir.join("keys"))
+}
+
+/// Whether the key of a disk may be fetched as its configuration says. A program is run for it only if the
+/// configuration file, which is root's, names the program: else who may attach disks could run
+/// anything as the service.
+///
+/// # Errors
+/// If a disk that was attached at run time names a program.
+pub(super) fn may_fetch(disk: &DiskConfig, source: DiskSource) -> Result<(), Problem> {
+    if source == DiskSource::Config || disk.encryption.key_command.is_none() {
+        return Ok(());
+    }
+    let detail = format!(
+        "the disk '{}' was attached at run time and names a key_command, which only a disk of the \
+         configuration file may",
+        disk.name
+    );
+    let remedy =
+        "write the disk into the configuration file, or give it a key_file or a key_credential";
+    Err(Problem::new(ProblemKind::Refused, detail).with_remedy(remedy))
+}
+
+/// What this version does not do any more for disks that were attached at run time: who is about to be
+/// renewed serves on instead of leaving their VMs waiting.
+pub(super) fn remembered_faults(config: &Config) -> Vec<Fault> {
+    // A list that cannot be read is no fault of the configuration; the start says so.
+    let remembered = remembered_disks(&config.daemon.state_dir).unwrap_or_default();
+    let is_ours = |disk: &DiskConfig| config.disks.iter().all(|other| other.name != disk.name);
+    let disks = remembered.into_iter().filter(is_ours);
+    disks
+        .filter_map(|disk| may_fetch(&disk, DiskSource::Runtime).err())
+        .map(|problem| Fault::new("daemon.state_dir", problem.detail))
+        .collect()
 }
 
 /// The data key of a disk; none for a disk without encryption. Waits for whatever gives the key.

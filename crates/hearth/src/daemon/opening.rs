@@ -17,6 +17,7 @@ use std::path::Path;
 impl Control {
     /// Opens a disk's origin, looks who had it last, and gives it to its shard.
     pub(super) async fn open_and_attach(&self, entry: &Entry) -> Result<Phase, Problem> {
+        keys::may_fetch(&entry.config, entry.source)?;
         let origin = entry.config.origin.clone();
         let looking = tokio::task::spawn_blocking(move || OriginPlace::of(&origin));
         let place = match looking.await {

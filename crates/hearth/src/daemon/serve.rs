@@ -14,7 +14,7 @@
 
 use super::control::Control;
 use super::disk_book::DiskBook;
-use super::doors::Doors;
+use super::doors::{Doors, NbdDoors};
 use super::exports::DiskExports;
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
@@ -28,7 +28,7 @@ use super::signals::{End, Signals};
 use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
 use super::vms::VmBook;
-use super::{log, settings};
+use super::{keys, log, settings};
 use crate::api::server;
 use crate::api::types::DiskSource;
 use crate::cli::args::Serve;
@@ -99,7 +99,8 @@ pub(crate) fn serve(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
 }
 
 fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError> {
-    let faults = config::environment(config);
+    let mut faults = config::environment(config);
+    faults.extend(keys::remembered_faults(config));
     if faults.is_empty() {
         let path = args.config.display();
         let (caches, disks) = (config.caches.len(), config.disks.len());
@@ -147,16 +148,8 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
     let shards = Arc::new(start_shards(config, &policies, &state).await?);
     let registry = Arc::new(Registry::of(&config.nbd));
     let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
-    let exports = DiskExports::new(Arc::clone(&registry), Arc::clone(&shards), Arc::clone(&vms));
-    let exports = Arc::new(exports);
     let disk_book = DiskBook::new(&config.disks, changed.disks);
-    let doors = Doors::new(
-        config.vhost_user.clone(),
-        Arc::clone(&registry),
-        Arc::clone(&shards),
-        Arc::clone(&vms),
-        Arc::clone(sockets),
-    );
+    let (exports, server, doors) = front_ends(config, sockets, &registry, &shards, &vms);
     let control = Control::new(registry, shards, doors, vms, policies, disk_book, state);
     let control = Arc::new(control);
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
@@ -173,7 +166,7 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
     };
     let mut end = End::Stopped;
     if !told_early {
-        let serving = serve_nbd(config, sockets, &control, exports.clone(), nbd_ends);
+        let serving = serve_nbd(config, sockets, &control, server, nbd_ends);
         nbd = serving.await.map_err(|error| failed(&error))?;
         let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
@@ -208,6 +201,37 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
         Err(error) => return Err(error),
     }
     Ok(end)
+}
+
+/// How clients come to disks: the exports, the NBD server that has them, and the disks' own sockets.
+fn front_ends(
+    config: &Config,
+    sockets: &Arc<Sockets>,
+    registry: &Arc<Registry>,
+    shards: &Arc<Shards>,
+    vms: &Arc<VmBook>,
+) -> (Arc<DiskExports>, Server, Doors) {
+    let exports = Arc::new(DiskExports::new(
+        Arc::clone(registry),
+        Arc::clone(shards),
+        Arc::clone(vms),
+        config.nbd.clients.clone(),
+    ));
+    let server = Server::new(exports.clone(), settings::server(&config.nbd));
+    let nbd = NbdDoors {
+        config: config.nbd.clone(),
+        server: server.clone(),
+        exports: Arc::clone(&exports),
+    };
+    let doors = Doors::new(
+        config.vhost_user.clone(),
+        nbd,
+        Arc::clone(registry),
+        Arc::clone(shards),
+        Arc::clone(vms),
+        Arc::clone(sockets),
+    );
+    (exports, server, doors)
 }
 
 fn nbd_socket(config: &Config) -> Option<PathBuf> {
@@ -263,10 +287,9 @@ async fn serve_nbd(
     config: &Config,
     sockets: &Arc<Sockets>,
     control: &Control,
-    exports: Arc<DiskExports>,
+    server: Server,
     ends: watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, ListenError> {
-    let server = Server::new(exports, settings::server(&config.nbd));
     let listeners = listen::nbd(config, sockets).await?;
     let unclaimed = sockets.close_foreign();
     if unclaimed > 0 {

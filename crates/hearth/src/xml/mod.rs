@@ -229,6 +229,15 @@ fn ways(disk: &DiskStatus, vm: &Name, listeners: &[Listener]) -> Vec<Way> {
     } else {
         disk.name.to_string()
     };
+    let own = disk
+        .nbd_socket
+        .iter()
+        .filter(|socket| socket.error.is_none());
+    ways.extend(own.map(|socket| Way::Nbd {
+        address: NbdUriAddress::Unix(PathBuf::from(&socket.path)),
+        export: export.clone(),
+        tls: false,
+    }));
     // A listener of a later version may be written otherwise; it is none that we can describe.
     let known = listeners.iter().filter_map(|listener| {
         let uri: NbdUri = listener.address.parse().ok()?;

@@ -356,3 +356,47 @@ fn a_client_that_goes_away_leaves_no_disk_half_attached() {
     let output = rig.cli(&["disk", "attach", "b", "--origin", &origin]);
     assert!(output.status.success(), "{}", stderr(&output));
 }
+
+/// A disk that a program gives its key.
+fn with_key_command(rig: &Rig) -> Value {
+    json!({
+        "name": "b", "origin": { "file": rig.path("b.raw") }, "size": "1MiB",
+        "encryption": { "key_command": ["touch", rig.path("has-run")] },
+    })
+}
+
+#[test]
+fn no_program_is_run_for_who_attaches_a_disk() {
+    let rig = rig();
+    let request = with_key_command(&rig).to_string();
+    let (code, problem) = parsed(rig.http("POST", "/v1/disks", &request));
+    assert_eq!(code, 409, "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("key_command"));
+    assert_eq!(rig.http("GET", "/v1/disks/b", "").0, 404);
+    assert!(!rig.path("has-run").exists());
+}
+
+#[test]
+fn a_remembered_disk_with_a_key_command_waits_and_says_so() {
+    let mut rig = Rig::new();
+    let state = rig.path("state");
+    std::fs::create_dir_all(&state).unwrap();
+    let list = json!({ "version": 1, "disks": [with_key_command(&rig)] });
+    std::fs::write(state.join("disks.json"), list.to_string()).unwrap();
+    let config = rig.config(&rig.disk("a", "a.raw"));
+    rig.start(&config);
+    let (_, disk) = parsed(rig.http("GET", "/v1/disks/b", ""));
+    assert_eq!(disk["state"], "waiting", "{disk}");
+    let reason = disk["reason"].as_str().unwrap();
+    assert!(reason.contains("into the configuration file"), "{reason}");
+    assert!(!rig.path("has-run").exists());
+    // A daemon that serves such a disk still is not renewed into one that would not.
+    let path = rig.path("hearth.toml").display().to_string();
+    let checked = rig.cli(&["serve", "--config", &path, "--check-config"]);
+    assert_eq!(checked.status.code(), Some(2));
+    assert!(
+        stderr(&checked).contains("key_command"),
+        "{}",
+        stderr(&checked)
+    );
+}

@@ -2,11 +2,11 @@
 
 use crate::api::write_back::OfDirty;
 use crate::config::{
-    Auto, DestageOrder, Name, NbdUri, PerSecond, SocketPath, Switch, Text, WriteBackChange,
-    WritePolicy,
+    Auto, ClientName, DestageOrder, Mode, Name, NbdUri, PerSecond, SocketPath, Switch, Text,
+    WriteBackChange, WritePolicy,
 };
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use units::{Bytes, DiskId, Duration};
 
 /// List, attach and steer disks.
@@ -219,6 +219,19 @@ pub struct Attach {
     /// Connections to an NBD origin
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub connections: Option<u8>,
+    /// An NBD socket of its own, where who can connect may open this disk and no other
+    #[arg(long, value_name = "PATH", value_parser = parse_path, conflicts_with = "shared")]
+    pub nbd_socket: Option<PathBuf>,
+    /// That socket's permissions in octal, instead of `nbd.unix_socket_mode`
+    #[arg(long, value_name = "MODE", requires = "nbd_socket")]
+    pub nbd_socket_mode: Option<Mode>,
+    /// The group that owns it, instead of `nbd.unix_socket_group`
+    #[arg(long, value_name = "GROUP", requires = "nbd_socket")]
+    pub nbd_socket_group: Option<String>,
+    /// Who may open it on the server's sockets, instead of `nbd.clients`: `cert:NAME` or `psk:NAME`;
+    /// repeat it for more
+    #[arg(long = "nbd-client", value_name = "CLIENT")]
+    pub nbd_clients: Vec<ClientName>,
     /// Its vhost-user socket instead of one by its name in `vhost_user.directory`; `off` for none
     #[arg(long, value_name = "PATH", value_parser = parse_vhost_socket)]
     pub vhost_socket: Option<Switch<SocketPath>>,
@@ -234,11 +247,17 @@ fn parse_vhost_socket(text: &str) -> Result<Switch<SocketPath>, String> {
     let socket = text.parse().unwrap_or_else(|never| match never {});
     match socket {
         Switch::Off => Ok(Switch::Off),
-        // The daemon has another working directory, so the path is made absolute here.
-        Switch::On(SocketPath(path)) => std::path::absolute(&path)
-            .map(|path| Switch::On(SocketPath(path)))
-            .map_err(|error| error.to_string()),
+        Switch::On(SocketPath(path)) => absolute(&path).map(|path| Switch::On(SocketPath(path))),
     }
+}
+
+fn parse_path(text: &str) -> Result<PathBuf, String> {
+    absolute(Path::new(text))
+}
+
+/// The daemon has another working directory, so paths are made absolute here.
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| error.to_string())
 }
 
 /// An origin on the command line.

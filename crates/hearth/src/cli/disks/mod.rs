@@ -10,8 +10,8 @@ use super::{Progress, progress, quantity, render};
 use crate::api::types::{DiskState, DiskStatus, Disks};
 use crate::api::write_back::{Barrier, DiskChange, OfDirty};
 use crate::config::{
-    DiskConfig, DiskVhostConfig, Name, OriginConfig, OriginFormat, Text, WriteBackConfig,
-    WritePolicy,
+    DiskConfig, DiskNbdConfig, DiskVhostConfig, Name, OriginConfig, OriginFormat, Text,
+    WriteBackConfig, WritePolicy,
 };
 use args::{Attach, Disk, OriginArg, Set};
 use hyper::Method;
@@ -252,6 +252,7 @@ fn disk_config(attach: &Attach) -> DiskConfig {
     if let Some(connections) = attach.connections {
         origin.connections = connections;
     }
+    let clients: Vec<_> = attach.nbd_clients.iter().cloned().map(Text).collect();
     DiskConfig {
         vm: attach.vm.clone(),
         cache: attach.cache.clone(),
@@ -261,6 +262,12 @@ fn disk_config(attach: &Attach) -> DiskConfig {
         shared: attach.shared,
         size: attach.size.map(Text),
         id: attach.id.map(Text),
+        nbd: DiskNbdConfig {
+            clients: (!clients.is_empty()).then_some(clients),
+            socket: attach.nbd_socket.clone(),
+            socket_mode: attach.nbd_socket_mode.map(Text),
+            socket_group: attach.nbd_socket_group.clone(),
+        },
         vhost_user: DiskVhostConfig {
             socket: attach.vhost_socket.clone().map(Text),
             sector_size: Text(attach.sector_size),
