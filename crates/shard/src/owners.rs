@@ -477,7 +477,13 @@ mod tests {
         let whole = std::fs::read_to_string(&path).unwrap();
         let closed = whole.replace("open", "closed");
         let later = whole.replace("\"epoch\": 3", "\"epoch\": 4");
-        for damaged in ["", "{}", &whole[..whole.len() / 2], &closed, &later] {
+        for damaged in [
+            "",
+            "{}",
+            &whole[..whole.trim_end().len() / 2],
+            &closed,
+            &later,
+        ] {
             std::fs::write(&path, damaged).unwrap();
             let error = file.load().unwrap_err();
             assert!(matches!(error, OwnerError::Damaged { .. }), "{damaged}");

@@ -40,6 +40,9 @@ impl Ranges {
     }
 
     pub(super) fn remove(&mut self, range: &Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
         while let Some((first, last)) = self.last_before(range.end) {
             if last <= range.start {
                 break;
