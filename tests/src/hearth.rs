@@ -184,9 +184,13 @@ pub struct DiskSettings {
 impl DiskSettings {
     /// A disk whose origin is an NBD server.
     pub fn on_nbd(name: &str, uri: &str) -> Self {
-        let origin =
-            format!("nbd = '{uri}', reconnect_pause_max = '200ms', request_timeout = '60s'");
-        Self::new(name, &origin)
+        let keys = "reconnect_pause_max = '200ms', request_timeout = '60s', settle_time = '1s'";
+        Self::on_nbd_with(name, uri, keys)
+    }
+
+    /// The same with these keys of the origin.
+    pub fn on_nbd_with(name: &str, uri: &str, keys: &str) -> Self {
+        Self::new(name, &format!("nbd = '{uri}', {keys}"))
     }
 
     /// A disk whose origin is a file.

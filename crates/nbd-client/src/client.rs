@@ -1,6 +1,6 @@
 //! The session with a server: its connections, and what happens when one is lost.
 
-use crate::effect::{Effect, LinkId, Report};
+use crate::effect::{Effect, LinkId, Report, SentChange};
 use crate::geometry::geometry;
 use crate::guard::{Guard, holds};
 use crate::limits;
@@ -19,6 +19,9 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// The longest pause between two attempts to reconnect.
     pub reconnect_pause_max: Duration,
+    /// Where the cookies of requests begin. Nobody else may have the same ones: what answers a
+    /// former session of this process or another one is told apart by them.
+    pub first_cookie: u64,
 }
 
 #[derive(Debug)]
@@ -90,7 +93,11 @@ impl Client {
     fn connect(&mut self, connections: &[Terms]) -> Vec<LinkId> {
         let first = self.links_made;
         let named = (first..).map(LinkId).zip(connections);
-        let links = named.map(|(id, terms)| Link::new(id, terms.structured, &self.pool));
+        let links = named.map(|(id, terms)| {
+            let range = id.0.wrapping_mul(limits::COOKIES_PER_LINK);
+            let cookie = self.settings.first_cookie.wrapping_add(range);
+            Link::new(id, terms.structured, cookie, &self.pool)
+        });
         let links: Vec<Link> = links.collect();
         self.links_made += links.len() as u64;
         let names = links.iter().map(Link::id).collect();
@@ -106,6 +113,22 @@ impl Client {
     /// Whether the server can be reached, as far as is known.
     pub fn is_connected(&self) -> bool {
         matches!(self.session, Session::Up(_))
+    }
+
+    /// Changes of former sessions may still happen, most likely not after `patience`: no operation of
+    /// their ranges is sent before [`Client::late_change_is_over`].
+    pub fn expect_late_changes(&mut self, changes: &[SentChange], patience: Instant) {
+        self.work.expect_late_changes(changes, patience);
+    }
+
+    /// A change of a former session cannot happen any more.
+    pub fn late_change_is_over(&mut self, cookie: u64) {
+        self.work.late_change_is_over(cookie);
+    }
+
+    /// Bytes of changes that were given up and may still happen, of this session and former ones.
+    pub fn late_bytes(&self) -> Bytes {
+        Bytes::new(self.work.late_bytes())
     }
 
     /// Takes an operation; [`Client::poll`] hands it back.
@@ -164,7 +187,13 @@ impl Client {
     ) {
         let mut links = self.session.links().iter_mut();
         let found = links.find(|other| other.id() == link);
-        if found.is_some_and(|link| link.received(bytes, &mut self.work, now, done)) {
+        let Some(found) = found else {
+            return;
+        };
+        let is_nonsense = found.received(bytes, &mut self.work, now, done);
+        let answered = found.take_answered().into_iter();
+        self.effects.extend(answered.map(Effect::Answered));
+        if is_nonsense {
             self.effects.push_back(Effect::HalfClose(link));
         }
     }
@@ -280,9 +309,15 @@ impl Client {
             return;
         }
         let room = links.iter().map(Link::room).sum();
+        let effects = &mut self.effects;
         let mut send = |request: Request| {
             let link = links.iter_mut().max_by_key(|link| link.room());
-            link.expect("a session has a link").request(request);
+            let mut change = request.change();
+            let cookie = link.expect("a session has a link").request(request);
+            if let Some(change) = &mut change {
+                change.cookie = cookie;
+            }
+            effects.extend(change.map(Effect::Remember));
         };
         self.work.issue(room, &mut send);
         for link in links {
@@ -318,9 +353,11 @@ impl Client {
                     Session::Draining(links)
                 }
                 Session::Draining(links) => {
-                    for link in links
+                    for mut link in links
                         .extract_if(.., |link| link.is_spent() || !holds(Guard::DrainBeforeDial))
                     {
+                        let answered = link.take_answered().into_iter();
+                        self.effects.extend(answered.map(Effect::Answered));
                         let (link, goodbye) = (link.id(), link.goodbye());
                         self.effects.push_back(Effect::Close { link, goodbye });
                     }

@@ -8,9 +8,34 @@ use units::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub(crate) u64);
 
+/// A request that changes the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentChange {
+    /// The cookie of the request.
+    pub cookie: u64,
+    /// Where the change begins, in bytes.
+    pub offset: u64,
+    /// How long it is, in bytes.
+    pub length: u64,
+}
+
+impl SentChange {
+    /// One of which nothing is known.
+    pub const ANYWHERE: Self = Self {
+        cookie: u64::MAX,
+        offset: 0,
+        length: u64::MAX,
+    };
+}
+
 /// What is to be done. Effects of one connection are carried out in order.
 #[derive(Debug)]
 pub enum Effect {
+    /// Remember this change before the next [`Effect::Send`]: until [`Effect::Answered`] the server may
+    /// carry it out at any time, whatever becomes of us.
+    Remember(SentChange),
+    /// The change with this cookie was answered, or cannot happen any more: forget it.
+    Answered(u64),
     /// Send these bytes, then call [`crate::Client::sent`], or [`crate::Client::broken`]. The
     /// connection gets no other bytes to send before that. At most [`crate::SEND_SLICES`] slices.
     Send {

@@ -32,6 +32,7 @@ mod geometry;
 pub mod guard;
 #[cfg(not(feature = "mutants"))]
 mod guard;
+mod late;
 mod limits;
 mod link;
 mod operation;
@@ -40,6 +41,6 @@ mod unstable;
 mod work;
 
 pub use client::{Client, Settings};
-pub use effect::{Effect, LinkId, Report};
+pub use effect::{Effect, LinkId, Report, SentChange};
 pub use geometry::{Unfit, geometry};
 pub use limits::SEND_SLICES;

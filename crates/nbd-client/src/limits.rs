@@ -50,5 +50,8 @@ pub(crate) const RECONNECT_PAUSE_MIN: Duration = Duration::from_millis(100);
 /// Pause before changes are repeated to a server that is there but failed to keep them.
 pub(crate) const REPEAT_PAUSE: Duration = Duration::from_secs(1);
 
+/// Cookies that a connection can use up: none sends as many requests.
+pub(crate) const COOKIES_PER_LINK: u64 = 1 << 40;
+
 const _: () = assert!(UNSTABLE_BYTES_SOFT < UNSTABLE_BYTES_HARD);
 const _: () = assert!(UNSTABLE_COUNT_SOFT < UNSTABLE_COUNT_HARD);

@@ -48,6 +48,8 @@ pub(crate) struct Link {
     flights: Map<Cookie, Piece>,
     /// Changes among the flights.
     changes: usize,
+    /// Changes that were answered, and of which nobody has been told.
+    answered: Vec<u64>,
     next_cookie: u64,
     queue: VecDeque<Out>,
     sending: bool,
@@ -58,15 +60,17 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A connection on which nothing has been asked. `structured` is from the handshake.
-    pub(crate) fn new(id: LinkId, structured: bool, pool: &BufPool) -> Self {
+    /// A connection on which nothing has been asked. `structured` is from the handshake; cookies
+    /// count up from `first_cookie`.
+    pub(crate) fn new(id: LinkId, structured: bool, first_cookie: u64, pool: &BufPool) -> Self {
         Self {
             id,
             pool: pool.clone(),
             replies: Replies::new(structured),
             flights: Map::default(),
             changes: 0,
-            next_cookie: 1,
+            answered: Vec::new(),
+            next_cookie: first_cookie,
             queue: VecDeque::new(),
             sending: false,
             state: State::Open,
@@ -104,10 +108,10 @@ impl Link {
         self.has_answered
     }
 
-    /// Queues a request; [`Link::take_output`] sends it.
-    pub(crate) fn request(&mut self, request: Request) {
+    /// Queues a request; [`Link::take_output`] sends it. Returns its cookie.
+    pub(crate) fn request(&mut self, request: Request) -> u64 {
         let cookie = Cookie(self.next_cookie);
-        self.next_cookie += 1;
+        self.next_cookie = self.next_cookie.wrapping_add(1);
         let expected = match request.piece.kind {
             PieceKind::Read => Expected::Read {
                 offset: Bytes::new(request.offset),
@@ -129,6 +133,23 @@ impl Link {
         if let Some(payload) = request.payload {
             self.queue.push_back(Out::Payload(payload));
         }
+        cookie.0
+    }
+
+    /// The changes that were answered since the last call, by their cookies. Those of a stream that
+    /// has ended count: its server ends it after its last request.
+    pub(crate) fn take_answered(&mut self) -> Vec<u64> {
+        let mut answered = std::mem::take(&mut self.answered);
+        if self.state == State::Ended {
+            let flights = self
+                .flights
+                .extract_if(|_, piece| piece.kind == PieceKind::Change);
+            let mut cookies: Vec<u64> = flights.map(|(cookie, _)| cookie.0).collect();
+            cookies.sort_unstable();
+            answered.append(&mut cookies);
+            self.changes = 0;
+        }
+        answered
     }
 
     /// What is to be sent now, unless a send is in flight.
@@ -201,7 +222,10 @@ impl Link {
                 Event::Done { cookie, result } => {
                     let piece = self.flights.remove(&cookie);
                     let piece = piece.expect("replies end only what was asked here");
-                    self.changes -= usize::from(piece.kind == PieceKind::Change);
+                    if piece.kind == PieceKind::Change {
+                        self.changes -= 1;
+                        self.answered.push(cookie.0);
+                    }
                     if result == Err(Errno::Shutdown) && holds(Guard::ShutdownIsLoss) {
                         let why = "the server is shutting down".to_owned();
                         self.why.get_or_insert(why);

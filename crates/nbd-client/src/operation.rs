@@ -1,5 +1,6 @@
 //! An operation that the core asked for, and the requests that it is cut into.
 
+use crate::SentChange;
 use crate::abilities::Abilities;
 use crate::unstable::Change;
 use block_io::{Buf, IoError, OriginVerb, Slice, Token};
@@ -42,6 +43,17 @@ pub(crate) struct Request {
     pub(crate) flags: CommandFlags,
     pub(crate) offset: u64,
     pub(crate) payload: Option<Slice>,
+}
+
+impl Request {
+    /// What it changes, without its cookie; nothing for a read or a flush.
+    pub(crate) fn change(&self) -> Option<SentChange> {
+        (self.piece.kind == PieceKind::Change).then_some(SentChange {
+            cookie: 0,
+            offset: self.offset,
+            length: u64::from(self.piece.length),
+        })
+    }
 }
 
 /// Whom an operation belongs to.

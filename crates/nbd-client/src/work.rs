@@ -32,15 +32,18 @@
 //! A change that ran out of time may still happen. It keeps its place in the order until the server
 //! answers or the stream ends: until then no newer change of its range is sent, which it could undo,
 //! and no read, whose bytes it could make stale behind the cache's back. What it then leaves is in
-//! doubt, as after any change that failed: `unstable.rs` says what becomes of that.
+//! doubt, as after any change that failed: `unstable.rs` says what becomes of that. The
+//! same waiting is for changes that former sessions have left (`late.rs`), which no reconnect ends.
 //!
 //! # A server that shuts down
 //! `ESHUTDOWN` says that a request was not carried out because the server is about to go. That is the
 //! loss of a connection that is announced, and not an error of the request: the request is sent again
 //! to the server that comes next.
 
+use crate::SentChange;
 use crate::abilities::{Abilities, Payload};
 use crate::guard::{Guard, holds};
+use crate::late::Late;
 use crate::limits;
 use crate::operation::{FlushState, Op, OpId, Owner, Piece, PieceKind, Request, Verb};
 use crate::order::Order;
@@ -62,6 +65,8 @@ pub(crate) struct Work {
     /// Operations that may begin and have something left to send, in the order in which to look at
     /// them.
     waiting: VecDeque<OpId>,
+    /// Changes of former sessions.
+    late: Late,
     unstable: Unstable,
     /// Repetitions that have to succeed before anything else is sent.
     repeating: usize,
@@ -86,6 +91,7 @@ impl Work {
             ops: BTreeMap::new(),
             order: Order::default(),
             waiting: VecDeque::new(),
+            late: Late::default(),
             unstable: Unstable::default(),
             repeating: 0,
             checkpoint: false,
@@ -110,7 +116,8 @@ impl Work {
             });
             return;
         }
-        let deadline = now + self.time;
+        let end = offset + length;
+        let deadline = self.late.deadline(offset, end, now, self.time);
         self.earliest.get_or_insert(deadline);
         let id = self.add(Owner::Core(token), verb, offset, length, Some(deadline));
         if self.may_begin(id) {
@@ -187,6 +194,9 @@ impl Work {
         if op.failed.is_some() || op.refused || op.flying >= limits::PIECES_PER_OPERATION_MAX {
             return None;
         }
+        if self.late.holds(op.offset, op.end()) {
+            return None;
+        }
         let offset = op.offset + op.issued;
         let left = op.length - op.issued;
         let (kind, way) = match &op.verb {
@@ -235,6 +245,23 @@ impl Work {
             .zeroes
             .get_or_insert_with(|| self.pool.take_zeroed(limits::ZERO_BYTES as usize).freeze());
         zeroes.slice(0..length as usize)
+    }
+
+    /// Takes over what former sessions have left.
+    pub(crate) fn expect_late_changes(&mut self, changes: &[SentChange], patience: Instant) {
+        let changes = changes.iter();
+        let changes = changes.map(|change| (change.cookie, change.offset, change.length));
+        self.late.begin(changes, patience);
+    }
+
+    pub(crate) fn late_change_is_over(&mut self, cookie: u64) {
+        self.late.end(cookie);
+    }
+
+    /// Bytes of changes that were given up, by this session or before it, and may still happen.
+    pub(crate) fn late_bytes(&self) -> u64 {
+        let ours = self.ops.values().filter(|op| op.owner == Owner::Late);
+        ours.fold(self.late.bytes(), |sum, op| sum.saturating_add(op.length))
     }
 
     /// Puts bytes of a read in their place; `at` counts from the start of the piece.

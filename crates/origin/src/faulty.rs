@@ -1,6 +1,6 @@
 //! An origin that fails by a plan: errors, stalls, lost and misdirected writes.
 
-use crate::{Origin, Sources};
+use crate::{Condition, Origin, Sources};
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp};
 use medium::{Faults, Injector};
 use units::{Bytes, DiskSlot, Instant};
@@ -71,7 +71,7 @@ impl<O: Origin> Origin for Faulty<O> {
         self.inner.fingerprint()
     }
 
-    fn connected(&self) -> bool {
-        self.inner.connected()
+    fn condition(&self) -> Condition {
+        self.inner.condition()
     }
 }

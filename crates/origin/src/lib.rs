@@ -15,6 +15,7 @@
 pub mod faulty;
 pub mod file;
 mod identity;
+mod late;
 mod limits;
 pub mod memory;
 pub mod nbd;
@@ -23,7 +24,8 @@ mod spec;
 
 pub use file::ImageFormat;
 pub use identity::Identity;
-pub use open::{OpenError, Opened, measure, open};
+pub use late::{KeepSockets, Keeping, KeepsNone};
+pub use open::{OpenError, Opened, measure, open, open_keeping};
 pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
 
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp};
@@ -58,7 +60,8 @@ pub type Sources = SmallVec<[SourceId; 4]>;
 /// - An operation takes as long as the origin takes. A form that can lose its far side keeps
 ///   operations until a deadline of its own and then ends them with an error: none is held
 ///   for ever.
-/// - Dropping an origin abandons what is in flight: the operations may still happen.
+/// - Dropping an origin abandons what is in flight: the operations may still happen. A form whose far
+///   side outlives it remembers them, and the next that opens the origin lets nothing be undone by them.
 pub trait Origin {
     /// Size, sector and abilities. They never change while the origin is open, but for
     /// [`Origin::grow`]; an origin that turns out to have become shorter fails every write from then on.
@@ -96,9 +99,28 @@ pub trait Origin {
     /// for the time of an `fstat`, so it is not asked on the data path.
     fn fingerprint(&self) -> Option<u128>;
 
-    /// Whether the far side can be reached now, as far as is known. For status only.
-    fn connected(&self) -> bool {
-        true
+    /// How things stand with the far side, as far as is known.
+    fn condition(&self) -> Condition {
+        Condition::default()
+    }
+}
+
+/// How things stand with an origin's far side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Whether it can be reached now.
+    pub connected: bool,
+    /// Bytes of changes that were given up and that it may still carry out. Requests of their ranges
+    /// wait. A disk is better not detached before there are none.
+    pub late: Bytes,
+}
+
+impl Default for Condition {
+    fn default() -> Self {
+        Self {
+            connected: true,
+            late: Bytes::ZERO,
+        }
     }
 }
 
@@ -124,7 +146,7 @@ impl<O: Origin + ?Sized> Origin for Box<O> {
     fn fingerprint(&self) -> Option<u128> {
         (**self).fingerprint()
     }
-    fn connected(&self) -> bool {
-        (**self).connected()
+    fn condition(&self) -> Condition {
+        (**self).condition()
     }
 }

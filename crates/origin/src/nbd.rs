@@ -17,7 +17,8 @@ mod dial;
 mod limits;
 mod stream;
 
-use crate::{NbdSpec, OpenError, Origin, Sources};
+use crate::late::{self, Hold};
+use crate::{Condition, Keeping, NbdSpec, OpenError, Origin, Sources};
 use block_io::{BufPool, IoError, OriginDone, OriginGeometry, OriginOp};
 use dial::{Connected, DialError};
 use nbd_client::{Client, Effect, LinkId, Report, Settings, Unfit};
@@ -34,6 +35,7 @@ pub struct Dialled {
     spec: NbdSpec,
     geometry: OriginGeometry,
     connections: Vec<Connected>,
+    hold: Option<Hold>,
 }
 
 impl Dialled {
@@ -47,9 +49,17 @@ impl Dialled {
 ///
 /// # Errors
 /// [`OpenError`], each variant naming the origin.
-pub fn dial(spec: &NbdSpec, read_only: bool) -> Result<Dialled, OpenError> {
+pub fn dial(
+    spec: &NbdSpec,
+    read_only: bool,
+    keeping: Option<&Keeping>,
+) -> Result<Dialled, OpenError> {
     let origin = spec.to_string();
-    let connections = match dial::connect_all(spec) {
+    // First: a server may let in nobody else while it has the connections of before.
+    let hold = keeping.map(|keeping| Hold::new(keeping, spec, read_only));
+    let hold = hold.transpose()?;
+    let keeper = hold.as_ref().and_then(Hold::keeper);
+    let connections = match dial::connect_all(spec, keeper) {
         Ok(connections) => connections,
         Err(DialError::Unreachable(source)) => {
             return Err(OpenError::Unreachable { origin, source });
@@ -62,6 +72,7 @@ pub fn dial(spec: &NbdSpec, read_only: bool) -> Result<Dialled, OpenError> {
         spec: spec.clone(),
         geometry,
         connections,
+        hold,
     })
 }
 
@@ -92,6 +103,9 @@ pub struct NbdOrigin {
     streams: Vec<Stream>,
     /// A thread is connecting.
     dialling: Option<Mailbox<DialResult>>,
+    hold: Option<Hold>,
+    /// When to look for late changes that are over.
+    look: Option<Instant>,
 }
 
 impl NbdOrigin {
@@ -100,9 +114,14 @@ impl NbdOrigin {
         let settings = Settings {
             request_timeout: dialled.spec.request_timeout,
             reconnect_pause_max: dialled.spec.reconnect_pause_max,
+            first_cookie: late::random(),
         };
         let terms = terms_of(&dialled.connections);
-        let (client, links) = Client::new(&terms, dialled.geometry, settings, pool);
+        let (mut client, links) = Client::new(&terms, dialled.geometry, settings, pool);
+        let late = dialled.hold.as_ref().map_or(&[][..], Hold::late);
+        if !late.is_empty() {
+            client.expect_late_changes(late, ring.now() + dialled.spec.settle_time);
+        }
         let mut origin = Self {
             spec: dialled.spec,
             ring: ring.clone(),
@@ -110,22 +129,49 @@ impl NbdOrigin {
             client,
             streams: Vec::new(),
             dialling: None,
+            hold: dialled.hold,
+            look: None,
         };
+        origin.look_for_late_changes(ring.now());
         origin.adopt(links, dialled.connections);
         origin
     }
 
     fn adopt(&mut self, links: Vec<LinkId>, connections: Vec<Connected>) {
         let named = links.into_iter().zip(connections);
-        let streams =
-            named.map(|(link, one)| Stream::new(link, one.socket, &self.ring, &self.pool));
+        let streams = named.map(|(link, one)| Stream::new(link, one, &self.ring, &self.pool));
         self.streams.extend(streams);
+    }
+
+    /// Lets requests go that waited for changes of former sessions which are over.
+    fn look_for_late_changes(&mut self, now: Instant) {
+        let Some(hold) = &mut self.hold else {
+            return;
+        };
+        for cookie in hold.take_over_ones() {
+            self.client.late_change_is_over(cookie);
+        }
+        let is_over = hold.late().is_empty();
+        if is_over && self.look.is_some() {
+            tracing::info!(origin = %self.spec, "no write of a former session can land any more");
+        }
+        self.look = (!is_over).then(|| now + limits::LATE_LOOK);
     }
 
     /// Carries out what the client asks for.
     fn act(&mut self, now: Instant) {
         while let Some(effect) = self.client.next_effect() {
             match effect {
+                Effect::Remember(change) => {
+                    if let Some(hold) = &mut self.hold {
+                        hold.remember(change);
+                    }
+                }
+                Effect::Answered(cookie) => {
+                    if let Some(hold) = &mut self.hold {
+                        hold.forget(cookie);
+                    }
+                }
                 Effect::Send { link, slices } => {
                     if let Some(stream) = self.stream(link) {
                         stream.send(slices);
@@ -175,10 +221,11 @@ impl NbdOrigin {
     fn start_dialling(&self) -> std::io::Result<Mailbox<DialResult>> {
         let (sender, mailbox) = ring::mailbox(&self.ring)?;
         let spec = self.spec.clone();
+        let keeper = self.hold.as_ref().and_then(Hold::keeper).cloned();
         let thread = thread::Builder::new().name("nbd-dial".to_owned());
         thread.spawn(move || {
             // If the origin was dropped meanwhile the connections are closed here.
-            let _ = sender.send(dial::connect_all(&spec));
+            let _ = sender.send(dial::connect_all(&spec, keeper.as_ref()));
         })?;
         Ok(mailbox)
     }
@@ -233,12 +280,19 @@ impl Origin for NbdOrigin {
             stream.poll(&mut self.client, now, done);
         }
         self.poll_dialling(now, done);
+        if self.look.is_some_and(|look| look <= now) {
+            self.look_for_late_changes(now);
+        }
         self.client.poll(now, done);
         self.act(now);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.client.next_deadline()
+        self.client
+            .next_deadline()
+            .into_iter()
+            .chain(self.look)
+            .min()
     }
 
     fn sources(&self) -> Sources {
@@ -257,13 +311,23 @@ impl Origin for NbdOrigin {
         None
     }
 
-    fn connected(&self) -> bool {
-        self.client.is_connected()
+    fn condition(&self) -> Condition {
+        Condition {
+            connected: self.client.is_connected(),
+            late: self.client.late_bytes(),
+        }
     }
 }
 
 impl Drop for NbdOrigin {
+    /// Connections on which a change was not answered stay with whoever keeps them: the next session
+    /// hears there when it is over.
     fn drop(&mut self) {
+        if !self.hold.as_ref().is_none_or(Hold::is_settled) {
+            for stream in &mut self.streams {
+                stream.leave();
+            }
+        }
         self.client.close();
         self.act(Instant::ZERO);
     }

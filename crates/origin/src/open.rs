@@ -1,9 +1,10 @@
 //! Opening an origin, in two steps: reach it, then put it on a shard's ring.
 
-use crate::{Identity, ImageFormat, Origin, OriginSpec, file, nbd};
+use crate::{Identity, ImageFormat, Keeping, Origin, OriginSpec, file, nbd};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
 use std::io;
+use std::path::PathBuf;
 use units::Bytes;
 
 /// Why an origin cannot be opened.
@@ -43,6 +44,16 @@ pub enum OpenError {
         /// The unit it has to be a multiple of.
         sector: Bytes,
     },
+    /// It cannot be remembered which changes are in flight, or known which were.
+    #[error("cannot keep the record of changes in flight to origin {origin} in {}", path.display())]
+    Record {
+        /// The origin as its specification prints.
+        origin: String,
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// It is open for reading only and the disk is to be written.
     #[error("origin {origin} is read-only, the disk is not")]
     ReadOnly {
@@ -58,7 +69,7 @@ pub struct Opened(Form);
 #[derive(Debug)]
 enum Form {
     File(file::OpenedFile),
-    Nbd(nbd::Dialled),
+    Nbd(Box<nbd::Dialled>),
 }
 
 /// Reaches an origin. Blocks for as long as the origin takes, up to the specification's own
@@ -71,9 +82,28 @@ enum Form {
 pub fn open(spec: &OriginSpec, read_only: bool) -> Result<Opened, OpenError> {
     let form = match spec {
         OriginSpec::File(spec) => Form::File(file::open(spec, read_only)?),
-        OriginSpec::Nbd(spec) => Form::Nbd(nbd::dial(spec, read_only)?),
+        OriginSpec::Nbd(spec) => Form::Nbd(Box::new(nbd::dial(spec, read_only, None)?)),
     };
     Ok(Opened(form))
+}
+
+/// Reaches an origin as [`open`] does. Changes that are in flight outlive the process in `keeping`, and
+/// those that former sessions have left there are not overtaken: it may block for 2 s more.
+///
+/// # Errors
+/// [`OpenError`]; every variant names the origin.
+pub fn open_keeping(
+    spec: &OriginSpec,
+    read_only: bool,
+    keeping: &Keeping,
+) -> Result<Opened, OpenError> {
+    match spec {
+        OriginSpec::File(_) => open(spec, read_only),
+        OriginSpec::Nbd(spec) => {
+            let dialled = nbd::dial(spec, read_only, Some(keeping))?;
+            Ok(Opened(Form::Nbd(Box::new(dialled))))
+        }
+    }
 }
 
 /// How long an origin is now, whoever has it open. Blocks as [`open`] does.
@@ -83,7 +113,7 @@ pub fn open(spec: &OriginSpec, read_only: bool) -> Result<Opened, OpenError> {
 pub fn measure(spec: &OriginSpec) -> Result<Bytes, OpenError> {
     match spec {
         OriginSpec::File(spec) => file::measure(spec),
-        OriginSpec::Nbd(spec) => Ok(nbd::dial(spec, true)?.geometry().size),
+        OriginSpec::Nbd(spec) => Ok(nbd::dial(spec, true, None)?.geometry().size),
     }
 }
 
@@ -117,7 +147,7 @@ impl Opened {
     pub fn start(self, ring: &Ring, pool: &BufPool) -> Box<dyn Origin> {
         match self.0 {
             Form::File(opened) => Box::new(file::FileOrigin::new(opened, ring, pool)),
-            Form::Nbd(dialled) => Box::new(nbd::NbdOrigin::new(dialled, ring, pool)),
+            Form::Nbd(dialled) => Box::new(nbd::NbdOrigin::new(*dialled, ring, pool)),
         }
     }
 }

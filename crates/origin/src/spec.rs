@@ -50,6 +50,10 @@ pub struct NbdSpec {
     /// How long a request may wait for its answer, reconnects included, before it ends with
     /// an error.
     pub request_timeout: Duration,
+    /// How long the server may go on with a change after the connection over which it was sent has
+    /// ended. Changes that a former session has left are waited for that long, unless its server
+    /// answers them before.
+    pub settle_time: Duration,
 }
 
 /// Where an NBD server listens.

@@ -59,7 +59,7 @@ fn a_server_killed_in_mid_flight_and_restarted_is_not_noticed() {
         assert!(early.values().all(|done| done.result == Ok(())));
         server.kill();
         // Notices the loss, and fails to reconnect at least once.
-        rig.run_until(|rig| !rig.origin.connected());
+        rig.run_until(|rig| !rig.origin.condition().connected);
         server.start_again();
         let late = rig.finish(100 - early.len());
         assert!(late.values().all(|done| done.result == Ok(())));
@@ -165,7 +165,7 @@ fn a_server_that_vanishes_for_good_ends_in_errors() {
     assert_eq!(write(&mut rig, 0, 1, 512, true), Err(IoError::Disconnected));
     // And it is welcome when it comes back after all.
     server.start_again();
-    rig.run_until(|rig| rig.origin.connected());
+    rig.run_until(|rig| rig.origin.condition().connected);
     rig.expect(0, 4096, 0);
 }
 
@@ -181,7 +181,10 @@ fn a_server_that_hangs_ends_requests_and_keeps_later_writes_behind_earlier_ones(
     assert_eq!(write(&mut rig, 0, 1, 4096, false), Err(IoError::TimedOut));
     // The first may still happen, so the second must wait for it, and times out too.
     assert_eq!(write(&mut rig, 512, 2, 512, false), Err(IoError::TimedOut));
-    assert!(rig.origin.connected(), "a slow server is not given up");
+    assert!(
+        rig.origin.condition().connected,
+        "a slow server is not given up"
+    );
     server.thaw();
     // The late answer frees the range; until it is in, a write may time out again.
     rig.until_ok(|rig| write(rig, 1024, 3, 512, false));
@@ -201,11 +204,11 @@ fn a_disk_that_comes_back_shorter_fails_until_it_has_its_size_again() {
     assert_eq!(rig.one().result, Err(IoError::Failed));
     assert_eq!(write(&mut rig, 0, 1, 512, false), Err(IoError::Failed));
     assert_eq!(flush(&mut rig), Err(IoError::Failed));
-    assert!(!rig.origin.connected());
+    assert!(!rig.origin.condition().connected);
     server.kill();
     server.set_arguments(&["memory", "8M"]);
     server.start_again();
-    rig.run_until(|rig| rig.origin.connected());
+    rig.run_until(|rig| rig.origin.condition().connected);
     assert_eq!(write(&mut rig, 4096, 2, 512, false), Ok(()));
     // What that server had not flushed is written again.
     rig.expect(0, 512, 1);
@@ -219,7 +222,7 @@ fn an_export_that_became_longer_is_used_as_far_as_the_disk_goes() {
     server.kill();
     server.set_arguments(&["memory", "16M"]);
     server.start_again();
-    rig.run_until(|rig| rig.origin.connected());
+    rig.run_until(|rig| rig.origin.condition().connected);
     let behind = 12 << 20;
     assert_eq!(
         write(&mut rig, behind, 1, 512, false),

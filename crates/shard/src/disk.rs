@@ -14,7 +14,7 @@ use crate::tap::Tap;
 use block_io::OriginGeometry;
 use cache::{Cache, DropReason, OfDirty, Verb};
 use origin::Origin;
-use units::{DiskSlot, Duration};
+use units::{DiskSlot, Duration, Instant};
 use vhost_user::Counters;
 
 /// The origin of a disk, through the ring and timed.
@@ -67,6 +67,8 @@ pub(crate) struct Disk {
     pub(crate) geometry: OriginGeometry,
     pub(crate) origin: DiskOrigin,
     pub(crate) phase: Phase,
+    /// How long a draining disk waits for late writes at its origin.
+    pub(crate) late_until: Option<Instant>,
     /// What becomes of bytes that its origin lacks, once it is detached.
     pub(crate) of_dirty: OfDirty,
     pub(crate) connections: usize,
@@ -87,6 +89,7 @@ impl Disk {
             geometry: origin.geometry(),
             origin: Timed::new(origin),
             phase: Phase::Serving,
+            late_until: None,
             of_dirty: OfDirty::default(),
             connections: 0,
             warm_blocks: 0,
@@ -118,6 +121,7 @@ impl Disk {
     }
 
     pub(crate) fn status(&self, slot: DiskSlot, cache: &Cache, vhost: VhostStatus) -> DiskStatus {
+        let condition = self.origin.condition();
         DiskStatus {
             id: self.spec.id,
             name: self.spec.name.clone(),
@@ -138,7 +142,8 @@ impl Disk {
             connections: self.connections,
             vhost,
             in_flight: cache.in_flight(slot),
-            origin_connected: self.origin.connected(),
+            origin_connected: condition.connected,
+            late_bytes: condition.late,
             warm_blocks: self.warm_blocks,
             dropped: self.dropped,
             stats: cache.stats_of(slot).unwrap_or_default(),

@@ -11,7 +11,7 @@ mod serving;
 use crate::clients::Client;
 use crate::control::{Attached, Message, Reply, ShardError};
 use crate::disk::{Disk, Phase};
-use crate::limits::FAREWELL_TIME_MAX;
+use crate::limits::{FAREWELL_TIME_MAX, LATE_TIME_MAX};
 use crate::run::{Owner, Shard, slot};
 use crate::spec::DiskSpec;
 use block_io::IoError;
@@ -296,6 +296,7 @@ impl Shard {
             Phase::Serving => disk.phase = Phase::Draining(vec![reply]),
         }
         disk.of_dirty = dirty;
+        disk.late_until = Some(self.now + LATE_TIME_MAX);
         self.draining.push(slot);
         let mut closing = Vec::new();
         for (key, client) in &mut self.clients {
@@ -343,7 +344,7 @@ impl Shard {
         }
     }
 
-    /// When the next client's time to say farewell ends.
+    /// When the next client's time to say farewell ends, or a disk's to wait for late writes.
     pub(crate) fn next_farewell(&self) -> Option<Instant> {
         if self.draining.is_empty() {
             return None;
@@ -352,17 +353,26 @@ impl Shard {
             .clients
             .iter()
             .filter_map(|(_, client)| client.farewell);
+        let draining = self.draining.iter();
+        let lates = draining.filter_map(|slot| self.disks[slot.index()].as_ref()?.late_until);
         // One that has passed waits for its disk, and is looked at when that answers.
-        farewells.filter(|farewell| *farewell > self.now).min()
+        let both = farewells.chain(lates);
+        both.filter(|farewell| *farewell > self.now).min()
     }
 
     fn is_drained(&self, slot: DiskSlot) -> bool {
         self.disks[slot.index()].as_ref().is_some_and(|disk| {
             disk.connections == 0
                 && disk.origin.in_flight() == 0
+                && self.has_waited_for_late_writes(disk)
                 && self.cache.in_flight(slot) == 0
                 && !self.jobs.concern(slot)
         })
+    }
+
+    fn has_waited_for_late_writes(&self, disk: &Disk) -> bool {
+        let is_late = disk.late_until.is_none_or(|until| until <= self.now);
+        is_late || disk.origin.condition().late.is_zero()
     }
 
     fn leave(&mut self, slot: DiskSlot) {

@@ -11,7 +11,7 @@ use block_io::{
     FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb,
 };
 use device::Device;
-use origin::{Origin, Sources};
+use origin::{Condition, Origin, Sources};
 use ring::SourceId;
 use std::fmt;
 use units::{Bytes, Duration, Instant};
@@ -285,8 +285,8 @@ impl<O: Origin> Origin for Timed<O> {
         self.inner.fingerprint()
     }
 
-    fn connected(&self) -> bool {
-        self.inner.connected()
+    fn condition(&self) -> Condition {
+        self.inner.condition()
     }
 }
 

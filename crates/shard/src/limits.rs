@@ -43,3 +43,7 @@ pub(crate) const STANDSTILL_MIN: Duration = Duration::from_millis(50);
 
 /// A standstill of which the log tells: guests have noticed it.
 pub(crate) const STANDSTILL_TOLD: Duration = Duration::from_secs(1);
+
+/// How long a disk that is being detached waits for writes that were given up and may still land at
+/// its origin. What is left is recorded, and the next attachment waits for it.
+pub(crate) const LATE_TIME_MAX: Duration = Duration::from_secs(5);

@@ -130,6 +130,9 @@ pub struct DiskStatus {
     pub in_flight: u32,
     /// Whether its origin can be reached, as far as is known.
     pub origin_connected: bool,
+    /// Bytes of changes that were given up and may still happen at its origin: requests of their
+    /// ranges wait.
+    pub late_bytes: Bytes,
     /// Blocks that were on flash when it was attached.
     pub warm_blocks: u64,
     /// Why blocks on flash were not used when it was attached.

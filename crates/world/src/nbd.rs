@@ -116,6 +116,7 @@ impl NbdWorld {
         let limits = nbd_client::Settings {
             request_timeout: settings.request_timeout,
             reconnect_pause_max: Duration::from_millis(20),
+            first_cookie: seed,
         };
         let (client, links) = Client::new(&terms, geometry, limits, &pool);
         let streams = links.into_iter().map(|link| Stream {
@@ -215,6 +216,8 @@ impl NbdWorld {
     fn act(&mut self) {
         while let Some(effect) = self.client.next_effect() {
             match effect {
+                // There is one session here.
+                Effect::Remember(_) | Effect::Answered(_) => {}
                 Effect::Send { link, slices } => {
                     let bytes = slices.iter().flat_map(|slice| slice.iter().copied());
                     let bytes: Vec<u8> = bytes.collect();

@@ -142,6 +142,7 @@ const TABLE: &[Crate] = &[
             "units",
             "block-io",
             "medium",
+            "durable-file",
             "ring",
             "nbd-protocol",
             "nbd-client",

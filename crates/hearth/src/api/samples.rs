@@ -166,6 +166,7 @@ fn disk(text: &str) -> DiskStatus {
             queues_broken: 0,
         },
         origin_connected: true,
+        late_write_bytes: 0,
         warm_blocks: 500_000,
         dropped: None,
         cached_blocks: 600_000,

@@ -393,6 +393,8 @@ pub struct DiskStatus {
     pub vhost_user: VhostUser,
     /// Whether its origin can be reached, as far as is known.
     pub origin_connected: bool,
+    /// Bytes of writes that its origin may still carry out although they were given up.
+    pub late_write_bytes: u64,
     /// Blocks of 4096 bytes that were on flash when it was attached.
     pub warm_blocks: u64,
     /// Why blocks on flash were not used when it was attached.

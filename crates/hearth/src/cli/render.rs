@@ -267,6 +267,7 @@ fn state(disk: &DiskStatus) -> &'static str {
             .is_some_and(|socket| socket.error.is_some());
     match (disk.state, disk.origin_connected) {
         (DiskState::Attached, true) if lacks_one => "no socket",
+        (DiskState::Attached, true) if disk.late_write_bytes > 0 => "late writes",
         (DiskState::Attached, true) => "attached",
         (DiskState::Attached, false) => "origin lost",
         (DiskState::Waiting, _) => "waiting",
@@ -312,6 +313,12 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
     }
     if let Some(kept) = &disk.kept {
         lines.push(("on flash", self::kept(kept)));
+    }
+    if disk.late_write_bytes > 0 {
+        let late = bytes(disk.late_write_bytes);
+        let what =
+            format!("{late} may still be written by the origin's server; requests there wait");
+        lines.push(("late writes", what));
     }
     lines.push(("connections", disk.connections.to_string()));
     lines.extend(disk.nbd_socket.as_ref().map(front_ends::nbd));

@@ -312,6 +312,9 @@ pub struct OriginConfig {
     /// How long a request may wait, reconnects included.
     #[schema(value_type = String, example = "10s")]
     pub request_timeout: Text<Duration>,
+    /// How long a server may go on with a write after its connection has ended.
+    #[schema(value_type = String, example = "30s")]
+    pub settle_time: Text<Duration>,
 }
 
 impl Default for OriginConfig {
@@ -325,6 +328,7 @@ impl Default for OriginConfig {
             connect_timeout: Text(Duration::from_secs(10)),
             reconnect_pause_max: Text(Duration::from_secs(5)),
             request_timeout: Text(Duration::from_secs(60)),
+            settle_time: Text(Duration::from_secs(30)),
         }
     }
 }

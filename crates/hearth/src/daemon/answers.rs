@@ -171,6 +171,7 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
             ..VhostUser::default()
         },
         origin_connected: false,
+        late_write_bytes: 0,
         warm_blocks: 0,
         dropped: None,
         cached_blocks: 0,
@@ -204,6 +205,7 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> Di
             ..bare.vhost_user
         },
         origin_connected: served.origin_connected,
+        late_write_bytes: served.late_bytes.get(),
         warm_blocks: served.warm_blocks,
         dropped: served.dropped.map(|reason| dropped(reason).to_owned()),
         cached_blocks: stats.cached_blocks,

@@ -147,6 +147,7 @@ impl Control {
             .await;
         match detached {
             Ok(()) | Err(ShardError::NoSuchDisk) => {
+                self.settle_origin(entry, false).await;
                 self.registry().remove(entry);
                 // There may be room for one that had none.
                 self.try_waiting();

@@ -10,7 +10,7 @@ use crate::api::problem::ProblemKind;
 use crate::api::types::Problem;
 use crate::cli::exit::chain;
 use crate::config::{DiskConfig, OriginPlace};
-use origin::ImageFormat;
+use origin::{ImageFormat, Keeping, OriginSpec};
 use shard::OwnerFile;
 use std::path::Path;
 
@@ -42,6 +42,7 @@ impl Control {
         let read_only = entry.config.read_only;
         let (id, cache) = (entry.id, entry.cache.to_string());
         let folders = self.state().folders();
+        let keeping = self.state().keeping();
         let encryption = entry.config.encryption.clone();
         let keys_dir = folders.state.clone();
         let fetching =
@@ -51,7 +52,10 @@ impl Control {
             Err(error) => return Err(failed(chain(&error))),
         };
         let opening = tokio::task::spawn_blocking(move || {
-            let opened = origin::open(&spec, read_only);
+            let opened = match &keeping {
+                Some(keeping) => origin::open_keeping(&spec, read_only, keeping),
+                None => origin::open(&spec, read_only),
+            };
             opened.map(|opened| {
                 let owner = OwnerFile::new(id, &spec, &folders, &cache);
                 let mut owner = owner.of_file(opened.identity());
@@ -94,6 +98,46 @@ impl Control {
         Ok(Phase::Attached {
             geometry: attached.geometry,
         })
+    }
+
+    /// Remembers which writes a disk's server may still carry out, once the disk has left its shard.
+    /// `is_leaving`: the next daemon gets the connections.
+    pub(super) async fn settle_origin(&self, entry: &Entry, is_leaving: bool) {
+        let keeping = self.state().keeping();
+        let (Some(keeping), Some(OriginSpec::Nbd(spec))) =
+            (keeping, settings::origin(&entry.config.origin))
+        else {
+            return;
+        };
+        if entry.config.read_only || entry.config.shared {
+            return;
+        }
+        let settling = tokio::task::spawn_blocking(move || keeping.settle(&spec, is_leaving));
+        let outcome = match settling.await {
+            Ok(outcome) => outcome,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = outcome {
+            tracing::error!(disk = %entry.config.name, %error,
+                "writes that may still land are not recorded over a restart of the host");
+        }
+    }
+
+    /// The same for all disks, when the daemon ends.
+    pub(super) async fn settle_origins(&self) {
+        for entry in self.entries() {
+            self.settle_origin(&entry, true).await;
+        }
+    }
+
+    /// What the names of the connections begin with that are kept for disks' origins.
+    pub(super) fn origins_wanted(&self) -> Vec<String> {
+        let entries = self.entries().into_iter();
+        let specs = entries.filter_map(|entry| match settings::origin(&entry.config.origin)? {
+            OriginSpec::Nbd(spec) => Some(spec),
+            OriginSpec::File(_) => None,
+        });
+        specs.map(|spec| Keeping::prefix(&spec)).collect()
     }
 }
 

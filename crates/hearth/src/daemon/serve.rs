@@ -36,7 +36,7 @@ use crate::cli::exit::{CliError, Exit};
 use crate::config::{self, Config, ConfigError, DiskConfig, Switch};
 use frontend::nbd::Server;
 use shard::{ShardConfig, ShardHandle, SpawnError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -55,6 +55,8 @@ const OPENING_TIME_MAX: Duration = Duration::from_mins(10);
 const OPENING_TIME_STEP: units::Duration = units::Duration::from_secs(30);
 /// How long open admin requests may take after everything else has ended.
 const ADMIN_FAREWELL: Duration = Duration::from_secs(1);
+/// How long recording may take which writes origins' servers may still carry out.
+const ORIGINS_FAREWELL: Duration = Duration::from_secs(2);
 /// How long threads of control may take to end before the process ends, or becomes another one.
 const CONTROL_FAREWELL: Duration = Duration::from_millis(500);
 /// How long those wait who connected to a disk's vhost-user socket before its disk was attached. A
@@ -128,20 +130,27 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
     ))
 }
 
-fn open_state(config: &Config) -> Result<StateDir, CliError> {
+/// Where memory that outlives the process is kept.
+fn runtime_dir(config: &Config) -> &Path {
+    let parent = config.daemon.admin_socket.parent();
+    parent.unwrap_or(&config.daemon.state_dir)
+}
+
+fn open_state(config: &Config, sockets: &Arc<Sockets>) -> Result<StateDir, CliError> {
     let state = StateDir::open(&config.daemon.state_dir).map_err(|error| match error {
         StateError::InUse { .. } => CliError::of(Exit::Refused, &error)
             .with_remedy("each daemon needs a state directory of its own: daemon.state_dir"),
         StateError::Io { .. } | StateError::Foreign { .. } => CliError::of(Exit::Failed, &error)
             .with_remedy("make room in daemon.state_dir, or let the daemon write it: what protects the bytes of disks is written there before they are served"),
     })?;
-    Ok(state.sharing(config.daemon.owners_dir.clone()))
+    let state = state.sharing(config.daemon.owners_dir.clone());
+    Ok(state.keeping_in(runtime_dir(config), Arc::<Sockets>::clone(sockets)))
 }
 
 async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Result<End, CliError> {
     let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
-    let state = open_state(config)?;
+    let state = open_state(config, sockets)?;
     let remembered = state.disks().map_err(|error| failed(&error))?;
     let changed = state.settings().map_err(|error| failed(&error))?;
     let policies = Arc::new(PolicyBook::new(&config.caches, changed.caches));
@@ -153,7 +162,7 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
     let control = Control::new(registry, shards, doors, vms, policies, disk_book, state);
     let control = Arc::new(control);
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
-    tokio::spawn(let_go_of_sockets(Arc::clone(sockets), nbd_socket(config)));
+    let_go_of_sockets(&control, sockets, nbd_socket(config));
 
     let (end_admin, admin_ends) = watch::channel(false);
     let admin =
@@ -242,9 +251,21 @@ fn nbd_socket(config: &Config) -> Option<PathBuf> {
 }
 
 /// Closes the inherited sockets of disks that are not attached in time.
-async fn let_go_of_sockets(sockets: Arc<Sockets>, nbd: Option<PathBuf>) {
-    tokio::time::sleep(QUEUE_PATIENCE).await;
-    sockets.let_go(nbd.as_deref());
+fn let_go_of_sockets(control: &Arc<Control>, sockets: &Arc<Sockets>, nbd: Option<PathBuf>) {
+    let (control, sockets) = (Arc::clone(control), Arc::clone(sockets));
+    tokio::spawn(async move {
+        tokio::time::sleep(QUEUE_PATIENCE).await;
+        sockets.let_go(nbd.as_deref());
+        sockets.let_go_of_origins(&control.origins_wanted());
+    });
+}
+
+/// Records which writes origins' servers may still carry out.
+async fn record_late_writes(control: &Control) {
+    let recording = tokio::time::timeout(ORIGINS_FAREWELL, control.settle_origins());
+    if recording.await.is_err() {
+        tracing::error!("the state directory does not answer: late writes are not recorded");
+    }
 }
 
 async fn start_shards(
@@ -255,9 +276,8 @@ async fn start_shards(
     let mut shards = Shards::default();
     for cache in &config.caches {
         let policy = policies.settings(&cache.name);
-        let runtime_dir = config.daemon.admin_socket.parent();
-        let runtime_dir = runtime_dir.unwrap_or_else(|| state.path());
-        let settings = settings::shard(cache, &policy, &config.nbd, state.path(), runtime_dir);
+        let (state_dir, runtime_dir) = (state.path(), runtime_dir(config));
+        let settings = settings::shard(cache, &policy, &config.nbd, state_dir, runtime_dir);
         let handle = start_shard(settings).await?;
         shards.add(Shard::new(handle, cache.clone()));
     }
@@ -429,7 +449,9 @@ async fn settle(
         }
     };
     let limit = config.daemon.stop_timeout.0;
-    match tokio::time::timeout(limit.to_std(), settling).await {
+    let settled = tokio::time::timeout(limit.to_std(), settling).await;
+    record_late_writes(control).await;
+    match settled {
         Ok(()) => Ok(()),
         Err(_) => Err(CliError::new(
             Exit::Failed,

@@ -5,16 +5,21 @@ use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-/// Listening sockets that were open before this process began, until they are taken.
+/// What the names of connections to origins' servers begin with.
+const ORIGIN_NAME: &str = "origin.";
+
+/// Sockets that were open before this process began, until they are taken.
 #[derive(Default)]
 pub(super) struct Inherited {
     unix: Vec<(String, UnixListener)>,
     tcp: Vec<TcpListener>,
+    /// Connections to origins' servers, by name.
+    origins: Vec<(String, OwnedFd)>,
     /// Sockets of other kinds, which Hearth has no use for.
     others: usize,
 }
@@ -30,7 +35,13 @@ impl Inherited {
         let mut inherited = Self::default();
         for at in 0..fds.len() {
             let name = names.next().unwrap_or_default();
-            if let Ok(Some(listener)) = fds.take_unix_listener(at) {
+            if name.starts_with(ORIGIN_NAME) {
+                // They are of the same family and type as what listens.
+                let unix = fds.take_unix_listener(at).ok().flatten();
+                let tcp = || fds.take_tcp_listener(at).ok().flatten().map(OwnedFd::from);
+                let connection = unix.map(OwnedFd::from).or_else(tcp);
+                inherited.origins.extend(connection.map(|fd| (name, fd)));
+            } else if let Ok(Some(listener)) = fds.take_unix_listener(at) {
                 inherited.unix.push((name, listener));
             } else if let Ok(Some(listener)) = fds.take_tcp_listener(at) {
                 inherited.tcp.push(listener);
@@ -79,6 +90,11 @@ impl Inherited {
         self.unix
             .extract_if(.., |(name, _)| is_such(name))
             .collect()
+    }
+
+    /// Takes the connections to origins' servers.
+    pub(super) fn take_origins(&mut self) -> Vec<(String, OwnedFd)> {
+        std::mem::take(&mut self.origins)
     }
 
     /// Closes the sockets of other kinds. Returns how many these were.

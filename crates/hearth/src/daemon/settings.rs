@@ -128,6 +128,7 @@ pub(crate) fn origin(origin: &OriginConfig) -> Option<OriginSpec> {
         connect_timeout: origin.connect_timeout.0,
         reconnect_pause_max: origin.reconnect_pause_max.0,
         request_timeout: origin.request_timeout.0,
+        settle_time: origin.settle_time.0,
     }))
 }
 

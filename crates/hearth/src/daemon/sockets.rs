@@ -14,15 +14,21 @@
 //! whose file was replaced meanwhile is not taken for the one that clients reach. The path goes with
 //! the socket when what it leads to has gone (a disk was detached), and stays when the daemon ends
 //! and somebody keeps the socket.
+//!
+//! Connections to origins' NBD servers are kept in the same way, under `origin.HASH.NUMBER`: over
+//! them the next process hears which writes of this one the server still had in hand.
 
 use super::service::{self, Inherited};
 use super::socket::{self, SocketError, SocketPath};
+use origin::KeepSockets;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Longest name of a descriptor that systemd stores.
@@ -36,10 +42,57 @@ struct State {
     is_leaving: bool,
 }
 
-/// All listening sockets of the daemon.
+/// All sockets of the daemon that outlive it.
 pub(super) struct Sockets {
     /// Held for the few system calls that opening a socket takes; no request passes here.
     state: Mutex<State>,
+    /// Connections to origins' servers, by name. Held for one operation on the map.
+    origins: Mutex<BTreeMap<String, OwnedFd>>,
+    /// To a thread that tells the service manager what it need not keep: a shard must not wait for
+    /// that.
+    forgotten: Option<Sender<String>>,
+}
+
+impl fmt::Debug for Sockets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sockets")
+    }
+}
+
+impl KeepSockets for Sockets {
+    fn keep(&self, name: &str, socket: BorrowedFd<'_>) {
+        service::store(name, socket);
+        if let Ok(copy) = socket.try_clone_to_owned() {
+            self.origins().insert(name.to_owned(), copy);
+        }
+    }
+
+    fn release(&self, name: &str) {
+        drop(self.origins().remove(name));
+        if let Some(forgotten) = &self.forgotten {
+            // The thread ends with the process.
+            let _ = forgotten.send(name.to_owned());
+        }
+    }
+
+    fn kept(&self, prefix: &str) -> Vec<(String, OwnedFd)> {
+        let origins = self.origins();
+        let named = origins.iter().filter(|(name, _)| name.starts_with(prefix));
+        let copies = named.map(|(name, fd)| Some((name.clone(), fd.try_clone().ok()?)));
+        copies.flatten().collect()
+    }
+}
+
+/// A thread that tells the service manager, if there is one.
+fn tell_what_is_forgotten() -> Option<Sender<String>> {
+    if !service::is_managed() {
+        return None;
+    }
+    let (sender, names) = channel::<String>();
+    let thread = std::thread::Builder::new().name("forget".to_owned());
+    let spawned = thread.spawn(move || names.iter().for_each(|name| service::forget(&name)));
+    // Without it the service manager forgets connections when their servers end them.
+    spawned.ok().map(|_| sender)
 }
 
 /// The path of a socket, which goes when this is dropped unless the socket outlives us.
@@ -61,8 +114,11 @@ impl Drop for Place {
 }
 
 impl Sockets {
-    pub(super) fn new(inherited: Inherited) -> Arc<Self> {
+    pub(super) fn new(mut inherited: Inherited) -> Arc<Self> {
+        let origins = inherited.take_origins().into_iter().collect();
         Arc::new(Self {
+            origins: Mutex::new(origins),
+            forgotten: tell_what_is_forgotten(),
             state: Mutex::new(State {
                 inherited,
                 kept: BTreeMap::new(),
@@ -74,6 +130,25 @@ impl Sockets {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere leaves the state whole: every change is one operation on a map.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn origins(&self) -> MutexGuard<'_, BTreeMap<String, OwnedFd>> {
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the kept connections to servers of origins that no disk has, by what the names of the
+    /// others begin with.
+    pub(super) fn let_go_of_origins(&self, wanted: &[String]) {
+        let is_wanted = |name: &String| wanted.iter().any(|prefix| name.starts_with(prefix));
+        let gone = self
+            .origins()
+            .extract_if(.., |name, _| !is_wanted(name))
+            .collect::<Vec<_>>();
+        for (name, socket) in gone {
+            // One that has ended needs no word.
+            let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Write);
+            self.release(&name);
+        }
     }
 
     /// Listens on a unix socket: the one that was inherited for this path, or a new one.
@@ -166,7 +241,9 @@ impl Sockets {
 
     /// What a successor gets.
     pub(super) fn heirs(&self) -> Vec<(String, OwnedFd)> {
-        std::mem::take(&mut self.lock().kept).into_iter().collect()
+        let origins = std::mem::take(&mut *self.origins());
+        let listening = std::mem::take(&mut self.lock().kept);
+        listening.into_iter().chain(origins).collect()
     }
 
     /// A socket is closed here. True if it lives on elsewhere.

@@ -6,6 +6,7 @@
 //!     disks.json          disks that were attached at run time
 //!     settings.json       what was changed of VMs, caches and disks at run time
 //!     owners/             who has the disks whose origin is no file: see `shard::OwnerFile`
+//!     late-writes/        what servers may still write that was asked before: see `origin::Keeping`
 //!     ...                 what each shard records of its cache
 //! ```
 //!
@@ -15,6 +16,7 @@
 use crate::api::write_back::DiskChange;
 use crate::config::{DiskConfig, Name, PolicyChange, VmChange};
 use durable_file::Readers;
+use origin::{KeepSockets, Keeping};
 use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The version of `disks.json` that this program writes and reads.
 const DISKS_VERSION: u32 = 1;
@@ -69,6 +72,8 @@ pub struct StateDir {
     dir: PathBuf,
     /// Where owner's records of what is no file are, for all hosts that use it.
     owners_dir: Option<PathBuf>,
+    /// What outlives sessions with origins' servers; none before it is told.
+    keeping: Option<Keeping>,
     /// Held for its lock, which the system lets go when the process ends, however it ends.
     _lock: File,
 }
@@ -131,6 +136,7 @@ impl StateDir {
             _lock: lock,
             dir: dir.to_owned(),
             owners_dir: None,
+            keeping: None,
         })
     }
 
@@ -139,6 +145,23 @@ impl StateDir {
     pub fn sharing(mut self, owners_dir: Option<PathBuf>) -> Self {
         self.owners_dir = owners_dir;
         self
+    }
+
+    /// The same, for a daemon with this folder for memory that outlives it, whose connections these
+    /// keep.
+    #[must_use]
+    pub(super) fn keeping_in(mut self, runtime_dir: &Path, sockets: Arc<dyn KeepSockets>) -> Self {
+        self.keeping = Some(Keeping {
+            runtime_dir: runtime_dir.to_owned(),
+            state_dir: self.dir.clone(),
+            sockets,
+        });
+        self
+    }
+
+    /// What outlives sessions with origins' servers.
+    pub(super) fn keeping(&self) -> Option<Keeping> {
+        self.keeping.clone()
     }
 
     /// Where owner's records are that are not beside their origins.

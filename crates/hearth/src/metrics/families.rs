@@ -454,6 +454,17 @@ pub(super) const FAMILIES: &[Family] = &[
             });
         },
     ),
+    gauge(
+        "origin_late_write",
+        Some("bytes"),
+        "Bytes of writes that were given up and that the origin may still carry out; requests of their ranges wait",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(disk.late_write_bytes)
+            });
+        },
+    ),
     disk_counter!(
         "origin_read",
         Some("bytes"),

@@ -506,3 +506,37 @@ fn a_change_that_was_sent_before_a_loss_and_given_up_after_it_leaves_doubt() {
     assert_eq!(bench.sent_to(0), [2], "somebody has seen it");
     assert_eq!(bench.sent_to(8192), [], "nobody has");
 }
+
+#[test]
+fn what_a_former_session_left_holds_its_range_until_it_is_over() {
+    let mut bench = Bench::new(able());
+    let left = SentChange {
+        cookie: 99,
+        offset: 4096,
+        length: 4096,
+    };
+    let patience = START + Duration::from_secs(30);
+    bench.work.expect_late_changes(&[left], patience);
+    bench.write(1, 4096, 512, false);
+    let read = bench.read(4096);
+    bench.submit(2, read);
+    bench.write(3, 8192, 512, false);
+    assert_eq!(bench.sent.len(), 1, "the rest of the disk goes on");
+    assert_eq!(bench.answer(Ok(())), (WRITE, 8192, 512));
+    // What waits for it has all its time from when it should be over, and a new session waits too.
+    bench.now = patience;
+    bench
+        .work
+        .expire(bench.now, IoError::TimedOut, &mut bench.done);
+    assert_eq!(bench.done.len(), 1);
+    let terms = terms(able());
+    bench.work.restart(&terms, &mut bench.done);
+    bench.issue();
+    assert_eq!((bench.sent.len(), bench.work.late_bytes()), (1, 4096));
+    assert_eq!(bench.answer(Ok(())), (WRITE, 8192, 512), "it is repeated");
+    bench.work.late_change_is_over(99);
+    bench.issue();
+    assert_eq!(bench.answer(Ok(())), (WRITE, 4096, 512));
+    bench.issue();
+    assert_eq!(bench.answer(Ok(())), (READ, 4096, 4096));
+}

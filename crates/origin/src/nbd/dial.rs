@@ -4,6 +4,7 @@
 //! being attached, later on a short-lived thread of its own that hands the connections over.
 
 use super::limits;
+use crate::late::{Keeper, Kept};
 use crate::{NbdAddress, NbdSpec};
 use nbd_protocol::client::{Handshake, HandshakeError, Step, Wishes};
 use nbd_protocol::{Terms, TransmissionFlags};
@@ -24,6 +25,8 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(super) struct Connected {
     pub(super) socket: OwnedFd,
+    /// Somebody keeps a copy of it for the next process.
+    pub(super) kept: Option<Kept>,
     pub(super) terms: Terms,
 }
 
@@ -57,11 +60,14 @@ impl From<HandshakeError> for DialError {
 }
 
 /// Makes all connections: one, and more if the server says that they are coherent. If it lets
-/// in fewer than are wished for, those have to do.
+/// in fewer than are wished for, those have to do. The keeper gets a copy of each.
 ///
 /// # Errors
 /// If there is not even one.
-pub(super) fn connect_all(spec: &NbdSpec) -> Result<Vec<Connected>, DialError> {
+pub(super) fn connect_all(
+    spec: &NbdSpec,
+    keeper: Option<&Keeper>,
+) -> Result<Vec<Connected>, DialError> {
     let deadline = Instant::now() + spec.connect_timeout.to_std();
     let first = connect_one(spec, deadline)?;
     let several = first
@@ -83,6 +89,11 @@ pub(super) fn connect_all(spec: &NbdSpec) -> Result<Vec<Connected>, DialError> {
             Ok(_) | Err(_) => break,
         }
     }
+    if let Some(keeper) = keeper {
+        for connected in &mut all {
+            connected.kept = Some(keeper.keep(&connected.socket));
+        }
+    }
     Ok(all)
 }
 
@@ -97,7 +108,11 @@ fn connect_one(spec: &NbdSpec, deadline: Instant) -> Result<Connected, DialError
     let terms = negotiate(&socket, &spec.export, deadline)?;
     sockopt::set_socket_timeout(&socket, Timeout::Recv, None)?;
     sockopt::set_socket_timeout(&socket, Timeout::Send, None)?;
-    Ok(Connected { socket, terms })
+    Ok(Connected {
+        socket,
+        kept: None,
+        terms,
+    })
 }
 
 fn time_left(deadline: Instant) -> io::Result<std::time::Duration> {

@@ -22,3 +22,6 @@ pub(super) const KEEPALIVE_PAUSE: Duration = Duration::from_secs(5);
 pub(super) const KEEPALIVE_COUNT: u32 = 3;
 
 const _: () = assert!(nbd_client::SEND_SLICES <= ring::SEND_SLICES_MAX);
+
+/// How often it is looked whether changes of former sessions are over, while there are any.
+pub(super) const LATE_LOOK: Duration = Duration::from_millis(50);

@@ -2,7 +2,9 @@
 //!
 //! One receive is always in flight, until the stream ends.
 
+use super::dial::Connected;
 use super::limits;
+use crate::late::Kept;
 use block_io::{Buf, BufPool, OriginDone, Slice};
 use nbd_client::{Client, LinkId};
 use ring::{Op, Ring, Source, SourceId};
@@ -20,15 +22,18 @@ pub(super) struct Stream {
     link: LinkId,
     source: Source,
     socket: Rc<OwnedFd>,
+    /// Somebody keeps a copy of it.
+    kept: Option<Kept>,
 }
 
 impl Stream {
     /// Takes over a socket that is through with its handshake.
-    pub(super) fn new(link: LinkId, socket: OwnedFd, ring: &Ring, pool: &BufPool) -> Self {
+    pub(super) fn new(link: LinkId, connected: Connected, ring: &Ring, pool: &BufPool) -> Self {
         let stream = Self {
             link,
             source: ring.source(),
-            socket: Rc::new(socket),
+            socket: Rc::new(connected.socket),
+            kept: connected.kept,
         };
         stream.receive(pool.take(limits::RECEIVE_BYTES));
         stream
@@ -36,6 +41,13 @@ impl Stream {
 
     pub(super) fn link(&self) -> LinkId {
         self.link
+    }
+
+    /// If somebody keeps a copy of the connection, that stays as it is.
+    pub(super) fn leave(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.leave();
+        }
     }
 
     pub(super) fn source(&self) -> SourceId {
@@ -127,6 +139,8 @@ impl Drop for Stream {
     /// Whoever drops one with requests in flight makes the server write to nobody, at which nbdkit
     /// 1.32 now and then fails an assertion of its own and is gone: better to let them end first.
     fn drop(&mut self) {
-        self.half_close();
+        if !self.kept.as_ref().is_some_and(Kept::is_left) {
+            self.half_close();
+        }
     }
 }

@@ -167,6 +167,7 @@ impl Nbdkit {
             connect_timeout: units::Duration::from_secs(10),
             reconnect_pause_max: units::Duration::from_millis(200),
             request_timeout: units::Duration::from_secs(60),
+            settle_time: units::Duration::from_secs(30),
         }
     }
 }
