@@ -353,6 +353,11 @@ impl Hearth {
         format!("nbd+unix:///{disk}?socket={}", self.nbd_socket.display())
     }
 
+    /// The socket of the admin API.
+    pub fn admin_socket(&self) -> &Path {
+        &self.admin_socket
+    }
+
     /// The NBD server's socket.
     pub fn nbd_socket(&self) -> &Path {
         &self.nbd_socket

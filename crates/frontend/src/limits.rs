@@ -21,6 +21,10 @@ pub(crate) const UNSENT_SLICES_MAX: usize = ring::SEND_SLICES_MAX;
 /// behind it.
 pub(crate) const HANDSHAKE_READ_BYTES: usize = 8 << 10;
 
+/// Handshakes under way at a time. An honest one takes milliseconds, so this many are those of hundreds
+/// of VMs that are started together, or of clients that say nothing.
+pub(crate) const HANDSHAKES_MAX: usize = 256;
+
 /// Buffer of each direction between a TLS session and the shard.
 pub(crate) const PIPE_BYTES: usize = 64 << 10;
 
@@ -81,8 +85,8 @@ impl Default for ConnectionLimits {
 /// What all clients together may ask of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Connections, those in their handshake included. Further ones wait in the backlog of
-    /// their listener.
+    /// Connections, without those in their handshake. Further ones wait at its end, for as long as a
+    /// handshake may take.
     pub connections: usize,
     /// Connections of one export, which is one disk: QEMU opens one, nbdcopy and multi-queue
     /// clients a few.

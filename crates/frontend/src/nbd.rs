@@ -2,6 +2,7 @@
 
 mod census;
 mod connection;
+mod greetings;
 mod identity;
 mod intake;
 mod listener;

@@ -5,6 +5,7 @@
 //! process that died is replaced in one step. A socket on which somebody listens is never
 //! taken away.
 
+use super::greetings::Peer;
 use crate::limits::{KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES};
 use rustix::fs::{Gid, Mode, chown};
 use rustix::net::sockopt;
@@ -244,6 +245,17 @@ impl Accepted {
             sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
         }
         Ok(())
+    }
+
+    /// Who it is, as far as it cannot choose.
+    pub(super) fn who(&self) -> Peer {
+        match self {
+            Self::Unix(stream) => match stream.peer_cred() {
+                Ok(who) => Peer::Process(who.pid(), who.uid()),
+                Err(_) => Peer::Unknown,
+            },
+            Self::Tcp(_, peer) => Peer::Host(peer.ip()),
+        }
     }
 
     /// For people.

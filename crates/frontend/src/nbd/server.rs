@@ -1,15 +1,20 @@
 //! Accepting clients, bringing them through the handshake, and handing them over.
 //!
 //! ```text
-//!  accept ─► place free? ─► task: handshake (deadline) ──► Exports::connect(Negotiated)
-//!       ▲                     └ STARTTLS ─► TLS ─► handshake ─► socketpair ─┘ + pipe task
-//!       └── Admission dropped: failed handshake, or the shard's connection has ended
+//!  accept ─► task: handshake (deadline) ─► place free? ──► Exports::connect(Negotiated)
+//!              └ STARTTLS ─► TLS ─► handshake ─► place free? ─► socketpair ─┘ + pipe task
 //! ```
+//!
+//! A client gets a place among the connections when it names its export, and gives it back when its
+//! [`Admission`](super::Admission) is dropped: after a handshake that failed later, or when the shard's
+//! connection has ended. Until then it counts among the handshakes, whose number has a bound of its own
+//! (`greetings.rs`), so that silent clients take no places.
 //!
 //! No export is touched before a client has come through: the handshake asks [`Exports`] for
 //! names and sizes only.
 
-use super::census::{Admission, Census};
+use super::census::Census;
+use super::greetings::{Greeting, Greetings};
 use super::identity::Identity;
 use super::listener::{Accepted, Listener, into_fd};
 use super::negotiated::Negotiated;
@@ -22,7 +27,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::net::UnixStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
@@ -73,6 +78,7 @@ pub struct Server {
     limits: ServerLimits,
     places: Arc<Semaphore>,
     census: Census,
+    greetings: Greetings,
 }
 
 impl Server {
@@ -83,6 +89,7 @@ impl Server {
             limits,
             places: Arc::new(Semaphore::new(limits.connections)),
             census: Census::default(),
+            greetings: Greetings::default(),
         }
     }
 
@@ -95,7 +102,7 @@ impl Server {
         }
     }
 
-    /// Connections now, those in their handshake included.
+    /// Connections now, without those in their handshake.
     pub fn connections(&self) -> usize {
         self.limits.connections - self.places.available_permits()
     }
@@ -110,37 +117,35 @@ impl Server {
             "listening for NBD clients"
         );
         let mut handshakes = JoinSet::new();
-        // The client that waits for a place; while there is one, further ones wait in the
-        // kernel's backlog.
-        let mut next: Option<Accepted> = None;
         loop {
-            let place = tokio::select! {
+            tokio::select! {
                 () = told(&mut stop) => break,
-                Some(_) = handshakes.join_next() => continue,
-                accepted = listener.accept(), if next.is_none() => {
-                    next = or_pause(&listener, accepted).await;
-                    continue;
+                Some(_) = handshakes.join_next() => {}
+                accepted = listener.accept() => {
+                    if let Some(accepted) = or_pause(&listener, accepted).await {
+                        let (server, tls) = (self.clone(), tls.clone());
+                        let greeting = self.greetings.begin(accepted.who());
+                        handshakes.spawn(async move {
+                            server.greet(accepted, greeting, &tls).await;
+                        });
+                    }
                 }
-                place = Arc::clone(&self.places).acquire_owned(), if next.is_some() => place,
-            };
-            // Places are never closed, so there always is one.
-            if let (Some(accepted), Ok(place)) = (next.take(), place) {
-                let server = self.clone();
-                let tls = tls.clone();
-                handshakes.spawn(async move { server.greet(accepted, place, &tls).await });
             }
         }
         handshakes.shutdown().await;
         tracing::info!(address = listener.address(), "no longer listening");
     }
 
-    async fn greet(&self, accepted: Accepted, place: OwnedSemaphorePermit, tls: &TlsOffer) {
+    async fn greet(&self, accepted: Accepted, mut greeting: Greeting, tls: &TlsOffer) {
         let peer = accepted.peer();
         let deadline = Instant::now() + self.limits.handshake.to_std();
-        let session = self.session(accepted, place, tls, peer.clone());
-        let ended = match timeout_at(deadline, session).await {
-            Ok(ended) => ended,
-            Err(_elapsed) => Err(SessionError::TooSlow),
+        let session = self.session(accepted, tls, peer.clone());
+        let ended = tokio::select! {
+            ended = timeout_at(deadline, session) => match ended {
+                Ok(ended) => ended,
+                Err(_elapsed) => Err(SessionError::TooSlow),
+            },
+            () = greeting.is_ended() => Err(SessionError::TooMany),
         };
         match ended {
             Ok(()) => {}
@@ -158,7 +163,6 @@ impl Server {
     async fn session(
         &self,
         mut accepted: Accepted,
-        place: OwnedSemaphorePermit,
         tls: &TlsOffer,
         peer: String,
     ) -> Result<(), SessionError> {
@@ -170,6 +174,7 @@ impl Server {
         let mut desk = Desk {
             exports: &*self.exports,
             census: &self.census,
+            places: &self.places,
             limits: &self.limits,
             client: Client {
                 peer,
@@ -185,7 +190,7 @@ impl Server {
         };
         let mut handshake = match ended {
             Ended::Agreed { .. } => {
-                self.hand_over(&desk.client, ended, place, into_fd(accepted)?);
+                self.hand_over(&desk.client, ended, into_fd(accepted)?);
                 return Ok(());
             }
             Ended::WantsTls(handshake) => handshake,
@@ -203,7 +208,7 @@ impl Server {
         ours.set_nonblocking(true)?;
         let ours = UnixStream::from_std(ours)?;
         let peer = desk.client.peer.clone();
-        self.hand_over(&desk.client, ended, place, theirs.into());
+        self.hand_over(&desk.client, ended, theirs.into());
         tokio::spawn(async move {
             if let Err(error) = pipe::carry(secured, ours).await {
                 tracing::info!(peer, %error, "encrypted NBD session lost");
@@ -212,16 +217,10 @@ impl Server {
         Ok(())
     }
 
-    fn hand_over(
-        &self,
-        client: &Client,
-        ended: Ended,
-        place: OwnedSemaphorePermit,
-        socket: OwnedFd,
-    ) {
+    fn hand_over(&self, client: &Client, ended: Ended, socket: OwnedFd) {
         let Ended::Agreed {
             agreed,
-            seat,
+            place,
             leftover,
         } = ended
         else {
@@ -234,7 +233,7 @@ impl Server {
             leftover,
             export: agreed.name,
             terms: agreed.terms,
-            admission: Admission::counted(place, seat),
+            admission: place,
         };
         self.exports.connect(connection, client);
     }

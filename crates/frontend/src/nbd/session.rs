@@ -1,19 +1,21 @@
 //! One client's handshake, driven over a socket.
 
-use super::census::{Census, Seat};
+use super::census::{Admission, Census};
 use super::server::{Client, Exports};
 use super::tls::Stream;
 use crate::limits::{HANDSHAKE_READ_BYTES, ServerLimits};
 use nbd_protocol::server::{Agreed, CloseReason, Handshake, Refusal, Step};
 use std::io;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
 
 /// How a stretch of the handshake ended.
 pub(super) enum Ended {
     /// The client has chosen an export; requests follow, the first of them in `leftover`.
     Agreed {
         agreed: Agreed,
-        seat: Seat,
+        place: Admission,
         leftover: Vec<u8>,
     },
     /// TLS follows; then the handshake goes on.
@@ -31,6 +33,8 @@ pub(super) enum SessionError {
     Closed(#[from] CloseReason),
     #[error("the handshake took too long")]
     TooSlow,
+    #[error("the handshake was ended: its peer has the most of too many")]
+    TooMany,
     #[error("the TLS handshake failed")]
     Tls(#[source] io::Error),
 }
@@ -39,6 +43,7 @@ pub(super) enum SessionError {
 pub(super) struct Desk<'a> {
     pub(super) exports: &'a dyn Exports,
     pub(super) census: &'a Census,
+    pub(super) places: &'a Arc<Semaphore>,
     pub(super) limits: &'a ServerLimits,
     pub(super) client: Client,
 }
@@ -71,12 +76,13 @@ impl Desk<'_> {
                 },
                 Step::FindExport { name } => {
                     let found = self.exports.find(&name, &self.client);
-                    let found = found.and_then(|found| {
-                        let limit = self.limits.connections_per_export;
-                        place = self.census.sit(&name, limit);
-                        place.as_ref().map(|_| found).ok_or(Refusal::Forbidden)
-                    });
-                    handshake.answer(found);
+                    place = if found.is_ok() {
+                        self.admit(&name).await
+                    } else {
+                        None
+                    };
+                    let admitted = place.as_ref().map(drop).ok_or(Refusal::Forbidden);
+                    handshake.answer(found.and_then(|found| admitted.map(|()| found)));
                 }
                 Step::ListExports => {
                     let listed = self.exports.list(&self.client);
@@ -85,16 +91,27 @@ impl Desk<'_> {
                 }
                 Step::StartTls => return Ok(Ended::WantsTls(handshake)),
                 Step::Transmit(agreed) => {
-                    let seat = place.expect("an export was found and had room");
+                    let place = place.expect("an export was found and had room");
                     let leftover = handshake.into_leftover();
                     return Ok(Ended::Agreed {
                         agreed,
-                        seat,
+                        place,
                         leftover,
                     });
                 }
                 Step::Close(reason) => return Err(SessionError::Closed(reason)),
             }
         }
+    }
+
+    /// A place at an export, unless it has as many connections as it may have. If all exports together
+    /// have, it waits for one of them to go, as long as the handshake may take.
+    async fn admit(&self, export: &str) -> Option<Admission> {
+        let seat = self
+            .census
+            .sit(export, self.limits.connections_per_export)?;
+        let place = Arc::clone(self.places).acquire_owned().await;
+        // Places are never closed, so there always is one.
+        Some(Admission::counted(place.ok()?, seat))
     }
 }

@@ -2,6 +2,7 @@
 
 mod cache_server;
 pub mod front_ends;
+pub(crate) mod http;
 pub mod problem;
 #[cfg(test)]
 pub(crate) mod samples;

@@ -4,7 +4,7 @@
 
 use super::problem::ProblemKind;
 use super::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
-use super::{cache_server, vm_server, write_back_server};
+use super::{cache_server, http, vm_server, write_back_server};
 use crate::config::{DiskConfig, Name};
 use crate::daemon::Control;
 use crate::metrics;
@@ -12,6 +12,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -44,6 +45,7 @@ pub fn router(control: Arc<Control>) -> Router {
         .route("/metrics", get(show_metrics))
         .fallback(nothing_here)
         .method_not_allowed_fallback(nothing_here)
+        .layer(middleware::from_fn(http::whole_body))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(control)
 }
@@ -54,6 +56,8 @@ pub fn metrics_router(control: Arc<Control>) -> Router {
         .route("/metrics", get(show_metrics))
         .fallback(nothing_here)
         .method_not_allowed_fallback(nothing_here)
+        .layer(middleware::from_fn(http::whole_body))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(control)
 }
 

@@ -29,7 +29,7 @@ use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
 use super::vms::VmBook;
 use super::{keys, log, settings};
-use crate::api::server;
+use crate::api::{http, server};
 use crate::api::types::DiskSource;
 use crate::cli::args::Serve;
 use crate::cli::exit::{CliError, Exit};
@@ -343,34 +343,21 @@ fn serve_admin(
     ends: watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, ListenError> {
     let mut tasks = JoinSet::new();
-    let until = |mut ends: watch::Receiver<bool>| async move {
-        // The sender's end means the same as its word.
-        let _ = ends.wait_for(|end| *end).await;
-    };
     let (listener, place) = listen::admin(&config.daemon, sockets)?;
-    let serving = axum::serve(listener, server::router(Arc::clone(control)));
-    let serving = serving.with_graceful_shutdown(until(ends.clone()));
+    let serving = http::serve(listener, server::router(Arc::clone(control)), ends.clone());
     tasks.spawn(async move {
         let _place = place;
-        if let Err(error) = serving.await {
-            tracing::error!(%error, "the admin API has ended");
-        }
+        serving.await;
     });
     if let Some(address) = config.daemon.metrics_address.0.as_ref().copied() {
         let router = server::metrics_router(Arc::clone(control));
+        let mut ends = ends;
         tasks.spawn(async move {
-            let ended = until(ends.clone());
-            let serving = async {
-                let listener = listen::metrics(address).await;
-                let serving = axum::serve(listener, router);
-                serving.with_graceful_shutdown(until(ends)).await
+            let listener = tokio::select! {
+                listener = listen::metrics(address) => listener,
+                () = http::told(&mut ends) => return,
             };
-            tokio::select! {
-                served = serving => if let Err(error) = served {
-                    tracing::error!(%error, "the metrics' address has ended");
-                },
-                () = ended => {}
-            }
+            http::serve(listener, router, ends).await;
         });
     }
     Ok(tasks)
