@@ -242,9 +242,8 @@ impl BufPool {
     /// # Panics
     /// If the allocator has no memory left.
     pub fn take(&self, bytes: usize) -> Buf {
-        let mut pages = bytes.div_ceil(PAGE_BYTES).max(1);
+        let pages = Self::pages_for(bytes);
         if pages <= SHELF_PAGES_MAX {
-            pages = pages.next_power_of_two();
             let mut shelves = self.shelves.borrow_mut();
             if let Some(found) = shelves.by_power[pages.ilog2() as usize].pop() {
                 shelves.bytes -= pages * PAGE_BYTES;
@@ -260,6 +259,20 @@ impl BufPool {
         Buf {
             pages: Some(Rc::new(fresh)),
         }
+    }
+
+    fn pages_for(bytes: usize) -> usize {
+        let pages = bytes.div_ceil(PAGE_BYTES).max(1);
+        if pages <= SHELF_PAGES_MAX {
+            pages.next_power_of_two()
+        } else {
+            pages
+        }
+    }
+
+    /// Bytes of memory that a buffer takes which is asked for with so many.
+    pub fn bytes_taken(bytes: usize) -> usize {
+        Self::pages_for(bytes) * PAGE_BYTES
     }
 
     /// A buffer like [`BufPool::take`]'s whose bytes are all zero.
@@ -293,6 +306,7 @@ mod tests {
         for bytes in [1, 512, 4096, 4097, 70_000, 3 << 20] {
             let buf = pool.take(bytes);
             assert!(buf.len() >= bytes);
+            assert_eq!(buf.len(), BufPool::bytes_taken(bytes));
             assert_eq!(buf.as_ptr().addr() % PAGE_BYTES, 0);
         }
     }

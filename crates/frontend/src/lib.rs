@@ -14,6 +14,7 @@
 //! This crate knows nothing of caches: it turns bytes into requests that are within the
 //! export's terms and results into bytes.
 
+pub mod budget;
 pub mod limits;
 pub mod nbd;
 

@@ -10,6 +10,22 @@ pub(crate) const INBOX_BYTES: usize = 64 << 10;
 /// aligned buffer; less is copied out of the inbox, which costs less than one more receive.
 pub(crate) const DIRECT_BYTES_MIN: usize = 32 << 10;
 
+/// Largest payload of a request, either way: what both protocols allow.
+pub const LARGEST_REQUEST: Bytes = Bytes::mib(32);
+
+/// What a connection's requests may take without waiting for room in the memory budget: a queue of 32
+/// small ones.
+pub const ALLOWANCE: Bytes = Bytes::kib(128);
+
+/// What a connection takes of the memory budget for as long as it lives: its inbox, a page of headers
+/// that is being filled and one that is being sent, and its allowance.
+pub const CONNECTION_BYTES: Bytes =
+    Bytes::new((INBOX_BYTES + 2 * HEADERS_BYTES) as u64 + ALLOWANCE.get());
+
+/// How long a client may keep memory for which others wait without doing its part: a payload that does
+/// not come, answers that are not received. A guest that is served needs a fraction of that.
+pub const STALL_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// Size of the buffer in which reply headers are gathered: a page holds a turn's worth.
 pub(crate) const HEADERS_BYTES: usize = 4 << 10;
 

@@ -36,6 +36,17 @@ pub(crate) fn group_id(name: &str) -> Result<u32, GroupError> {
         .ok_or_else(|| GroupError::Unknown(name.to_owned()))
 }
 
+/// The memory of this host, swap included; nothing if it does not say.
+pub(crate) fn memory() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse().ok()
+    };
+    let kib = kib("MemTotal:")?.checked_add(kib("SwapTotal:").unwrap_or(0))?;
+    Some(Bytes::new(kib.checked_mul(1024)?))
+}
+
 /// The size of a block device: where its end is.
 ///
 /// # Errors
@@ -48,6 +59,11 @@ pub(crate) fn block_device_size(device: &File) -> io::Result<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_has_memory() {
+        assert!(memory().is_some_and(|bytes| bytes > Bytes::mib(16)));
+    }
 
     #[test]
     fn a_group_is_found_by_name_or_number() {

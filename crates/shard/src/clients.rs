@@ -13,6 +13,7 @@
 
 use crate::connection::Connection;
 use crate::disk::RequestKind;
+use crate::memory::Debt;
 use crate::status::FrontEnd;
 use cache::RequestId;
 use frontend::RequestKey;
@@ -71,6 +72,8 @@ pub(crate) struct Client {
     pub(crate) touched: bool,
     /// Listed among those whose rings are looked at.
     pub(crate) watched: bool,
+    /// What it owes, while others wait for memory.
+    pub(crate) debt: Option<Debt>,
     /// When each request in flight came, by its key.
     starts: Vec<(Instant, RequestKind)>,
 }
@@ -84,6 +87,7 @@ impl Client {
             farewell: None,
             touched: false,
             watched: false,
+            debt: None,
             starts: Vec::new(),
         }
     }

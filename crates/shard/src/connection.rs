@@ -1,6 +1,7 @@
 //! A client's connection, over either front end: what the loop asks of both.
 
 use block_io::{IoError, Landing, Payload, Slice};
+use frontend::budget::Account;
 use frontend::{Incoming, RequestKey, nbd};
 use ring::SourceId;
 use std::rc::Rc;
@@ -18,6 +19,14 @@ impl Connection {
         match self {
             Self::Nbd(nbd) => nbd.id(),
             Self::Vhost(vhost) => vhost.id(),
+        }
+    }
+
+    /// Its account in the memory budget.
+    pub(crate) fn account(&self) -> &Account {
+        match self {
+            Self::Nbd(nbd) => nbd.account(),
+            Self::Vhost(vhost) => vhost.account(),
         }
     }
 

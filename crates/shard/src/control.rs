@@ -66,6 +66,9 @@ pub enum ShardError {
     /// The disk has as many clients as it may have.
     #[error("the disk has {0} connections, as many as it may have")]
     TooManyConnections(usize),
+    /// The cache's clients have all the memory that there is for connections.
+    #[error("there is no memory for one more connection to this cache")]
+    NoMemory,
     /// The disk has clients over the other front end, and one is in use at a time.
     #[error("the disk is in use over {0}, and one front end is in use at a time")]
     OtherFrontEnd(FrontEnd),

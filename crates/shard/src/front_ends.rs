@@ -25,9 +25,11 @@ impl Shard {
     ) -> Result<(), ShardError> {
         let slot = self.serving(disk)?;
         self.refuse_both(slot, FrontEnd::Nbd)?;
+        let account = self.memory.open().ok_or(ShardError::NoMemory)?;
         let vm = self.admit_vm(slot, vm, self.config.connections_per_disk_max)?;
         let limits = self.config.connection;
         let connection = nbd::Connection::new(client, &self.ring, &self.pool, limits);
+        let connection = connection.charging(account);
         self.add_client(Connection::Nbd(Box::new(connection)), slot, vm);
         Ok(())
     }
@@ -41,6 +43,7 @@ impl Shard {
     ) -> Result<(), ShardError> {
         let slot = self.serving(disk)?;
         self.refuse_both(slot, FrontEnd::VhostUser)?;
+        let account = self.memory.open().ok_or(ShardError::NoMemory)?;
         let vm = self.admit_vm(slot, vm, VHOST_CONNECTIONS_MAX)?;
         let disk = self.disks[slot.index()].as_ref().expect("it is serving");
         let sector = u64::from(client.sector);
@@ -57,7 +60,8 @@ impl Shard {
         let turn = self.turn_of(slot, vm);
         let connection =
             vhost_user::Connection::new(client.socket, &offered, &self.ring, &self.pool, limits);
-        let connection = connection.taking_turns(&turn).watched();
+        let connection = connection.taking_turns(&turn).watched().charging(account);
+        let connection = connection.mapping_within(&self.config.guest_memory);
         let connection = Connection::Vhost(Box::new(connection));
         self.add_client(connection, slot, vm);
         Ok(())

@@ -30,6 +30,7 @@ mod jobs;
 mod lasting;
 mod latency;
 mod limits;
+mod memory;
 mod open;
 mod owners;
 mod records;
@@ -39,6 +40,7 @@ mod spec;
 mod standstill;
 mod status;
 mod tap;
+mod tripwire;
 mod vms;
 mod watch;
 
@@ -53,3 +55,4 @@ pub use status::{
 };
 pub use tap::{Tap, TapEvent, TapVerb};
 pub use vhost_user::Counters as VhostCounters;
+pub use vhost_user::MappingLimits;

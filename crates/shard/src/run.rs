@@ -22,16 +22,19 @@ use crate::disk::{Disk, RequestKind};
 use crate::jobs::Jobs;
 use crate::lasting::LastingMemory;
 use crate::limits::{LANDING_BYTES_MIN, RING_ENTRIES};
+use crate::memory::MemoryWatch;
 use crate::open::{self, Flash};
 use crate::records::Owning;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
 use crate::standstill::Standstill;
 use crate::status::Opening;
+use crate::tripwire::Tripwire;
 use crate::watch::{Rings, Watched};
 use block_io::{BufPool, FlashOp, IoError, OriginDone, OriginOp, Payload, Slice, Token};
 use cache::{Cache, Effect, Request, RequestId, Verb};
 use device::Device as _;
+use frontend::budget::MemoryBudget;
 use frontend::{Incoming, RequestKey};
 use origin::Origin as _;
 use ring::{Mailbox, Ring, Sender, SourceId};
@@ -45,6 +48,8 @@ pub struct Shard {
     pub(crate) config: ShardConfig,
     pub(crate) ring: Ring,
     pub(crate) pool: BufPool,
+    pub(crate) memory: MemoryBudget,
+    pub(crate) memory_watch: MemoryWatch,
     pub(crate) cache: Cache,
     pub(crate) flash: Option<Flash>,
     pub(crate) opening: Opening,
@@ -71,7 +76,7 @@ pub struct Shard {
     pub(crate) touched: Vec<usize>,
     pub(crate) watched: Vec<Watched>,
     pub(crate) arrived: Arrived,
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
 }
 
 /// Whose a source on the ring is.
@@ -86,12 +91,13 @@ pub(crate) enum Owner {
 
 /// Vectors that are filled and emptied every turn.
 #[derive(Default)]
-struct Scratch {
+pub(crate) struct Scratch {
     ready: Vec<SourceId>,
     effects: Vec<Effect>,
     origin_done: Vec<OriginDone>,
     incoming: Vec<Incoming>,
     messages: Vec<Message>,
+    pub(crate) granted: Vec<usize>,
 }
 
 impl Shard {
@@ -197,6 +203,7 @@ impl Shard {
         }
         self.watch_retirement();
         self.watch_owning();
+        self.watch_memory();
     }
 
     fn time_to_wait(&self) -> Option<Duration> {
@@ -214,6 +221,7 @@ impl Shard {
             .chain(farewells)
             .chain(retiring)
             .chain(owning)
+            .chain(self.next_memory_look())
             .min()?;
         Some(first - self.now)
     }
@@ -255,6 +263,7 @@ impl Shard {
         let mut effects = std::mem::take(&mut self.scratch.effects);
         loop {
             self.cache.take_effects(&mut effects);
+            self.touch_granted();
             if effects.is_empty() && self.touched.is_empty() && !self.watch_draining() {
                 break;
             }
@@ -411,21 +420,6 @@ impl Shard {
     }
 }
 
-/// Ends the process when the loop panics. A broken invariant means that the state in memory is
-/// not to be trusted; left alone, the thread would take its disks with it while the daemon
-/// seems alive. Started anew by its supervisor, the cache recovers from what is on flash, which
-/// holds nothing that was not checked before it was written.
-struct Tripwire;
-
-impl Drop for Tripwire {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            tracing::error!("a shard broke an invariant: the process ends to be started anew");
-            std::process::abort();
-        }
-    }
-}
-
 /// The life of a shard's thread.
 fn run(config: ShardConfig, tell: &mpsc::Sender<Result<ShardHandle, SpawnError>>) {
     match start(config, tell) {
@@ -453,6 +447,8 @@ fn start(
     }
     let ready = open::open(found, &config, &record_file, &ring, &pool)?;
     Ok(Shard {
+        memory: MemoryBudget::new(config.request_memory),
+        memory_watch: MemoryWatch::default(),
         now: ring.now(),
         standstill: Standstill::new(),
         turns: 0,

@@ -5,6 +5,7 @@ use crate::run::Shard;
 use cache::{
     DirtyStatus, DiskStats, DropReason, Kept, TenantStatus, ViewStats, WriteBack, WritePolicy,
 };
+use frontend::budget::BudgetStatus;
 use std::fmt;
 use std::path::PathBuf;
 use units::{Bytes, DiskId, Duration, Instant, TenantSlot};
@@ -26,6 +27,8 @@ pub struct ShardStatus {
     pub turns: u64,
     /// How long flash operations have taken.
     pub flash_latency: ReadWrite,
+    /// Memory that its clients have allocated.
+    pub request_memory: BudgetStatus,
     /// The time of its clock.
     pub now: Instant,
     /// Its disks, by slot.
@@ -176,6 +179,7 @@ impl Shard {
             stats: self.cache.stats().clone(),
             opening: self.opening.clone(),
             turns: self.turns,
+            request_memory: self.memory.status(),
             now: self.now,
             flash_latency: flash_latency.unwrap_or_default(),
             disks: disks.collect(),

@@ -30,11 +30,13 @@ use crate::device::{Device, Disk, bits};
 use crate::guard;
 use crate::intake::length_of;
 use crate::obey::Wait;
+use crate::quota::{MappingLimits, Quota};
 use crate::slots::{self, Slot, Slots};
 use crate::socket::{Message, Socket};
 use crate::tokens::Task;
 use crate::turn::{Hold, Turn};
 use block_io::{BufPool, IoError, Landing as _, Payload, Slice};
+use frontend::budget::Account;
 use frontend::limits::ConnectionLimits;
 use frontend::{Incoming, RequestKey, Verb};
 use ring::{Completion, Foreign, Op, Ring, Source, SourceId};
@@ -79,6 +81,9 @@ pub struct Connection {
     pub(crate) is_watched: bool,
     /// A message that waits for our turn.
     pub(crate) parked: Option<Message>,
+    pub(crate) account: Account,
+    /// A request that waits for room in the memory budget: its queue and head.
+    pub(crate) waiting: Option<(usize, u16)>,
     /// [`guard::losses`] when it was last looked at.
     losses: u64,
 }
@@ -117,6 +122,8 @@ impl Connection {
             hold: Hold::default(),
             is_watched: false,
             parked: None,
+            account: Account::default(),
+            waiting: None,
             losses: guard::losses(),
         }
     }
@@ -125,6 +132,13 @@ impl Connection {
     #[must_use]
     pub fn taking_turns(mut self, turn: &Turn) -> Self {
         self.hold = Hold::new(turn);
+        self
+    }
+
+    /// The same, mapping of its guest's memory no more than this.
+    #[must_use]
+    pub fn mapping_within(mut self, limits: &MappingLimits) -> Self {
+        self.device.quota = Quota::new(limits.clone());
         self
     }
 
@@ -235,6 +249,9 @@ impl Connection {
         if self.phase == Phase::Open {
             self.announce();
             self.look_at_quiet();
+        }
+        self.take_waiting(incoming);
+        if self.phase == Phase::Open {
             self.take_requests(incoming);
         }
         if self.phase != Phase::Broken {
@@ -250,6 +267,7 @@ impl Connection {
         for token in self.device.to_cancel.drain(..) {
             self.source.cancel(token);
         }
+        self.account.settle(self.slots.budget());
     }
 
     /// Answers a request; a read with exactly its bytes, anything else with no bytes. The guest
@@ -442,6 +460,8 @@ impl Connection {
         let disk = &self.name;
         tracing::warn!(disk, %error, "the VM's connection is given up");
         self.phase = Phase::Broken;
+        self.waiting = None;
+        self.account.withdraw();
         // QEMU learns of it at once rather than when the disk has answered.
         if let Err(error) = rustix::net::shutdown(self.socket.fd(), rustix::net::Shutdown::Both) {
             tracing::trace!(disk, %error, "the socket was shut down already");

@@ -3,6 +3,7 @@
 use crate::dirty::DirtyLog;
 use crate::mapping::{Mapping, View};
 use crate::memory::Memory;
+use crate::quota::Quota;
 use crate::tokens::Task;
 use crate::vring::{RingError, Start, Vring};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -72,6 +73,8 @@ pub(crate) struct Device {
     pub(crate) features: Features,
     pub(crate) protocol: ProtocolFeatures,
     pub(crate) memory: Rc<Memory>,
+    /// What may be mapped.
+    pub(crate) quota: Quota,
     pub(crate) log: Option<Rc<DirtyLog>>,
     pub(crate) log_signal: Option<Rc<OwnedFd>>,
     /// Something was marked in the log since it was last signalled.
@@ -126,6 +129,7 @@ impl Device {
             features: Features::NONE,
             protocol: ProtocolFeatures::NONE,
             memory: Rc::default(),
+            quota: Quota::default(),
             log: None,
             log_signal: None,
             has_marked: false,

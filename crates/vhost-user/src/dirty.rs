@@ -1,6 +1,7 @@
 //! The dirty log of a live migration: a bit for each page of guest memory that we wrote.
 
 use crate::mapping::{MapError, Mapping, map};
+use crate::quota::Quota;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use vhost_protocol::{DirtyBits, GuestAddress, Segment};
@@ -12,8 +13,13 @@ pub(crate) struct DirtyLog {
 }
 
 impl DirtyLog {
-    pub(crate) fn new(file: &OwnedFd, offset: u64, bytes: u64) -> Result<Self, MapError> {
-        let bits = map(file, offset, bytes)?;
+    pub(crate) fn new(
+        file: &OwnedFd,
+        offset: u64,
+        bytes: u64,
+        quota: &Quota,
+    ) -> Result<Self, MapError> {
+        let bits = map(file, offset, bytes, quota)?;
         Ok(Self { bits })
     }
 

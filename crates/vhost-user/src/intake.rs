@@ -6,13 +6,15 @@
 //!    └── room again, kick, enable            └─ nonsense ─► the ring is broken
 //! ```
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Phase};
 use crate::device::bits;
 use crate::limits::CHAINS_PER_TURN;
 use crate::memory::Memory;
 use crate::slots::{Answer, Slot};
 use crate::tokens::Task;
 use crate::vring::RingError;
+use block_io::BufPool;
+use frontend::budget::Account;
 use frontend::limits::weight_of_range;
 use frontend::{Incoming, Verb};
 use ring::Op;
@@ -41,6 +43,19 @@ enum Step {
 }
 
 impl Connection {
+    /// The same, taking its memory from a budget that it shares with others. Poll it when its account
+    /// is told that it was granted room.
+    #[must_use]
+    pub fn charging(mut self, account: Account) -> Self {
+        self.account = account;
+        self
+    }
+
+    /// Its account in the memory budget.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
     /// Takes requests from every queue that may have some, as far as there is room.
     pub(crate) fn take_requests(&mut self, incoming: &mut Vec<Incoming>) {
         let mut left = CHAINS_PER_TURN;
@@ -66,6 +81,30 @@ impl Connection {
         }
     }
 
+    /// Goes on with the request that waited for memory, if there is room now. One of a queue that is
+    /// to stop, or of a connection that closes, waits no longer: whoever stops it waits for it.
+    pub(crate) fn take_waiting(&mut self, incoming: &mut Vec<Incoming>) {
+        let Some((queue, head)) = self.waiting.take() else {
+            return;
+        };
+        if let Err(error) = self.accept(queue, head, incoming) {
+            self.device.vrings[queue].give_up(head);
+            self.break_off(queue, &error);
+        }
+    }
+
+    /// Whether there is memory for a request, or it cannot wait for it.
+    fn has_memory(&self, queue: usize, bytes: u64) -> bool {
+        if bytes == 0 || self.account.charge(bytes) {
+            return true;
+        }
+        let must = self.phase != Phase::Open || self.device.vrings[queue].is_stopping;
+        if must {
+            self.account.force(bytes);
+        }
+        must
+    }
+
     fn look_through(
         &mut self,
         queue: usize,
@@ -74,7 +113,7 @@ impl Connection {
     ) -> Result<Looked, RingError> {
         self.device.quiet &= !(1 << queue);
         loop {
-            if !self.has_room() {
+            if self.waiting.is_some() || !self.has_room() {
                 return Ok(Looked::Full);
             }
             if *left == 0 {
@@ -133,6 +172,11 @@ impl Connection {
         chain.read(ring, &*memory, head, may_be_indirect)?;
         let call = Call::read(&mut chain, &*memory, &self.device.config.terms)?;
         memory.check(&[status_segment(call.status)])?;
+        let budget = call.ask.as_ref().map_or(0, memory_of);
+        if !self.has_memory(queue, budget) {
+            self.waiting = Some((queue, head));
+            return Ok(());
+        }
         let step = match call.ask {
             Ok(ask) => self.step(&memory, &mut chain, ask),
             Err(status) => Step::Known(status, 0),
@@ -155,6 +199,7 @@ impl Connection {
                     },
                     answer,
                     bytes: bytes.get(),
+                    budget,
                 });
                 incoming.push(Incoming { key, verb });
             }
@@ -285,6 +330,16 @@ impl Connection {
 pub(crate) fn length_of(segments: &[Segment]) -> Bytes {
     let lengths = segments.iter().map(|one| u64::from(one.length));
     Bytes::new(lengths.sum())
+}
+
+/// What a request takes of memory: a write's payload, a read's bytes on their way.
+fn memory_of(ask: &Ask) -> u64 {
+    match ask {
+        Ask::Read { length, .. } | Ask::Write { length, .. } => {
+            BufPool::bytes_taken(length.to_usize()) as u64
+        }
+        Ask::Serial | Ask::Flush | Ask::Discard { .. } | Ask::WriteZeroes { .. } => 0,
+    }
 }
 
 fn status_segment(address: GuestAddress) -> Segment {

@@ -10,6 +10,7 @@
 
 use crate::guard::{self, Watch};
 use crate::limits::{FILE_PAGE_MAX, MAPPING_BYTES_MAX};
+use crate::quota::{Mapped, Quota};
 use rustix::fs::FileType;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
@@ -30,6 +31,14 @@ pub(crate) enum MapError {
     Beyond { offset: u64, length: u64, size: u64 },
     #[error("{0} bytes are more than is mapped for anyone")]
     TooLong(u64),
+    #[error(
+        "the VM has {bytes} bytes of memory mapped, and {limit} are allowed: vhost_user.memory_per_vm_max"
+    )]
+    OfClient { bytes: u64, limit: u64 },
+    #[error(
+        "{bytes} bytes more than the {limit} that all VMs may have mapped: vhost_user.memory_max"
+    )]
+    OfAll { bytes: u64, limit: u64 },
     #[error("the system does not map it for reading and writing")]
     Refused(#[source] io::Error),
 }
@@ -43,10 +52,17 @@ pub(crate) struct Mapping {
     length: usize,
     /// Taken out by `drop`, before the mapping goes.
     watch: Option<Watch>,
+    /// Its part of what may be mapped.
+    _mapped: Mapped,
 }
 
 impl Mapping {
-    pub(crate) fn new(file: BorrowedFd<'_>, offset: u64, length: u64) -> Result<Self, MapError> {
+    pub(crate) fn new(
+        file: BorrowedFd<'_>,
+        offset: u64,
+        length: u64,
+        quota: &Quota,
+    ) -> Result<Self, MapError> {
         let about = rustix::fs::fstat(file).map_err(|_| MapError::NotAFile)?;
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
             return Err(MapError::NotAFile);
@@ -72,12 +88,14 @@ impl Mapping {
             .ok_or(MapError::TooLong(length))?
             - start;
         let in_memory = |bytes: u64| usize::try_from(bytes).map_err(|_| MapError::TooLong(length));
+        let room = quota.take(mapped)?;
         Self::map(
             file,
             start,
             in_memory(mapped)?,
             in_memory(offset - start)?,
             in_memory(length)?,
+            room,
         )
         .map_err(MapError::Refused)
     }
@@ -88,6 +106,7 @@ impl Mapping {
         mapped: usize,
         skip: usize,
         length: usize,
+        room: Mapped,
     ) -> io::Result<Self> {
         // SAFETY: a new mapping at a place of the kernel's choice overlaps nothing of ours.
         let base = unsafe {
@@ -106,6 +125,7 @@ impl Mapping {
             skip,
             length,
             watch: None,
+            _mapped: room,
         };
         mapping.watch = Some(guard::watch(base.addr(), mapped)?);
         for advice in [Advice::LinuxDontDump, Advice::LinuxDontFork] {
@@ -256,6 +276,11 @@ impl Area for View {
 }
 
 /// Maps all of a file's `length` bytes from `offset` on.
-pub(crate) fn map(file: impl AsFd, offset: u64, length: u64) -> Result<Rc<Mapping>, MapError> {
-    Mapping::new(file.as_fd(), offset, length).map(Rc::new)
+pub(crate) fn map(
+    file: impl AsFd,
+    offset: u64,
+    length: u64,
+    quota: &Quota,
+) -> Result<Rc<Mapping>, MapError> {
+    Mapping::new(file.as_fd(), offset, length, quota).map(Rc::new)
 }

@@ -5,6 +5,7 @@
 //! it has ended, the kernel's own writes included.
 
 use crate::mapping::{MapError, Mapping, View, map};
+use crate::quota::Quota;
 use block_io::Slice;
 use ring::{Foreign, PIECES_MAX};
 use smallvec::SmallVec;
@@ -30,10 +31,17 @@ pub(crate) enum RegionError {
 }
 
 impl Memory {
-    pub(crate) fn add(&mut self, region: Region, file: &OwnedFd) -> Result<(), RegionError> {
+    pub(crate) fn add(
+        &mut self,
+        region: Region,
+        file: &OwnedFd,
+        quota: &Quota,
+    ) -> Result<(), RegionError> {
         // Checked first: nothing is mapped for a region that makes no sense.
         region.check()?;
-        let mapping = map(file, region.offset, region.size)?;
+        let others = self.table.targets().map(|mapping| mapping.len() as u64);
+        quota.check_table(others.sum::<u64>().saturating_add(region.size))?;
+        let mapping = map(file, region.offset, region.size, quota)?;
         self.table.add(region, mapping)?;
         Ok(())
     }

@@ -127,20 +127,20 @@ impl Device {
             Request::SetMemoryTable(regions) => {
                 let mut memory = Memory::default();
                 for (region, file) in regions.into_iter().zip(descriptors) {
-                    memory.add(region, &file)?;
+                    memory.add(region, &file, &self.quota)?;
                 }
                 self.change_memory(memory)?;
             }
             Request::AddRegion(region) => {
                 let mut memory = Memory::clone(&self.memory);
                 let file = descriptors.next().ok_or(Refusal::Descriptors(0))?;
-                memory.add(region, &file)?;
+                memory.add(region, &file, &self.quota)?;
                 self.change_memory(memory)?;
             }
             Request::RemoveRegion(region) => self.remove_region(&region)?,
             Request::SetLogBase { size, offset } => {
                 let file = descriptors.next().ok_or(Refusal::Descriptors(0))?;
-                let log = DirtyLog::new(&file, offset, size)?;
+                let log = DirtyLog::new(&file, offset, size, &self.quota)?;
                 self.set_log(Some(Rc::new(log)));
                 // This one message is answered whatever was asked.
                 return Ok(Answer::Number(0));
@@ -205,7 +205,7 @@ impl Device {
         if bytes < needed {
             return Err(Refusal::Inflight { queues, size });
         }
-        let mapping = map(file, offset, needed)?;
+        let mapping = map(file, offset, needed, &self.quota)?;
         self.inflight = Some(InflightFile {
             mapping,
             queues,

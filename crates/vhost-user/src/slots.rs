@@ -28,6 +28,8 @@ pub(crate) struct Slot {
     pub(crate) answer: Answer,
     /// Payload, either way, or the weight of a range: what counts against the connection's limit.
     pub(crate) bytes: u64,
+    /// What it takes of the memory budget.
+    pub(crate) budget: u64,
 }
 
 /// A table of requests in flight. Keys are reused.
@@ -36,6 +38,7 @@ pub(crate) struct Slots {
     table: Vec<Option<Slot>>,
     free: Vec<u32>,
     bytes: u64,
+    budget: u64,
 }
 
 impl Slots {
@@ -48,8 +51,14 @@ impl Slots {
         self.bytes
     }
 
+    /// What all of them take of the memory budget.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget
+    }
+
     pub(crate) fn insert(&mut self, slot: Slot) -> RequestKey {
         self.bytes += slot.bytes;
+        self.budget += slot.budget;
         if let Some(index) = self.free.pop() {
             self.table[index as usize] = Some(slot);
             return RequestKey::from_number(index);
@@ -84,6 +93,7 @@ impl Slots {
             .expect("a request is answered once");
         self.free.push(key.get());
         self.bytes -= slot.bytes;
+        self.budget -= slot.budget;
         slot
     }
 }

@@ -24,6 +24,7 @@ use super::intake::{Intake, Taken};
 use super::negotiated::{Admission, Negotiated};
 use super::outbox::Outbox;
 use super::slots::{Answer, RequestKey, Slot, Slots};
+use crate::budget::Account;
 use crate::limits::{ConnectionLimits, UNSENT_SLICES_MAX, weight_of_range};
 use block_io::{BufPool, IoError, Payload, Slice, Verb};
 use nbd_protocol::{Command, Cookie, Errno, Terms};
@@ -40,6 +41,11 @@ pub struct Incoming {
     /// What is asked: within the export's bounds, aligned to its smallest block.
     pub verb: Verb,
 }
+
+/// Why a client is cut off that does not do its part.
+#[derive(Debug, thiserror::Error)]
+#[error("it kept memory that others wait for, and did not send or receive the rest")]
+struct Stalled;
 
 const TOKEN_RECV: u64 = 0;
 const TOKEN_SEND: u64 = 1;
@@ -67,6 +73,9 @@ pub struct Connection {
     phase: Phase,
     receiving: bool,
     sending: bool,
+    account: Account,
+    /// Requests taken and answers sent: see [`Connection::debt`].
+    progress: u64,
     _admission: Admission,
 }
 
@@ -92,8 +101,18 @@ impl Connection {
             phase: Phase::Open,
             receiving: false,
             sending: false,
+            account: Account::default(),
+            progress: 0,
             _admission: negotiated.admission,
         }
+    }
+
+    /// The same, taking its memory from a budget that it shares with others. Poll it when its account
+    /// is told that it was granted room.
+    #[must_use]
+    pub fn charging(mut self, account: Account) -> Self {
+        self.account = account;
+        self
     }
 
     /// The source to watch on the ring.
@@ -125,6 +144,33 @@ impl Connection {
             self.take_requests(incoming);
         }
         self.send();
+        self.settle();
+    }
+
+    /// Its account in the memory budget.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// If it keeps more memory than its allowance until its client does something: a number that
+    /// changes whenever the client has.
+    pub fn debt(&self) -> Option<u64> {
+        let owes = self.intake.awaits_payload() || self.outbox.bytes() > 0;
+        (owes && self.phase != Phase::Broken && self.account.is_large()).then_some(self.progress)
+    }
+
+    /// Ends it as if the client had gone: it kept memory that others wait for.
+    pub fn cut_off(&mut self) {
+        if self.phase != Phase::Broken {
+            self.fail("waiting", &Stalled);
+            self.settle();
+        }
+    }
+
+    /// Tells the account what is held: what was answered and sent is given back.
+    fn settle(&self) {
+        let held = self.slots.memory() + self.outbox.bytes() + self.intake.memory() as u64;
+        self.account.settle(held);
     }
 
     /// Answers a request; a read with exactly its bytes, anything else with no bytes. The
@@ -160,6 +206,8 @@ impl Connection {
     pub fn close(&mut self) {
         if self.phase == Phase::Open {
             self.phase = Phase::Draining;
+            self.intake.forget();
+            self.account.withdraw();
         }
     }
 
@@ -198,6 +246,7 @@ impl Connection {
         match completion.result {
             Ok(bytes) if self.phase != Phase::Broken => {
                 self.outbox.sent(completion.slices, bytes);
+                self.progress += u64::from(self.outbox.bytes() == 0);
             }
             Err(error) if self.phase != Phase::Broken => self.fail("sending", &error),
             Ok(_) | Err(_) => {}
@@ -209,6 +258,8 @@ impl Connection {
         tracing::info!(export, doing, %error, "NBD client lost");
         self.phase = Phase::Broken;
         self.outbox.clear();
+        self.intake.forget();
+        self.account.withdraw();
         // The client learns of it at once rather than when the disk has answered.
         if let Err(error) = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both) {
             tracing::trace!(export, %error, "the socket was shut down already");
@@ -229,7 +280,17 @@ impl Connection {
             if !self.has_room() {
                 return;
             }
-            match self.intake.take(&self.terms, &self.pool) {
+            let mut taken = self.intake.take(&self.terms, &self.pool);
+            if let Taken::Announced { memory } = taken {
+                if !self.account.charge(memory as u64) {
+                    // The shard polls again when there is room.
+                    return;
+                }
+                self.progress += 1;
+                taken = self.intake.admit(&self.terms, &self.pool);
+            }
+            match taken {
+                Taken::Announced { .. } => unreachable!("it was admitted"),
                 Taken::Starved => return self.receive(),
                 Taken::Refused { cookie, errno } => self.outbox.failure(cookie, errno),
                 Taken::Lost(loss) => self.fail("parsing", &loss),
@@ -334,14 +395,28 @@ impl Connection {
             }
             Command::Disconnect => return self.close(),
         };
+        let memory = memory_of(&verb);
         let slot = Slot {
             cookie,
             answer,
             bytes,
+            memory,
         };
         let key = self.slots.insert(slot);
         incoming.push(Incoming { key, verb });
     }
+}
+
+/// What a request takes of the memory budget.
+fn memory_of(verb: &Verb) -> u64 {
+    let bytes = match verb {
+        Verb::Read { length, .. } => length.to_usize(),
+        Verb::Write { data, .. } => data.len(),
+        Verb::Prefetch { .. } | Verb::Flush | Verb::Discard { .. } | Verb::WriteZeroes { .. } => {
+            return 0;
+        }
+    };
+    BufPool::bytes_taken(bytes) as u64
 }
 
 impl Drop for Connection {

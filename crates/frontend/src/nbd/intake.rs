@@ -24,6 +24,9 @@ use nbd_protocol::{Command, Cookie, Errno, RequestHeader, Terms, limits::PAYLOAD
 pub(super) enum Taken {
     /// Nothing: more bytes are needed.
     Starved,
+    /// A request has begun that takes this much memory: [`Intake::admit`] goes on with it once there
+    /// is room.
+    Announced { memory: usize },
     /// A request within the terms, and a write's payload.
     Request {
         cookie: Cookie,
@@ -47,6 +50,8 @@ pub(super) enum Loss {
 
 enum State {
     Header,
+    /// A request waits for room.
+    Announced(RequestHeader),
     /// A write's payload is being collected.
     Payload {
         cookie: Cookie,
@@ -97,6 +102,10 @@ impl Intake {
         let Some(inbox) = &self.inbox else {
             return Taken::Starved;
         };
+        if let State::Announced(header) = &self.state {
+            let memory = memory_of(header, terms);
+            return Taken::Announced { memory };
+        }
         if let State::Header = self.state {
             let received = &inbox[self.head..self.tail];
             let Some((bytes, _)) = received.split_first_chunk() else {
@@ -114,12 +123,56 @@ impl Intake {
             if length > PAYLOAD_BYTES_MAX {
                 return Taken::Lost(Loss::PayloadTooLong { length });
             }
-            if length == 0 {
-                return judge(&header, terms);
+            let memory = memory_of(&header, terms);
+            if memory > 0 {
+                self.state = State::Announced(header);
+                return Taken::Announced { memory };
             }
-            self.expect_payload(&header, terms, pool);
+            return self.begin(&header, terms, pool);
         }
         self.take_payload()
+    }
+
+    /// Goes on with the request that was announced: there is room for it.
+    ///
+    /// # Panics
+    /// If none was.
+    pub(super) fn admit(&mut self, terms: &Terms, pool: &BufPool) -> Taken {
+        match std::mem::replace(&mut self.state, State::Header) {
+            State::Announced(header) => self.begin(&header, terms, pool),
+            State::Header | State::Payload { .. } | State::Skip { .. } => {
+                panic!("a request is announced before it is admitted")
+            }
+        }
+    }
+
+    fn begin(&mut self, header: &RequestHeader, terms: &Terms, pool: &BufPool) -> Taken {
+        if header.payload_bytes() == 0 {
+            return judge(header, terms);
+        }
+        self.expect_payload(header, terms, pool);
+        self.take_payload()
+    }
+
+    /// What the payload that is being collected takes of memory.
+    pub(super) fn memory(&self) -> usize {
+        match self.state {
+            State::Payload { length, .. } => BufPool::bytes_taken(length),
+            State::Header | State::Announced(_) | State::Skip { .. } => 0,
+        }
+    }
+
+    /// Gives up what is being collected: nothing is taken any more. Of a payload that is being received
+    /// into, the memory goes with the intake.
+    pub(super) fn forget(&mut self) {
+        if !matches!(self.state, State::Payload { buf: None, .. }) {
+            self.state = State::Header;
+        }
+    }
+
+    /// Whether the rest of a payload is to come.
+    pub(super) fn awaits_payload(&self) -> bool {
+        matches!(self.state, State::Payload { .. })
     }
 
     fn expect_payload(&mut self, header: &RequestHeader, terms: &Terms, pool: &BufPool) {
@@ -146,7 +199,7 @@ impl Intake {
         let inbox = self.inbox.as_ref().expect("the inbox is here");
         let received = &inbox[self.head..self.tail];
         match &mut self.state {
-            State::Header => unreachable!("a payload is expected"),
+            State::Header | State::Announced(_) => unreachable!("a payload is expected"),
             State::Skip { left, .. } => {
                 let step = received.len().min(*left);
                 self.head += step;
@@ -172,7 +225,7 @@ impl Intake {
             }
         }
         match std::mem::replace(&mut self.state, State::Header) {
-            State::Header => unreachable!("a payload was expected"),
+            State::Header | State::Announced(_) => unreachable!("a payload was expected"),
             State::Skip { cookie, errno, .. } => Taken::Refused { cookie, errno },
             State::Payload {
                 cookie,
@@ -244,6 +297,15 @@ impl Intake {
             self.inbox = Some(returned);
         }
     }
+}
+
+/// What a request takes of memory: a write's payload, a read's answer.
+fn memory_of(header: &RequestHeader, terms: &Terms) -> usize {
+    let Ok(Command::Read { length, .. } | Command::Write { length, .. }) = header.command(terms)
+    else {
+        return 0;
+    };
+    BufPool::bytes_taken(length.to_usize())
 }
 
 fn judge(header: &RequestHeader, terms: &Terms) -> Taken {

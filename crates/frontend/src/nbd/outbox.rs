@@ -101,7 +101,9 @@ impl Outbox {
             self.header(&reply::simple(cookie, Ok(())));
         }
         self.bytes += u64::from(length);
-        self.pieces.extend(data.into_iter().map(Piece::Data));
+        let pool = &self.pool;
+        let modest = data.into_iter().map(|slice| modest(slice, pool));
+        self.pieces.extend(modest.map(Piece::Data));
     }
 
     /// A range without holes.
@@ -190,6 +192,16 @@ impl Outbox {
         self.pieces.clear();
         self.sealed.clear();
         self.bytes = 0;
+    }
+}
+
+/// A slice that keeps little more memory than it has bytes: a small part of what was fetched for
+/// somebody else would keep all of it until the client has received its part.
+fn modest(slice: Slice, pool: &BufPool) -> Slice {
+    if slice.pinned_bytes() > 2 * BufPool::bytes_taken(slice.len()) {
+        pool.copy_of(&slice)
+    } else {
+        slice
     }
 }
 

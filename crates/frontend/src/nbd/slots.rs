@@ -34,8 +34,10 @@ pub(super) enum Answer {
 pub(super) struct Slot {
     pub(super) cookie: Cookie,
     pub(super) answer: Answer,
-    /// Payload, either way, that counts against the connection's limit.
+    /// Payload, either way, or the weight of a range: what counts against the connection's limit.
     pub(super) bytes: u64,
+    /// What it takes of the memory budget.
+    pub(super) memory: u64,
 }
 
 /// A table of requests in flight. Keys are reused.
@@ -44,6 +46,7 @@ pub(super) struct Slots {
     table: Vec<Option<Slot>>,
     free: Vec<u32>,
     bytes: u64,
+    memory: u64,
 }
 
 impl Slots {
@@ -56,8 +59,14 @@ impl Slots {
         self.bytes
     }
 
+    /// What all of them take of the memory budget.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory
+    }
+
     pub(super) fn insert(&mut self, slot: Slot) -> RequestKey {
         self.bytes += slot.bytes;
+        self.memory += slot.memory;
         if let Some(index) = self.free.pop() {
             self.table[index as usize] = Some(slot);
             return RequestKey(index);
@@ -87,6 +96,7 @@ impl Slots {
             .expect("a request is answered once");
         self.free.push(key.0);
         self.bytes -= slot.bytes;
+        self.memory -= slot.memory;
         slot
     }
 }
@@ -100,6 +110,7 @@ mod tests {
             cookie: Cookie(bytes),
             answer: Answer::Word,
             bytes,
+            memory: 2 * bytes,
         }
     }
 
@@ -108,7 +119,7 @@ mod tests {
         let mut slots = Slots::default();
         let first = slots.insert(slot(10));
         let second = slots.insert(slot(20));
-        assert_eq!((slots.len(), slots.bytes()), (2, 30));
+        assert_eq!((slots.len(), slots.bytes(), slots.memory()), (2, 30, 60));
         assert_eq!(slots.remove(first).cookie, Cookie(10));
         assert_eq!((slots.len(), slots.bytes()), (1, 20));
         assert_eq!(slots.insert(slot(5)), first);

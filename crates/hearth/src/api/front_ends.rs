@@ -4,6 +4,33 @@ use crate::config::Name;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// A place where VMs attach.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Listener {
+    /// The address, as an NBD URI without an export.
+    #[schema(example = "nbd+unix:///?socket=/run/hearth/nbd.sock")]
+    pub address: String,
+    /// Whether plain clients are refused.
+    pub tls_required: bool,
+}
+
+/// Memory that clients have allocated at a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RequestMemory {
+    /// What they may have together: this cache's part of `daemon.request_memory_max`.
+    pub limit_bytes: u64,
+    /// What they have: connections' buffers, payloads that arrive or are in work, answers that are
+    /// not sent.
+    pub taken_bytes: u64,
+    /// Connections whose next request waits for room.
+    pub waiting: u64,
+    /// Requests that had to wait.
+    pub waits: u64,
+    /// Connections that were refused for want of room, or cut off because they kept what others
+    /// waited for.
+    pub refused: u64,
+}
+
 /// A disk over vhost-user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VhostUser {

@@ -1,6 +1,6 @@
 //! Answers of a made-up daemon, for tests of what reads them.
 
-use super::front_ends::{VhostSocket, VhostUser};
+use super::front_ends::{RequestMemory, VhostSocket, VhostUser};
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
@@ -92,6 +92,12 @@ fn cache() -> CacheStatus {
         recovery_seconds: 0.41,
         recovered_blocks: 990_000,
         recovery_lost_blocks: 3,
+        request_memory: RequestMemory {
+            limit_bytes: 1 << 30,
+            taken_bytes: 3 << 20,
+            waits: 2,
+            ..RequestMemory::default()
+        },
         segments: SegmentCounts {
             free: 40,
             open: 2,

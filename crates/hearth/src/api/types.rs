@@ -1,10 +1,10 @@
 //! What travels over the admin API, as types: the `OpenAPI` document is made of these, the
 //! server sends them and the CLI reads them.
 //!
-//! Units are the last word of a name; counters count from the start of the daemon (a cache's)
-//! or from the attachment (a disk's) and never go down.
+//! Units are the last word of a name. Counters never go down; a disk's count from its attachment.
 
-use super::front_ends::{NbdSocket, VhostUser};
+pub use super::front_ends::Listener;
+use super::front_ends::{NbdSocket, RequestMemory, VhostUser};
 use super::vms::PolicyStatus;
 use super::write_back::{KeptOnFlash, WriteBackStatus};
 use crate::config::{Name, ReclaimPolicy, WritePolicy};
@@ -120,16 +120,6 @@ pub struct Recording {
     pub written_bytes: u64,
 }
 
-/// A place where VMs attach.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Listener {
-    /// The address, as an NBD URI without an export.
-    #[schema(example = "nbd+unix:///?socket=/run/hearth/nbd.sock")]
-    pub address: String,
-    /// Whether plain clients are refused.
-    pub tls_required: bool,
-}
-
 /// How a cache does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -168,6 +158,9 @@ pub struct CacheStatus {
     pub memory_bytes: u64,
     /// Bytes that wait in main memory to be written to flash.
     pub waiting_bytes: u64,
+    /// Memory that its clients have allocated.
+    #[serde(default)]
+    pub request_memory: RequestMemory,
     /// How long recovery took at the start.
     pub recovery_seconds: f64,
     /// Blocks that recovery found.

@@ -1,6 +1,8 @@
 //! Front ends in words.
 
-use crate::api::front_ends::{NbdSocket, VhostUser};
+use super::quantity::bytes;
+use crate::api::front_ends::{NbdSocket, RequestMemory, VhostUser};
+use std::fmt::Write as _;
 
 /// What `hearth disk show` says of a disk's own NBD socket.
 pub(super) fn nbd(socket: &NbdSocket) -> (&'static str, String) {
@@ -9,6 +11,23 @@ pub(super) fn nbd(socket: &NbdSocket) -> (&'static str, String) {
         None => String::new(),
     };
     ("nbd socket", format!("{}{state}", socket.path))
+}
+
+/// What `hearth status` says of the memory that clients of a cache have allocated.
+pub(super) fn memory(memory: &RequestMemory) -> String {
+    let (taken, limit) = (bytes(memory.taken_bytes), bytes(memory.limit_bytes));
+    let mut text = format!("{taken} of {limit} for clients");
+    if memory.waits > 0 {
+        let _ = write!(
+            text,
+            "; {} wait, {} had to so far",
+            memory.waiting, memory.waits
+        );
+    }
+    if memory.refused > 0 {
+        let _ = write!(text, "; {} connections refused or cut off", memory.refused);
+    }
+    text
 }
 
 /// What `hearth disk show` says of a disk over vhost-user.

@@ -72,6 +72,7 @@ fn cache_status(out: &mut String, cache: &CacheStatus) -> fmt::Result {
                 bytes(cache.waiting_bytes)
             ),
         ),
+        ("  requests", front_ends::memory(&cache.request_memory)),
         ("  segments", segments(cache)),
         ("  flash written", causes(cache)),
         (

@@ -5,10 +5,11 @@ use super::policy::PolicyConfig;
 use super::uri::{NbdUri, NbdUriAddress};
 use super::words::{Name, TlsMode};
 use super::{Fault, Switch, disk_id};
+use frontend::budget::MemoryBudget;
 use policy::demand::Reuses;
 use std::collections::BTreeMap;
 use std::path::Path;
-use units::{Duration, SECTOR_BYTES};
+use units::{Bytes, Duration, SECTOR_BYTES};
 
 /// Connections that an NBD origin may be asked for.
 const ORIGIN_CONNECTIONS_MAX: u8 = 16;
@@ -42,6 +43,15 @@ fn daemon(config: &Config, faults: &mut Vec<Fault>) {
             "daemon.log",
             format!("{error}; write a level (error, warn, info, debug, trace) or a filter such as 'info,shard=debug'"),
         ));
+    }
+    if config.request_memory_of_cache() < MemoryBudget::LEAST {
+        let least = MemoryBudget::LEAST.get() * config.caches.len().max(1) as u64;
+        let message = format!(
+            "must be at least {}: {} for each cache, so that the largest request fits",
+            Bytes::new(least),
+            MemoryBudget::LEAST
+        );
+        faults.push(Fault::new("daemon.request_memory_max", message));
     }
     if daemon.stop_timeout.0 == Duration::ZERO {
         faults.push(Fault::new("daemon.stop_timeout", "must not be zero"));

@@ -38,6 +38,14 @@ pub struct Config {
     pub disks: Vec<DiskConfig>,
 }
 
+impl Config {
+    /// The part of the memory for requests that each cache has.
+    pub fn request_memory_of_cache(&self) -> Bytes {
+        let caches = self.caches.len().max(1) as u64;
+        Bytes::new(self.daemon.request_memory_max.0.get() / caches)
+    }
+}
+
 /// `[daemon]`: the process itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -59,6 +67,8 @@ pub struct DaemonConfig {
     pub log_format: LogFormat,
     /// Where it goes.
     pub log_target: LogTarget,
+    /// Memory for clients' requests, of all caches together.
+    pub request_memory_max: Text<Bytes>,
     /// How long a clean stop may take.
     pub stop_timeout: Text<Duration>,
 }
@@ -74,6 +84,7 @@ impl Default for DaemonConfig {
             log: "info".to_owned(),
             log_format: LogFormat::Text,
             log_target: LogTarget::Auto,
+            request_memory_max: Text(Bytes::gib(1)),
             stop_timeout: Text(Duration::from_secs(30)),
         }
     }

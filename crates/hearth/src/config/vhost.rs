@@ -6,7 +6,7 @@
 use super::Fault;
 use super::check;
 use super::model::{Config, DiskConfig, SocketPath};
-use super::text::{Mode, Switch, Text};
+use super::text::{Auto, Mode, Switch, Text};
 use super::words::Name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,6 +27,10 @@ pub struct VhostUserConfig {
     pub socket_mode: Text<Mode>,
     /// The group that owns them.
     pub socket_group: Option<String>,
+    /// The most memory that a VM may have.
+    pub memory_per_vm_max: Text<Auto<Bytes>>,
+    /// The most that all VMs together may have mapped.
+    pub memory_max: Text<Auto<Bytes>>,
 }
 
 impl Default for VhostUserConfig {
@@ -35,6 +39,8 @@ impl Default for VhostUserConfig {
             directory: Text(Switch::Off),
             socket_mode: Text(Mode::new(0o660)),
             socket_group: None,
+            memory_per_vm_max: Text(Auto::Auto),
+            memory_max: Text(Auto::Auto),
         }
     }
 }
@@ -145,6 +151,14 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
     let common = &config.vhost_user;
     if let Switch::On(directory) = &common.directory.0 {
         check::absolute(&directory.0, "vhost_user.directory", faults);
+    }
+    for (key, value) in [
+        ("vhost_user.memory_per_vm_max", common.memory_per_vm_max.0),
+        ("vhost_user.memory_max", common.memory_max.0),
+    ] {
+        if value == Auto::Fixed(Bytes::ZERO) {
+            faults.push(Fault::new(key, "must not be zero"));
+        }
     }
     let mut taken: BTreeMap<PathBuf, String> = BTreeMap::new();
     let mut take = |path: &Path, key: String, what: String, faults: &mut Vec<Fault>| {

@@ -4,7 +4,7 @@ use super::keys;
 use super::registry::{Entry, Phase};
 use super::settings;
 use super::shards::{Pulse, Shard};
-use crate::api::front_ends::VhostUser;
+use crate::api::front_ends::{RequestMemory, VhostUser};
 use crate::api::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskState, DiskStatus,
     FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, RefusedBlocks, SegmentCounts,
@@ -12,6 +12,7 @@ use crate::api::types::{
 use crate::api::write_back::{DestageState, KeptOnFlash, WriteBackSettings, WriteBackStatus};
 use crate::config::{canonical_origin, serial};
 use cache::{DropReason, Mode};
+use frontend::budget::BudgetStatus;
 use shard::{Folders, Histogram, OwnerFile, ShardStatus};
 use units::{Duration, Instant};
 
@@ -28,6 +29,7 @@ pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
         blocks_max: 0,
         memory_bytes: 0,
         waiting_bytes: 0,
+        request_memory: RequestMemory::default(),
         recovery_seconds: 0.0,
         recovered_blocks: 0,
         recovery_lost_blocks: 0,
@@ -73,6 +75,7 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
         blocks_max: cache.blocks_max,
         memory_bytes: cache.memory.get(),
         waiting_bytes: cache.buffered.get(),
+        request_memory: request_memory(&status.request_memory),
         recovery_seconds: seconds(status.opening.time),
         recovered_blocks: status.opening.blocks,
         recovery_lost_blocks: status.opening.blocks_lost,
@@ -137,6 +140,16 @@ pub(super) fn kept(entry: &Entry, shard: &ShardStatus, folders: &Folders) -> Opt
         owner_record: owner.path().display().to_string(),
         has_data_key: keys::key_store(&folders.state).has(entry.id),
     })
+}
+
+fn request_memory(budget: &BudgetStatus) -> RequestMemory {
+    RequestMemory {
+        limit_bytes: budget.limit.get(),
+        taken_bytes: budget.taken.get(),
+        waiting: budget.waiting as u64,
+        waits: budget.waits,
+        refused: budget.refused,
+    }
 }
 
 /// A disk; if its shard serves it, as that said at `now` of its own clock.

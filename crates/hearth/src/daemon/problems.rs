@@ -39,6 +39,7 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         ShardError::AlreadyAttached => ProblemKind::AlreadyAttached,
         ShardError::Detaching
         | ShardError::TooManyConnections(_)
+        | ShardError::NoMemory
         | ShardError::OtherFrontEnd(_) => ProblemKind::Busy,
         ShardError::Size { .. } | ShardError::Owner(OwnerError::InUse { .. }) => {
             ProblemKind::Origin

@@ -29,8 +29,8 @@ use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
 use super::vms::VmBook;
 use super::{keys, log, settings};
-use crate::api::{http, server};
 use crate::api::types::DiskSource;
+use crate::api::{http, server};
 use crate::cli::args::Serve;
 use crate::cli::exit::{CliError, Exit};
 use crate::config::{self, Config, ConfigError, DiskConfig, Switch};
@@ -274,10 +274,17 @@ async fn start_shards(
     state: &StateDir,
 ) -> Result<Shards, CliError> {
     let mut shards = Shards::default();
+    let guest_memory = settings::guest_memory(&config.vhost_user);
     for cache in &config.caches {
         let policy = policies.settings(&cache.name);
-        let (state_dir, runtime_dir) = (state.path(), runtime_dir(config));
-        let settings = settings::shard(cache, &policy, &config.nbd, state_dir, runtime_dir);
+        let common = settings::Common {
+            nbd: &config.nbd,
+            request_memory: config.request_memory_of_cache(),
+            guest_memory: guest_memory.clone(),
+            state_dir: state.path(),
+            runtime_dir: runtime_dir(config),
+        };
+        let settings = settings::shard(cache, &policy, &common);
         let handle = start_shard(settings).await?;
         shards.add(Shard::new(handle, cache.clone()));
     }

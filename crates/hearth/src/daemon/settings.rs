@@ -2,34 +2,43 @@
 
 use super::tenants::{self, FlashSize};
 use crate::config::{
-    CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, OriginFormat,
-    PolicyConfig, ReclaimPolicy, TlsMode, disk_id,
+    Auto, CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, OriginFormat,
+    PolicyConfig, ReclaimPolicy, TlsMode, VhostUserConfig, disk_id,
 };
 use at_rest::DataKey;
 use frontend::limits::{ConnectionLimits, ServerLimits};
 use frontend::nbd::{Tls, TlsError, TlsOffer};
 use origin::{FileSpec, ImageFormat, NbdAddress, NbdSpec, Opened, OriginSpec};
 use policy::reclaim::Kind;
-use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
+use shard::{DiskSpec, MappingLimits, Owner, OwnerFile, ShardConfig};
 use std::path::Path;
 use std::sync::Arc;
 use units::Bytes;
 
+/// What holds for every cache of a daemon.
+pub(super) struct Common<'a> {
+    pub(super) nbd: &'a NbdConfig,
+    /// A cache's part of the memory for requests.
+    pub(super) request_memory: Bytes,
+    pub(super) guest_memory: MappingLimits,
+    pub(super) state_dir: &'a Path,
+    pub(super) runtime_dir: &'a Path,
+}
+
 pub(super) fn shard(
     cache: &CacheConfig,
     policy: &PolicyConfig,
-    nbd: &NbdConfig,
-    state_dir: &Path,
-    runtime_dir: &Path,
+    common: &Common<'_>,
 ) -> ShardConfig {
+    let nbd = common.nbd;
     let flash = FlashSize::of(&cache.path);
     // Without flash nothing is let in anyway; what cannot be set is told by the configuration's check.
     let tenancy = flash.and_then(|flash| tenants::settings(policy, flash).ok().flatten());
     ShardConfig {
         name: cache.name.to_string(),
         flash: cache.path.clone(),
-        state_dir: state_dir.to_owned(),
-        runtime_dir: runtime_dir.to_owned(),
+        state_dir: common.state_dir.to_owned(),
+        runtime_dir: common.runtime_dir.to_owned(),
         cache: cache::Config {
             write_delay: cache.write_delay.0,
             trust_delay: cache.trust_delay.0,
@@ -48,9 +57,31 @@ pub(super) fn shard(
             requests: count(nbd.requests_in_flight_max),
             bytes: nbd.bytes_in_flight_max.0,
         },
+        request_memory: common.request_memory,
+        guest_memory: common.guest_memory.clone(),
         connections_per_disk_max: count(nbd.connections_per_disk_max),
     }
 }
+
+/// What may be mapped of guests' memory: unless it is said, what the host has for one VM.
+pub(super) fn guest_memory(config: &VhostUserConfig) -> MappingLimits {
+    let of_vm = match config.memory_per_vm_max.0 {
+        Auto::Fixed(bytes) => bytes,
+        Auto::Auto => crate::system::memory().unwrap_or(MAPPED_MAX),
+    };
+    let of_all = match config.memory_max.0 {
+        Auto::Fixed(bytes) => bytes,
+        Auto::Auto => Bytes::new(of_vm.get().saturating_mul(MAPPED_TIMES)).min(MAPPED_MAX),
+    };
+    MappingLimits::new(of_vm, of_all)
+}
+
+/// Half of the addresses that a process has.
+const MAPPED_MAX: Bytes = Bytes::gib(64 << 10);
+
+/// How often a host's memory may be mapped: a VM has a connection for each of its disks, and each maps
+/// all of the VM's memory.
+const MAPPED_TIMES: u64 = 64;
 
 pub(super) fn server(nbd: &NbdConfig) -> ServerLimits {
     ServerLimits {
@@ -162,8 +193,15 @@ mod tests {
     fn defaults_are_those_of_the_crates_below() {
         let cache = CacheConfig::new("c".parse().unwrap(), "/c".into());
         let policy = PolicyConfig::default();
-        let (state, runtime) = (Path::new("/s"), Path::new("/r"));
-        let shard = shard(&cache, &policy, &NbdConfig::default(), state, runtime);
+        let common = Common {
+            nbd: &NbdConfig::default(),
+            request_memory: Bytes::gib(1),
+            guest_memory: guest_memory(&VhostUserConfig::default()),
+            state_dir: Path::new("/s"),
+            runtime_dir: Path::new("/r"),
+        };
+        assert!(common.guest_memory.of_all() >= common.guest_memory.of_client());
+        let shard = shard(&cache, &policy, &common);
         assert_eq!(shard.cache, cache::Config::default());
         assert_eq!(shard.connection, ConnectionLimits::default());
         assert_eq!(server(&NbdConfig::default()), ServerLimits::default());

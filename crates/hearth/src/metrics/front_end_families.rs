@@ -1,7 +1,7 @@
 //! The metrics of front ends: how VMs reach their disks.
 
 use super::encode::Value;
-use super::family::{Family, Series, counter, disks, gauge};
+use super::family::{Family, Series, caches, counter, disks, gauge};
 
 const DISK: &[&str] = &["disk", "vm", "cache"];
 const DISK_FRONT_END: &[&str] = &["disk", "vm", "cache", "front_end"];
@@ -12,6 +12,17 @@ macro_rules! vhost {
         $kind($name, None, $help, DISK, |snapshot, out| {
             disks(snapshot, out, None, |disk| {
                 Value::Whole(disk.vhost_user.$field)
+            });
+        })
+    };
+}
+
+/// A gauge or counter of each cache that is a field of [`crate::api::front_ends::RequestMemory`].
+macro_rules! memory {
+    ($kind:ident, $name:literal, $unit:expr, $help:literal, $field:ident) => {
+        $kind($name, $unit, $help, &["cache"], |snapshot, out| {
+            caches(snapshot, out, None, |cache| {
+                Value::Whole(cache.request_memory.$field)
             });
         })
     };
@@ -30,6 +41,41 @@ pub(super) const FAMILIES: &[Family] = &[
                 value: Value::Whole(snapshot.status.vhost_user_connections),
             });
         },
+    ),
+    memory!(
+        gauge,
+        "cache_request_memory_limit",
+        Some("bytes"),
+        "Memory that the cache's clients may have allocated",
+        limit_bytes
+    ),
+    memory!(
+        gauge,
+        "cache_request_memory",
+        Some("bytes"),
+        "Memory that the cache's clients have allocated",
+        taken_bytes
+    ),
+    memory!(
+        gauge,
+        "cache_request_memory_waiting",
+        None,
+        "Connections whose next request waits for memory",
+        waiting
+    ),
+    memory!(
+        counter,
+        "cache_request_memory_waits",
+        None,
+        "Requests that had to wait for memory",
+        waits
+    ),
+    memory!(
+        counter,
+        "cache_request_memory_refused",
+        None,
+        "Connections refused for want of memory, or cut off because they kept what others waited for",
+        refused
     ),
     gauge(
         "disk_connections",

@@ -76,6 +76,8 @@ impl Lab {
                 ..cache::Config::default()
             },
             connection: ConnectionLimits::default(),
+            request_memory: Bytes::gib(1),
+            guest_memory: shard::MappingLimits::default(),
             connections_per_disk_max: 4,
         }
     }

@@ -38,7 +38,13 @@ fn feed(stream: &[u8], mut piece: impl FnMut() -> usize) -> Vec<String> {
     let mut rest = stream;
     let mut taken = Vec::new();
     loop {
-        match intake.take(&terms(), &pool) {
+        let mut next = intake.take(&terms(), &pool);
+        if let Taken::Announced { memory } = next {
+            assert!(memory >= 4096, "what takes no memory is not announced");
+            next = intake.admit(&terms(), &pool);
+        }
+        match next {
+            Taken::Announced { .. } => panic!("it was admitted"),
             Taken::Starved => {
                 if rest.is_empty() {
                     return taken;
@@ -130,7 +136,10 @@ fn a_large_payload_is_received_in_place() {
     let pool = BufPool::new();
     let bytes = write(1, 0, &vec![5; 1 << 20]);
     let mut intake = Intake::new(&pool, &bytes[..1000]);
-    assert!(matches!(intake.take(&terms(), &pool), Taken::Starved));
+    let announced = intake.take(&terms(), &pool);
+    assert!(matches!(announced, Taken::Announced { memory } if memory == 1 << 20));
+    assert!(matches!(intake.admit(&terms(), &pool), Taken::Starved));
+    assert_eq!(intake.memory(), 1 << 20);
     let mut room = intake.lend().unwrap();
     assert_eq!((room.start, room.end), (1000 - 28, 1 << 20));
     room.buf[room.start..room.end].fill(5);
