@@ -13,6 +13,7 @@ use crate::ports::{Ports, Purpose, Wake};
 use crate::prefetch::Prefetches;
 use crate::reads::{Aim, Read};
 use crate::retirement::Retirement;
+use crate::slow_reads::SlowReads;
 use crate::staging::Staging;
 use crate::stats::{DiskStats, Stats};
 use crate::status::Status;
@@ -68,6 +69,7 @@ pub struct Cache {
     pub(crate) writes: Writes,
     pub(crate) fills: Fills,
     pub(crate) prefetches: Prefetches,
+    pub(crate) slow_reads: SlowReads,
     pub(crate) coming_ciphers: Coming,
     pub(crate) jobs: Vec<Job>,
     /// Disks under write-back.
@@ -112,6 +114,7 @@ impl Cache {
             writes: Writes::default(),
             fills: Fills::default(),
             prefetches: Prefetches::default(),
+            slow_reads: SlowReads::default(),
             coming_ciphers: Coming::default(),
             jobs: Vec::new(),
             backs: Backs::default(),

@@ -17,8 +17,7 @@ impl Cache {
         let time = io.time(self.ports.attended());
         let ok = done.result.is_ok();
         if let Purpose::Hit(hit) = io.purpose {
-            self.brain.flash_took(time);
-            self.backs.flash_took(time);
+            self.hit_took(&hit, time);
             let filled = match done.place {
                 Some(place) => Filled::Theirs(place),
                 None => Filled::Ours(done.buf),

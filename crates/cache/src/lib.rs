@@ -76,6 +76,7 @@ mod reclaim;
 mod recovery;
 mod rest;
 mod retirement;
+mod slow_reads;
 mod staging;
 mod stats;
 mod status;

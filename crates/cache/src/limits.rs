@@ -81,6 +81,13 @@ pub(crate) const REST_MORE_MIN: Duration = Duration::from_millis(1);
 /// flash is given up.
 pub(crate) const PATIENCE_TIMEOUTS: u64 = 4;
 
+/// Pause between two probes of flash whose reads are late.
+pub(crate) const PROBE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Probes in time, one after the other, after which the flash is read from again: a device that answers
+/// now and then would go back and forth, and its guests wait for the timeout each time.
+pub(crate) const PROBES_IN_TIME: u32 = 5;
+
 /// How often operations in flight are looked at for their deadlines, as a part of the
 /// deadline.
 pub(crate) const WATCH_PARTS: u64 = 4;

@@ -98,6 +98,10 @@ pub(crate) enum Purpose {
 }
 
 /// A read from flash for a guest.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about a read"
+)]
 #[derive(Clone, Debug)]
 pub(crate) struct Hit {
     pub(crate) read: ReadId,
@@ -111,6 +115,8 @@ pub(crate) struct Hit {
     pub(crate) length: usize,
     /// It took too long, and the origin was asked instead.
     pub(crate) abandoned: bool,
+    /// Asked to see whether the flash is slow still.
+    pub(crate) is_probe: bool,
     /// The origin does not have it.
     pub(crate) dirty: bool,
     /// It is read into memory that is not ours.

@@ -209,7 +209,11 @@ impl Cache {
         if self.is_prefetch(id) {
             return stop;
         }
-        self.read_slots(id, at..stop, slot, count, false);
+        if self.slow_reads.is_slow() {
+            self.read_past_flash(id, at..stop, slot, count);
+        } else {
+            self.read_slots(id, at..stop, slot, count, false);
+        }
         stop
     }
 
@@ -239,6 +243,7 @@ impl Cache {
             skip: index(bytes.start % BLOCK_BYTES),
             length: index(bytes.end - bytes.start),
             abandoned: false,
+            is_probe: false,
             dirty,
             in_place: place.is_some(),
         };

@@ -139,9 +139,7 @@ impl Cache {
             self.ports.stats.flash_timeouts += 1;
             self.await_landing(&hit);
             self.refetch(&hit);
-            if let Some(flash) = self.flash.as_mut() {
-                flash.failed(&mut self.ports);
-            }
+            self.read_is_late();
         }
         if watch.stuck && self.flash.is_some() {
             self.fail_flash("the flash took too long");

@@ -28,6 +28,8 @@ pub enum Mode {
 pub struct Status {
     /// Whether the flash is in use.
     pub mode: Mode,
+    /// Whether reads of cached blocks go to their origins, since the flash is late with them.
+    pub bypasses_reads: bool,
     /// Which cache; zero without a flash.
     pub uuid: u128,
     /// Its incarnation; zero without a flash.
@@ -97,6 +99,7 @@ impl Status {
         let Some(flash) = &cache.flash else {
             return Self {
                 mode,
+                bypasses_reads: false,
                 uuid: 0,
                 incarnation: 0,
                 capacity: Bytes::ZERO,
@@ -130,6 +133,7 @@ impl Status {
         let geometry = &flash.geometry;
         Self {
             mode,
+            bypasses_reads: cache.bypasses_reads(),
             uuid: flash.uuid,
             incarnation: flash.incarnation,
             capacity: geometry.capacity(),

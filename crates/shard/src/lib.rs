@@ -36,6 +36,7 @@ mod owners;
 mod records;
 mod retirement;
 mod run;
+mod slow_reads;
 mod spec;
 mod standstill;
 mod status;

@@ -68,6 +68,8 @@ pub struct Shard {
     pub(crate) jobs: Jobs,
     pub(crate) now: Instant,
     pub(crate) standstill: Standstill,
+    /// As the log was told.
+    pub(crate) bypasses_reads: bool,
     pub(crate) turns: u64,
     /// A retirement that is being recorded, and how long it may take.
     pub(crate) retiring: Option<(Token, Instant)>,
@@ -201,6 +203,7 @@ impl Shard {
         if self.is_due(self.cache.next_deadline()) {
             self.cache.tick(self.now);
         }
+        self.tell_of_slow_reads();
         self.watch_retirement();
         self.watch_owning();
         self.watch_memory();
@@ -451,6 +454,7 @@ fn start(
         memory_watch: MemoryWatch::default(),
         now: ring.now(),
         standstill: Standstill::new(),
+        bypasses_reads: false,
         turns: 0,
         cache: ready.cache,
         flash: ready.flash,

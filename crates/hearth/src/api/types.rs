@@ -144,7 +144,7 @@ pub struct CacheStatus {
     pub path: String,
     /// How it does.
     pub state: CacheState,
-    /// Why it is bypassed, or began with nothing although something was on flash.
+    /// Why it is bypassed, or its reads are, or it began with nothing although something was on flash.
     pub reason: Option<String>,
     /// What reclaim keeps.
     pub reclaim: ReclaimPolicy,

@@ -61,6 +61,10 @@ pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
 
 fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
     let (state, reason) = match &status.cache.mode {
+        Mode::Active if status.cache.bypasses_reads => {
+            let reason = "the flash is late with reads: they go to the origins until it is in time";
+            (CacheState::Serving, Some(reason.to_owned()))
+        }
         Mode::Active => (CacheState::Serving, status.opening.cold.clone()),
         Mode::Retiring { reason } | Mode::Bypassed { reason } => {
             (CacheState::Bypassed, Some(reason.clone()))
