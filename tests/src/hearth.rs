@@ -49,6 +49,7 @@ pub struct HearthSettings {
     nbd_keys: String,
     disks: String,
     in_trouble: Vec<String>,
+    journal: Option<PathBuf>,
 }
 
 /// A TCP port of loopback that nobody has. Freed again before the daemon takes it; nothing else
@@ -141,6 +142,29 @@ impl HearthSettings {
         self
     }
 
+    /// Logs to a journal instead of its log file: a datagram socket `socket` in `folder`, which the
+    /// daemon sees where systemd's is. Needs `unshare` and the right to mount.
+    #[must_use]
+    pub fn journal(mut self, folder: &Path) -> Self {
+        self.journal = Some(folder.to_path_buf());
+        self
+    }
+
+    /// The program, seeing the journal that was asked for.
+    fn program(&self) -> anyhow::Result<Command> {
+        let Some(journal) = &self.journal else {
+            return Ok(Command::new(program()?));
+        };
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--map-root-user", "sh", "-ec"]);
+        command.arg(
+            "mount -t tmpfs journal /run; mkdir -p /run/systemd/journal; \
+             mount --bind \"$1\" /run/systemd/journal; shift; exec \"$@\"",
+        );
+        command.arg("sh").arg(journal).arg(program()?);
+        Ok(command)
+    }
+
     /// Writes the configuration into the lab, and gives its path.
     ///
     /// # Errors
@@ -155,10 +179,11 @@ impl HearthSettings {
         let at = |name: &str| lab.path(name).display().to_string();
         let mut text = format!(
             "[daemon]\nadmin_socket = '{}'\nstate_dir = '{}'\nmetrics_address = '{}'\nlog = 'info'\n\
-             log_target = 'stderr'\n{}\n[nbd]\nunix_socket = '{}'\n{}",
+             log_target = '{}'\n{}\n[nbd]\nunix_socket = '{}'\n{}",
             at(ADMIN_SOCKET),
             at("state"),
             self.metrics_address.as_deref().unwrap_or("off"),
+            self.journal.as_ref().map_or("stderr", |_| "journald"),
             self.daemon_keys,
             at("nbd.sock"),
             self.nbd_keys,
@@ -269,7 +294,7 @@ impl Hearth {
         manager: Option<&Manager>,
     ) -> anyhow::Result<Self> {
         let config = settings.write(lab)?;
-        let mut command = Command::new(program()?);
+        let mut command = settings.program()?;
         command.arg("serve").arg("--config").arg(config);
         if let Some(manager) = manager {
             manager.equip(&mut command)?;

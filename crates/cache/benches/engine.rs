@@ -112,7 +112,10 @@ fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
                 Effect::Own { token, .. } => cache.owned(token, true, Instant::ZERO),
-                Effect::Landed { .. } | Effect::Retire { .. } | Effect::Lasting(_) => {
+                Effect::Landed { .. }
+                | Effect::Retire { .. }
+                | Effect::Lasting(_)
+                | Effect::Damaged { .. } => {
                     panic!("the flash works")
                 }
             }

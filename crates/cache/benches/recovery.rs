@@ -80,7 +80,10 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
                 Effect::Own { token, .. } => cache.owned(token, true, now),
-                Effect::Landed { .. } | Effect::Retire { .. } | Effect::Lasting(_) => {
+                Effect::Landed { .. }
+                | Effect::Retire { .. }
+                | Effect::Lasting(_)
+                | Effect::Damaged { .. } => {
                     panic!("the flash works")
                 }
             }

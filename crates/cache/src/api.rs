@@ -5,7 +5,7 @@ use crate::ownership::OwnerRecord;
 use crate::write_back::{LockReason, OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
 use smallvec::SmallVec;
-use units::{Bytes, DiskId, DiskSlot, Duration, TenantSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, TenantSlot};
 
 /// Names a guest's request. Its issuer chooses it and knows it again in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -301,6 +301,16 @@ pub enum Effect {
     },
     /// Tell this to memory that outlives the process, at once.
     Lasting(Lasting),
+    /// Say that a block came from flash and is not what was written there. Nothing is asked of the
+    /// driver: the cache has given the copy up, and serves the origin's bytes or an error.
+    Damaged {
+        /// Whose block.
+        disk: DiskSlot,
+        /// Which block, where that is known.
+        block: Option<BlockIndex>,
+        /// Where on the flash it was read, in bytes.
+        at: Bytes,
+    },
     /// A command has ended.
     ControlDone {
         /// Which command.

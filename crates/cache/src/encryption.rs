@@ -104,10 +104,18 @@ impl Flash {
         number: u64,
         lies: Slice,
     ) -> Slice {
+        match self.block_of_record(disk, number) {
+            Some(block) => self.ciphers.shown(ports, disk, block, lies),
+            None => lies,
+        }
+    }
+
+    /// Which block a record of a disk's dirty log holds; none if it is an erasure.
+    pub(crate) fn block_of_record(&self, disk: DiskSlot, number: u64) -> Option<BlockIndex> {
         let record = self.dirty.get(disk).map(|dirty| dirty.log.record(number));
         match record.map(|record| record.what) {
-            Some(What::Data { block, .. }) => self.ciphers.shown(ports, disk, block, lies),
-            Some(What::Erasure(_)) | None => lies,
+            Some(What::Data { block, .. }) => Some(block),
+            Some(What::Erasure(_)) | None => None,
         }
     }
 

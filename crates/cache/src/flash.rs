@@ -162,8 +162,9 @@ impl Flash {
             let slot = hit.slot.advance(i);
             if !self.is_whole(slot, page) && !lacks(Guard::VerifyChecksum) {
                 whole = false;
-                ports.stats.checksum_mismatches += 1;
-                self.condemn(ports, hit.disk, hit.first.advance(u64::from(i)), slot);
+                let block = hit.first.advance(u64::from(i));
+                ports.damaged(hit.disk, Some(block), self.geometry.slot_offset(slot));
+                self.condemn(ports, hit.disk, block, slot);
             }
         }
         whole

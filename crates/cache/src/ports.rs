@@ -238,6 +238,12 @@ impl Ports {
         self.stood_still = Duration::from_nanos(total);
     }
 
+    /// A copy on flash is not what was written there.
+    pub(crate) fn damaged(&mut self, disk: DiskSlot, block: Option<BlockIndex>, at: Bytes) {
+        self.stats.checksum_mismatches += 1;
+        self.effects.push(Effect::Damaged { disk, block, at });
+    }
+
     /// Takes back an operation that has completed.
     ///
     /// # Panics

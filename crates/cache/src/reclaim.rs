@@ -199,7 +199,7 @@ impl Flash {
             return;
         };
         if checksum(bytes) != self.checksums[from.index()] {
-            ports.stats.checksum_mismatches += 1;
+            ports.damaged(victim.disk(), Some(block), self.geometry.slot_offset(from));
             return;
         }
         let survivors = victim.survivors();

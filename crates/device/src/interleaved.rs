@@ -99,6 +99,11 @@ impl<D: Device> Interleaved<D> {
         &self.inner
     }
 
+    /// The device inside, to ask it what it has kept. Operations go through this wrapper.
+    pub fn inner_mut(&mut self) -> &mut D {
+        &mut self.inner
+    }
+
     fn learn(&mut self, done: usize) {
         if done == 0 || self.under_way < GROUP_MIN {
             return;

@@ -224,7 +224,8 @@ impl Life {
                     Effect::Reply { .. }
                     | Effect::Landed { .. }
                     | Effect::ControlDone { .. }
-                    | Effect::Lasting(_) => {}
+                    | Effect::Lasting(_)
+                    | Effect::Damaged { .. } => {}
                 }
             }
         }

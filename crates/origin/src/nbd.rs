@@ -19,7 +19,7 @@ mod stream;
 
 use crate::late::{self, Hold};
 use crate::{Condition, Keeping, NbdSpec, OpenError, Origin, Sources};
-use block_io::{BufPool, IoError, OriginDone, OriginGeometry, OriginOp};
+use block_io::{BufPool, FailureKind, IoError, OriginDone, OriginGeometry, OriginOp};
 use dial::{Connected, DialError};
 use nbd_client::{Client, Effect, LinkId, Report, Settings, Unfit};
 use nbd_protocol::Terms;
@@ -207,13 +207,17 @@ impl NbdOrigin {
     fn report(&self, report: &Report) {
         match report {
             Report::Lost { why } => {
-                tracing::warn!(origin = %self.spec, why, "origin connection lost");
+                let kind = FailureKind::OriginLost;
+                tracing::warn!(kind = kind.name(), message_id = kind.message_id(),
+                    origin = %self.spec, why, "origin connection lost");
             }
             Report::Connected { connections } => {
                 tracing::info!(origin = %self.spec, connections, "origin connected");
             }
             Report::OtherDisk { was, is } => {
-                tracing::error!(origin = %self.spec, %was, %is, "origin came back as another disk");
+                let kind = FailureKind::OriginChanged;
+                tracing::error!(kind = kind.name(), message_id = kind.message_id(),
+                    origin = %self.spec, %was, %is, "origin came back as another disk");
             }
         }
     }

@@ -46,6 +46,9 @@ impl Shard {
     pub(crate) fn poll_flash(&mut self) {
         let Some(flash) = &mut self.flash else { return };
         flash.poll(self.now, &mut self.arrived.polled);
+        for failure in flash.inner_mut().failures() {
+            self.repeats.flash_failed(&self.config, failure, self.now);
+        }
         // Reads that waited for these: the flash should not idle while the answers are made.
         self.ring.submit();
         self.arrived.queue.extend(self.arrived.polled.drain(..));

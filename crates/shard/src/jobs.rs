@@ -425,6 +425,7 @@ impl Shard {
         for source in disk.origin.sources() {
             self.own(Some(source), Owner::Nobody);
         }
+        self.tell_of_last(slot, &disk.spec.name);
         tracing::info!(disk = disk.spec.name, "disk detached");
         let Disk { origin, phase, .. } = *disk;
         // Who hears of it may open the origin at once.

@@ -1,14 +1,14 @@
 //! How long things take: histograms with logarithmic buckets, and wrappers that time the
-//! operations of a device or an origin.
+//! operations of a device or an origin and keep those that failed, to be told of.
 //!
 //! A bucket is an eighth of a power of two wide, so a reported time is at most 12.5 % above
 //! the real one. Times are those of the loop's turns: an operation begins at the turn that
 //! submits it and ends at the turn that sees its completion.
 
-use crate::limits::TIMED_OPERATIONS_MAX;
-use block_io::Token;
+use crate::failures::Failure;
+use crate::limits::{FAILURES_KEPT_MAX, TIMED_OPERATIONS_MAX};
 use block_io::{
-    FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb,
+    Extent, FailureKind, FlashDone, FlashOp, IoError, OriginDone, OriginGeometry, OriginOp, Token,
 };
 use device::Device;
 use origin::{Condition, Origin, Sources};
@@ -143,10 +143,9 @@ pub struct ReadWrite {
 
 impl ReadWrite {
     fn record(&mut self, start: Start, now: Instant) {
-        let histogram = if start.is_read {
-            &mut self.read
-        } else {
-            &mut self.write
+        let histogram = match start.kind {
+            FailureKind::OriginRead | FailureKind::FlashRead => &mut self.read,
+            _ => &mut self.write,
         };
         histogram.record(now - start.at);
     }
@@ -155,7 +154,9 @@ impl ReadWrite {
 #[derive(Clone, Copy)]
 struct Start {
     at: Instant,
-    is_read: bool,
+    /// What it is if it fails.
+    kind: FailureKind,
+    extent: Option<Extent>,
 }
 
 /// When each operation in flight began, by its token.
@@ -163,7 +164,7 @@ struct Start {
 struct Starts(Vec<Option<Start>>);
 
 impl Starts {
-    fn begin(&mut self, token: Token, is_read: bool, at: Instant) {
+    fn begin(&mut self, token: Token, start: Start) {
         let index = usize::try_from(token.0).unwrap_or(usize::MAX);
         if index >= TIMED_OPERATIONS_MAX {
             return;
@@ -171,7 +172,7 @@ impl Starts {
         if index >= self.0.len() {
             self.0.resize(index + 1, None);
         }
-        self.0[index] = Some(Start { at, is_read });
+        self.0[index] = Some(start);
     }
 
     fn end(&mut self, token: Token) -> Option<Start> {
@@ -186,6 +187,7 @@ pub(crate) struct Timed<T> {
     starts: Starts,
     in_flight: usize,
     latency: ReadWrite,
+    failures: Vec<Failure>,
 }
 
 impl<T> Timed<T> {
@@ -196,6 +198,7 @@ impl<T> Timed<T> {
             starts: Starts::default(),
             in_flight: 0,
             latency: ReadWrite::default(),
+            failures: Vec::new(),
         }
     }
 
@@ -209,15 +212,33 @@ impl<T> Timed<T> {
         self.in_flight
     }
 
-    fn begin(&mut self, token: Token, is_read: bool, now: Instant) {
-        self.starts.begin(token, is_read, now);
+    /// The operations that have failed since this was asked last, oldest first; of very many the
+    /// first.
+    pub(crate) fn failures(&mut self) -> impl Iterator<Item = Failure> + '_ {
+        self.failures.drain(..)
+    }
+
+    fn begin(&mut self, token: Token, start: Start) {
+        self.starts.begin(token, start);
         self.in_flight += 1;
     }
 
-    fn end(&mut self, token: Token, now: Instant) {
+    fn end(&mut self, token: Token, result: Result<(), IoError>, now: Instant) {
         self.in_flight -= 1;
-        if let Some(start) = self.starts.end(token) {
-            self.latency.record(start, now);
+        let Some(start) = self.starts.end(token) else {
+            return;
+        };
+        self.latency.record(start, now);
+        // An end that we or the far side wanted is no failure.
+        if let Err(error) = result
+            && error != IoError::ShuttingDown
+            && self.failures.len() < FAILURES_KEPT_MAX
+        {
+            self.failures.push(Failure {
+                kind: start.kind,
+                extent: start.extent,
+                error,
+            });
         }
     }
 }
@@ -228,8 +249,12 @@ impl<D: Device> Device for Timed<D> {
     }
 
     fn submit(&mut self, op: FlashOp, now: Instant) {
-        let is_read = matches!(op.verb, FlashVerb::Read { .. } | FlashVerb::ReadInto { .. });
-        self.begin(op.token, is_read, now);
+        let start = Start {
+            at: now,
+            kind: FailureKind::of_flash(&op.verb),
+            extent: op.verb.extent(),
+        };
+        self.begin(op.token, start);
         self.inner.submit(op, now);
     }
 
@@ -237,7 +262,7 @@ impl<D: Device> Device for Timed<D> {
         let first = done.len();
         self.inner.poll(now, done);
         for one in &done[first..] {
-            self.end(one.token, now);
+            self.end(one.token, one.result, now);
         }
     }
 
@@ -256,8 +281,12 @@ impl<O: Origin> Origin for Timed<O> {
     }
 
     fn submit(&mut self, op: OriginOp, now: Instant) {
-        let is_read = matches!(op.verb, OriginVerb::Read { .. });
-        self.begin(op.token, is_read, now);
+        let start = Start {
+            at: now,
+            kind: FailureKind::of_origin(&op.verb),
+            extent: op.verb.extent(),
+        };
+        self.begin(op.token, start);
         self.inner.submit(op, now);
     }
 
@@ -265,7 +294,7 @@ impl<O: Origin> Origin for Timed<O> {
         let first = done.len();
         self.inner.poll(now, done);
         for one in &done[first..] {
-            self.end(one.token, now);
+            self.end(one.token, one.result, now);
         }
     }
 
@@ -302,6 +331,7 @@ impl<T> fmt::Debug for Timed<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use block_io::FlashVerb;
     use medium::{Medium, MediumOptions};
 
     #[test]

@@ -25,6 +25,7 @@ mod connection;
 mod control;
 mod deadlines;
 mod disk;
+mod failures;
 mod front_ends;
 mod jobs;
 mod lasting;

@@ -33,6 +33,14 @@ pub(crate) const RETIRE_TIME_MAX: Duration = Duration::from_secs(10);
 /// unmeasured.
 pub(crate) const TIMED_OPERATIONS_MAX: usize = 1 << 16;
 
+/// Failed operations that one poll of a device or an origin keeps to be told of. Only the first of a
+/// kind becomes a line of its own, the others are counted.
+pub(crate) const FAILURES_KEPT_MAX: usize = 4096;
+
+/// For how long further failures of one kind, of one disk or flash, are counted before they are told
+/// in one line.
+pub(crate) const FAILURE_PAUSE: Duration = Duration::from_secs(10);
+
 /// How long the flash may give no answer at all while it is being opened. A slow device still
 /// answers something in this time; one that does not would hold up every disk.
 pub(crate) const OPENING_SILENCE_MAX: Duration = Duration::from_secs(10);

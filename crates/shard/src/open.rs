@@ -20,7 +20,7 @@ use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
 use crate::standstill::Standstill;
 use crate::status::Opening;
-use block_io::BufPool;
+use block_io::{BufPool, FailureKind};
 use cache::{Cache, Effect, LeftChunk, Recovered, Recovery};
 use device::Device;
 use device::interleaved::Interleaved;
@@ -148,7 +148,9 @@ pub(crate) fn open(
             }
         }
     };
-    tracing::error!(cache = config.name, flash = %config.flash.display(), reason,
+    let kind = FailureKind::FlashUnusable;
+    tracing::error!(kind = kind.name(), message_id = kind.message_id(),
+        cache = config.name, flash = %config.flash.display(), reason,
         "the flash cannot be used: every disk of this cache is served from its origin");
     let opening = Opening {
         time: ring.now() - began,

@@ -10,7 +10,7 @@ use crate::control::{Message, ShardError};
 use crate::limits::RETIRE_TIME_MAX;
 use crate::owners::{OwnerError, OwnerFile};
 use crate::run::Shard;
-use block_io::Token;
+use block_io::{FailureKind, Token};
 use cache::{ControlError, Mode, OwnerRecord};
 use units::{DiskId, Instant, Map};
 
@@ -130,7 +130,9 @@ impl Shard {
     /// Records, on a thread of its own, that what is on the flash must not be believed again.
     pub(crate) fn retire(&mut self, token: Token, incarnation: u64) {
         if let Mode::Retiring { reason } = self.cache.status().mode {
-            tracing::error!(cache = self.config.name, flash = %self.config.flash.display(), reason,
+            let kind = FailureKind::FlashGivenUp;
+            tracing::error!(kind = kind.name(), message_id = kind.message_id(),
+                cache = self.config.name, flash = %self.config.flash.display(), reason,
                 "the flash was given up: every disk of this cache is served from its origin");
         }
         self.record = self.record.without_flash(incarnation);

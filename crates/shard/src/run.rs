@@ -11,14 +11,15 @@
 //! - Nothing is left to do when the loop waits: every effect was carried out, every touched
 //!   client was polled, so all replies of a turn leave in one send a client. Only what came from
 //!   flash may be more than a turn takes on ([`Arrived`]): then the loop looks, and does not wait.
-//! - The wait ends at the earliest deadline of the cache, the flash, any origin, any farewell
-//!   and a retirement that is being recorded.
+//! - The wait ends at the earliest deadline of the cache, the flash, any origin, any farewell,
+//!   a retirement that is being recorded and failures that are counted.
 
 use crate::arrived::Arrived;
 use crate::clients::{Asker, Client};
 use crate::control::{Message, ShardHandle, SpawnError};
 use crate::deadlines::Deadlines;
 use crate::disk::{Disk, RequestKind};
+use crate::failures::Repeats;
 use crate::jobs::Jobs;
 use crate::lasting::LastingMemory;
 use crate::limits::{LANDING_BYTES_MIN, RING_ENTRIES};
@@ -74,6 +75,7 @@ pub struct Shard {
     /// A retirement that is being recorded, and how long it may take.
     pub(crate) retiring: Option<(Token, Instant)>,
     pub(crate) owning: Owning,
+    pub(crate) repeats: Repeats,
     owners: Vec<Owner>,
     pub(crate) touched: Vec<usize>,
     pub(crate) watched: Vec<Watched>,
@@ -110,7 +112,7 @@ impl Shard {
     /// [`SpawnError`]. Flash that cannot be used is none: the shard serves without it, and
     /// says so in its status.
     pub fn spawn(config: ShardConfig) -> Result<ShardHandle, SpawnError> {
-        if !is_file_name(&config.name) {
+        if !config.has_file_name() {
             return Err(SpawnError::Name(config.name));
         }
         let (tell, told) = mpsc::channel();
@@ -207,6 +209,7 @@ impl Shard {
         self.watch_retirement();
         self.watch_owning();
         self.watch_memory();
+        self.tell_of_repeats();
     }
 
     fn time_to_wait(&self) -> Option<Duration> {
@@ -225,6 +228,7 @@ impl Shard {
             .chain(retiring)
             .chain(owning)
             .chain(self.next_memory_look())
+            .chain(self.repeats.next_deadline())
             .min()?;
         Some(first - self.now)
     }
@@ -252,6 +256,7 @@ impl Shard {
         };
         disk.origin.poll(self.now, &mut self.scratch.origin_done);
         self.deadlines.set(slot, disk.origin.next_deadline());
+        self.repeats.origin_polled(slot, disk, self.now);
         for done in self.scratch.origin_done.drain(..) {
             self.cache.origin_done(done, self.now);
         }
@@ -297,6 +302,7 @@ impl Shard {
                 token, id, record, ..
             } => self.record_owner(token, id, record),
             Effect::Lasting(what) => self.lasting.carry_out(&what),
+            Effect::Damaged { disk, block, at } => self.tell_of_damage(disk, block, at),
             Effect::ControlDone { id, result } => self.control_done(id, result),
         }
     }
@@ -477,6 +483,7 @@ fn start(
         jobs: Jobs::default(),
         retiring: None,
         owning: Owning::default(),
+        repeats: Repeats::default(),
         owners: Vec::new(),
         touched: Vec::new(),
         watched: Vec::new(),
@@ -488,9 +495,4 @@ fn start(
 /// The slot with this index.
 pub(crate) fn slot(index: usize) -> DiskSlot {
     DiskSlot::new(u16::try_from(index).expect("slots are few"))
-}
-
-fn is_file_name(name: &str) -> bool {
-    let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.chars().all(fit)
 }

@@ -35,6 +35,16 @@ pub struct ShardConfig {
     pub connections_per_disk_max: usize,
 }
 
+impl ShardConfig {
+    /// Whether its name is fit for a file name.
+    pub(crate) fn has_file_name(&self) -> bool {
+        let (name, fit) = (&self.name, |c: char| {
+            c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+        });
+        !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.chars().all(fit)
+    }
+}
+
 /// A disk that a shard serves.
 #[derive(Clone, Debug)]
 pub struct DiskSpec {

@@ -200,6 +200,7 @@ impl World {
             Effect::Own {
                 token, id, record, ..
             } => self.record_owner(token, id, record)?,
+            Effect::Damaged { .. } => {}
             Effect::ControlDone { id, result } => {
                 let name = format!("{result:?}");
                 self.trace

@@ -128,11 +128,14 @@ impl Cache {
         for (at, number) in &batch.reads[read.read].wanted {
             let from = *at as usize * PAGE_BYTES;
             let page = bytes.slice(from..from + PAGE_BYTES);
-            if flash.is_whole(read.slot.advance(*at), &page) || lacks(Guard::VerifyBeforeDestage) {
+            let slot = read.slot.advance(*at);
+            if flash.is_whole(slot, &page) || lacks(Guard::VerifyBeforeDestage) {
                 let page = flash.shown_record(&self.ports, read.disk, *number, page);
                 batch.pages.insert(*number, page);
             } else {
-                self.ports.stats.checksum_mismatches += 1;
+                let block = flash.block_of_record(read.disk, *number);
+                let place = flash.geometry.slot_offset(slot);
+                self.ports.damaged(read.disk, block, place);
                 batch.is_bad = true;
             }
         }

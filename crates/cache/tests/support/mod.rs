@@ -117,6 +117,7 @@ impl Bench {
                         cache.origin_done(done, self.now);
                     }
                     Effect::Own { token, .. } => cache.owned(token, true, self.now),
+                    Effect::Damaged { .. } => {}
                     other => self.ended.push(other),
                 }
             }

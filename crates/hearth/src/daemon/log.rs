@@ -3,9 +3,16 @@
 //! Levels: `error`: somebody must act; `warn`: something is lost or slow but goes on;
 //! `info`: what an operator did, and starts and ends; `debug`: why the program decided so;
 //! `trace`: every request.
+//!
+//! In the journal each field of a line is a field of the entry, in capitals: `DISK`, `OFFSET`,
+//! `ERRNO`, and `MESSAGE_ID` where a line has one ([`block_io::FailureKind`]).
 
 use crate::config::{LogFormat, LogTarget};
-use std::io;
+use std::{fmt, io};
+use tracing::field::{Field, Visit};
+use tracing_subscriber::field::{RecordFields, VisitOutput as _};
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
@@ -23,12 +30,13 @@ pub(super) fn start(filter: &str, format: LogFormat, target: LogTarget) -> io::R
         LogTarget::Auto => stderr_is_journal(),
     };
     let layer: Box<dyn Layer<Registry> + Send + Sync> = if to_journal {
-        Box::new(tracing_journald::layer()?)
+        Box::new(tracing_journald::layer()?.with_field_prefix(None))
     } else {
         let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
         match format {
             LogFormat::Text => {
-                Box::new(lines.with_ansi(io::IsTerminal::is_terminal(&io::stderr())))
+                let is_terminal = io::IsTerminal::is_terminal(&io::stderr());
+                Box::new(lines.fmt_fields(WithoutNumbers).with_ansi(is_terminal))
             }
             LogFormat::Json => Box::new(lines.json().flatten_event(true)),
         }
@@ -37,6 +45,35 @@ pub(super) fn start(filter: &str, format: LogFormat, target: LogTarget) -> io::R
         .with(layer.with_filter(filter))
         .try_init()
         .map_err(io::Error::other)
+}
+
+/// Fields of a text line: all but `message_id`, which is for programs.
+struct WithoutNumbers;
+
+impl<'w> FormatFields<'w> for WithoutNumbers {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut visitor = SkipNumbers(DefaultVisitor::new(writer, true));
+        fields.record(&mut visitor);
+        visitor.0.finish()
+    }
+}
+
+struct SkipNumbers<'w>(DefaultVisitor<'w>);
+
+impl Visit for SkipNumbers<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() != "message_id" {
+            self.0.record_str(field, value);
+        }
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.0.record_error(field, value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.record_debug(field, value);
+    }
 }
 
 /// Whether standard error is the journal's stream: systemd names its device and inode.

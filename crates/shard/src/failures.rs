@@ -1,0 +1,266 @@
+//! Log lines about operations of flash and origin that have failed.
+//!
+//! A dead disk fails thousands of operations a second. Of each kind the first failure is told at
+//! once; those that follow within [`FAILURE_PAUSE`] are counted, and told as one line at its end.
+//!
+//! ```text
+//!   failure ──► line            failures ──► counted            failure ──► line
+//!           └─ FAILURE_PAUSE ─┘ └─ "N more" ─ FAILURE_PAUSE ─┘
+//! ```
+//!
+//! [`Repeats`] decides which failure is told; the time is passed in.
+
+use crate::disk::Disk;
+use crate::limits::FAILURE_PAUSE;
+use crate::run::Shard;
+use crate::spec::ShardConfig;
+use block_io::{Extent, FailureKind, IoError, PAGE_BYTES};
+use units::{BlockIndex, Bytes, DiskSlot, Instant};
+
+/// An operation that has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    /// Which bytes it was about; none for a flush, which is about all.
+    pub(crate) extent: Option<Extent>,
+    pub(crate) error: IoError,
+}
+
+/// What failures are counted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Flash,
+    Disk(DiskSlot),
+}
+
+/// Which failures of a shard are told at once, and how many others there were.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats(Vec<Repeat>);
+
+/// Failures of one kind that are counted.
+#[derive(Debug)]
+struct Repeat {
+    subject: Subject,
+    kind: FailureKind,
+    until: Instant,
+    counted: u64,
+}
+
+impl Repeats {
+    /// A failure has happened: whether it is told now.
+    fn tells(&mut self, subject: Subject, kind: FailureKind, now: Instant) -> bool {
+        let is_it = |repeat: &&mut Repeat| repeat.subject == subject && repeat.kind == kind;
+        if let Some(repeat) = self.0.iter_mut().find(is_it) {
+            repeat.counted += 1;
+            return false;
+        }
+        self.0.push(Repeat {
+            subject,
+            kind,
+            until: now + FAILURE_PAUSE,
+            counted: 0,
+        });
+        true
+    }
+
+    /// What was counted in a pause that has ended: at least one. It is told now, and the next pause
+    /// begins. Of what had no failure in its pause, the next one is told at once again.
+    fn due(&mut self, now: Instant) -> Option<(Subject, FailureKind, u64)> {
+        self.0
+            .retain(|repeat| repeat.until > now || repeat.counted > 0);
+        let repeat = self.0.iter_mut().find(|repeat| repeat.until <= now)?;
+        repeat.until = now + FAILURE_PAUSE;
+        let counted = std::mem::take(&mut repeat.counted);
+        Some((repeat.subject, repeat.kind, counted))
+    }
+
+    /// What was counted and not told of somebody of whom nobody will ask again.
+    fn leave(&mut self, subject: Subject) -> Vec<(FailureKind, u64)> {
+        let leaving = self.0.extract_if(.., |repeat| repeat.subject == subject);
+        let counted = leaving.filter(|repeat| repeat.counted > 0);
+        counted
+            .map(|repeat| (repeat.kind, repeat.counted))
+            .collect()
+    }
+
+    /// When a pause ends.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.0.iter().map(|repeat| repeat.until).min()
+    }
+
+    /// The flash has failed an operation. Guests are not hurt.
+    pub(crate) fn flash_failed(&mut self, config: &ShardConfig, failure: Failure, now: Instant) {
+        if !self.tells(Subject::Flash, failure.kind, now) {
+            return;
+        }
+        let (error_name, errno) = failure.error.errno();
+        let kind = failure.kind;
+        tracing::warn!(
+            kind = kind.name(), message_id = kind.message_id(), cache = config.name,
+            flash = %config.flash.display(), offset = offset(failure), length = length(failure),
+            error = error_name, errno, "the flash failed {}: {}", doing(kind), failure.error
+        );
+    }
+
+    /// A disk's origin was polled: tells of what it has failed.
+    pub(crate) fn origin_polled(&mut self, slot: DiskSlot, disk: &mut Disk, now: Instant) {
+        for failure in disk.origin.failures() {
+            self.origin_failed(slot, &disk.spec.name, failure, now);
+        }
+    }
+
+    /// An origin has failed an operation.
+    fn origin_failed(&mut self, slot: DiskSlot, disk: &str, failure: Failure, now: Instant) {
+        if !self.tells(Subject::Disk(slot), failure.kind, now) {
+            return;
+        }
+        let (error_name, errno) = failure.error.errno();
+        let kind = failure.kind;
+        tracing::error!(
+            kind = kind.name(),
+            message_id = kind.message_id(),
+            disk,
+            offset = offset(failure),
+            length = length(failure),
+            error = error_name,
+            errno,
+            "the origin failed {}: {}",
+            doing(kind),
+            failure.error
+        );
+    }
+}
+
+impl Shard {
+    /// Tells of failures that were counted, in pauses that have ended.
+    pub(crate) fn tell_of_repeats(&mut self) {
+        while let Some((subject, kind, count)) = self.repeats.due(self.now) {
+            match subject {
+                Subject::Flash => tell_of_more(kind, None, &self.config.name, count),
+                Subject::Disk(slot) => {
+                    let disk = self.disks[slot.index()].as_ref();
+                    let name = disk.map(|disk| disk.spec.name.as_str());
+                    tell_of_more(kind, name, &self.config.name, count);
+                }
+            }
+        }
+    }
+
+    /// A block came from flash and is not what was written there.
+    pub(crate) fn tell_of_damage(
+        &mut self,
+        slot: DiskSlot,
+        block: Option<BlockIndex>,
+        flash_offset: Bytes,
+    ) {
+        const KIND: FailureKind = FailureKind::FlashDamaged;
+        if !self.repeats.tells(Subject::Disk(slot), KIND, self.now) {
+            return;
+        }
+        let disk = self.disks[slot.index()].as_ref();
+        tracing::warn!(
+            kind = KIND.name(), message_id = KIND.message_id(),
+            disk = disk.map(|disk| disk.spec.name.as_str()),
+            offset = block.map(|block| block.start().get()), length = PAGE_BYTES,
+            cache = self.config.name, flash = %self.config.flash.display(),
+            flash_offset = flash_offset.get(),
+            "a block on flash is damaged: its checksum is wrong"
+        );
+    }
+
+    /// Tells of all failures of a disk that were counted, before it leaves.
+    pub(crate) fn tell_of_last(&mut self, slot: DiskSlot, disk: &str) {
+        for (kind, count) in self.repeats.leave(Subject::Disk(slot)) {
+            tell_of_more(kind, Some(disk), &self.config.name, count);
+        }
+    }
+}
+
+fn tell_of_more(kind: FailureKind, disk: Option<&str>, cache: &str, count: u64) {
+    tracing::warn!(
+        kind = kind.name(),
+        message_id = kind.message_id(),
+        disk,
+        cache,
+        count,
+        "more failures of this kind since the last line about it"
+    );
+}
+
+fn doing(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::OriginRead | FailureKind::FlashRead => "to read",
+        FailureKind::OriginFlush | FailureKind::FlashFlush => "to flush",
+        _ => "to write",
+    }
+}
+
+fn offset(failure: Failure) -> Option<u64> {
+    failure.extent.map(|extent| extent.offset.get())
+}
+
+fn length(failure: Failure) -> Option<u64> {
+    failure.extent.map(|extent| extent.length.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Duration;
+
+    const READ: FailureKind = FailureKind::OriginRead;
+    const WRITE: FailureKind = FailureKind::OriginWrite;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn disk(number: u16) -> Subject {
+        Subject::Disk(DiskSlot::new(number))
+    }
+
+    #[test]
+    fn the_first_failure_of_each_kind_is_told_and_the_next_ones_are_counted() {
+        let mut repeats = Repeats::default();
+        assert!(repeats.tells(disk(1), READ, at(0)));
+        assert!(repeats.tells(disk(1), WRITE, at(1)));
+        assert!(repeats.tells(disk(2), READ, at(1)));
+        for _ in 0..1000 {
+            assert!(!repeats.tells(disk(1), READ, at(2)));
+        }
+        let end = at(0) + FAILURE_PAUSE;
+        assert_eq!(repeats.next_deadline(), Some(end));
+        assert_eq!(repeats.due(at(2)), None);
+        assert_eq!(repeats.due(end), Some((disk(1), READ, 1000)));
+        assert_eq!(repeats.due(end), None);
+        assert!(
+            !repeats.tells(disk(1), READ, end),
+            "the next pause has begun"
+        );
+    }
+
+    #[test]
+    fn what_was_quiet_for_a_pause_is_told_at_once_again() {
+        let mut repeats = Repeats::default();
+        assert!(repeats.tells(Subject::Flash, READ, at(0)));
+        assert_eq!(repeats.due(at(0) + FAILURE_PAUSE), None);
+        assert_eq!(repeats.next_deadline(), None, "nothing is left to wait for");
+        assert!(repeats.tells(Subject::Flash, READ, at(0) + FAILURE_PAUSE));
+    }
+
+    #[test]
+    fn what_was_counted_of_a_disk_is_told_before_it_leaves() {
+        let mut repeats = Repeats::default();
+        for subject in [disk(1), disk(2)] {
+            assert!(repeats.tells(subject, READ, at(0)));
+            assert!(repeats.tells(subject, WRITE, at(0)));
+            assert!(!repeats.tells(subject, WRITE, at(1)));
+        }
+        assert_eq!(repeats.leave(disk(1)), [(WRITE, 1)]);
+        assert!(
+            repeats.tells(disk(1), WRITE, at(2)),
+            "the slot is another disk's now"
+        );
+        assert!(!repeats.tells(disk(2), WRITE, at(2)));
+    }
+}
