@@ -20,6 +20,7 @@ missing=()
 for program in "${!package_of[@]}"; do
     command -v "$program" >/dev/null || missing+=("${package_of[$program]}")
 done
+[ "$what" != all ] || /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 [ -e /usr/include/openssl/ssl.h ] || missing+=(libssl-dev)
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
 # The guest's /sbin tools come from a busybox that needs no libraries.
@@ -70,6 +71,14 @@ command -v cargo >/dev/null || { echo "setup: no cargo in PATH; install Rust 1.9
 if [ "$what" = all ] && ! cargo nextest --version >/dev/null 2>&1; then
     echo "setup: installing cargo-nextest (some minutes, once)"
     cargo install --locked --quiet cargo-nextest
+fi
+# A public validator of the API's document, which Debian does not have.
+openapi=target/tools/openapi
+if [ "$what" = all ] && [ ! -x "$openapi/bin/openapi-spec-validator" ]; then
+    echo "setup: installing openapi-spec-validator"
+    rm -rf "$openapi"
+    /usr/bin/python3 -m venv "$openapi"
+    "$openapi/bin/pip" install --quiet --disable-pip-version-check openapi-spec-validator==0.9.0
 fi
 if [ "$what" = developer ]; then
     cargo deny --version >/dev/null 2>&1 || cargo install --locked --quiet cargo-deny

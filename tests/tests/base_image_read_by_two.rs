@@ -90,10 +90,11 @@ fn only_the_vms_that_name_an_image_attach_it_and_nobody_writes_it() {
         let refused = "assert h.is_read_only()\ntry:\n  h.set_strict_mode(0)\n  h.pwrite(b'x' * 512, 0)\n  \
                        raise SystemExit('written')\nexcept nbd.Error as error:\n  assert error.errno == 'EPERM', error";
         nbdsh(Some(&hearth.uri("debian@web")), refused)?;
-        hearth.command(&["vm", "set", "mail", "--image", "debian"])?;
+        hearth.command(&["vm", "set", "mail", "--new", "--image", "debian"])?;
         nbdsh(Some(&hearth.uri("debian@mail")), "h.pread(4096, 0)")?;
         ensure!(origin.since(0, e2e::RequestKind::Write)?.is_empty());
-        let unknown = hearth.refused_command(&["vm", "set", "mail", "--image", "debain"])?;
+        let unknown =
+            hearth.refused_command(&["vm", "set", "mail", "--new", "--image", "debain"])?;
         ensure!(
             unknown.stderr.contains("did you mean 'debian'?"),
             "{}",

@@ -29,7 +29,7 @@ fn settings_are_there_after_a_kill() {
             "larc",
         ])?;
         // One that has no disk yet finds its settings when it has.
-        hearth.command(&["vm", "set", "later", "--weight", "7"])?;
+        hearth.command(&["vm", "set", "later", "--new", "--weight", "7"])?;
         hearth.command(&[
             "cache",
             "set",

@@ -106,6 +106,10 @@ pub struct DiskStats {
     pub origin_written_bytes: u64,
     /// Origin operations that failed.
     pub origin_errors: u64,
+    /// Bytes that reached the origin after they had waited on flash.
+    pub destaged_bytes: u64,
+    /// Writes that waited for room in the dirty log.
+    pub stalled_writes: u64,
     /// Blocks of the disk in the cache now.
     pub cached_blocks: u64,
 }

@@ -210,8 +210,8 @@ impl Cache {
         let accepted = self.accept_records(disk, back, at);
         if accepted.is_err() {
             let waiting = &mut back.queue[at];
-            back.stalls += u64::from(!waiting.stalled);
-            waiting.stalled = true;
+            let is_first = !std::mem::replace(&mut waiting.stalled, true);
+            self.disk_stats(disk).stalled_writes += u64::from(is_first);
             return Step::NoRoom;
         }
         Step::Accepted

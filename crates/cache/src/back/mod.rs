@@ -70,7 +70,6 @@ pub(crate) struct Back {
     parted: bool,
     /// When the guest asked for something last.
     asked_at: Instant,
-    stalls: u64,
     /// Bytes that may be accepted while it is left.
     credit: u64,
 }
@@ -91,7 +90,6 @@ impl Back {
             demands: Vec::new(),
             parted: false,
             asked_at: now,
-            stalls: 0,
             credit: 0,
         }
     }
@@ -358,7 +356,12 @@ impl Cache {
     /// What an attached disk has that its origin lacks; none if it is not attached.
     pub fn write_back_of(&self, disk: DiskSlot) -> Option<DirtyStatus> {
         self.disks[disk.index()].as_ref()?;
-        let mut status = DirtyStatus::default();
+        let stats = &self.disk_stats[disk.index()];
+        let mut status = DirtyStatus {
+            destaged: Bytes::new(stats.destaged_bytes),
+            stalls: stats.stalled_writes,
+            ..DirtyStatus::default()
+        };
         if let Some(flash) = self.dirty_flash() {
             status.epoch = flash.disks.get(disk).map_or(0, |entry| entry.epoch);
             if let Some(dirty) = flash.dirty.get(disk) {
@@ -370,8 +373,6 @@ impl Cache {
             }
         }
         if let Some(back) = self.backs.get(disk) {
-            status.stalls = back.stalls;
-            status.destaged = back.destage.written();
             status.state = self.destage_state(disk, back);
         }
         Some(status)

@@ -32,7 +32,7 @@ use pace::Pace;
 use plan::Piece;
 use std::collections::VecDeque;
 pub(crate) use times::ReadTimes;
-use units::{Bytes, Duration, Instant};
+use units::{Duration, Instant};
 
 /// The origin refused.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,6 @@ pub(crate) struct Destage {
     pub(crate) pace: Pace,
     /// Out of order: what comes next.
     planned: VecDeque<Piece>,
-    written: u64,
 }
 
 #[derive(Debug)]
@@ -95,13 +94,7 @@ impl Destage {
             paused: None,
             pace: Pace::new(now),
             planned: VecDeque::new(),
-            written: 0,
         }
-    }
-
-    /// Bytes that were written to the origin.
-    pub(crate) fn written(&self) -> Bytes {
-        Bytes::new(self.written)
     }
 
     /// Batches that have been begun.

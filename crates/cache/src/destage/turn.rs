@@ -253,8 +253,8 @@ impl Cache {
         match result {
             Ok(()) => {
                 destage.unflushed += write.bytes.max(BLOCK_BYTES);
-                destage.written += write.bytes;
                 destage.pace.wrote();
+                self.disk_stats(write.disk).destaged_bytes += write.bytes;
             }
             Err(error) => batch.error = Some(error),
         }

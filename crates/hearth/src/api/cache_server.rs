@@ -22,7 +22,7 @@ pub(super) fn routes() -> Router<Arc<Control>> {
 /// Changes a cache's policy; it is remembered over restarts and holds over the configuration file's.
 #[utoipa::path(patch, path = "/v1/caches/{name}/policy", params(("name" = String, Path)),
     request_body = PolicyChange, responses(
-    (status = 200, body = CacheStatus),
+    (status = 200, description = "The cache as it is now", body = CacheStatus),
     (status = 400, description = "Makes no sense, or contradicts other settings", body = Problem),
     (status = 404, description = "No such cache", body = Problem),
     (status = 500, description = "Cannot be remembered", body = Problem),
@@ -41,7 +41,7 @@ pub(super) async fn change_policy(
 
 /// Takes back what was changed of a cache's policy: the configuration file's holds again.
 #[utoipa::path(delete, path = "/v1/caches/{name}/settings", params(("name" = String, Path)), responses(
-    (status = 200, body = CacheStatus),
+    (status = 200, description = "The cache as it is now", body = CacheStatus),
     (status = 400, description = "The file's settings contradict others", body = Problem),
     (status = 404, description = "No such cache", body = Problem),
 ))]
@@ -57,7 +57,7 @@ pub(super) async fn reset_policy(
 
 /// Who would gain from flash, whether there is too little, whether the write budget costs hits, and
 /// whether more flash would pay.
-#[utoipa::path(get, path = "/v1/advice", responses((status = 200, body = HostAdvice)))]
+#[utoipa::path(get, path = "/v1/advice", responses((status = 200, description = "What the caches of this host would gain from", body = HostAdvice)))]
 pub(super) async fn show_advice(State(control): Shared) -> Json<HostAdvice> {
     Json(control.advice().await)
 }

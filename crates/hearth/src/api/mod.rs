@@ -1,6 +1,7 @@
 //! The admin API: HTTP and JSON over a unix socket.
 
 mod cache_server;
+mod counters;
 pub mod front_ends;
 pub(crate) mod http;
 pub mod problem;

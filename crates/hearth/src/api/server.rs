@@ -4,6 +4,7 @@
 
 use super::problem::ProblemKind;
 use super::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
+use super::write_back::OfDirty;
 use super::{cache_server, http, vm_server, write_back_server};
 use crate::config::{DiskConfig, Name};
 use crate::daemon::Control;
@@ -94,7 +95,8 @@ pub fn metrics_router(control: Arc<Control>) -> Router {
         cache_server::show_advice,
         show_metrics,
         show_document
-    )
+    ),
+    components(schemas(OfDirty))
 )]
 struct Document;
 
@@ -111,13 +113,13 @@ pub fn document() -> String {
 }
 
 /// The daemon, its listeners and its caches.
-#[utoipa::path(get, path = "/v1/status", responses((status = 200, body = Status)))]
+#[utoipa::path(get, path = "/v1/status", responses((status = 200, description = "How the daemon and its caches are", body = Status)))]
 async fn show_status(State(control): Shared) -> Json<Status> {
     Json(control.status().await)
 }
 
 /// Every disk.
-#[utoipa::path(get, path = "/v1/disks", responses((status = 200, body = Disks)))]
+#[utoipa::path(get, path = "/v1/disks", responses((status = 200, description = "Every disk", body = Disks)))]
 async fn list_disks(State(control): Shared) -> Json<Disks> {
     Json(control.disks().await)
 }
@@ -139,7 +141,7 @@ async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Pro
 
 /// One disk.
 #[utoipa::path(get, path = "/v1/disks/{name}", params(("name" = String, Path)), responses(
-    (status = 200, body = DiskStatus),
+    (status = 200, description = "The disk as it is now", body = DiskStatus),
     (status = 404, description = "No such disk", body = Problem),
 ))]
 async fn show_disk(
@@ -151,7 +153,7 @@ async fn show_disk(
 
 /// Forgets a disk's cached blocks.
 #[utoipa::path(post, path = "/v1/disks/{name}/drop", params(("name" = String, Path)), responses(
-    (status = 200, body = DiskStatus),
+    (status = 200, description = "The disk as it is now", body = DiskStatus),
     (status = 404, description = "No such disk", body = Problem),
     (status = 409, description = "The disk is not attached yet", body = Problem),
 ))]
@@ -167,7 +169,7 @@ async fn drop_disk(
 
 /// Gives a disk all of its origin, which has become longer. What is cached of it stays.
 #[utoipa::path(post, path = "/v1/disks/{name}/resize", params(("name" = String, Path)), responses(
-    (status = 200, body = DiskStatus),
+    (status = 200, description = "The disk as it is now", body = DiskStatus),
     (status = 404, description = "No such disk", body = Problem),
     (status = 409, description = "The disk is not attached yet, is shared, or would become shorter", body = Problem),
     (status = 502, description = "The origin cannot be asked", body = Problem),
@@ -184,7 +186,7 @@ async fn resize_disk(
 
 /// The recording that is under way, or the last one.
 #[utoipa::path(get, path = "/v1/recording", responses(
-    (status = 200, body = Recording),
+    (status = 200, description = "The recording", body = Recording),
     (status = 409, description = "Nothing was recorded since the start", body = Problem),
 ))]
 async fn show_recording(State(control): Shared) -> Result<Json<Recording>, Problem> {
@@ -217,20 +219,16 @@ async fn stop_recording(State(control): Shared) -> Result<Json<Recording>, Probl
 
 /// Metrics in the `OpenMetrics` text format.
 #[utoipa::path(get, path = "/metrics", responses(
-    (status = 200, content_type = "application/openmetrics-text", body = String),
+    (status = 200, description = "Every metric", content_type = "application/openmetrics-text", body = String),
 ))]
 async fn show_metrics(State(control): Shared) -> Response {
-    let (status, disks, vms) = (
-        control.status().await,
-        control.disks().await,
-        control.vms().await,
-    );
+    let (status, disks, vms) = control.snapshot().await;
     let text = metrics::render(status, disks, vms);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, description = "This document", body = Object)))]
 async fn show_document() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
 }

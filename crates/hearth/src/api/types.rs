@@ -3,6 +3,7 @@
 //!
 //! Units are the last word of a name. Counters never go down; a disk's count from its attachment.
 
+pub use super::counters::DiskCounters;
 pub use super::front_ends::Listener;
 use super::front_ends::{NbdSocket, RequestMemory, VhostUser};
 use super::vms::PolicyStatus;
@@ -398,39 +399,6 @@ pub struct DiskStatus {
     pub counters: DiskCounters,
     /// Time of its requests and of what they needed.
     pub latency: DiskLatency,
-}
-
-/// Counters of a disk since it was attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct DiskCounters {
-    /// Read requests.
-    pub read_requests: u64,
-    /// Write requests.
-    pub write_requests: u64,
-    /// Flush requests.
-    pub flush_requests: u64,
-    /// Discard and write-zeroes requests.
-    pub erase_requests: u64,
-    /// Requests that ended with an error.
-    pub failed_requests: u64,
-    /// Bytes that guests read.
-    pub read_bytes: u64,
-    /// Bytes that guests wrote.
-    pub written_bytes: u64,
-    /// Blocks, or parts of one, that were read and were on flash.
-    pub read_block_hits: u64,
-    /// Blocks, or parts of one, that were read and were in memory: staged.
-    pub read_block_staged_hits: u64,
-    /// Blocks, or parts of one, that were read and were in neither.
-    pub read_block_misses: u64,
-    /// Bytes written to flash for this disk: fills and updates.
-    pub flash_written_bytes: u64,
-    /// Bytes read from the origin.
-    pub origin_read_bytes: u64,
-    /// Bytes written to the origin.
-    pub origin_written_bytes: u64,
-    /// Origin operations that failed.
-    pub origin_errors: u64,
 }
 
 /// Time of a disk's requests and of what they needed.

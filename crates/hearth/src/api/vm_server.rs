@@ -5,9 +5,10 @@ use super::types::Problem;
 use super::vms::{ImageStatus, VmStatus, Vms};
 use crate::config::VmChange;
 use crate::daemon::Control;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::routing::{delete, get};
 use axum::{Json, Router};
+use serde::Deserialize;
 use std::sync::Arc;
 
 /// The paths.
@@ -20,14 +21,14 @@ pub(super) fn routes() -> Router<Arc<Control>> {
 }
 
 /// Every VM and base image.
-#[utoipa::path(get, path = "/v1/vms", responses((status = 200, body = Vms)))]
+#[utoipa::path(get, path = "/v1/vms", responses((status = 200, description = "Every VM and base image", body = Vms)))]
 pub(super) async fn list_vms(State(control): Shared) -> Json<Vms> {
     Json(control.vms().await)
 }
 
 /// One VM.
 #[utoipa::path(get, path = "/v1/vms/{name}", params(("name" = String, Path)), responses(
-    (status = 200, body = VmStatus),
+    (status = 200, description = "The VM as it is now", body = VmStatus),
     (status = 404, description = "No such VM", body = Problem),
 ))]
 pub(super) async fn show_vm(
@@ -39,7 +40,7 @@ pub(super) async fn show_vm(
 
 /// One base image.
 #[utoipa::path(get, path = "/v1/images/{name}", params(("name" = String, Path)), responses(
-    (status = 200, body = ImageStatus),
+    (status = 200, description = "The base image as it is now", body = ImageStatus),
     (status = 404, description = "No such base image", body = Problem),
 ))]
 pub(super) async fn show_image(
@@ -49,28 +50,40 @@ pub(super) async fn show_image(
     control.image(&known_vm(&name)?).await.map(Json)
 }
 
+/// How a VM's settings are changed.
+#[derive(Debug, Deserialize)]
+pub(super) struct HowChanged {
+    /// The VM need not be known yet.
+    #[serde(default)]
+    new: bool,
+}
+
 /// Changes a VM's settings; they are remembered over restarts and hold over the configuration file's.
-#[utoipa::path(patch, path = "/v1/vms/{name}", params(("name" = String, Path)),
-    request_body = VmChange, responses(
-    (status = 200, body = VmStatus),
+#[utoipa::path(patch, path = "/v1/vms/{name}", params(
+    ("name" = String, Path),
+    ("new" = Option<bool>, Query, description = "The VM need not be known yet; false unless given"),
+), request_body = VmChange, responses(
+    (status = 200, description = "The VM as it is now", body = VmStatus),
     (status = 400, description = "Makes no sense, or contradicts other settings", body = Problem),
+    (status = 404, description = "No such VM, and it is not said to be new", body = Problem),
     (status = 500, description = "Cannot be remembered", body = Problem),
 ))]
 pub(super) async fn change_vm(
     State(control): Shared,
     Path(name): Path<String>,
+    Query(how): Query<HowChanged>,
     body: Body,
 ) -> Result<Json<VmStatus>, Problem> {
     let name = known_vm(&name)?;
     let change: VmChange = parse(body)?;
-    to_the_end(async move { control.set_vm(&name, change).await })
+    to_the_end(async move { control.set_vm(&name, change, how.new).await })
         .await
         .map(Json)
 }
 
 /// Takes back what was changed of a VM's settings: the configuration file's hold again.
 #[utoipa::path(delete, path = "/v1/vms/{name}/settings", params(("name" = String, Path)), responses(
-    (status = 200, body = VmStatus),
+    (status = 200, description = "The VM as it is now", body = VmStatus),
     (status = 400, description = "The file's settings contradict others", body = Problem),
     (status = 404, description = "No such VM", body = Problem),
 ))]

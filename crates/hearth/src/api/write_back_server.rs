@@ -76,7 +76,7 @@ pub(super) async fn detach_disk(
 /// origin. It is remembered over restarts.
 #[utoipa::path(patch, path = "/v1/disks/{name}", params(("name" = String, Path)),
     request_body = DiskChange, responses(
-    (status = 200, body = DiskStatus),
+    (status = 200, description = "The disk as it is now", body = DiskStatus),
     (status = 400, description = "Makes no sense, or there is no room for it", body = Problem),
     (status = 404, description = "No such disk", body = Problem),
     (status = 409, description = "The disk is not attached yet", body = Problem),
@@ -101,7 +101,7 @@ pub(super) async fn change_disk(
 
 /// Takes back what was changed of a disk of the configuration file.
 #[utoipa::path(delete, path = "/v1/disks/{name}/settings", params(("name" = String, Path)), responses(
-    (status = 200, body = DiskStatus),
+    (status = 200, description = "The disk as it is now", body = DiskStatus),
     (status = 400, description = "The configuration file has no such disk", body = Problem),
     (status = 404, description = "No such disk", body = Problem),
     (status = 502, description = "The origin does not take what it lacks", body = Problem),
@@ -129,7 +129,7 @@ pub(super) struct FlushQuery {
     ("name" = String, Path),
     ("wait" = Option<bool>, Query, description = "Answer when the origin has everything"),
 ), responses(
-    (status = 200, body = DiskStatus),
+    (status = 200, description = "The disk as it is now", body = DiskStatus),
     (status = 404, description = "No such disk", body = Problem),
     (status = 409, description = "The disk is not attached yet, or is locked", body = Problem),
     (status = 500, description = "The flush failed", body = Problem),
@@ -149,7 +149,7 @@ pub(super) async fn flush_disk(
 
 /// Makes the origin consistent as of now, for a snapshot or a backup of it. Answers when it is.
 #[utoipa::path(post, path = "/v1/disks/{name}/barrier", params(("name" = String, Path)), responses(
-    (status = 200, body = Barrier),
+    (status = 200, description = "The origin is consistent", body = Barrier),
     (status = 404, description = "No such disk", body = Problem),
     (status = 409, description = "The disk is not attached yet, is locked, or is destaged in any order", body = Problem),
     (status = 502, description = "The origin does not take what it lacks", body = Problem),

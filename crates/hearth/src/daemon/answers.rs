@@ -241,6 +241,8 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> Di
             origin_read_bytes: stats.origin_read_bytes,
             origin_written_bytes: stats.origin_written_bytes,
             origin_errors: stats.origin_errors,
+            destaged_bytes: stats.destaged_bytes,
+            stalled_writes: stats.stalled_writes,
         },
         latency: DiskLatency {
             guest_read: latency(&served.guest_latency.read),

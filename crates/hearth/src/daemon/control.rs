@@ -14,15 +14,15 @@ use super::problems::{not_ready, on_its_way};
 use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry, Taken};
 use super::shards::{Pulse, Shard, Shards};
+use super::snapshot::Pulses;
 use super::state::StateDir;
 use super::vms::VmBook;
 use crate::api::problem::ProblemKind;
-use crate::api::types::{DiskSource, DiskStatus, Disks, Listener, Problem, Status};
+use crate::api::types::{DiskSource, DiskStatus, Listener, Problem, Status};
 use crate::api::write_back::OfDirty;
 use crate::cli::exit::chain;
 use crate::config::{self, DiskConfig, Name};
 use shard::ShardStatus;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -111,16 +111,19 @@ impl Control {
 
     /// The daemon, its listeners and its caches.
     pub async fn status(&self) -> Status {
+        self.status_of(&self.pulses().await)
+    }
+
+    pub(super) fn status_of(&self, pulses: &Pulses<'_>) -> Status {
         let (mut caches, mut nbd_connections, mut vhost_user_connections) = (Vec::new(), 0, 0);
-        for shard in self.shards.all() {
-            let pulse = shard.pulse().await;
-            if let Pulse::Status(status) = &pulse {
+        for (shard, pulse) in pulses {
+            if let Pulse::Status(status) = pulse {
                 for disk in &status.disks {
                     vhost_user_connections += disk.vhost.connections as u64;
                     nbd_connections += (disk.connections - disk.vhost.connections) as u64;
                 }
             }
-            caches.push(self.cache(shard, &pulse));
+            caches.push(self.cache(shard, pulse));
         }
         let listeners = self
             .listeners
@@ -138,21 +141,6 @@ impl Control {
             caches,
             recording: self.recordings.show(),
             requests_traced: self.recordings.requests(),
-        }
-    }
-
-    /// Every disk, by name.
-    pub async fn disks(&self) -> Disks {
-        let mut statuses = BTreeMap::new();
-        for shard in self.shards.all() {
-            if let Pulse::Status(status) = shard.pulse().await {
-                statuses.insert(shard.config().name.clone(), status);
-            }
-        }
-        let entries = self.registry.all();
-        let shown = |entry: &Entry| self.shown(entry, statuses.get(&entry.cache).map(Box::as_ref));
-        Disks {
-            disks: entries.iter().map(shown).collect(),
         }
     }
 
@@ -176,7 +164,7 @@ impl Control {
         self.shown(entry, status.as_deref())
     }
 
-    fn shown(&self, entry: &Entry, shard: Option<&ShardStatus>) -> DiskStatus {
+    pub(super) fn shown(&self, entry: &Entry, shard: Option<&ShardStatus>) -> DiskStatus {
         let served = shard.and_then(|shard| {
             let disk = shard.disks.iter().find(|disk| disk.id == entry.id)?;
             Some((disk, shard.now))

@@ -141,7 +141,10 @@ impl DiskExports {
         let (entry, vm) = (self.disk(image, client)?, vm.parse().ok()?);
         let may = entry.config.shared && self.vms.may_read(&vm, &entry.config.name);
         if entry.config.shared && !may {
-            let remedy = format!("hearth vm set {vm} --image {image}");
+            let is_known = self.vms.names().contains(&vm)
+                || self.registry.all().iter().any(|entry| entry.vm() == vm);
+            let new = if is_known { "" } else { "--new " };
+            let remedy = format!("hearth vm set {vm} {new}--image {image}");
             tracing::warn!(disk = image, %vm, remedy, "a VM whose settings do not name this image asks for it");
         }
         may.then_some(Meant {

@@ -41,6 +41,7 @@ mod settings;
 mod shards;
 mod share_answers;
 mod signals;
+mod snapshot;
 mod socket;
 mod sockets;
 mod state;

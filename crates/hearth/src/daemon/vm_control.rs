@@ -5,6 +5,7 @@ use super::control::Control;
 use super::ledger::Ledger;
 use super::registry::Entry;
 use super::shards::{Pulse, Shard};
+use super::snapshot::states;
 use super::vm_answers::{Seen, accounts, policy};
 use crate::api::problem::ProblemKind;
 use crate::api::types::{CacheStatus, Problem};
@@ -18,19 +19,16 @@ use std::time::Instant;
 impl Control {
     /// Every VM and base image.
     pub async fn vms(&self) -> Vms {
-        let shards = self.shard_states().await;
+        self.vms_of(&self.shard_states().await)
+    }
+
+    pub(super) fn vms_of(&self, shards: &BTreeMap<Name, Box<ShardStatus>>) -> Vms {
         let ledger = self.ledger();
-        self.seen(&self.entries(), &shards, &ledger).all()
+        self.seen(&self.entries(), shards, &ledger).all()
     }
 
     async fn shard_states(&self) -> BTreeMap<Name, Box<ShardStatus>> {
-        let mut shards = BTreeMap::new();
-        for shard in self.shards().all() {
-            if let Pulse::Status(status) = shard.pulse().await {
-                shards.insert(shard.config().name.clone(), status);
-            }
-        }
-        shards
+        states(self.pulses().await)
     }
 
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -89,12 +87,18 @@ impl Control {
         found.ok_or_else(|| self.no_such_vm(name))
     }
 
-    /// There is no VM and no image of this name, but perhaps of one much like it.
-    fn no_such_vm(&self, name: &Name) -> Problem {
+    /// Every VM and image that has settings or a disk.
+    fn known_vms(&self) -> Vec<Name> {
         let mut known = self.vms.names();
         known.extend(self.entries().iter().map(Entry::vm));
         known.sort();
         known.dedup();
+        known
+    }
+
+    /// There is no VM and no image of this name, but perhaps of one much like it.
+    fn no_such_vm(&self, name: &Name) -> Problem {
+        let known = self.known_vms();
         let meant = config::meant(name, known.iter().map(Name::as_str));
         let mut problem = Problem::no_such_vm(name.as_str());
         problem.detail = format!("{}; {meant}", problem.detail);
@@ -111,11 +115,24 @@ impl Control {
         found.ok_or_else(|| self.no_such_vm(name))
     }
 
-    /// Changes settings of a VM, and remembers them. A VM that has no disk yet finds them when it has.
+    /// Changes settings of a VM, and remembers them. A VM that is `new`, with no disk yet, finds them
+    /// when it has one.
     ///
     /// # Errors
-    /// If they contradict each other, or cannot be remembered: then nothing is changed.
-    pub async fn set_vm(&self, name: &Name, change: VmChange) -> Result<VmStatus, Problem> {
+    /// If nobody knows the VM, they contradict each other, or cannot be remembered: then nothing is
+    /// changed.
+    pub async fn set_vm(
+        &self,
+        name: &Name,
+        change: VmChange,
+        new: bool,
+    ) -> Result<VmStatus, Problem> {
+        if !new && !self.known_vms().contains(name) {
+            let remedy = format!(
+                "hearth vm list; for a VM that has no disk yet: hearth vm set {name} --new ..."
+            );
+            return Err(self.no_such_vm(name).with_remedy(remedy));
+        }
         let before = self.vms.change_of(name);
         self.change_vm(name, before.then(change)).await
     }

@@ -14,7 +14,9 @@ pub(super) fn page() -> String {
          sum(rate(hearth_disk_read_block_hits_total[5m])) / sum(rate(hearth_disk_read_blocks_total[5m]))\n\
          ```\n\n\
          Counters of a cache begin with the daemon, those of a disk with its attachment. Time is counted\n\
-         apart for the guest's requests, the flash and the origin, in buckets from 10 us to 100 s.\n\n\
+         apart for the guest's requests, the flash and the origin: of a cache in 22 buckets from 10 us to 100 s, of each\n\
+         disk in 10 from 50 us to 10 s. A disk has a histogram once it has something in it, and metrics of\n\
+         write-back while it is under it; counters of write-back stay until it is detached.\n\n\
          | metric | type | labels | meaning |\n|---|---|---|---|\n",
     );
     for family in families() {

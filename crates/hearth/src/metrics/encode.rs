@@ -19,6 +19,12 @@ pub(super) const BUCKET_SECONDS: [f64; 22] = [
     0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
+/// Those of the histograms of each disk: fewer, since there may be hundreds of disks with five
+/// histograms each.
+pub(super) const DISK_BUCKET_SECONDS: [f64; 10] = [
+    50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 5e-3, 20e-3, 0.1, 1.0, 10.0,
+];
+
 /// All metrics of a snapshot.
 ///
 /// # Panics
@@ -82,8 +88,8 @@ pub(super) enum Value<'a> {
     Whole(u64),
     /// A measurement.
     Real(f64),
-    /// A histogram.
-    Latency(&'a Latency),
+    /// A histogram, and the upper ends of its buckets in seconds.
+    Latency(&'a Latency, &'static [f64]),
 }
 
 impl Value<'_> {
@@ -96,10 +102,10 @@ impl Value<'_> {
                 metric.encode_gauge(&i64::try_from(*count).unwrap_or(i64::MAX))
             }
             (Self::Real(value), _) => metric.encode_gauge(value),
-            (Self::Latency(latency), _) => metric.encode_histogram::<NoLabels>(
+            (Self::Latency(latency, ends), _) => metric.encode_histogram::<NoLabels>(
                 latency.sum_seconds,
                 latency.count,
-                &buckets(latency),
+                &buckets(latency, ends),
                 None,
             ),
         }
@@ -110,15 +116,15 @@ type NoLabels = Vec<(String, String)>;
 
 /// The histogram in Prometheus' buckets. A bucket of ours that reaches over an end of theirs
 /// counts as the longer time.
-fn buckets(latency: &Latency) -> Vec<(f64, u64)> {
-    let ends = BUCKET_SECONDS.into_iter().chain([f64::INFINITY]);
-    let mut buckets: Vec<(f64, u64)> = ends.map(|end| (end, 0)).collect();
+fn buckets(latency: &Latency, ends: &[f64]) -> Vec<(f64, u64)> {
+    let all = ends.iter().copied().chain([f64::INFINITY]);
+    let mut buckets: Vec<(f64, u64)> = all.map(|end| (end, 0)).collect();
     for bucket in &latency.buckets {
         // A relative millionth forgives that both ends were rounded to floating point.
         let at = buckets
             .iter()
             .position(|(end, _)| bucket.to_seconds <= end * (1.0 + 1e-6));
-        buckets[at.unwrap_or(BUCKET_SECONDS.len())].1 += bucket.count;
+        buckets[at.unwrap_or(ends.len())].1 += bucket.count;
     }
     buckets
 }
@@ -168,11 +174,46 @@ mod tests {
             "hearth_guest_request_seconds_bucket{{le=\"0.0001\",{labels}}} 11998"
         ));
         find(&format!(
-            "hearth_guest_request_seconds_bucket{{le=\"0.002\",{labels}}} 12000"
+            "hearth_guest_request_seconds_bucket{{le=\"0.005\",{labels}}} 12000"
         ));
         find(&format!(
             "hearth_guest_request_seconds_bucket{{le=\"+Inf\",{labels}}} 12000"
         ));
+    }
+
+    #[test]
+    fn five_hundred_disks_are_told_in_a_few_megabytes() {
+        let mut disks = samples::disks();
+        let one = disks.disks[0].clone();
+        disks.disks = (0..500)
+            .map(|number| {
+                let name = format!("disk-of-customer-{number:03}");
+                let name: crate::config::Name = name.parse().unwrap();
+                let mut disk = one.clone();
+                (disk.vm, disk.name) = (name.clone(), name);
+                disk
+            })
+            .collect();
+        let text = render(samples::status(), disks, samples::vms());
+        let each = text.len() / 500;
+        println!("{} bytes, {each} a disk", text.len());
+        assert!(each < 9500, "{each} bytes a disk");
+    }
+
+    #[test]
+    fn a_disk_that_nobody_uses_has_no_histograms_and_none_of_write_back() {
+        let mut disks = samples::disks();
+        disks.disks.truncate(1);
+        disks.disks[0].latency = crate::api::types::DiskLatency::default();
+        disks.disks[0].write_back = None;
+        let text = render(samples::status(), disks.clone(), samples::vms());
+        assert!(!text.contains("hearth_guest_request_seconds_bucket"));
+        assert!(!text.contains("hearth_disk_destaged_bytes_total"));
+        // A counter does not go away with write-back.
+        disks.disks[0].counters.destaged_bytes = 4096;
+        let text = render(samples::status(), disks, samples::vms());
+        assert!(text.contains("hearth_disk_destaged_bytes_total{"), "{text}");
+        assert!(!text.contains("hearth_disk_dirty_bytes"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Every metric: name, unit, kind, meaning, labels, and where its values come from.
 
-use super::encode::Value;
-use super::family::{Family, Series, caches, counter, disks, gauge, histogram};
+use super::encode::{BUCKET_SECONDS, Value};
+use super::family::{Family, Series, caches, counter, disk_latencies, disks, gauge, histogram};
 use crate::api::types::{CacheState, DiskCounters, DiskState, RecordingState};
 
 /// Picks one of a disk's counters.
@@ -215,10 +215,10 @@ pub(super) const FAMILIES: &[Family] = &[
         &["cache", "op"],
         |snapshot, out| {
             caches(snapshot, out, Some(("op", "read")), |cache| {
-                Value::Latency(&cache.flash_latency.read)
+                Value::Latency(&cache.flash_latency.read, &BUCKET_SECONDS)
             });
             caches(snapshot, out, Some(("op", "write")), |cache| {
-                Value::Latency(&cache.flash_latency.write)
+                Value::Latency(&cache.flash_latency.write, &BUCKET_SECONDS)
             });
         },
     ),
@@ -432,15 +432,9 @@ pub(super) const FAMILIES: &[Family] = &[
         "Time of guests' requests by op: read, write (discards and write-zeroes included), flush",
         DISK_OP,
         |snapshot, out| {
-            disks(snapshot, out, Some(("op", "read")), |disk| {
-                Value::Latency(&disk.latency.guest_read)
-            });
-            disks(snapshot, out, Some(("op", "write")), |disk| {
-                Value::Latency(&disk.latency.guest_write)
-            });
-            disks(snapshot, out, Some(("op", "flush")), |disk| {
-                Value::Latency(&disk.latency.guest_flush)
-            });
+            disk_latencies(snapshot, out, "read", |disk| &disk.latency.guest_read);
+            disk_latencies(snapshot, out, "write", |disk| &disk.latency.guest_write);
+            disk_latencies(snapshot, out, "flush", |disk| &disk.latency.guest_flush);
         },
     ),
     gauge(
@@ -488,12 +482,8 @@ pub(super) const FAMILIES: &[Family] = &[
         "Time of origin operations by op: read, write (flushes, discards and write-zeroes included)",
         DISK_OP,
         |snapshot, out| {
-            disks(snapshot, out, Some(("op", "read")), |disk| {
-                Value::Latency(&disk.latency.origin_read)
-            });
-            disks(snapshot, out, Some(("op", "write")), |disk| {
-                Value::Latency(&disk.latency.origin_write)
-            });
+            disk_latencies(snapshot, out, "read", |disk| &disk.latency.origin_read);
+            disk_latencies(snapshot, out, "write", |disk| &disk.latency.origin_write);
         },
     ),
 ];

@@ -1,7 +1,7 @@
 //! What a metric is, and how the table of all metrics is written.
 
-use super::encode::{Snapshot, Value};
-use crate::api::types::{CacheStatus, DiskStatus};
+use super::encode::{DISK_BUCKET_SECONDS, Snapshot, Value};
+use crate::api::types::{CacheStatus, DiskStatus, Latency};
 
 /// What kind of metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,17 +85,39 @@ pub(super) fn disks<'a>(
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&'a DiskStatus) -> Value<'a>,
 ) {
+    some_disks(snapshot, out, extra, |disk| Some(value(disk)));
+}
+
+/// A histogram of each disk that has something in it: it has fewer buckets than a cache's, since
+/// there may be hundreds of disks.
+pub(super) fn disk_latencies<'a>(
+    snapshot: &'a Snapshot,
+    out: &mut Vec<Series<'a>>,
+    op: &'static str,
+    of: impl Fn(&'a DiskStatus) -> &'a Latency,
+) {
+    some_disks(snapshot, out, Some(("op", op)), |disk| {
+        let latency = of(disk);
+        (latency.count > 0).then_some(Value::Latency(latency, &DISK_BUCKET_SECONDS))
+    });
+}
+
+/// A series of each disk that has this value, with one more label if wanted.
+pub(super) fn some_disks<'a>(
+    snapshot: &'a Snapshot,
+    out: &mut Vec<Series<'a>>,
+    extra: Option<(&'static str, &'a str)>,
+    value: impl Fn(&'a DiskStatus) -> Option<Value<'a>>,
+) {
     for disk in &snapshot.disks.disks {
+        let Some(value) = value(disk) else { continue };
         let mut labels = vec![
             ("disk", disk.name.as_str()),
             ("vm", disk.vm.as_str()),
             ("cache", disk.cache.as_str()),
         ];
         labels.extend(extra);
-        out.push(Series {
-            labels,
-            value: value(disk),
-        });
+        out.push(Series { labels, value });
     }
 }
 

@@ -181,7 +181,10 @@ fn may_read(vm: &Name, image: &Name, known: &Vms) -> Result<(), CliError> {
         Exit::Refused,
         format!("the VM {vm} may not attach the base image '{image}'"),
     )
-    .with_remedy(format!("hearth vm set {vm} --image {image}")))
+    .with_remedy(format!(
+        "hearth vm set {vm} {}--image {image}",
+        if of_vm.is_some() { "" } else { "--new " }
+    )))
 }
 
 /// A socket on which nobody listens, or somebody else, is told to nobody.

@@ -35,7 +35,8 @@ pub enum Vm {
     ///
     /// What is not given stays as it is. The change is remembered over restarts and holds over the
     /// configuration file until it is taken back with --reset. No cached block is lost by it. Settings
-    /// that contradict each other are refused, and nothing is changed.
+    /// that contradict each other are refused, and nothing is changed. So is a VM that nobody knows, unless
+    /// it is said to be --new.
     Set(Box<Set>),
 }
 
@@ -70,6 +71,11 @@ pub struct Set {
     /// A base image that it may attach no longer; clients that have attached it keep it
     #[arg(long, value_name = "NAME", group = "what")]
     pub remove_image: Vec<Name>,
+    /// The VM has no disk yet, and the configuration file does not name it
+    ///
+    /// Without this a name that is not known is refused, since it is probably mistyped.
+    #[arg(long, conflicts_with = "reset")]
+    pub new: bool,
     /// Take back all that was set while the daemon ran: the configuration file's word holds again
     #[arg(long, group = "what", conflicts_with_all = ["weight", "floor", "ceiling", "write_budget", "admission", "high_priority", "image", "remove_image"])]
     pub reset: bool,

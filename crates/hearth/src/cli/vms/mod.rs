@@ -59,7 +59,8 @@ async fn change(client: &Client, set: &Set) -> Result<VmStatus, CliError> {
         }
     };
     let body = json(&set.change(&images))?;
+    let query = if set.new { "?new=true" } else { "" };
     client
-        .send(Method::PATCH, &path(&set.name, ""), Some(&body))
+        .send(Method::PATCH, &path(&set.name, query), Some(&body))
         .await
 }
