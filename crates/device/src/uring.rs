@@ -41,8 +41,8 @@ pub enum OpenError {
         /// What the system said.
         source: io::Error,
     },
-    /// Another process uses it.
-    #[error("flash {} is in use by another process", path.display())]
+    /// Another process uses it, or this one already.
+    #[error("flash {} is in use", path.display())]
     InUse {
         /// The file or device.
         path: PathBuf,

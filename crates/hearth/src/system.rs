@@ -3,6 +3,7 @@
 use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use units::Bytes;
 
 /// Why a group cannot be used.
@@ -56,6 +57,38 @@ pub(crate) fn block_device_size(device: &File) -> io::Result<Bytes> {
     Ok(Bytes::new(size))
 }
 
+/// Who has a lock on a file or a block device, in words: the program and its process; none if the
+/// system does not say.
+pub(crate) fn holder_of(path: &Path) -> Option<String> {
+    let stat = rustix::fs::stat(path).ok()?;
+    let (major, minor) = (
+        rustix::fs::major(stat.st_dev),
+        rustix::fs::minor(stat.st_dev),
+    );
+    let locked = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let pid = holder_in(&locks, &locked)?;
+    if pid == std::process::id() {
+        return Some(format!("this process has it already (pid {pid})"));
+    }
+    let program = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    let program = program.unwrap_or_else(|_| "a process".to_owned());
+    Some(format!("{} has it (pid {pid})", program.trim()))
+}
+
+/// The process that holds a lock on `device:inode` in the text of `/proc/locks`. Waiting ones, whose
+/// lines have an arrow, do not count; a process of another PID namespace has number 0.
+fn holder_in(locks: &str, locked: &str) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let is_held = words.next()? != "->";
+        let pid = words.nth(2)?;
+        let is_it = words.next()? == locked;
+        let pid: u32 = pid.parse().ok()?;
+        (is_held && is_it && pid != 0).then_some(pid)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +96,26 @@ mod tests {
     #[test]
     fn a_host_has_memory() {
         assert!(memory().is_some_and(|bytes| bytes > Bytes::mib(16)));
+    }
+
+    #[test]
+    fn the_holder_of_a_lock_is_read_from_the_list_of_locks() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 4711 fd:00:123 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 4712 fd:00:124 0 EOF\n\
+                     3: POSIX  ADVISORY  READ  4713 fd:00:124 0 EOF\n";
+        assert_eq!(holder_in(locks, "fd:00:123"), Some(4711));
+        assert_eq!(holder_in(locks, "fd:00:124"), Some(4713));
+        assert_eq!(holder_in(locks, "fd:00:12"), None);
+        assert_eq!(holder_in("", "fd:00:12"), None);
+    }
+
+    #[test]
+    fn a_file_that_we_have_locked_is_held_by_this_process() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let exclusive = rustix::fs::FlockOperation::LockExclusive;
+        rustix::fs::flock(file.as_file(), exclusive).unwrap();
+        let holder = holder_of(file.path()).unwrap();
+        assert!(holder.contains("this process has it already"), "{holder}");
     }
 
     #[test]

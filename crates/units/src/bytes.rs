@@ -147,9 +147,28 @@ impl fmt::Debug for Bytes {
 
 /// Why a text is not a size.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("'{text}' is not a size: write a number and a unit, such as 4KiB, 512MiB, 1.5GiB or 2TiB")]
+#[error("'{text}' is not a size: write {}", self.meant())]
 pub struct ParseBytesError {
     text: String,
+}
+
+impl ParseBytesError {
+    /// What was probably meant: units are powers of 1024, and are written so.
+    fn meant(&self) -> String {
+        let trimmed = self.text.trim();
+        let unit = trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let number = &trimmed[..trimmed.len() - unit.len()];
+        let letter = unit.trim().to_ascii_uppercase();
+        let letter = letter.strip_suffix('B').unwrap_or(&letter);
+        let meant = UNITS.iter().map(|(name, _)| *name);
+        let meant = meant
+            .filter(|name| name.len() == 3)
+            .find(|name| name.strip_suffix("iB") == Some(letter));
+        match meant {
+            Some(name) if !number.is_empty() => format!("{number}{name}"),
+            _ => "a number and a unit, such as 4KiB, 512MiB, 1.5GiB or 2TiB".to_owned(),
+        }
+    }
 }
 
 impl FromStr for Bytes {
@@ -208,6 +227,21 @@ mod tests {
         }
         assert_eq!("1.5GiB".parse(), Ok(Bytes::mib(1536)));
         assert_eq!("64 kib".parse(), Ok(Bytes::kib(64)));
+    }
+
+    #[test]
+    fn a_unit_of_another_spelling_is_answered_with_ours() {
+        for (text, meant) in [
+            ("64MB", "write 64MiB"),
+            ("50G", "write 50GiB"),
+            ("1.5 tb", "write 1.5TiB"),
+            ("4k", "write 4KiB"),
+            ("4blk", "a number and a unit"),
+            ("GB", "a number and a unit"),
+        ] {
+            let error = text.parse::<Bytes>().unwrap_err().to_string();
+            assert!(error.contains(meant), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::progress::Progress;
 use super::quantity;
 use super::table::{Side, Table, facts};
 use crate::offline::{self, CheckReport, Checked, OfflineError, Present};
+use crate::system;
 use std::fmt::Write;
 
 /// Makes a cache and says what it is.
@@ -18,12 +19,12 @@ pub(super) fn format(format: &Format, json: bool) -> Result<Vec<u8>, CliError> {
         return super::run::to_json(&made);
     }
     let text = format!(
-        "{} is an empty cache of {}: {} segments of {}, room for {} blocks\n",
+        "{} is an empty cache of {}: {} of {}, room for {}\n",
         made.path,
         quantity::bytes(made.flash_bytes),
-        made.segments,
+        quantity::counted(made.segments, "segment"),
         quantity::bytes(made.segment_bytes),
-        made.blocks_max,
+        quantity::counted(made.blocks_max, "block"),
     );
     Ok(text.into_bytes())
 }
@@ -107,8 +108,14 @@ fn explain(error: &OfflineError, format: &Format) -> CliError {
 
 fn opening(open: &device::uring::OpenError, error: &OfflineError) -> CliError {
     match open {
-        device::uring::OpenError::InUse { .. } => CliError::new(Exit::Refused, chain(error))
-            .with_remedy("stop the daemon that uses it: systemctl stop hearth"),
+        device::uring::OpenError::InUse { path } => {
+            let message = match system::holder_of(path) {
+                Some(holder) => format!("{}: {holder}", chain(error)),
+                None => chain(error),
+            };
+            CliError::new(Exit::Refused, message)
+                .with_remedy("stop what uses it; the daemon: systemctl stop hearth")
+        }
         _ => CliError::new(Exit::Failed, chain(error)),
     }
 }
@@ -143,7 +150,7 @@ fn unsound(report: &CheckReport) -> CliError {
     let path = &report.path;
     let damaged = |message| CliError::new(Exit::Damaged, message);
     if report.cache.is_some() {
-        let message = format!("{path} has {} faults", report.fault_count);
+        let message = format!("{path} has {}", quantity::counted(report.fault_count, "fault"));
         return damaged(message)
             .with_remedy("nothing: what is damaged is fetched from the origin when it is read");
     }
@@ -152,7 +159,7 @@ fn unsound(report: &CheckReport) -> CliError {
             .with_remedy("leave it alone, and name the flash of a cache: hearth status lists them"),
         (None, false) => damaged(format!("{path} is no Hearth cache"))
             .with_remedy("name the flash of a cache: hearth status lists them; an unused file or device becomes one by hearth cache format"),
-        (None, true) => damaged(format!("{path} has {} faults", report.fault_count))
+        (None, true) => damaged(format!("{path} has {}", quantity::counted(report.fault_count, "fault")))
             .with_remedy("what its daemon has not brought to origins cannot be read from it; if nothing on it is needed: hearth cache format, as the fault says"),
     }
 }

@@ -15,6 +15,12 @@ pub fn bytes(count: u64) -> String {
     format!("{}{}", three_digits(scaled), UNITS[unit])
 }
 
+/// A number of things, such as `1 disk` or `2 disks`.
+pub fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
 /// A count, such as `12.3k`.
 pub fn count(count: f64) -> String {
     const UNITS: [&str; 5] = ["", "k", "M", "G", "T"];

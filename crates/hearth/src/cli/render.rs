@@ -13,11 +13,11 @@ use std::fmt::{self, Write};
 pub(crate) fn status(out: &mut String, status: &Status) -> fmt::Result {
     writeln!(
         out,
-        "hearth {} (pid {}), up {}: {} disks, {} NBD and {} vhost-user connections",
+        "hearth {} (pid {}), up {}: {}, {} NBD and {} vhost-user connections",
         status.version,
         status.pid,
         quantity::uptime(status.uptime_seconds),
-        status.disks,
+        quantity::counted(status.disks, "disk"),
         status.nbd_connections,
         status.vhost_user_connections
     )?;

@@ -38,11 +38,8 @@ fn daemon(config: &Config, faults: &mut Vec<Fault>) {
     if let Some(shared) = &daemon.owners_dir {
         absolute(shared, "daemon.owners_dir", faults);
     }
-    if let Err(error) = tracing_subscriber::EnvFilter::try_new(&daemon.log) {
-        faults.push(Fault::new(
-            "daemon.log",
-            format!("{error}; write a level (error, warn, info, debug, trace) or a filter such as 'info,shard=debug'"),
-        ));
+    if let Err(message) = super::check_log_filter(&daemon.log) {
+        faults.push(Fault::new("daemon.log", message));
     }
     if config.request_memory_of_cache() < MemoryBudget::LEAST {
         let least = MemoryBudget::LEAST.get() * config.caches.len().max(1) as u64;

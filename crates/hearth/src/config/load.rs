@@ -1,6 +1,7 @@
 //! From text to typed values: unknown keys, wrong types and wrong units are found here.
 
 use super::model::{CacheConfig, Config, DiskConfig, OriginConfig};
+use super::reference::reference_sections;
 use super::vm::VmConfig;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,6 +24,17 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// The same, of the key whose value the error is about.
+    fn named(mut self, values: &[(Range<usize>, String)], error: &toml::de::Error) -> Self {
+        if let Some(span) = error.span() {
+            let is_it = |value: &&(Range<usize>, String)| value.0.contains(&span.start);
+            if let Some((_, key)) = values.iter().find(is_it) {
+                self.key.clone_from(key);
+            }
+        }
+        self
+    }
+
     /// A fault of this key.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
@@ -117,7 +129,10 @@ pub fn parse(text: &str) -> Result<Config, Vec<Fault>> {
     let mut walk = Walk::new(text);
     walk.table(table.get_ref(), &schema(), "");
     let Walk {
-        lines, mut faults, ..
+        lines,
+        values,
+        mut faults,
+        ..
     } = walk;
     if faults.is_empty() {
         match toml::from_str::<Config>(text) {
@@ -127,7 +142,7 @@ pub fn parse(text: &str) -> Result<Config, Vec<Fault>> {
                     return Ok(config);
                 }
             }
-            Err(error) => faults.push(fault_of(&error, text)),
+            Err(error) => faults.push(fault_of(&error, text).named(&values, &error)),
         }
     }
     for fault in &mut faults {
@@ -176,18 +191,32 @@ pub(super) fn schema() -> Value {
     serde_json::to_value(config).expect("a configuration is plain data")
 }
 
-/// Notes the line of every key and reports the keys that the schema does not have.
+/// Notes the line of every key, and reports keys that the schema does not have, sections with too
+/// few or too many brackets, and values that are not written as they have to be.
 struct Walk<'a> {
     text: &'a str,
     lines: BTreeMap<String, usize>,
+    /// Where in the text the value of a key is.
+    values: Vec<(Range<usize>, String)>,
+    /// How the value of each key is written, without the numbers of repeated sections.
+    examples: BTreeMap<String, String>,
     faults: Vec<Fault>,
 }
 
 impl<'a> Walk<'a> {
     fn new(text: &'a str) -> Self {
+        let mut examples = BTreeMap::new();
+        for section in reference_sections() {
+            let header = section.header.trim_matches(['[', ']']);
+            for entry in section.entries {
+                examples.insert(format!("{header}.{}", entry.key), entry.value);
+            }
+        }
         Self {
             text,
             lines: BTreeMap::new(),
+            values: Vec::new(),
+            examples,
             faults: Vec::new(),
         }
     }
@@ -218,8 +247,17 @@ impl<'a> Walk<'a> {
 
     fn value(&mut self, value: &Spanned<DeValue<'_>>, schema: &Value, path: &str) {
         match value.get_ref() {
-            DeValue::Table(table) => self.table(table, schema, path),
+            DeValue::Table(table) => {
+                if let Some(inner) = schema.get(0) {
+                    self.wrong(path, format!("there may be several: write [[{path}]]"));
+                    return self.table(table, inner, path);
+                }
+                self.table(table, schema, path);
+            }
             DeValue::Array(items) => {
+                if schema.is_object() {
+                    self.wrong(path, format!("there is only one: write [{path}]"));
+                }
                 let Some(inner) = schema.get(0) else { return };
                 for (at, item) in items.iter().enumerate() {
                     let full = format!("{path}[{at}]");
@@ -228,13 +266,80 @@ impl<'a> Walk<'a> {
                     self.value(item, inner, &full);
                 }
             }
-            DeValue::String(_)
-            | DeValue::Integer(_)
-            | DeValue::Float(_)
-            | DeValue::Boolean(_)
-            | DeValue::Datetime(_) => {}
+            DeValue::String(_) => self.scalar(value.span(), path, Written::Text),
+            DeValue::Integer(_) | DeValue::Float(_) => {
+                self.scalar(value.span(), path, Written::Number);
+            }
+            DeValue::Boolean(_) => self.scalar(value.span(), path, Written::Switch),
+            DeValue::Datetime(_) => self.scalar(value.span(), path, Written::Date),
         }
     }
+
+    fn scalar(&mut self, span: Range<usize>, path: &str, written: Written) {
+        self.values.push((span, path.to_owned()));
+        let Some(example) = self.examples.get(&without_numbers(path)) else {
+            return;
+        };
+        let wanted = Written::of(example);
+        if wanted != written {
+            let name = path.rsplit('.').next().unwrap_or(path);
+            let message = format!(
+                "is {}, and has to be {}, such as {name} = {example}",
+                written.words(),
+                wanted.words()
+            );
+            self.wrong(path, message);
+        }
+    }
+
+    fn wrong(&mut self, path: &str, message: String) {
+        self.faults.push(Fault {
+            key: path.to_owned(),
+            line: line_of_key(&self.lines, path),
+            message,
+        });
+    }
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    Text,
+    Number,
+    Switch,
+    Date,
+    List,
+}
+
+impl Written {
+    /// How this text of a value is written.
+    fn of(text: &str) -> Self {
+        match text.as_bytes().first() {
+            Some(b'"' | b'\'') => Self::Text,
+            Some(b'[') => Self::List,
+            Some(b't' | b'f') => Self::Switch,
+            _ => Self::Number,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Text => "a text in quotes",
+            Self::Number => "a number",
+            Self::Switch => "true or false",
+            Self::Date => "a date",
+            Self::List => "a list",
+        }
+    }
+}
+
+/// A key's name without the numbers of repeated sections: `disk[2].origin.nbd` is `disk.origin.nbd`.
+fn without_numbers(key: &str) -> String {
+    let mut name = String::with_capacity(key.len());
+    for part in key.split('[') {
+        name.push_str(part.split_once(']').map_or(part, |(_, rest)| rest));
+    }
+    name
 }
 
 /// A guess is offered when it is at least this like what was written (Jaro-Winkler, 0 to 1).
@@ -320,7 +425,63 @@ mod tests {
     fn a_number_where_a_unit_belongs_is_refused() {
         let fault = only_fault("[daemon]\nstop_timeout = 30\n");
         assert_eq!(fault.line, Some(2));
-        assert!(fault.message.contains("expected a string"), "{fault:?}");
+        assert_eq!(fault.key, "daemon.stop_timeout");
+        assert_eq!(
+            fault.message,
+            "is a number, and has to be a text in quotes, such as stop_timeout = \"30s\""
+        );
+    }
+
+    #[test]
+    fn every_value_of_a_wrong_form_is_reported_at_once() {
+        let text = "[nbd]\nconnections_max = '9'\n[[cache]]\nname = 'a'\npath = '/a'\nwrite_buffer = 67108864\nallocate_writes = 'yes'\n";
+        let faults = parse(text).unwrap_err();
+        let found: Vec<_> = faults.iter().map(|f| (f.line, f.key.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                (Some(2), "nbd.connections_max"),
+                (Some(6), "cache[0].write_buffer"),
+                (Some(7), "cache[0].allocate_writes")
+            ]
+        );
+        assert!(faults[1].message.contains("\"64MiB\""), "{faults:?}");
+    }
+
+    #[test]
+    fn a_section_with_too_few_or_too_many_brackets_is_told_how_many() {
+        let fault = only_fault("[cache]\nname = 'a'\npath = '/a'\n");
+        assert_eq!((fault.line, fault.key.as_str()), (Some(1), "cache"));
+        assert_eq!(fault.message, "there may be several: write [[cache]]");
+        let fault = only_fault("[[daemon]]\nlog = 'info'\n");
+        assert_eq!((fault.line, fault.key.as_str()), (Some(1), "daemon"));
+        assert_eq!(fault.message, "there is only one: write [daemon]");
+    }
+
+    #[test]
+    fn a_value_that_makes_no_sense_names_its_key() {
+        for (text, key, said) in [
+            (
+                "[daemon]\nlog = 'inof'\n",
+                "daemon.log",
+                "did you mean 'info'?",
+            ),
+            (
+                "[daemon]\nmetrics_address = 'localhost:9809'\n",
+                "daemon.metrics_address",
+                "127.0.0.1:PORT",
+            ),
+            (
+                "[nbd]\nbytes_in_flight_max = '50G'\n",
+                "nbd.bytes_in_flight_max",
+                "write 50GiB",
+            ),
+            ("[nbd.tls]\nmode = 'on'\n", "nbd.tls.mode", "`require`"),
+        ] {
+            let fault = only_fault(text);
+            assert_eq!((fault.line, fault.key.as_str()), (Some(2), key));
+            assert!(fault.message.contains(said), "{fault:?}");
+        }
     }
 
     #[test]

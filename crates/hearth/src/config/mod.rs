@@ -15,6 +15,7 @@ mod encryption;
 mod environment;
 mod identity;
 mod load;
+mod log_filter;
 mod model;
 mod nbd_clients;
 mod occupied;
@@ -37,6 +38,7 @@ pub use environment::{environment, stops_a_start};
 pub use identity::{canonical_origin, disk_id};
 pub(crate) use load::nearest;
 pub use load::{ConfigError, Fault, load, locate, parse};
+pub use log_filter::check_log_filter;
 pub use model::{
     CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, SocketPath, TlsConfig,
 };
@@ -44,7 +46,7 @@ pub use nbd_clients::{ClientName, DiskNbdConfig, ParseClientError};
 pub use origin_place::OriginPlace;
 pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use reference::{Entry, Section, reference_sections};
-pub use text::{Auto, Mode, Switch, Text};
+pub use text::{Address, Auto, Mode, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
 pub use vhost::{DiskVhostConfig, VhostUserConfig, serial, vhost_socket};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};

@@ -6,7 +6,7 @@
 use super::encryption::EncryptionConfig;
 use super::nbd_clients::{ClientName, DiskNbdConfig};
 use super::policy::PolicyConfig;
-use super::text::{Mode, Switch, Text};
+use super::text::{Address, Mode, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
 use super::words::{LogFormat, LogTarget, Name, OriginFormat, ReclaimPolicy, TlsMode, WritePolicy};
@@ -60,7 +60,7 @@ pub struct DaemonConfig {
     /// Where hosts that use the same exports and devices keep who has them.
     pub owners_dir: Option<PathBuf>,
     /// Where Prometheus may ask, besides the admin socket.
-    pub metrics_address: Text<Switch<SocketAddr>>,
+    pub metrics_address: Text<Switch<Address>>,
     /// What is logged.
     pub log: String,
     /// How it is written.
@@ -80,7 +80,10 @@ impl Default for DaemonConfig {
             admin_group: None,
             state_dir: PathBuf::from("/var/lib/hearth"),
             owners_dir: None,
-            metrics_address: Text(Switch::On(SocketAddr::from(([127, 0, 0, 1], 9809)))),
+            metrics_address: Text(Switch::On(Address(SocketAddr::from((
+                [127, 0, 0, 1],
+                9809,
+            ))))),
             log: "info".to_owned(),
             log_format: LogFormat::Text,
             log_target: LogTarget::Auto,
@@ -101,7 +104,7 @@ pub struct NbdConfig {
     /// The group that owns it.
     pub unix_socket_group: Option<String>,
     /// A TCP address to listen on.
-    pub tcp_address: Text<Switch<SocketAddr>>,
+    pub tcp_address: Text<Switch<Address>>,
     /// How long a client may take to negotiate.
     pub handshake_timeout: Text<Duration>,
     /// Connections of all disks together.

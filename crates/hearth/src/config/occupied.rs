@@ -28,10 +28,10 @@ pub(super) fn faults(config: &Config) -> Vec<Fault> {
         unix(&path.0, "nbd.unix_socket", &mut faults);
     }
     if let Switch::On(address) = &config.nbd.tcp_address.0 {
-        tcp(*address, "nbd.tcp_address", &mut faults);
+        tcp(address.0, "nbd.tcp_address", &mut faults);
     }
     if let Switch::On(address) = &config.daemon.metrics_address.0 {
-        tcp(*address, "daemon.metrics_address", &mut faults);
+        tcp(address.0, "daemon.metrics_address", &mut faults);
     }
     for (at, disk) in config.disks.iter().enumerate() {
         if let Some(Text(Switch::On(path))) = &disk.vhost_user.socket {

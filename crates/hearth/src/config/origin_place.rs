@@ -85,7 +85,7 @@ impl OriginPlace {
                     Switch::Off => false,
                 },
                 Server::Tcp { host, port } => match &nbd.tcp_address.0 {
-                    Switch::On(address) => listens_at(*address, host, *port),
+                    Switch::On(address) => listens_at(address.0, host, *port),
                     Switch::Off => false,
                 },
             },

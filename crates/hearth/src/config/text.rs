@@ -3,6 +3,7 @@
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 /// A value that is written as a string and has one spelling to print: `"64MiB"`, `"10s"`.
@@ -94,6 +95,32 @@ impl<T: FromStr> FromStr for Auto<T> {
     }
 }
 
+/// An IP address and a port to listen on: `"127.0.0.1:9809"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub SocketAddr);
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Why a text is no address to listen on.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "'{0}' is not an IP address with a port, and names are not looked up: write 127.0.0.1:PORT for this host alone, 0.0.0.0:PORT or [::]:PORT for all, or off"
+)]
+pub struct ParseAddressError(String);
+
+impl FromStr for Address {
+    type Err = ParseAddressError;
+
+    fn from_str(text: &str) -> Result<Self, ParseAddressError> {
+        let address = text.parse().map(Self);
+        address.map_err(|_| ParseAddressError(text.to_owned()))
+    }
+}
+
 /// Permission bits of a socket, written in octal: `"0660"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode(u32);
@@ -161,6 +188,17 @@ mod tests {
         let on = "0660".parse::<Switch<Mode>>().unwrap();
         assert_eq!(on, Switch::On(Mode::new(0o660)));
         assert_eq!(on.to_string(), "0660");
+    }
+
+    #[test]
+    fn an_address_is_a_number_and_a_port() {
+        for text in ["127.0.0.1:9809", "[::1]:10809", "0.0.0.0:0"] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        for text in ["localhost:9809", "127.0.0.1", ":9809", "9809", ""] {
+            let error = text.parse::<Address>().unwrap_err().to_string();
+            assert!(error.contains("127.0.0.1:PORT"), "{error}");
+        }
     }
 
     #[test]

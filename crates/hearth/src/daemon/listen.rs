@@ -4,7 +4,8 @@ use super::settings;
 use super::socket::SocketError;
 use super::sockets::{Place, Sockets};
 use crate::api::types::Listener;
-use crate::config::{Config, DaemonConfig, NbdUri, NbdUriAddress, Switch};
+use crate::cli::exit::{CliError, Exit};
+use crate::config::{Address, Config, DaemonConfig, NbdUri, NbdUriAddress, Switch};
 use frontend::nbd::{self, BindError, TlsError, TlsOffer};
 use std::io;
 use std::net::SocketAddr;
@@ -18,9 +19,59 @@ const METRICS_PAUSE_MIN: Duration = Duration::from_millis(500);
 /// The longest such pause.
 const METRICS_PAUSE_MAX: Duration = Duration::from_secs(15);
 
-/// Why the daemon cannot listen.
+/// Why the daemon cannot listen where a key of the configuration says.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ListenError {
+#[error("{key}")]
+pub(super) struct ListenError {
+    key: &'static str,
+    #[source]
+    cause: Cause,
+}
+
+impl ListenError {
+    /// The error, and what to do about it.
+    pub(super) fn told(&self) -> CliError {
+        let error = CliError::of(Exit::Failed, self);
+        match self.remedy() {
+            Some(remedy) => error.with_remedy(remedy),
+            None => error,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let key = self.key;
+        let in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+        match &self.cause {
+            Cause::Socket(SocketError::InUse { .. }) | Cause::Nbd(BindError::InUse { .. }) => Some(
+                format!("stop the daemon that runs already, or give {key} another path"),
+            ),
+            Cause::Socket(SocketError::NotASocket { .. })
+            | Cause::Nbd(BindError::NotASocket { .. }) => {
+                Some(format!("move the file away, or give {key} another path"))
+            }
+            Cause::Io { source, .. } | Cause::Nbd(BindError::Refused { source, .. })
+                if in_use(source) =>
+            {
+                Some(format!(
+                    "ss -ltnp tells who listens there; stop that, or give {key} another port"
+                ))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Names the key that says where to listen.
+fn at<E: Into<Cause>>(key: &'static str) -> impl Fn(E) -> ListenError {
+    move |error| ListenError {
+        key,
+        cause: error.into(),
+    }
+}
+
+/// What is wrong with a place to listen.
+#[derive(Debug, thiserror::Error)]
+enum Cause {
     /// A unix socket of ours.
     #[error(transparent)]
     Socket(#[from] SocketError),
@@ -51,10 +102,13 @@ pub(super) fn admin(
     } else {
         0o600
     };
-    let (listener, place) = sockets.unix(path, mode, daemon.admin_group.as_deref())?;
-    let listener = UnixListener::from_std(listener).map_err(|source| ListenError::Io {
-        address: path.display().to_string(),
-        source,
+    let key = "daemon.admin_socket";
+    let (listener, place) = sockets
+        .unix(path, mode, daemon.admin_group.as_deref())
+        .map_err(at(key))?;
+    let listener = UnixListener::from_std(listener).map_err(|source| {
+        let address = path.display().to_string();
+        at(key)(Cause::Io { address, source })
     })?;
     Ok((listener, place))
 }
@@ -99,7 +153,7 @@ pub(super) async fn nbd(
     config: &Config,
     sockets: &Arc<Sockets>,
 ) -> Result<Vec<NbdListener>, ListenError> {
-    let offer = settings::tls(&config.nbd)?;
+    let offer = settings::tls(&config.nbd).map_err(at("nbd.tls"))?;
     let mut listeners = Vec::new();
     if let Switch::On(path) = &config.nbd.unix_socket.0 {
         let offer = if config.nbd.tls.unix_socket {
@@ -109,8 +163,10 @@ pub(super) async fn nbd(
         };
         let nbd = &config.nbd;
         let (mode, group) = (nbd.unix_socket_mode.0.get(), &nbd.unix_socket_group);
-        let (listener, place) = sockets.unix(&path.0, mode, group.as_deref())?;
-        let listener = nbd::Listener::of_unix(listener, &path.0)?;
+        let key = "nbd.unix_socket";
+        let opened = sockets.unix(&path.0, mode, group.as_deref());
+        let (listener, place) = opened.map_err(at(key))?;
+        let listener = nbd::Listener::of_unix(listener, &path.0).map_err(at(key))?;
         let shown = shown(unix_uri(&path.0), &offer);
         listeners.push(NbdListener {
             listener,
@@ -119,15 +175,16 @@ pub(super) async fn nbd(
             place: Some(place),
         });
     }
-    if let Switch::On(address) = &config.nbd.tcp_address.0 {
-        let inherited = sockets.tcp(*address);
+    if let Switch::On(Address(address)) = config.nbd.tcp_address.0 {
+        let inherited = sockets.tcp(address);
         let is_new = inherited.is_none();
         let listener = match inherited {
-            Some(listener) => nbd::Listener::of_tcp(listener)?,
-            None => nbd::Listener::tcp(*address).await?,
+            Some(listener) => nbd::Listener::of_tcp(listener),
+            None => nbd::Listener::tcp(address).await,
         };
-        sockets.keep_tcp(*address, &listener, is_new);
-        let bound = listener.address().parse().unwrap_or(*address);
+        let listener = listener.map_err(at("nbd.tcp_address"))?;
+        sockets.keep_tcp(address, &listener, is_new);
+        let bound = listener.address().parse().unwrap_or(address);
         let shown = shown(tcp_uri(bound), &offer);
         listeners.push(NbdListener {
             listener,

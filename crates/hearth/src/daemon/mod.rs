@@ -44,6 +44,7 @@ mod signals;
 mod snapshot;
 mod socket;
 mod sockets;
+mod starting;
 mod state;
 pub(crate) mod tenants;
 mod vm_answers;

@@ -28,14 +28,15 @@ use super::signals::{End, Signals};
 use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
 use super::vms::VmBook;
-use super::{keys, log, settings};
+use super::{keys, log, settings, starting};
 use crate::api::types::DiskSource;
 use crate::api::{http, server};
 use crate::cli::args::Serve;
 use crate::cli::exit::{CliError, Exit};
-use crate::config::{self, Config, ConfigError, DiskConfig, Switch};
+use crate::cli::quantity;
+use crate::config::{self, Address, Config, ConfigError, DiskConfig, Switch};
 use frontend::nbd::Server;
-use shard::{ShardConfig, ShardHandle, SpawnError};
+use shard::ShardHandle;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,11 +45,6 @@ use tokio::task::JoinSet;
 
 /// How long the NBD sockets wait for disks whose origins take their time.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
-/// How long flash may still be locked by a daemon that was killed: the kernel closes its files
-/// only when the last of its operations in flight have ended.
-const FLASH_RELEASE_TIME_MAX: Duration = Duration::from_secs(10);
-/// How often it is tried.
-const FLASH_RELEASE_LOOK: Duration = Duration::from_millis(100);
 /// How long the NBD sockets wait for caches to be opened; 1 TiB takes about 10 s.
 const OPENING_TIME_MAX: Duration = Duration::from_mins(10);
 /// How much more time systemd is asked for at a time.
@@ -71,6 +67,10 @@ pub(crate) fn serve(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
     let config = config::load(&args.config).map_err(|error| CliError::of(Exit::Usage, &error))?;
     if args.check_config {
         return check(args, &config, json);
+    }
+    if let Some(filter) = &args.log {
+        config::check_log_filter(filter)
+            .map_err(|message| CliError::new(Exit::Usage, format!("--log: {message}")))?;
     }
     // Before any thread is started: it changes the environment.
     let sockets = Sockets::new(Inherited::take());
@@ -110,7 +110,11 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
             let answer = serde_json::json!({ "sound": true, "starts": true, "caches": caches, "disks": disks });
             Ok(format!("{answer}\n").into_bytes())
         } else {
-            Ok(format!("{path} is sound: {caches} caches, {disks} disks\n").into_bytes())
+            let (caches, disks) = (
+                quantity::counted(caches as u64, "cache"),
+                quantity::counted(disks as u64, "disk"),
+            );
+            Ok(format!("{path} is sound: {caches}, {disks}\n").into_bytes())
         };
     }
     let faults = config::locate(&args.config, faults);
@@ -165,8 +169,7 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
     let_go_of_sockets(&control, sockets, nbd_socket(config));
 
     let (end_admin, admin_ends) = watch::channel(false);
-    let admin =
-        serve_admin(config, sockets, &control, admin_ends).map_err(|error| failed(&error))?;
+    let admin = serve_admin(config, sockets, &control, admin_ends).map_err(|error| error.told())?;
     let (end_nbd, nbd_ends) = watch::channel(false);
     let mut nbd = JoinSet::new();
     let told_early = tokio::select! {
@@ -176,7 +179,7 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
     let mut end = End::Stopped;
     if !told_early {
         let serving = serve_nbd(config, sockets, &control, server, nbd_ends);
-        nbd = serving.await.map_err(|error| failed(&error))?;
+        nbd = serving.await.map_err(|error| error.told())?;
         let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
         service::ready("serving");
@@ -285,29 +288,10 @@ async fn start_shards(
             runtime_dir: runtime_dir(config),
         };
         let settings = settings::shard(cache, &policy, &common);
-        let handle = start_shard(settings).await?;
+        let handle = starting::start_shard(settings).await?;
         shards.add(Shard::new(handle, cache.clone()));
     }
     Ok(shards)
-}
-
-/// Starts a shard. Flash that is in use may be let go in a moment: see
-/// [`FLASH_RELEASE_TIME_MAX`].
-async fn start_shard(settings: ShardConfig) -> Result<ShardHandle, CliError> {
-    let deadline = Instant::now() + FLASH_RELEASE_TIME_MAX;
-    loop {
-        match shard::Shard::spawn(settings.clone()) {
-            Ok(handle) => return Ok(handle),
-            Err(SpawnError::InUse(_)) if Instant::now() < deadline => {
-                tokio::time::sleep(FLASH_RELEASE_LOOK).await;
-            }
-            Err(error @ SpawnError::InUse(_)) => {
-                return Err(CliError::of(Exit::Refused, &error)
-                    .with_remedy("stop what uses it, or give the cache a path of its own"));
-            }
-            Err(error) => return Err(CliError::of(Exit::Failed, &error)),
-        }
-    }
 }
 
 async fn serve_nbd(
@@ -356,7 +340,7 @@ fn serve_admin(
         let _place = place;
         serving.await;
     });
-    if let Some(address) = config.daemon.metrics_address.0.as_ref().copied() {
+    if let Switch::On(Address(address)) = config.daemon.metrics_address.0 {
         let router = server::metrics_router(Arc::clone(control));
         let mut ends = ends;
         tasks.spawn(async move {

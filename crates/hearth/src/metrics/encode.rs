@@ -197,7 +197,7 @@ mod tests {
         let text = render(samples::status(), disks, samples::vms());
         let each = text.len() / 500;
         println!("{} bytes, {each} a disk", text.len());
-        assert!(each < 9500, "{each} bytes a disk");
+        assert!(each < 12_500, "{each} bytes a disk");
     }
 
     #[test]

@@ -116,7 +116,7 @@ fn an_image_is_told_to_vms_that_may_read_it() {
         error
             .remedy
             .unwrap()
-            .contains("hearth vm set nobody --image")
+            .contains("hearth vm set nobody --new --image")
     );
 }
 

@@ -112,7 +112,7 @@ fn a_rotten_block_is_found_only_by_reading_the_data() {
     assert_eq!(code, Some(5));
     assert_eq!(report["cache"]["data"]["blocks_bad"], 1);
     assert_eq!(report["fault_count"], 1);
-    assert!(error.contains("has 1 faults"), "{error}");
+    assert!(error.contains("has 1 fault"), "{error}");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn flash_in_use_is_refused() {
     rig.start(&rig.config(""));
     let (code, _, error) = check(&rig, &[]);
     assert_eq!(code, Some(4));
-    assert!(error.contains("in use by another process"), "{error}");
+    assert!(error.contains("is in use: hearth has it (pid "), "{error}");
     let format = run(hearth()
         .args(["cache", "format", "--force"])
         .arg(rig.path("flash")));

@@ -118,7 +118,7 @@ fn checking_a_configuration_finds_what_the_machine_lacks_and_changes_nothing() {
     rig.write_config(&rig.config(&rig.disk("a", "a.raw")));
     let output = check();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).ends_with("hearth.toml is sound: 1 caches, 1 disks\n"));
+    assert!(stdout(&output).ends_with("hearth.toml is sound: 1 cache, 1 disk\n"));
     assert!(flash == std::fs::read(rig.path("flash")).unwrap());
     assert_eq!(std::fs::read_dir(rig.path("state")).unwrap().count(), 0);
 }

@@ -95,7 +95,13 @@ fn a_second_daemon_with_the_same_state_or_flash_is_refused() {
     let third = run(hearth().args(["serve", "--config"]).arg(&path));
     assert_eq!(third.status.code(), Some(4));
     assert!(
-        stderr(&third).contains("in use by another process"),
+        stderr(&third).contains("is in use: hearth has it (pid "),
+        "{}",
+        stderr(&third)
+    );
+    // It says so before it waits, not after.
+    assert!(
+        stderr(&third).contains("waiting up to 10 s for it to be let go"),
         "{}",
         stderr(&third)
     );
@@ -259,4 +265,34 @@ fn a_cache_whose_flash_is_missing_is_bypassed_and_its_disks_are_served() {
         .arg(uri(&rig, "a")));
     assert!(read.status.success() && !stdout(&read).contains("verification failed"));
     assert_eq!(rig.stop(), Some(0));
+}
+
+#[test]
+fn a_place_to_listen_that_is_taken_is_told_with_its_key_and_a_way_out() {
+    let rig = Rig::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap();
+    let taken = std::os::unix::net::UnixListener::bind(rig.path("taken.sock")).unwrap();
+    for (from, to, key, remedy) in [
+        (
+            "/nbd.sock'".to_owned(),
+            format!("/nbd.sock'\ntcp_address = '{address}'"),
+            "nbd.tcp_address",
+            "give nbd.tcp_address another port",
+        ),
+        (
+            "/nbd.sock'".to_owned(),
+            "/taken.sock'".to_owned(),
+            "nbd.unix_socket",
+            "give nbd.unix_socket another path",
+        ),
+    ] {
+        let path = rig.write_config(&rig.config("").replace(&from, &to));
+        let output = run(hearth().args(["serve", "--config"]).arg(&path));
+        assert_eq!(output.status.code(), Some(1));
+        let said = stderr(&output);
+        assert!(said.contains(&format!("error: {key}: ")), "{said}");
+        assert!(said.contains(remedy), "{said}");
+    }
+    drop(taken);
 }

@@ -274,7 +274,17 @@ pub(in crate::cli) fn parse_origin(text: &str) -> Result<OriginArg, String> {
         let uri: NbdUri = text.parse().map_err(|error| format!("{error}"))?;
         return Ok(OriginArg::Nbd(uri.to_string()));
     }
-    let path = PathBuf::from(text.strip_prefix("file:").unwrap_or(text));
+    if let Some((scheme, _)) = text.split_once("://")
+        && scheme != "file"
+    {
+        return Err(format!(
+            "an origin at {scheme}:// cannot be used: write a path, nbd://host:port/export or nbd+unix:///export?socket=/path; nbdkit and qemu-nbd offer other storage over NBD"
+        ));
+    }
+    let path = text
+        .strip_prefix("file://")
+        .or_else(|| text.strip_prefix("file:"));
+    let path = PathBuf::from(path.unwrap_or(text));
     // The daemon has another working directory, so the path is made absolute here.
     match std::path::absolute(&path) {
         Ok(path) => Ok(OriginArg::File(path)),
@@ -296,7 +306,16 @@ mod tests {
             parse_origin("nbd://H/e"),
             Ok(OriginArg::Nbd("nbd://h:10809/e".to_owned()))
         );
+        assert_eq!(parse_origin("file:///o"), Ok(OriginArg::File("/o".into())));
         assert!(parse_origin("nbd://").is_err());
+        for text in [
+            "http://host/image.raw",
+            "rbd://pool/image",
+            "https://host/x",
+        ] {
+            let error = parse_origin(text).unwrap_err();
+            assert!(error.contains("nbd://host:port/export"), "{error}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod places;
 
 use super::Progress;
 use super::exit::{CliError, Exit, chain};
+use super::quantity;
 use super::run::{print, to_json};
 use crate::offline::OfflineError;
 use crate::offline::recover::{
@@ -208,7 +209,8 @@ fn verify(
     }
     print(&text)?;
     let message = format!(
-        "something is wrong with {wrong} disks on {}",
+        "something is wrong with {} on {}",
+        quantity::counted(wrong as u64, "disk"),
         flash.display()
     );
     Err(CliError::new(Exit::Damaged, message).with_remedy(
