@@ -75,3 +75,39 @@ fn what_was_written_to_hearth_over_vhost_user_is_read_over_nbd() {
         Ok(())
     });
 }
+
+#[test]
+fn a_disk_that_is_in_use_over_nbd_is_refused_with_what_to_look_at() {
+    scenario(&["nbdkit", "nbdsh"], |lab| {
+        let image = Image::new(lab, "origin.raw", 16)?;
+        let origin = Origin::start(lab, &image, OriginSettings::default())?;
+        let flash = Flash::format(lab, "flash.img", 64)?;
+        let socket = lab.path("disk-vhost.sock");
+        let disk = DiskSettings::on_nbd("disk", &origin.uri()).vhost_user(&socket, "");
+        let daemon = Hearth::start(lab, &HearthSettings::new(&flash).disk(&disk))?;
+        wait_until("the disk's socket", SHORT, || Ok(socket.exists()))?;
+        let mut client = Command::new("nbdsh");
+        client.args([
+            "--uri",
+            &daemon.uri("disk"),
+            "-c",
+            "import time; time.sleep(600)",
+        ]);
+        let _client = Process::start(lab, "client", &mut client)?;
+        wait_until("a client over NBD", SHORT, || {
+            Ok(daemon.json(&["disk", "show", "disk"])?["connections"] == 1)
+        })?;
+        let target = format!("vhost-user:{}", socket.display());
+        let answer = hearth(&["bench", &target, "--rw=read", "--bs=4k"])?;
+        ensure!(
+            answer.code == 4,
+            "exit code {}: {}",
+            answer.code,
+            answer.stderr
+        );
+        for words in ["closed the connection", "NBD", "hearth disk show"] {
+            ensure!(answer.stderr.contains(words), "{words}: {}", answer.stderr);
+        }
+        Ok(())
+    });
+}

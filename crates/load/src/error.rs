@@ -13,6 +13,14 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
+    /// Somebody listens there, and closed the connection before anything was asked.
+    #[error("{target} closed the connection")]
+    HungUp {
+        /// Its name.
+        target: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The target is there and will not serve this.
     #[error("{target} refuses: {reason}")]
     Refused {

@@ -74,9 +74,13 @@ impl fmt::Display for Address {
 
 impl Address {
     pub(crate) fn unreachable(&self, source: io::Error) -> LoadError {
-        LoadError::Unreachable {
-            target: self.to_string(),
-            source,
+        let target = self.to_string();
+        match source.kind() {
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof => LoadError::HungUp { target, source },
+            _ => LoadError::Unreachable { target, source },
         }
     }
 

@@ -97,6 +97,9 @@ fn explain(error: &LoadError) -> CliError {
         LoadError::Unreachable { .. } => cli(Exit::Unreachable).with_remedy(
             "look whether it is there: a path, a listening socket, and the right to use it",
         ),
+        LoadError::HungUp { .. } => cli(Exit::Refused).with_remedy(
+            "a disk that is written is in use over NBD or over vhost-user, one at a time, and a bench counts as a client: hearth disk show DISK tells who is connected, the daemon's log why it turned this one away",
+        ),
         LoadError::Refused { .. } => cli(Exit::Refused),
         LoadError::Unfit { remedy, .. } => cli(Exit::Usage).with_remedy(remedy.0.clone()),
         LoadError::Machine { .. } => cli(Exit::Failed),

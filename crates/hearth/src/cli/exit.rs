@@ -1,6 +1,7 @@
-//! How commands end.
+//! How commands end, and how an error is told: as text, or with `--json` as an object.
 
 use crate::api::types::Problem;
+use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -21,6 +22,20 @@ pub enum Exit {
     NotFound = 6,
 }
 
+impl Exit {
+    /// The kind of error, where nothing more is known of it.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::Damaged => "damaged",
+            Self::NotFound => "not-found",
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
@@ -32,6 +47,8 @@ impl From<Exit> for ExitCode {
 pub struct CliError {
     /// How the process ends.
     pub exit: Exit,
+    /// What kind of error it is: a problem's kind of the admin API, or the exit code's.
+    kind: String,
     /// What happened.
     pub message: String,
     /// What to do about it.
@@ -43,6 +60,7 @@ impl CliError {
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self {
             exit,
+            kind: exit.kind().to_owned(),
             message: message.into(),
             remedy: None,
         }
@@ -54,10 +72,46 @@ impl CliError {
         self
     }
 
+    /// What clap says of a command line that it cannot read.
+    pub(super) fn of_usage(error: &clap::Error) -> Self {
+        let text = error.render().to_string();
+        let mut parts = text.trim().split("\n\n");
+        let said = parts.next().unwrap_or_default();
+        let said = said.strip_prefix("error: ").unwrap_or(said);
+        // Without a command clap prints the help instead of an error.
+        let message = match error.kind() {
+            clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            | clap::error::ErrorKind::MissingSubcommand => "no command was given".to_owned(),
+            _ => said.lines().map(str::trim).collect::<Vec<_>>().join(" "),
+        };
+        let tip = parts.find_map(|part| part.trim().strip_prefix("tip: "));
+        Self::new(Exit::Usage, message).with_remedy(tip.unwrap_or("hearth --help"))
+    }
+
+    /// The error as a JSON object in a line.
+    pub(super) fn to_json(&self) -> String {
+        let told = Told {
+            kind: &self.kind,
+            detail: &self.message,
+            remedy: self.remedy.as_deref(),
+            exit_code: self.exit as u8,
+        };
+        serde_json::to_string(&told).unwrap_or_else(|_| self.to_string())
+    }
+
     /// An error with the causes below it on the same line.
     pub fn of(exit: Exit, error: &dyn std::error::Error) -> Self {
         Self::new(exit, chain(error))
     }
+}
+
+/// An error under `--json`, on standard error.
+#[derive(Serialize)]
+struct Told<'a> {
+    kind: &'a str,
+    detail: &'a str,
+    remedy: Option<&'a str>,
+    exit_code: u8,
 }
 
 /// An error and its causes, in one line.
@@ -80,8 +134,10 @@ impl From<Problem> for CliError {
             409 | 503 => Exit::Refused,
             _ => Exit::Failed,
         };
+        let kind = problem.kind.rsplit(':').next().unwrap_or_default();
         Self {
             exit,
+            kind: kind.to_owned(),
             message: problem.detail,
             remedy: problem.remedy,
         }
@@ -102,6 +158,45 @@ impl fmt::Display for CliError {
 mod tests {
     use super::*;
     use crate::api::problem::ProblemKind;
+    use crate::cli::args::Cli;
+    use clap::Parser;
+
+    fn usage(words: &[&str]) -> serde_json::Value {
+        let error = Cli::try_parse_from(words).unwrap_err();
+        serde_json::from_str(&CliError::of_usage(&error).to_json()).unwrap()
+    }
+
+    #[test]
+    fn an_error_as_json_has_kind_detail_remedy_and_exit_code() {
+        let error = CliError::from(Problem::no_such_disk("web"));
+        let json: serde_json::Value = serde_json::from_str(&error.to_json()).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "kind": "no-such-disk",
+                "detail": "there is no disk 'web'",
+                "remedy": "hearth disk list",
+                "exit_code": 6,
+            })
+        );
+    }
+
+    #[test]
+    fn what_clap_refuses_is_an_error_of_the_same_form() {
+        let json = usage(&["hearth", "--json", "disk", "shw", "web"]);
+        assert_eq!(json["kind"], "usage");
+        assert_eq!(json["exit_code"], 2);
+        assert_eq!(json["detail"], "unrecognized subcommand 'shw'");
+        assert_eq!(json["remedy"], "a similar subcommand exists: 'show'");
+        let json = usage(&["hearth", "--json"]);
+        assert_eq!(json["detail"], "no command was given");
+        assert_eq!(json["remedy"], "hearth --help");
+        let json = usage(&["hearth", "disk", "show", "--json"]);
+        assert!(
+            json["detail"].as_str().unwrap().contains("<NAME>"),
+            "{json}"
+        );
+    }
 
     #[test]
     fn every_problem_has_an_exit_code_of_its_kind() {

@@ -150,7 +150,10 @@ fn unsound(report: &CheckReport) -> CliError {
     let path = &report.path;
     let damaged = |message| CliError::new(Exit::Damaged, message);
     if report.cache.is_some() {
-        let message = format!("{path} has {}", quantity::counted(report.fault_count, "fault"));
+        let message = format!(
+            "{path} has {}",
+            quantity::counted(report.fault_count, "fault")
+        );
         return damaged(message)
             .with_remedy("nothing: what is damaged is fetched from the origin when it is read");
     }

@@ -11,23 +11,46 @@ use crate::api::types::Status;
 use crate::{advise, bench, daemon, docs, mrc, sim, top, xml};
 use clap::Parser;
 use serde::Serialize;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let outcome = dispatch(&cli).and_then(|text| print(&text));
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            if !error.message.is_empty() {
-                // Standard error may be closed; there is nobody left to tell.
-                let _ = writeln!(io::stderr(), "{error}");
-            }
-            error.exit.into()
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version were asked for: no errors.
+        Err(answer) if !answer.use_stderr() => answer.exit(),
+        Err(error) if wants_json(std::env::args_os()) => {
+            return end(&CliError::of_usage(&error), true);
         }
+        Err(error) => error.exit(),
+    };
+    match dispatch(&cli).and_then(|text| print(&text)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => end(&error, cli.global.json),
     }
+}
+
+/// Whether a command line that cannot be read asks for JSON.
+fn wants_json(words: impl Iterator<Item = OsString>) -> bool {
+    words
+        .take_while(|word| word != "--")
+        .any(|word| word == "--json")
+}
+
+/// Tells an error on standard error: standard output has an answer or nothing.
+fn end(error: &CliError, json: bool) -> ExitCode {
+    if !error.message.is_empty() {
+        let text = if json {
+            error.to_json()
+        } else {
+            error.to_string()
+        };
+        // Standard error may be closed; there is nobody left to tell.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+    error.exit.into()
 }
 
 /// Does what was asked and returns what to print.

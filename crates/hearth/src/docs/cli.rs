@@ -14,7 +14,14 @@ pub(super) fn page() -> String {
         "`serve` is the daemon. `cache` works on flash that no daemon is using; `sim`, `mrc`, `advise`\n\
          and `trace`, but for `trace record`, need no daemon either. Every other command talks to the\n\
          daemon over its admin socket, and with `--json` prints the answer of the admin API\n\
-         (`packaging/openapi.json`) as it came.\n",
+         (`packaging/openapi.json`) as it came.\n\n\
+         An error is text on standard error, and with `--json` an object of one line there, for every command and\n\
+         for a command line that cannot be read, too; standard output then has nothing, or what a check found:\n\n\
+         ```json\n\
+         {\"kind\":\"no-such-disk\",\"detail\":\"there is no disk 'web'\",\"remedy\":\"hearth disk list\",\"exit_code\":6}\n\
+         ```\n\n\
+         `kind` is the last word of a problem's type in the admin API, or `usage`, `failed`, `unreachable`,\n\
+         `refused`, `damaged` or `not-found`, as the exit code; `remedy` may be `null`.\n",
     );
     let mut root = Cli::command().term_width(WIDTH);
     root.build();

@@ -6,7 +6,10 @@
 
 mod cli;
 mod config;
+mod man;
 mod metrics;
+
+pub use man::man;
 
 use crate::cli::args::Cli;
 use clap::CommandFactory;
@@ -42,15 +45,6 @@ pub fn generate(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a manual page for each command into `dir`.
-///
-/// # Errors
-/// If a file cannot be written.
-pub fn man(dir: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(dir)?;
-    clap_mangen::generate_to(Cli::command(), dir)
-}
-
 /// The completion script of a shell.
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
@@ -61,6 +55,7 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     #[test]
     fn generated_files_are_current() {
@@ -72,6 +67,60 @@ mod tests {
                 "{path} is not current: run `cargo run -p hearth -- generate --root .`"
             );
         }
+    }
+
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, inner) in map {
+                    match inner.as_str() {
+                        Some(target) if key == "$ref" => found.push(target.to_owned()),
+                        _ => references(inner, found),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    #[test]
+    fn the_openapi_document_defines_what_it_refers_to_and_describes_every_answer() {
+        let document: Value = serde_json::from_str(&crate::api::server::document()).unwrap();
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        for reference in found {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{reference} dangles");
+        }
+        for (path, verbs) in document["paths"].as_object().unwrap() {
+            for (verb, operation) in verbs.as_object().unwrap() {
+                for (status, answer) in operation["responses"].as_object().unwrap() {
+                    let description = answer["description"].as_str().unwrap_or_default();
+                    assert!(!description.is_empty(), "{verb} {path}: {status}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_openapi_document_passes_a_public_validator() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let validator = root.join("target/tools/openapi/bin/openapi-spec-validator");
+        if !validator.exists() {
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "openapi-spec-validator is not installed; run `make setup`"
+            );
+            println!("skipped: openapi-spec-validator is not installed (`make setup` installs it)");
+            return;
+        }
+        let output = std::process::Command::new(validator)
+            .arg(root.join("packaging/openapi.json"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}");
     }
 
     #[test]
@@ -86,6 +135,28 @@ mod tests {
         ] {
             let text = std::fs::read_to_string(dir.path().join(page)).unwrap();
             assert!(text.contains(".SH SYNOPSIS"), "{page}");
+        }
+        for page in std::fs::read_dir(dir.path()).unwrap() {
+            let page = page.unwrap().path();
+            let text = std::fs::read_to_string(&page).unwrap();
+            let wanted = match page.extension().unwrap().to_str().unwrap() {
+                "1" => ".SH \"EXIT STATUS\"",
+                _ => ".SH [cache.policy]",
+            };
+            assert_eq!(text.matches(wanted).count(), 1, "{}", page.display());
+        }
+    }
+
+    #[test]
+    fn the_page_of_the_configuration_has_every_key() {
+        let dir = tempfile::tempdir().unwrap();
+        man(dir.path()).unwrap();
+        let text = std::fs::read_to_string(dir.path().join("hearth.toml.5")).unwrap();
+        for section in crate::config::reference_sections() {
+            for entry in section.entries {
+                let key = entry.key.replace('-', "\\-");
+                assert!(text.contains(&format!("\\fB{key}\\fR")), "{key}");
+            }
         }
     }
 

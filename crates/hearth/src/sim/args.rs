@@ -30,78 +30,94 @@ pub struct Sim {
     pub size: Vec<CacheSize>,
     /// What may enter flash, separated by commas: each admission policy in front of each policy that replaces
     /// in place; parameters follow a colon. Without it everything may
-    #[arg(long, value_name = "POLICY,...", value_parser = admissions)]
+    #[arg(help_heading = "Admission and staging", long, value_name = "POLICY,...", value_parser = admissions)]
     pub admission: Option<Admissions>,
     /// RAM for admission, addresses and staged blocks together, beside the flash: a part of it (1%) or a
     /// size (64MiB)
-    #[arg(long, value_name = "SIZE", default_value_t, requires = "admission")]
+    #[arg(
+        help_heading = "Admission and staging",
+        long,
+        value_name = "SIZE",
+        default_value_t,
+        requires = "admission"
+    )]
     pub staging: Staging,
     /// How it is divided among VMs.
     #[command(flatten)]
     pub host: HostArgs,
     /// How the traces are read.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Reading traces")]
     pub reading: Reading,
     /// Simulate the traces as machines of one host: a VM each, which shares the cache with the others
     ///
     /// Their requests are merged by time. Each may have a format of its own.
-    #[arg(long, value_name = "CLOCK", value_enum)]
+    #[arg(
+        help_heading = "VMs that share a cache",
+        long,
+        value_name = "CLOCK",
+        value_enum
+    )]
     pub together: Option<Together>,
     /// What writes do: around, through or back
-    #[arg(long, value_name = "POLICY", default_value_t)]
+    #[arg(help_heading = "Writes", long, value_name = "POLICY", default_value_t)]
     pub write_policy: WritePolicy,
     /// What writes through and back do to blocks that are not in the cache: allocate or bypass
-    #[arg(long, value_name = "WHAT", default_value_t)]
+    #[arg(help_heading = "Writes", long, value_name = "WHAT", default_value_t)]
     pub write_miss: WriteMiss,
     /// What does not count yet: a part of the trace's accesses (10%) or a time (30min)
-    #[arg(long, value_name = "PART", default_value_t)]
+    #[arg(
+        help_heading = "What is counted",
+        long,
+        value_name = "PART",
+        default_value_t
+    )]
     pub warmup: Warmup,
     /// Take samples over time, so often: a time (60s), a number of accesses (100000) or auto
-    #[arg(long, value_name = "INTERVAL")]
+    #[arg(help_heading = "What is counted", long, value_name = "INTERVAL")]
     pub interval: Option<Interval>,
     /// Model how long requests would have taken; so do --flash, --origin, --speed and --depth
-    #[arg(long)]
+    #[arg(help_heading = "Latency", long)]
     pub latency: bool,
     /// The modelled flash: nvme, sata, or parameters such as read=80us,iops=100000
     ///
     /// A preset, parameters, or a preset with some parameters changed. Parameters are read and write
     /// (a time, exponential:MEAN or lognormal:MEDIAN:P99), iops, bandwidth (500MiB/s) and parallel
     /// (I/Os at the same time); the last three may be unlimited.
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(help_heading = "Latency", long, value_name = "DEVICE")]
     pub flash: Option<String>,
     /// The modelled origin: ssd-cluster, disk-array, disk, or parameters as for --flash
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(help_heading = "Latency", long, value_name = "DEVICE")]
     pub origin: Option<String>,
     /// Replay at the trace's own times, that many times as fast: 2x
-    #[arg(long, value_name = "FACTOR", value_parser = speed, conflicts_with = "depth")]
+    #[arg(help_heading = "Latency", long, value_name = "FACTOR", value_parser = speed, conflicts_with = "depth")]
     pub speed: Option<f64>,
     /// Replay as fast as possible with that many requests outstanding
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(simulator::latency::DEPTH_MAX)))]
+    #[arg(help_heading = "Latency", long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(simulator::latency::DEPTH_MAX)))]
     pub depth: Option<u32>,
     /// Threads that the runs are spread over, beside the one that reads; 1 does all with one thread.
     /// One for each processor if not given
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Running", long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
     /// What decides the latencies that are drawn; the policy random has a seed of its own
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(help_heading = "Running", long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Show each volume in the table too; JSON always has them
-    #[arg(long)]
+    #[arg(help_heading = "Results", long)]
     pub volumes: bool,
     /// Write the results as csv, and a manifest beside it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = "Results", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
     /// Write the results as Parquet, and a manifest beside it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = "Results", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub parquet: Option<PathBuf>,
     /// Write a report: one page of HTML with figures, which needs no network
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = "Results", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
     /// Write the manifest there: version, command, parameters, checksums of the traces
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = "Results", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub manifest: Option<PathBuf>,
     /// List the policies with their parameters and papers, and end
-    #[arg(long)]
+    #[arg(help_heading = "Running", long)]
     pub list_policies: bool,
 }
 

@@ -43,12 +43,15 @@ const COLUMNS: [(&str, u16, Side, Option<SortBy>); 14] = [
     ("hit", 6, Side::Right, Some(SortBy::Hit)),
     ("p50", 7, Side::Right, None),
     ("p99", 7, Side::Right, Some(SortBy::P99)),
-    ("flash w/s", 9, Side::Right, Some(SortBy::Flash)),
-    ("origin r/s", 10, Side::Right, Some(SortBy::Origin)),
+    ("flash w/s", 10, Side::Right, Some(SortBy::Flash)),
+    ("origin r/s", 11, Side::Right, Some(SortBy::Origin)),
     ("dirty", 8, Side::Right, Some(SortBy::Dirty)),
     ("age", 6, Side::Right, None),
     ("destage", 17, Side::Left, None),
 ];
+
+/// The columns by what a viewer would miss most; a narrow terminal has as many as fit.
+const BY_WORTH: [usize; 14] = [0, 2, 3, 6, 8, 11, 4, 5, 13, 7, 9, 10, 12, 1];
 
 fn cells(row: &DiskRow) -> [String; 14] {
     let [dirty, age, destage] =
@@ -90,6 +93,21 @@ fn cache_line(row: &CacheRow) -> String {
     )
 }
 
+/// A line in pieces that are no longer than `width`, where it has commas.
+fn wrapped(line: &str, width: u16) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in line.split_inclusive(", ") {
+        match lines.last_mut() {
+            Some(last) if last.len() + part.trim_end().len() <= usize::from(width) => {
+                last.push_str(part);
+            }
+            Some(_) => lines.push(format!("  {part}")),
+            None => lines.push(part.to_owned()),
+        }
+    }
+    lines
+}
+
 /// The interval as text.
 pub(super) fn text(interval: &Interval, of_vms: bool) -> String {
     let mut out = String::new();
@@ -117,24 +135,26 @@ pub(super) fn text(interval: &Interval, of_vms: bool) -> String {
 
 /// The interval on a terminal.
 pub(super) fn draw(frame: &mut Frame<'_>, interval: &Interval, view: View) {
-    let heads = u16::try_from(interval.caches.len()).unwrap_or(u16::MAX);
+    let width = frame.area().width;
+    let lines: Vec<Line<'_>> = interval
+        .caches
+        .iter()
+        .flat_map(|row| wrapped(&cache_line(row), width))
+        .map(Line::from)
+        .collect();
+    let heads_height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
     let [top, middle, bottom] = Layout::vertical([
-        Constraint::Length(heads.min(8)),
+        Constraint::Length(heads_height.min(8)),
         Constraint::Min(2),
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    let lines: Vec<Line<'_>> = interval
-        .caches
-        .iter()
-        .map(|row| Line::from(cache_line(row)))
-        .collect();
     frame.render_widget(Paragraph::new(lines), top);
 
     if view.vms {
-        frame.render_widget(vm_grid(interval), middle);
+        frame.render_widget(vm_grid(interval, width), middle);
     } else {
-        frame.render_widget(disk_grid(interval, view), middle);
+        frame.render_widget(disk_grid(interval, view, width), middle);
     }
     let paused = if view.paused { "  PAUSED" } else { "" };
     let keys = if view.vms {
@@ -146,7 +166,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, interval: &Interval, view: View) {
     frame.render_widget(Paragraph::new(keys), bottom);
 }
 
-fn disk_grid(interval: &Interval, view: View) -> Grid<'static> {
+fn disk_grid(interval: &Interval, view: View, width: u16) -> Grid<'static> {
+    let sorts = |at: &usize| COLUMNS[*at].3 == Some(view.sort);
+    let mut by_worth = BY_WORTH.to_vec();
+    // Whatever it is sorted by is worth most, behind the name.
+    by_worth[1..].sort_by_key(|at| !sorts(at));
+    let shown = fitting(&by_worth, &COLUMNS.map(|(_, width, ..)| width), width);
     let heading = COLUMNS.map(|(name, width, side, sort)| {
         let mark = match (sort == Some(view.sort), view.reverse) {
             (false, _) => "",
@@ -156,13 +181,35 @@ fn disk_grid(interval: &Interval, view: View) -> Grid<'static> {
         (format!("{name}{mark}"), width, side)
     });
     let rows = interval.disks.iter().map(|row| cells(row).to_vec());
-    grid(&heading, rows)
+    grid(&pick(&heading, &shown), rows.map(|row| pick(&row, &shown)))
 }
 
-fn vm_grid(interval: &Interval) -> Grid<'static> {
+fn vm_grid(interval: &Interval, width: u16) -> Grid<'static> {
     let heading = vms::COLUMNS.map(|(name, width, side)| (name.to_owned(), width, side));
+    let widths = vms::COLUMNS.map(|(_, width, _)| width);
+    let shown = fitting(&vms::BY_WORTH, &widths, width);
     let rows = interval.vms.iter().map(|row| vms::cells(row).to_vec());
-    grid(&heading, rows)
+    grid(&pick(&heading, &shown), rows.map(|row| pick(&row, &shown)))
+}
+
+/// The columns that fit into `width`, in their order: those that are worth most, each with a space
+/// between it and the next, and always the first.
+fn fitting(by_worth: &[usize], widths: &[u16], width: u16) -> Vec<usize> {
+    let mut shown = Vec::new();
+    let mut taken = 0;
+    for at in by_worth {
+        let with_it = taken + usize::from(widths[*at]) + usize::from(!shown.is_empty());
+        if shown.is_empty() || with_it <= usize::from(width) {
+            shown.push(*at);
+            taken = with_it;
+        }
+    }
+    shown.sort_unstable();
+    shown
+}
+
+fn pick<T: Clone>(all: &[T], shown: &[usize]) -> Vec<T> {
+    shown.iter().map(|at| all[*at].clone()).collect()
 }
 
 fn grid(heading: &[(String, u16, Side)], rows: impl Iterator<Item = Vec<String>>) -> Grid<'static> {
@@ -249,6 +296,58 @@ mod tests {
         assert!(screen.contains("web-1"), "{screen}");
         assert!(screen.contains("sort by p99"), "{screen}");
         assert!(screen.contains("PAUSED"), "{screen}");
+    }
+
+    fn screen(width: u16, sort: SortBy, vms: bool) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, 10)).unwrap();
+        let view = View {
+            sort,
+            reverse: false,
+            paused: false,
+            vms,
+        };
+        terminal
+            .draw(|frame| draw(frame, &interval(), view))
+            .unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn at_80_columns_every_column_that_is_shown_is_whole() {
+        let shown = screen(80, SortBy::Iops, false);
+        for whole in [
+            "disk ",
+            "read/sv",
+            "write/s",
+            "hit",
+            "p99",
+            "dirty",
+            "read B/s",
+            "write B/s",
+            "400KiB",
+            "75.0%",
+            "2.00ms",
+            "200MiB",
+        ] {
+            assert!(shown.contains(whole), "{whole}\n{shown}");
+        }
+        assert!(!shown.contains("origin r"), "{shown}");
+        assert!(
+            shown.contains("p99 "),
+            "the line of the cache is whole: {shown}"
+        );
+        let shown = screen(80, SortBy::Origin, false);
+        assert!(shown.contains("origin r/sv"), "{shown}");
+        let shown = screen(80, SortBy::Iops, true);
+        assert!(
+            shown.contains("blocks/s") && shown.contains("refused/s"),
+            "{shown}"
+        );
+        let shown = screen(160, SortBy::Iops, false);
+        assert!(
+            shown.contains("destage") && shown.contains("vm "),
+            "{shown}"
+        );
     }
 
     #[test]

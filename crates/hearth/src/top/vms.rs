@@ -97,6 +97,9 @@ pub(super) const COLUMNS: [(&str, u16, Side); 10] = [
     ("refused/s", 9, Side::Right),
 ];
 
+/// The columns by what a viewer would miss most; a narrow terminal has as many as fit.
+pub(super) const BY_WORTH: [usize; 10] = [0, 2, 3, 6, 7, 5, 8, 9, 4, 1];
+
 pub(super) fn cells(row: &VmRow) -> [String; 10] {
     let read = row.flash_hit_blocks + row.memory_hit_blocks + row.miss_blocks;
     let size = |blocks: u64| bytes(blocks.saturating_mul(units::BLOCK_BYTES));

@@ -183,25 +183,65 @@ fn version() -> (u32, u32) {
     (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
+/// libvirt's validator, where it is installed.
+fn validator() -> Option<&'static std::path::Path> {
+    let validator = std::path::Path::new("/usr/bin/virt-xml-validate");
+    if validator.exists() {
+        return Some(validator);
+    }
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "virt-xml-validate is not installed; run `make setup`"
+    );
+    None
+}
+
+fn domain(parts: &str, disk: &str) -> String {
+    format!(
+        "<domain type='kvm'><name>web</name><memory unit='GiB'>4</memory>\
+         <os><type arch='x86_64' machine='q35'>hvm</type></os>{parts}<devices>{disk}</devices></domain>"
+    )
+}
+
+fn assert_valid(validator: &std::path::Path, domain: &str) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), domain).unwrap();
+    let output = std::process::Command::new(validator)
+        .arg(file.path())
+        .arg("domain")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{domain}\n{output:?}");
+}
+
+/// A reader copies it, whichever libvirt he has.
+#[test]
+fn libvirt_takes_the_xml_of_the_readme_and_of_the_book() {
+    let Some(validator) = validator() else { return };
+    for text in [
+        include_str!("../../../../README.md"),
+        include_str!("../../../../book/src/attach.md"),
+    ] {
+        let mut blocks = text.split("```xml\n").skip(1).peekable();
+        assert!(blocks.peek().is_some(), "it has none any more");
+        for block in blocks {
+            let (disk, _) = block.split_once("```").unwrap();
+            assert_valid(validator, &domain("", disk));
+        }
+    }
+}
+
 /// Whatever is printed is of libvirt's schema, wherever its validator is installed.
 #[test]
 fn libvirt_takes_the_xml() {
-    let validator = std::path::Path::new("/usr/bin/virt-xml-validate");
-    if !validator.exists() {
-        assert!(
-            std::env::var("CI").as_deref() != Ok("true"),
-            "virt-xml-validate is not installed; run `make setup`"
-        );
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
+    let Some(validator) = validator() else { return };
     let mut plain = disk();
-    for (number, large) in [false, true].into_iter().enumerate() {
+    for large in [false, true] {
         if large {
             plain.vhost_user.sector_bytes = 4096;
             plain.read_only = true;
         }
-        for (at, way) in texts(&[], &plain).ways.into_iter().enumerate() {
+        for way in texts(&[], &plain).ways {
             // Only what is newer than the libvirt that is installed here is left away.
             let is_new = way.libvirt.needs.is_some() && version() < (9, 1);
             let reconnect = "    <reconnect delay='60'/>\n";
@@ -212,20 +252,8 @@ fn libvirt_takes_the_xml() {
                 .libvirt
                 .disk
                 .replace(if is_new { reconnect } else { "\0" }, "");
-            let domain = format!(
-                "<domain type='kvm'><name>web</name><memory unit='GiB'>4</memory>\
-                 <os><type arch='x86_64' machine='q35'>hvm</type></os>{}<devices>{}</devices></domain>",
-                way.libvirt.domain.unwrap_or_default(),
-                disk
-            );
-            let path = folder.path().join(format!("{number}-{at}.xml"));
-            std::fs::write(&path, &domain).unwrap();
-            let output = std::process::Command::new(validator)
-                .arg(&path)
-                .arg("domain")
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{domain}\n{output:?}");
+            let parts = way.libvirt.domain.unwrap_or_default();
+            assert_valid(validator, &domain(&parts, &disk));
         }
     }
 }
