@@ -44,8 +44,9 @@ impl Fill {
 #[derive(Default)]
 pub(crate) struct Fills {
     fills: Slab<Fill>,
-    /// By disk: those that may be joined, by their first block.
-    joinable: Vec<BTreeMap<BlockIndex, FillId>>,
+    /// By disk: those that may be joined, by their first block. Numbers, since the end of a range may
+    /// lie behind the last block that there can be.
+    joinable: Vec<BTreeMap<u64, FillId>>,
 }
 
 impl Fills {
@@ -58,7 +59,7 @@ impl Fills {
         if self.joinable.len() <= disk {
             self.joinable.resize_with(disk + 1, BTreeMap::new);
         }
-        let before = self.joinable[disk].insert(first, id);
+        let before = self.joinable[disk].insert(first.get(), id);
         assert!(before.is_none(), "a fill begins where none is");
         id
     }
@@ -66,7 +67,7 @@ impl Fills {
     pub(crate) fn remove(&mut self, id: FillId) -> Fill {
         let fill = self.fills.remove(id);
         if !fill.killed {
-            self.joinable[fill.disk.index()].remove(&fill.first);
+            self.joinable[fill.disk.index()].remove(&fill.first.get());
         }
         fill
     }
@@ -82,7 +83,8 @@ impl Fills {
     /// The joinable fill of a disk that begins last at or before this block.
     fn at_or_before(&self, disk: DiskSlot, block: BlockIndex) -> Option<FillId> {
         let joinable = self.joinable.get(disk.index())?;
-        joinable.range(..=block).next_back().map(|(_, id)| *id)
+        let before = joinable.range(..=block.get()).next_back();
+        before.map(|(_, id)| *id)
     }
 
     /// The fill that one may join for this block, with its first block and count.
@@ -103,20 +105,21 @@ impl Fills {
         block: BlockIndex,
         end: BlockIndex,
     ) -> Option<BlockIndex> {
-        let after = block.next();
+        let (after, end) = (block.get() + 1, end.get());
         if after >= end {
             return None;
         }
         let joinable = self.joinable.get(disk.index())?;
-        joinable.range(after..end).next().map(|(first, _)| *first)
+        let next = joinable.range(after..end).next();
+        next.map(|(first, _)| BlockIndex::new(*first))
     }
 
     /// Kills every fill that overlaps these blocks. Returns how many.
     pub(crate) fn kill(&mut self, disk: DiskSlot, first: BlockIndex, count: u64) -> u64 {
-        let (end, mut killed) = (first.advance(count), 0);
+        let (end, mut killed) = (first.get() + count, 0);
         let mut from = match self.at_or_before(disk, first) {
-            Some(id) if self.fills[id].contains(first) => self.fills[id].first,
-            Some(_) | None => first,
+            Some(id) if self.fills[id].contains(first) => self.fills[id].first.get(),
+            Some(_) | None => first.get(),
         };
         while from < end
             && let Some(joinable) = self.joinable.get_mut(disk.index())
@@ -125,7 +128,7 @@ impl Fills {
             joinable.remove(&start);
             self.fills[id].killed = true;
             killed += 1;
-            from = start.next();
+            from = start + 1;
         }
         killed
     }
@@ -167,6 +170,16 @@ mod tests {
         assert_eq!(fills.next_covered(DISK, at(10), at(11)), None);
         fills.remove(high);
         assert_eq!(fills.covering(DISK, at(20)), None);
+    }
+
+    #[test]
+    fn the_last_block_that_there_can_be_is_one_like_others() {
+        let mut fills = Fills::default();
+        let last = (1 << BlockIndex::BITS) - 1;
+        let id = fills.insert(fill(last, 1));
+        assert_eq!(fills.covering(DISK, at(last)), Some((id, at(last), 1)));
+        assert_eq!(fills.next_covered(DISK, at(last), at(last)), None);
+        assert_eq!(fills.kill(DISK, at(last), 1), 1);
     }
 
     #[test]
