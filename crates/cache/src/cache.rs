@@ -16,7 +16,7 @@ use crate::retirement::Retirement;
 use crate::slow_reads::SlowReads;
 use crate::staging::Staging;
 use crate::stats::{DiskStats, Stats};
-use crate::status::Status;
+use crate::status::{Committed, Status};
 use crate::tenants::Tenants;
 use crate::views::Views;
 use crate::write_back::WriteBack;
@@ -467,6 +467,15 @@ impl Cache {
         self.disks[disk.index()]
             .as_ref()
             .map_or(0, |disk| disk.in_flight)
+    }
+
+    /// How far the tables on flash are durable; `None` without flash.
+    pub fn committed(&self) -> Option<Committed> {
+        let flash = self.flash.as_ref()?;
+        Some(Committed {
+            superblock: flash.checkpoint.superblock_durable(),
+            journal: flash.journal.durable_end(),
+        })
     }
 
     /// What the cache is like now.

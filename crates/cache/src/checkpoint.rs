@@ -34,6 +34,8 @@ pub(crate) struct Checkpoint {
     found: u64,
     area: u8,
     superblock_sequence: u64,
+    /// The same of the one that is durable.
+    superblock_durable: u64,
     wanted: bool,
     wanted_clean: bool,
     running: Option<Running>,
@@ -47,6 +49,7 @@ impl Checkpoint {
             found: complete,
             area,
             superblock_sequence,
+            superblock_durable: superblock_sequence,
             wanted: false,
             wanted_clean: false,
             running: None,
@@ -68,6 +71,11 @@ impl Checkpoint {
     /// Number of the latest complete checkpoint.
     pub(crate) fn complete(&self) -> u64 {
         self.complete
+    }
+
+    /// The sequence number of the latest superblock that is durable.
+    pub(crate) fn superblock_durable(&self) -> u64 {
+        self.superblock_durable
     }
 
     /// Whether the tables on flash are those that this process has found or made.
@@ -223,6 +231,7 @@ impl Flash {
             .take()
             .expect("a checkpoint was running");
         self.checkpoint.complete = running.number;
+        self.checkpoint.superblock_durable = self.checkpoint.superblock_sequence;
         self.checkpoint.area = running.area;
         self.journal.truncate(running.replay_from);
         ports.stats.checkpoints += 1;

@@ -88,6 +88,8 @@ guards! {
     Incarnation,
     /// What waits on an older copy of the flash is in doubt.
     OldCopyIsDoubt,
+    /// Flash on which less is found than was durable is an older copy: nothing on it is believed.
+    CommittedIsThere,
     /// A disk whose origin was changed by somebody else starts cold.
     Fingerprint,
     /// A checkpoint is replayed from the first entry that may not be in it.

@@ -120,6 +120,12 @@ impl Journal {
         self.next_sequence
     }
 
+    /// The first page that may not be durable.
+    pub(crate) fn durable_end(&self) -> u64 {
+        let in_flight = self.in_flight.as_ref();
+        in_flight.map_or(self.next_sequence, |batch| batch.first_sequence)
+    }
+
     /// Where a checkpoint that starts now must be replayed from: the first page whose entries
     /// may not be durable yet.
     pub(crate) fn checkpoint_start(&self) -> u64 {

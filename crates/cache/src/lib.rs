@@ -101,6 +101,6 @@ pub use recovery::{
     OpenError, Recovered, Recovery,
 };
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
-pub use status::{Mode, SegmentCounts, Status, TenantStatus};
+pub use status::{Committed, Mode, SegmentCounts, Status, TenantStatus};
 pub use views::ViewStats;
 pub use write_back::{DestageOrder, DestageState, DirtyStatus, LockReason, OfDirty, WriteBack};

@@ -30,6 +30,7 @@ mod tests;
 
 use crate::api::{Config, Effect};
 use crate::cache::Cache;
+use crate::status::Committed;
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Token};
 use flash_format::SegmentIndex;
 use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
@@ -66,6 +67,9 @@ pub enum ColdReason {
     /// A page of the journal that must be there is missing or damaged.
     #[error("the journal is damaged, so it cannot be known which blocks are still right")]
     JournalDamaged,
+    /// The host recorded that more had been durable on it than is found.
+    #[error("the flash is an older copy of what it was, so what is on it may be stale")]
+    OlderCopy,
 }
 
 /// A cache that is ready, and what was found.
@@ -144,6 +148,8 @@ pub struct Recovery {
     required: Option<u64>,
     /// The latest incarnation that has served, as far as the host knows.
     served: u64,
+    /// How far its tables were durable, as far as the host knows.
+    committed: Committed,
     /// What a killed process has left in memory.
     left: Vec<LeftChunk>,
     /// Disks whose dirty logs are void.
@@ -175,6 +181,7 @@ impl Recovery {
             capacity,
             required: incarnation_required,
             served: 0,
+            committed: Committed::default(),
             left: Vec::new(),
             void: Vec::new(),
             looks_only: false,
@@ -198,6 +205,13 @@ impl Recovery {
     /// is locked. To be called before the first completion comes.
     pub fn set_served(&mut self, incarnation: u64) {
         self.served = incarnation;
+    }
+
+    /// Says how far the tables of this flash were durable at the least, as the host has recorded it.
+    /// Flash that is not so far is an older copy: nothing on it is trusted, and what waits on it is
+    /// locked. To be called before the first completion comes.
+    pub fn set_committed(&mut self, committed: Committed) {
+        self.committed = committed;
     }
 
     /// Hands over what a process that was killed has left in memory that outlives it. To be called
@@ -383,7 +397,7 @@ impl Recovery {
                 }
             }
             Stage::Tables(tables) => {
-                let replayed = tables.replay(self.required, self.served);
+                let replayed = tables.replay(self.required, self.served, self.committed);
                 let left = std::mem::take(&mut self.left);
                 let void = std::mem::take(&mut self.void);
                 self.read_logs(Logs::new(replayed, left, void, self.looks_only));

@@ -11,6 +11,8 @@
 //!  └──────────────────────┘└────────────────────────────────────────────┘└
 //! ```
 //!
+//! Behind the owner are two counters of the cache's, which it sets as it goes on.
+//!
 //! Invariants:
 //! - A record counts once its number is stored, which is the last store of a push. Between two
 //!   instructions of a process that ends, memory is not torn, so there are no checksums here.
@@ -42,6 +44,7 @@ const BOOT_AT: usize = 8;
 const BOOT_BYTES: usize = 36;
 const OWNER_AT: usize = 48;
 const OWNER_BYTES: usize = 16;
+const COUNTERS_AT: usize = 64;
 const HEAD_AT: usize = 16;
 const RECORDS_AT: usize = HEAD_AT + HEAD_BYTES;
 const PLACE_BYTES: usize = (1 + PAGES_MAX) * PAGE_BYTES;
@@ -167,6 +170,7 @@ impl Lasting {
         compiler_fence(Ordering::SeqCst);
         self.map[BOOT_AT..][..BOOT_BYTES].copy_from_slice(&boot);
         self.map[OWNER_AT..][..OWNER_BYTES].copy_from_slice(&owner.to_le_bytes());
+        self.set_counters([0; 2]);
         compiler_fence(Ordering::SeqCst);
         self.map[..MAGIC.len()].copy_from_slice(MAGIC);
     }
@@ -184,6 +188,19 @@ impl Lasting {
             bytes,
             source: errno.into(),
         })
+    }
+
+    /// The cache's counters; zero if it has set none since the host was started.
+    pub fn counters(&self) -> [u64; 2] {
+        let (numbers, _) = self.map[COUNTERS_AT..][..16].as_chunks::<8>();
+        [0, 1].map(|at| u64::from_le_bytes(numbers[at]))
+    }
+
+    /// Sets the counters, each for itself.
+    pub fn set_counters(&mut self, counters: [u64; 2]) {
+        for (at, counter) in counters.into_iter().enumerate() {
+            self.map[COUNTERS_AT + at * 8..][..8].copy_from_slice(&counter.to_le_bytes());
+        }
     }
 
     /// How many places there are.
@@ -329,7 +346,19 @@ mod tests {
             lasting.push(0, &[1; RECORD_BYTES], None);
         };
         push(OWNER);
+        let (mut lasting, _) = Lasting::open(&path, OWNER, 1).unwrap();
+        assert_eq!(lasting.counters(), [0, 0]);
+        lasting.set_counters([3, u64::MAX]);
+        drop(lasting);
+        assert_eq!(
+            Lasting::open(&path, OWNER, 1).unwrap().0.counters(),
+            [3, u64::MAX]
+        );
         push(OWNER + 1);
+        assert_eq!(
+            Lasting::open(&path, OWNER + 1, 1).unwrap().0.counters(),
+            [0, 0]
+        );
         // The host was started again: its boot is another one.
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[BOOT_AT] ^= 1;

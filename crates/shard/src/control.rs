@@ -198,6 +198,8 @@ pub(crate) enum Message {
         token: Token,
         recorded: bool,
     },
+    /// From a thread of our own: how far the flash is was recorded, or could not be.
+    ProgressStored,
     /// From a thread of our own: who has a disk is recorded, or why it cannot be.
     Owned {
         token: Token,
@@ -382,7 +384,7 @@ impl Message {
             | Self::Connect { reply, .. }
             | Self::ConnectVhost { reply, .. }
             | Self::Stop { reply } => reply(Err(error)),
-            Self::Retired { .. } | Self::Owned { .. } => {}
+            Self::Retired { .. } | Self::ProgressStored | Self::Owned { .. } => {}
         }
     }
 }

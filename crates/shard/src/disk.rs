@@ -153,3 +153,8 @@ impl Disk {
         }
     }
 }
+
+/// The slot with this index.
+pub(crate) fn slot(index: usize) -> DiskSlot {
+    DiskSlot::new(u16::try_from(index).expect("slots are few"))
+}

@@ -10,9 +10,9 @@ mod serving;
 
 use crate::clients::Client;
 use crate::control::{Attached, Message, Reply, ShardError};
-use crate::disk::{Disk, Phase};
+use crate::disk::{Disk, Phase, slot};
 use crate::limits::{FAREWELL_TIME_MAX, LATE_TIME_MAX};
-use crate::run::{Owner, Shard, slot};
+use crate::run::{Owner, Shard};
 use crate::spec::DiskSpec;
 use block_io::IoError;
 use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty};
@@ -101,6 +101,7 @@ impl Shard {
             message,
             Message::Status { .. }
                 | Message::Retired { .. }
+                | Message::ProgressStored
                 | Message::Owned { .. }
                 | Message::Stop { .. }
         );
@@ -152,6 +153,7 @@ impl Shard {
             } => reply(self.connect_vhost(disk, client, vm.as_deref())),
             Message::Stop { reply } => self.stop(reply),
             Message::Retired { token, recorded } => self.retired(token, recorded),
+            Message::ProgressStored => self.progress_stored(),
             Message::Owned {
                 token,
                 disk,

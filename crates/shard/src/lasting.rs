@@ -5,7 +5,7 @@
 
 use crate::open::chain;
 use crate::spec::ShardConfig;
-use cache::{Lasting, LeftChunk};
+use cache::{Committed, Lasting, LeftChunk};
 use device::lasting::Left;
 
 /// The memory, if it could be had.
@@ -33,6 +33,23 @@ impl LastingMemory {
     /// None, for a cache without flash.
     pub(crate) fn none() -> Self {
         Self(None)
+    }
+
+    /// How far the cache's flash was durable, as a process that was killed has noted it.
+    pub(crate) fn committed(&self) -> Committed {
+        let counters = self.0.as_ref().map(device::lasting::Lasting::counters);
+        let [superblock, journal] = counters.unwrap_or_default();
+        Committed {
+            superblock,
+            journal,
+        }
+    }
+
+    /// Notes how far it is.
+    pub(crate) fn note_committed(&mut self, committed: Committed) {
+        if let Some(memory) = &mut self.0 {
+            memory.set_counters([committed.superblock, committed.journal]);
+        }
     }
 
     /// Takes the memory that a disk under write-back needs. False if it cannot be had.

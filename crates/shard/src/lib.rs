@@ -34,6 +34,7 @@ mod limits;
 mod memory;
 mod open;
 mod owners;
+mod progress;
 mod records;
 mod retirement;
 mod run;

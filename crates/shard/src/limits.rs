@@ -55,3 +55,7 @@ pub(crate) const STANDSTILL_TOLD: Duration = Duration::from_secs(1);
 /// How long a disk that is being detached waits for writes that were given up and may still land at
 /// its origin. What is left is recorded, and the next attachment waits for it.
 pub(crate) const LATE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How far the record in the state directory of how far the flash is may lag behind it. Each writing is a
+/// small file replaced and synced, only when the journal or a checkpoint has moved on.
+pub(crate) const PROGRESS_PAUSE: Duration = Duration::from_secs(5);

@@ -16,12 +16,13 @@ use crate::control::SpawnError;
 use crate::lasting::LastingMemory;
 use crate::latency::Timed;
 use crate::limits::OPENING_SILENCE_MAX;
+use crate::progress::ProgressFile;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
 use crate::standstill::Standstill;
 use crate::status::Opening;
 use block_io::{BufPool, FailureKind};
-use cache::{Cache, Effect, LeftChunk, Recovered, Recovery};
+use cache::{Cache, Committed, Effect, LeftChunk, Recovered, Recovery};
 use device::Device;
 use device::interleaved::Interleaved;
 use device::uring::{FlashFile, OpenError, UringDevice};
@@ -133,7 +134,14 @@ pub(crate) fn open(
             let device = UringDevice::new(flash, ring, pool);
             let mut flash: Flash = Interleaved::new(Timed::new(device));
             let (lasting, left) = LastingMemory::open(config, record.flash);
-            match recover(config, record, left, &mut flash, ring, pool) {
+            let progress = ProgressFile::new(&config.state_dir, &config.name, record.flash);
+            let committed = progress.load().max(lasting.committed());
+            let known = Known {
+                record,
+                committed,
+                left,
+            };
+            match recover(config, known, &mut flash, ring, pool) {
                 Ok(recovered) => {
                     let record = record.in_use(recovered.cache.status().incarnation);
                     file.store(record)?;
@@ -195,20 +203,28 @@ fn recovered_cache(
     }
 }
 
+/// What the host knows of a cache beside its flash.
+struct Known {
+    record: Record,
+    committed: Committed,
+    /// In memory that outlives the process.
+    left: Vec<LeftChunk>,
+}
+
 /// Drives a recovery to its end.
 fn recover(
     config: &ShardConfig,
-    record: Record,
-    left: Vec<LeftChunk>,
+    known: Known,
     flash: &mut Flash,
     ring: &Ring,
     pool: &BufPool,
 ) -> Result<Recovered, Unusable> {
     let (settings, pool) = (config.cache.clone(), pool.clone());
-    let least = Some(record.least);
+    let least = Some(known.record.least);
     let mut recovery = Recovery::new(settings, flash.capacity(), least, pool, ring.now());
-    recovery.set_served(record.served);
-    recovery.set_left(left);
+    recovery.set_served(known.record.served);
+    recovery.set_committed(known.committed);
+    recovery.set_left(known.left);
     let (mut effects, mut done, mut ready) = (Vec::new(), Vec::new(), Vec::new());
     let mut heard = ring.now();
     let mut standstill = Standstill::new();

@@ -25,6 +25,7 @@ use crate::lasting::LastingMemory;
 use crate::limits::{LANDING_BYTES_MIN, RING_ENTRIES};
 use crate::memory::MemoryWatch;
 use crate::open::{self, Flash};
+use crate::progress::Progress;
 use crate::records::Owning;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
@@ -76,6 +77,7 @@ pub struct Shard {
     pub(crate) retiring: Option<(Token, Instant)>,
     pub(crate) owning: Owning,
     pub(crate) repeats: Repeats,
+    pub(crate) progress: Progress,
     owners: Vec<Owner>,
     pub(crate) touched: Vec<usize>,
     pub(crate) watched: Vec<Watched>,
@@ -137,7 +139,9 @@ impl Shard {
         self.read_mailbox();
         loop {
             self.settle();
+            self.note_progress();
             if self.jobs.stopped {
+                self.store_last_progress();
                 // Everything is let go first, so that who hears of it can start anew at once.
                 let jobs = std::mem::take(&mut self.jobs);
                 drop(self);
@@ -229,6 +233,7 @@ impl Shard {
             .chain(owning)
             .chain(self.next_memory_look())
             .chain(self.repeats.next_deadline())
+            .chain(self.progress_due())
             .min()?;
         Some(first - self.now)
     }
@@ -484,15 +489,11 @@ fn start(
         retiring: None,
         owning: Owning::default(),
         repeats: Repeats::default(),
+        progress: Progress::default(),
         owners: Vec::new(),
         touched: Vec::new(),
         watched: Vec::new(),
         arrived: Arrived::default(),
         scratch: Scratch::default(),
     })
-}
-
-/// The slot with this index.
-pub(crate) fn slot(index: usize) -> DiskSlot {
-    DiskSlot::new(u16::try_from(index).expect("slots are few"))
 }

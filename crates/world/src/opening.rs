@@ -81,7 +81,8 @@ impl World {
                     Some(cache::ColdReason::JournalDamaged) => {
                         self.marks.hit("cold: journal damaged");
                     }
-                    None => {}
+                    // Nobody tells how far the flash was.
+                    Some(cache::ColdReason::OlderCopy) | None => {}
                 }
                 self.host.in_use(recovered.cache.status().incarnation);
                 recovered.cache

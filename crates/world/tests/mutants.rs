@@ -85,17 +85,19 @@ macro_rules! missed {
 
 /// Budgets are checked over long spans here: a block that is rewritten beyond one is found by
 /// `crates/cache/tests/admission.rs`. A log that is given up too early is locked, for which the world finds
-/// a reason. The others do harm in one world of some hundred thousand: an older copy of the flash, and a crash
+/// a reason. An older copy of the same incarnation is put back by no world, for its rule would hide those about
+/// incarnations. The others do harm in one world of some hundred thousand: an older copy of the flash, and a crash
 /// before what is void is durably so, are found by `crates/cache/src/recovery/tests.rs`; a checkpoint ahead of
 /// the journal by `crates/cache/src/flash.rs`; a record that is closed before the journal is durable by
 /// `crates/cache/tests/back_changes.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`;
 /// a flush that is answered as its disk enters write-back, before the recovered log is durable, by
 /// `crates/cache/tests/back.rs`.
-const TESTED_ELSEWHERE: [Guard; 8] = [
+const TESTED_ELSEWHERE: [Guard; 9] = [
     Guard::RewriteWithinBudget,
     Guard::ReadAgain,
     Guard::CheckpointIsDurable,
     Guard::OldCopyIsDoubt,
+    Guard::CommittedIsThere,
     Guard::KnownBeforeClosed,
     Guard::VoidBeforeOpen,
     Guard::OrderBeforeDone,

@@ -2,6 +2,7 @@
 
 use super::ColdReason;
 use crate::guard::{Guard, lacks};
+use crate::status::Committed;
 use flash_format::{
     CheckpointPage, DiskEntry, JournalEntry, JournalPage, PAGE_BYTES, SegmentEntry, SegmentIndex,
     SegmentKind, SegmentState, Superblock,
@@ -88,8 +89,13 @@ impl Tables {
 
     /// Replays the journal. Nothing is trusted if the host requires a later incarnation, or if a
     /// page that was acknowledged is missing; segments of dirty logs stay what they are. They are in
-    /// doubt if a later incarnation than this has served.
-    pub(super) fn replay(mut self, required: Option<u64>, served: u64) -> Replayed {
+    /// doubt if a later incarnation than this has served. Both if more was durable than is found.
+    pub(super) fn replay(
+        mut self,
+        required: Option<u64>,
+        served: u64,
+        committed: Committed,
+    ) -> Replayed {
         let start = self.superblock.replay_from;
         let mut end = start;
         while self.journal.contains_key(&end) {
@@ -105,16 +111,23 @@ impl Tables {
             end.max(last_seen + 1)
         };
         let stale = required.is_some_and(|required| self.superblock.incarnation < required);
+        let found = Committed {
+            superblock: self.superblock.sequence,
+            journal: journal_next,
+        };
+        let went_back = committed.is_beyond(found) && !lacks(Guard::CommittedIsThere);
         let cold = if stale && !lacks(Guard::Incarnation) {
             Some(ColdReason::Retired)
         } else if (self.journal_unread || self.lost_a_page(end)) && !lacks(Guard::JournalGap) {
             Some(ColdReason::JournalDamaged)
+        } else if went_back {
+            Some(ColdReason::OlderCopy)
         } else {
             None
         };
         let is_old_copy = self.superblock.incarnation < served && !lacks(Guard::OldCopyIsDoubt);
         let is_damaged = self.checkpoint_damaged || self.journal_unread || self.lost_a_page(end);
-        let in_doubt = is_damaged || is_old_copy;
+        let in_doubt = is_damaged || is_old_copy || went_back;
         let entries: Vec<JournalEntry> = self
             .journal
             .range(start..end)

@@ -497,6 +497,43 @@ fn what_waits_on_an_older_copy_is_in_doubt() {
 }
 
 #[test]
+fn flash_on_which_less_is_found_than_was_durable_is_an_older_copy() {
+    let durable = two_segments().open().committed().unwrap();
+    // What was durable when the cache was open, which is more than its first life had left.
+    let behind = [
+        Committed {
+            superblock: durable.superblock,
+            journal: 0,
+        },
+        Committed {
+            superblock: 0,
+            journal: durable.journal + 1,
+        },
+    ];
+    for committed in behind {
+        let mut hand = two_segments();
+        hand.clean_segment(6, 0, 9, &[(40, 0)]);
+        hand.committed = committed;
+        let cache = hand.open();
+        assert_eq!(locked(&cache, 0), Some(LockReason::Unbelievable));
+        assert_eq!(clean(&cache, 0, 40), None);
+    }
+    // It goes on from where it was.
+    let mut hand = two_segments();
+    hand.clean_segment(6, 0, 9, &[(40, 0)]);
+    let cache = hand.open();
+    hand.committed = cache.committed().unwrap();
+    assert!(hand.committed.is_beyond(Committed::default()));
+    let cache = hand.open_again();
+    assert_eq!(locked(&cache, 0), None);
+    assert_eq!(clean(&cache, 0, 40), Some(hand.slot(6, 1)));
+    assert_eq!(
+        cache.committed().unwrap().max(hand.committed),
+        cache.committed().unwrap()
+    );
+}
+
+#[test]
 fn what_a_killed_process_had_in_memory_is_found_and_written() {
     let mut hand = two_segments();
     // One chunk behind the last, and one in a segment of which the journal does not know yet.

@@ -53,6 +53,7 @@ pub(super) struct Hand {
     pub(super) garbled: Vec<(u64, u32)>,
     pub(super) required: Option<u64>,
     pub(super) served: u64,
+    pub(super) committed: Committed,
     pub(super) left: Vec<LeftChunk>,
     pub(super) void: Vec<DiskId>,
 }
@@ -73,6 +74,7 @@ impl Hand {
             garbled: Vec::new(),
             required: None,
             served: 0,
+            committed: Committed::default(),
             left: Vec::new(),
             void: Vec::new(),
         };
@@ -245,6 +247,7 @@ impl Hand {
         let (pool, now) = (BufPool::new(), Instant::ZERO);
         let mut recovery = Recovery::new(Config::default(), CAPACITY, self.required, pool, now);
         recovery.set_served(self.served);
+        recovery.set_committed(self.committed);
         recovery.set_left(std::mem::take(&mut self.left));
         recovery.set_void(std::mem::take(&mut self.void));
         let recovered = loop {
