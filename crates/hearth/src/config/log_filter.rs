@@ -32,7 +32,7 @@ const PARTS: [&str; 14] = [
 /// # Errors
 /// What is wrong, and what to write.
 pub fn check_log_filter(filter: &str) -> Result<(), String> {
-    for word in filter.split(',').map(str::trim) {
+    for word in filter.split(',') {
         match word.split_once('=') {
             None => level(word)?,
             Some((target, named)) => {
@@ -95,7 +95,7 @@ mod tests {
             "info",
             "OFF",
             "warn,shard=debug",
-            "info,shard::jobs=trace, hearth=error",
+            "info,shard::jobs=trace,hearth=error",
             "info,vhost_user=off",
         ] {
             assert_eq!(check_log_filter(filter), Ok(()), "{filter}");
@@ -110,6 +110,7 @@ mod tests {
             ("info,shrad=debug", "did you mean 'shard'?"),
             ("shard", "write 'shard=debug'"),
             ("", "is not a level: write a level"),
+            ("info, hearth=error", "write a level"),
             ("info,xyzzy=debug", "those that log are axum"),
         ] {
             let error = check_log_filter(filter).unwrap_err();

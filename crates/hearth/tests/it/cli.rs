@@ -40,11 +40,17 @@ fn a_daemon_that_is_not_there_ends_with_3_and_a_remedy() {
             .args(words));
         assert_eq!(output.status.code(), Some(3), "{words:?}");
         let error = stderr(&output);
-        assert!(error.starts_with("error: cannot reach the daemon at /nonexistent/admin.sock"));
+        let (begin, remedy) = if words.contains(&"--json") {
+            ("{", "systemctl status hearth")
+        } else {
+            ("error: ", "\n  try: systemctl status hearth")
+        };
+        assert!(error.starts_with(begin), "{error}");
         assert!(
-            error.contains("\n  try: systemctl status hearth"),
+            error.contains("cannot reach the daemon at /nonexistent/admin.sock"),
             "{error}"
         );
+        assert!(error.contains(remedy), "{error}");
         assert_eq!(stdout(&output), "");
     }
 }
