@@ -14,7 +14,7 @@
 //! again, with a hole where the disk's bytes were, and nobody would see that they are lost.
 //!
 //! After an `fdatasync` that failed the kernel may have dropped what it could not write, and says so
-//! once. [`Doubt`] keeps what that may be, and no flush succeeds before it is written again. Where the
+//! once. `Doubt` keeps what that may be, and no flush succeeds before it is written again. Where the
 //! page cache is used it is let go, so that readers see what the file has.
 //!
 //! What waits for an `fdatasync` shares it with its neighbours ([`FileSyncs`]). A write with FUA is one

@@ -56,7 +56,7 @@ pub type Sources = SmallVec<[SourceId; 4]>;
 ///   was changed since holds its old or its new bytes. No later flush vouches for these changes,
 ///   only for what is changed after the failure. A form that knows what is in doubt goes further
 ///   and fails flushes until all of it has been changed again, so that nobody takes them for a
-///   success ([`file`] does; a server is left to its own judgement).
+///   success ([`mod@file`] does; a server is left to its own judgement).
 /// - An operation takes as long as the origin takes. A form that can lose its far side keeps
 ///   operations until a deadline of its own and then ends them with an error: none is held
 ///   for ever.
