@@ -15,7 +15,7 @@ use cache::guard::{self, Guard};
 use world::{COMMANDED_FIRST, HASTY_FIRST, Options, ROTTEN_FIRST, SPECIAL_EVERY, Violation, run};
 
 /// Seeds to look through, those of other worlds included: every guard is missed long before.
-const SEEDS: u64 = 50_000;
+const SEEDS: u64 = 600_000;
 
 /// Which worlds are looked through.
 #[derive(Clone, Copy)]
