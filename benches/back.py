@@ -194,7 +194,7 @@ def writes(rig, image, flash, arguments):
     rows.append(["hearth: flash bytes a write, destaging included", *(turns.text(titles[1], case, "flash_bytes") for case in CASES)])
     rows.append(["hearth, vhost-user: writes that waited for room in the log", *(turns.text(titles[2], case, "stalls") for case in CASES)])
     note = f"NBD is loaded by fio, vhost-user by `hearth bench`. The origin is a file on the same disk; what is written is destaged afterwards, and the bytes of that are counted, unless the log reaches dirty_max ({DIRTY_MIB} MiB) before the run ends: then writes wait for the origin. Latency is of the writes, not of the flushes."
-    return "## Writes under write-back", note, bench.table(header, rows)
+    return "# Writes under write-back", note, bench.table(header, rows)
 
 
 def through(rig, image, flash, arguments):
@@ -227,7 +227,7 @@ def through(rig, image, flash, arguments):
             ratio = " / ".join(f"{turns.ratio(title, titles[0], case):.2f}" for case in cases)
             rows.append([title, *cells, ratio, cpu])
     note = "No block is cached, as of a guest that only writes. The file origin is written with O_DIRECT on both sides; nbdkit answers from the page cache."
-    return "## Writes through, beside the origin's own speed", note, bench.table(header, rows)
+    return "# Writes through, beside the origin's own speed", note, bench.table(header, rows)
 
 
 def encryption(rig, image, flash, arguments):
@@ -262,7 +262,7 @@ def encryption(rig, image, flash, arguments):
     more = [statistics.median(turns.values(titles[1], case, "cpu_us")) - statistics.median(turns.values(titles[0], case, "cpu_us")) for case in cases]
     rows.append(["more CPU us each", *(f"{us:+.1f}" for us in more)])
     rows.append(["encrypted : plain, a second", *(f"{turns.ratio(titles[1], titles[0], case):.2f}" for case in cases)])
-    return "## Encryption at rest, end to end", "The same runs without and with a key.", bench.table(header, rows)
+    return "# Encryption at rest, end to end", "The same runs without and with a key.", bench.table(header, rows)
 
 
 def destage(rig, image, flash, arguments):
@@ -298,7 +298,7 @@ def destage(rig, image, flash, arguments):
     rows.append(["ratio of the p50", *(f"{turns.ratio(titles[1], titles[0], case, 'p50_us'):.2f}" for case in cases)])
     rows.append(["MiB destaged meanwhile", *(turns.text(titles[1], case, "destaged_mib") for case in cases)])
     rows.append(["MiB of the log left then", *(turns.text(titles[1], case, "left_mib") for case in cases)])
-    return "## Reads while a log is destaged", "Flash and origin are files on the same disk, so what is destaged is in the way of both.", bench.table(header, rows)
+    return "# Reads while a log is destaged", "Flash and origin are files on the same disk, so what is destaged is in the way of both.", bench.table(header, rows)
 
 
 def mixed(rig, image, flash, arguments):
@@ -343,7 +343,7 @@ def mixed(rig, image, flash, arguments):
         ["daemon's memory in the first tenth of the samples and the last, MiB, median", f"{statistics.median(memory[: len(memory) // 10 + 1]):.0f} and {statistics.median(memory[-(len(memory) // 10 + 1) :]):.0f}"],
     ]
     note = f"Half reads, half writes, 4 KiB at random over {SIZE_MIB} MiB, depth 32, a flush each 128, dirty_max {MIXED_DIRTY_MIB} MiB, everything else as it comes."
-    return f"## {took / 60:.0f} minutes of mixed load at the bound", note, bench.table(["what", "figure"], rows)
+    return f"# {took / 60:.0f} minutes of mixed load at the bound", note, bench.table(["what", "figure"], rows)
 
 
 PARTS = {"writes": writes, "through": through, "encryption": encryption, "destage": destage, "mixed": mixed}
@@ -366,7 +366,7 @@ def main():
             load = (bench.busy_seconds() - busy) / (time.monotonic() - began)
             length = "" if name == "mixed" else f" {arguments.reps} runs of {arguments.seconds} s each, in turn, medians with half the spread."
             text = f"{title}\n\n`benches/run back --only {name}`\n\n{bench.machine()}; {bench.versions()}.{length} The machine's CPUs, all that ran on them included, were busy {load:.1f} of {os.cpu_count()}. {note}\n\n{table}\n"
-            bench.write_section(f"back_{name}", text, by="back")
+            bench.write_result(f"back_{name}", text)
 
 
 if __name__ == "__main__":

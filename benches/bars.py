@@ -97,7 +97,7 @@ def main():
                 busy.append(float(file.read().split()[0]))
         missed = daemon.counters()["read_block_misses"] - missed
     parts = [
-        "## Read hits beside their bars",
+        "# Read hits beside their bars",
         "`benches/run bars`",
         f"{bench.machine()}; {bench.versions()}. {SIZE_MIB} MiB, loaded by `hearth bench`, one job, on the same CPUs; all servers at once, {SLICE} each in turn, "
         f"{arguments.rounds} rounds. Quotients are those to raw flash in the same round, medians with the quartiles. Hearth's misses: {missed}. "
@@ -114,7 +114,7 @@ def main():
             row.append(middle([one["cpu"] for one in own], "%.1f") if pid else "–")
             rows.append(row)
         parts.append(bench.table([name, "requests a second", "to raw", "p50 us", "more than raw's", "server's CPU us each"], rows))
-    bench.write_section("bars", "\n\n".join(parts))
+    bench.write_result("bars", "\n\n".join(parts))
 
 
 main()

@@ -57,13 +57,13 @@ def run(hearth, options):
             rows.append([str(depth), state, spread(iops, "%.0f"), of_off[0], spread(cpu, "%.2f"), of_off[1]])
     missed = hearth.counters()["origin_read_bytes"] - missed
     text = (
-        "## The brain, off and on\n\n"
+        "# The brain, off and on\n\n"
         f"`benches/run brain --reps {options.reps} --seconds {options.seconds}` on {bench.machine()}: random reads of 4 KiB over NBD, all hits "
         f"({missed} bytes read from the origin meanwhile), one daemon, the states in turn; medians with least and most, and of the "
         "quotients within a round the median with quartiles.\n\n"
     )
     header = ["depth", "brain", "reads/s", "of off", "CPU us a read", "of off"]
-    bench.write_section("brain", text + bench.table(header, rows))
+    bench.write_result("brain", text + bench.table(header, rows))
 
 
 def main():

@@ -240,7 +240,7 @@ def report(path, repetitions, skipped):
     misses = sum(result.get("misses", 0) for result in results)
     disturbed = max(result["others_cpus"] for result in results)
     parts = [
-        "## Front ends, side by side",
+        "# Front ends, side by side",
         "`make bench`, or `benches/run front_ends`",
         f"{bench.machine()}; {bench.versions()}. {SIZE_MIB} MiB, loaded by `hearth bench` on the same CPUs over unix sockets, one job; medians of "
         f"{repetitions} interleaved runs of {bench.SECONDS} s with half the spread. Hearth's misses during the random reads: {misses}. "
@@ -290,7 +290,7 @@ def measure(arguments):
         if words:
             print(text)
         else:
-            bench.write_section("front_ends", text)
+            bench.write_result("front_ends", text)
 
 
 CHECKS = (
@@ -336,13 +336,13 @@ def check(arguments):
             rows.append(row)
             print(f"bench: {' | '.join(row)}", flush=True)
     text = [
-        "## hearth bench beside fio",
+        "# hearth bench beside fio",
         "`benches/run front_ends --check`",
         f"{bench.machine()}; {bench.versions()}. The same parameters, in turn, {arguments.reps} times {bench.SECONDS} s: nbdkit's memory plugin over a unix "
         "socket, and a file with O_DIRECT and io_uring. hearth bench : fio = the median of the quotients of neighbouring runs, with the least and the most.",
         bench.table(["load", "requests a second", "p50 us", "client's CPU us a request"], rows),
     ]
-    bench.write_section("beside_fio", "\n\n".join(text), by="front_ends")
+    bench.write_result("beside_fio", "\n\n".join(text))
 
 
 def main():
@@ -351,7 +351,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=bench.SECONDS, help="of each run")
     parser.add_argument("--attempts", type=int, default=bench.ATTEMPTS, help="at a run that other processes disturb")
     parser.add_argument("--loads", default="randread", help="randread, randwrite, read, separated by commas, or all")
-    parser.add_argument("--only", default="", help="words of the titles to run; the table is printed, not written into the book")
+    parser.add_argument("--only", default="", help="words of the titles to run; the table is printed, not written to benches/results")
     parser.add_argument("--check", action="store_true", help="hearth bench beside fio")
     arguments = parser.parse_args()
     bench.SECONDS, bench.ATTEMPTS = arguments.seconds, arguments.attempts

@@ -88,7 +88,7 @@ def main():
     held, kept = rows[-1]["held"], min(row["kept"] for row in rows)
     recovery = statistics.median(row["recovery"] for row in rows)
     lines = [
-        "## A cache after kill -9",
+        "# A cache after kill -9",
         "`benches/run recovery --gib " + str(gib) + "`",
         f"{bench.machine()}. A cache of {gib} GiB holding {held:,} blocks, filled in {seconds:.0f} s from nbdkit's pattern plugin; "
         f"{arguments.kills} kills, the worst for blocks, the median for times. After each start 500 blocks at random were right.",
@@ -103,7 +103,7 @@ def main():
             ],
         ),
     ]
-    bench.write_section("recovery", "\n\n".join(lines))
+    bench.write_result("recovery", "\n\n".join(lines))
 
 
 main()

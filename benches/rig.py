@@ -1,4 +1,4 @@
-"""What the benchmarks share: servers that end with the run, fio, the daemon, tables in the book."""
+"""What the benchmarks share: servers that end with the run, fio, the daemon, tables in `benches/results`."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEARTH = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release", "hearth")
 DATA = os.environ.get("HEARTH_BENCH_DIR", os.path.join(ROOT, "scratch", "bench"))
-PAGE = os.path.join(ROOT, "book", "src", "measurements.md")
+RESULTS = os.path.join(ROOT, "benches", "results")
 TICKS = os.sysconf("SC_CLK_TCK")
 MIB = 1 << 20
 DEADLINE_SECONDS = 120
@@ -213,16 +213,8 @@ def table(header, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def write_section(name, text, by=None):
-    """Replaces the section `name` of the book's page, or adds it at the end."""
-    begin, end = f"<!-- {name}: begin, written by benches/{by or name}.py -->", f"<!-- {name}: end -->"
-    with open(PAGE, encoding="utf-8") as file:
-        page = file.read()
-    section = f"{begin}\n\n{text.strip()}\n\n{end}"
-    if begin in page:
-        page = page[: page.index(begin)] + section + page[page.index(end) + len(end) :]
-    else:
-        page = page.rstrip("\n") + f"\n\n{section}\n"
-    with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(page)
+def write_result(name, text):
+    """Replaces the table `name` in `benches/results`."""
+    with open(os.path.join(RESULTS, f"{name}.md"), "w", encoding="utf-8") as file:
+        file.write(f"{text.strip()}\n")
     print(text)

@@ -155,7 +155,7 @@ def scaling(rig, arguments):
             )
     header = ["disks on shards", "reads a second, all", "raw, as many clients", "hearth : raw", "daemon's CPU us a read", "slowest disk : mean", "p99 ms, median disk"]
     text = [
-        "## Many disks",
+        "# Many disks",
         "`benches/run scaling`",
         f"{bench.machine()}; {bench.versions()}. Random reads of 4 KiB over vhost-user, {WORKING_SET_MIB} MiB in all, {IN_FLIGHT} requests in flight in all, a load "
         f"generator for each disk on the same CPUs; a shard is a flash file, all on one device. Raw: as many load generators on a file of the same disk, in turn. Medians of "
@@ -163,7 +163,7 @@ def scaling(rig, arguments):
         f"included, were busy {statistics.median(busy):.1f} of {os.cpu_count()}.",
         bench.table(header, rows),
     ]
-    bench.write_section("scaling", "\n\n".join(text))
+    bench.write_result("scaling", "\n\n".join(text))
 
 
 def connect(path, export):
@@ -203,13 +203,13 @@ def idle(rig, arguments):
             rows.append([f"{IDLE_DISKS} disks {state}", f"{statistics.median(shares):.2f} % ({min(shares):.2f}–{max(shares):.2f})", "1 %"])
     rig.end(hearth.process)
     text = [
-        "## Idle disks",
+        "# Idle disks",
         "`benches/run scaling --only idle`",
         f"{bench.machine()}. CPU of the daemon, all its threads, in {arguments.reps} times {IDLE_SECONDS} s, counted in hundredths of a second. "
         f"The machine's CPUs were busy {statistics.median(busy):.1f} of {os.cpu_count()} with other things.",
         bench.table(["what", "CPU of one core, median, least and most", "bar"], rows),
     ]
-    bench.write_section("idle", "\n\n".join(text), by="scaling")
+    bench.write_result("idle", "\n\n".join(text))
 
 
 def main():

@@ -123,14 +123,14 @@ def main():
     ranges = [(min(run["all"] for run in runs[column]), max(run["all"] for run in runs[column])) for column in columns]
     rows.append(["least and most", *(f"{least:.2f}–{most:.2f}" for least, most in ranges)])
     text = [
-        "## Where the microseconds go",
+        "# Where the microseconds go",
         "`benches/run stages`",
         f"{bench.machine()}. The daemon's CPU for a random read hit of 4 KiB, in microseconds, by stage: profiles with call stacks ({HERTZ} samples a second of "
         f"CPU), {arguments.reps} of {arguments.seconds} s each in turn, medians of each stage (so that columns add up nearly); blocks missed meanwhile: {missed}. "
         "Waiting awake is the wait of at most 50 us after work; what the disk's interrupts cost falls on whoever runs.",
         bench.table(["stage", *(f"{front}, depth {depth}" for front, depth in columns)], rows),
     ]
-    bench.write_section("stages", "\n\n".join(text))
+    bench.write_result("stages", "\n\n".join(text))
 
 
 main()
