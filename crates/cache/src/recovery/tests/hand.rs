@@ -11,7 +11,7 @@ use flash_format::{
     SegmentState, checksum,
 };
 use segment_log::Phase;
-use units::{BlockIndex, DiskId, DiskSlot, FlashSlot};
+use units::{BlockIndex, DiskId, DiskSlot, Duration, FlashSlot};
 
 pub(super) const CAPACITY: Bytes = Bytes::mib(2);
 pub(super) const UUID: u128 = 7;
@@ -51,6 +51,10 @@ pub(super) struct Hand {
     pub(super) unreadable: Vec<u64>,
     /// Pages that read as something else so many times.
     pub(super) garbled: Vec<(u64, u32)>,
+    /// How long each operation takes.
+    pub(super) pace: Duration,
+    /// Where the cache has written, in order.
+    pub(super) written: Vec<Bytes>,
     pub(super) required: Option<u64>,
     pub(super) served: u64,
     pub(super) committed: Committed,
@@ -72,6 +76,8 @@ impl Hand {
             journal: Vec::new(),
             unreadable: Vec::new(),
             garbled: Vec::new(),
+            pace: Duration::ZERO,
+            written: Vec::new(),
             required: None,
             served: 0,
             committed: Committed::default(),
@@ -244,7 +250,7 @@ impl Hand {
 
     /// Opens the cache as the last life has left it.
     pub(super) fn open_again(&mut self) -> Cache {
-        let (pool, now) = (BufPool::new(), Instant::ZERO);
+        let (pool, mut now) = (BufPool::new(), Instant::ZERO);
         let mut recovery = Recovery::new(Config::default(), CAPACITY, self.required, pool, now);
         recovery.set_served(self.served);
         recovery.set_committed(self.committed);
@@ -262,11 +268,19 @@ impl Hand {
                     panic!("recovery needs nothing but the flash")
                 };
                 let done = self.carry_out(op);
+                now = now + self.pace;
                 recovery.flash_done(done, now);
             }
         };
         recovered.cache.self_check();
         recovered.cache
+    }
+
+    /// Whether this is a place in the journal.
+    pub(super) fn is_journal(&self, offset: Bytes) -> bool {
+        let first = self.geometry.journal_page_offset(0);
+        let length = self.geometry.journal_pages() * PAGE_BYTES as u64;
+        (first..first + Bytes::new(length)).contains(&offset)
     }
 
     /// Looks at the flash that was made by hand.
@@ -327,7 +341,10 @@ impl Hand {
                 }
                 done.buf = Some(buf);
             }
-            FlashVerb::Write { offset, data, .. } => self.write(offset, &data),
+            FlashVerb::Write { offset, data, .. } => {
+                self.written.push(offset);
+                self.write(offset, &data);
+            }
             FlashVerb::Flush => {}
             FlashVerb::ReadInto { .. } => panic!("an inspection has buffers"),
         }
