@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::Context;
 use toml::{Table, Value};
 
-use crate::tidy::Findings;
+use crate::findings::Findings;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layer {
@@ -441,7 +441,7 @@ mod tests {
             page,
             &mut findings,
         );
-        findings.lines()
+        findings.lines().to_vec()
     }
 
     #[test]

@@ -8,13 +8,12 @@
 //! aim: a longer list of facts is no harder to read. They have the wall all the same.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
-use crate::tidy::Findings;
-use crate::tree;
+use crate::findings::Findings;
+use crate::{table, tree};
 
 const AIM: usize = 500;
 const WALL: usize = 800;
@@ -26,7 +25,7 @@ const TABLE_HEADER: &str = "\
 
 /// Compares every Rust file with the aim, the wall and the table.
 pub(crate) fn check(root: &Path, files: &[PathBuf], findings: &mut Findings) -> anyhow::Result<()> {
-    let accepted = read_table(root)?;
+    let accepted = table::read(root, TABLE)?.unwrap_or_default();
     for (file, lines) in measure(root, files)? {
         let aim = if tree::is_tests(Path::new(&file)) {
             WALL
@@ -51,35 +50,17 @@ pub(crate) fn check(root: &Path, files: &[PathBuf], findings: &mut Findings) -> 
 
 /// Rewrites the table from the tree as it is.
 pub(crate) fn record(root: &Path) -> anyhow::Result<()> {
-    let mut table = TABLE_HEADER.to_owned();
+    let mut long = BTreeMap::new();
     for (file, lines) in measure(root, &tree::files(root)?)? {
         ensure!(
             lines <= WALL,
             "{file} has {lines} lines without tests: split it, it cannot be recorded"
         );
         if lines > AIM && !tree::is_tests(Path::new(&file)) {
-            writeln!(table, "{lines} {file}")?;
+            long.insert(file, lines);
         }
     }
-    std::fs::write(root.join(TABLE), table).context(TABLE)
-}
-
-fn read_table(root: &Path) -> anyhow::Result<BTreeMap<String, usize>> {
-    let text = std::fs::read_to_string(root.join(TABLE)).unwrap_or_default();
-    let mut accepted = BTreeMap::new();
-    for line in text
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty())
-    {
-        let (lines, file) = line
-            .split_once(' ')
-            .with_context(|| format!("{TABLE}: {line}"))?;
-        accepted.insert(
-            file.to_owned(),
-            lines.parse().with_context(|| format!("{TABLE}: {line}"))?,
-        );
-    }
-    Ok(accepted)
+    table::write(root, TABLE, TABLE_HEADER, &long)
 }
 
 fn measure(root: &Path, files: &[PathBuf]) -> anyhow::Result<Vec<(String, usize)>> {

@@ -1,7 +1,10 @@
 //! The workspace's own checks, run as `cargo xtask <command>`.
 //!
-//! - `tidy`: what no compiler checks: which crate may depend on which, file lengths, words that must
-//!   not stay in the tree. `tidy --record` rewrites the table of long files after one was split.
+//! - `tidy`: what no compiler checks: which crate may depend on which, file lengths, the structure of
+//!   crates, words that must not stay in the tree. `tidy --record` rewrites the tables of `lints/` after
+//!   a file was split or a type became smaller.
+//! - `structure`: methods, open fields and files of the largest types, arrows and circles among the
+//!   modules of each crate. `structure --json` prints everything.
 //! - `instructions`: what a read hit costs, counted; fails if it grew. `instructions --record` keeps
 //!   the new number.
 //! - `ci`: everything that must pass before a change is kept, in the order that fails soonest.
@@ -12,9 +15,12 @@
 #![allow(clippy::print_stdout, reason = "a command line tool speaks on stdout")]
 
 mod ci;
+mod findings;
 mod instructions;
 mod layers;
 mod lengths;
+mod structure;
+mod table;
 mod tidy;
 mod tree;
 mod words;
@@ -23,8 +29,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-const USAGE: &str =
-    "usage: cargo xtask tidy [--record] | instructions [--record] | ci [--no-tests]";
+const USAGE: &str = "usage: cargo xtask tidy [--record] | structure [--json] | instructions [--record] | ci [--no-tests]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,7 +47,9 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
     let root = tree::workspace_root()?;
     match words.as_slice() {
         ["tidy"] => tidy::run(&root),
-        ["tidy", "--record"] => lengths::record(&root),
+        ["tidy", "--record"] => tidy::record(&root),
+        ["structure"] => structure::run(&root, structure::Format::Table),
+        ["structure", "--json"] => structure::run(&root, structure::Format::Json),
         ["instructions"] => instructions::run(&root, false),
         ["instructions", "--record"] => instructions::run(&root, true),
         ["ci"] => ci::run(&root, ci::Scope::Everything),

@@ -4,25 +4,8 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::{layers, lengths, tree, words};
-
-/// What the checks found: a place and what is wrong there.
-#[derive(Default)]
-pub(crate) struct Findings(Vec<String>);
-
-impl Findings {
-    /// Adds one finding.
-    pub(crate) fn add(&mut self, place: impl AsRef<str>, what: impl AsRef<str>) {
-        self.0
-            .push(format!("{}: {}", place.as_ref(), what.as_ref()));
-    }
-
-    /// The findings as lines, in the order they were made.
-    #[cfg(test)]
-    pub(crate) fn lines(&self) -> Vec<String> {
-        self.0.clone()
-    }
-}
+use crate::findings::Findings;
+use crate::{layers, lengths, structure, tree, words};
 
 /// Runs all checks.
 ///
@@ -36,12 +19,23 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     lengths::check(root, &files, &mut findings)?;
     words::check(root, &files, &mut findings)?;
     words::check_book(root, &files, &mut findings);
-    for line in &findings.0 {
+    structure::ratchet::check(root, &mut findings)?;
+    for line in findings.lines() {
         println!("{line}");
     }
-    match findings.0.len() {
+    match findings.lines().len() {
         0 => Ok(()),
         1 => bail!("tidy: one finding"),
         count => bail!("tidy: {count} findings"),
     }
+}
+
+/// Writes the tables of `lints/` anew: file lengths and structure.
+///
+/// # Errors
+///
+/// When something is in the tree that no table takes.
+pub(crate) fn record(root: &Path) -> anyhow::Result<()> {
+    lengths::record(root)?;
+    structure::ratchet::record(root)
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::tidy::Findings;
+use crate::findings::Findings;
 use crate::tree;
 
 /// What may stand nowhere, with what to do instead. Cut in two so that this file passes itself.
