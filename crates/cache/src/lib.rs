@@ -11,6 +11,7 @@
 //!  ┌─────────────────────────────▼──────────────────────────────┐
 //!  │ reads.rs   runs of blocks: flash, memory, shared fill      │
 //!  │ writes.rs  distrust durably, then the origin, then the copy│
+//!  │ back       into the dirty log  destage  to the origin      │
 //!  │ jobs.rs    attach, detach, drop, stop                      │
 //!  │ tenants.rs VMs and images      views.rs  who reads an image│
 //!  ├────────────────────────────────────────────────────────────┤
@@ -31,10 +32,12 @@
 //! [`Recovery`] makes a [`Cache`] of what is on flash, in the same way: effects out, completions
 //! in. [`format()`] makes an empty one.
 //!
-//! What makes it safe to lose: in both write policies the origin has every byte that was
-//! acknowledged. What makes it safe to keep: a block on flash is *trusted* after a crash only
-//! if the segment table says so, and it says so only while the block surely equals the
-//! origin's. The book tells it at length (`format.md`).
+//! Under the write policies `through` and `around` the origin has every byte that was
+//! acknowledged, so the flash may be lost. Under `back` the flash alone has what is *dirty*: the
+//! disk's log keeps those writes in the order in which they were accepted, until a destage has
+//! brought them to the origin durably. Under every policy a clean block on flash is *trusted*
+//! after a crash only if the segment table says so, and it says so only while the block surely
+//! equals the origin's. The book tells it at length (`format.md`).
 
 #![forbid(unsafe_code)]
 

@@ -25,7 +25,7 @@
 //! asked for often outlives several rounds. The second chance is Corbató's (see
 //! [`Clock`](super::Clock)); choosing a segment by what it is worth against its age is the
 //! cost-benefit cleaner of LFS (Rosenblum and Ousterhout, TOCS 1992), there for bytes moved, here
-//! for hits lost; `book/src/decisions/0014-reclaim.md` has the figures.
+//! for hits lost; `benches/results/reclaim.md` has the figures.
 
 use super::{ClosedSegment, HEAT_LIMIT, Heads, Keeps, Reclaim, Turn, keeps_at_most};
 
