@@ -14,7 +14,7 @@
 //! The count is in the table of addresses (`ghosts.rs`), which forgets: a block that is written seldom begins
 //! anew. So a read is followed by three writes to flash at most, whatever the guest does, and nothing has to be
 //! learned before that holds. Learning for each VM how often copies are read was tried: it lost hits while it
-//! learned, and saved next to nothing beyond this (`book/src/admission.md`).
+//! learned, and saved next to nothing beyond this (`benches/results/admission.md`).
 
 use super::ghosts::COUNT_MAX;
 use crate::replacement::{BadValue, Parameter, parse_count};
