@@ -131,8 +131,8 @@ pub enum PolicyError {
     /// What is to divide it contradicts itself.
     #[error("the cache cannot be divided so")]
     Settings(#[from] tenancy::SettingsError),
-    /// The daemon does not write back, nor do caches over shared blocks.
-    #[error("the daemon's log and caches over shared blocks do not write back")]
+    /// Write-back is simulated in place only: the simulator has no dirty log.
+    #[error("write-back is simulated in place only, not in the daemon's log or over shared blocks")]
     WriteBack,
 }
 
