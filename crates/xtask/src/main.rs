@@ -1,7 +1,7 @@
 //! The workspace's own checks, run as `cargo xtask <command>`.
 //!
 //! - `tidy`: what no compiler checks: which crate may depend on which, file lengths, the structure of
-//!   crates, words that must not stay in the tree. `tidy --record` rewrites the tables of `lints/` after
+//!   crates, words that must not stay in the tree, links of the book. `tidy --record` rewrites the tables of `lints/` after
 //!   a file was split or a type became smaller.
 //! - `structure`: methods, open fields and files of the largest types, arrows and circles among the
 //!   modules of each crate. `structure --json` prints everything.
@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a command line tool speaks on stdout")]
 
+mod book;
 mod ci;
 mod findings;
 mod instructions;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 
 use crate::findings::Findings;
-use crate::{layers, lengths, structure, tree, words};
+use crate::{book, layers, lengths, structure, tree, words};
 
 /// Runs all checks.
 ///
@@ -18,7 +18,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     layers::check(root, &mut findings)?;
     lengths::check(root, &files, &mut findings)?;
     words::check(root, &files, &mut findings)?;
-    words::check_book(root, &files, &mut findings);
+    book::check(root, &files, &mut findings)?;
     structure::ratchet::check(root, &mut findings)?;
     for line in findings.lines() {
         println!("{line}");

@@ -68,48 +68,6 @@ fn opens_with_purpose(text: &str) -> bool {
         .is_none_or(|line| line.starts_with("//!"))
 }
 
-/// Every page that the book's summary names exists, and every page is named.
-pub(crate) fn check_book(root: &Path, files: &[PathBuf], findings: &mut Findings) {
-    let Ok(summary) = std::fs::read_to_string(root.join("book/src/SUMMARY.md")) else {
-        return;
-    };
-    let named: Vec<&str> = summary
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next())
-        .collect();
-    for page in &named {
-        if !root
-            .join("book/src")
-            .join(page.trim_start_matches("./"))
-            .is_file()
-        {
-            findings.add(
-                "book/src/SUMMARY.md",
-                format!("names {page}, which is not there"),
-            );
-        }
-    }
-    for file in files {
-        let Ok(page) = file.strip_prefix("book/src") else {
-            continue;
-        };
-        let is_page = page.extension().is_some_and(|extension| extension == "md");
-        let page = page.display().to_string();
-        if is_page
-            && page != "SUMMARY.md"
-            && !named
-                .iter()
-                .any(|name| name.trim_start_matches("./") == page)
-        {
-            findings.add(
-                format!("book/src/{page}"),
-                "is not in SUMMARY.md, so no reader finds it",
-            );
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
