@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Only slots that the table trusts come into the index, each under the descriptor that says
-//! what it holds, so an unreadable piece costs warmth and nothing else. Where it cannot be known
+//! what it holds, so an unreadable piece of a clean segment costs warmth and nothing else. Where it cannot be known
 //! what may be trusted (a page of the journal is missing, the host says that the cache was given
 //! up), nothing is: the cache opens cold and says why. Dirty logs are found in spite of it, but a
 //! log of which something is missing, or of which it is not known how much the origin has, is

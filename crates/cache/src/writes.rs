@@ -1,4 +1,5 @@
-//! A guest's write, discard or write-zeroes: the origin first, the cache after.
+//! A guest's write, discard or write-zeroes under `through` and `around`: the origin first, the
+//! cache after. Under `back` they go into the dirty log (`back`).
 //!
 //! ```text
 //!  request ─► out of the index ─► distrust durably ─► origin ─► answer ─► new copy (through)

@@ -13,9 +13,10 @@
 //! message. A shard with nothing to do sleeps until the earliest deadline of what it drives,
 //! or for ever: no polling.
 //!
-//! When the flash cannot be used, at the start or later, the shard goes on without it: every
-//! request goes to its origin, the reason is in its status and in the log, and what is on the
-//! flash will not be believed again (`retirement.rs` says how that is remembered).
+//! When the flash cannot be used, at the start or later, the shard goes on without it: requests go
+//! to their origins, the reason is in its status and in the log, and clean blocks on the flash will
+//! not be believed again (`retirement.rs` says how that is remembered). A disk under `back` whose
+//! dirty bytes are on that flash is first emptied into its origin, or refused.
 
 #![forbid(unsafe_code)]
 
