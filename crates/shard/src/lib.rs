@@ -50,7 +50,7 @@ mod watch;
 
 pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError, VhostClient};
 pub use latency::{Bucket, Histogram, ReadWrite};
-pub use owners::{Folders, LockWatch, Owner, OwnerError, OwnerFile};
+pub use owners::{Folders, LockWatch, Owner, OwnerError, OwnerFile, SystemError};
 pub use retirement::RecordError;
 pub use run::Shard;
 pub use spec::{DiskSpec, ShardConfig};

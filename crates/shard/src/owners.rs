@@ -47,6 +47,7 @@ use cache::OwnerRecord;
 use durable_file::Readers;
 use lock::OriginLock;
 use origin::{Identity, OriginSpec};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,14 +66,14 @@ const FOLDER: &str = "owners";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerError {
     /// The system refused.
-    #[error("cannot {doing} the owner's record {}: {kind}", path.display())]
+    #[error("cannot {doing} the owner's record {}: {system}", path.display())]
     Io {
         /// What was tried.
         doing: &'static str,
         /// Which file.
         path: PathBuf,
         /// What the system said.
-        kind: io::ErrorKind,
+        system: SystemError,
     },
     /// The thread that was to write it could not be started, or did not come to an end in time.
     #[error("the owner's record {} could not be written in time", path.display())]
@@ -124,6 +125,33 @@ pub enum OwnerError {
     #[error("a later owner's record has been written meanwhile")]
     Overtaken,
 }
+
+/// What the system said, with its number; unlike an [`io::Error`] it can be copied and compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemError {
+    kind: io::ErrorKind,
+    errno: Option<i32>,
+}
+
+impl From<&io::Error> for SystemError {
+    fn from(error: &io::Error) -> Self {
+        Self {
+            kind: error.kind(),
+            errno: error.raw_os_error(),
+        }
+    }
+}
+
+impl fmt::Display for SystemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.errno {
+            Some(errno) => io::Error::from_raw_os_error(errno).fmt(f),
+            None => self.kind.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SystemError {}
 
 /// A record with what people call its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -291,12 +319,12 @@ impl OwnerFile {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(OwnerError::Io {
                     doing: "remove",
                     path: self.kept.clone(),
-                    kind: error.kind(),
+                    system: (&error).into(),
                 }),
                 _ => Ok(()),
             },
-            Err(OwnerError::Io { kind, .. }) if !record.open && !self.is_open(path) => {
-                tracing::warn!(path = %path.display(), instead = %self.kept.display(), reason = %kind,
+            Err(OwnerError::Io { system, .. }) if !record.open && !self.is_open(path) => {
+                tracing::warn!(path = %path.display(), instead = %self.kept.display(), reason = %system,
                     "the owner's record cannot be written beside the origin: writes cannot go back later");
                 self.replace(&self.kept, &text)
             }
@@ -314,7 +342,7 @@ impl OwnerFile {
         let io = |error: io::Error| OwnerError::Io {
             doing: "read",
             path: path.to_owned(),
-            kind: error.kind(),
+            system: (&error).into(),
         };
         let damaged = || OwnerError::Damaged {
             path: path.to_owned(),
@@ -356,7 +384,7 @@ impl OwnerFile {
         write().map_err(|error: io::Error| OwnerError::Io {
             doing: "write",
             path: path.to_owned(),
-            kind: error.kind(),
+            system: (&error).into(),
         })
     }
 }
@@ -490,6 +518,16 @@ mod tests {
         }
         std::fs::write(&path, vec![b' '; 5000]).unwrap();
         assert!(matches!(file.load(), Err(OwnerError::Damaged { .. })));
+    }
+
+    #[test]
+    fn an_error_of_the_system_has_the_path_and_the_number() {
+        let place = Place::new();
+        let path = place.path("images/web.hearth");
+        std::fs::create_dir(&path).unwrap();
+        let error = place.file(1).load().unwrap_err();
+        let told = format!("{}: Is a directory (os error 21)", path.display());
+        assert!(error.to_string().ends_with(&told), "{error}");
     }
 
     #[test]

@@ -23,10 +23,10 @@ pub(super) struct OriginLock {
 impl OriginLock {
     /// Takes the lock at `path`. Readers share it.
     pub(super) fn take(path: &Path, read_only: bool) -> Result<Self, OwnerError> {
-        let failed = |kind| OwnerError::Io {
+        let failed = |error: &io::Error| OwnerError::Io {
             doing: "lock",
             path: path.to_owned(),
-            kind,
+            system: error.into(),
         };
         let file = File::options()
             .read(true)
@@ -34,7 +34,7 @@ impl OriginLock {
             .create(true)
             .truncate(false)
             .open(path)
-            .map_err(|error| failed(error.kind()))?;
+            .map_err(|error| failed(&error))?;
         let locked = if read_only {
             file.try_lock_shared()
         } else {
@@ -48,7 +48,7 @@ impl OriginLock {
                 read_only,
             }),
             Err(TryLockError::WouldBlock) => Err(OwnerError::InUse { path }),
-            Err(TryLockError::Error(error)) => Err(failed(error.kind())),
+            Err(TryLockError::Error(error)) => Err(failed(&error)),
         }
     }
 
@@ -71,7 +71,7 @@ impl OriginLock {
                 return Err(OwnerError::Io {
                     doing: "look at the lock of",
                     path: self.path.clone(),
-                    kind: error.kind(),
+                    system: (&error).into(),
                 });
             }
         }
