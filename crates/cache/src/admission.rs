@@ -17,7 +17,7 @@
 
 use crate::cache::Cache;
 use crate::fills::Fill;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use block_io::{PAGE_BYTES, Slice};
 use policy::admission::{Fate, Staged, Verdict};
 use segment_log::Source;
@@ -61,7 +61,7 @@ struct Asker {
 impl Cache {
     /// The blocks of a fill are at hand.
     pub(crate) fn admit_fill(&mut self, fill: &Fill, bytes: &Slice) {
-        if fill.killed && !lacks(Guard::KilledFillStaysOut) {
+        if fill.killed && holds(Guard::KilledFillStaysOut) {
             self.ports.stats.killed_fills += 1;
             return;
         }
@@ -158,7 +158,7 @@ impl Cache {
             }
             Verdict::Refuse(reason) => {
                 self.ports.stats.not_admitted.refused.add(reason);
-                if lacks(Guard::RefusedStaysOut) {
+                if !holds(Guard::RefusedStaysOut) {
                     self.append(disk, block, asker.source, page);
                 }
             }

@@ -6,7 +6,7 @@ use crate::back::switch::unfit;
 use crate::cache::{Cache, Disk};
 use crate::disks::slots;
 use crate::durability::Durability;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::ownership::{Flashed, OwnerRecord, Verdict, judge};
 use crate::tenants::Use;
 use crate::write_back::LockReason;
@@ -65,7 +65,7 @@ impl Cache {
         let waits = is_open || (is_dirty && verdict == Verdict::Serve);
         match dropped {
             // What the origin lacks may not fit any more, and what it has may be another's.
-            Some(DropReason::SizeChanged) if waits && !lacks(Guard::SameSize) => {
+            Some(DropReason::SizeChanged) if waits && holds(Guard::SameSize) => {
                 return Err(ControlError::SizeChanged);
             }
             Some(DropReason::OriginChanged) if verdict == Verdict::Serve && is_dirty => {
@@ -198,7 +198,7 @@ impl Cache {
         };
         let cipher = self.coming_ciphers.remove(&newcomer.id);
         // If the flash has failed meanwhile what it has of the log is brought to the origin all the same.
-        let takes_key = self.flash.is_some() || !lacks(Guard::KeyForFailedFlash);
+        let takes_key = self.flash.is_some() || holds(Guard::KeyForFailedFlash);
         if let Some(flash) = self.dirty_flash_mut().filter(|_| takes_key) {
             flash.ciphers.set(slot, cipher);
         }

@@ -6,7 +6,7 @@ use crate::brain::Brain;
 use crate::encryption::Coming;
 use crate::fills::Fills;
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::jobs::Job;
 use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
 use crate::ports::{Ports, Purpose, Wake};
@@ -371,7 +371,7 @@ impl Cache {
         loop {
             // First the jobs: a checkpoint that starts now is not replayed from the entries that
             // have just become durable, so the table has to show already what they freed.
-            if !lacks(Guard::FreedBeforeCheckpoint) {
+            if holds(Guard::FreedBeforeCheckpoint) {
                 self.step_jobs();
             }
             if let Some(flash) = self.flash.as_mut() {

@@ -10,7 +10,7 @@
 //! The superblock completes the checkpoint. Until then the previous one counts.
 
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::CHECKPOINT_STEP_PAGES;
 use crate::ports::{Ports, Purpose, Wake};
 use flash_format::{
@@ -80,7 +80,7 @@ impl Checkpoint {
 
     /// Whether the tables on flash are those that this process has found or made.
     pub(crate) fn has_found(&self) -> bool {
-        self.complete > self.found || lacks(Guard::TablesBeforeJournal)
+        self.complete > self.found || !holds(Guard::TablesBeforeJournal)
     }
 }
 
@@ -163,7 +163,7 @@ impl Flash {
 
     /// Leaves of the trusted slots of segments `first` and on what the journal has durably.
     fn take_back_pending(&self, first: u32, entries: &mut [SegmentEntry]) {
-        if lacks(Guard::CheckpointIsDurable) {
+        if !holds(Guard::CheckpointIsDurable) {
             return;
         }
         for queued in self.journal.pending() {

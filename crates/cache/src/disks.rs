@@ -2,7 +2,7 @@
 
 use crate::api::DropReason;
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use flash_format::DiskEntry;
 use segment_log::Phase;
 use std::ops::Range;
@@ -81,7 +81,7 @@ impl Flash {
             return Some(DropReason::SizeChanged);
         }
         match (entry.fingerprint, fingerprint) {
-            (Some(then), Some(now)) if then != now && !lacks(Guard::Fingerprint) => {
+            (Some(then), Some(now)) if then != now && holds(Guard::Fingerprint) => {
                 Some(DropReason::OriginChanged)
             }
             _ => None,

@@ -16,7 +16,7 @@
 
 use crate::cache::Cache;
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::ports::{Ports, Purpose};
 use block_io::OriginVerb;
 use std::ops::{Index, IndexMut};
@@ -71,7 +71,7 @@ impl Durability {
 
     /// Whether whatever the origin held at `count` is durable there.
     pub(crate) fn covers(&self, count: WriteCount) -> bool {
-        self.flushed >= count || lacks(Guard::OriginFlushBeforeTrust)
+        self.flushed >= count || !holds(Guard::OriginFlushBeforeTrust)
     }
 
     pub(crate) fn is_flushing(&self) -> bool {
@@ -203,9 +203,9 @@ impl Cache {
         }
         self.disk_stats(disk).origin_errors += 1;
         if let Some(served) = self.disks[disk.index()].as_mut() {
-            served.failed_flush_untold |= !is_told && !lacks(Guard::FailedFlushIsTold);
+            served.failed_flush_untold |= !is_told && holds(Guard::FailedFlushIsTold);
         }
-        if !lacks(Guard::FailedFlushForgets) {
+        if holds(Guard::FailedFlushForgets) {
             self.forget_unflushed(disk);
         }
     }

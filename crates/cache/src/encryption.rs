@@ -13,7 +13,7 @@
 use crate::cache::Cache;
 use crate::dirty::log::What;
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::ports::Ports;
 use block_io::{BlockCipher, Buf, PAGE_BYTES, Slice};
 use std::num::NonZeroU64;
@@ -93,7 +93,7 @@ impl Flash {
     /// under none.
     pub(crate) fn key_differs(&self, slot: DiskSlot, id: DiskId, key: Option<NonZeroU64>) -> bool {
         let entry = self.disks.get(slot).filter(|entry| entry.id == id);
-        entry.is_some_and(|entry| entry.key != key) && !lacks(Guard::SameKey)
+        entry.is_some_and(|entry| entry.key != key) && holds(Guard::SameKey)
     }
 
     /// The bytes of a record of a disk's dirty log that lies like this on flash.

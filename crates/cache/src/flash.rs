@@ -24,7 +24,7 @@ use crate::disks::DiskTable;
 use crate::durability::Durabilities;
 use crate::encryption::Ciphers;
 use crate::format::FORMATTED;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::index::Index;
 use crate::journal::{Journal, Queued, Ticket};
 use crate::limits::{FLASH_FAILURES_MAX, LOGGED_AFTER};
@@ -151,7 +151,7 @@ impl Flash {
         let page = &mut ports.page[..PAGE_BYTES];
         (0..hit.count).all(|i| {
             place.load(i as usize * PAGE_BYTES, page);
-            self.is_whole(hit.slot.advance(i), page) || lacks(Guard::VerifyChecksum)
+            self.is_whole(hit.slot.advance(i), page) || !holds(Guard::VerifyChecksum)
         })
     }
 
@@ -160,7 +160,7 @@ impl Flash {
         let mut whole = true;
         for (i, page) in (0..hit.count).zip(bytes.chunks_exact(PAGE_BYTES)) {
             let slot = hit.slot.advance(i);
-            if !self.is_whole(slot, page) && !lacks(Guard::VerifyChecksum) {
+            if !self.is_whole(slot, page) && holds(Guard::VerifyChecksum) {
                 whole = false;
                 let block = hit.first.advance(u64::from(i));
                 ports.damaged(hit.disk, Some(block), self.geometry.slot_offset(slot));
@@ -205,7 +205,7 @@ impl Flash {
         self.cuts.remove(&segment);
         self.trusted.clear_segment(segment);
         #[cfg(feature = "mutants")]
-        self.log.ignore_readers(lacks(Guard::PinReaders));
+        self.log.ignore_readers(!holds(Guard::PinReaders));
         self.log.release(segment);
     }
 

@@ -9,7 +9,7 @@ use crate::api::{Command, ControlError, ControlId, ControlOutcome, Effect};
 use crate::attach::Newcomer;
 use crate::cache::{Cache, Disk};
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::ports::{Ports, Wake};
 use crate::tenants::Use;
 use crate::views::Views;
@@ -51,7 +51,7 @@ impl Kind {
     fn changes_owner(&self) -> bool {
         match self {
             Self::Attach(newcomer) => newcomer.takes_over,
-            Self::Detach { .. } => !lacks(Guard::OwnerInBothSuperblocks),
+            Self::Detach { .. } => holds(Guard::OwnerInBothSuperblocks),
             Self::Drop { .. } | Self::Grow { .. } | Self::Stop => false,
         }
     }
@@ -280,7 +280,7 @@ impl Cache {
         let outcome = match job.kind {
             Kind::Attach(newcomer) => self.end_attach(*newcomer),
             Kind::Detach { disk, .. }
-                if self.retirement.blocks_writes() && !lacks(Guard::RecordBeforeDetach) =>
+                if self.retirement.blocks_writes() && holds(Guard::RecordBeforeDetach) =>
             {
                 self.stay(disk);
                 let result = Err(ControlError::RetirementOpen);
@@ -321,7 +321,7 @@ impl Cache {
         for vm in disk.views.iter().flat_map(Views::joins) {
             self.tenants.release(vm, Use::View);
         }
-        if !lacks(Guard::DetachUnstages) {
+        if holds(Guard::DetachUnstages) {
             self.unstage_disk(slot, disk.tenant);
         }
         if let Some(flash) = self.flash.as_mut() {
@@ -363,7 +363,7 @@ impl Job {
                 Kind::Attach(newcomer)
                     if newcomer.void
                         && !flash.knows_end_of_log(newcomer.slot)
-                        && !lacks(Guard::VoidBeforeOpen) =>
+                        && holds(Guard::VoidBeforeOpen) =>
                 {
                     return false;
                 }
@@ -387,7 +387,7 @@ impl Job {
 
     /// Whether the owner's record is asked for although the tables may not have its epoch.
     fn goes_ahead_of_tables(&self) -> bool {
-        matches!(self.kind, Kind::Attach(_)) && lacks(Guard::EpochBeforeRecord)
+        matches!(self.kind, Kind::Attach(_)) && !holds(Guard::EpochBeforeRecord)
     }
 
     /// Whether all of the disk's segments are freed.

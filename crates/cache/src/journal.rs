@@ -8,7 +8,7 @@
 //! origin is written the old copy must be durably distrusted, and before a segment is written
 //! over it must be durably freed. Those make the commit urgent.
 
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::{JOURNAL_BATCH_PAGES_MAX, JOURNAL_EAGER_ENTRIES};
 use flash_format::{Geometry, JOURNAL_ENTRIES_PER_PAGE, JournalEntry, JournalPage};
 use std::collections::VecDeque;
@@ -130,7 +130,7 @@ impl Journal {
     /// may not be durable yet.
     pub(crate) fn checkpoint_start(&self) -> u64 {
         let in_flight = self.in_flight.as_ref();
-        let in_flight = in_flight.filter(|_| !lacks(Guard::CheckpointStart));
+        let in_flight = in_flight.filter(|_| holds(Guard::CheckpointStart));
         in_flight.map_or(self.next_sequence, |batch| batch.first_sequence)
     }
 

@@ -14,7 +14,7 @@
 //! show it. A disk that was only ever read has no record, and needs none.
 
 use crate::api::{ControlError, DropReason};
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::write_back::LockReason;
 
 /// What is recorded with an origin about who has it.
@@ -57,7 +57,7 @@ pub(crate) fn judge(
     here: u128,
     flash: Flashed,
 ) -> Result<Verdict, ControlError> {
-    if lacks(Guard::Epoch) {
+    if !holds(Guard::Epoch) {
         return Ok(Verdict::Serve);
     }
     let unrecorded = |epoch| Err(ControlError::Unrecorded { epoch });

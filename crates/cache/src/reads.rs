@@ -17,7 +17,7 @@ use crate::cache::Cache;
 use crate::dirty::log::Found;
 use crate::fills::{Fill, Waiter};
 use crate::flash::Location;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::parts::{self, Part, Parts};
 use crate::ports::{Hit, Purpose};
@@ -300,8 +300,8 @@ impl Cache {
         let flash = self.flash.as_ref().expect("a fill is for the flash");
         let cached = flash.log.index();
         let staged =
-            |block| self.staging.contains(Key::new(disk, block)) && !lacks(Guard::NoFillOfStaged);
-        let lacking = flash.dirty.has(disk) && !lacks(Guard::NoFillOfDirty);
+            |block| self.staging.contains(Key::new(disk, block)) && holds(Guard::NoFillOfStaged);
+        let lacking = flash.dirty.has(disk) && holds(Guard::NoFillOfDirty);
         let dirty = |block| lacking && flash.dirty.find(disk, block) != Found::Clean;
         while first.advance(count) < limit
             && cached.get(disk, first.advance(count)).is_none()
@@ -311,7 +311,7 @@ impl Cache {
             count += 1;
         }
         // Blocks that are being written come from the origin too, but are not admitted.
-        let killed = self.writes.overlaps(disk, first, count) && !lacks(Guard::NoFillDuringWrite);
+        let killed = self.writes.overlaps(disk, first, count) && holds(Guard::NoFillDuringWrite);
         let fill = self.fills.insert(Fill {
             disk,
             first,

@@ -12,7 +12,7 @@
 //! trusted only afterwards: a crash in between costs their warmth, never their truth.
 
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::{Ports, Purpose};
@@ -66,7 +66,7 @@ impl Flash {
                 Step::Footer | Step::Survivors { .. } => {}
                 Step::Written => self.free_when_survivors_are_written(ports),
                 Step::Freed(ticket) => {
-                    if self.journal.durable() >= ticket || lacks(Guard::FreeBeforeReuse) {
+                    if self.journal.durable() >= ticket || !holds(Guard::FreeBeforeReuse) {
                         self.finish_reclaim(ports);
                         self.pump_reclaim(ports);
                     }

@@ -23,7 +23,7 @@
 
 use crate::durability::WriteCount;
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::REST_MORE_MIN;
 use crate::ports::Ports;
@@ -116,7 +116,7 @@ impl Flash {
         let start = first.get() / REGION_BLOCKS * REGION_BLOCKS;
         let end = behind.next_multiple_of(REGION_BLOCKS);
         let region = start..end;
-        if !lacks(Guard::RestOnce) && self.is_coming_to_rest(disk, &region) {
+        if holds(Guard::RestOnce) && self.is_coming_to_rest(disk, &region) {
             return;
         }
         let mut commit = None;

@@ -21,7 +21,7 @@ use crate::WritePolicy;
 use crate::admission::Key;
 use crate::cache::Cache;
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::ERASE_BLOCKS_MAX;
 use crate::ports::{Ports, Purpose};
@@ -180,8 +180,8 @@ impl Cache {
         let others: Vec<WriteId> = self.writes.overlapping(disk, first, blocks).collect();
         let mut wait = false;
         for other in &others {
-            self.writes.writes[*other].contended = !lacks(Guard::NoCopyOfContendedWrite);
-            wait |= self.writes.writes[*other].waiting && !lacks(Guard::WaitForOverlappingWrite);
+            self.writes.writes[*other].contended = holds(Guard::NoCopyOfContendedWrite);
+            wait |= self.writes.writes[*other].waiting && holds(Guard::WaitForOverlappingWrite);
         }
         self.ports.stats.contended_writes += u64::from(!others.is_empty());
         let write = &mut self.writes.writes[id];
@@ -190,19 +190,19 @@ impl Cache {
         // What the others have taken out of the index this one does not find there, so it cannot
         // put a copy of it back: only they have to be told.
         write.contended = false;
-        write.alone = others.is_empty() || lacks(Guard::NoAllocationOfContendedWrite);
+        write.alone = others.is_empty() || !holds(Guard::NoAllocationOfContendedWrite);
         write.cached.clear();
-        if !lacks(Guard::KillFills) {
+        if holds(Guard::KillFills) {
             self.fills.kill(disk, first, blocks);
         }
-        if self.retirement.blocks_writes() && !lacks(Guard::RetireBeforeOrigin) {
+        if self.retirement.blocks_writes() && holds(Guard::RetireBeforeOrigin) {
             self.writes.writes[id].waiting = true;
             self.retire_again();
             return;
         }
         let wait_for = self.distrust_blocks(id, wait);
         match wait_for {
-            Some(ticket) if !lacks(Guard::DistrustBeforeOrigin) => {
+            Some(ticket) if holds(Guard::DistrustBeforeOrigin) => {
                 self.wait_until_durable(id, ticket);
             }
             Some(_) | None => self.send_to_origin(id),
@@ -254,8 +254,8 @@ impl Cache {
             if block.next().start().get() > cached_end {
                 break;
             }
-            if (!whole && lacks(Guard::PartialWriteDrops))
-                || (!update && lacks(Guard::ErasureDrops))
+            if (!whole && !holds(Guard::PartialWriteDrops))
+                || (!update && !holds(Guard::ErasureDrops))
             {
                 continue;
             }
@@ -294,9 +294,9 @@ impl Cache {
             tenancy.discarded(tenant, disk, first.get(), blocks);
         }
         let kept = if erases {
-            lacks(Guard::ErasureUnstages)
+            !holds(Guard::ErasureUnstages)
         } else {
-            lacks(Guard::WriteUnstages)
+            !holds(Guard::WriteUnstages)
         };
         if self.staging.is_empty() || kept {
             return;
@@ -407,7 +407,7 @@ impl Cache {
         let may = match (self.brain.tenancy_mut(), &arrival) {
             (Some(tenancy), Some(arrival)) => {
                 tenancy.hit(arrival, key);
-                tenancy.may_rewrite(arrival, key, was_read) || lacks(Guard::RewriteWithinBudget)
+                tenancy.may_rewrite(arrival, key, was_read) || !holds(Guard::RewriteWithinBudget)
             }
             _ => self.brain.is_off(),
         };

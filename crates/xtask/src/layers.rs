@@ -72,6 +72,7 @@ const fn program(
 }
 
 const TABLE: &[Crate] = &[
+    pure("guards", "crates/guards", &[]),
     pure("units", "crates/units", &[]),
     pure("block-io", "crates/block-io", &["units"]),
     pure("policy", "crates/policy", &["units"]),
@@ -89,7 +90,7 @@ const TABLE: &[Crate] = &[
     pure(
         "nbd-client",
         "crates/nbd-client",
-        &["units", "block-io", "nbd-protocol"],
+        &["guards", "units", "block-io", "nbd-protocol"],
     ),
     pure("vhost-protocol", "crates/vhost-protocol", &["units"]),
     pure("workload", "crates/workload", &["units"]),
@@ -108,6 +109,7 @@ const TABLE: &[Crate] = &[
         "cache",
         "crates/cache",
         &[
+            "guards",
             "units",
             "block-io",
             "policy",

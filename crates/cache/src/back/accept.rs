@@ -5,7 +5,7 @@ use crate::RequestId;
 use crate::admission::Key;
 use crate::cache::Cache;
 use crate::dirty::append::NoRoom;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
 use crate::writes::{Change, Taken};
 use block_io::{IoError, PAGE_BYTES, Payload, Slice};
@@ -153,7 +153,7 @@ impl Cache {
         let mut at = 0;
         while at < back.queue.len() {
             let overlaps = |before: &Waiting| before.overlaps(&back.queue[at]);
-            if back.queue.iter().take(at).any(overlaps) && !lacks(Guard::MergeAlone) {
+            if back.queue.iter().take(at).any(overlaps) && holds(Guard::MergeAlone) {
                 at += 1;
                 continue;
             }
@@ -222,7 +222,7 @@ impl Cache {
         let first = BlockIndex::containing(Bytes::new(waiting.at));
         let blocks = waiting.end.div_ceil(BLOCK_BYTES) - first.get();
         // What is fetched now may be older than what is accepted.
-        if !lacks(Guard::AcceptKillsFills) {
+        if holds(Guard::AcceptKillsFills) {
             self.fills.kill(disk, first, blocks);
         }
         while waiting.at < waiting.end {
@@ -315,7 +315,7 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return;
         };
-        let taken = if lacks(Guard::DistrustOlderCopy) {
+        let taken = if !holds(Guard::DistrustOlderCopy) {
             match flash.log.forget(disk, block) {
                 None => Taken::NotCached,
                 Some(_) => Taken::Untrusted,
@@ -330,7 +330,7 @@ impl Cache {
             tenancy.hit(&arrival, Key::new(disk, block));
         }
         if !self.staging.is_empty()
-            && !lacks(Guard::AcceptUnstages)
+            && holds(Guard::AcceptUnstages)
             && let Some(tenant) = self.tenant_of(disk)
         {
             self.unstage(tenant, Key::new(disk, block));

@@ -6,7 +6,7 @@ use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
 use crate::dirty::DirtyDisk;
 use crate::durability::WriteCount;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::ports::Purpose;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, OriginVerb};
@@ -148,7 +148,7 @@ impl Cache {
         dirty: OfDirty,
     ) -> Result<(), ControlError> {
         let bytes = self.dirty_bytes(disk);
-        if dirty == OfDirty::Refuse && !bytes.is_zero() && !lacks(Guard::DetachRefusesDirty) {
+        if dirty == OfDirty::Refuse && !bytes.is_zero() && holds(Guard::DetachRefusesDirty) {
             return Err(ControlError::Dirty { bytes });
         }
         let reason = self

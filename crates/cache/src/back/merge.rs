@@ -6,7 +6,7 @@ use crate::admission::Key;
 use crate::cache::Cache;
 use crate::dirty::log::Found;
 use crate::flash::Location;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::ports::Purpose;
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Slice};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
@@ -102,7 +102,7 @@ impl Cache {
         }
         match whole {
             Some(buf) => self.merge_ready(merge, Ok(buf.freeze().slice(0..PAGE_BYTES))),
-            None if hit.dirty && !lacks(Guard::NoRefetchOfDirty) => {
+            None if hit.dirty && holds(Guard::NoRefetchOfDirty) => {
                 self.ports.stats.dirty_unreadable += 1;
                 self.merge_ready(merge, Err(IoError::Failed));
             }

@@ -24,7 +24,7 @@ use crate::cache::Cache;
 use crate::destage::{Destage, ReadTimes};
 use crate::dirty::DirtyDisk;
 use crate::dirty::log::DirtyLog;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::TICK_MAX;
 use crate::write_back::{DestageOrder, DirtyStatus, WriteBack};
 use accept::Waiting;
@@ -109,7 +109,7 @@ impl Back {
     /// Whether its log is brought to the origin in its order: not while something of it was settled
     /// before what is older.
     pub(crate) fn goes_in_order(&self, log: &DirtyLog) -> bool {
-        let whole = log.holes_end() == log.base() || lacks(Guard::HolesBeforeOrder);
+        let whole = log.holes_end() == log.base() || !holds(Guard::HolesBeforeOrder);
         self.settings.order == DestageOrder::Ordered && whole
     }
 
@@ -117,7 +117,7 @@ impl Back {
     /// has to be brought first, or is on its way.
     pub(crate) fn returns_to_order(&self, log: &DirtyLog) -> bool {
         let has_holes = !self.goes_in_order(log) || self.destage.is_out_of_order();
-        self.settings.order == DestageOrder::Ordered && has_holes && !lacks(Guard::OrderBeforeDone)
+        self.settings.order == DestageOrder::Ordered && has_holes && holds(Guard::OrderBeforeDone)
     }
 
     /// Whether somebody waits for everything so far to be at the origin.
@@ -219,7 +219,7 @@ impl Cache {
         // What this life has acknowledged went through to the origin, but the log that a recovery has
         // found may not be durable.
         let covers_log =
-            !self.dirty_bytes(disk).is_zero() && !lacks(Guard::EnteringFlushWaitsForLog);
+            !self.dirty_bytes(disk).is_zero() && holds(Guard::EnteringFlushWaitsForLog);
         if back.phase == Phase::Entering && !covers_log {
             return false;
         }
@@ -247,7 +247,7 @@ impl Cache {
     }
 
     fn answer_when_durable(&mut self, disk: DiskSlot, number: u64, request: RequestId) {
-        if lacks(Guard::AppendBeforeAnswer) {
+        if !holds(Guard::AppendBeforeAnswer) {
             self.reply(disk, request, Ok(Payload::new()));
         } else if let Some(back) = self.backs.get_mut(disk) {
             back.answers.push_back((number, request));

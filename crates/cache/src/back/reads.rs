@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::dirty::log::Found;
 use crate::flash::Location;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::Hit;
 use crate::reads::{ReadId, blocks_to, index};
@@ -34,7 +34,7 @@ impl Cache {
         let flash = self.dirty_flash()?;
         match flash.dirty.find(disk, block) {
             Found::Clean => None,
-            Found::Erased(_) if lacks(Guard::ErasedReadsZeroes) => None,
+            Found::Erased(_) if !holds(Guard::ErasedReadsZeroes) => None,
             Found::Erased(erased) => Some(self.read_zeroes(id, at, end, erased)),
             Found::Dirty(slot) => match flash.bytes_of(&self.ports, slot) {
                 Location::Memory(bytes) => {
@@ -115,7 +115,7 @@ impl Cache {
     /// Whether what a read from the log could not get is nowhere else. If the origin has had it
     /// meanwhile, and nothing was written since, it can give it.
     pub(crate) fn is_lost(&self, hit: &Hit) -> bool {
-        if lacks(Guard::NoRefetchOfDirty) {
+        if !holds(Guard::NoRefetchOfDirty) {
             return false;
         }
         let Some(flash) = self.dirty_flash() else {

@@ -5,7 +5,7 @@ use super::Phase;
 use super::switch::{Next, Step, To};
 use crate::api::ControlError;
 use crate::cache::Cache;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::ownership::OwnerRecord;
 use crate::ports::Purpose;
@@ -16,7 +16,7 @@ use units::DiskSlot;
 impl Cache {
     pub(super) fn enter_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
         let now = self.ports.now;
-        let waits = !lacks(Guard::SwitchWaits);
+        let waits = holds(Guard::SwitchWaits);
         match step {
             Step::Begun if self.writes.any_of(disk) && waits => Next::Wait,
             Step::FlushAt(at) if now < at => {
@@ -34,7 +34,7 @@ impl Cache {
             Step::Flushed if back.change.as_ref().is_some_and(|c| c.id.is_none()) => Next::Done,
             Step::Flushed => self.own(disk, back, true),
             Step::Owned => Next::Done,
-            Step::Owning(_) if lacks(Guard::RecordOpenBeforeWrite) => Next::Done,
+            Step::Owning(_) if !holds(Guard::RecordOpenBeforeWrite) => Next::Done,
             Step::Flushing(_) | Step::Journaling(_) | Step::Owning(_) => Next::Wait,
             Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
         }
@@ -54,7 +54,7 @@ impl Cache {
     fn close_when_known(&mut self, disk: DiskSlot, back: &Back, known: Ticket) -> Next {
         let flash = self.flash.as_ref();
         let is_known = flash.is_none_or(|flash| flash.journal.durable() >= known);
-        if is_known || lacks(Guard::KnownBeforeClosed) {
+        if is_known || !holds(Guard::KnownBeforeClosed) {
             self.own(disk, back, false)
         } else {
             Next::Wait
@@ -91,12 +91,12 @@ impl Cache {
                     return Next::Failed(ControlError::Locked(reason));
                 }
                 let empty = dirty.is_none_or(|dirty| dirty.log.is_empty());
-                let arrived = empty || lacks(Guard::EmptyBeforeClosed);
+                let arrived = empty || !holds(Guard::EmptyBeforeClosed);
                 if !arrived || !back.destage.is_idle() {
                     return Next::Wait;
                 }
                 back.phase = Phase::Closing;
-                if lacks(Guard::RecordClosedBeforeBypass) {
+                if !holds(Guard::RecordClosedBeforeBypass) {
                     return Next::Done;
                 }
                 Next::Step(self.begin_to_close())
@@ -124,7 +124,7 @@ impl Cache {
         of: OfDirty,
     ) -> Next {
         match step {
-            Step::Begun if self.retirement.blocks_writes() && !lacks(Guard::RecordBeforeDetach) => {
+            Step::Begun if self.retirement.blocks_writes() && holds(Guard::RecordBeforeDetach) => {
                 Next::Failed(ControlError::RetirementOpen)
             }
             Step::Begun => {
@@ -147,13 +147,13 @@ impl Cache {
                     OfDirty::Drop => {
                         // What they wait for is not brought to the origin any more.
                         self.refuse_demands(back);
-                        if lacks(Guard::ClosedBeforeDropped) {
+                        if !holds(Guard::ClosedBeforeDropped) {
                             self.drop_log(disk);
                         }
                     }
-                    OfDirty::Refuse if lacks(Guard::DetachRefusesDirty) => {}
+                    OfDirty::Refuse if !holds(Guard::DetachRefusesDirty) => {}
                     OfDirty::Refuse | OfDirty::Flush
-                        if !empty && !lacks(Guard::EmptyBeforeClosed) =>
+                        if !empty && holds(Guard::EmptyBeforeClosed) =>
                     {
                         return Next::Wait;
                     }

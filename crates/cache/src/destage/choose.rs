@@ -5,7 +5,7 @@ use super::batch::Batch;
 use super::plan::{Piece, pieces_of, runs_of};
 use crate::dirty::erased::Erased;
 use crate::dirty::log::DirtyLog;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::DESTAGE_BATCH_RECORDS;
 use units::{BlockIndex, Set};
 
@@ -16,7 +16,7 @@ impl Destage {
         if from >= wanted {
             return None;
         }
-        let (end, ended) = if lacks(Guard::IntervalOrder) {
+        let (end, ended) = if !holds(Guard::IntervalOrder) {
             (log.end(), false)
         } else {
             log.interval_end(from)

@@ -5,7 +5,7 @@ use super::batch::reads_of;
 use crate::back::Back;
 use crate::cache::Cache;
 use crate::flash::Location;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::ports::Purpose;
 use block_io::{Buf, IoError, PAGE_BYTES};
 use units::{DiskSlot, FlashSlot};
@@ -129,7 +129,7 @@ impl Cache {
             let from = *at as usize * PAGE_BYTES;
             let page = bytes.slice(from..from + PAGE_BYTES);
             let slot = read.slot.advance(*at);
-            if flash.is_whole(slot, &page) || lacks(Guard::VerifyBeforeDestage) {
+            if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeDestage) {
                 let page = flash.shown_record(&self.ports, read.disk, *number, page);
                 batch.pages.insert(*number, page);
             } else {

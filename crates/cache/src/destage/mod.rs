@@ -24,7 +24,7 @@ mod turn;
 pub(crate) use load::DestageRead;
 pub(crate) use turn::DestageWrite;
 
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::{RETRY_PAUSE_MAX, RETRY_PAUSE_MIN};
 use batch::Batch;
 use block_io::IoError;
@@ -133,7 +133,7 @@ impl Destage {
 
     /// The origin, or the flash, refused: begins anew from the oldest record, after a pause.
     fn give_up(&mut self, error: IoError, now: Instant) {
-        if !lacks(Guard::RefusedComesAgain) {
+        if holds(Guard::RefusedComesAgain) {
             self.begin_anew();
         }
         let before = self.failing;

@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::dirty::DirtyDisk;
 use crate::dirty::log::DirtyLog;
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::DESTAGE_FLUSH_PARTS;
 use crate::ports::Purpose;
 use crate::write_back::{DestageState, LockReason};
@@ -115,7 +115,7 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return wanted;
         };
-        if lacks(Guard::DurableBeforeDestage) {
+        if !holds(Guard::DurableBeforeDestage) {
             return wanted;
         }
         let durable = |flash: &Flash| flash.dirty.get(disk).map_or(0, DirtyDisk::durable);
@@ -134,7 +134,7 @@ impl Cache {
         let (Some(batch), Some(dirty)) = (&destage.loading, flash.dirty.get(disk)) else {
             return true;
         };
-        if dirty.released() >= dirty.log.base() || lacks(Guard::WatermarkBeforeNext) {
+        if dirty.released() >= dirty.log.base() || !holds(Guard::WatermarkBeforeNext) {
             return true;
         }
         let erases = batch.pieces.iter().any(Piece::erases);
@@ -173,7 +173,7 @@ impl Cache {
             }
             return false;
         }
-        let flushed = back.destage.unflushed == 0 || lacks(Guard::FlushWhatWasPlain);
+        let flushed = back.destage.unflushed == 0 || !holds(Guard::FlushWhatWasPlain);
         let alone = flushed && batch.pieces.len() == 1;
         let settles = batch.ends || batch.to >= wanted;
         if let Some(batch) = back.destage.writing.as_mut() {
@@ -272,7 +272,7 @@ impl Cache {
         // It may have been the last of its interval only since it was chosen.
         let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
         let began = dirty.is_some_and(|dirty| dirty.log.begins_at(batch.to));
-        let ends = batch.ends || (began && !lacks(Guard::IntervalOrder));
+        let ends = batch.ends || (began && holds(Guard::IntervalOrder));
         let destage = &mut back.destage;
         if batch.fua {
             self.settle_log(disk, back, batch.to, batch.some);
@@ -284,7 +284,7 @@ impl Cache {
             return true;
         }
         let (id, to, some) = (batch.id, batch.to, batch.some);
-        if lacks(Guard::OriginFlushBeforeSettled) {
+        if !holds(Guard::OriginFlushBeforeSettled) {
             self.settle_log(disk, back, to, some);
             return true;
         }

@@ -15,7 +15,7 @@
 //! [`LOGGED_AFTER`]: until then a flush has been answered of which that loss would not be noticed.
 
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::limits::{DURABLE_WRITES_MAX, LOGGED_AFTER};
 use crate::ports::{Ports, Purpose};
 use block_io::FlashVerb;
@@ -224,7 +224,7 @@ impl Flash {
         let unknown = dirty
             .segments
             .iter()
-            .position(|segment| segment.opened > journal && !lacks(Guard::OpenBeforeAnswer));
+            .position(|segment| segment.opened > journal && holds(Guard::OpenBeforeAnswer));
         let known = match unknown {
             None => u64::MAX,
             Some(0) => 0,
@@ -247,7 +247,7 @@ impl Flash {
             return;
         };
         let at = dirty.chunks.durable_at;
-        if at <= entry.logged || lacks(Guard::DurableIsNamed) {
+        if at <= entry.logged || !holds(Guard::DurableIsNamed) {
             return;
         }
         entry.logged = at;

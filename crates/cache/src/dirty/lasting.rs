@@ -9,7 +9,7 @@
 //! ```
 
 use crate::api::Effect;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::ports::Ports;
 use block_io::Slice;
@@ -91,7 +91,7 @@ impl Places {
     /// Clears what is found on flash now that the journal is durable up to `durable`.
     pub(crate) fn clear(&mut self, ports: &mut Ports, durable: Ticket) {
         let known =
-            |held: &mut (Ticket, u32)| held.0 <= durable || lacks(Guard::OpenBeforeForgotten);
+            |held: &mut (Ticket, u32)| held.0 <= durable || !holds(Guard::OpenBeforeForgotten);
         for (_, place) in self.held.extract_if(.., known) {
             tell(ports, Lasting::Clear { place });
             self.free.push(place);
@@ -118,7 +118,7 @@ pub(super) fn push(
 }
 
 fn tell(ports: &mut Ports, what: Lasting) {
-    if !lacks(Guard::AcceptedOutlivesProcess) {
+    if holds(Guard::AcceptedOutlivesProcess) {
         ports.effects.push(Effect::Lasting(what));
     }
 }

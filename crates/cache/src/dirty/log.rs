@@ -21,7 +21,7 @@
 
 use super::erased::Erased;
 use super::records::{Latest, Records};
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use flash_format::{Erasure, Position};
 use std::collections::VecDeque;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, FlashSlot, Instant};
@@ -168,7 +168,7 @@ impl DirtyLog {
         match record.what {
             What::Data { block, .. } => {
                 let first = self.newest.get(&self.records, block).is_none();
-                if first || !lacks(Guard::LaterRecordWins) {
+                if first || holds(Guard::LaterRecordWins) {
                     self.newest.insert(&self.records, block, number);
                 }
                 if !self.erased.is_empty() {
@@ -408,7 +408,7 @@ impl DirtyLog {
             What::Data { block, .. } => !self.is_newest(block, number),
             What::Erasure(_) => false,
         };
-        superseded && lacks(Guard::SupersededWaits)
+        superseded && !holds(Guard::SupersededWaits)
     }
 
     fn forget_marks(&mut self) {

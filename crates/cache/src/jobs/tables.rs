@@ -1,7 +1,7 @@
 //! What jobs do to the tables: disks that come and go, with their segments.
 
 use super::{Flash, Newcomer, Ports, Step};
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use flash_format::{DiskEntry, Position, SegmentIndex};
 use segment_log::Phase;
 use units::{Bytes, DiskSlot};
@@ -121,7 +121,7 @@ impl Newcomer {
             None => Step::Done,
             Some(record) => {
                 let token = ports.own(self.slot, self.id, record);
-                if lacks(Guard::RecordOpenBeforeWrite) {
+                if !holds(Guard::RecordOpenBeforeWrite) {
                     Step::Done
                 } else {
                     Step::Owning(token)

@@ -15,7 +15,7 @@
 //! that was written before it. If the log ends in front of one it is damaged too.
 
 use super::left::LeftChunk;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use flash_format::{DirtyChunkHeader, Position};
 
 /// What is known of a chunk's blocks.
@@ -70,7 +70,7 @@ pub(super) fn end(
     let mut last = watermark;
     let mut count = 0;
     let mut is_damaged = false;
-    let reads_count = !lacks(Guard::UnreadableIsNotTorn);
+    let reads_count = holds(Guard::UnreadableIsNotTorn);
     for chunk in chunks {
         let end = chunk.header.last();
         // What the origin has may be damaged, and lead to what it has not.
@@ -78,7 +78,7 @@ pub(super) fn end(
             let is_tail = end > durable;
             let torn = is_tail && matches!(chunk.data, Data::Torn | Data::Unreadable);
             is_damaged |= is_tail && chunk.data == Data::Unreadable && reads_count;
-            let missing = chunk.header.follows > last && !lacks(Guard::ChunksFollow);
+            let missing = chunk.header.follows > last && holds(Guard::ChunksFollow);
             if missing || torn {
                 break;
             }
@@ -86,7 +86,7 @@ pub(super) fn end(
         }
         count += 1;
     }
-    let in_memory = |chunk: &Chunk| chunk.left.is_some() && !lacks(Guard::MemoryFollows);
+    let in_memory = |chunk: &Chunk| chunk.left.is_some() && holds(Guard::MemoryFollows);
     End {
         chunks: count,
         last,

@@ -3,7 +3,7 @@
 use super::chain::{self, Chunk, End};
 use super::logs::{Logs, Wanted};
 use super::tables::Replayed;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::write_back::LockReason;
 use flash_format::{PAGE_BYTES, Position, SegmentIndex, SegmentKind, SegmentState};
 use units::{DiskId, DiskSlot};
@@ -63,7 +63,7 @@ impl Logs {
             let mut end = chain::end(log.watermark, log.logged, &log.chunks, unreadable);
             // Where the watermark may be wrong a chunk that does not follow is no torn tail.
             end.is_damaged |= log.in_doubt && end.chunks < log.chunks.len();
-            end.is_damaged &= !lacks(Guard::DamageLocks);
+            end.is_damaged &= holds(Guard::DamageLocks);
             log.is_damaged = end.is_damaged;
             if !end.is_damaged {
                 log.chunks.truncate(end.chunks);
@@ -78,7 +78,7 @@ impl Logs {
             }
             self.found.push(log);
         }
-        if self.replayed.in_doubt && !lacks(Guard::DoubtLocks) {
+        if self.replayed.in_doubt && holds(Guard::DoubtLocks) {
             self.doubt_the_rest();
         }
         wanted
@@ -167,7 +167,7 @@ impl Logs {
         }
         let disks = &self.replayed.disks;
         for entry in &mut self.replayed.segments {
-            if disks[entry.disk.index()].is_none() && !lacks(Guard::SegmentNeedsItsDisk) {
+            if disks[entry.disk.index()].is_none() && holds(Guard::SegmentNeedsItsDisk) {
                 entry.state = SegmentState::Free;
                 entry.trusted.fill(0);
             }

@@ -1,7 +1,7 @@
 //! What a process that was killed has left in memory that outlives it: chunks of dirty logs that
 //! were gathered, or on their way to flash.
 
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use flash_format::{
     DirtyChunkHeader, DirtyRecord, Geometry, LASTING_HEAD_BYTES, PAGE_BYTES, RECORD_BYTES, checksum,
 };
@@ -33,7 +33,7 @@ impl LeftChunk {
         let whole = header.records.iter().take_while(|record| match record {
             DirtyRecord::Data(at) => pages
                 .next()
-                .is_some_and(|page| checksum(page) == at.checksum || lacks(Guard::LeftChecksum)),
+                .is_some_and(|page| checksum(page) == at.checksum || !holds(Guard::LeftChecksum)),
             DirtyRecord::Erasure(_) => true,
         });
         let whole = whole.count();

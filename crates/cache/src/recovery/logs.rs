@@ -20,7 +20,7 @@ use super::chain::{self, Chunk, Data};
 use super::conclude::FoundLog;
 use super::left::LeftChunk;
 use super::tables::Replayed;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use flash_format::{
     DirtyChunkHeader, DirtyRecord, DiskEntry, Geometry, PAGE_BYTES, Position, SegmentEntry,
     SegmentIndex, SegmentKind, SegmentState, checksum,
@@ -234,7 +234,7 @@ impl Logs {
     fn pages_end(&self, segment: SegmentIndex) -> u32 {
         let room = self.geometry.segment_pages() - self.geometry.footer_pages();
         let cut = self.replayed.segments[segment.index()].cut;
-        let cut = cut.filter(|_| !lacks(Guard::CutStays));
+        let cut = cut.filter(|_| holds(Guard::CutStays));
         cut.map_or(room, |cut| cut.min(room))
     }
 
@@ -280,7 +280,7 @@ impl Logs {
     fn once_more(&mut self, wanted: Wanted) -> Option<Wanted> {
         let reads = self.again.entry(wanted.clone()).or_insert(1);
         *reads += 1;
-        (*reads <= READS_MAX && !lacks(Guard::ReadAgain)).then_some(wanted)
+        (*reads <= READS_MAX && holds(Guard::ReadAgain)).then_some(wanted)
     }
 
     fn decode(&self, segment: SegmentIndex, page: u32, bytes: &[u8]) -> Option<DirtyChunkHeader> {
@@ -350,7 +350,7 @@ impl Logs {
                 }
                 DirtyRecord::Erasure(_) => true,
             };
-            if chunk.header.records.iter().all(is_right) || lacks(Guard::TailChecksum) {
+            if chunk.header.records.iter().all(is_right) || !holds(Guard::TailChecksum) {
                 Data::Whole
             } else {
                 Data::Torn
@@ -403,7 +403,7 @@ impl Logs {
                 chunks,
                 is_damaged: false,
                 in_doubt: (entry.is_none_or(|entry| entry.in_doubt) || self.replayed.in_doubt)
-                    && !lacks(Guard::DoubtLocks),
+                    && holds(Guard::DoubtLocks),
             });
         }
         wanted

@@ -14,7 +14,7 @@ use crate::dirty::{DirtyDisk, DirtyDisks};
 use crate::durability::Durabilities;
 use crate::encryption::Ciphers;
 use crate::flash::Flash;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::index::{Index, Located};
 use crate::journal::Journal;
 use crate::ports::Ports;
@@ -128,7 +128,7 @@ fn dirty_disks(
             }
         }
         // A flush may have been answered behind the last record: only what follows would say so.
-        if !lacks(Guard::RecoveryEndsInterval) {
+        if holds(Guard::RecoveryEndsInterval) {
             dirty.log.end_interval();
         }
         // Only a log that went to the origin out of order has such records, and may skip others.
@@ -326,7 +326,7 @@ impl Segments {
             if self.trusted.contains(slot) {
                 // Whatever the origin or another copy has: the log is newer.
                 let is_clean = self.dirty.find(disk, descriptor.block) == Found::Clean;
-                if !is_clean && !lacks(Guard::DirtyBeatsClean) {
+                if !is_clean && holds(Guard::DirtyBeatsClean) {
                     self.trusted.clear(slot, 1);
                     continue;
                 }
@@ -366,7 +366,7 @@ impl Segments {
         // Generations of a life that left no trace in the journal are never used again.
         // An earlier life had opened the cache with an earlier checkpoint, and opened less than
         // 2^32 segments.
-        if !lacks(Guard::Generation) {
+        if holds(Guard::Generation) {
             self.log.start_generations(checkpoint_number << 32);
         }
         let mut checkpoint = Checkpoint::new(

@@ -1,7 +1,7 @@
 //! The disk and segment tables: the latest checkpoint with the journal replayed on top.
 
 use super::ColdReason;
-use crate::guard::{Guard, lacks};
+use crate::guard::{Guard, holds};
 use crate::status::Committed;
 use flash_format::{
     CheckpointPage, DiskEntry, JournalEntry, JournalPage, PAGE_BYTES, SegmentEntry, SegmentIndex,
@@ -51,7 +51,7 @@ impl Tables {
     /// Pages of the ring from `first`; none if they cannot be read.
     pub(super) fn journal_read(&mut self, first: u64, bytes: Option<&[u8]>) {
         let ring = self.superblock.geometry.journal_pages();
-        self.journal_unread |= bytes.is_none() && !lacks(Guard::UnreadJournal);
+        self.journal_unread |= bytes.is_none() && holds(Guard::UnreadJournal);
         let pages = bytes.map_or(&[][..], |bytes| bytes.as_chunks::<PAGE_BYTES>().0);
         for (place, bytes) in (first..ring).zip(pages) {
             if let Ok(page) = JournalPage::decode(bytes, self.superblock.uuid)
@@ -115,17 +115,17 @@ impl Tables {
             superblock: self.superblock.sequence,
             journal: journal_next,
         };
-        let went_back = committed.is_beyond(found) && !lacks(Guard::CommittedIsThere);
-        let cold = if stale && !lacks(Guard::Incarnation) {
+        let went_back = committed.is_beyond(found) && holds(Guard::CommittedIsThere);
+        let cold = if stale && holds(Guard::Incarnation) {
             Some(ColdReason::Retired)
-        } else if (self.journal_unread || self.lost_a_page(end)) && !lacks(Guard::JournalGap) {
+        } else if (self.journal_unread || self.lost_a_page(end)) && holds(Guard::JournalGap) {
             Some(ColdReason::JournalDamaged)
         } else if went_back {
             Some(ColdReason::OlderCopy)
         } else {
             None
         };
-        let is_old_copy = self.superblock.incarnation < served && !lacks(Guard::OldCopyIsDoubt);
+        let is_old_copy = self.superblock.incarnation < served && holds(Guard::OldCopyIsDoubt);
         let is_damaged = self.checkpoint_damaged || self.journal_unread || self.lost_a_page(end);
         let in_doubt = is_damaged || is_old_copy || went_back;
         let entries: Vec<JournalEntry> = self
@@ -141,7 +141,7 @@ impl Tables {
         let disks = &self.disks;
         for segment in &mut self.segments {
             let orphan = disks[segment.disk.index()].is_none();
-            if cold.is_some() || (orphan && !lacks(Guard::SegmentNeedsItsDisk)) {
+            if cold.is_some() || (orphan && holds(Guard::SegmentNeedsItsDisk)) {
                 segment.trusted.fill(0);
                 // The chunks of a dirty log say themselves whose it is.
                 if segment.state != SegmentState::Used(SegmentKind::Dirty) {
