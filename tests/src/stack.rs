@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 
 use crate::{
-    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, image,
+    DiskSettings, Fio, Flash, Hearth, HearthSettings, Image, LONG, Lab, Origin, OriginSettings,
+    Process, image, wait_until,
 };
 
 /// What differs from the usual.
@@ -18,6 +19,8 @@ pub struct StackSettings {
     pub write_policy: &'static str,
     /// How the origin behaves.
     pub origin: OriginSettings,
+    /// More keys of the disk's origin.
+    pub origin_keys: &'static str,
     /// More lines of the `[[cache]]` section.
     pub cache_keys: &'static str,
 }
@@ -29,6 +32,7 @@ impl Default for StackSettings {
             flash_mib: 256,
             write_policy: "through",
             origin: OriginSettings::default(),
+            origin_keys: "",
             cache_keys: "",
         }
     }
@@ -69,7 +73,7 @@ impl Stack {
     pub fn start_on(lab: &Lab, image: Image, settings: &StackSettings) -> anyhow::Result<Self> {
         let origin = Origin::start(lab, &image, settings.origin.clone())?;
         let flash = Flash::format(lab, "flash.img", settings.flash_mib)?;
-        let disk = DiskSettings::on_nbd(Self::DISK, &origin.uri())
+        let disk = DiskSettings::on_nbd_with(Self::DISK, &origin.uri(), settings.origin_keys)
             .key(&format!("write_policy = '{}'", settings.write_policy));
         let hearth_settings = HearthSettings::new(&flash)
             .cache_key(settings.cache_keys)
@@ -144,6 +148,38 @@ impl Stack {
         ensure!(self.hearth.is_none(), "hearth runs");
         self.hearth = Some(Hearth::start(lab, &self.settings)?);
         Ok(())
+    }
+
+    /// Has fio write 4 KiB at random and verify it, while the origin ends twice as `end` says and comes
+    /// back; then compares the disk with the origin.
+    ///
+    /// # Errors
+    ///
+    /// When fio sees an error or a wrong block, or they differ.
+    pub fn write_while_the_origin_ends(
+        &mut self,
+        lab: &Lab,
+        fio: Fio,
+        end: impl Fn(&mut Origin) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut command = fio
+            .with("rw=randwrite")
+            .with("bs=4k")
+            .verified()
+            .into_command();
+        let fio = Process::start(lab, "fio", &mut command)?;
+        for wanted in [1000, 3000] {
+            wait_until("writes to reach the origin", LONG, || {
+                Ok(self.origin.requests()?.len() > wanted)
+            })?;
+            end(&mut self.origin)?;
+            self.origin.restart(lab)?;
+        }
+        ensure!(
+            fio.wait(LONG)?.success(),
+            "fio saw an error or a wrong block"
+        );
+        self.check_disk_equals_origin(lab)
     }
 
     /// Reads the whole disk through Hearth, in order, and gives the bytes.

@@ -1,13 +1,31 @@
 //! The daemon stands still for a while under load, as in a freezer or on a host that was suspended:
-//! its own pause is not taken for slow flash, and what is warm stays warm.
+//! its own pause is not taken for slow flash, nor for an origin that is dead, and what is warm stays warm.
 
-use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::ensure;
-use e2e::{Fio, LONG, Process, Stack, StackSettings, scenario};
+use e2e::{Fio, LONG, Lab, OriginSettings, Process, Stack, StackSettings, scenario};
 use rustix::process::Signal;
+
+/// Stops the daemon three times for so long, under a load of fio with these settings.
+fn stand_still(stack: &mut Stack, lab: &Lab, time: Duration, more: &[&str]) -> anyhow::Result<()> {
+    let load = Fio::new(lab, "load", &stack.uri())
+        .with("bs=4k")
+        .with("time_based=1")
+        .with("runtime=15");
+    let load = more.iter().fold(load, |load, line| load.with(line));
+    let fio = Process::start(lab, "fio", &mut load.into_command())?;
+    for _ in 0..3 {
+        sleep(Duration::from_secs(1));
+        stack.hearth().signal(Signal::STOP)?;
+        sleep(time);
+        stack.hearth().signal(Signal::CONT)?;
+    }
+    let ended = fio.wait(LONG)?;
+    ensure!(ended.success(), "fio ended with {ended}");
+    Ok(())
+}
 
 #[test]
 fn a_daemon_that_was_stopped_for_a_while_keeps_its_flash() {
@@ -18,24 +36,14 @@ fn a_daemon_that_was_stopped_for_a_while_keeps_its_flash() {
         };
         let mut stack = Stack::start(lab, &settings)?;
         stack.read_disk(lab)?;
-        let mut fio: Command = Fio::new(lab, "load", &stack.uri())
-            .with("rw=randrw")
-            .with("bs=4k")
-            .with("iodepth=32")
-            .with("size=32m")
-            .with("time_based=1")
-            .with("runtime=15")
-            .into_command();
-        let fio = Process::start(lab, "fio", &mut fio)?;
-        for _ in 0..3 {
-            sleep(Duration::from_secs(1));
-            stack.hearth().signal(Signal::STOP)?;
-            // Longer than the flash may take over anything.
-            sleep(Duration::from_secs(3));
-            stack.hearth().signal(Signal::CONT)?;
-        }
-        let ended = fio.wait(LONG)?;
-        ensure!(ended.success(), "fio ended with {ended}");
+        // Longer than the flash may take over anything.
+        let time = Duration::from_secs(3);
+        stand_still(
+            &mut stack,
+            lab,
+            time,
+            &["rw=randrw", "iodepth=32", "size=32m"],
+        )?;
         let shown = stack.hearth().json(&["status"])?["caches"][0].clone();
         ensure!(
             shown["state"] == "serving",
@@ -43,6 +51,30 @@ fn a_daemon_that_was_stopped_for_a_while_keeps_its_flash() {
             shown["state"],
             shown["reason"]
         );
+        stack.check_disk_equals_origin(lab)
+    });
+}
+
+#[test]
+fn a_daemon_that_was_stopped_for_a_while_does_not_take_its_origin_for_dead() {
+    scenario(&["fio", "nbdcopy", "nbdkit"], |lab| {
+        let settings = StackSettings {
+            // Writes to one block wait for each other in the daemon.
+            origin: OriginSettings {
+                delay: Some("20ms"),
+                ..OriginSettings::default()
+            },
+            origin_keys: "request_timeout = '3s'",
+            ..StackSettings::default()
+        };
+        let mut stack = Stack::start(lab, &settings)?;
+        let time = Duration::from_secs(5);
+        stand_still(
+            &mut stack,
+            lab,
+            time,
+            &["rw=randwrite", "iodepth=64", "size=64k"],
+        )?;
         stack.check_disk_equals_origin(lab)
     });
 }

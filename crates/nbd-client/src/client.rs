@@ -159,6 +159,12 @@ impl Client {
         self.pump();
     }
 
+    /// Whoever drives the client stood still for so long, and took in nothing of what the server answered:
+    /// that time counts against no operation. To be called before the next poll.
+    pub fn stood_still(&mut self, time: Duration) {
+        self.work.stood_still(time);
+    }
+
     /// When [`Client::poll`] has to be called although nothing has happened.
     pub fn next_deadline(&self) -> Option<Instant> {
         if !self.ended.is_empty() {

@@ -194,7 +194,7 @@ impl Work {
         if op.failed.is_some() || op.refused || op.flying >= limits::PIECES_PER_OPERATION_MAX {
             return None;
         }
-        if self.late.holds(op.offset, op.end()) {
+        if self.late.holds(op.offset, op.end()) && holds(Guard::FormerChangesFirst) {
             return None;
         }
         let offset = op.offset + op.issued;
@@ -435,6 +435,14 @@ impl Work {
             self.give_up(id, error, done);
         }
         self.earliest = self.ops.values().filter_map(|op| op.deadline).min();
+    }
+
+    /// For so long nobody could take in what the server answered: it counts against no operation.
+    pub(crate) fn stood_still(&mut self, time: Duration) {
+        for deadline in self.ops.values_mut().filter_map(|op| op.deadline.as_mut()) {
+            *deadline = *deadline + time;
+        }
+        self.earliest = self.earliest.map(|earliest| earliest + time);
     }
 
     /// Ends everything that the core has asked, with an error.

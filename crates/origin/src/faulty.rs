@@ -3,7 +3,7 @@
 use crate::{Condition, Origin, Sources};
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp};
 use medium::{Faults, Injector};
-use units::{Bytes, DiskSlot, Instant};
+use units::{Bytes, DiskSlot, Duration, Instant};
 
 /// Wraps an origin and does to its operations what a [`Faults`] plan says.
 #[derive(Debug)]
@@ -51,6 +51,10 @@ impl<O: Origin> Origin for Faulty<O> {
         for one in self.done.drain(..) {
             done.push(self.injector.returned(one));
         }
+    }
+
+    fn stood_still(&mut self, time: Duration) {
+        self.inner.stood_still(time);
     }
 
     fn next_deadline(&self) -> Option<Instant> {

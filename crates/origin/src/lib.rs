@@ -31,7 +31,7 @@ pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp};
 use ring::SourceId;
 use smallvec::SmallVec;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 /// The sources on a shard's ring that belong to one origin.
 pub type Sources = SmallVec<[SourceId; 4]>;
@@ -85,6 +85,10 @@ pub trait Origin {
     /// origin's sources became ready, after its deadline passed, or at any other time.
     fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>);
 
+    /// The shard stood still for so long and polled nothing: that time counts against no operation.
+    /// Called before the next poll.
+    fn stood_still(&mut self, _time: Duration) {}
+
     /// When [`Origin::poll`] has to be called although no source became ready (a reconnect is
     /// due, a request's time is up); `None` if it need not be. Asked after each poll and
     /// submit.
@@ -133,6 +137,9 @@ impl<O: Origin + ?Sized> Origin for Box<O> {
     }
     fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
         (**self).poll(now, done);
+    }
+    fn stood_still(&mut self, time: Duration) {
+        (**self).stood_still(time);
     }
     fn next_deadline(&self) -> Option<Instant> {
         (**self).next_deadline()

@@ -27,7 +27,7 @@ use ring::{Mailbox, Ring};
 use std::fmt;
 use std::thread;
 use stream::Stream;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 /// Connections that are through with their handshakes; it can move to its shard's thread.
 #[derive(Debug)]
@@ -289,6 +289,10 @@ impl Origin for NbdOrigin {
         }
         self.client.poll(now, done);
         self.act(now);
+    }
+
+    fn stood_still(&mut self, time: Duration) {
+        self.client.stood_still(time);
     }
 
     fn next_deadline(&self) -> Option<Instant> {

@@ -276,6 +276,10 @@ impl<D: Device> Device for Timed<D> {
 }
 
 impl<O: Origin> Origin for Timed<O> {
+    fn stood_still(&mut self, time: Duration) {
+        self.inner.stood_still(time);
+    }
+
     fn geometry(&self) -> OriginGeometry {
         self.inner.geometry()
     }

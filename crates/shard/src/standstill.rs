@@ -2,8 +2,8 @@
 //! suspended, or busy with one thing.
 //!
 //! A turn asks to wait at most until the first deadline. What it takes beyond that is the loop's own
-//! time: the flash may have answered long since, and what needs another step of ours could not go
-//! on. So it counts against nobody.
+//! time: the flash or an origin may have answered long since, and what needs another step of ours could
+//! not go on. So it counts against nobody.
 //!
 //! ```text
 //!   turn begins ───── work ───── wait, asked for at most this ────┬── standstill ──► next turn begins
@@ -12,6 +12,7 @@
 
 use crate::limits::{STANDSTILL_MIN, STANDSTILL_TOLD};
 use crate::run::Shard;
+use origin::Origin as _;
 use std::io;
 use units::{Duration, Instant};
 
@@ -50,6 +51,9 @@ impl Shard {
         self.ring.submit_and_wait(Some(Duration::ZERO))?;
         self.now = self.ring.now();
         self.cache.stood_still(time, self.now);
+        for disk in self.disks.iter_mut().flatten() {
+            disk.origin.stood_still(time);
+        }
         if time >= STANDSTILL_TOLD {
             tracing::warn!(cache = self.config.name, %time,
                 "the cache's thread stood still: the process was stopped, its host suspended or overloaded");

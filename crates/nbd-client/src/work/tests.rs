@@ -320,6 +320,22 @@ fn progress_buys_time() {
 }
 
 #[test]
+fn a_standstill_of_ours_counts_against_no_operation() {
+    let mut bench = Bench::new(able());
+    let still = Duration::from_secs(60);
+    bench.write(1, 0, 4096, false);
+    bench.write(2, 0, 4096, false);
+    bench.now = START + still;
+    bench.work.stood_still(still);
+    let error = IoError::TimedOut;
+    bench.work.expire(bench.now, error, &mut bench.done);
+    assert!(bench.results().is_empty(), "sent or not, it has its time");
+    assert_eq!(bench.work.next_deadline(), Some(bench.now + TIME));
+    bench.work.expire(bench.now + TIME, error, &mut bench.done);
+    assert_eq!(bench.results().len(), 2);
+}
+
+#[test]
 fn much_that_is_not_flushed_makes_us_flush_and_then_wait() {
     let mut bench = Bench::new(able());
     for n in 0..32 {
