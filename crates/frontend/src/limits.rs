@@ -105,7 +105,7 @@ pub struct ServerLimits {
     /// handshake may take.
     pub connections: usize,
     /// Connections of one export, which is one disk: QEMU opens one, nbdcopy and multi-queue
-    /// clients a few.
+    /// clients a few. An export's own socket has as many beside those.
     pub connections_per_export: usize,
     /// Time from accepting a connection to the end of its handshake, TLS included.
     pub handshake: Duration,

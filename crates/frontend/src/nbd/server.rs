@@ -93,13 +93,15 @@ impl Server {
         }
     }
 
-    /// The same server with other exports: its limits hold for the connections of both together.
+    /// A server beside this one for the own socket of a single export: it has places of its own, as
+    /// many as one export may have, so that nobody who connects elsewhere can take them.
     #[must_use]
-    pub fn with_exports(&self, exports: Arc<dyn Exports>) -> Self {
-        Self {
-            exports,
-            ..self.clone()
-        }
+    pub fn for_one_export(&self, exports: Arc<dyn Exports>) -> Self {
+        let limits = ServerLimits {
+            connections: self.limits.connections_per_export,
+            ..self.limits
+        };
+        Self::new(exports, limits)
     }
 
     /// Connections now, without those in their handshake.

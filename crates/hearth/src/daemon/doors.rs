@@ -152,7 +152,7 @@ pub(super) struct Doors {
 /// What disks' own NBD sockets have in common.
 pub(super) struct NbdDoors {
     pub(super) config: NbdConfig,
-    /// Its limits hold for the connections of all sockets together.
+    /// That of the sockets that all disks share; each own socket has one beside it.
     pub(super) server: Server,
     pub(super) exports: Arc<DiskExports>,
 }
@@ -425,7 +425,7 @@ impl Doors {
         let (listener, place) = opened.map_err(|error| chain(&error))?;
         let listener = nbd::Listener::of_unix(listener, path).map_err(|error| chain(&error))?;
         let Threshold { disk, serial, .. } = &claim.threshold;
-        let server = server.with_exports(Arc::new(exports.only(disk.clone(), *serial)));
+        let server = server.for_one_export(Arc::new(exports.only(disk.clone(), *serial)));
         let (open, closes) = watch::channel(false);
         // Who may connect is said by the file's permissions: there is nothing to prove by TLS.
         let serving = async move { server.serve(listener, TlsOffer::Off, closes).await };

@@ -59,7 +59,8 @@ pub(super) fn shard(
         },
         request_memory: common.request_memory,
         guest_memory: common.guest_memory.clone(),
-        connections_per_disk_max: count(nbd.connections_per_disk_max),
+        // Over the sockets that all disks share, and as many over its own.
+        connections_per_disk_max: count(nbd.connections_per_disk_max).saturating_mul(2),
     }
 }
 
