@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use e2e::{
     DiskSettings, Flash, Hearth, HearthSettings, HeldOrigin, HeldServer, Lab, Manager, block,
-    nbdsh, scenario, writes,
+    hearth, nbdsh, scenario, writes,
 };
 
 const DISK: &str = "disk";
@@ -32,6 +32,7 @@ enum End {
 struct Case<'a> {
     lab: &'a Lab,
     origin: HeldOrigin,
+    flash: Flash,
     settings: HearthSettings,
     manager: Option<Manager>,
     policy: &'a str,
@@ -58,6 +59,7 @@ impl<'a> Case<'a> {
             lab,
             origin,
             settings: HearthSettings::new(&flash).disk(&disk),
+            flash,
             manager: is_managed.then(|| Manager::new(lab)).transpose()?,
             policy,
         })
@@ -126,12 +128,21 @@ impl<'a> Case<'a> {
         Ok(())
     }
 
-    /// Writes the block in the second round by `second`, lands the held write in the middle or at the
-    /// end of it, and looks at what is there.
+    /// Writes the block in the second round by `second`, and looks at what is there.
     fn write_again(
         &self,
         hearth: &Hearth,
         disk: &str,
+        second: impl FnOnce() -> anyhow::Result<()> + Send,
+    ) -> anyhow::Result<()> {
+        self.release_amid(second)?;
+        nbdsh(Some(&hearth.uri(disk)), &e2e::reads(BLOCK, 1, 2)).map(drop)
+    }
+
+    /// Carries out `second`, which brings the second round to the origin, and lands the held write in
+    /// the middle or at the end of it.
+    fn release_amid(
+        &self,
         second: impl FnOnce() -> anyhow::Result<()> + Send,
     ) -> anyhow::Result<()> {
         thread::scope(|scope| {
@@ -146,7 +157,7 @@ impl<'a> Case<'a> {
         let found = self.origin.image().read(BLOCK * 4096, 4096)?;
         ensure!(found != block(BLOCK, 1), "the older write is at the origin");
         ensure!(found == block(BLOCK, 2), "something else is at the origin");
-        nbdsh(Some(&hearth.uri(disk)), &e2e::reads(BLOCK, 1, 2)).map(drop)
+        Ok(())
     }
 }
 
@@ -240,4 +251,24 @@ fn under_back_after_a_stop() {
         SHORT_REQUESTS,
         &["disk", "flush", DISK, "--wait"],
     );
+}
+
+#[test]
+fn a_destage_without_the_daemon_waits_for_it() {
+    scenario(HeldOrigin::TOOLS, |lab| {
+        let case = Case::new(lab, HeldServer::Nbdkit, "back", false, SETTLES)?;
+        let daemon = case.leave_a_write(case.start()?, End::Kill)?;
+        nbdsh(Some(&daemon.uri(DISK)), &writes(BLOCK, 1, 2))?;
+        daemon.kill()?;
+        case.release_amid(|| {
+            let flash = case.flash.path().display().to_string();
+            let config = lab.path("hearth.toml").display().to_string();
+            let words = [
+                "recover", "destage", &flash, "--disk", DISK, "--config", &config,
+            ];
+            let answer = hearth(&words)?;
+            ensure!(answer.code == 0, "{}", answer.stderr);
+            Ok(())
+        })
+    });
 }

@@ -35,7 +35,8 @@ use rustix::net::Shutdown;
 use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use streams::Streams;
@@ -77,6 +78,18 @@ impl KeepSockets for KeepsNone {
     fn release(&self, _name: &str) {}
     fn kept(&self, _prefix: &str) -> Vec<(String, OwnedFd)> {
         Vec::new()
+    }
+}
+
+/// Lets the owner of a folder use what is in it: `hearth recover` is run by root most of the time, and
+/// the daemon is not.
+fn give_to_owner_of_folder(path: &Path) {
+    let folder = path.parent().map(std::fs::metadata);
+    if let (Some(Ok(folder)), Ok(file)) = (folder, std::fs::metadata(path))
+        && folder.uid() != file.uid()
+    {
+        // Who may not do that is not root.
+        let _ = chown(path, Some(folder.uid()), Some(folder.gid()));
     }
 }
 
@@ -215,5 +228,27 @@ impl Keeping {
         tracing::warn!(origin = %spec, changes = changes.len(),
             "writes that were not answered may still land: the next attachment waits for them");
         record::store(&self.record_path(spec), &spec.to_string(), &changes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_root_leaves_is_the_daemons() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        const DAEMON: u32 = 4711;
+        let folder = tempfile::tempdir().unwrap();
+        chown(folder.path(), Some(DAEMON), Some(DAEMON)).unwrap();
+        let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
+        let in_flight = folder.path().join("a.in-flight");
+        let (_table, _) = Table::open(&in_flight).unwrap();
+        assert_eq!(owner(&in_flight), DAEMON);
+        let late = folder.path().join("late-writes/a.late");
+        record::store(&late, "nbd://host/a", &[Change::ANYWHERE]).unwrap();
+        assert_eq!([owner(&late), owner(late.parent().unwrap())], [DAEMON; 2]);
     }
 }

@@ -36,15 +36,22 @@ fn file_of(server: &Nbdkit, bytes: u64) {
     file.set_len(bytes).unwrap();
 }
 
+/// A server of a file that takes 20 ms for a write; none if it is not installed.
+fn slow_file() -> Option<Nbdkit> {
+    Nbdkit::is_here().then(|| {
+        let mut server = Nbdkit::prepare();
+        file_of(&server, 16 << 20);
+        server.set_arguments(&["--filter=delay", "file", "{folder}/disk", "wdelay=20ms"]);
+        server.start_again();
+        server
+    })
+}
+
 #[test]
 fn a_server_killed_in_mid_flight_and_restarted_is_not_noticed() {
-    if !Nbdkit::is_here() {
+    let Some(mut server) = slow_file() else {
         return;
-    }
-    let mut server = Nbdkit::prepare();
-    file_of(&server, 16 << 20);
-    server.set_arguments(&["--filter=delay", "file", "{folder}/disk", "wdelay=20ms"]);
-    server.start_again();
+    };
     let mut rig = Rig::nbd(server.spec());
     let mut dice = Prng::new(3);
     let mut model = vec![0_u8; 4096];
@@ -77,13 +84,9 @@ fn a_server_killed_in_mid_flight_and_restarted_is_not_noticed() {
 
 #[test]
 fn a_server_that_is_told_to_stop_under_load_and_restarted_is_not_noticed() {
-    if !Nbdkit::is_here() {
+    let Some(mut server) = slow_file() else {
         return;
-    }
-    let mut server = Nbdkit::prepare();
-    file_of(&server, 16 << 20);
-    server.set_arguments(&["--filter=delay", "file", "{folder}/disk", "wdelay=20ms"]);
-    server.start_again();
+    };
     let mut rig = Rig::nbd(server.spec());
     for round in 1..=3_u8 {
         for n in 0..200 {

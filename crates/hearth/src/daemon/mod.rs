@@ -54,7 +54,7 @@ mod write_back;
 
 pub use control::Control;
 pub(crate) use keys::key_store;
-pub(crate) use serve::serve;
+pub(crate) use serve::{runtime_dir, serve};
 pub(crate) use settings::{origin as origin_spec, tls as tls_offer};
 pub(crate) use state::{NoDaemon, is_running, remembered_disks};
 pub use state::{StateDir, StateError};

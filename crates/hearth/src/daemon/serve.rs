@@ -135,7 +135,7 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
 }
 
 /// Where memory that outlives the process is kept.
-fn runtime_dir(config: &Config) -> &Path {
+pub(crate) fn runtime_dir(config: &Config) -> &Path {
     let parent = config.daemon.admin_socket.parent();
     parent.unwrap_or(&config.daemon.state_dir)
 }

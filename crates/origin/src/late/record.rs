@@ -9,7 +9,7 @@
 //!
 //! A record that is damaged names no range, so every range is late.
 
-use super::Change;
+use super::{Change, give_to_owner_of_folder};
 use durable_file::Readers;
 use std::fmt::Write as _;
 use std::io;
@@ -22,9 +22,12 @@ const TITLE: &str = "hearth late writes 1";
 pub(super) fn store(path: &Path, origin: &str, changes: &[Change]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
+        give_to_owner_of_folder(folder);
         durable_file::sync_folder_of(folder)?;
     }
-    durable_file::replace(path, Readers::Owner, text(origin, changes).as_bytes())
+    durable_file::replace(path, Readers::Owner, text(origin, changes).as_bytes())?;
+    give_to_owner_of_folder(path);
+    Ok(())
 }
 
 /// What the record says; nothing if there is none.

@@ -15,7 +15,7 @@
 
 #![allow(unsafe_code, reason = "one mapping of a file that is locked for us")]
 
-use super::Change;
+use super::{Change, give_to_owner_of_folder};
 use memmap2::MmapMut;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use std::fs::{File, Metadata, OpenOptions};
@@ -65,6 +65,7 @@ fn locked(path: &Path) -> io::Result<File> {
         .mode(0o600)
         .open(path)?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    give_to_owner_of_folder(path);
     Ok(file)
 }
 

@@ -20,6 +20,7 @@ use block_io::BlockCipher;
 use cache::LogReport;
 use device::lasting::LastingError;
 use device::uring::OpenError;
+use origin::{Keeping, OriginSpec};
 use places::{Known, Place, STOP_THE_DAEMON, no_origin};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -300,13 +301,30 @@ fn destage(
     if dry_run {
         return Ok(done);
     }
-    let mut target = open(OriginTarget::open(&place.origin, log.size))?;
-    place.is_file(target.identity(), force)?;
-    place.lock()?;
-    write(&looked, log, cipher.as_ref(), &mut target)?;
-    // Still under the origin's lock.
-    done.closed_epoch = Some(close(&place, log.epoch)?);
+    let keeping = known.keeping()?;
+    let mut target = open(OriginTarget::open(&place.origin, log.size, &keeping))?;
+    let mut bring = || {
+        place.is_file(target.identity(), force)?;
+        place.lock()?;
+        write(&looked, log, cipher.as_ref(), &mut target)?;
+        // Still under the origin's lock.
+        close(&place, log.epoch)
+    };
+    let brought = bring();
+    drop(target);
+    settle(&keeping, &place.origin);
+    done.closed_epoch = Some(brought?);
     Ok(done)
+}
+
+/// Remembers over a restart of the host which writes the origin's server may still carry out.
+fn settle(keeping: &Keeping, origin: &OriginSpec) {
+    if let OriginSpec::Nbd(spec) = origin
+        && let Err(error) = keeping.settle(spec, false)
+    {
+        tracing::error!(%origin, %error,
+            "writes that may still land are not recorded over a restart of the host");
+    }
 }
 
 fn open<T>(target: Result<T, TargetError>) -> Result<T, CliError> {

@@ -9,9 +9,10 @@ use crate::daemon::{self, NoDaemon, StateError};
 use crate::offline::recover::LeftMemory;
 use at_rest::{KeySource, KeyStore};
 use device::uring::{FlashFile, OpenError};
-use origin::{Identity, OriginSpec};
+use origin::{Identity, Keeping, KeepsNone, OriginSpec};
 use shard::{Folders, Owner, OwnerError, OwnerFile};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use units::DiskId;
 
 /// What makes room for a command that works without the daemon.
@@ -168,6 +169,25 @@ impl Known {
     /// Where the wrapped data keys of the daemon's disks are.
     pub(super) fn keys(&self) -> KeyStore {
         daemon::key_store(&self.state_dir)
+    }
+
+    /// What outlives the daemon's sessions with origins' servers, and this command's. Nobody has the
+    /// connections: a service manager gives them to the daemon only.
+    pub(super) fn keeping(&self) -> Result<Keeping, CliError> {
+        let runtime_dir = match &self.config {
+            Some(config) => daemon::runtime_dir(config).to_owned(),
+            None => daemon::runtime_dir(&Config::default()).to_owned(),
+        };
+        for folder in [&runtime_dir, &self.state_dir] {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                CliError::new(Exit::Failed, format!("{}: {error}", folder.display()))
+            })?;
+        }
+        Ok(Keeping {
+            runtime_dir,
+            state_dir: self.state_dir.clone(),
+            sockets: Arc::new(KeepsNone),
+        })
     }
 
     /// Where owner's records are that are not beside their origins.

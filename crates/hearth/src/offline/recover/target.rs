@@ -1,7 +1,7 @@
 //! Where the content of a dirty log goes: an origin, a file, or nowhere.
 
 use block_io::{BufPool, IoError, OriginOp, OriginVerb, Token};
-use origin::{Identity, OpenError, Origin, OriginSpec};
+use origin::{Identity, Keeping, OpenError, Origin, OriginSpec};
 use ring::Ring;
 use serde::Serialize;
 use std::fs::File;
@@ -87,12 +87,14 @@ pub struct OriginTarget {
 }
 
 impl OriginTarget {
-    /// Opens an origin that has to have the disk's size.
+    /// Opens an origin that has to have the disk's size. What the sessions of the daemon have left in
+    /// its server's hands is in `keeping`: no write goes there before it is over, and the daemon finds
+    /// what this session leaves.
     ///
     /// # Errors
     /// [`TargetError`].
-    pub fn open(spec: &OriginSpec, size: Bytes) -> Result<Self, TargetError> {
-        let opened = origin::open(spec, false)?;
+    pub fn open(spec: &OriginSpec, size: Bytes, keeping: &Keeping) -> Result<Self, TargetError> {
+        let opened = origin::open_keeping(spec, false, keeping)?;
         let found = opened.geometry().size;
         if found != size {
             return Err(TargetError::Size {
