@@ -41,6 +41,17 @@ fn failing_origin(lab: &Lab) -> OriginSettings {
     }
 }
 
+/// A daemon that has seen its origin fail.
+fn failed(lab: &Lab) -> anyhow::Result<Stack> {
+    let settings = StackSettings {
+        origin: failing_origin(lab),
+        ..StackSettings::default()
+    };
+    let mut stack = Stack::start(lab, &settings)?;
+    fail_reads(&stack.uri(), &lab.path("failing"))?;
+    Ok(stack)
+}
+
 fn only_line<'a>(log: &'a str, words: &str) -> anyhow::Result<&'a str> {
     let mut lines = log.lines().filter(|line| line.contains(words));
     let line = lines
@@ -53,13 +64,7 @@ fn only_line<'a>(log: &'a str, words: &str) -> anyhow::Result<&'a str> {
 #[test]
 fn each_kind_of_origin_failure_is_logged_once_with_disk_offset_and_error() {
     scenario(&["nbdsh", "nbdkit"], |lab| {
-        let origin = failing_origin(lab);
-        let settings = StackSettings {
-            origin,
-            ..StackSettings::default()
-        };
-        let mut stack = Stack::start(lab, &settings)?;
-        fail_reads(&stack.uri(), &lab.path("failing"))?;
+        let mut stack = failed(lab)?;
         let log = stack.hearth().log()?;
         let read = only_line(&log, "kind=\"origin-read\"")?;
         for words in ["ERROR", "disk=\"disk\"", "offset=16777216", "\"EIO\""] {
@@ -78,13 +83,7 @@ fn each_kind_of_origin_failure_is_logged_once_with_disk_offset_and_error() {
 #[test]
 fn failures_that_were_counted_are_logged_before_the_disk_leaves() {
     scenario(&["nbdsh", "nbdkit"], |lab| {
-        let origin = failing_origin(lab);
-        let settings = StackSettings {
-            origin,
-            ..StackSettings::default()
-        };
-        let mut stack = Stack::start(lab, &settings)?;
-        fail_reads(&stack.uri(), &lab.path("failing"))?;
+        let mut stack = failed(lab)?;
         stack.hearth().command(&["disk", "detach", Stack::DISK])?;
         let log = stack.hearth().log()?;
         let counts = log.lines().filter(|line| {

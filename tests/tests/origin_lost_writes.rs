@@ -7,8 +7,11 @@ use e2e::{
     nbdsh, scenario, writes,
 };
 
-#[test]
-fn a_flush_after_a_failed_one_does_not_vouch_for_what_may_be_lost() {
+/// Runs `body` with a daemon on an origin whose sync can be made to fail, and what is inside that.
+fn over_an_unsynced_origin(
+    settings: impl FnOnce(DiskSettings) -> DiskSettings,
+    body: impl FnOnce(&Image, &UnsyncedOrigin, &Hearth) -> anyhow::Result<()>,
+) {
     if !can_mount("a file whose sync fails") {
         return;
     }
@@ -16,8 +19,16 @@ fn a_flush_after_a_failed_one_does_not_vouch_for_what_may_be_lost() {
         let image = Image::new(lab, "inside.raw", 16)?;
         let origin = UnsyncedOrigin::mount(lab, &image)?;
         let flash = Flash::format(lab, "flash.img", 64)?;
-        let disk = DiskSettings::on_file("disk", origin.file());
+        let disk = settings(DiskSettings::on_file("disk", origin.file()));
         let hearth = Hearth::start(lab, &HearthSettings::new(&flash).disk(&disk))?;
+        body(&image, &origin, &hearth)?;
+        hearth.stop().map(drop)
+    });
+}
+
+#[test]
+fn a_flush_after_a_failed_one_does_not_vouch_for_what_may_be_lost() {
+    over_an_unsynced_origin(std::convert::identity, |_, origin, hearth| {
         let script = format!(
             r"
 import errno, os
@@ -50,21 +61,14 @@ assert h.pread(8192, 8192) == b'c' * 4096 + b'd' * 4096
         );
         nbdsh(Some(&hearth.uri("disk")), &script)?;
         ensure!(hearth.log()?.contains("a sync failed"), "it is logged");
-        hearth.stop().map(|_| ())
+        Ok(())
     });
 }
 
 #[test]
 fn what_write_back_brings_to_an_origin_is_written_again_after_a_failed_sync() {
-    if !can_mount("a file whose sync fails") {
-        return;
-    }
-    scenario(&[MOUNT_TOOLS, &["nbdsh"]].concat(), |lab| {
-        let image = Image::new(lab, "inside.raw", 16)?;
-        let origin = UnsyncedOrigin::mount(lab, &image)?;
-        let flash = Flash::format(lab, "flash.img", 64)?;
-        let disk = DiskSettings::on_file("disk", origin.file()).keeping_dirty(16);
-        let hearth = Hearth::start(lab, &HearthSettings::new(&flash).disk(&disk))?;
+    let back = |disk: DiskSettings| disk.keeping_dirty(16);
+    over_an_unsynced_origin(back, |image, origin, hearth| {
         nbdsh(Some(&hearth.uri("disk")), &writes(0, 20, 5))?;
         std::fs::write(origin.failing(), "")?;
         hearth.refused_command(&["disk", "flush", "disk", "--wait"])?;
@@ -74,6 +78,6 @@ fn what_write_back_brings_to_an_origin_is_written_again_after_a_failed_sync() {
             let bytes = image.read(u64::from(block) * 4096, 2)?;
             ensure!(bytes == [block, 5], "{block}: {bytes:?}");
         }
-        hearth.stop().map(|_| ())
+        Ok(())
     });
 }
