@@ -3,8 +3,8 @@
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    Back, DiskSettings, Flash, Hearth, HearthSettings, Image, Pace, SmallFileSystem, nbdsh, reads,
-    scenario, writes,
+    Back, DiskSettings, Flash, Hearth, HearthSettings, Image, LONG, Pace, SmallFileSystem, nbdsh,
+    reads, scenario, wait_until, writes,
 };
 
 #[test]
@@ -61,6 +61,44 @@ fn a_disk_under_write_back_is_served_after_a_restart_beside_a_full_origin() {
         nbdsh(Some(&back.uri()), &(reads(0, 20, 5) + &reads(20, 20, 6)))?;
 
         std::fs::remove_file(filler)?;
+        back.flush_and_compare(lab)?;
+        back.stop()
+    });
+}
+
+#[test]
+fn a_new_disk_under_write_back_is_served_without_until_there_is_room_for_its_record() {
+    scenario(&["nbdsh", "nbdcopy"], |lab| {
+        let Some(small) = SmallFileSystem::mount(lab, 4 * 1024)? else {
+            return Ok(());
+        };
+        let path = small.path("origin.raw");
+        std::fs::write(&path, vec![7; 1 << 20])?;
+        let filler = small.fill()?;
+        let mut back = Back::start_on(lab, Image::existing(&path)?, Pace::Held)?;
+        let shown = back.hearth().json(&["disk", "show", Back::DISK])?;
+        ensure!(shown["write_policy"] == "through", "{shown}");
+        let reason = shown["reason"].as_str().context("a reason")?;
+        ensure!(reason.contains("No space left on device"), "{reason}");
+        nbdsh(Some(&back.uri()), &writes(0, 20, 5))?;
+        // It waits for nothing after a restart either.
+        back.stop()?;
+        back.start_again(lab)?;
+        nbdsh(Some(&back.uri()), &(reads(0, 20, 5) + &writes(0, 10, 6)))?;
+
+        std::fs::remove_file(filler)?;
+        wait_until("the disk to come under write-back", LONG, || {
+            let shown = back.hearth().json(&["disk", "show", Back::DISK])?;
+            Ok(shown["write_policy"] == "back" && shown["reason"].is_null())
+        })?;
+        ensure!(back.owner()?["state"] == "open", "{}", back.owner()?);
+        nbdsh(Some(&back.uri()), &writes(0, 5, 7))?;
+        ensure!(back.dirty_bytes()? > 0, "it is under write-back");
+        back.kill()?;
+        back.start_again(lab)?;
+        let uri = back.uri();
+        let found = reads(0, 5, 7) + &reads(5, 5, 6) + &reads(10, 10, 5);
+        nbdsh(Some(&uri), &found)?;
         back.flush_and_compare(lab)?;
         back.stop()
     });

@@ -362,7 +362,7 @@ pub struct DiskStatus {
     pub source: DiskSource,
     /// Whether it can be used.
     pub state: DiskState,
-    /// Why it cannot.
+    /// Why it cannot; or why its writes go through to the origin although they are to go back later.
     pub reason: Option<String>,
     /// Its size; unknown while it waits.
     pub size_bytes: Option<u64>,

@@ -161,7 +161,11 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
     let (state, reason) = match &entry.phase {
         Phase::Attaching => (DiskState::Attaching, None),
         Phase::Waiting { why } => (DiskState::Waiting, Some(why.in_a_line())),
-        Phase::Attached { .. } => (DiskState::Attached, None),
+        Phase::Attached { .. } => {
+            let without_back = entry.without_back.as_ref();
+            let reason = without_back.map(|why| format!("without write-back: {}", why.in_a_line()));
+            (DiskState::Attached, reason)
+        }
         Phase::Forgetting { .. } | Phase::Detaching { .. } => (DiskState::Detaching, None),
     };
     let bare = DiskStatus {

@@ -17,6 +17,7 @@ use super::shards::{Pulse, Shard, Shards};
 use super::snapshot::Pulses;
 use super::state::StateDir;
 use super::vms::VmBook;
+use super::without_back;
 use crate::api::problem::ProblemKind;
 use crate::api::types::{DiskSource, DiskStatus, Listener, Problem, Status};
 use crate::api::write_back::OfDirty;
@@ -195,11 +196,12 @@ impl Control {
             return Err(problem);
         }
         self.tell_vm_of(&entry.config, &entry.cache).await;
-        let phase = match self.open_and_attach(&entry).await {
+        let policy = entry.config.write_policy;
+        let phase = match self.open_and_attach(&entry, policy).await {
             Ok(phase) => phase,
-            Err(problem) => {
+            Err(unattached) => {
                 self.registry.remove(&entry);
-                return Err(problem);
+                return Err(unattached.problem);
             }
         };
         self.registry.set_phase(&entry, phase);
@@ -255,13 +257,20 @@ impl Control {
             Phase::Attaching | Phase::Waiting { .. } => {}
             // If that fails it goes on waiting.
             Phase::Forgetting { .. } => return false,
+            Phase::Attached { .. } if now.without_back.is_some() => {
+                return without_back::try_again(self, &now).await;
+            }
             Phase::Attached { .. } | Phase::Detaching { .. } => return true,
         }
-        match self.open_and_attach(&now).await {
-            Ok(phase) => {
-                self.registry.set_phase(entry, phase);
+        match without_back::attach(self, &now).await {
+            Ok((phase, without_back)) => {
+                let has_all = without_back.is_none();
+                self.change_entry(entry, |entry| {
+                    entry.phase = phase;
+                    entry.without_back = without_back;
+                });
                 self.doors.settle();
-                true
+                has_all
             }
             Err(problem) => {
                 let is_there = self.registry.wait(entry, problem.clone());
@@ -302,6 +311,7 @@ impl Control {
             cache,
             source,
             serial: 0,
+            without_back: None,
             phase: Phase::Attaching,
             config: disk,
         };

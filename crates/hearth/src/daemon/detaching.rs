@@ -7,6 +7,7 @@
 
 use super::control::Control;
 use super::keys;
+use super::opening::Unattached;
 use super::problems::{not_ready, on_its_way, problem};
 use super::registry::{Entry, Phase};
 use crate::api::problem::ProblemKind;
@@ -46,8 +47,12 @@ impl Control {
                 tracing::info!(disk = %name, dirty_bytes, "a disk that waited is forgotten");
             }
             Phase::Attached { .. } => {
-                self.part(&entry, force, dirty).await?;
+                // Where the list cannot be written, nothing is let go that would be back after a restart.
                 self.remember()?;
+                self.part(&entry, force, dirty).await?;
+                if let Err(problem) = self.remember() {
+                    return Err(take_back(self, entry, problem).await);
+                }
                 if erase {
                     keys::erase(entry.id, self.state().path())?;
                 }
@@ -154,6 +159,41 @@ impl Control {
                 Ok(())
             }
             Err(error) => Err(problem(name, &error)),
+        }
+    }
+}
+
+/// Attaches a disk anew that was let go and cannot be taken off the list. Returns why it cannot.
+async fn take_back(control: &Control, mut entry: Entry, why: Problem) -> Problem {
+    let name = entry.config.name.clone();
+    entry.phase = Phase::Attaching;
+    let Ok(entry) = control.registry().reserve(entry) else {
+        // Somebody has attached it meanwhile.
+        return why;
+    };
+    control.tell_vm_of(&entry.config, &entry.cache).await;
+    match control
+        .open_and_attach(&entry, entry.config.write_policy)
+        .await
+    {
+        Ok(phase) => {
+            control.registry().set_phase(&entry, phase);
+            control.doors().settle();
+            tracing::warn!(disk = %name, reason = why.in_a_line(), "a disk stays attached");
+            why
+        }
+        Err(Unattached { problem, .. }) => {
+            control.registry().remove(&entry);
+            let reason = problem.in_a_line();
+            tracing::error!(disk = %name, reason, "a disk is detached, and is back after a restart");
+            Problem::new(
+                ProblemKind::Failed,
+                format!(
+                    "'{name}' is detached, and is back after a restart: {}",
+                    why.detail
+                ),
+            )
+            .with_remedy("make room in the state directory, then attach and detach it once more")
         }
     }
 }

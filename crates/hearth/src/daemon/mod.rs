@@ -50,6 +50,7 @@ pub(crate) mod tenants;
 mod vm_answers;
 mod vm_control;
 mod vms;
+mod without_back;
 mod write_back;
 
 pub use control::Control;

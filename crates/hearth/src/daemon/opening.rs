@@ -9,32 +9,53 @@ use super::settings;
 use crate::api::problem::ProblemKind;
 use crate::api::types::Problem;
 use crate::cli::exit::chain;
-use crate::config::{DiskConfig, OriginPlace};
+use crate::config::{DiskConfig, OriginPlace, WritePolicy};
 use origin::{ImageFormat, Keeping, OriginSpec};
-use shard::OwnerFile;
+use shard::{DiskSpec, OwnerError, OwnerFile, ShardError};
 use std::path::Path;
 
+/// Why a disk was not attached.
+pub(super) struct Unattached {
+    pub(super) problem: Problem,
+    /// Its owner's record could not be written.
+    pub(super) is_unrecorded: bool,
+}
+
+impl From<Problem> for Unattached {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problem,
+            is_unrecorded: false,
+        }
+    }
+}
+
 impl Control {
-    /// Opens a disk's origin, looks who had it last, and gives it to its shard.
-    pub(super) async fn open_and_attach(&self, entry: &Entry) -> Result<Phase, Problem> {
+    /// Opens a disk's origin, looks who had it last, and gives it to its shard, which does this with
+    /// writes.
+    pub(super) async fn open_and_attach(
+        &self,
+        entry: &Entry,
+        policy: WritePolicy,
+    ) -> Result<Phase, Unattached> {
         keys::may_fetch(&entry.config, entry.source)?;
         let origin = entry.config.origin.clone();
         let looking = tokio::task::spawn_blocking(move || OriginPlace::of(&origin));
         let place = match looking.await {
             Ok(place) => place,
-            Err(error) => return Err(Problem::new(ProblemKind::Origin, chain(&error))),
+            Err(error) => return Err(Problem::new(ProblemKind::Origin, chain(&error)).into()),
         };
         if let Some(place) = place {
             self.registry().claim_origin(entry, place)?;
         }
-        let attached = self.open_claimed(entry).await;
+        let attached = self.open_claimed(entry, policy).await;
         if attached.is_err() {
             self.registry().give_origin_back(entry);
         }
         attached
     }
 
-    async fn open_claimed(&self, entry: &Entry) -> Result<Phase, Problem> {
+    async fn open_claimed(&self, entry: &Entry, policy: WritePolicy) -> Result<Phase, Unattached> {
         let failed = |detail: String| Problem::new(ProblemKind::Origin, detail);
         let spec = settings::origin(&entry.config.origin)
             .ok_or_else(|| failed("the disk names no origin".to_owned()))?;
@@ -49,7 +70,7 @@ impl Control {
             tokio::task::spawn_blocking(move || keys::data_key(&encryption, id, &keys_dir));
         let key = match fetching.await {
             Ok(key) => key?,
-            Err(error) => return Err(failed(chain(&error))),
+            Err(error) => return Err(failed(chain(&error)).into()),
         };
         let opening = tokio::task::spawn_blocking(move || {
             let opened = match &keeping {
@@ -70,27 +91,36 @@ impl Control {
                 found,
                 owner,
             ),
-            Ok(Err(error)) => return Err(failed(chain(&error))),
-            Err(error) => return Err(failed(chain(&error))),
+            Ok(Err(error)) => return Err(failed(chain(&error)).into()),
+            Err(error) => return Err(failed(chain(&error)).into()),
         };
         let name = &entry.config.name;
         let found = found.map_err(|error| problem(name, &error.into()))?;
         let was_served = found.is_some();
         if let Some(format) = settings::other_format(&entry.config, &opened, was_served) {
-            return Err(not_raw(&entry.config, format));
+            return Err(not_raw(&entry.config, format).into());
         }
         if !self.registry().begin(entry) {
             // Forgotten, or given other settings, while its origin was being opened.
             let detail = "its settings were changed while its origin was being opened";
-            return Err(Problem::new(ProblemKind::Busy, detail));
+            return Err(Problem::new(ProblemKind::Busy, detail).into());
         }
         let lock = owner.watch();
-        let spec = settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max);
+        let spec = DiskSpec {
+            policy: policy.into(),
+            ..settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max)
+        };
         let attached = self
             .shard(entry)?
             .ask(|handle, reply| handle.attach(spec, opened, reply))
             .await
-            .map_err(|error| refused(name, &error, found.as_ref()))?;
+            .map_err(|error| Unattached {
+                problem: refused(name, &error, found.as_ref()),
+                is_unrecorded: matches!(
+                    error,
+                    ShardError::Owner(OwnerError::Io { .. } | OwnerError::Late { .. })
+                ),
+            })?;
         if let Some(lock) = lock {
             self.new_locks.add(entry, lock);
         }

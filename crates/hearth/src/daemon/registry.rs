@@ -64,6 +64,8 @@ pub(super) struct Entry {
     pub(super) source: DiskSource,
     /// How far it has come.
     pub(super) phase: Phase,
+    /// Why its writes go through although they are to go back later; tried again until they may.
+    pub(super) without_back: Option<Problem>,
 }
 
 impl Entry {
@@ -258,6 +260,7 @@ mod tests {
             source: DiskSource::Runtime,
             phase: Phase::Attaching,
             serial: 0,
+            without_back: None,
             config,
         }
     }
