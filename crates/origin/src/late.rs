@@ -235,12 +235,13 @@ impl Keeping {
 mod tests {
     use super::*;
 
+    const DAEMON: u32 = 4711;
+
     #[test]
     fn what_root_leaves_is_the_daemons() {
         if !rustix::process::geteuid().is_root() {
             return;
         }
-        const DAEMON: u32 = 4711;
         let folder = tempfile::tempdir().unwrap();
         chown(folder.path(), Some(DAEMON), Some(DAEMON)).unwrap();
         let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();

@@ -315,13 +315,13 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return;
         };
-        let taken = if !holds(Guard::DistrustOlderCopy) {
+        let taken = if holds(Guard::DistrustOlderCopy) {
+            flash.take_for_write(&mut self.ports, disk, block)
+        } else {
             match flash.log.forget(disk, block) {
                 None => Taken::NotCached,
                 Some(_) => Taken::Untrusted,
             }
-        } else {
-            flash.take_for_write(&mut self.ports, disk, block)
         };
         if !matches!(taken, Taken::NotCached)
             && let (Some(arrival), Some(tenancy)) =

@@ -16,10 +16,10 @@ impl Destage {
         if from >= wanted {
             return None;
         }
-        let (end, ended) = if !holds(Guard::IntervalOrder) {
-            (log.end(), false)
-        } else {
+        let (end, ended) = if holds(Guard::IntervalOrder) {
             log.interval_end(from)
+        } else {
+            (log.end(), false)
         };
         let to = end.min(wanted).min(from + DESTAGE_BATCH_RECORDS);
         let pieces = pieces_of(log.records(from, to));

@@ -121,10 +121,10 @@ impl Newcomer {
             None => Step::Done,
             Some(record) => {
                 let token = ports.own(self.slot, self.id, record);
-                if !holds(Guard::RecordOpenBeforeWrite) {
-                    Step::Done
-                } else {
+                if holds(Guard::RecordOpenBeforeWrite) {
                     Step::Owning(token)
+                } else {
+                    Step::Done
                 }
             }
         }
