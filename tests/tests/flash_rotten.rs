@@ -13,6 +13,7 @@ const SETTINGS: StackSettings = StackSettings {
         delay: None,
         failing_while: None,
     },
+    origin_keys: "",
     cache_keys: "",
 };
 
