@@ -68,10 +68,7 @@ impl Control {
         let keys_dir = folders.state.clone();
         let fetching =
             tokio::task::spawn_blocking(move || keys::data_key(&encryption, id, &keys_dir));
-        let key = match fetching.await {
-            Ok(key) => key?,
-            Err(error) => return Err(failed(chain(&error)).into()),
-        };
+        let key = fetching.await.map_err(|error| failed(chain(&error)))??;
         let opening = tokio::task::spawn_blocking(move || {
             let opened = match &keeping {
                 Some(keeping) => origin::open_keeping(&spec, read_only, keeping),
