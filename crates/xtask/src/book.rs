@@ -1,5 +1,5 @@
-//! What a reader of the book relies on: the summary names every page, links lead somewhere, and a
-//! decision record is short.
+//! What a reader of the book relies on: the summary names every page, links lead somewhere, a
+//! decision record is short, and the page of dependencies has none that is gone.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,6 +12,7 @@ const RECORD_WORDS_MAX: usize = 1200;
 /// Looks at every page of Markdown.
 pub(crate) fn check(root: &Path, files: &[PathBuf], findings: &mut Findings) -> anyhow::Result<()> {
     check_summary(root, files, findings);
+    check_dependencies(root, files, findings)?;
     for file in files.iter().filter(|file| is_page(file)) {
         let Some(text) = tree::text(root, file)? else {
             continue;
@@ -83,6 +84,46 @@ fn check_length(name: &str, text: &str, findings: &mut Findings) {
             format!("{words} words, and a decision record has {RECORD_WORDS_MAX} at most"),
         );
     }
+}
+
+/// That every dependency has its line is checked with the layers.
+fn check_dependencies(
+    root: &Path,
+    files: &[PathBuf],
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
+    let page = Path::new("book/src/dependencies.md");
+    let Some(text) = tree::text(root, page)? else {
+        return Ok(());
+    };
+    let mut manifests = String::new();
+    for file in files.iter().filter(|file| file.ends_with("Cargo.toml")) {
+        manifests += &tree::text(root, file)?.unwrap_or_default();
+    }
+    for name in gone(&text, &manifests) {
+        findings.add(
+            page.display().to_string(),
+            format!("no crate depends on {name}"),
+        );
+    }
+    Ok(())
+}
+
+/// The names in the page's first column that no manifest has.
+fn gone<'a>(page: &'a str, manifests: &str) -> Vec<&'a str> {
+    let is_there = |name: &str| {
+        manifests
+            .lines()
+            .filter_map(|line| line.strip_prefix(name))
+            .any(|rest| rest.starts_with([' ', '.', '=']))
+    };
+    page.lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next())
+        // What stands in brackets is where it is used, or a feature.
+        .filter_map(|cell| cell.split('(').next())
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .filter(|name| !is_there(name))
+        .collect()
 }
 
 /// Lines outside of fenced blocks.
@@ -184,5 +225,12 @@ mod tests {
             findings.lines(),
             ["a.md: 1201 words, and a decision record has 1200 at most"]
         );
+    }
+    #[test]
+    fn a_dependency_that_is_gone_is_found() {
+        let page =
+            "| crate | what for |\n|---|---|\n| `a-b`, `c` (with `d`) | e `f` |\n| `a` | |\n";
+        assert_eq!(gone(page, "[dependencies]\na-b = \"1\"\n"), ["c", "a"]);
+        assert!(gone(page, "a-b.workspace = true\nc = {}\na={}\n").is_empty());
     }
 }
