@@ -5,10 +5,10 @@
 //! that the end-to-end tests themselves fail for a missing tool when `CI=true` (see `tests/`).
 
 use std::path::Path;
-use std::process::Command;
-use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
+
+use crate::steps;
 
 /// How much of it to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,8 +168,9 @@ pub(crate) fn run(root: &Path, scope: Scope) -> anyhow::Result<()> {
         &[]
     };
     for step in CHECKS.iter().chain(tests) {
-        if is_present(step.tool) {
-            run_step(root, step)?;
+        if steps::is_present(step.tool) {
+            let took = steps::run(root, step.name, step.command, step.environment)?;
+            println!("== {}: fine, {took}", step.name);
         } else {
             skipped.push(format!(
                 "{} ({} is not installed)",
@@ -182,44 +183,10 @@ pub(crate) fn run(root: &Path, scope: Scope) -> anyhow::Result<()> {
         println!("skipped: {line}");
     }
     if scope == Scope::Everything {
-        if !is_present(NEXTEST.tool) {
+        if !steps::is_present(NEXTEST.tool) {
             bail!("cargo nextest is not installed; `make setup` installs it");
         }
-        run_step(root, &NEXTEST)?;
-    }
-    Ok(())
-}
-
-fn is_present(tool: &[&str]) -> bool {
-    let Some((program, arguments)) = tool.split_first() else {
-        return false;
-    };
-    let asked = Command::new(program)
-        .args(arguments)
-        .arg("--version")
-        .output();
-    asked.is_ok_and(|output| output.status.success())
-}
-
-fn run_step(root: &Path, step: &Step) -> anyhow::Result<()> {
-    let (program, arguments) = step.command.split_first().context("a step has a command")?;
-    println!("== {}: {}", step.name, step.command.join(" "));
-    let began = Instant::now();
-    let status = Command::new(program)
-        .args(arguments)
-        .envs(step.environment.iter().copied())
-        .current_dir(root)
-        .status()
-        .with_context(|| format!("running {program}"))?;
-    if !status.success() {
-        bail!("{} failed ({status})", step.name);
-    }
-    if step.name != NEXTEST.name {
-        println!(
-            "== {}: fine, {:.0} s",
-            step.name,
-            began.elapsed().as_secs_f64()
-        );
+        steps::run(root, NEXTEST.name, NEXTEST.command, NEXTEST.environment)?;
     }
     Ok(())
 }

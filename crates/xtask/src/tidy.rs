@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 
 use crate::findings::Findings;
-use crate::{book, layers, lengths, structure, tree, words};
+use crate::{book, commits, layers, lengths, structure, tree, words};
 
 /// Runs all checks.
 ///
@@ -20,6 +20,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     words::check(root, &files, &mut findings)?;
     book::check(root, &files, &mut findings)?;
     structure::ratchet::check(root, &mut findings)?;
+    commits::check(root, &files, &mut findings)?;
     for line in findings.lines() {
         println!("{line}");
     }
