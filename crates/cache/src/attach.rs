@@ -117,6 +117,10 @@ impl Cache {
         disk: &Disk,
         fingerprint: Option<u128>,
     ) -> Result<(DiskSlot, Option<DropReason>), ControlError> {
+        // It may have no slot in the tables yet.
+        if self.jobs.iter().any(|job| job.attaches(id)) {
+            return Err(ControlError::AlreadyAttached);
+        }
         let Some(flash) = &self.flash else {
             let slot = self.bypassed_slot(id)?;
             // Nothing is cached, but what the failed flash has of it may wait for an origin as it was.

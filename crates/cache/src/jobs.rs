@@ -16,7 +16,7 @@ use crate::views::Views;
 use block_io::{IoError, Token};
 use flash_format::SegmentIndex;
 use step::Step;
-use units::{Bytes, DiskSlot, TenantSlot};
+use units::{Bytes, DiskId, DiskSlot, TenantSlot};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
@@ -62,6 +62,13 @@ pub(crate) struct Job {
     id: ControlId,
     kind: Kind,
     step: Step,
+}
+
+impl Job {
+    /// Whether it attaches this disk.
+    pub(crate) fn attaches(&self, id: DiskId) -> bool {
+        matches!(&self.kind, Kind::Attach(newcomer) if newcomer.id == id)
+    }
 }
 
 impl Cache {
