@@ -74,6 +74,8 @@ struct State {
     session: u64,
     pending: BTreeMap<(Instant, u64), Pending>,
     submitted: u64,
+    /// Flushes and durable writes are acknowledged, and are neither.
+    lies: bool,
     dice: Prng,
 }
 
@@ -107,6 +109,7 @@ impl Medium {
             session: 0,
             pending: BTreeMap::new(),
             submitted: 0,
+            lies: false,
             dice,
         })))
     }
@@ -137,6 +140,12 @@ impl Medium {
         let mut state = self.0.borrow_mut();
         state.options.latency_least = least;
         state.options.latency_most = most;
+    }
+
+    /// From now on it acknowledges flushes and durable writes as if they were, and a crash may take what
+    /// they were for; or it is honest again about what comes.
+    pub fn lie_about_durability(&self, lies: bool) {
+        self.0.borrow_mut().lies = lies;
     }
 
     /// Ends the session as the death of its process does: each operation in flight happens
@@ -242,6 +251,7 @@ impl State {
             }
             _ if valid.is_err() => {}
             OriginVerb::Write { offset, data, fua } => self.put(offset, &data, fua),
+            OriginVerb::Flush if self.lies => {}
             OriginVerb::Flush => self.image.flush(mark),
             OriginVerb::Discard { offset, length } => {
                 if self.dice.one_in(2) {
@@ -263,7 +273,7 @@ impl State {
     }
 
     fn put(&mut self, offset: Bytes, data: &[u8], durable: bool) {
-        if durable {
+        if durable && !self.lies {
             self.image.write_durable(offset, data);
         } else {
             self.image.write(offset, data);
@@ -384,6 +394,28 @@ mod tests {
             session.poll(due, &mut done);
         }
         done.iter().map(|d| d.token.0).collect()
+    }
+
+    #[test]
+    fn a_medium_that_lies_loses_what_it_said_was_durable() {
+        let left = |seed, lies| {
+            let (medium, pool) = (
+                Medium::new(MediumOptions::new(Bytes::kib(64), seed)),
+                BufPool::new(),
+            );
+            medium.lie_about_durability(lies);
+            let mut session = medium.open();
+            let mut done = Vec::new();
+            session.submit(Token(1), write(&pool, 0, 7), Instant::ZERO);
+            session.poll(Instant::ZERO, &mut done);
+            session.submit(Token(2), OriginVerb::Flush, Instant::ZERO);
+            session.poll(Instant::ZERO, &mut done);
+            assert!(done.iter().all(|done| done.result.is_ok()));
+            medium.crash();
+            medium.with_image(|image| image.bytes()[0])
+        };
+        assert!((0..50).all(|seed| left(seed, false) == 7));
+        assert!((0..50).any(|seed| left(seed, true) == 0));
     }
 
     #[test]
