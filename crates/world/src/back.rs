@@ -42,8 +42,6 @@ pub struct BackSettings {
     pub late: u64,
     /// Looks at the origin alone: one in so many requests.
     pub look_rate: u64,
-    /// What comes again and again.
-    pub special: Special,
 }
 
 /// Of so many seeds in a row the later half has origins that forget. The number is no seed's kind, so
@@ -57,10 +55,9 @@ impl Settings {
         let mut settings = Self::draw(dice);
         settings.origins_forget = seed % ORIGINS_FORGET_EVERY >= ORIGINS_FORGET_EVERY / 2;
         if seed % 2 == 1 {
-            settings.with_write_back(dice).with_special(seed, dice)
-        } else {
-            settings
+            settings = settings.with_write_back(dice);
         }
+        settings.with_special(seed, dice)
     }
 
     fn with_write_back(mut self, dice: &mut Prng) -> Self {
@@ -105,15 +102,18 @@ impl BackSettings {
             impatient: dice.one_in(8),
             late: *pick(dice, &[1, 3, 10]),
             look_rate: *pick(dice, &[4, 20, 100]),
-            special: Special::Nothing,
         }
     }
 
     /// How writes go back, for one disk.
-    fn draw_write_back(self, suspect: bool, dice: &mut Prng) -> WriteBack {
+    fn draw_write_back(self, special: Special, suspect: bool, dice: &mut Prng) -> WriteBack {
         let drawn = self.draw_rules(suspect, dice);
-        match self.special {
-            Special::Nothing | Special::Commanded => drawn,
+        match special {
+            Special::Nothing
+            | Special::Commanded
+            | Special::Late
+            | Special::Pestered
+            | Special::Lying { .. } => drawn,
             Special::Hasty { eager: true, .. } | Special::Rotten => WriteBack {
                 age_max: Duration::from_micros(*pick(dice, &[0, 300])),
                 rate: None,
@@ -278,7 +278,10 @@ impl World {
     /// How writes go back, for a disk that is attached or changed.
     pub(crate) fn draw_write_back(&mut self) -> WriteBack {
         match self.settings.back {
-            Some(back) => back.draw_write_back(self.flash_is_suspect(), &mut self.dice),
+            Some(back) => {
+                let suspect = self.flash_is_suspect();
+                back.draw_write_back(self.settings.special, suspect, &mut self.dice)
+            }
             None => WriteBack::default(),
         }
     }
@@ -305,6 +308,7 @@ impl World {
     /// After the audit of a start: what was found of disks with something waiting is everything up
     /// to one point.
     pub(crate) fn judge_what_was_found(&mut self) -> Result<(), Violation> {
+        let late = self.special() == Special::Late;
         for number in 0..self.disks.len() {
             if !self.disks[number].is_open() || self.is_locked(number) {
                 continue;
@@ -315,7 +319,7 @@ impl World {
                     self.marks.hit("one cut");
                     disk.history.one_cut(&disk.back.found, disk.back.since)?;
                 }
-                disk.history.settle(&disk.back.found);
+                disk.history.settle(&disk.back.found, late);
             }
         }
         Ok(())

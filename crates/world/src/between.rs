@@ -6,6 +6,7 @@ use crate::disk::Standing;
 use crate::host::FIRST_CACHE;
 use crate::lasting::LastingMemory;
 use crate::settings::{End, Life};
+use crate::special::spare_what_leaves_no_trace;
 use crate::storage::Storage;
 use crate::violation::Violation;
 use crate::world::{World, geometry, new_flash};
@@ -43,9 +44,16 @@ impl World {
         }
         let lands = self.dice.one_in(2);
         self.host.accepted.process_ended();
+        // The power may go after a clean stop, too: to flash that does not lie it would make no difference.
+        let lies = self.flash.lies_about_durability;
+        let stopped = life.end == End::CleanStop && !died;
+        let flash_cut = power_cut || (lies && stopped && self.dice.one_in(2));
+        if flash_cut && lies {
+            spare_what_leaves_no_trace(self);
+        }
         self.host.die(lands);
         self.owners_at_a_crash();
-        if power_cut {
+        if flash_cut {
             self.marks.hit("power cut");
             self.flash.cut_power();
             self.host.lasting.lose_power();
@@ -59,6 +67,12 @@ impl World {
             } else {
                 origin.kill();
             }
+        }
+        for late in self.disks.iter_mut().map(|disk| &mut disk.origin.late) {
+            let (landed, waited) = (&mut late.landed, &mut late.waited);
+            self.marks.add("late change landed", std::mem::take(landed));
+            self.marks
+                .add("waited for a late change", std::mem::take(waited));
         }
         self.guests_lose_their_requests();
         for disk in &mut self.disks {
@@ -214,9 +228,12 @@ impl World {
                 continue;
             }
             let all = Bytes::new(disk.sectors_most() * SECTOR_BYTES);
-            let mut bytes = vec![0; all.to_usize()];
-            disk.origin.peek(Bytes::ZERO, &mut bytes);
-            disk.history.origin_holds(&bytes, origins_too, now)?;
+            for run in disk.origin.late.settled(all) {
+                let mut bytes = vec![0; (run.end - run.start).to_usize()];
+                disk.origin.peek(run.start, &mut bytes);
+                disk.history
+                    .origin_holds(run.start, &bytes, origins_too, now)?;
+            }
         }
         Ok(())
     }

@@ -281,26 +281,28 @@ impl History {
         has_lost
     }
 
-    /// After a crash: this is what the origin holds now, and nothing is in flight to it. With
-    /// `durable` it is so for good.
+    /// After a crash: this is what the origin holds now from `offset` on, and nothing is in flight to it.
+    /// With `durable` it is so for good, of all of the disk.
     ///
     /// # Errors
     /// I2 if the origin must not hold it: something that was acknowledged is not there.
     ///
     /// # Panics
-    /// If it is not all of the disk.
+    /// If it is not on the disk.
     pub fn origin_holds(
         &mut self,
+        offset: Bytes,
         bytes: &[u8],
         durable: bool,
         now: Moment,
     ) -> Result<(), Violation> {
-        self.read(Bytes::ZERO, bytes, now, now)
-            .map_err(|violation| {
-                Violation::new("I2", format!("at the origin, {}", violation.what))
-            })?;
+        self.read(offset, bytes, now, now).map_err(|violation| {
+            Violation::new("I2", format!("at the origin, {}", violation.what))
+        })?;
         if durable {
-            for (sector, content) in self.sectors.iter_mut().zip(bytes.chunks_exact(SECTOR)) {
+            let length = Bytes::new(bytes.len() as u64);
+            let sectors = self.range(offset, length).iter_mut();
+            for (sector, content) in sectors.zip(bytes.chunks_exact(SECTOR)) {
                 let tag = tag_of(content).expect("it was just read");
                 sector.retain(|value| value.dead.is_some() && value.tag != tag);
                 sector.push(Value::settled(tag, now));

@@ -4,8 +4,9 @@ use crate::back::look_at_origin_alone;
 use crate::checker::Moment;
 use crate::disk::Standing;
 use crate::host::Software;
+use crate::owner::{attach_again, attach_command, note_tried};
 use crate::settings::pick;
-use crate::special::Toy;
+use crate::special::{Special, Toy};
 use crate::violation::Violation;
 use crate::world::{World, geometry};
 use cache::{
@@ -16,13 +17,13 @@ use units::{Bytes, SECTOR_BYTES};
 /// A command about a disk that is under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Commanded {
-    number: usize,
-    what: What,
+    pub number: usize,
+    pub what: What,
     issued: Moment,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+pub(crate) enum What {
     Attach {
         policy: WritePolicy,
         write_back: WriteBack,
@@ -31,6 +32,8 @@ enum What {
     },
     /// Shorter than it was when something of it began to wait.
     AttachResized,
+    /// It is attached, or about to be, or about to be no more.
+    AttachAgain,
     Detach(OfDirty),
     Drop,
     Policy {
@@ -66,9 +69,12 @@ impl World {
     }
 
     /// A command about a disk; what it means is kept until it ends.
-    fn control_disk(&mut self, number: usize, what: What, command: Command) {
+    pub(crate) fn control_disk(&mut self, number: usize, what: What, command: Command) {
         let issued = self.next_moment();
         let id = ControlId(self.peek_id());
+        if !matches!(command, Command::Attach { .. } | Command::Detach { .. }) {
+            note_tried(self, number, &command);
+        }
         self.commanded.insert(
             id,
             Commanded {
@@ -130,20 +136,13 @@ impl World {
                 size - Bytes::kib(4)
             };
         }
-        let command = Command::Attach {
-            disk: disk.id,
-            name: format!("disk {number}"),
-            size,
-            policy,
-            read_only: disk.settings.read_only,
-            tenant,
-            shared: disk.settings.shared,
-            fingerprint: disk.fingerprint(),
-            owner: disk.owner,
-            write_back,
-        };
+        let mut command = attach_command(self, number, policy, write_back, tenant);
+        if let Command::Attach { size: of, .. } = &mut command {
+            *of = size;
+        }
+        note_tried(self, number, &command);
         // The command may be answered at once, and says where the disk is then.
-        disk.standing = Standing::Attaching(id);
+        self.disks[number].standing = Standing::Attaching(id);
         self.control_disk(number, what, command);
     }
 
@@ -153,14 +152,15 @@ impl World {
         };
         let fingerprint = self.disks[number].fingerprint();
         let id = ControlId(self.peek_id());
-        let disk = &mut self.disks[number];
-        disk.standing = Standing::Detaching(id, slot);
-        disk.back.dropping = dirty == OfDirty::Drop;
         let command = Command::Detach {
             disk: slot,
             fingerprint,
             dirty,
         };
+        note_tried(self, number, &command);
+        let disk = &mut self.disks[number];
+        disk.standing = Standing::Detaching(id, slot);
+        disk.back.dropping = dirty == OfDirty::Drop;
         self.control_disk(number, What::Detach(dirty), command);
     }
 
@@ -174,10 +174,14 @@ impl World {
     }
 
     /// The operator does something with some disk.
-    pub(crate) fn command(&mut self) {
+    pub(crate) fn command(&mut self) -> Result<(), Violation> {
         let count = self.disks.len() as u64;
         let number = usize::try_from(self.dice.below(count)).expect("an index");
-        let kinds = if self.goes_back() { 8 } else { 4 };
+        let kinds = match self.special() {
+            Special::Pestered => 9,
+            _ if self.goes_back() => 8,
+            _ => 4,
+        };
         let favourite = self.special().favourite_command();
         let which = match favourite {
             _ if self.settings.only_drops => 1,
@@ -210,8 +214,14 @@ impl World {
                 self.strangers_write();
                 self.start_attach(number);
             }
+            _ if self.special() == Special::Pestered => attach_again(self, number)?,
             _ => {}
         }
+        if self.special() == Special::Pestered {
+            // A disk may be longer now, of which the next request must know.
+            self.carry_out_effects()?;
+        }
+        Ok(())
     }
 
     /// A disk that was made shorter before it was attached becomes longer again.
@@ -289,6 +299,10 @@ impl World {
                 write_back,
                 was_open,
             } => self.attached(number, outcome, policy, write_back, was_open),
+            What::AttachAgain => Err(Violation::new(
+                "commands",
+                format!("disk {number} is attached twice"),
+            )),
             What::AttachResized => Err(Violation::new(
                 "commands",
                 format!("disk {number} is served shorter than what waits of it"),

@@ -173,6 +173,7 @@ impl Disk {
     pub(crate) fn replace_sector(&mut self, sector: u64, tag: Tag, now: u64) {
         let mut bytes = [0; SECTOR];
         fill_sector(&mut bytes, tag);
+        self.origin.settle_late();
         self.origin.poke(Bytes::new(sector * SECTOR_BYTES), &bytes);
         let number = usize::try_from(sector).expect("disks are small");
         self.history.replaced(number, tag, now);

@@ -73,7 +73,7 @@ impl World {
         self.requests_made += 1;
         // Before the next command: what the cache counts and what it asked for agree.
         self.check_brain()?;
-        self.before_request();
+        self.before_request()?;
         self.origin_goes();
         self.readers_come_and_go();
         self.look_now_and_then()?;

@@ -8,7 +8,7 @@ use crate::storage::Storage;
 use crate::violation::Violation;
 use crate::world::{World, geometry};
 use block_io::{FlashVerb, OriginOp, OriginVerb, Token};
-use cache::{Cache, Effect, Recovery};
+use cache::{Cache, Committed, Effect, Recovery};
 use flash_format::{DirtyChunkHeader, JournalPage, PAGE_BYTES};
 use units::{Duration, Instant};
 
@@ -53,6 +53,8 @@ pub(crate) struct Host {
     pub least: u64,
     /// And the latest that has served.
     pub served: u64,
+    /// And how far the tables on flash were durable, somewhat late. Only worlds of lying flash keep it.
+    pub committed: Committed,
     retiring: Option<Retiring>,
     /// Bytes that the device had been given to write when this life began.
     pub written_before: u64,

@@ -38,21 +38,28 @@ mod guests;
 mod host;
 mod lap;
 mod lasting;
+mod late;
 mod lives;
 mod marks;
 pub mod nbd;
 mod opening;
 mod owner;
+mod phases;
 mod settings;
 mod special;
 mod storage;
 mod trace;
+mod verbs;
 mod violation;
 mod world;
 
 pub use marks::Marks;
+pub use phases::{COMMANDS, PHASES};
 pub use settings::Settings;
-pub use special::{COMMANDED_FIRST, HASTY_FIRST, ROTTEN_FIRST, SPECIAL_EVERY, Special};
+pub use special::{
+    COMMANDED_FIRST, HASTY_FIRST, LATE_FIRST, LYING_FIRST, PESTERED_FIRST, ROTTEN_FIRST,
+    SPECIAL_EVERY, Special, YOUNGER_EVERY,
+};
 pub use violation::Violation;
 
 use std::panic::AssertUnwindSafe;

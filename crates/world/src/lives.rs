@@ -4,6 +4,7 @@ use crate::brain::Meter;
 use crate::disk::Standing;
 use crate::host::{FIRST_CACHE, Software};
 use crate::settings::{End, Life};
+use crate::special::{Special, note_committed};
 use crate::violation::Violation;
 use crate::world::{Stop, World, geometry};
 use block_io::IoError;
@@ -131,6 +132,7 @@ impl World {
         self.flash.rot = 0;
         for disk in &mut self.disks {
             disk.gone_until = None;
+            disk.origin.late.rate = 0;
             disk.origin.errors.clear();
             disk.origin.errors.release();
         }
@@ -164,6 +166,7 @@ impl World {
     pub(crate) fn set_origin_faults(&mut self, number: usize) {
         let rates = self.settings.rates;
         self.disks[number].origin.forgets = self.settings.origins_forget;
+        self.disks[number].origin.late.rate = rates.origin_late;
         let errors = &self.disks[number].origin.errors;
         errors.clear();
         errors.chance(
@@ -204,7 +207,11 @@ impl World {
         }
         self.disks[number].size_is_known = false;
         let most = self.disks[number].sectors_most();
-        let sectors = 8 + self.dice.below(most - 7);
+        let mut sectors = 8 + self.dice.below(most - 7);
+        if self.special() == Special::Pestered {
+            // Only whole blocks can be under write-back, and grow.
+            sectors -= sectors % 8;
+        }
         let before = self.disks[number].settings.sectors;
         self.marks.hit("size changed");
         self.trace
@@ -219,7 +226,7 @@ impl World {
     }
 
     /// What happens beside a guest's request: commands of the operator, a dying flash.
-    pub(crate) fn before_request(&mut self) {
+    pub(crate) fn before_request(&mut self) -> Result<(), Violation> {
         if self.host.flash_dies_at == Some(self.requests_made) {
             self.marks.hit("flash dies");
             self.host.suspect = true;
@@ -231,16 +238,22 @@ impl World {
             self.flash.errors.clear();
             self.flash.errors.always(Kind::Any, fault);
         }
+        if let Special::Lying { notes, .. } = self.special()
+            && self.dice.one_in(notes)
+        {
+            note_committed(self);
+        }
         if self.dice.one_in(self.settings.brain_rate) {
             self.change_brain();
         }
         if !self.dice.one_in(self.settings.control_rate) {
-            return;
+            return Ok(());
         }
         // Commands come in bunches, so that they meet each other under way.
         for _ in 0..=self.dice.below(2) {
-            self.command();
+            self.command()?;
         }
+        Ok(())
     }
 
     /// Nothing is in flight: reads every disk through the cache.
@@ -298,6 +311,7 @@ impl World {
             return Ok(Stop::Crashed);
         }
         self.marks.hit("clean stop");
+        note_committed(self);
         Ok(Stop::Reached)
     }
 
@@ -332,6 +346,9 @@ impl World {
         let blamed = rates.blame_the_flash() || self.host.suspect;
         self.settings.rates = rates;
         result?;
+        for origin in self.origins() {
+            origin.settle_late();
+        }
         self.everything_has_arrived(blamed)
     }
 

@@ -29,6 +29,7 @@ impl World {
             self.now,
         );
         recovery.set_served(self.host.served);
+        recovery.set_committed(self.host.committed);
         let left = self.host.lasting.left();
         self.marks
             .add("chunk left in lasting memory", left.len() as u64);
@@ -81,8 +82,8 @@ impl World {
                     Some(cache::ColdReason::JournalDamaged) => {
                         self.marks.hit("cold: journal damaged");
                     }
-                    // Nobody tells how far the flash was.
-                    Some(cache::ColdReason::OlderCopy) | None => {}
+                    Some(cache::ColdReason::OlderCopy) => self.marks.hit("cold: older copy"),
+                    None => {}
                 }
                 self.host.in_use(recovered.cache.status().incarnation);
                 recovered.cache

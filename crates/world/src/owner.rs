@@ -6,12 +6,14 @@
 //! holds at that moment, and every refusal of a command against the record.
 
 use crate::back::look_at_origin_alone;
+use crate::commands::What;
 use crate::disk::Standing;
 use crate::host::Software;
+use crate::phases::name_of;
 use crate::violation::Violation;
 use crate::world::World;
 use block_io::Token;
-use cache::{ControlError, Mode, OwnerRecord};
+use cache::{Command, ControlError, Mode, OwnerRecord, WriteBack, WritePolicy};
 use units::{Bytes, DiskId, Duration, Instant, SECTOR_BYTES};
 
 /// A record on its way.
@@ -135,7 +137,10 @@ impl World {
             .is_some_and(|owner| owner.cache == self.host.uuid);
         let rates = self.settings.rates;
         let origin_goes = self.settings.back.is_some_and(|back| back.origin_goes > 0);
-        let origin_fails = origin_goes || rates.origin_errors > 0 || rates.origin_stalls > 0;
+        let origin_fails = origin_goes
+            || rates.origin_errors > 0
+            || rates.origin_stalls > 0
+            || rates.origin_late > 0;
         let (mark, may) = match error {
             ControlError::AlreadyAttached
             | ControlError::NotAttached
@@ -233,6 +238,7 @@ impl World {
         }
         let now = self.next_moment();
         let disk = &mut self.disks[number];
+        disk.origin.settle_late();
         let mut bytes = vec![0; disk.size().to_usize()];
         disk.origin.peek(Bytes::ZERO, &mut bytes);
         for (sector, content) in (0..).zip(bytes.chunks_exact(crate::checker::SECTOR)) {
@@ -247,4 +253,83 @@ impl World {
         disk.back.ordered = false;
         Ok(())
     }
+}
+
+/// The phase of a disk, in the words of [`crate::PHASES`].
+fn phase_of(world: &World, number: usize) -> &'static str {
+    let disk = &world.disks[number];
+    match disk.standing {
+        Standing::Away if disk.is_open() => return "detached with what waits",
+        Standing::Away => return "detached",
+        Standing::Attaching(_) => return "attaching",
+        Standing::Detaching(..) => return "detaching",
+        Standing::Served(_) => {}
+    }
+    if world.is_bypassed() {
+        return if disk.is_open() {
+            "flash failed"
+        } else {
+            "bypassed"
+        };
+    }
+    let mut changes = world.commanded.values().filter_map(|command| {
+        let What::Policy { was_back, policy } = command.what else {
+            return None;
+        };
+        let to_back = policy == WritePolicy::Back;
+        (command.number == number && was_back != to_back).then_some(to_back)
+    });
+    match changes.next() {
+        Some(true) => "entering",
+        Some(false) => "leaving",
+        None if world.policy_now(number) == Some(WritePolicy::Back) => "back",
+        None => "through",
+    }
+}
+
+/// A command about a disk is about to be given.
+pub(crate) fn note_tried(world: &mut World, number: usize, command: &Command) {
+    if let Some(name) = name_of(command) {
+        let phase = phase_of(world, number);
+        world.marks.tried(name, phase);
+    }
+}
+
+/// What attaches a disk as it is.
+pub(crate) fn attach_command(
+    world: &World,
+    number: usize,
+    policy: WritePolicy,
+    write_back: WriteBack,
+    tenant: String,
+) -> Command {
+    let disk = &world.disks[number];
+    Command::Attach {
+        disk: disk.id,
+        name: format!("disk {number}"),
+        size: disk.size(),
+        policy,
+        read_only: disk.settings.read_only,
+        tenant,
+        shared: disk.settings.shared,
+        fingerprint: disk.fingerprint(),
+        owner: disk.owner,
+        write_back,
+    }
+}
+
+/// A disk that is here, is coming or is going is attached once more, which must be refused.
+pub(crate) fn attach_again(world: &mut World, number: usize) -> Result<(), Violation> {
+    // What has been answered already may have changed that.
+    world.carry_out_effects()?;
+    if world.crashed || world.disks[number].standing == Standing::Away {
+        return Ok(());
+    }
+    let policy = world.draw_policy(number);
+    let write_back = world.draw_write_back();
+    let tenant = world.tenant_name(number);
+    let command = attach_command(world, number, policy, write_back, tenant);
+    note_tried(world, number, &command);
+    world.control_disk(number, What::AttachAgain, command);
+    Ok(())
 }

@@ -4,6 +4,7 @@
 
 use crate::back::BackSettings;
 use crate::brain::draw_settings;
+use crate::special::Special;
 use crate::storage::Latency;
 use crate::world::geometry_of;
 use cache::Config;
@@ -75,6 +76,8 @@ pub struct Rates {
     pub origin_errors: u64,
     /// Origin operations take very long.
     pub origin_stalls: u64,
+    /// Origins give up changes that may land later.
+    pub origin_late: u64,
     /// Recording a retirement fails.
     pub retire_fails: u64,
 }
@@ -99,6 +102,7 @@ impl Rates {
         Self {
             origin_errors: self.origin_errors,
             origin_stalls: self.origin_stalls,
+            origin_late: self.origin_late,
             retire_fails: self.retire_fails,
             ..Self::default()
         }
@@ -157,6 +161,8 @@ pub struct Settings {
     pub sizes_change: bool,
     /// Somebody puts an old copy of the flash back between two lives.
     pub old_copies: bool,
+    /// What comes again and again.
+    pub special: Special,
     /// What there is of write-back; none in worlds without it.
     pub back: Option<BackSettings>,
     /// The lives of the process, one after the other.
@@ -211,6 +217,7 @@ impl Settings {
             strangers: !dice.one_in(3),
             old_copies: dice.one_in(8),
             sizes_change: dice.one_in(8),
+            special: Special::Nothing,
             back: None,
             lives,
         };
@@ -275,7 +282,8 @@ impl Settings {
     /// What can fail an origin operation or a write without anybody being to blame.
     pub fn errors_are_excused(&self) -> bool {
         let origin_goes = self.back.is_some_and(|back| back.origin_goes > 0);
-        self.rates.origin_errors > 0 || self.rates.retire_fails > 0 || origin_goes
+        let rates = self.rates;
+        rates.origin_errors > 0 || rates.origin_late > 0 || rates.retire_fails > 0 || origin_goes
     }
 }
 
@@ -321,6 +329,7 @@ fn draw_rates(dice: &mut Prng, restless: bool) -> Rates {
         metadata_rot: class(5, &[3]),
         origin_errors: class(4, &[8, 50]),
         origin_stalls: class(6, &[20, 200]),
+        origin_late: 0,
         retire_fails: class(4, &[2]),
     }
 }

@@ -1,19 +1,23 @@
-//! Worlds of write-back in which one kind of trouble comes again and again, which others meet too
-//! seldom.
+//! Worlds in which one kind of trouble comes again and again, which others meet too seldom, or never.
 //!
 //! | kind | what it is for |
 //! |---|---|
+//! | late | changes that an origin gives up with an error and that land later; with write-back or not |
 //! | hasty | short intervals that go to the origin at once or very late, slow entries of the journal |
 //! | commanded | commands one after the other, records that cannot be made, keys that change |
+//! | pestered | commands in every phase of a disk, over origins and records that are slow |
+//! | lying | flash that acknowledges durable writes and flushes, and loses them with its power; with write-back or not |
 //! | rotten | pages of dirty logs that rot or cannot be read, memory that was written half |
 //!
 //! Which seeds are of which kind is fixed, so that all others stay what they are.
 
 use crate::back::BackSettings;
-use crate::settings::{Rates, Settings, draw_latency, pick};
+use crate::host::Software;
+use crate::settings::{End, Rates, Settings, draw_latency, pick};
 use crate::world::{World, geometry};
 use block_io::BlockCipher;
-use flash_format::{DirtyChunkHeader, JournalPage, PAGE_BYTES};
+use cache::Committed;
+use flash_format::{DirtyChunkHeader, JournalPage, PAGE_BYTES, SUPERBLOCK_OFFSETS};
 use std::num::NonZeroU64;
 use units::{BlockIndex, Bytes, Duration, Prng};
 
@@ -36,13 +40,26 @@ pub enum Special {
     Commanded,
     /// See the module's header.
     Rotten,
+    /// See the module's header.
+    Late,
+    /// See the module's header.
+    Pestered,
+    /// See the module's header.
+    Lying {
+        /// The flash makes all that it has durable by itself: once in so many operations; 0 for never.
+        persists: u64,
+        /// The host records how far the flash is: once in so many requests; 0 for after a clean stop only.
+        notes: u64,
+    },
 }
 
 impl Special {
     /// The command that every other one is, by its number.
     pub(crate) fn favourite_command(self) -> Option<u64> {
         match self {
-            Self::Nothing | Self::Commanded => None,
+            Self::Nothing | Self::Commanded | Self::Late | Self::Pestered | Self::Lying { .. } => {
+                None
+            }
             // In which order writes go back.
             Self::Hasty { .. } => Some(5),
             // Whether they do.
@@ -53,6 +70,19 @@ impl Special {
 
 /// Worlds of this many seeds have one of each kind.
 pub const SPECIAL_EVERY: u64 = 16;
+
+/// Worlds of this many seeds have one of each younger kind. They are seldom, so that most seeds stay what
+/// they were before there were these kinds.
+pub const YOUNGER_EVERY: u64 = 64;
+
+/// The first late worlds: without write-back, and with it.
+pub const LATE_FIRST: [u64; 2] = [6, 31];
+
+/// The first lying worlds: without write-back, and with it.
+pub const LYING_FIRST: [u64; 2] = [10, 63];
+
+/// The first pestered world.
+pub const PESTERED_FIRST: u64 = 33;
 
 /// The first hasty world.
 pub const HASTY_FIRST: u64 = 13;
@@ -66,6 +96,15 @@ pub const ROTTEN_FIRST: u64 = 3;
 impl Settings {
     /// The same world, with what is special about worlds of this seed.
     pub(crate) fn with_special(self, seed: u64, dice: &mut Prng) -> Self {
+        if LATE_FIRST.contains(&(seed % YOUNGER_EVERY)) {
+            return self.late(dice);
+        }
+        if LYING_FIRST.contains(&(seed % YOUNGER_EVERY)) {
+            return self.lying(dice);
+        }
+        if seed % YOUNGER_EVERY == PESTERED_FIRST {
+            return self.pestered(dice);
+        }
         match seed % SPECIAL_EVERY {
             HASTY_FIRST => self.hasty(dice),
             COMMANDED_FIRST => self.commanded(dice),
@@ -78,6 +117,26 @@ impl Settings {
         if let Some(back) = &mut self.back {
             change(back);
         }
+    }
+
+    fn late(self, dice: &mut Prng) -> Self {
+        // Many changes go to the origin in a short time.
+        let mut late = if self.back.is_some() && dice.one_in(2) {
+            self.hasty(dice)
+        } else {
+            self
+        };
+        if !dice.one_in(3) {
+            late.rates = late.rates.without_flash();
+            late.old_copies = false;
+            for life in &mut late.lives {
+                life.flash_dies_at = None;
+            }
+        }
+        late.special = Special::Late;
+        late.origins_forget = dice.one_in(2);
+        late.rates.origin_late = *pick(dice, &[3, 8, 30]);
+        late
     }
 
     fn hasty(mut self, dice: &mut Prng) -> Self {
@@ -112,8 +171,8 @@ impl Settings {
             fuas: *pick(dice, if eager { &[2, 6] } else { &[6, 40] }),
         };
         let look_rate = if eager { 1 } else { 20 };
+        self.special = special;
         self.set_back(|back| {
-            back.special = special;
             back.two_caches = false;
             back.flash_is_lost = false;
             back.look_rate = look_rate;
@@ -127,8 +186,8 @@ impl Settings {
         self.only_drops = false;
         let own_fails = *pick(dice, &[0, 2, 8]);
         let late = *pick(dice, &[1, 3]);
+        self.special = Special::Commanded;
         self.set_back(|back| {
-            back.special = Special::Commanded;
             back.two_caches = false;
             back.flash_is_lost = false;
             back.drops = true;
@@ -136,6 +195,46 @@ impl Settings {
             back.late = late;
         });
         self
+    }
+
+    fn lying(mut self, dice: &mut Prng) -> Self {
+        self.special = Special::Lying {
+            persists: *pick(dice, &[0, 5, 100]),
+            notes: *pick(dice, &[0, 1, 10]),
+        };
+        self.origins_forget = dice.one_in(2);
+        self.rates = self.rates.without_flash();
+        self.old_copies = false;
+        for life in &mut self.lives {
+            life.flash_dies_at = None;
+            life.audit_at_start = true;
+            if life.end == End::Kill {
+                life.end = End::PowerCut;
+            }
+        }
+        self.set_back(|back| {
+            back.two_caches = false;
+            back.flash_is_lost = false;
+        });
+        self
+    }
+
+    fn pestered(self, dice: &mut Prng) -> Self {
+        let mut pestered = self.commanded(dice);
+        pestered.special = Special::Pestered;
+        pestered.origins_forget = dice.one_in(2);
+        pestered.control_rate = *pick(dice, &[1, 2]);
+        // What has become shorter can grow.
+        pestered.sizes_change = true;
+        // What a command waits for takes long enough for the next one to come.
+        let slowest = *pick(dice, &[300, 30_000]);
+        pestered.origin_latency = draw_latency(dice, 3_000, slowest);
+        for life in &mut pestered.lives {
+            if dice.one_in(3) {
+                life.flash_dies_at = Some(dice.below(life.requests));
+            }
+        }
+        pestered
     }
 
     fn rotten(mut self, dice: &mut Prng) -> Self {
@@ -147,8 +246,8 @@ impl Settings {
             life.flash_dies_at = None;
             life.audit_at_start = true;
         }
+        self.special = Special::Rotten;
         self.set_back(|back| {
-            back.special = Special::Rotten;
             back.look_rate = 2;
             back.two_caches = false;
             back.flash_is_lost = false;
@@ -166,9 +265,7 @@ struct OnFlash {
 impl World {
     /// What is special about this world.
     pub(crate) fn special(&self) -> Special {
-        self.settings
-            .back
-            .map_or(Special::Nothing, |back| back.special)
+        self.settings.special
     }
 
     /// Between two lives: something befalls a page of a dirty log.
@@ -216,17 +313,8 @@ impl World {
 
     /// A page of the journal that is not the newest rots: the newest would leave no trace.
     fn journal_rots(&mut self) {
-        let geometry = geometry(&self.settings);
+        let mut pages = journal_pages(self);
         let mut bytes = [0; PAGE_BYTES];
-        let mut pages = Vec::new();
-        for number in 0..geometry.journal_pages() {
-            let offset = geometry.journal_page_offset(number);
-            self.flash.peek(offset, &mut bytes);
-            if let Ok(page) = JournalPage::decode(&bytes, self.host.uuid) {
-                pages.push((page.sequence, offset));
-            }
-        }
-        pages.sort_unstable();
         let Some((_, newest)) = pages.pop() else {
             return;
         };
@@ -281,6 +369,58 @@ impl World {
             &[None, NonZeroU64::new(1), NonZeroU64::new(2)],
         )
     }
+}
+
+/// The host records how far the tables on flash are durable, as far as the flash says.
+pub(crate) fn note_committed(world: &mut World) {
+    if let (Special::Lying { .. }, Some(committed)) = (world.special(), committed(world)) {
+        world.host.committed = committed;
+    }
+}
+
+fn committed(world: &World) -> Option<Committed> {
+    match &world.host.software {
+        Software::Cache(cache) => cache.committed(),
+        Software::Down | Software::Recovery(_) => None,
+    }
+}
+
+/// The power of flash that lies is about to be cut. What it loses then has to be found out, so it keeps
+/// what leaves no trace: the newest superblock and the newest page of the journal, unless the host has
+/// recorded them, and chunks of dirty logs of which nobody says that they are durable.
+pub(crate) fn spare_what_leaves_no_trace(world: &mut World) {
+    world.host.suspect = true;
+    let page = Bytes::new(PAGE_BYTES as u64);
+    if committed(world) == Some(world.host.committed) {
+        world.marks.hit("lying flash spares nothing");
+    } else {
+        world.marks.hit("lying flash spares the newest page");
+        for at in SUPERBLOCK_OFFSETS {
+            world.flash.make_durable(at, at + page);
+        }
+        if let Some((_, newest)) = journal_pages(world).pop() {
+            world.flash.make_durable(newest, newest + page);
+        }
+    }
+    for chunk in world.host.accepted.unnamed() {
+        world.flash.make_durable(chunk.start, chunk.end);
+    }
+}
+
+/// The pages of the journal that are whole, by their numbers, and where they lie.
+fn journal_pages(world: &World) -> Vec<(u64, Bytes)> {
+    let geometry = geometry(&world.settings);
+    let mut bytes = [0; PAGE_BYTES];
+    let mut pages = Vec::new();
+    for number in 0..geometry.journal_pages() {
+        let offset = geometry.journal_page_offset(number);
+        world.flash.peek(offset, &mut bytes);
+        if let Ok(page) = JournalPage::decode(&bytes, world.host.uuid) {
+            pages.push((page.sequence, offset));
+        }
+    }
+    pages.sort_unstable();
+    pages
 }
 
 /// A cipher that tells keys and blocks apart, and keeps no secret.

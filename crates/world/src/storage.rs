@@ -16,11 +16,13 @@
 //! no other write is led astray over it, one that was led there before ends first, and a recovery
 //! reads it as it is.
 
+use crate::late::Late;
+use crate::verbs::{Piece, shifted, shifted_back, write_offset};
 use block_io::{FlashDone, FlashOp, FlashVerb, IoError, Landings, OriginDone, OriginVerb, Token};
 use medium::{Faults, Injector, Medium, MediumOptions, Session, WriteMark};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use units::{Bytes, Duration, Instant, Map, Prng, Set};
+use units::{Bytes, Duration, Instant, Map, Prng, SECTOR_BYTES, Set};
 
 /// After so long the system ends an operation that the device does not: a read into a guest's
 /// memory cannot be abandoned before.
@@ -45,6 +47,8 @@ pub(crate) struct Storage {
     pub lies: Faults,
     error_injector: Injector,
     lie_injector: Injector,
+    /// Changes that it gives up and may still carry out.
+    pub late: Late,
     /// Where lies begin: before it are superblocks, journal and checkpoints.
     lies_from: Bytes,
     capacity: Bytes,
@@ -76,6 +80,10 @@ pub(crate) struct Storage {
     flushes: Map<Token, WriteMark>,
     /// Flushes of the latest poll that have failed so.
     pub forgotten: Set<Token>,
+    /// It acknowledges durable writes and flushes that are neither.
+    pub lies_about_durability: bool,
+    /// Then it makes everything durable by itself, once in so many operations.
+    persists: u64,
     /// Bytes of all writes that were submitted.
     pub written_bytes: u64,
 }
@@ -100,6 +108,8 @@ impl Storage {
         latency: Latency,
         dice: &mut Prng,
     ) -> Self {
+        // Not from the dice themselves: the worlds without late changes are the older ones.
+        let late = Late::new(dice.clone().fork());
         let mut options = MediumOptions::new(capacity, dice.u64());
         options.latency_least = latency.least;
         options.latency_most = latency.most;
@@ -114,6 +124,7 @@ impl Storage {
             session: None,
             errors,
             lies,
+            late,
             lies_from,
             capacity,
             sector,
@@ -131,6 +142,8 @@ impl Storage {
             forgets: false,
             flushes: Map::default(),
             forgotten: Set::default(),
+            lies_about_durability: false,
+            persists: 0,
             written_bytes: 0,
         }
     }
@@ -155,12 +168,43 @@ impl Storage {
     pub(crate) fn kill(&mut self) {
         self.session = None;
         self.medium.kill();
+        self.late.kill();
+    }
+
+    /// From now on it says of everything that it is durable, and a power cut may take it all the same.
+    pub(crate) fn lie_about_durability(&mut self, persists: u64) {
+        self.persists = persists;
+        self.lies_about_durability = true;
+        self.medium.lie_about_durability(true);
+    }
+
+    /// What is there from `from` to `to` is durable, whatever it lies about.
+    pub(crate) fn make_durable(&self, from: Bytes, to: Bytes) {
+        let mut bytes = vec![0; (to - from).to_usize()];
+        self.peek(from, &mut bytes);
+        self.poke(from, &bytes);
     }
 
     /// Its power was cut.
     pub(crate) fn cut_power(&mut self) {
         self.session = None;
+        self.late.kill();
+        self.settle_late();
         self.medium.crash();
+    }
+
+    /// What was given up is over: whoever looks at the bytes past the cache looks after that.
+    pub(crate) fn settle_late(&mut self) {
+        let landing = self.late.settle();
+        self.land(&landing);
+    }
+
+    fn land(&self, pieces: &[Piece]) {
+        self.medium.with_image(|image| {
+            for piece in pieces {
+                image.write(piece.offset, &piece.bytes);
+            }
+        });
     }
 
     /// The bytes that a reader would see now.
@@ -169,7 +213,14 @@ impl Storage {
     }
 
     /// Shows every content that a power cut now could leave in a sector.
-    pub(crate) fn fates(&self, show: impl FnMut(usize, &[u8])) {
+    pub(crate) fn fates(&self, mut show: impl FnMut(usize, &[u8])) {
+        for piece in self.late.pieces() {
+            let sector = piece.offset.get() / SECTOR_BYTES;
+            show(
+                usize::try_from(sector).expect("media are small"),
+                &piece.bytes,
+            );
+        }
         self.medium.fates(show);
     }
 
@@ -195,6 +246,12 @@ impl Storage {
             }
             OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. } => {}
         }
+        if let Some(verb) = self.late.admit(token, verb, now) {
+            self.submit_to_injector(token, verb, now);
+        }
+    }
+
+    fn submit_to_injector(&mut self, token: Token, verb: OriginVerb, now: Instant) {
         if let Some(verb) = self.error_injector.inject(token, verb, now) {
             self.submit_to_liar(token, verb, now);
         }
@@ -202,6 +259,9 @@ impl Storage {
 
     /// Takes a flash operation. Nobody lies about an `honest` one.
     pub(crate) fn submit_flash(&mut self, op: FlashOp, honest: bool, now: Instant) {
+        if self.lies_about_durability && self.dice.one_in(self.persists) {
+            self.medium.with_image(|image| image.flush(image.mark()));
+        }
         if matches!(op.verb, FlashVerb::ReadInto { .. }) {
             self.landing_ends.insert(op.token, now + SYSTEM_PATIENCE);
         }
@@ -286,9 +346,14 @@ impl Storage {
         while let Some((token, verb)) = self.error_injector.due(now) {
             self.submit_to_liar(token, verb, now);
         }
+        let mut ended = Vec::new();
+        let landing = self.late.poll(now, &mut ended);
+        self.land(&landing);
+        for (token, verb) in self.late.take_released() {
+            self.submit_to_injector(token, verb, now);
+        }
         self.forgotten.clear();
         let mut failed_flushes = Vec::new();
-        let mut ended = Vec::new();
         if let Some(session) = &mut self.session {
             session.poll(now, &mut ended);
         }
@@ -390,6 +455,7 @@ impl Storage {
         let session = self.session.as_ref().and_then(Session::next_deadline);
         [
             self.landing_ends.values().min().copied(),
+            self.late.next_deadline(),
             session,
             self.error_injector.next_deadline(),
             self.lie_injector.next_deadline(),
@@ -400,59 +466,7 @@ impl Storage {
     }
 }
 
-/// The operation as seen from `from`, if it is one that may be lied about.
-fn shifted(verb: OriginVerb, from: Bytes) -> Result<OriginVerb, OriginVerb> {
-    match verb {
-        OriginVerb::Read {
-            offset,
-            length,
-            buf,
-        } if offset >= from => Ok(OriginVerb::Read {
-            offset: offset - from,
-            length,
-            buf,
-        }),
-        OriginVerb::Write {
-            offset,
-            data,
-            fua: false,
-        } if offset >= from => Ok(OriginVerb::Write {
-            offset: offset - from,
-            data,
-            fua: false,
-        }),
-        other => Err(other),
-    }
-}
-
 /// Whether two places have something in common.
 pub(crate) fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
     a.start < b.end && b.start < a.end
-}
-
-fn write_offset(verb: &OriginVerb) -> Option<Bytes> {
-    match verb {
-        OriginVerb::Write { offset, .. } => Some(*offset),
-        _ => None,
-    }
-}
-
-fn shifted_back(verb: OriginVerb, from: Bytes) -> OriginVerb {
-    match verb {
-        OriginVerb::Read {
-            offset,
-            length,
-            buf,
-        } => OriginVerb::Read {
-            offset: offset + from,
-            length,
-            buf,
-        },
-        OriginVerb::Write { offset, data, fua } => OriginVerb::Write {
-            offset: offset + from,
-            data,
-            fua,
-        },
-        other => other,
-    }
 }

@@ -12,6 +12,7 @@ use crate::guests::{Outstanding, Worker};
 use crate::host::{Host, Software};
 use crate::marks::Marks;
 use crate::settings::Settings;
+use crate::special::Special;
 use crate::storage::Storage;
 use crate::trace::Trace;
 use crate::violation::Violation;
@@ -115,7 +116,10 @@ impl World {
                 Disk::new(number, first_tag, *disk, settings.origin_latency, &mut dice)
             })
             .collect();
-        let flash = new_flash(&settings, &mut dice);
+        let mut flash = new_flash(&settings, &mut dice);
+        if let Special::Lying { persists, .. } = settings.special {
+            flash.lie_about_durability(persists);
+        }
         let workers = vec![Worker::default(); settings.workers];
         Self {
             trace: Trace::new(keep_lines, options.trace),
@@ -338,19 +342,28 @@ impl World {
     fn origin_ends(&mut self, number: usize) -> Result<(), Violation> {
         let mut done = Vec::new();
         self.disks[number].origin.poll(self.now, &mut done);
-        for done in done {
+        if self.settings.rates.origin_late > 0 {
+            // What has waited for a late change may stall now.
+            self.plan_release();
+        }
+        let mut done = done.into_iter();
+        while let Some(ended) = done.next() {
             self.count_operation();
-            let token = done.token.0;
-            let ok = done.result.is_ok();
+            let token = ended.token.0;
+            let ok = ended.result.is_ok();
             self.trace.event(self.now, &[2, token, u64::from(ok)], || {
                 format!("origin {number} {token} ended, ok: {ok}")
             });
-            self.origin_flush_ended(number, done.token, ok);
+            self.origin_flush_ended(number, ended.token, ok);
             if self.crashed {
+                // What a failed flush has taken is gone, although nobody hears of it any more.
+                for done in done {
+                    self.origin_flush_ended(number, done.token, done.result.is_ok());
+                }
                 return Ok(());
             }
             if let Software::Cache(cache) = &mut self.host.software {
-                cache.origin_done(done, self.now);
+                cache.origin_done(ended, self.now);
             }
             self.carry_out_effects()?;
         }
@@ -392,6 +405,7 @@ impl World {
         // An operator would throw away what waits for a page that cannot be read.
         self.flash.unreadable.clear();
         for disk in &mut self.disks {
+            disk.origin.late.rate = 0;
             if disk.gone_until.is_none() {
                 disk.origin.errors.clear();
             }

@@ -3,7 +3,7 @@
 #![allow(clippy::panic, reason = "a failure prints its whole trace")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use world::{Marks, Options, run};
+use world::{LATE_FIRST, LYING_FIRST, Marks, Options, YOUNGER_EVERY, run};
 
 const SEEDS: u64 = 10_000;
 /// They take longer.
@@ -96,6 +96,24 @@ const RARE_WITH_WRITE_BACK: [&str; 21] = [
     "what waited was given up",
 ];
 
+/// What worlds of these kinds are for, by the seeds that are of the kind.
+const RARE_OF_KINDS: [([u64; 2], &[&str]); 2] = [
+    (
+        LATE_FIRST,
+        &["late change landed", "waited for a late change"],
+    ),
+    (
+        LYING_FIRST,
+        &[
+            "cold: journal damaged",
+            "cold: older copy",
+            "cold: retired",
+            "lying flash spares nothing",
+            "lying flash spares the newest page",
+        ],
+    ),
+];
+
 /// Worlds beyond those above that have found something, most of them in the cache.
 const FOUND: [u64; 40] = [
     24_435, 24_855, 28_953, 35_117, 39_635, 42_547, 63_269, 75_045, 77_669, 87_813, 95_013, 99_987,
@@ -126,6 +144,31 @@ fn two_thousand_worlds_with_write_back_hold_and_reach_every_rare_branch() {
     let rare = RARE_WITH_WRITE_BACK.iter();
     let missed: Vec<_> = rare.filter(|name| marks.count(name) == 0).collect();
     assert!(missed.is_empty(), "no seed reached: {missed:?}");
+}
+
+#[test]
+fn late_and_lying_worlds_hold_and_reach_what_they_are_for() {
+    for (firsts, rare) in RARE_OF_KINDS {
+        for first in firsts {
+            let marks = run_some((0..150).map(|number| first + number * YOUNGER_EVERY));
+            let missed: Vec<_> = rare.iter().filter(|name| marks.count(name) == 0).collect();
+            assert!(
+                missed.is_empty(),
+                "no seed from {first} on reached: {missed:?}"
+            );
+        }
+    }
+}
+
+fn run_some(seeds: impl Iterator<Item = u64>) -> Marks {
+    let mut marks = Marks::default();
+    for seed in seeds {
+        match run(Options::new(seed)) {
+            Ok(outcome) => marks.merge(&outcome.marks),
+            Err(failure) => panic!("seed {seed}: {}", failure.violation),
+        }
+    }
+    marks
 }
 
 fn run_all(from: u64, seeds: u64) -> Marks {

@@ -178,8 +178,9 @@ impl History {
     }
 
     /// What a disk reads as after a crash, with nothing in flight, is what is there: the rest is
-    /// lost or overwritten, and a flush makes this durable.
-    pub fn settle(&mut self, found: &[Vec<Option<Tag>>]) {
+    /// lost or overwritten, and a flush makes this durable. Not where the origin is
+    /// `late`: what was not answered as done may have landed after the last flush that it was asked for.
+    pub fn settle(&mut self, found: &[Vec<Option<Tag>>], late: bool) {
         self.unsettled &= found.iter().any(Vec::is_empty);
         for (sector, tags) in self.sectors.iter_mut().zip(found) {
             let Some(Some(tag)) = tags.first() else {
@@ -197,8 +198,9 @@ impl History {
             let issued = sector[at].issued;
             for (other, value) in sector.iter_mut().enumerate() {
                 if other == at {
-                    value.certain = true;
-                    value.acked = true;
+                    let sure = value.certain || !late;
+                    value.certain = sure;
+                    value.acked = sure;
                 } else if !value.answered_by(issued) {
                     value.certain = false;
                     value.acked = false;
@@ -369,14 +371,14 @@ mod tests {
         history.lost_power();
         assert!(cut(&history, [5, 0]));
         read(&mut history, 5, 10).unwrap();
-        history.settle(&[5, 0].map(|tag| vec![Some(tag)]));
+        history.settle(&[5, 0].map(|tag| vec![Some(tag)]), false);
         history.write_issued(Bytes::ZERO, ONE, 8, 12);
         history.write_answered(Bytes::ZERO, ONE, 12, true, false, 13);
         history.crashed(14);
         history.lost_power();
         assert!(cut(&history, [8, 0]), "6 was lost before");
         assert!(cut(&history, [5, 0]));
-        history.settle(&[8, 0].map(|tag| vec![Some(tag)]));
+        history.settle(&[8, 0].map(|tag| vec![Some(tag)]), false);
         history.flushed(15, 16);
         history.crashed(17);
         history.lost_power();

@@ -1,0 +1,204 @@
+//! Changes that an origin has given up, and may still carry out: what the contract of `origin` allows.
+//!
+//! ```text
+//!   change ─► given up ─► its error ─────────────► over
+//!             may land from here on, each sector once or never
+//!                            └ whatever is asked of its range from here on waits ┘
+//! ```
+//!
+//! What was asked before the error goes on beside it. The end of a session makes no difference: the far
+//! side goes on, and the next session waits for it.
+
+use crate::verbs::{Piece, pieces_of, range_of};
+use block_io::{IoError, OriginDone, OriginVerb, Token};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use units::{Bytes, Duration, Instant, Prng, SECTOR_BYTES};
+
+/// Given-up changes of one origin.
+#[derive(Debug)]
+pub(crate) struct Late {
+    /// One change in so many is given up; 0 for none.
+    pub rate: u64,
+    /// Sectors that landed after the error of their change.
+    pub landed: u64,
+    /// Operations that waited for a change that was given up.
+    pub waited: u64,
+    dice: Prng,
+    /// Those whose error is not told yet, by when it is.
+    unanswered: BTreeMap<(Instant, Token), Change>,
+    /// Those that may still land.
+    unsettled: Vec<Change>,
+    /// Operations that wait for them, in the order in which they came.
+    behind: Vec<(Token, OriginVerb)>,
+}
+
+/// A change that was given up.
+#[derive(Debug)]
+struct Change {
+    start: Bytes,
+    end: Bytes,
+    /// What of it lands at once with its error.
+    early: Vec<Piece>,
+    /// What of it lands when it is over.
+    late: Vec<Piece>,
+    over: Instant,
+}
+
+impl Late {
+    /// Nothing is given up yet.
+    pub(crate) fn new(dice: Prng) -> Self {
+        Self {
+            rate: 0,
+            landed: 0,
+            waited: 0,
+            dice,
+            unanswered: BTreeMap::new(),
+            unsettled: Vec::new(),
+            behind: Vec::new(),
+        }
+    }
+
+    /// An operation comes. It goes on if it is given back: else it waits, or is given up.
+    pub(crate) fn admit(
+        &mut self,
+        token: Token,
+        verb: OriginVerb,
+        now: Instant,
+    ) -> Option<OriginVerb> {
+        if self.must_wait(&verb) {
+            self.waited += 1;
+            self.behind.push((token, verb));
+            return None;
+        }
+        let Some(pieces) = pieces_of(&verb).filter(|_| self.dice.one_in(self.rate)) else {
+            return Some(verb);
+        };
+        let answered = now + Duration::from_micros(1 + self.dice.below(3_000));
+        let after = [300, 30_000, 5_000_000][below(&mut self.dice, 3)];
+        let over = answered + Duration::from_micros(1 + self.dice.below(after));
+        let change = self.give_up(pieces, over);
+        self.unanswered.insert((answered, token), change);
+        None
+    }
+
+    fn give_up(&mut self, pieces: Vec<Piece>, over: Instant) -> Change {
+        let start = pieces.first().map_or(Bytes::ZERO, |piece| piece.offset);
+        let end = start + Bytes::new(pieces.len() as u64 * SECTOR_BYTES);
+        let (mut early, mut late) = (Vec::new(), Vec::new());
+        // All of it comes late, or what the dice say of each sector.
+        let whole = self.dice.one_in(2);
+        for piece in pieces {
+            match self.dice.below(3) {
+                _ if whole => late.push(piece),
+                0 => late.push(piece),
+                1 => early.push(piece),
+                _ => {}
+            }
+        }
+        Change {
+            start,
+            end,
+            early,
+            late,
+            over,
+        }
+    }
+
+    /// The errors that are told now, and what lands.
+    pub(crate) fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) -> Vec<Piece> {
+        let mut landing = Vec::new();
+        while let Some(first) = self.unanswered.first_entry()
+            && first.key().0 <= now
+        {
+            let ((_, token), mut change) = first.remove_entry();
+            landing.append(&mut change.early);
+            self.unsettled.push(change);
+            let result = Err([IoError::TimedOut, IoError::Disconnected][below(&mut self.dice, 2)]);
+            let buf = None;
+            done.push(OriginDone { token, buf, result });
+        }
+        for mut change in self.unsettled.extract_if(.., |change| change.over <= now) {
+            self.landed += change.late.len() as u64;
+            landing.append(&mut change.late);
+        }
+        landing
+    }
+
+    /// Operations that have waited and need not any more.
+    pub(crate) fn take_released(&mut self) -> Vec<(Token, OriginVerb)> {
+        let behind = std::mem::take(&mut self.behind);
+        let (waiting, released) = behind
+            .into_iter()
+            .partition(|(_, verb)| self.must_wait(verb));
+        self.behind = waiting;
+        released
+    }
+
+    /// The process has died. The far side goes on with what it has; what waits was never sent.
+    pub(crate) fn kill(&mut self) {
+        for (_, mut change) in std::mem::take(&mut self.unanswered) {
+            change.late.append(&mut change.early);
+            self.unsettled.push(change);
+        }
+        self.behind.clear();
+    }
+
+    /// It is all over: of each change nothing lands any more but what is given back.
+    pub(crate) fn settle(&mut self) -> Vec<Piece> {
+        let mut landing = Vec::new();
+        for change in std::mem::take(&mut self.unsettled) {
+            if !self.dice.one_in(3) {
+                landing.extend(change.late);
+            }
+        }
+        self.landed += landing.len() as u64;
+        landing
+    }
+
+    /// What may still land.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        let changes = self.unanswered.values().chain(&self.unsettled);
+        changes.flat_map(|change| change.early.iter().chain(&change.late))
+    }
+
+    /// The ranges below `end` in which nothing that was given up may still land.
+    pub(crate) fn settled(&self, end: Bytes) -> Vec<Range<Bytes>> {
+        let mut places: Vec<Bytes> = self.pieces().map(|piece| piece.offset).collect();
+        places.sort_unstable();
+        let mut runs = Vec::new();
+        let mut from = Bytes::ZERO;
+        for place in places {
+            if from < place {
+                runs.push(from..place);
+            }
+            from = place + Bytes::new(SECTOR_BYTES);
+        }
+        if from < end {
+            runs.push(from..end);
+        }
+        runs
+    }
+
+    /// When something lands, is told or goes on next.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        if self.behind.iter().any(|(_, verb)| !self.must_wait(verb)) {
+            return Some(Instant::ZERO);
+        }
+        let told = self.unanswered.keys().map(|(at, _)| *at);
+        let over = self.unsettled.iter().map(|change| change.over);
+        told.chain(over).min()
+    }
+
+    fn must_wait(&self, verb: &OriginVerb) -> bool {
+        let Some((start, end)) = range_of(verb) else {
+            return false;
+        };
+        let mut changes = self.unsettled.iter();
+        changes.any(|change| change.start < end && start < change.end)
+    }
+}
+
+fn below(dice: &mut Prng, bound: u64) -> usize {
+    usize::try_from(dice.below(bound)).expect("an index")
+}
