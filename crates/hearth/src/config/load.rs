@@ -1,16 +1,12 @@
-//! From text to typed values: unknown keys, wrong types and wrong units are found here.
+//! From a file to a configuration, or to everything that is wrong with it.
 
-use super::model::{CacheConfig, Config, DiskConfig, OriginConfig};
-use super::reference::reference_sections;
-use super::vm::VmConfig;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use super::model::Config;
+use super::read;
+use super::walk::{Examples, Walk};
 use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 /// One thing that is wrong with a configuration, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,17 +20,6 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The same, of the key whose value the error is about.
-    fn named(mut self, values: &[(Range<usize>, String)], error: &toml::de::Error) -> Self {
-        if let Some(span) = error.span() {
-            let is_it = |value: &&(Range<usize>, String)| value.0.contains(&span.start);
-            if let Some((_, key)) = values.iter().find(is_it) {
-                self.key.clone_from(key);
-            }
-        }
-        self
-    }
-
     /// A fault of this key.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
@@ -110,10 +95,10 @@ pub fn locate(path: &Path, mut faults: Vec<Fault>) -> Vec<Fault> {
         return faults;
     };
     if let Ok(table) = DeTable::parse(&text) {
-        let mut walk = Walk::new(&text);
-        walk.table(table.get_ref(), &schema(), "");
+        let examples = Examples::new();
+        let walk = Walk::of(&text, &examples, table.get_ref());
         for fault in &mut faults {
-            fault.line = line_of_key(&walk.lines, &fault.key);
+            fault.line = walk.line_of(&fault.key);
         }
     }
     faults.sort_by_key(|fault| fault.line);
@@ -125,243 +110,10 @@ pub fn locate(path: &Path, mut faults: Vec<Fault>) -> Vec<Fault> {
 /// # Errors
 /// All faults, by line.
 pub fn parse(text: &str) -> Result<Config, Vec<Fault>> {
-    let table = DeTable::parse(text).map_err(|error| vec![fault_of(&error, text)])?;
-    let mut walk = Walk::new(text);
-    walk.table(table.get_ref(), &schema(), "");
-    let Walk {
-        lines,
-        values,
-        mut faults,
-        ..
-    } = walk;
-    if faults.is_empty() {
-        match toml::from_str::<Config>(text) {
-            Ok(config) => {
-                faults = super::faults(&config);
-                if faults.is_empty() {
-                    return Ok(config);
-                }
-            }
-            Err(error) => faults.push(fault_of(&error, text).named(&values, &error)),
-        }
-    }
-    for fault in &mut faults {
-        if fault.line.is_none() {
-            fault.line = line_of_key(&lines, &fault.key);
-        }
-    }
-    faults.sort_by_key(|fault| fault.line);
-    Err(faults)
-}
-
-/// The line of a key, or of the nearest table around it.
-fn line_of_key(lines: &BTreeMap<String, usize>, key: &str) -> Option<usize> {
-    let mut key = key;
-    loop {
-        if let Some(line) = lines.get(key) {
-            return Some(*line);
-        }
-        key = key.rsplit_once('.').map(|(outer, _)| outer)?;
-    }
-}
-
-fn fault_of(error: &toml::de::Error, text: &str) -> Fault {
-    Fault {
-        key: String::new(),
-        line: error.span().map(|span| line_at(text, &span)),
-        message: error.message().replace('\n', "; "),
-    }
-}
-
-fn line_at(text: &str, span: &Range<usize>) -> usize {
-    text.get(..span.start)
-        .map_or(1, |before| before.split('\n').count())
-}
-
-/// Every key that may appear, as nested objects: the serialized form of a configuration with
-/// one cache, one VM and one disk in it. Unset keys are there as nulls.
-pub(super) fn schema() -> Value {
-    let name = || "x".parse().expect("x is a name");
-    let config = Config {
-        caches: vec![CacheConfig::new(name(), PathBuf::new())],
-        vms: vec![VmConfig::new(name())],
-        disks: vec![DiskConfig::new(name(), OriginConfig::default())],
-        ..Config::default()
-    };
-    serde_json::to_value(config).expect("a configuration is plain data")
-}
-
-/// Notes the line of every key, and reports keys that the schema does not have, sections with too
-/// few or too many brackets, and values that are not written as they have to be.
-struct Walk<'a> {
-    text: &'a str,
-    lines: BTreeMap<String, usize>,
-    /// Where in the text the value of a key is.
-    values: Vec<(Range<usize>, String)>,
-    /// How the value of each key is written, without the numbers of repeated sections.
-    examples: BTreeMap<String, String>,
-    faults: Vec<Fault>,
-}
-
-impl<'a> Walk<'a> {
-    fn new(text: &'a str) -> Self {
-        let mut examples = BTreeMap::new();
-        for section in reference_sections() {
-            let header = section.header.trim_matches(['[', ']']);
-            for entry in section.entries {
-                examples.insert(format!("{header}.{}", entry.key), entry.value);
-            }
-        }
-        Self {
-            text,
-            lines: BTreeMap::new(),
-            values: Vec::new(),
-            examples,
-            faults: Vec::new(),
-        }
-    }
-
-    fn table(&mut self, table: &DeTable<'_>, schema: &Value, path: &str) {
-        let Some(known) = schema.as_object() else {
-            return;
-        };
-        for (key, value) in table {
-            let name = key.get_ref().as_ref();
-            let full = if path.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{path}.{name}")
-            };
-            let line = line_at(self.text, &key.span());
-            self.lines.insert(full.clone(), line);
-            match known.get(name) {
-                Some(inner) => self.value(value, inner, &full),
-                None => self.faults.push(Fault {
-                    line: Some(line),
-                    message: unknown(name, known.keys().map(String::as_str)),
-                    key: full,
-                }),
-            }
-        }
-    }
-
-    fn value(&mut self, value: &Spanned<DeValue<'_>>, schema: &Value, path: &str) {
-        match value.get_ref() {
-            DeValue::Table(table) => {
-                if let Some(inner) = schema.get(0) {
-                    self.wrong(path, format!("there may be several: write [[{path}]]"));
-                    return self.table(table, inner, path);
-                }
-                self.table(table, schema, path);
-            }
-            DeValue::Array(items) => {
-                if schema.is_object() {
-                    self.wrong(path, format!("there is only one: write [{path}]"));
-                }
-                let Some(inner) = schema.get(0) else { return };
-                for (at, item) in items.iter().enumerate() {
-                    let full = format!("{path}[{at}]");
-                    let line = line_at(self.text, &item.span());
-                    self.lines.insert(full.clone(), line);
-                    self.value(item, inner, &full);
-                }
-            }
-            DeValue::String(_) => self.scalar(value.span(), path, Written::Text),
-            DeValue::Integer(_) | DeValue::Float(_) => {
-                self.scalar(value.span(), path, Written::Number);
-            }
-            DeValue::Boolean(_) => self.scalar(value.span(), path, Written::Switch),
-            DeValue::Datetime(_) => self.scalar(value.span(), path, Written::Date),
-        }
-    }
-
-    fn scalar(&mut self, span: Range<usize>, path: &str, written: Written) {
-        self.values.push((span, path.to_owned()));
-        let Some(example) = self.examples.get(&without_numbers(path)) else {
-            return;
-        };
-        let wanted = Written::of(example);
-        if wanted != written {
-            let name = path.rsplit('.').next().unwrap_or(path);
-            let message = format!(
-                "is {}, and has to be {}, such as {name} = {example}",
-                written.words(),
-                wanted.words()
-            );
-            self.wrong(path, message);
-        }
-    }
-
-    fn wrong(&mut self, path: &str, message: String) {
-        self.faults.push(Fault {
-            key: path.to_owned(),
-            line: line_of_key(&self.lines, path),
-            message,
-        });
-    }
-}
-
-/// How a value is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Written {
-    Text,
-    Number,
-    Switch,
-    Date,
-    List,
-}
-
-impl Written {
-    /// How this text of a value is written.
-    fn of(text: &str) -> Self {
-        match text.as_bytes().first() {
-            Some(b'"' | b'\'') => Self::Text,
-            Some(b'[') => Self::List,
-            Some(b't' | b'f') => Self::Switch,
-            _ => Self::Number,
-        }
-    }
-
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Text => "a text in quotes",
-            Self::Number => "a number",
-            Self::Switch => "true or false",
-            Self::Date => "a date",
-            Self::List => "a list",
-        }
-    }
-}
-
-/// A key's name without the numbers of repeated sections: `disk[2].origin.nbd` is `disk.origin.nbd`.
-fn without_numbers(key: &str) -> String {
-    let mut name = String::with_capacity(key.len());
-    for part in key.split('[') {
-        name.push_str(part.split_once(']').map_or(part, |(_, rest)| rest));
-    }
-    name
-}
-
-/// A guess is offered when it is at least this like what was written (Jaro-Winkler, 0 to 1).
-const LIKENESS_MIN: f64 = 0.75;
-
-fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    match nearest(name, known.clone()) {
-        Some(candidate) => format!("unknown key; did you mean '{candidate}'?"),
-        None => format!(
-            "unknown key; known here: {}",
-            known.collect::<Vec<_>>().join(", ")
-        ),
-    }
-}
-
-/// The one of the known words that was probably meant.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
+    read::read(text).map_err(|mut faults| {
+        faults.sort_by_key(|fault| fault.line);
+        faults
+    })
 }
 
 #[cfg(test)]
@@ -398,8 +150,7 @@ mod tests {
 
     #[test]
     fn every_unknown_key_is_reported_at_once() {
-        let text =
-            "[deamon]\n[[cache]]\nname = 'a'\npaht = '/x'\n[[disk]]\norigin = { fil = '/y' }\n";
+        let text = "[deamon]\n[[cache]]\nname = 'a'\npaht = '/x'\n[[disk]]\nname = 'd'\norigin = { fil = '/y' }\n";
         let faults = parse(text).unwrap_err();
         let found: Vec<_> = faults.iter().map(|f| (f.line, f.key.as_str())).collect();
         assert_eq!(
@@ -407,7 +158,7 @@ mod tests {
             [
                 (Some(1), "deamon"),
                 (Some(4), "cache[0].paht"),
-                (Some(6), "disk[0].origin.fil")
+                (Some(7), "disk[0].origin.fil")
             ]
         );
     }
@@ -485,10 +236,15 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_names_its_table() {
+    fn a_missing_key_has_the_line_of_its_table() {
         let fault = only_fault("\n[[cache]]\nname = 'a'\n");
-        assert_eq!(fault.line, Some(2));
-        assert!(fault.message.contains("missing field `path`"), "{fault:?}");
+        assert_eq!((fault.line, fault.key.as_str()), (Some(2), "cache[0].path"));
+        assert!(
+            fault
+                .message
+                .starts_with("is missing; write it, such as path = "),
+            "{fault:?}"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!        types, units         contradictions                   flash superblocks
 //! ```
 //!
-//! Every stage reports all it finds, each with its line, so that a file is repaired in one go.
+//! A fault of the first stage hides none of the second (see [`read`]). Every stage reports all it finds, each with its line, so that a file is repaired in one go.
 //! `packaging/reference.toml` holds every key with unit, meaning and default.
 
 mod change;
@@ -21,12 +21,14 @@ mod nbd_clients;
 mod occupied;
 mod origin_place;
 mod policy;
+mod read;
 mod reference;
 mod text;
 mod uri;
 mod vhost;
 mod vm;
 mod vms;
+mod walk;
 mod words;
 mod write_back;
 
@@ -36,7 +38,6 @@ pub use encryption::EncryptionConfig;
 pub(crate) use environment::block_storage;
 pub use environment::{environment, stops_a_start};
 pub use identity::{canonical_origin, disk_id};
-pub(crate) use load::nearest;
 pub use load::{ConfigError, Fault, load, locate, parse};
 pub use log_filter::check_log_filter;
 pub use model::{
@@ -51,6 +52,7 @@ pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
 pub use vhost::{DiskVhostConfig, VhostUserConfig, serial, vhost_socket};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
 pub use vms::{too_many_tenants, vm_faults};
+pub(crate) use walk::nearest;
 pub use words::{
     DestageOrder, LogFormat, LogTarget, NAME_BYTES_MAX, Name, OriginFormat, ParseNameError,
     ReclaimPolicy, TlsMode, WritePolicy,

@@ -68,7 +68,7 @@ pub fn reference_sections() -> Vec<Section> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::schema;
+    use super::super::walk::schema;
     use super::super::{CacheConfig, Config, DiskConfig, OriginConfig, VmConfig, parse};
     use super::*;
     use serde_json::Value;

@@ -86,6 +86,26 @@ fn a_faulty_configuration_ends_with_2_and_every_fault_with_its_line() {
 }
 
 #[test]
+fn one_check_reports_faults_of_form_and_of_values() {
+    let rig = Rig::new();
+    let text =
+        rig.config("[[disk]]\nname = 'a'\norigin = { fil = 'x' }\nsize = '1000B'\ncache = 'no'\n");
+    let config = rig.write_config(&text);
+    let check = ["serve", "--check-config", "--config"];
+    let output = run(hearth().args(check).arg(&config));
+    assert_eq!(output.status.code(), Some(2));
+    let error = stderr(&output);
+    for said in [
+        "13: disk[0].origin.fil: unknown key; did you mean 'file'?",
+        "13: disk[0].origin.file: 'x' is not an absolute path",
+        "14: disk[0].size: 1000B is not a positive multiple of 512B",
+        "15: disk[0].cache: there is no cache 'no'",
+    ] {
+        assert!(error.contains(said), "{said} is not in:\n{error}");
+    }
+}
+
+#[test]
 fn checking_a_configuration_finds_what_the_machine_lacks_and_changes_nothing() {
     let rig = Rig::new();
     let disks = rig.disk("a", "a.raw") + &rig.disk("twin", "a.raw") + &rig.disk("gone", "c.raw");
