@@ -6,7 +6,7 @@
 help:
 	@echo 'make demo    a VM boots from a cached disk, cold then warm, with real figures (about two minutes)'
 	@echo 'make test    every check and every test; what .ci/run runs'
-	@echo 'make install   the program and its systemd units, after cargo build --release --package hearth'
+	@echo 'make install   the program, its systemd units, manual pages and completions, after cargo build --release --package hearth'
 	@echo 'make bench   read hits over vhost-user and NBD beside raw flash and other servers (about 20 minutes, a quiet machine)'
 	@echo 'make python  the Python package: build, tests, notebook, a sweep on Ray (needs Python 3.10)'
 	@echo 'make setup   only install what the above need'
@@ -15,13 +15,21 @@ help:
 # Where a distribution's package puts them; DESTDIR is a folder in front of all of them.
 BINARY = target/release/hearth
 LIBDIR = $(DESTDIR)/usr/lib
-EXAMPLES = $(DESTDIR)/usr/share/doc/hearth/examples
+SHARE = $(DESTDIR)/usr/share
+EXAMPLES = $(SHARE)/doc/hearth/examples
+# Where Debian's zsh looks; others' look in site-functions.
+ZSH = $(SHARE)/zsh/vendor-completions
 install:
 	install -D -m 0755 $(BINARY) $(DESTDIR)/usr/bin/hearth
 	install -D -m 0644 -t $(LIBDIR)/systemd/system packaging/hearth.service packaging/hearth.socket
 	install -D -m 0644 packaging/hearth.sysusers $(LIBDIR)/sysusers.d/hearth.conf
 	install -D -m 0644 packaging/hearth.tmpfiles $(LIBDIR)/tmpfiles.d/hearth.conf
 	install -D -m 0644 -t $(EXAMPLES) packaging/storage.conf packaging/hearth-storage.rules
+	install -d -m 0755 $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d $(ZSH)
+	umask 022 && $(BINARY) man --dir $(SHARE)/man
+	umask 022 && $(BINARY) completions bash > $(SHARE)/bash-completion/completions/hearth
+	umask 022 && $(BINARY) completions fish > $(SHARE)/fish/vendor_completions.d/hearth.fish
+	umask 022 && $(BINARY) completions zsh > $(ZSH)/_hearth
 
 demo:
 	@scripts/setup.sh demo

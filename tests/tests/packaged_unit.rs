@@ -156,3 +156,40 @@ fn a_daemon_that_cannot_start_is_tried_again_after_a_pause_and_one_that_crashed_
         package.start(lab)?.stop().map(drop)
     });
 }
+
+#[test]
+fn manual_pages_and_completions_are_installed() {
+    installed(&["bash"], |lab, package| {
+        let made = lab.path("man");
+        let folder = made.to_str().context("a path in Unicode")?;
+        let written = hearth(&["man", "--dir", folder])?;
+        ensure!(written.code == 0, "{}", written.stderr);
+        for section in ["man1", "man5"] {
+            let share = package.path("/usr/share/man").join(section);
+            for page in fs::read_dir(made.join(section))? {
+                let name = page?.file_name().to_string_lossy().into_owned();
+                let page = fs::read(share.join(&name)).with_context(|| name.clone())?;
+                ensure!(page == fs::read(made.join(section).join(&name))?, "{name}");
+                let mode = fs::metadata(share.join(&name))?.mode();
+                ensure!(mode & 0o777 == 0o644, "{name}: {mode:o}");
+            }
+        }
+        ensure!(package.path("/usr/share/man/man5/hearth.toml.5").exists());
+        let script = package.path("/usr/share/bash-completion/completions/hearth");
+        let ask = format!(
+            "source {} && COMP_WORDS=(hearth disk att) COMP_CWORD=2 && _hearth hearth att disk && \
+             echo \"${{COMPREPLY[*]}}\"",
+            script.display()
+        );
+        let found = e2e::run(std::process::Command::new("bash").args(["-c", &ask]))?;
+        ensure!(found.stdout.trim() == "attach", "{}", found.stdout);
+        for shell in [
+            "fish/vendor_completions.d/hearth.fish",
+            "zsh/vendor-completions/_hearth",
+        ] {
+            let script = fs::read_to_string(package.path("/usr/share").join(shell))?;
+            ensure!(script.contains("check-config"), "{shell}");
+        }
+        Ok(())
+    });
+}

@@ -125,7 +125,7 @@ pub enum Command {
     },
     /// Write the manual pages
     Man {
-        /// The directory to write them to; made if missing
+        /// The directory to write them to, into its `man1` and `man5`; made if missing
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: PathBuf,
     },

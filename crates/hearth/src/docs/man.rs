@@ -9,17 +9,20 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes a manual page for each command, and that of the configuration file, into `dir`.
+/// Writes a manual page for each command into `man1` of `dir`, and that of the configuration file into its
+/// `man5`, as `man` looks for them.
 ///
 /// # Errors
 /// If a file cannot be written.
 pub fn man(dir: &Path) -> io::Result<()> {
-    fs::create_dir_all(dir)?;
+    let [of_commands, of_files] = ["man1", "man5"].map(|section| dir.join(section));
+    fs::create_dir_all(&of_commands)?;
+    fs::create_dir_all(&of_files)?;
     // Every page has the exit codes in a section of their own.
     let mut root = Cli::command().disable_help_subcommand(true).after_help("");
     root.build();
-    commands(&root, dir)?;
-    fs::write(dir.join("hearth.toml.5"), configuration()?)
+    commands(&root, &of_commands)?;
+    fs::write(of_files.join("hearth.toml.5"), configuration()?)
 }
 
 fn commands(command: &Command, dir: &Path) -> io::Result<()> {

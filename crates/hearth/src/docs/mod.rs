@@ -128,15 +128,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         man(dir.path()).unwrap();
         for page in [
-            "hearth.1",
-            "hearth-serve.1",
-            "hearth-disk-attach.1",
-            "hearth-cache-check.1",
+            "man1/hearth.1",
+            "man1/hearth-serve.1",
+            "man1/hearth-disk-attach.1",
+            "man1/hearth-cache-check.1",
         ] {
             let text = std::fs::read_to_string(dir.path().join(page)).unwrap();
             assert!(text.contains(".SH SYNOPSIS"), "{page}");
         }
-        for page in std::fs::read_dir(dir.path()).unwrap() {
+        let pages = ["man1", "man5"].map(|section| dir.path().join(section));
+        for page in pages
+            .iter()
+            .flat_map(|section| std::fs::read_dir(section).unwrap())
+        {
             let page = page.unwrap().path();
             let text = std::fs::read_to_string(&page).unwrap();
             let wanted = match page.extension().unwrap().to_str().unwrap() {
@@ -151,7 +155,7 @@ mod tests {
     fn the_page_of_the_configuration_has_every_key() {
         let dir = tempfile::tempdir().unwrap();
         man(dir.path()).unwrap();
-        let text = std::fs::read_to_string(dir.path().join("hearth.toml.5")).unwrap();
+        let text = std::fs::read_to_string(dir.path().join("man5/hearth.toml.5")).unwrap();
         for section in crate::config::reference_sections() {
             for entry in section.entries {
                 let key = entry.key.replace('-', "\\-");

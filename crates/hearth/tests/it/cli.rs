@@ -154,7 +154,7 @@ fn manual_pages_and_completions_are_written() {
     let dir = tempfile::tempdir().unwrap();
     let man = run(hearth().arg("man").arg("--dir").arg(dir.path().join("man")));
     assert!(man.status.success(), "{}", stderr(&man));
-    assert!(dir.path().join("man/hearth-disk-attach.1").exists());
+    assert!(dir.path().join("man/man1/hearth-disk-attach.1").exists());
     let script = run(hearth().args(["completions", "bash"]));
     assert!(stdout(&script).contains("--check-config"));
 }
