@@ -9,7 +9,7 @@
 use crate::control::{Reply, ShardError};
 use crate::latency::Timed;
 use crate::spec::DiskSpec;
-use crate::status::{DiskPhase, DiskStatus, GuestLatency, VhostStatus};
+use crate::status::{DiskPhase, DiskStatus, GuestLatency, RequestTimes, VhostStatus};
 use crate::tap::Tap;
 use block_io::OriginGeometry;
 use cache::{Cache, DropReason, OfDirty, Verb};
@@ -118,6 +118,11 @@ impl Disk {
             RequestKind::Flush => self.latency.flush.record(time),
             RequestKind::Prefetch => {}
         }
+    }
+
+    /// Adds how long its requests have taken to `times`.
+    pub(crate) fn add_times(&self, times: &mut RequestTimes) {
+        times.add(&self.latency, self.origin.latency());
     }
 
     pub(crate) fn status(&self, slot: DiskSlot, cache: &Cache, vhost: VhostStatus) -> DiskStatus {

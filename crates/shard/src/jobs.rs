@@ -14,6 +14,7 @@ use crate::disk::{Disk, Phase, slot};
 use crate::limits::{FAREWELL_TIME_MAX, LATE_TIME_MAX};
 use crate::run::{Owner, Shard};
 use crate::spec::DiskSpec;
+use crate::status::RequestTimes;
 use block_io::IoError;
 use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty};
 use origin::{Opened, Origin as _};
@@ -33,6 +34,8 @@ pub(crate) struct Jobs {
     stop_asked: bool,
     /// The cache has stopped: nothing is left to do.
     pub(crate) stopped: bool,
+    /// How long the requests of disks that have been detached had taken.
+    detached_times: RequestTimes,
 }
 
 enum Job {
@@ -73,6 +76,11 @@ impl Jobs {
         for reply in self.stopping {
             reply(Ok(()));
         }
+    }
+
+    /// How long the requests of disks that have been detached had taken.
+    pub(crate) fn detached_times(&self) -> &RequestTimes {
+        &self.detached_times
     }
 
     fn ask(&mut self, job: Job) -> ControlId {
@@ -428,6 +436,7 @@ impl Shard {
             self.own(Some(source), Owner::Nobody);
         }
         self.tell_of_last(slot, &disk.spec.name);
+        disk.add_times(&mut self.jobs.detached_times);
         tracing::info!(disk = disk.spec.name, "disk detached");
         let Disk { origin, phase, .. } = *disk;
         // Who hears of it may open the origin at once.

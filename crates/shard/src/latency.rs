@@ -60,6 +60,16 @@ impl Histogram {
         self.longest = self.longest.max(time);
     }
 
+    /// Counts all that another histogram has counted.
+    pub fn add(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *count += more;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.longest = self.longest.max(other.longest);
+    }
+
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.count
@@ -142,6 +152,12 @@ pub struct ReadWrite {
 }
 
 impl ReadWrite {
+    /// Counts all that `other` has counted.
+    pub fn add(&mut self, other: &Self) {
+        self.read.add(&other.read);
+        self.write.add(&other.write);
+    }
+
     fn record(&mut self, start: Start, now: Instant) {
         let histogram = match start.kind {
             FailureKind::OriginRead | FailureKind::FlashRead => &mut self.read,
@@ -368,6 +384,26 @@ mod tests {
         assert_eq!(histogram.sum_nanos(), 500_500 * 1000);
         let buckets: u64 = histogram.buckets().map(|b| b.count).sum();
         assert_eq!(buckets, 1000);
+    }
+
+    #[test]
+    fn a_sum_of_histograms_is_the_histogram_of_all() {
+        let (mut one, mut other, mut both) = <(Histogram, Histogram, Histogram)>::default();
+        for micros in 1..=1000 {
+            let time = Duration::from_micros(micros);
+            let of_two = if micros % 3 == 0 {
+                &mut one
+            } else {
+                &mut other
+            };
+            of_two.record(time);
+            both.record(time);
+        }
+        one.add(&other);
+        assert!(one.buckets().eq(both.buckets()));
+        assert_eq!(one.count(), both.count());
+        assert_eq!(one.sum_nanos(), both.sum_nanos());
+        assert_eq!(one.longest(), both.longest());
     }
 
     #[test]

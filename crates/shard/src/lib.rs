@@ -55,7 +55,7 @@ pub use retirement::RecordError;
 pub use run::Shard;
 pub use spec::{DiskSpec, ShardConfig};
 pub use status::{
-    DiskPhase, DiskStatus, FrontEnd, GuestLatency, Opening, ShardStatus, VhostStatus,
+    DiskPhase, DiskStatus, FrontEnd, GuestLatency, Opening, RequestTimes, ShardStatus, VhostStatus,
 };
 pub use tap::{Tap, TapEvent, TapVerb};
 pub use vhost_user::Counters as VhostCounters;

@@ -31,6 +31,8 @@ pub struct ShardStatus {
     pub request_memory: BudgetStatus,
     /// The time of its clock.
     pub now: Instant,
+    /// How long the requests of disks that have been detached had taken.
+    pub detached_times: RequestTimes,
     /// Its disks, by slot.
     pub disks: Vec<DiskStatus>,
     /// What the flash has of disks that are not attached; none if it cannot be used.
@@ -150,6 +152,46 @@ pub struct DiskStatus {
     pub origin_latency: ReadWrite,
 }
 
+/// How long requests of disks have taken, and what they needed of the origins.
+#[derive(Clone, Debug, Default)]
+pub struct RequestTimes {
+    /// Guests' requests.
+    pub guest: GuestLatency,
+    /// Operations of origins.
+    pub origin: ReadWrite,
+}
+
+impl RequestTimes {
+    /// Counts all that a disk has counted.
+    pub(crate) fn add(&mut self, guest: &GuestLatency, origin: &ReadWrite) {
+        self.guest.read.add(&guest.read);
+        self.guest.write.add(&guest.write);
+        self.guest.flush.add(&guest.flush);
+        self.origin.add(origin);
+    }
+}
+
+impl DiskStatus {
+    /// How long its requests have taken.
+    pub fn request_times(&self) -> RequestTimes {
+        RequestTimes {
+            guest: self.guest_latency.clone(),
+            origin: self.origin_latency.clone(),
+        }
+    }
+}
+
+impl ShardStatus {
+    /// How long the requests of all disks have taken since the start, detached disks included.
+    pub fn request_times(&self) -> RequestTimes {
+        let mut times = self.detached_times.clone();
+        for disk in &self.disks {
+            times.add(&disk.guest_latency, &disk.origin_latency);
+        }
+        times
+    }
+}
+
 /// How long guests' requests have taken, from parsed request to queued answer.
 #[derive(Clone, Debug, Default)]
 pub struct GuestLatency {
@@ -182,6 +224,7 @@ impl Shard {
             request_memory: self.memory.status(),
             now: self.now,
             flash_latency: flash_latency.unwrap_or_default(),
+            detached_times: self.jobs.detached_times().clone(),
             disks: disks.collect(),
             kept: self.cache.kept(),
             reports: self.cache.tenant_reports(),

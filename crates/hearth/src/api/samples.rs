@@ -39,6 +39,16 @@ fn latency(count: u64) -> Latency {
     }
 }
 
+fn request_latency() -> DiskLatency {
+    DiskLatency {
+        guest_read: latency(12_000),
+        guest_write: latency(3000),
+        guest_flush: latency(40),
+        origin_read: latency(1500),
+        origin_write: latency(3040),
+    }
+}
+
 pub(crate) fn status() -> Status {
     Status {
         version: "0.1.0".to_owned(),
@@ -126,6 +136,7 @@ fn cache() -> CacheStatus {
             read: latency(5000),
             write: latency(900),
         },
+        request_latency: request_latency(),
         policy: Some(policy()),
         inside: CacheInside {
             journal_commits: 77,
@@ -188,13 +199,7 @@ fn disk(text: &str) -> DiskStatus {
             origin_written_bytes: 3000 * 4096,
             ..DiskCounters::default()
         },
-        latency: DiskLatency {
-            guest_read: latency(12_000),
-            guest_write: latency(3000),
-            guest_flush: latency(40),
-            origin_read: latency(1500),
-            origin_write: latency(3040),
-        },
+        latency: request_latency(),
     }
 }
 

@@ -27,8 +27,8 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 pub(super) type Shared = State<Arc<Control>>;
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// The whole API, for the admin socket.
-pub fn router(control: Arc<Control>) -> Router {
+/// The whole API, for the admin socket. `disk_details`: see [`metrics::render`].
+pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
     let recording = get(show_recording)
         .post(start_recording)
         .delete(stop_recording);
@@ -43,7 +43,10 @@ pub fn router(control: Arc<Control>) -> Router {
         .merge(vm_server::routes())
         .merge(cache_server::routes())
         .route("/v1/openapi.json", get(show_document))
-        .route("/metrics", get(show_metrics))
+        .route(
+            "/metrics",
+            get(move |control| show_metrics(control, disk_details)),
+        )
         .fallback(nothing_here)
         .method_not_allowed_fallback(nothing_here)
         .layer(middleware::from_fn(http::whole_body))
@@ -51,10 +54,13 @@ pub fn router(control: Arc<Control>) -> Router {
         .with_state(control)
 }
 
-/// Only the metrics, for the address that Prometheus asks.
-pub fn metrics_router(control: Arc<Control>) -> Router {
+/// Only the metrics, for the address that Prometheus asks. `disk_details`: see [`metrics::render`].
+pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
     Router::new()
-        .route("/metrics", get(show_metrics))
+        .route(
+            "/metrics",
+            get(move |control| show_metrics(control, disk_details)),
+        )
         .fallback(nothing_here)
         .method_not_allowed_fallback(nothing_here)
         .layer(middleware::from_fn(http::whole_body))
@@ -221,9 +227,9 @@ async fn stop_recording(State(control): Shared) -> Result<Json<Recording>, Probl
 #[utoipa::path(get, path = "/metrics", responses(
     (status = 200, description = "Every metric", content_type = "application/openmetrics-text", body = String),
 ))]
-async fn show_metrics(State(control): Shared) -> Response {
+async fn show_metrics(State(control): Shared, disk_details: bool) -> Response {
     let (status, disks, vms) = control.snapshot().await;
-    let text = metrics::render(status, disks, vms);
+    let text = metrics::render(status, disks, vms, disk_details);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 

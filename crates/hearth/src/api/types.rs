@@ -192,6 +192,8 @@ pub struct CacheStatus {
     pub flash_timeouts: u64,
     /// Time of flash reads and writes.
     pub flash_latency: FlashLatency,
+    /// Time of the requests of all its disks since the start, and of what they needed.
+    pub request_latency: DiskLatency,
     /// What may enter it and how it is divided; none while it does not answer.
     pub policy: Option<PolicyStatus>,
     /// Other counters, for those who look inside.
@@ -401,7 +403,7 @@ pub struct DiskStatus {
     pub latency: DiskLatency,
 }
 
-/// Time of a disk's requests and of what they needed.
+/// Time of requests and of what they needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DiskLatency {
     /// Guests' reads, from parsed request to queued answer.

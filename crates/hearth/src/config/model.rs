@@ -61,6 +61,8 @@ pub struct DaemonConfig {
     pub owners_dir: Option<PathBuf>,
     /// Where Prometheus may ask, besides the admin socket.
     pub metrics_address: Text<Switch<Address>>,
+    /// Whether each disk is told of in detail there.
+    pub metrics_disk_details: bool,
     /// What is logged.
     pub log: String,
     /// How it is written.
@@ -84,6 +86,7 @@ impl Default for DaemonConfig {
                 [127, 0, 0, 1],
                 9809,
             ))))),
+            metrics_disk_details: false,
             log: "info".to_owned(),
             log_format: LogFormat::Text,
             log_target: LogTarget::Auto,

@@ -13,7 +13,7 @@ use crate::api::write_back::{DestageState, KeptOnFlash, WriteBackSettings, Write
 use crate::config::{canonical_origin, serial};
 use cache::{DropReason, Mode};
 use frontend::budget::BudgetStatus;
-use shard::{Folders, Histogram, OwnerFile, ShardStatus};
+use shard::{Folders, Histogram, OwnerFile, RequestTimes, ShardStatus};
 use units::{Duration, Instant};
 
 pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
@@ -45,6 +45,7 @@ pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
         flash_errors: 0,
         flash_timeouts: 0,
         flash_latency: FlashLatency::default(),
+        request_latency: DiskLatency::default(),
         policy: None,
         inside: CacheInside::default(),
     };
@@ -116,6 +117,7 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
             read: latency(&status.flash_latency.read),
             write: latency(&status.flash_latency.write),
         },
+        request_latency: request_latency(&status.request_times()),
         inside: CacheInside {
             journal_commits: stats.journal_commits,
             writes_waited: stats.writes_waited,
@@ -248,13 +250,7 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> Di
             destaged_bytes: stats.destaged_bytes,
             stalled_writes: stats.stalled_writes,
         },
-        latency: DiskLatency {
-            guest_read: latency(&served.guest_latency.read),
-            guest_write: latency(&served.guest_latency.write),
-            guest_flush: latency(&served.guest_latency.flush),
-            origin_read: latency(&served.origin_latency.read),
-            origin_write: latency(&served.origin_latency.write),
-        },
+        latency: request_latency(&served.request_times()),
         ..bare
     }
 }
@@ -319,6 +315,17 @@ fn dropped(reason: DropReason) -> &'static str {
         DropReason::LogDamaged => "its dirty log was damaged, after the origin had got all of it",
         DropReason::OriginChanged => "the origin was changed while the disk was detached",
         DropReason::KeyChanged => "they were encrypted by another key, or not encrypted",
+    }
+}
+
+fn request_latency(times: &RequestTimes) -> DiskLatency {
+    let RequestTimes { guest, origin } = times;
+    DiskLatency {
+        guest_read: latency(&guest.read),
+        guest_write: latency(&guest.write),
+        guest_flush: latency(&guest.flush),
+        origin_read: latency(&origin.read),
+        origin_write: latency(&origin.write),
     }
 }
 

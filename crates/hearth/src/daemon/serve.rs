@@ -335,13 +335,15 @@ fn serve_admin(
 ) -> Result<JoinSet<()>, ListenError> {
     let mut tasks = JoinSet::new();
     let (listener, place) = listen::admin(&config.daemon, sockets)?;
-    let serving = http::serve(listener, server::router(Arc::clone(control)), ends.clone());
+    let disk_details = config.daemon.metrics_disk_details;
+    let router = server::router(Arc::clone(control), disk_details);
+    let serving = http::serve(listener, router, ends.clone());
     tasks.spawn(async move {
         let _place = place;
         serving.await;
     });
     if let Switch::On(Address(address)) = config.daemon.metrics_address.0 {
-        let router = server::metrics_router(Arc::clone(control));
+        let router = server::metrics_router(Arc::clone(control), disk_details);
         let mut ends = ends;
         tasks.spawn(async move {
             let listener = tokio::select! {

@@ -19,19 +19,24 @@ pub(super) const BUCKET_SECONDS: [f64; 22] = [
     0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
-/// Those of the histograms of each disk: fewer, since there may be hundreds of disks with five
-/// histograms each.
+/// Those of the histograms of each disk, where they are wanted: fewer, since there may be hundreds of
+/// disks with five histograms each.
 pub(super) const DISK_BUCKET_SECONDS: [f64; 10] = [
     50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 5e-3, 20e-3, 0.1, 1.0, 10.0,
 ];
 
-/// All metrics of a snapshot.
+/// All metrics of a snapshot; with `disk_details` those of each disk that are for a closer look, too.
 ///
 /// # Panics
 /// Never: writing to a string does not fail.
-pub fn render(status: Status, disks: Disks, vms: Vms) -> String {
+pub fn render(status: Status, disks: Disks, vms: Vms, disk_details: bool) -> String {
     let mut registry = Registry::with_prefix("hearth");
-    registry.register_collector(Box::new(Snapshot { status, disks, vms }));
+    registry.register_collector(Box::new(Snapshot {
+        status,
+        disks,
+        vms,
+        disk_details,
+    }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)
         .expect("writing to a string does not fail");
@@ -44,6 +49,8 @@ pub(super) struct Snapshot {
     pub(super) status: Status,
     pub(super) disks: Disks,
     pub(super) vms: Vms,
+    /// Whether each disk is told of in detail.
+    pub(super) disk_details: bool,
 }
 
 impl Collector for Snapshot {
@@ -101,6 +108,9 @@ impl Value<'_> {
             (Self::Whole(count), _) => {
                 metric.encode_gauge(&i64::try_from(*count).unwrap_or(i64::MAX))
             }
+            (Self::Real(sum), Kind::Counter) => {
+                metric.encode_counter::<NoLabels, _, f64>(sum, None)
+            }
             (Self::Real(value), _) => metric.encode_gauge(value),
             (Self::Latency(latency, ends), _) => metric.encode_histogram::<NoLabels>(
                 latency.sum_seconds,
@@ -135,7 +145,7 @@ mod tests {
     use crate::api::samples;
 
     fn lines() -> String {
-        render(samples::status(), samples::disks(), samples::vms())
+        render(samples::status(), samples::disks(), samples::vms(), false)
     }
 
     #[test]
@@ -162,29 +172,68 @@ mod tests {
         assert!(text.ends_with("# EOF\n"));
     }
 
-    #[test]
-    fn histograms_count_every_operation_once() {
-        let text = lines();
-        let find = |line: &str| assert!(text.lines().any(|l| l == line), "{line}\n{text}");
-        let labels = "disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\"";
-        find(&format!(
-            "hearth_guest_request_seconds_count{{{labels}}} 12000"
-        ));
-        find(&format!(
-            "hearth_guest_request_seconds_bucket{{le=\"0.0001\",{labels}}} 11998"
-        ));
-        find(&format!(
-            "hearth_guest_request_seconds_bucket{{le=\"0.005\",{labels}}} 12000"
-        ));
-        find(&format!(
-            "hearth_guest_request_seconds_bucket{{le=\"+Inf\",{labels}}} 12000"
-        ));
+    fn find(text: &str, line: &str) {
+        assert!(text.lines().any(|l| l == line), "{line}\n{text}");
     }
 
     #[test]
-    fn five_hundred_disks_are_told_in_a_few_megabytes() {
+    fn histograms_count_every_operation_once() {
+        let text = render(samples::status(), samples::disks(), samples::vms(), true);
+        for name in ["hearth_cache_guest_request", "hearth_guest_request"] {
+            let labels = if name.contains("cache") {
+                "cache=\"main\",op=\"read\""
+            } else {
+                "disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\""
+            };
+            find(&text, &format!("{name}_seconds_count{{{labels}}} 12000"));
+            for (end, count) in [("0.0001", 11998), ("0.005", 12000), ("+Inf", 12000)] {
+                let bucket = format!("{name}_seconds_bucket{{le=\"{end}\",{labels}}} {count}");
+                find(&text, &bucket);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mean_can_be_had_of_each_disk_and_buckets_if_they_are_wanted() {
+        let text = lines();
+        let labels = "disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\"";
+        find(
+            &text,
+            &format!("hearth_disk_request_seconds_total{{{labels}}} 1.2"),
+        );
+        find(
+            &text,
+            &format!("hearth_disk_requests_total{{{labels}}} 12000"),
+        );
+        find(
+            &text,
+            &format!("hearth_disk_origin_requests_total{{{labels}}} 1500"),
+        );
+    }
+
+    #[test]
+    fn what_is_told_only_in_detail_says_so() {
+        let plain = lines();
+        let detailed = render(samples::status(), samples::disks(), samples::vms(), true);
+        for family in families() {
+            let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
+            assert!(detailed.contains(&heading), "{heading}");
+            let says_so = family.help.contains("daemon.metrics_disk_details");
+            assert_eq!(plain.contains(&heading), !says_so, "{heading}");
+        }
+    }
+
+    /// The most series of a busy disk, under write-back and over vhost-user: 500 of them make 2 MB.
+    const SERIES_OF_A_DISK_MAX: usize = 40;
+    /// The same in detail.
+    const DETAILED_SERIES_OF_A_DISK_MAX: usize = 110;
+
+    #[test]
+    fn a_disk_has_few_series() {
         let mut disks = samples::disks();
-        let one = disks.disks[0].clone();
+        let busy = disks.disks.iter().find(|disk| disk.write_back.is_some());
+        let one = busy.unwrap().clone();
+        assert!(one.vhost_user.requests_taken > 0 && one.latency.origin_write.count > 0);
         disks.disks = (0..500)
             .map(|number| {
                 let name = format!("disk-of-customer-{number:03}");
@@ -194,10 +243,19 @@ mod tests {
                 disk
             })
             .collect();
-        let text = render(samples::status(), disks, samples::vms());
-        let each = text.len() / 500;
-        println!("{} bytes, {each} a disk", text.len());
-        assert!(each < 12_500, "{each} bytes a disk");
+        for (details, most) in [
+            (false, SERIES_OF_A_DISK_MAX),
+            (true, DETAILED_SERIES_OF_A_DISK_MAX),
+        ] {
+            let text = render(samples::status(), disks.clone(), samples::vms(), details);
+            let of_one = |line: &&str| line.contains("disk=\"disk-of-customer-007\"");
+            let series = text.lines().filter(of_one).count();
+            println!("{} bytes, {series} series of a disk", text.len());
+            assert!(
+                series <= most,
+                "{series} series of a disk, {most} are the most"
+            );
+        }
     }
 
     #[test]
@@ -206,12 +264,12 @@ mod tests {
         disks.disks.truncate(1);
         disks.disks[0].latency = crate::api::types::DiskLatency::default();
         disks.disks[0].write_back = None;
-        let text = render(samples::status(), disks.clone(), samples::vms());
-        assert!(!text.contains("hearth_guest_request_seconds_bucket"));
+        let text = render(samples::status(), disks.clone(), samples::vms(), false);
+        assert!(!text.contains("hearth_disk_request_seconds_total{"));
         assert!(!text.contains("hearth_disk_destaged_bytes_total"));
         // A counter does not go away with write-back.
         disks.disks[0].counters.destaged_bytes = 4096;
-        let text = render(samples::status(), disks, samples::vms());
+        let text = render(samples::status(), disks, samples::vms(), false);
         assert!(text.contains("hearth_disk_destaged_bytes_total{"), "{text}");
         assert!(!text.contains("hearth_disk_dirty_bytes"));
     }
@@ -226,7 +284,7 @@ mod tests {
 
     #[test]
     fn every_family_appears_once_under_its_name() {
-        let text = lines();
+        let text = render(samples::status(), samples::disks(), samples::vms(), true);
         for family in families() {
             let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
             assert_eq!(text.matches(&heading).count(), 1, "{heading}\n{text}");

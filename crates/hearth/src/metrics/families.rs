@@ -1,7 +1,7 @@
 //! Every metric: name, unit, kind, meaning, labels, and where its values come from.
 
-use super::encode::{BUCKET_SECONDS, Value};
-use super::family::{Family, Series, caches, counter, disk_latencies, disks, gauge, histogram};
+use super::encode::Value;
+use super::family::{Family, Series, caches, counter, disks, gauge};
 use crate::api::types::{CacheState, DiskCounters, DiskState, RecordingState};
 
 /// Picks one of a disk's counters.
@@ -206,19 +206,6 @@ pub(super) const FAMILIES: &[Family] = &[
             });
             caches(snapshot, out, Some(("cause", "reclaim")), |cache| {
                 Value::Whole(cache.reclaim_read_bytes)
-            });
-        },
-    ),
-    histogram(
-        "flash_request",
-        "Time of flash operations by op: read, write (flushes included)",
-        &["cache", "op"],
-        |snapshot, out| {
-            caches(snapshot, out, Some(("op", "read")), |cache| {
-                Value::Latency(&cache.flash_latency.read, &BUCKET_SECONDS)
-            });
-            caches(snapshot, out, Some(("op", "write")), |cache| {
-                Value::Latency(&cache.flash_latency.write, &BUCKET_SECONDS)
             });
         },
     ),
@@ -427,16 +414,6 @@ pub(super) const FAMILIES: &[Family] = &[
         "Bytes of the disk's blocks written to flash by fills and updates",
         flash_written_bytes
     ),
-    histogram(
-        "guest_request",
-        "Time of guests' requests by op: read, write (discards and write-zeroes included), flush",
-        DISK_OP,
-        |snapshot, out| {
-            disk_latencies(snapshot, out, "read", |disk| &disk.latency.guest_read);
-            disk_latencies(snapshot, out, "write", |disk| &disk.latency.guest_write);
-            disk_latencies(snapshot, out, "flush", |disk| &disk.latency.guest_flush);
-        },
-    ),
     gauge(
         "origin_connected",
         None,
@@ -476,14 +453,5 @@ pub(super) const FAMILIES: &[Family] = &[
         None,
         "Origin operations that failed",
         origin_errors
-    ),
-    histogram(
-        "origin_request",
-        "Time of origin operations by op: read, write (flushes, discards and write-zeroes included)",
-        DISK_OP,
-        |snapshot, out| {
-            disk_latencies(snapshot, out, "read", |disk| &disk.latency.origin_read);
-            disk_latencies(snapshot, out, "write", |disk| &disk.latency.origin_write);
-        },
     ),
 ];

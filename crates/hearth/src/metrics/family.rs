@@ -1,7 +1,7 @@
 //! What a metric is, and how the table of all metrics is written.
 
-use super::encode::{DISK_BUCKET_SECONDS, Snapshot, Value};
-use crate::api::types::{CacheStatus, DiskStatus, Latency};
+use super::encode::{Snapshot, Value};
+use crate::api::types::{CacheStatus, DiskStatus};
 
 /// What kind of metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,7 @@ impl Family {
 pub fn families() -> impl Iterator<Item = &'static Family> {
     super::families::FAMILIES
         .iter()
+        .chain(super::latency_families::FAMILIES)
         .chain(super::front_end_families::FAMILIES)
         .chain(super::write_back_families::FAMILIES)
         .chain(super::vm_families::FAMILIES)
@@ -88,18 +89,16 @@ pub(super) fn disks<'a>(
     some_disks(snapshot, out, extra, |disk| Some(value(disk)));
 }
 
-/// A histogram of each disk that has something in it: it has fewer buckets than a cache's, since
-/// there may be hundreds of disks.
-pub(super) fn disk_latencies<'a>(
+/// As [`some_disks`], where disks are told of in detail.
+pub(super) fn detailed_disks<'a>(
     snapshot: &'a Snapshot,
     out: &mut Vec<Series<'a>>,
-    op: &'static str,
-    of: impl Fn(&'a DiskStatus) -> &'a Latency,
+    extra: Option<(&'static str, &'a str)>,
+    value: impl Fn(&'a DiskStatus) -> Option<Value<'a>>,
 ) {
-    some_disks(snapshot, out, Some(("op", op)), |disk| {
-        let latency = of(disk);
-        (latency.count > 0).then_some(Value::Latency(latency, &DISK_BUCKET_SECONDS))
-    });
+    if snapshot.disk_details {
+        some_disks(snapshot, out, extra, value);
+    }
 }
 
 /// A series of each disk that has this value, with one more label if wanted.
@@ -149,22 +148,6 @@ pub(super) const fn gauge(
         name,
         unit,
         kind: Kind::Gauge,
-        help,
-        labels,
-        read,
-    }
-}
-
-pub(super) const fn histogram(
-    name: &'static str,
-    help: &'static str,
-    labels: &'static [&'static str],
-    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
-) -> Family {
-    Family {
-        name,
-        unit: Some("seconds"),
-        kind: Kind::Histogram,
         help,
         labels,
         read,

@@ -1,17 +1,20 @@
 //! The metrics of front ends: how VMs reach their disks.
 
 use super::encode::Value;
-use super::family::{Family, Series, caches, counter, disks, gauge};
+use super::family::{Family, Series, caches, counter, detailed_disks, disks, gauge, some_disks};
 
 const DISK: &[&str] = &["disk", "vm", "cache"];
 const DISK_FRONT_END: &[&str] = &["disk", "vm", "cache", "front_end"];
 
-/// A gauge or counter of each disk that is a field of [`crate::api::front_ends::VhostUser`].
+/// A gauge or counter of each disk that a VM has used over vhost-user: a field of
+/// [`crate::api::front_ends::VhostUser`].
 macro_rules! vhost {
-    ($kind:ident, $name:literal, $help:literal, $field:ident) => {
+    ($which:ident, $kind:ident, $name:literal, $help:literal, $field:ident) => {
         $kind($name, None, $help, DISK, |snapshot, out| {
-            disks(snapshot, out, None, |disk| {
-                Value::Whole(disk.vhost_user.$field)
+            $which(snapshot, out, None, |disk| {
+                let vhost = &disk.vhost_user;
+                let is_used = vhost.connections > 0 || vhost.requests_taken > 0;
+                is_used.then_some(Value::Whole(vhost.$field))
             });
         })
     };
@@ -93,42 +96,49 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     ),
     vhost!(
+        some_disks,
         gauge,
         "disk_vhost_user_queues",
         "Queues of the disk's VM that run",
         queues
     ),
     vhost!(
+        some_disks,
         gauge,
         "disk_vhost_user_requests_in_flight",
         "Requests of the disk's VM that are not answered yet",
         requests_in_flight
     ),
     vhost!(
+        detailed_disks,
         counter,
         "disk_vhost_user_requests",
-        "Requests taken from the queues of the disk's VM",
+        "Requests taken from the queues of the disk's VM; with daemon.metrics_disk_details",
         requests_taken
     ),
     vhost!(
+        detailed_disks,
         counter,
         "disk_vhost_user_kicks",
-        "Kicks of the disk's VM that were heard; one serves every request that is there",
+        "Kicks of the disk's VM that were heard; one serves every request that is there; with daemon.metrics_disk_details",
         kicks
     ),
     vhost!(
+        detailed_disks,
         counter,
         "disk_vhost_user_interrupts",
-        "Interrupts that the disk's VM wanted; one serves every answer of a turn",
+        "Interrupts that the disk's VM wanted; one serves every answer of a turn; with daemon.metrics_disk_details",
         interrupts
     ),
     vhost!(
+        detailed_disks,
         counter,
         "disk_vhost_user_requests_resumed",
-        "Requests taken up that had been begun before the daemon was started anew",
+        "Requests taken up that had been begun before the daemon was started anew; with daemon.metrics_disk_details",
         requests_resumed
     ),
     vhost!(
+        some_disks,
         counter,
         "disk_vhost_user_queues_broken",
         "Queues that the disk's VM broke: its driver makes no sense",

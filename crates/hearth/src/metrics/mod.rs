@@ -9,6 +9,7 @@ mod encode;
 mod families;
 mod family;
 mod front_end_families;
+mod latency_families;
 mod vm_families;
 mod write_back_families;
 

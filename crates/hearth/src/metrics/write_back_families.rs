@@ -2,7 +2,7 @@
 //! under write-back have them; counters stay when a disk leaves it.
 
 use super::encode::Value;
-use super::family::{Family, counter, gauge, some_disks};
+use super::family::{Family, counter, detailed_disks, gauge, some_disks};
 use crate::api::types::{DiskCounters, DiskStatus};
 use crate::api::write_back::{DestageState, WriteBackStatus};
 
@@ -28,9 +28,9 @@ fn count(disk: &DiskStatus, pick: fn(&DiskCounters) -> u64) -> Option<Value<'_>>
 
 /// A gauge of each disk under write-back that is a number of its [`WriteBackStatus`].
 macro_rules! write_back {
-    ($name:literal, $unit:expr, $help:literal, $pick:expr) => {
+    ($which:ident, $name:literal, $unit:expr, $help:literal, $pick:expr) => {
         gauge($name, $unit, $help, DISK, |snapshot, out| {
-            some_disks(snapshot, out, None, |disk| whole(disk, $pick));
+            $which(snapshot, out, None, |disk| whole(disk, $pick));
         })
     };
 }
@@ -38,18 +38,21 @@ macro_rules! write_back {
 /// Every one, in the order in which they are shown.
 pub(super) const FAMILIES: &[Family] = &[
     write_back!(
+        some_disks,
         "disk_dirty",
         Some("bytes"),
         "Bytes that the disk's origin lacks and that wait on flash",
         |now| now.dirty_bytes
     ),
     write_back!(
+        some_disks,
         "disk_dirty_log",
         Some("bytes"),
         "Length of the disk's dirty log, blocks that were written again included",
         |now| now.log_bytes
     ),
     write_back!(
+        some_disks,
         "disk_dirty_log_max",
         Some("bytes"),
         "The longest that the dirty log may be: writes wait at it",
@@ -67,9 +70,10 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     ),
     write_back!(
+        detailed_disks,
         "disk_dirty_intervals",
         None,
-        "Intervals between flushes that the disk's origin lacks, or lacks a part of",
+        "Intervals between flushes that the disk's origin lacks, or lacks a part of; with daemon.metrics_disk_details",
         |now| now.intervals
     ),
     counter(
@@ -106,6 +110,7 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     ),
     write_back!(
+        some_disks,
         "disk_locked",
         None,
         "Whether bytes that the disk's origin lacks cannot be brought to it without the operator",
