@@ -1,8 +1,8 @@
-//! What each verb about a disk answers in each state that a disk can be in, of the real daemon in states
-//! that were made for real. The same table is in the book: `book/src/testing.md`.
+//! What each verb of the command line and the admin API answers in each state that a disk can be in, of the
+//! real daemon in states that were made for real. The same table is in the book: `book/src/testing.md`.
 //!
 //! Each verb has a disk of its own in each state, is asked of the admin API, and if it is refused of the
-//! command line as well, which has to end with the exit code that goes with the answer.
+//! command line as well, which has to end with the same word and the exit code that goes with the answer.
 
 use anyhow::{Context as _, ensure};
 use e2e::{
@@ -20,79 +20,178 @@ use std::thread::JoinHandle;
 /// Size of each dirty log, and of each disk, in MiB.
 const LOG_MIB: u64 = 16;
 /// Room for one log for each verb, and for one that grows.
-const FLASH_MIB: u64 = 640;
+const FLASH_MIB: u64 = 768;
 
-/// A verb: its words on the command line behind `hearth disk`, and its request of the API.
-struct Verb {
-    words: &'static str,
-    method: &'static str,
-    /// Behind the disk's path.
-    rest: &'static str,
-    body: &'static str,
+/// How a verb is asked.
+#[derive(Clone, Copy)]
+enum Ask {
+    /// Of the admin API: method, path and body.
+    Api(&'static str, &'static str, &'static str),
+    /// Of the admin API, with the body of an attachment.
+    Attach,
+    /// Of the admin API, with the body of a recording.
+    Record,
+    /// Of the command line alone, since it does not use the API, or only parts of it.
+    Command,
 }
 
-const fn verb(
+/// A verb: its words behind `hearth`, and how it is asked. `NAME` is a disk of its own, which is its VM
+/// as well; other words in capitals are files.
+struct Verb(&'static str, Ask);
+
+const fn api(words: &'static str, method: &'static str, path: &'static str) -> Verb {
+    Verb(words, Ask::Api(method, path, ""))
+}
+
+const fn sent(
     words: &'static str,
     method: &'static str,
-    rest: &'static str,
+    path: &'static str,
     body: &'static str,
 ) -> Verb {
-    Verb {
-        words,
-        method,
-        rest,
-        body,
-    }
+    Verb(words, Ask::Api(method, path, body))
+}
+
+const fn command(words: &'static str) -> Verb {
+    Verb(words, Ask::Command)
 }
 
 const THROUGH: &str = r#"{"write_policy":"through"}"#;
 const LARGER: &str = r#"{"write_back":{"dirty_max":"17MiB"}}"#;
-const LOSE: &str = "?dirty=drop&yes_lose_data=true";
 
-/// Every verb about one disk. `attach` is of a disk of the same name.
-const VERBS: [Verb; 15] = [
-    verb("show", "GET", "", ""),
-    verb("attach", "POST", "", ""),
-    verb("set --write-policy through", "PATCH", "", THROUGH),
-    verb("set --dirty-max 17MiB", "PATCH", "", LARGER),
-    verb("set --reset", "DELETE", "/settings", ""),
-    verb("drop", "POST", "/drop", ""),
-    verb("resize", "POST", "/resize", ""),
-    verb("flush --wait", "POST", "/flush?wait=true", ""),
-    verb("barrier", "POST", "/barrier", ""),
-    verb("detach", "DELETE", "", ""),
-    verb("detach --keep", "DELETE", "?dirty=keep", ""),
-    verb("detach --flush", "DELETE", "?dirty=flush", ""),
-    verb(
-        "detach --flush --erase",
-        "DELETE",
-        "?dirty=flush&erase=true",
-        "",
+/// Every verb that talks to the daemon or touches its files.
+const VERBS: &[Verb] = &[
+    api("disk show NAME", "GET", "/v1/disks/NAME"),
+    Verb("disk attach NAME --origin ORIGIN", Ask::Attach),
+    sent(
+        "disk set NAME --write-policy through",
+        "PATCH",
+        "/v1/disks/NAME",
+        THROUGH,
     ),
-    verb("detach --erase", "DELETE", "?erase=true", ""),
-    verb("detach --drop-dirty --yes-lose-data", "DELETE", LOSE, ""),
+    sent(
+        "disk set NAME --dirty-max 17MiB",
+        "PATCH",
+        "/v1/disks/NAME",
+        LARGER,
+    ),
+    api("disk set NAME --reset", "DELETE", "/v1/disks/NAME/settings"),
+    api("disk drop NAME", "POST", "/v1/disks/NAME/drop"),
+    api("disk resize NAME", "POST", "/v1/disks/NAME/resize"),
+    api(
+        "disk flush NAME --wait",
+        "POST",
+        "/v1/disks/NAME/flush?wait=true",
+    ),
+    api("disk barrier NAME", "POST", "/v1/disks/NAME/barrier"),
+    api("disk detach NAME", "DELETE", "/v1/disks/NAME"),
+    api(
+        "disk detach NAME --keep",
+        "DELETE",
+        "/v1/disks/NAME?dirty=keep",
+    ),
+    api(
+        "disk detach NAME --flush",
+        "DELETE",
+        "/v1/disks/NAME?dirty=flush",
+    ),
+    api(
+        "disk detach NAME --flush --erase",
+        "DELETE",
+        "/v1/disks/NAME?dirty=flush&erase=true",
+    ),
+    api(
+        "disk detach NAME --erase",
+        "DELETE",
+        "/v1/disks/NAME?erase=true",
+    ),
+    api(
+        "disk detach NAME --drop-dirty --yes-lose-data",
+        "DELETE",
+        "/v1/disks/NAME?dirty=drop&yes_lose_data=true",
+    ),
+    api("disk list", "GET", "/v1/disks"),
+    command("xml --disk NAME"),
+    api("vm list", "GET", "/v1/vms"),
+    api("vm show NAME", "GET", "/v1/vms/NAME"),
+    sent(
+        "vm set NAME --weight 200",
+        "PATCH",
+        "/v1/vms/NAME",
+        r#"{"weight":200}"#,
+    ),
+    api("vm set NAME --reset", "DELETE", "/v1/vms/NAME/settings"),
+    sent(
+        "cache set flash --hysteresis 0.2",
+        "PATCH",
+        "/v1/caches/flash/policy",
+        r#"{"hysteresis":0.2}"#,
+    ),
+    api(
+        "cache set flash --reset",
+        "DELETE",
+        "/v1/caches/flash/settings",
+    ),
+    api("status", "GET", "/v1/status"),
+    command("top --once --interval 200ms"),
+    api("advise --host", "GET", "/v1/advice"),
+    Verb("trace record -o TRACE --disk NAME", Ask::Record),
+    api("trace record --status", "GET", "/v1/recording"),
+    api("trace record --stop", "DELETE", "/v1/recording"),
+    command("serve --config CONFIG --check-config"),
+    command("serve --config CONFIG"),
+    command("cache check FLASH"),
+    command("cache format FLASH --force --config CONFIG"),
+    command("recover list FLASH --config CONFIG"),
+    command("recover verify FLASH --config CONFIG"),
+    command("recover export FLASH --config CONFIG --disk NAME --to TRACE"),
+    command("recover destage FLASH --config CONFIG --disk NAME"),
+    command("recover drop FLASH --config CONFIG --disk NAME --yes-lose-data"),
 ];
 
 /// The table, as the book has it: a row for each verb, a column for each state. An answer is `done`, or the
 /// code of the problem; with `later` in front it comes only when the origin goes on.
 const TABLE: &str = "\
-| verb | attached | waiting | entering | leaving | detached | bypassed | flash failed |
-|---|---|---|---|---|---|---|---|
-| `show` | done | done | done | done | no-such-disk | done | done |
-| `attach` | already-attached | already-attached | already-attached | already-attached | done | already-attached | already-attached |
-| `set --write-policy through` | done | done | busy | busy | no-such-disk | done | refused |
-| `set --dirty-max 17MiB` | done | done | done | done | no-such-disk | done | done |
-| `set --reset` | done | done | busy | busy | no-such-disk | done | done |
-| `drop` | dirty | not-ready | done | dirty | no-such-disk | done | dirty |
-| `resize` | done | not-ready | later done | later done | no-such-disk | done | done |
-| `flush --wait` | done | not-ready | later done | later done | no-such-disk | done | refused |
-| `barrier` | done | not-ready | later done | later done | no-such-disk | done | refused |
-| `detach` | dirty | done | later done | dirty | no-such-disk | done | dirty |
-| `detach --keep` | done | done | later done | later done | no-such-disk | done | done |
-| `detach --flush` | done | not-ready | later done | later done | no-such-disk | done | refused |
-| `detach --flush --erase` | done | not-ready | later done | later done | no-such-disk | done | refused |
-| `detach --erase` | dirty | not-ready | later done | dirty | no-such-disk | done | dirty |
-| `detach --drop-dirty --yes-lose-data` | done | not-ready | later done | later done | no-such-disk | done | done |
+| verb | attached | waiting | entering | leaving | detached | bypassed | flash failed | daemon stopped |
+|---|---|---|---|---|---|---|---|---|
+| `disk show NAME` | done | done | done | done | no-such-disk | done | done | unreachable |
+| `disk attach NAME --origin ORIGIN` | already-attached | already-attached | already-attached | already-attached | done | already-attached | already-attached | unreachable |
+| `disk set NAME --write-policy through` | done | done | busy | busy | no-such-disk | done | refused | unreachable |
+| `disk set NAME --dirty-max 17MiB` | done | done | done | done | no-such-disk | done | done | unreachable |
+| `disk set NAME --reset` | done | done | busy | busy | no-such-disk | done | done | unreachable |
+| `disk drop NAME` | dirty | not-ready | done | dirty | no-such-disk | done | dirty | unreachable |
+| `disk resize NAME` | done | not-ready | later done | later done | no-such-disk | done | done | unreachable |
+| `disk flush NAME --wait` | done | not-ready | later done | later done | no-such-disk | done | refused | unreachable |
+| `disk barrier NAME` | done | not-ready | later done | later done | no-such-disk | done | refused | unreachable |
+| `disk detach NAME` | dirty | done | later done | dirty | no-such-disk | done | dirty | unreachable |
+| `disk detach NAME --keep` | done | done | later done | later done | no-such-disk | done | done | unreachable |
+| `disk detach NAME --flush` | done | not-ready | later done | later done | no-such-disk | done | refused | unreachable |
+| `disk detach NAME --flush --erase` | done | not-ready | later done | later done | no-such-disk | done | refused | unreachable |
+| `disk detach NAME --erase` | dirty | not-ready | later done | dirty | no-such-disk | done | dirty | unreachable |
+| `disk detach NAME --drop-dirty --yes-lose-data` | done | not-ready | later done | later done | no-such-disk | done | done | unreachable |
+| `disk list` | done | done | done | done | done | done | done | unreachable |
+| `xml --disk NAME` | done | done | done | done | no-such-disk | done | done | unreachable |
+| `vm list` | done | done | done | done | done | done | done | unreachable |
+| `vm show NAME` | done | done | done | done | no-such-vm | done | done | unreachable |
+| `vm set NAME --weight 200` | done | done | done | done | no-such-vm | done | done | unreachable |
+| `vm set NAME --reset` | done | done | done | done | no-such-vm | done | done | unreachable |
+| `cache set flash --hysteresis 0.2` | done | done | done | done | done | done | done | unreachable |
+| `cache set flash --reset` | done | done | done | done | done | done | done | unreachable |
+| `status` | done | done | done | done | done | done | done | unreachable |
+| `top --once --interval 200ms` | done | done | done | done | done | done | done | unreachable |
+| `advise --host` | done | done | done | done | done | done | done | unreachable |
+| `trace record -o TRACE --disk NAME` | done | done | done | done | no-such-disk | done | done | unreachable |
+| `trace record --status` | done | done | done | done | not-recording | done | done | unreachable |
+| `trace record --stop` | done | done | done | done | not-recording | done | done | unreachable |
+| `serve --config CONFIG --check-config` | done | done | done | done | done | usage | usage | done |
+| `serve --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | - |
+| `cache check FLASH` | refused | refused | refused | refused | refused | damaged | failed | done |
+| `cache format FLASH --force --config CONFIG` | refused | refused | refused | refused | refused | done | failed | refused |
+| `recover list FLASH --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | done |
+| `recover verify FLASH --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | done |
+| `recover export FLASH --config CONFIG --disk NAME --to TRACE` | refused | refused | refused | refused | refused | refused | refused | done |
+| `recover destage FLASH --config CONFIG --disk NAME` | refused | refused | refused | refused | refused | refused | refused | done |
+| `recover drop FLASH --config CONFIG --disk NAME --yes-lose-data` | refused | refused | refused | refused | refused | refused | refused | done |
 ";
 
 /// What a verb is to be answered with in a state.
@@ -106,12 +205,24 @@ fn expected(state: &str, verb: &str) -> anyhow::Result<&'static str> {
     cells(row.context("a verb")?).nth(column).context("a cell")
 }
 
-/// A host with a disk for each verb, each on an export of one origin.
+/// A host with a disk for each verb that wants one, each on an export of one origin.
 struct Host<'a> {
     lab: &'a Lab,
+    flash: PathBuf,
     origin: Process,
     socket: PathBuf,
     settings: HearthSettings,
+}
+
+/// The verbs that have a disk of their own.
+fn disks() -> impl Iterator<Item = usize> {
+    (0..VERBS.len()).filter(|at| VERBS[*at].0.contains("NAME"))
+}
+
+/// Whether a verb waits for the one before it: they are about one thing.
+fn is_in_order(verb: &Verb) -> bool {
+    let Verb(words, _) = verb;
+    words.starts_with("trace") || words.contains("FLASH") || words.contains("CONFIG")
 }
 
 fn disk(at: usize) -> String {
@@ -127,7 +238,7 @@ impl<'a> Host<'a> {
     fn new(lab: &'a Lab, flash: &Flash, policy: &str) -> anyhow::Result<Self> {
         let exports = lab.path("exports");
         std::fs::create_dir(&exports)?;
-        for at in 0..VERBS.len() {
+        for at in disks() {
             let image = std::fs::File::create(exports.join(disk(at)))?;
             image.set_len(LOG_MIB << 20)?;
         }
@@ -140,7 +251,7 @@ impl<'a> Host<'a> {
             Ok(UnixStream::connect(&socket).is_ok())
         })?;
         let mut settings = HearthSettings::new(flash);
-        for at in 0..VERBS.len() {
+        for at in disks() {
             let held = "age_max = '1000s', idle_after = '1000s'";
             let one = DiskSettings::on_nbd(&disk(at), &uri(&socket, at))
                 .key(&format!("write_policy = '{policy}'"))
@@ -151,6 +262,7 @@ impl<'a> Host<'a> {
         }
         Ok(Self {
             lab,
+            flash: flash.path().to_owned(),
             origin,
             socket,
             settings,
@@ -163,7 +275,8 @@ impl<'a> Host<'a> {
 
     fn api(&self) -> Api {
         Api {
-            socket: self.lab.path("admin.sock"),
+            folder: self.lab.path(""),
+            flash: self.flash.clone(),
             origin: self.socket.clone(),
         }
     }
@@ -171,7 +284,7 @@ impl<'a> Host<'a> {
 
 /// Writes some blocks of each disk.
 fn fill(hearth: &Hearth, blocks: u64) -> anyhow::Result<()> {
-    let uris: Vec<String> = (0..VERBS.len()).map(|at| hearth.uri(&disk(at))).collect();
+    let uris: Vec<String> = disks().map(|at| hearth.uri(&disk(at))).collect();
     let script = format!(
         "import nbd\nfor uri in {uris:?}:\n    h = nbd.NBD()\n    h.connect_uri(uri)\n    \
          for b in range({blocks}):\n        h.pwrite(bytes([b % 251, 8]) * 2048, b * 4096)\n    \
@@ -180,17 +293,18 @@ fn fill(hearth: &Hearth, blocks: u64) -> anyhow::Result<()> {
     nbdsh(None, &script).map(drop)
 }
 
-/// The admin API.
+/// The admin API and the command line.
 #[derive(Clone)]
 struct Api {
-    socket: PathBuf,
+    folder: PathBuf,
+    flash: PathBuf,
     origin: PathBuf,
 }
 
 impl Api {
     /// What a request is answered with: its status, and `done` or the problem's code.
     fn ask(&self, method: &str, path: &str, body: &str) -> anyhow::Result<(u16, String)> {
-        let mut socket = UnixStream::connect(&self.socket)?;
+        let mut socket = UnixStream::connect(self.folder.join("admin.sock"))?;
         let length = body.len();
         write!(
             socket,
@@ -211,91 +325,125 @@ impl Api {
         Ok((status, code.context("a code")?.to_owned()))
     }
 
-    /// What a verb is answered with about its disk.
+    /// What a verb is answered with.
     fn verb(&self, at: usize) -> anyhow::Result<String> {
-        let verb = &VERBS[at];
-        let name = disk(at);
-        let (status, code) = if verb.words == "attach" {
-            let body = serde_json::json!({
-                "name": name, "origin": { "nbd": uri(&self.origin, at) }, "write_policy": "back",
-                "write_back": { "dirty_max": format!("{LOG_MIB}MiB") },
-            });
-            self.ask("POST", "/v1/disks", &body.to_string())?
-        } else {
-            let path = format!("/v1/disks/{name}{}", verb.rest);
-            self.ask(verb.method, &path, verb.body)?
+        let (name, file) = (disk(at), self.file(at));
+        let (status, code) = match VERBS[at].1 {
+            Ask::Api(method, path, body) => self.ask(method, &path.replace("NAME", &name), body)?,
+            Ask::Attach => {
+                let body = serde_json::json!({
+                    "name": name, "origin": { "nbd": uri(&self.origin, at) }, "write_policy": "back",
+                    "write_back": { "dirty_max": format!("{LOG_MIB}MiB") },
+                });
+                self.ask("POST", "/v1/disks", &body.to_string())?
+            }
+            Ask::Record => {
+                let body = serde_json::json!({ "output": file, "disks": [name] });
+                self.ask("POST", "/v1/recording", &body.to_string())?
+            }
+            Ask::Command => return self.command(at).map(|(_, kind)| kind),
         };
         if code != "done" {
-            self.same_on_the_command_line(at, status)?;
+            self.same_on_the_command_line(at, status, &code)?;
         }
         Ok(code)
     }
 
-    /// The exit code of the command line goes with the answer.
-    fn same_on_the_command_line(&self, at: usize, status: u16) -> anyhow::Result<()> {
-        let (verb, name) = (&VERBS[at], disk(at));
-        let mut words = verb.words.split(' ');
-        let first = words.next().context("a word")?;
-        let rest: Vec<&str> = words.collect();
-        let socket = self.socket.display().to_string();
-        let origin = uri(&self.origin, at);
-        let mut all = vec!["--socket", &socket, "disk", first, &name];
-        all.extend(&rest);
-        if first == "attach" {
-            all.extend(["--origin", &origin]);
-        }
-        let exit = e2e::hearth(&all)?;
+    /// The command line is refused with the same word, and ends with the exit code that goes with it.
+    fn same_on_the_command_line(&self, at: usize, status: u16, code: &str) -> anyhow::Result<()> {
         let expected = match status {
             400 => 2,
             404 => 6,
             409 | 503 => 4,
             _ => 1,
         };
+        let words = VERBS[at].0;
+        let (exit, kind) = self.command(at)?;
         ensure!(
-            exit.code == expected && exit.stderr.contains("error: "),
-            "{}: {status} and exit code {}: {}",
-            verb.words,
-            exit.code,
-            exit.stderr
+            exit == expected && kind == code,
+            "{words}: {status} {code} and exit code {exit} {kind}"
         );
         Ok(())
+    }
+
+    /// How the command line ends, and `done` or the kind of its error.
+    fn command(&self, at: usize) -> anyhow::Result<(i32, String)> {
+        let place = |word: &str| match word {
+            "NAME" => disk(at),
+            "ORIGIN" => uri(&self.origin, at),
+            "TRACE" => self.file(at),
+            "FLASH" => self.flash.display().to_string(),
+            "CONFIG" => self.folder.join("hearth.toml").display().to_string(),
+            word => word.to_owned(),
+        };
+        let socket = self.folder.join("admin.sock").display().to_string();
+        let words: Vec<String> = VERBS[at].0.split(' ').map(place).collect();
+        let words = words.iter().map(String::as_str);
+        let words: Vec<&str> = ["--socket", &socket, "--json"]
+            .into_iter()
+            .chain(words)
+            .collect();
+        let exit = e2e::hearth(&words)?;
+        if exit.code == 0 {
+            return Ok((0, "done".to_owned()));
+        }
+        let error: serde_json::Value =
+            serde_json::from_str(exit.stderr.lines().last().unwrap_or_default())
+                .with_context(|| format!("{words:?}: {}", exit.stderr))?;
+        let kind = error["kind"].as_str().context("a kind")?.to_owned();
+        Ok((exit.code, kind))
+    }
+
+    /// Where a trace of this verb goes.
+    fn file(&self, at: usize) -> String {
+        self.folder
+            .join(format!("file-{at}.csv"))
+            .display()
+            .to_string()
     }
 }
 
 type Asked = JoinHandle<anyhow::Result<String>>;
+type Answers = JoinHandle<anyhow::Result<Vec<String>>>;
 
-/// Asks every verb, each of its disk, and compares with the table. `go_on` lets the origin go on, if it
-/// stands still.
+/// Asks every verb that the state allows, each of its disk, and compares with the table. `go_on` lets the
+/// origin go on, if it stands still.
 fn compare(
     api: &Api,
     state: &str,
     go_on: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let expected = VERBS.iter().map(|verb| expected(state, verb.words));
+    let expected = VERBS.iter().map(|verb| expected(state, verb.0));
     let expected: Vec<&str> = expected.collect::<anyhow::Result<_>>()?;
-    let asked: Vec<Asked> = (0..VERBS.len())
-        .map(|at| {
-            let api = api.clone();
-            std::thread::spawn(move || api.verb(at))
-        })
-        .collect();
-    let is_later = |at: usize| expected[at].starts_with("later ");
+    let all = (0..VERBS.len()).filter(|at| expected[*at] != "-");
+    let (in_order, at_once): (Vec<usize>, Vec<usize>) =
+        all.partition(|at| is_in_order(&VERBS[*at]));
+    let mut groups: Vec<Vec<usize>> = at_once.into_iter().map(|at| vec![at]).collect();
+    groups.push(in_order);
+    let ask = |group: &Vec<usize>| -> Answers {
+        let (api, group) = (api.clone(), group.clone());
+        std::thread::spawn(move || group.iter().map(|at| api.verb(*at)).collect())
+    };
+    let asked: Vec<Answers> = groups.iter().map(ask).collect();
+    let is_later = |group: &[usize]| group.iter().any(|at| expected[*at].starts_with("later "));
     let all_now = wait_until("answers without the origin", LONG, || {
-        let mut now = (0..VERBS.len()).filter(|at| !is_later(*at));
-        Ok(now.all(|at| asked[at].is_finished()))
+        let mut both = groups.iter().zip(&asked);
+        Ok(both.all(|(group, asked)| is_later(group) || asked.is_finished()))
     });
     let finished: Vec<bool> = asked.iter().map(JoinHandle::is_finished).collect();
     go_on()?;
     let mut wrong = String::new();
-    for (at, one) in asked.into_iter().enumerate() {
-        let answer = one.join().map_err(|_| anyhow::anyhow!("a thread"))??;
-        let answer = if finished[at] {
-            answer
-        } else {
-            format!("later {answer}")
-        };
-        if answer != expected[at] {
-            writeln!(wrong, "{}: {answer}, not {}", VERBS[at].words, expected[at])?;
+    for ((group, asked), finished) in groups.iter().zip(asked).zip(finished) {
+        let answers = asked.join().map_err(|_| anyhow::anyhow!("a thread"))??;
+        for (at, answer) in group.iter().zip(answers) {
+            let answer = if finished {
+                answer
+            } else {
+                format!("later {answer}")
+            };
+            if answer != expected[*at] {
+                writeln!(wrong, "{}: {answer}, not {}", VERBS[*at].0, expected[*at])?;
+            }
         }
     }
     ensure!(wrong.is_empty(), "{state}:\n{wrong}");
@@ -326,7 +474,7 @@ fn waiting() {
         hearth.stop()?;
         let api = host.api();
         host.origin.kill()?;
-        let names = (0..VERBS.len()).map(disk);
+        let names = disks().map(disk);
         let settings = names.fold(host.settings, |all, name| all.in_trouble(&name));
         let hearth = Hearth::start(lab, &settings)?;
         compare(&api, "waiting", || Ok(()))?;
@@ -338,7 +486,7 @@ fn waiting() {
 /// the other hears that.
 fn under_way(api: &Api, body: &'static str) -> anyhow::Result<Vec<Asked>> {
     let mut waiting = Vec::new();
-    for at in 0..VERBS.len() {
+    for at in disks() {
         let ask = || {
             let (api, path) = (api.clone(), format!("/v1/disks/{}", disk(at)));
             std::thread::spawn(move || Ok(api.ask("PATCH", &path, body)?.1))
@@ -396,7 +544,7 @@ fn detached() {
         let host = Host::new(lab, &flash, "back")?;
         let hearth = host.start()?;
         fill(&hearth, 20)?;
-        for at in 0..VERBS.len() {
+        for at in disks() {
             hearth.command(&["disk", "detach", &disk(at), "--keep"])?;
         }
         compare(&host.api(), "detached", || Ok(()))?;
@@ -409,6 +557,8 @@ fn bypassed() {
     scenario(&TOOLS, |lab| {
         let flash = Flash::format(lab, "flash.img", FLASH_MIB)?;
         std::fs::write(flash.path(), vec![7; 1 << 20])?;
+        let file = std::fs::File::options().write(true).open(flash.path())?;
+        file.set_len(FLASH_MIB << 20)?;
         let host = Host::new(lab, &flash, "back")?;
         let hearth = host.start()?;
         fill(&hearth, 20)?;
@@ -429,7 +579,7 @@ fn flash_failed() {
         // More than waits in memory for its chunk, less than what goes to the origin because of its size.
         fill(&hearth, 1000)?;
         weak.pull();
-        for at in 0..VERBS.len() {
+        for at in disks() {
             let uri = hearth.uri(&disk(at));
             ensure!(nbdsh(Some(&uri), "h.pread(4096, 0)").is_err());
             ensure!(nbdsh(Some(&uri), "h.pwrite(b'x' * 4096, 0)\nh.flush()").is_err());
@@ -443,6 +593,30 @@ fn flash_failed() {
         })?;
         compare(&host.api(), "flash failed", || Ok(()))?;
         hearth.stop().map(drop)
+    });
+}
+
+#[test]
+fn daemon_stopped() {
+    scenario(&TOOLS, |lab| {
+        let flash = Flash::format(lab, "flash.img", FLASH_MIB)?;
+        let host = Host::new(lab, &flash, "back")?;
+        let hearth = host.start()?;
+        fill(&hearth, 20)?;
+        hearth.stop()?;
+        let api = host.api();
+        let mut wrong = String::new();
+        for (at, verb) in VERBS.iter().enumerate() {
+            let wanted = expected("daemon stopped", verb.0)?;
+            if wanted != "-" {
+                let (_, answer) = api.command(at)?;
+                if answer != wanted {
+                    writeln!(wrong, "{}: {answer}, not {wanted}", verb.0)?;
+                }
+            }
+        }
+        ensure!(wrong.is_empty(), "daemon stopped:\n{wrong}");
+        Ok(())
     });
 }
 

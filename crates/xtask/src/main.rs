@@ -25,6 +25,7 @@ mod findings;
 mod instructions;
 mod layers;
 mod lengths;
+mod scenarios;
 mod steps;
 mod structure;
 mod table;

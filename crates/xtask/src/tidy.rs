@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 
 use crate::findings::Findings;
-use crate::{book, commits, layers, lengths, structure, tree, words};
+use crate::{book, commits, layers, lengths, scenarios, structure, tree, words};
 
 /// Runs all checks.
 ///
@@ -17,6 +17,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let mut findings = Findings::default();
     layers::check(root, &mut findings)?;
     lengths::check(root, &files, &mut findings)?;
+    scenarios::check(root, &files, &mut findings)?;
     words::check(root, &files, &mut findings)?;
     book::check(root, &files, &mut findings)?;
     structure::ratchet::check(root, &mut findings)?;

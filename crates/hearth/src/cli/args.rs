@@ -302,4 +302,45 @@ mod tests {
     fn every_command_and_argument_has_its_help() {
         walk(&Cli::command(), "");
     }
+
+    /// Verbs that ask nothing of the daemon and touch none of its files.
+    const ALONE: &[&str] = &[
+        "bench",
+        "completions",
+        "generate",
+        "man",
+        "mrc",
+        "sim",
+        "trace convert",
+        "trace formats",
+        "trace generate",
+        "trace info",
+    ];
+
+    fn leaves(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        for inner in command.get_subcommands() {
+            let path = format!("{path} {}", inner.get_name());
+            if inner.has_subcommands() {
+                leaves(inner, &path, found);
+            } else {
+                found.push(path.trim_start().to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn every_verb_about_the_daemon_is_in_the_table_of_states() {
+        let book = include_str!("../../../../book/src/testing.md");
+        let (_, table) = book.split_once("### Every verb in every state").unwrap();
+        let mut verbs = Vec::new();
+        leaves(&Cli::command(), "", &mut verbs);
+        for verb in &verbs {
+            let begins = |end: char| table.contains(&format!("\n| `{verb}{end}"));
+            let is_there = begins(' ') || begins('`');
+            assert_eq!(is_there, !ALONE.contains(&verb.as_str()), "{verb}");
+        }
+        for alone in ALONE {
+            assert!(verbs.iter().any(|verb| verb == alone), "{alone}");
+        }
+    }
 }

@@ -1,0 +1,76 @@
+//! The book's list of end-to-end tests: a row for each file of `tests/tests`, in the words of the file's
+//! own heading.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::findings::Findings;
+use crate::tree;
+
+const FOLDER: &str = "tests/tests";
+const PAGE: &str = "book/src/testing.md";
+/// The head of the list, which ends with the first line that is no row.
+const HEAD: &str = "| file | what it shows |\n|---|---|\n";
+
+/// Compares the list with the files.
+pub(crate) fn check(root: &Path, files: &[PathBuf], findings: &mut Findings) -> anyhow::Result<()> {
+    let mut wanted = BTreeSet::new();
+    for file in files.iter().filter(|file| tree::is_rust(file)) {
+        if file.parent() == Some(Path::new(FOLDER))
+            && let Some(text) = tree::text(root, file)?
+        {
+            let name = file.file_stem().context("a file has a name")?;
+            wanted.insert(row(&name.to_string_lossy(), &text));
+        }
+    }
+    let page = tree::text(root, Path::new(PAGE))?.context(PAGE)?;
+    compare(&page, &wanted, findings);
+    Ok(())
+}
+
+fn compare(page: &str, wanted: &BTreeSet<String>, findings: &mut Findings) {
+    let list = page.split_once(HEAD).map_or("", |(_, list)| list);
+    let rows = list.lines().take_while(|line| line.starts_with('|'));
+    let written: BTreeSet<String> = rows.map(str::to_owned).collect();
+    for row in wanted.difference(&written) {
+        findings.add(PAGE, format!("lacks the row: {row}"));
+    }
+    for row in written.difference(wanted) {
+        findings.add(PAGE, format!("no file of {FOLDER} has the row: {row}"));
+    }
+}
+
+/// The row of a file: its name, and the first paragraph of its documentation.
+fn row(name: &str, text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
+    let words: Vec<&str> = lines.collect();
+    format!("| `{name}` | {} |", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_first_paragraph_of_its_file() {
+        let text = "//! It starts\n//! again.\n//!\n//! More of it.\n\nuse x;\n";
+        assert_eq!(row("restart", text), "| `restart` | It starts again. |");
+    }
+
+    #[test]
+    fn a_file_without_row_and_a_row_without_file_are_found() {
+        let wanted: BTreeSet<String> = [row("a", "//! A.\n"), row("b", "//! B.\n")].into();
+        let mut findings = Findings::default();
+        let page = format!("# Tests\n\n{HEAD}| `a` | A. |\n| `c` | C. |\n\nMore.\n");
+        compare(&page, &wanted, &mut findings);
+        assert_eq!(
+            findings.lines(),
+            [
+                "book/src/testing.md: lacks the row: | `b` | B. |",
+                "book/src/testing.md: no file of tests/tests has the row: | `c` | C. |",
+            ]
+        );
+    }
+}
