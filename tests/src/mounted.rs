@@ -138,6 +138,15 @@ impl WeakFlash {
         Ok(std::fs::write(&self.failing, "")?)
     }
 
+    /// From now on it takes what it is given, and at once.
+    ///
+    /// # Errors
+    ///
+    /// When the file that says so cannot be removed.
+    pub fn recover(&self) -> anyhow::Result<()> {
+        Ok(std::fs::remove_file(&self.failing)?)
+    }
+
     /// From now on everything that is asked of it is an error.
     pub fn pull(&mut self) {
         self.server = None;

@@ -114,6 +114,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64
                 Effect::Own { token, .. } => cache.owned(token, true, Instant::ZERO),
                 Effect::Landed { .. }
                 | Effect::Retire { .. }
+                | Effect::Reinstate { .. }
                 | Effect::Lasting(_)
                 | Effect::Damaged { .. } => {
                     panic!("the flash works")

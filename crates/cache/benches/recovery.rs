@@ -82,6 +82,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
                 Effect::Own { token, .. } => cache.owned(token, true, now),
                 Effect::Landed { .. }
                 | Effect::Retire { .. }
+                | Effect::Reinstate { .. }
                 | Effect::Lasting(_)
                 | Effect::Damaged { .. } => {
                     panic!("the flash works")

@@ -279,12 +279,21 @@ pub enum Effect {
         /// What came from elsewhere: where in the memory it belongs, in bytes, and the bytes.
         rest: SmallVec<[(usize, Slice); 1]>,
     },
-    /// Record durably, outside the flash, that this incarnation of the cache must never be
-    /// trusted again; then call [`crate::Cache::retired`]. Writes wait for it.
+    /// Record durably, outside the flash, that this incarnation of the cache must not be
+    /// trusted after a crash; then call [`crate::Cache::retired`]. Writes wait for it.
     Retire {
         /// Comes back with the answer.
         token: Token,
         /// The incarnation that must not be trusted any more.
+        incarnation: u64,
+    },
+    /// Record durably that this incarnation, which was retired, may be trusted again; then call
+    /// [`crate::Cache::reinstated`]. Records are made in the order in which they are asked for: if
+    /// [`Effect::Retire`] follows, this one must not be the last word, whenever it is answered.
+    Reinstate {
+        /// Comes back with the answer.
+        token: Token,
+        /// The incarnation that may be trusted.
         incarnation: u64,
     },
     /// Record durably, with the disk's origin, who has it; then call [`crate::Cache::owned`]. The
@@ -328,7 +337,7 @@ pub struct Config {
     /// How long a rewritten block must rest before its copy is trusted after a crash again.
     pub trust_delay: Duration,
     /// How long a flash read may take before the origin is asked instead, and a flash write
-    /// of the journal before the flash is given up.
+    /// of the journal before guests' writes wait for it no longer.
     pub flash_timeout: Duration,
     /// Bytes of blocks that may wait in memory to be written to flash; above it misses are
     /// not admitted.

@@ -8,6 +8,7 @@ use crate::fills::Fills;
 use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
+use crate::late_writes::LateWrites;
 use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
 use crate::ports::{Ports, Purpose, Wake};
 use crate::prefetch::Prefetches;
@@ -58,6 +59,7 @@ pub struct Cache {
     pub(crate) flash: Option<Box<Flash>>,
     pub(crate) bypass_reason: Option<String>,
     pub(crate) retirement: Retirement,
+    pub(crate) late_writes: LateWrites,
     pub(crate) disks: Vec<Option<Disk>>,
     /// Who is attached where; with a flash its disk table says the same.
     pub(crate) bypassed_ids: Map<DiskSlot, DiskId>,
@@ -104,6 +106,7 @@ impl Cache {
             flash,
             bypass_reason,
             retirement: Retirement::None,
+            late_writes: LateWrites::default(),
             disks: vec![None; DiskSlot::COUNT],
             bypassed_ids: Map::default(),
             disk_stats: vec![DiskStats::default(); DiskSlot::COUNT],
@@ -283,9 +286,9 @@ impl Cache {
     }
 
     /// The answer to [`Effect::Retire`]: whether it is recorded durably.
-    pub fn retired(&mut self, _token: Token, recorded: bool, now: Instant) {
+    pub fn retired(&mut self, token: Token, recorded: bool, now: Instant) {
         self.ports.now = now;
-        self.retirement_recorded(recorded);
+        self.retirement_recorded(token, recorded);
         self.pump();
     }
 
@@ -331,7 +334,7 @@ impl Cache {
         }
         self.ports.clear_tick();
         if let Some(flash) = self.flash.as_mut() {
-            flash.tick(&mut self.ports);
+            flash.tick(&mut self.ports, self.late_writes.is_in_doubt());
         }
         self.tick_brain();
         self.tick_backs();
@@ -368,6 +371,7 @@ impl Cache {
 
     pub(crate) fn pump(&mut self) {
         self.is_pump_due = false;
+        self.take_flash_back();
         loop {
             // First the jobs: a checkpoint that starts now is not replayed from the entries that
             // have just become durable, so the table has to show already what they freed.
@@ -385,6 +389,7 @@ impl Cache {
             }
             for wake in std::mem::take(&mut self.ports.wakes) {
                 match wake {
+                    Wake::Write(write) if !self.writes.is_waiting(write) => {}
                     Wake::Write(write) => self.send_to_origin(write),
                     Wake::FlashFailed(reason) => self.fail_flash(reason),
                     Wake::Jobs => self.end_jobs_without_flash(),

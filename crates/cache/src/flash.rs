@@ -300,10 +300,12 @@ impl Flash {
         }
     }
 
-    /// What waits for time.
-    pub(crate) fn tick(&mut self, ports: &mut Ports) {
+    /// What waits for time. While the cache is in doubt blocks go on resting: they could not be trusted.
+    pub(crate) fn tick(&mut self, ports: &mut Ports, is_in_doubt: bool) {
         self.tick_streams(ports);
-        self.tick_resting(ports);
+        if !is_in_doubt {
+            self.tick_resting(ports);
+        }
         // What is due already is on its way, or goes when the commit in flight has ended.
         if let Some(due) = self.journal.due(self.config.write_delay)
             && due > ports.now

@@ -59,6 +59,12 @@ guards::guards! {
         JournalGap,
         /// The origin is not written without the flash until that is recorded.
         RetireBeforeOrigin,
+        /// A write passes flash that is late only when it is recorded that the flash is in doubt.
+        RecordBeforePassing,
+        /// The host believes flash again when what writes had passed is durable.
+        KnownBeforeReinstated,
+        /// Writes wait for the flash again before the host believes it.
+        WaitWhileReturning,
         /// An incarnation that the host no longer trusts is not believed.
         Incarnation,
         /// What waits on an older copy of the flash is in doubt.

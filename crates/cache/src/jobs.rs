@@ -11,12 +11,13 @@ use crate::cache::{Cache, Disk};
 use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::ports::{Ports, Wake};
+use crate::retirement::patience;
 use crate::tenants::Use;
 use crate::views::Views;
 use block_io::{IoError, Token};
 use flash_format::SegmentIndex;
 use step::Step;
-use units::{Bytes, DiskId, DiskSlot, TenantSlot};
+use units::{Bytes, DiskId, DiskSlot, Instant, TenantSlot};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
@@ -62,6 +63,8 @@ pub(crate) struct Job {
     id: ControlId,
     kind: Kind,
     step: Step,
+    /// When it began, at the time of [`Ports::attended`].
+    since: Instant,
 }
 
 impl Job {
@@ -150,6 +153,7 @@ impl Cache {
                 id,
                 kind,
                 step: Step::Start,
+                since: self.ports.attended(),
             }),
             Err(error) => self.ports.effects.push(Effect::ControlDone {
                 id,
@@ -189,6 +193,7 @@ impl Cache {
             id,
             kind: Kind::Detach { disk, fingerprint },
             step: Step::Start,
+            since: self.ports.attended(),
         });
         if self.flash.is_none() {
             self.ports.wakes.push(Wake::Jobs);
@@ -221,7 +226,13 @@ impl Cache {
             return false;
         };
         let mut progress = false;
+        let is_in_doubt = self.late_writes.is_in_doubt();
+        let attended = self.ports.attended();
         for job in &mut self.jobs {
+            // A cache that is stopped in doubt would open cold.
+            if is_in_doubt && job.stops() && job.has_waited(attended) < patience(&flash.config) {
+                continue;
+            }
             while job.step(&mut flash, &mut self.ports) {
                 progress = true;
             }
@@ -287,7 +298,7 @@ impl Cache {
         let outcome = match job.kind {
             Kind::Attach(newcomer) => self.end_attach(*newcomer),
             Kind::Detach { disk, .. }
-                if self.retirement.blocks_writes() && holds(Guard::RecordBeforeDetach) =>
+                if self.waits_for_record() && holds(Guard::RecordBeforeDetach) =>
             {
                 self.stay(disk);
                 let result = Err(ControlError::RetirementOpen);

@@ -107,6 +107,11 @@ impl Journal {
         self.queue.iter().rev().chain(in_flight.rev())
     }
 
+    /// Entries that are not on their way yet.
+    pub(crate) fn queued_entries(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.in_flight.is_none()
     }

@@ -26,7 +26,7 @@
 //!  │ journal    group commit                 checkpoint         │
 //!  └─────────────────────────────┬──────────────────────────────┘
 //!                                ▼
-//!              Effect: Flash, Origin, Reply, Retire, ControlDone
+//!              Effect: Flash, Origin, Reply, Retire, Reinstate, ControlDone
 //! ```
 //!
 //! [`Recovery`] makes a [`Cache`] of what is on flash, in the same way: effects out, completions
@@ -69,6 +69,7 @@ mod jobs;
 mod journal;
 mod kept;
 mod landing;
+mod late_writes;
 mod limits;
 mod ownership;
 mod parts;

@@ -81,6 +81,14 @@ pub(crate) const REST_MORE_MIN: Duration = Duration::from_millis(1);
 /// flash is given up.
 pub(crate) const PATIENCE_TIMEOUTS: u64 = 4;
 
+/// For how long no write of the flash may be late until it is waited for again, in timeouts: each way
+/// there and back costs the host a record or two.
+pub(crate) const CALM_TIMEOUTS: u64 = 2;
+
+/// Entries of the journal that writes may have passed before flash that is late for long is given up:
+/// 8 MiB of memory, and 16 commits when it is back.
+pub(crate) const PASSED_ENTRIES_MAX: usize = 262_144;
+
 /// Pause between two probes of flash whose reads are late.
 pub(crate) const PROBE_PAUSE: Duration = Duration::from_secs(1);
 

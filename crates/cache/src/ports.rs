@@ -155,7 +155,7 @@ pub(crate) struct Ports {
     /// How long the driver has stood still, all in all.
     stood_still: Duration,
     next_tick: Option<Instant>,
-    next_owning: u64,
+    questions: u64,
 }
 
 impl Ports {
@@ -174,7 +174,7 @@ impl Ports {
             stirred: Vec::new(),
             stood_still: Duration::ZERO,
             next_tick: None,
-            next_owning: 0,
+            questions: 0,
         }
     }
 
@@ -263,10 +263,15 @@ impl Ports {
         }
     }
 
+    /// A token for something that the host is asked to record, which no other question has.
+    pub(crate) fn question(&mut self) -> Token {
+        self.questions += 1;
+        Token(self.questions)
+    }
+
     /// Asks for it to be recorded who has a disk.
     pub(crate) fn own(&mut self, disk: DiskSlot, id: DiskId, record: OwnerRecord) -> Token {
-        self.next_owning += 1;
-        let token = Token(self.next_owning);
+        let token = self.question();
         self.effects.push(Effect::Own {
             token,
             disk,

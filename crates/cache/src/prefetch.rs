@@ -115,10 +115,10 @@ impl Cache {
         }
     }
 
-    /// Where a prefetch ends now: where it is, without flash and after an error.
+    /// Where a prefetch ends now: where it is, without flash that takes what comes and after an error.
     fn prefetch_end(&self, of: Pending) -> u64 {
         let read = &self.reads[of.read];
-        if self.flash.is_none() || read.has_failed() {
+        if self.flash.is_none() || self.late_writes.is_in_doubt() || read.has_failed() {
             return of.at;
         }
         read.end.min(self.cached_end(of.disk))
@@ -126,11 +126,13 @@ impl Cache {
 
     /// Whether the write buffer takes what comes, beside all that is on its way.
     fn has_room_for_a_run(&self) -> bool {
-        self.flash.as_ref().is_none_or(|flash| {
-            let run = RUN_BLOCKS_MAX * BLOCK_BYTES;
-            let coming = flash.buffered_bytes as u64 + self.prefetches.bytes;
-            coming == 0 || coming + run <= flash.config.write_buffer.get()
-        })
+        // What waits for flash that is late is not held up by it.
+        self.late_writes.is_in_doubt()
+            || self.flash.as_ref().is_none_or(|flash| {
+                let run = RUN_BLOCKS_MAX * BLOCK_BYTES;
+                let coming = flash.buffered_bytes as u64 + self.prefetches.bytes;
+                coming == 0 || coming + run <= flash.config.write_buffer.get()
+            })
     }
 
     /// Ends what prefetches of a disk have not asked for yet, as if it were not to be had: the disk is

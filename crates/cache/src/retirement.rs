@@ -4,7 +4,7 @@
 //! origin is written again, the host is asked to record, somewhere else, that this incarnation
 //! of the cache must never be trusted. Reads go on meanwhile; writes wait for the record.
 
-use crate::api::Effect;
+use crate::api::{Config, Effect};
 use crate::brain::Brain;
 use crate::cache::Cache;
 use crate::destage::DestageRead;
@@ -13,30 +13,31 @@ use crate::ports::{Hit, Purpose};
 use block_io::{IoError, Token};
 use units::{DiskSlot, Duration, Instant};
 
-/// How far giving up has come.
+/// What the host's record says of this incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retirement {
-    /// The flash is in use, or never was: nothing has to be recorded.
+    /// That it may be believed, or there is none: nothing has to be recorded.
     None,
-    /// The host has been asked to record it.
-    Asked { incarnation: u64 },
+    /// The host has been asked to record that it may not.
+    Asked { incarnation: u64, token: Token },
     /// The host could not: the next write asks again, or a dirty log that waits for it, then.
     Refused { incarnation: u64, until: Instant },
     /// It is recorded.
     Done,
 }
 
-impl Retirement {
-    /// Whether the origin must not be written now.
-    pub(crate) fn blocks_writes(self) -> bool {
-        matches!(self, Self::Asked { .. } | Self::Refused { .. })
-    }
+/// How long what no guest waits for may take.
+pub(crate) fn patience(config: &Config) -> Duration {
+    let timeout = config.flash_timeout.as_nanos();
+    Duration::from_nanos(timeout.saturating_mul(PATIENCE_TIMEOUTS))
 }
 
-/// The token of the one question that can be open.
-const TOKEN: Token = Token(0);
-
 impl Cache {
+    /// Why the cache has no flash, or has given it up; none if it is in use.
+    pub fn why_bypassed(&self) -> Option<&str> {
+        self.bypass_reason.as_deref()
+    }
+
     /// Gives the flash up: everything goes to the origin from now on.
     pub(crate) fn fail_flash(&mut self, reason: &'static str) {
         let Some(flash) = self.flash.take() else {
@@ -45,7 +46,13 @@ impl Cache {
         self.bypass_reason = Some(reason.to_owned());
         self.brain = Brain::default();
         self.staging.clear();
-        self.ask_to_retire(flash.incarnation);
+        self.late_writes.end();
+        match self.retirement {
+            Retirement::None | Retirement::Refused { .. } => self.ask_to_retire(flash.incarnation),
+            Retirement::Asked { .. } => {}
+            // It was in doubt already.
+            Retirement::Done => self.let_waiting_pass(),
+        }
         if flash.dirty.iter().any(|(_, dirty)| !dirty.log.is_empty()) {
             self.wreck = Some(flash);
         }
@@ -57,12 +64,21 @@ impl Cache {
         self.ports.wake_at(self.ports.now);
     }
 
-    fn ask_to_retire(&mut self, incarnation: u64) {
-        self.retirement = Retirement::Asked { incarnation };
-        self.ports.effects.push(Effect::Retire {
-            token: TOKEN,
-            incarnation,
-        });
+    pub(crate) fn ask_to_retire(&mut self, incarnation: u64) {
+        let token = self.ports.question();
+        self.retirement = Retirement::Asked { incarnation, token };
+        self.ports
+            .effects
+            .push(Effect::Retire { token, incarnation });
+    }
+
+    /// Whether the origin must not be written now, since the flash has failed and that is not recorded.
+    pub(crate) fn waits_for_record(&self) -> bool {
+        let is_open = matches!(
+            self.retirement,
+            Retirement::Asked { .. } | Retirement::Refused { .. }
+        );
+        is_open && self.flash.is_none()
     }
 
     /// A write came while the host could not record the retirement: asks once more.
@@ -75,6 +91,10 @@ impl Cache {
     /// Whether what failed flash has cannot go to the origin yet: blocks on it that this makes stale
     /// would be believed again. Asks once more now and then.
     pub(crate) fn waits_for_retirement(&mut self) -> bool {
+        if self.flash.is_some() {
+            // It is distrusted there, as long as it is in use.
+            return false;
+        }
         match self.retirement {
             Retirement::None | Retirement::Done => return false,
             Retirement::Asked { .. } => {}
@@ -86,10 +106,13 @@ impl Cache {
         true
     }
 
-    pub(crate) fn retirement_recorded(&mut self, recorded: bool) {
-        let Retirement::Asked { incarnation } = self.retirement else {
+    pub(crate) fn retirement_recorded(&mut self, answered: Token, recorded: bool) {
+        let Retirement::Asked { incarnation, token } = self.retirement else {
             return;
         };
+        if token != answered {
+            return;
+        }
         self.retirement = if recorded {
             Retirement::Done
         } else {
@@ -99,20 +122,19 @@ impl Cache {
         for disk in self.backs.slots() {
             self.ports.stir(disk);
         }
-        for write in self.writes.waiting() {
-            if recorded {
-                self.send_to_origin(write);
-            } else {
+        if recorded {
+            self.let_waiting_pass();
+        } else if self.flash.is_none() {
+            for write in self.writes.waiting() {
                 self.fail_write(write);
             }
         }
     }
 
-    /// Asks the origin for what the flash has not given in time, and gives the flash up if
-    /// something that writes wait for takes too long.
+    /// Asks the origin for what the flash has not given in time, and lets nobody wait for the flash if
+    /// something that is written takes too long (`late_writes.rs`).
     pub(crate) fn watch_flash(&mut self) {
-        let timeout = self.config.flash_timeout;
-        let patience = Duration::from_nanos(timeout.as_nanos().saturating_mul(PATIENCE_TIMEOUTS));
+        let (timeout, patience) = (self.config.flash_timeout, patience(&self.config));
         let (now, attended) = (self.ports.now, self.ports.attended());
         let mut watch = Watch {
             wrecked: self.flash.is_none(),
@@ -141,9 +163,14 @@ impl Cache {
             self.refetch(&hit);
             self.read_is_late();
         }
-        if watch.stuck && self.flash.is_some() {
+        if watch.lost_patience {
             self.fail_flash("the flash took too long");
-        } else if watch.pending {
+        } else if watch.stuck {
+            self.write_is_late();
+        } else {
+            self.writes_are_in_time();
+        }
+        if watch.pending || self.late_writes.is_in_doubt() {
             let part = timeout.as_nanos() / WATCH_PARTS;
             self.ports.wake_at(now + Duration::from_nanos(part.max(1)));
         }
@@ -151,6 +178,10 @@ impl Cache {
 }
 
 /// What a look at the operations in flight has found.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the operations"
+)]
 #[derive(Default)]
 struct Watch {
     /// The flash has failed, and is only read from.
@@ -161,8 +192,10 @@ struct Watch {
     unreadable: Vec<Hit>,
     /// Disks whose logs cannot be read.
     lost: Vec<DiskSlot>,
-    /// Something that writes wait for takes too long.
+    /// Something that is written takes too long.
     stuck: bool,
+    /// What a guest reads and nobody else has takes longer than all patience.
+    lost_patience: bool,
     /// Something has to be looked at again.
     pending: bool,
 }
@@ -173,7 +206,7 @@ impl Watch {
         match purpose {
             // The origin cannot be asked instead.
             Purpose::Hit(hit) if hit.dirty && !hit.abandoned => {
-                self.stuck |= is_hopeless && !self.wrecked;
+                self.lost_patience |= is_hopeless && !self.wrecked;
                 self.pending = true;
                 if is_hopeless && self.wrecked {
                     hit.abandoned = true;

@@ -9,7 +9,7 @@
 //!
 //! A cached block that no log has dirty equals the origin's, so reading it there is right, and nothing on
 //! the flash becomes stale by it. Writes go on as ever: those that need the flash to forget a block wait
-//! for its journal, and if that is late the flash is given up (`retirement.rs`). What an origin lacks is
+//! for its journal, and if that is late they go on without (`late_writes.rs`). What an origin lacks is
 //! read from the flash, however long that takes.
 //!
 //! Nobody waits for a probe: its guest is answered from the origin.

@@ -23,6 +23,8 @@ pub struct Stats {
     pub flash_errors: u64,
     /// Flash reads that took too long; the origin was asked instead.
     pub flash_timeouts: u64,
+    /// How often the flash was taken back after writes of it had been late.
+    pub flash_taken_back: u64,
     /// Blocks that were taken in to be written to flash, those that reclaim keeps included.
     pub blocks_appended: u64,
     /// Segments reclaimed.

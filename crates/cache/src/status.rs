@@ -30,6 +30,9 @@ pub struct Status {
     pub mode: Mode,
     /// Whether reads of cached blocks go to their origins, since the flash is late with them.
     pub bypasses_reads: bool,
+    /// Whether writes of the flash are late, or were a moment ago: guests do not wait for them, and
+    /// after a crash the cache would open cold.
+    pub is_in_doubt: bool,
     /// Which cache; zero without a flash.
     pub uuid: u128,
     /// Its incarnation; zero without a flash.
@@ -126,6 +129,7 @@ impl Status {
             return Self {
                 mode,
                 bypasses_reads: false,
+                is_in_doubt: false,
                 uuid: 0,
                 incarnation: 0,
                 capacity: Bytes::ZERO,
@@ -160,6 +164,7 @@ impl Status {
         Self {
             mode,
             bypasses_reads: cache.bypasses_reads(),
+            is_in_doubt: cache.is_in_doubt(),
             uuid: flash.uuid,
             incarnation: flash.incarnation,
             capacity: geometry.capacity(),

@@ -124,6 +124,11 @@ impl Writes {
         }
     }
 
+    /// Whether this one has not gone to the origin yet.
+    pub(crate) fn is_waiting(&self, id: WriteId) -> bool {
+        self.writes.get(id).is_some_and(|write| write.waiting)
+    }
+
     /// Writes that have not gone to the origin yet.
     pub(crate) fn waiting(&self) -> Vec<WriteId> {
         self.writes
@@ -195,17 +200,21 @@ impl Cache {
         if holds(Guard::KillFills) {
             self.fills.kill(disk, first, blocks);
         }
-        if self.retirement.blocks_writes() && holds(Guard::RetireBeforeOrigin) {
+        if self.waits_for_record() && holds(Guard::RetireBeforeOrigin) {
             self.writes.writes[id].waiting = true;
             self.retire_again();
             return;
         }
         let wait_for = self.distrust_blocks(id, wait);
-        match wait_for {
-            Some(ticket) if holds(Guard::DistrustBeforeOrigin) => {
+        match (wait_for, self.flash.as_mut()) {
+            (Some(_), Some(flash)) if self.late_writes.pass(self.retirement) => {
+                flash.pass(&mut self.ports);
+                self.send_to_origin(id);
+            }
+            (Some(ticket), _) if holds(Guard::DistrustBeforeOrigin) => {
                 self.wait_until_durable(id, ticket);
             }
-            Some(_) | None => self.send_to_origin(id),
+            (Some(_) | None, _) => self.send_to_origin(id),
         }
     }
 
@@ -241,6 +250,7 @@ impl Cache {
     fn distrust_blocks(&mut self, id: WriteId, overtakes_a_waiting_write: bool) -> Option<Ticket> {
         let cached_end = self.cached_end(self.writes.writes[id].disk);
         self.unstage_written(id);
+        let passes = self.late_writes.pass(self.retirement);
         let flash = self.flash.as_mut()?;
         let write = &mut self.writes.writes[id];
         let update = matches!(write.change, Change::Data { .. });
@@ -275,7 +285,7 @@ impl Cache {
                 tenancy.removed(disk.tenant, Key::new(write.disk, block));
             }
         }
-        if commits {
+        if commits && !passes {
             flash.rest_around(&mut self.ports, write.disk, write.first, write.blocks);
         }
         ticket.filter(|ticket| *ticket > flash.journal.durable())

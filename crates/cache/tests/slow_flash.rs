@@ -75,15 +75,3 @@ fn what_is_written_while_reads_go_past_the_flash_is_read_back() {
     assert_eq!(rig.read(5), Ok(page(99)));
     assert_eq!(rig.read(6), Ok(page(6)));
 }
-
-#[test]
-fn flash_that_a_write_waits_for_is_given_up_as_before() {
-    let mut rig = warm();
-    rig.hold_flash = true;
-    rig.begin_read(0);
-    let write = rig.begin_write(1, 50);
-    rig.pass(Duration::from_secs(20));
-    assert_eq!(rig.answer(write), Some(Ok(())));
-    assert!(!is_active(&mut rig));
-    assert!(!rig.cache_mut().bypasses_reads());
-}

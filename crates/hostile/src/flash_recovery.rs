@@ -220,6 +220,7 @@ impl Life {
                     }
                     Effect::Origin(op) => cache.origin_done(origin(op), self.now),
                     Effect::Retire { token, .. } => cache.retired(token, true, self.now),
+                    Effect::Reinstate { token, .. } => cache.reinstated(token, true, self.now),
                     Effect::Own { token, .. } => cache.owned(token, true, self.now),
                     Effect::Reply { .. }
                     | Effect::Landed { .. }

@@ -193,8 +193,8 @@ pub(crate) enum Message {
     Stop {
         reply: Reply<()>,
     },
-    /// From a thread of our own: a retirement is recorded, or cannot be.
-    Retired {
+    /// From a thread of our own: the cache's record is written, or cannot be.
+    Recorded {
         token: Token,
         recorded: bool,
     },
@@ -384,7 +384,7 @@ impl Message {
             | Self::Connect { reply, .. }
             | Self::ConnectVhost { reply, .. }
             | Self::Stop { reply } => reply(Err(error)),
-            Self::Retired { .. } | Self::ProgressStored | Self::Owned { .. } => {}
+            Self::Recorded { .. } | Self::ProgressStored | Self::Owned { .. } => {}
         }
     }
 }

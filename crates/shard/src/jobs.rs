@@ -108,7 +108,7 @@ impl Shard {
         let always = matches!(
             message,
             Message::Status { .. }
-                | Message::Retired { .. }
+                | Message::Recorded { .. }
                 | Message::ProgressStored
                 | Message::Owned { .. }
                 | Message::Stop { .. }
@@ -160,7 +160,7 @@ impl Shard {
                 reply,
             } => reply(self.connect_vhost(disk, client, vm.as_deref())),
             Message::Stop { reply } => self.stop(reply),
-            Message::Retired { token, recorded } => self.retired(token, recorded),
+            Message::Recorded { token, recorded } => self.recorded(token, recorded),
             Message::ProgressStored => self.progress_stored(),
             Message::Owned {
                 token,

@@ -39,7 +39,7 @@ mod progress;
 mod records;
 mod retirement;
 mod run;
-mod slow_reads;
+mod slow_flash;
 mod spec;
 mod standstill;
 mod status;

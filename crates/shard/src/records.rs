@@ -1,8 +1,8 @@
-//! What a shard has written down outside its flash, on threads of its own, and waits for: that the
-//! flash was given up, and who has a disk.
+//! What a shard has written down outside its flash, on threads of its own, and waits for: whether the
+//! flash is to be believed after a crash, and who has a disk.
 //!
 //! ```text
-//!   the cache ── Effect::Retire, Effect::Own ──► thread ── file ──► message ──► the cache
+//!   the cache ── Effect::Retire, Effect::Reinstate, Effect::Own ──► thread ── file ──► message ──► the cache
 //!                                   └── no answer in time: it is told that it failed
 //! ```
 
@@ -10,8 +10,8 @@ use crate::control::{Message, ShardError};
 use crate::limits::RETIRE_TIME_MAX;
 use crate::owners::{OwnerError, OwnerFile};
 use crate::run::Shard;
-use block_io::{FailureKind, Token};
-use cache::{ControlError, Mode, OwnerRecord};
+use block_io::Token;
+use cache::{ControlError, OwnerRecord};
 use units::{DiskId, Instant, Map};
 
 /// The owner's records of the disks that are attached, about to be, or leaving.
@@ -127,52 +127,104 @@ impl Shard {
         }
     }
 
-    /// Records, on a thread of its own, that what is on the flash must not be believed again.
+    /// Records, on a thread of its own, that what is on the flash must not be believed.
     pub(crate) fn retire(&mut self, token: Token, incarnation: u64) {
-        if let Mode::Retiring { reason } = self.cache.status().mode {
-            let kind = FailureKind::FlashGivenUp;
-            tracing::error!(kind = kind.name(), message_id = kind.message_id(),
-                cache = self.config.name, flash = %self.config.flash.display(), reason,
-                "the flash was given up: every disk of this cache is served from its origin");
-        }
         self.record = self.record.without_flash(incarnation);
-        self.retiring = Some((token, self.now + RETIRE_TIME_MAX));
-        let (record, file) = (self.record, self.record_file.clone());
-        let sender = self.sender.clone();
+        self.store_record(token, Word::Retired);
+    }
+
+    /// Records, on a thread of its own, that what is on the flash may be believed again.
+    pub(crate) fn reinstate(&mut self, token: Token, incarnation: u64) {
+        self.record = self.record.reinstated(incarnation);
+        self.store_record(token, Word::Reinstated);
+    }
+
+    fn store_record(&mut self, token: Token, word: Word) {
+        let deadline = self.now + RETIRE_TIME_MAX;
+        // What was asked before is not waited for any more.
+        self.recording = Some(Recording {
+            token,
+            word,
+            deadline,
+        });
+        let (record, file, sender) = (self.record, self.record_file.clone(), self.sender.clone());
         let spawned = std::thread::Builder::new()
-            .name("retire".to_owned())
+            .name("record".to_owned())
             .spawn(move || {
-                let stored = file.store(record);
+                let stored = file.store_in_order(record, token.0);
                 if let Err(error) = &stored {
-                    tracing::error!(%error, "writes to disks of this cache fail until this is recorded");
+                    tracing::error!(%error, "{}", word.remains());
                 }
-                let recorded = stored.is_ok();
+                let recorded = matches!(stored, Ok(true));
                 // A shard that has ended needs no answer.
-                let _ended = sender.send(Message::Retired { token, recorded });
+                let _ended = sender.send(Message::Recorded { token, recorded });
             });
         if let Err(error) = spawned {
-            tracing::error!(%error, "no thread to record that the flash was given up");
-            self.retired(token, false);
+            tracing::error!(%error, "no thread for the cache's record: {}", word.remains());
+            self.recorded(token, false);
         }
     }
 
-    pub(crate) fn retired(&mut self, token: Token, recorded: bool) {
-        if self.retiring.is_some_and(|(asked, _)| asked == token) {
-            self.retiring = None;
-            self.cache.retired(token, recorded, self.now);
+    pub(crate) fn recorded(&mut self, token: Token, recorded: bool) {
+        let Some(recording) = self.recording.take_if(|asked| asked.token == token) else {
+            return;
+        };
+        match recording.word {
+            Word::Retired => self.cache.retired(token, recorded, self.now),
+            Word::Reinstated => self.cache.reinstated(token, recorded, self.now),
         }
     }
 
-    /// Lets waiting writes fail if recording a retirement takes too long.
-    pub(crate) fn watch_retirement(&mut self) {
-        if let Some((token, deadline)) = self.retiring
+    /// Lets what waits for the cache's record go on without if writing it takes too long.
+    pub(crate) fn watch_record(&mut self) {
+        if let Some(Recording {
+            token,
+            word,
+            deadline,
+        }) = self.recording
             && deadline <= self.now
         {
+            let cache = &self.config.name;
             tracing::error!(
-                cache = self.config.name,
-                "the state directory does not answer: writes to disks of this cache fail"
+                cache,
+                "the state directory does not answer: {}",
+                word.remains()
             );
-            self.retired(token, false);
+            self.recorded(token, false);
         }
+    }
+}
+
+/// What is written of an incarnation into the cache's record.
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    /// It is not to be believed.
+    Retired,
+    /// It may be believed again.
+    Reinstated,
+}
+
+impl Word {
+    /// What is so until it is written.
+    fn remains(self) -> &'static str {
+        match self {
+            Self::Retired => "writes to disks of this cache wait or fail until it can be written",
+            Self::Reinstated => "the cache would start empty until it can be written",
+        }
+    }
+}
+
+/// A record of the cache that is being written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recording {
+    token: Token,
+    word: Word,
+    deadline: Instant,
+}
+
+impl Recording {
+    /// Until when it should have been written.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
     }
 }

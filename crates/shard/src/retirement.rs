@@ -19,12 +19,17 @@
 //! - Each opening begins a new incarnation on the flash. It is recorded before a disk is served,
 //!   so that a copy of the flash from an earlier life, put back later, starts empty, and what waits
 //!   on it for an origin is not taken for all that does.
-//! - Before the origin is written without the flash, the flash's incarnation is retired.
+//! - Before the origin is written without the flash, the flash's incarnation is retired. The same goes
+//!   for flash that is late with writes: guests' writes do not wait for it any more. When it has caught
+//!   up the incarnation is reinstated: only the process that retired it knows that it may be, so after a
+//!   crash in between it stays retired.
+//! - Records are written in the order in which the cache asks for them, whatever thread is slow.
 //! - A record that is missing or damaged says nothing good about the flash: it starts empty.
 
 use durable_file::Readers;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::xxh3_64;
 
 const TITLE: &str = "hearth cache record 2";
@@ -90,6 +95,16 @@ impl Record {
         }
     }
 
+    /// The record with which flash of this incarnation may be believed again: it is used by the process
+    /// that has retired it, and everything that went past it is distrusted there durably.
+    pub(crate) fn reinstated(self, incarnation: u64) -> Self {
+        Self {
+            least: incarnation,
+            served: incarnation,
+            ..self
+        }
+    }
+
     fn to_text(self) -> String {
         let Self {
             flash,
@@ -122,6 +137,8 @@ impl Record {
 #[derive(Clone, Debug)]
 pub(crate) struct RecordFile {
     path: PathBuf,
+    /// The number of the last record that was written or tried.
+    last: Arc<Mutex<u64>>,
 }
 
 impl RecordFile {
@@ -129,6 +146,7 @@ impl RecordFile {
     pub(crate) fn new(state_dir: &Path, cache: &str) -> Self {
         Self {
             path: state_dir.join(format!("{cache}.cache")),
+            last: Arc::default(),
         }
     }
 
@@ -153,6 +171,17 @@ impl RecordFile {
         let text = record.to_text();
         let stored = durable_file::replace(&self.path, Readers::Anybody, text.as_bytes());
         stored.map_err(|source| self.error("write", source))
+    }
+
+    /// Replaces the record, durably, unless one with a higher number has been written or tried: a thread
+    /// that was slow has nothing to say any more. Returns whether it was written.
+    pub(crate) fn store_in_order(&self, record: Record, number: u64) -> Result<bool, RecordError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if number < *last {
+            return Ok(false);
+        }
+        *last = number;
+        self.store(record).map(|()| true)
     }
 
     fn error(&self, doing: &'static str, source: io::Error) -> RecordError {
@@ -263,6 +292,29 @@ mod tests {
         assert_eq!(back.served, 3);
         let unknown = Record::default().without_flash(0);
         assert!(unknown.before_use(7, 3, false).least > 3);
+    }
+
+    #[test]
+    fn flash_that_was_late_is_believed_again_as_it_was() {
+        let late = RECORD.without_flash(3);
+        assert!(late.before_use(7, 3, false).least > 3, "a crash meanwhile");
+        assert_eq!(late.reinstated(3), RECORD);
+        // Late twice, since the host could not tell whether the first record was made.
+        let twice = late.without_flash(3);
+        assert_eq!(twice.reinstated(3), RECORD);
+    }
+
+    #[test]
+    fn a_record_that_comes_too_late_does_not_replace_a_later_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = RecordFile::new(folder.path(), "main");
+        let slow = file.clone();
+        let retired = RECORD.without_flash(3);
+        assert!(file.store_in_order(retired, 2).unwrap());
+        assert!(!slow.store_in_order(RECORD, 1).unwrap());
+        assert_eq!(file.load().unwrap(), Some(retired));
+        assert!(slow.store_in_order(RECORD, 3).unwrap());
+        assert_eq!(file.load().unwrap(), Some(RECORD));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //!   client was polled, so all replies of a turn leave in one send a client. Only what came from
 //!   flash may be more than a turn takes on ([`Arrived`]): then the loop looks, and does not wait.
 //! - The wait ends at the earliest deadline of the cache, the flash, any origin, any farewell,
-//!   a retirement that is being recorded and failures that are counted.
+//!   a record that is being written and failures that are counted.
 
 use crate::arrived::Arrived;
 use crate::clients::{Asker, Client};
@@ -27,13 +27,15 @@ use crate::memory::MemoryWatch;
 use crate::open::{self, Flash};
 use crate::progress::Progress;
 use crate::records::Owning;
+use crate::records::Recording;
 use crate::retirement::{Record, RecordFile};
+use crate::slow_flash::Told;
 use crate::spec::ShardConfig;
 use crate::standstill::Standstill;
 use crate::status::Opening;
 use crate::tripwire::Tripwire;
 use crate::watch::{Rings, Watched};
-use block_io::{BufPool, FlashOp, IoError, OriginDone, OriginOp, Payload, Slice, Token};
+use block_io::{BufPool, FlashOp, IoError, OriginDone, OriginOp, Payload, Slice};
 use cache::{Cache, Effect, Request, RequestId, Verb};
 use device::Device as _;
 use frontend::budget::MemoryBudget;
@@ -70,11 +72,9 @@ pub struct Shard {
     pub(crate) jobs: Jobs,
     pub(crate) now: Instant,
     pub(crate) standstill: Standstill,
-    /// As the log was told.
-    pub(crate) bypasses_reads: bool,
+    pub(crate) told: Told,
     pub(crate) turns: u64,
-    /// A retirement that is being recorded, and how long it may take.
-    pub(crate) retiring: Option<(Token, Instant)>,
+    pub(crate) recording: Option<Recording>,
     pub(crate) owning: Owning,
     pub(crate) repeats: Repeats,
     pub(crate) progress: Progress,
@@ -209,8 +209,8 @@ impl Shard {
         if self.is_due(self.cache.next_deadline()) {
             self.cache.tick(self.now);
         }
-        self.tell_of_slow_reads();
-        self.watch_retirement();
+        self.tell_of_slow_flash();
+        self.watch_record();
         self.watch_owning();
         self.watch_memory();
         self.tell_of_repeats();
@@ -223,13 +223,13 @@ impl Shard {
         let flash = self.flash.as_ref().and_then(Flash::next_deadline);
         let origins = self.deadlines.first().into_iter();
         let farewells = self.next_farewell();
-        let retiring = self.retiring.map(|(_, deadline)| deadline);
+        let recording = self.recording.as_ref().map(Recording::deadline);
         let owning = self.owning.next_deadline();
         let first = origins
             .chain(flash)
             .chain(self.cache.next_deadline())
             .chain(farewells)
-            .chain(retiring)
+            .chain(recording)
             .chain(owning)
             .chain(self.next_memory_look())
             .chain(self.repeats.next_deadline())
@@ -303,6 +303,7 @@ impl Shard {
             Effect::Reply { request, result } => self.reply(request, result),
             Effect::Landed { request, rest } => self.landed(request, &rest),
             Effect::Retire { token, incarnation } => self.retire(token, incarnation),
+            Effect::Reinstate { token, incarnation } => self.reinstate(token, incarnation),
             Effect::Own {
                 token, id, record, ..
             } => self.record_owner(token, id, record),
@@ -465,7 +466,7 @@ fn start(
         memory_watch: MemoryWatch::default(),
         now: ring.now(),
         standstill: Standstill::new(),
-        bypasses_reads: false,
+        told: Told::at_start(&ready.cache),
         turns: 0,
         cache: ready.cache,
         flash: ready.flash,
@@ -486,7 +487,7 @@ fn start(
         deadlines: Deadlines::default(),
         clients: Slab::new(),
         jobs: Jobs::default(),
-        retiring: None,
+        recording: None,
         owning: Owning::default(),
         repeats: Repeats::default(),
         progress: Progress::default(),

@@ -27,13 +27,14 @@ pub(crate) enum Software {
     Cache(Box<Cache>),
 }
 
-/// A retirement that is being recorded.
+/// What is being recorded of an incarnation: that it is not to be believed, or that it is again.
 #[derive(Clone, Copy)]
 struct Retiring {
     token: Token,
     incarnation: u64,
     until: Instant,
     recorded: bool,
+    believed: bool,
 }
 
 /// The host.
@@ -89,7 +90,15 @@ impl Host {
         if let Some(retiring) = self.retiring.take()
             && lands
         {
-            self.without_flash(retiring.incarnation);
+            self.record(retiring);
+        }
+    }
+
+    fn record(&mut self, what: Retiring) {
+        if what.believed {
+            self.least = what.incarnation;
+        } else {
+            self.without_flash(what.incarnation);
         }
     }
 
@@ -186,7 +195,13 @@ impl World {
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
             Effect::Landed { request, rest } => self.guest_has_landed(request, &rest)?,
-            Effect::Retire { token, incarnation } => self.record_retirement(token, incarnation),
+            Effect::Retire { token, incarnation } => {
+                self.marks.hit("retirement");
+                self.record_retirement(token, incarnation, false);
+            }
+            Effect::Reinstate { token, incarnation } => {
+                self.record_retirement(token, incarnation, true);
+            }
             Effect::Lasting(what) => {
                 if self.special() == Special::Rotten {
                     self.count_operation();
@@ -258,19 +273,26 @@ impl World {
         Ok(())
     }
 
-    fn record_retirement(&mut self, token: Token, incarnation: u64) {
+    fn record_retirement(&mut self, token: Token, incarnation: u64, believed: bool) {
+        // Records come in the order in which they were asked for: one before this is there or never
+        // will be.
+        if let Some(before) = self.host.retiring.take()
+            && self.dice.one_in(2)
+        {
+            self.host.record(before);
+        }
         let fails = self.dice.one_in(self.settings.rates.retire_fails);
         let wait = Duration::from_micros(1 + self.dice.below(20_000));
         self.trace.event(self.now, &[6, incarnation], || {
-            format!("retire incarnation {incarnation}, fails: {fails}")
+            format!("retire incarnation {incarnation}, believed again: {believed}, fails: {fails}")
         });
-        self.marks.hit("retirement");
         self.host.suspect = true;
         self.host.retiring = Some(Retiring {
             token,
             incarnation,
             until: self.now + wait,
             recorded: !fails,
+            believed,
         });
     }
 
@@ -279,17 +301,28 @@ impl World {
         let Some(retiring) = self.host.retiring.take() else {
             return;
         };
-        if retiring.recorded {
-            self.host.without_flash(retiring.incarnation);
-        } else {
+        // The answer may be lost where the record is not.
+        if retiring.recorded || (retiring.believed && self.dice.one_in(2)) {
+            self.host.record(retiring);
+        }
+        if !retiring.recorded {
             self.marks.hit("retirement not recorded");
+        } else if retiring.believed {
+            self.marks.hit("flash taken back");
         }
         self.trace
             .event(self.now, &[7, u64::from(retiring.recorded)], || {
                 format!("retirement recorded: {}", retiring.recorded)
             });
         if let Software::Cache(cache) = &mut self.host.software {
-            cache.retired(retiring.token, retiring.recorded, self.now);
+            let Retiring {
+                token, recorded, ..
+            } = retiring;
+            if retiring.believed {
+                cache.reinstated(token, recorded, self.now);
+            } else {
+                cache.retired(token, recorded, self.now);
+            }
         }
     }
 

@@ -99,8 +99,9 @@ macro_rules! missed {
 /// the journal by `crates/cache/src/flash.rs`; a record that is closed before the journal is durable by
 /// `crates/cache/tests/back_changes.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`;
 /// a flush that is answered as its disk enters write-back, before the recovered log is durable, by
-/// `crates/cache/tests/back.rs`.
-const TESTED_ELSEWHERE: [Guard; 9] = [
+/// `crates/cache/tests/back.rs`; flash that is believed again before what writes had passed is durable, by
+/// `crates/cache/tests/late_writes.rs`.
+const TESTED_ELSEWHERE: [Guard; 10] = [
     Guard::RewriteWithinBudget,
     Guard::ReadAgain,
     Guard::CheckpointIsDurable,
@@ -108,6 +109,7 @@ const TESTED_ELSEWHERE: [Guard; 9] = [
     Guard::TablesBeforeJournal,
     Guard::KnownBeforeClosed,
     Guard::VoidBeforeOpen,
+    Guard::KnownBeforeReinstated,
     Guard::OrderBeforeDone,
     Guard::EnteringFlushWaitsForLog,
 ];
@@ -142,6 +144,8 @@ missed! {
         trust_only_what_the_origin_keeps: OriginFlushBeforeTrust from 0 ["I1", "I3"],
         believe_no_journal_with_a_gap: JournalGap from 0 ["I1", "I3"],
         record_retirement_before_the_origin_is_written: RetireBeforeOrigin from 0 ["I1", "I3"],
+        record_that_the_flash_is_in_doubt_before_it_is_passed: RecordBeforePassing from 0 ["I1", "I3"],
+        wait_again_before_the_flash_is_believed: WaitWhileReturning from 0 ["I1", "I3"],
         believe_no_retired_incarnation: Incarnation from 0 ["I1", "I3"],
         believe_no_blocks_of_an_origin_that_was_changed: Fingerprint from 0 ["I1", "I3"],
         replay_from_what_may_not_be_in_the_checkpoint: CheckpointStart from 0 ["I1", "I3"],

@@ -100,7 +100,7 @@ impl Back {
     }
 
     /// Whether somebody waits for it.
-    fn waits(&self) -> bool {
+    pub(crate) fn waits(&self) -> bool {
         !(self.queue.is_empty() && self.answers.is_empty())
             || self.change.is_some()
             || !self.demands.is_empty()
@@ -185,6 +185,11 @@ impl Backs {
     pub(crate) fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
+    }
+
+    /// Whether this holds for one of them.
+    pub(crate) fn any(&self, holds: impl FnMut(&Back) -> bool) -> bool {
+        self.of.iter().flatten().map(AsRef::as_ref).any(holds)
     }
 
     /// Every disk that is.

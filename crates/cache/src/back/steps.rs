@@ -124,7 +124,7 @@ impl Cache {
         of: OfDirty,
     ) -> Next {
         match step {
-            Step::Begun if self.retirement.blocks_writes() && holds(Guard::RecordBeforeDetach) => {
+            Step::Begun if self.waits_for_record() && holds(Guard::RecordBeforeDetach) => {
                 Next::Failed(ControlError::RetirementOpen)
             }
             Step::Begun => {

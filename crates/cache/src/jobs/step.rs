@@ -1,9 +1,11 @@
 //! The steps of a job, in their order.
 
+use super::{Job, Kind};
 use crate::api::ControlError;
 use crate::journal::Ticket;
 use block_io::Token;
 use flash_format::SegmentIndex;
+use units::{Duration, Instant};
 
 /// How far a job has come.
 #[derive(Clone, Debug)]
@@ -43,5 +45,17 @@ impl Step {
             | Self::Done
             | Self::Refused(_) => false,
         }
+    }
+}
+
+impl Job {
+    /// For how long it has been waited for at `attended`, the time of `Ports::attended`.
+    pub(crate) fn has_waited(&self, attended: Instant) -> Duration {
+        attended.since(self.since)
+    }
+
+    /// Whether it brings the flash into the state that restarts warmest, and has not begun to.
+    pub(super) fn stops(&self) -> bool {
+        matches!((&self.kind, &self.step), (Kind::Stop, Step::Start))
     }
 }

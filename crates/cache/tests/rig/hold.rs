@@ -2,6 +2,7 @@
 
 use super::Rig;
 use block_io::{FlashOp, FlashVerb, IoError, OriginVerb};
+use cache::{WriteBack, WritePolicy};
 
 impl Rig {
     /// What the flash was asked and is held never ends.
@@ -13,6 +14,7 @@ impl Rig {
     /// Lets everything go on that is held.
     pub(crate) fn free(&mut self) {
         self.hold_flash = false;
+        self.hold_flash_writes = false;
         self.hold_flash_flush = false;
         self.hold_reads = false;
         self.hold_writes = false;
@@ -36,13 +38,33 @@ impl Rig {
         self.held_flash.clear();
         self.held_origin.clear();
         self.hold_flash = false;
+        self.hold_flash_writes = false;
         self.hold_writes = false;
         self.hold_flush = false;
         self.recover();
     }
 
+    /// The host records the least incarnation that may be believed, if it can.
+    pub(super) fn record_least(&mut self, least: u64) -> bool {
+        if !self.retire_error {
+            self.least = Some(least);
+        }
+        !self.retire_error
+    }
+
+    /// The process dies with a disk under `through`, and another one begins. What the flash was asked
+    /// and is held never comes to it.
+    pub(crate) fn kill_through(&mut self) {
+        self.hold_reads = false;
+        self.power_cut_of_nothing();
+        self.attach(WritePolicy::Through, WriteBack::default())
+            .unwrap();
+    }
+
     pub(super) fn holds_on_flash(&self, op: &FlashOp) -> bool {
-        self.hold_flash || (self.hold_flash_flush && matches!(op.verb, FlashVerb::Flush))
+        self.hold_flash
+            || (self.hold_flash_flush && matches!(op.verb, FlashVerb::Flush))
+            || (self.hold_flash_writes && matches!(op.verb, FlashVerb::Write { .. }))
     }
 
     pub(super) fn holds(&self, verb: &OriginVerb) -> bool {

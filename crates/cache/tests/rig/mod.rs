@@ -43,7 +43,6 @@ pub(crate) struct Rig {
     pool: BufPool,
     now: Instant,
     flash: Vec<u8>,
-    /// What a power cut leaves of it.
     flash_durable: Vec<u8>,
     origin: Vec<u8>,
     origin_durable: Vec<u8>,
@@ -57,6 +56,7 @@ pub(crate) struct Rig {
     /// What they began with each time.
     pub(crate) seen: Vec<Vec<u32>>,
     pub(crate) hold_flash: bool,
+    pub(crate) hold_flash_writes: bool,
     /// Flushes of the flash wait, everything else on it goes on: its durable writes vouch for
     /// themselves only.
     pub(crate) hold_flash_flush: bool,
@@ -73,8 +73,8 @@ pub(crate) struct Rig {
     pub(crate) flash_write_error: bool,
     pub(crate) flash_read_error: bool,
     pub(crate) retire_error: bool,
+    pub(crate) least: Option<u64>,
     pub(crate) own_error: bool,
-    /// Of caches that are opened from now on.
     pub(crate) write_delay: Duration,
     /// Memory that is not ours cannot be filled.
     pub(crate) memory_error: bool,
@@ -146,6 +146,7 @@ impl Rig {
             watch: 0,
             seen: Vec::new(),
             hold_flash: false,
+            hold_flash_writes: false,
             hold_flash_flush: false,
             hold_reads: false,
             hold_writes: false,
@@ -157,6 +158,7 @@ impl Rig {
             flash_write_error: false,
             flash_read_error: false,
             retire_error: false,
+            least: None,
             own_error: false,
             write_delay: Duration::from_millis(5),
             memory_error: false,
@@ -176,7 +178,7 @@ impl Rig {
         let mut recovery = Recovery::new(
             config(self.write_delay),
             size,
-            None,
+            self.least,
             self.pool.clone(),
             self.now,
         );
@@ -373,9 +375,13 @@ impl Rig {
             Effect::Landed { request, rest } => {
                 assert!(self.landed.insert(request.0, rest.into_vec()).is_none());
             }
-            Effect::Retire { token, .. } => {
-                let recorded = !self.retire_error;
+            Effect::Retire { token, incarnation } => {
+                let recorded = self.record_least(incarnation + 1);
                 self.cache_mut().retired(token, recorded, now);
+            }
+            Effect::Reinstate { token, incarnation } => {
+                let recorded = self.record_least(incarnation);
+                self.cache_mut().reinstated(token, recorded, now);
             }
             Effect::Own { token, record, .. } if self.hold_closing && !record.open => {
                 self.closing.push((token, record));

@@ -60,8 +60,14 @@ pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
     }
 }
 
-fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
-    let (state, reason) = match &status.cache.mode {
+/// What a cache does, and why if that is unusual.
+fn state_of(status: &ShardStatus) -> (CacheState, Option<String>) {
+    match &status.cache.mode {
+        Mode::Active if status.cache.is_in_doubt => {
+            let reason = "the flash is late with writes: guests do not wait for it until it is in time, and \
+                after a crash the cache would start empty";
+            (CacheState::Serving, Some(reason.to_owned()))
+        }
         Mode::Active if status.cache.bypasses_reads => {
             let reason = "the flash is late with reads: they go to the origins until it is in time";
             (CacheState::Serving, Some(reason.to_owned()))
@@ -70,7 +76,11 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
         Mode::Retiring { reason } | Mode::Bypassed { reason } => {
             (CacheState::Bypassed, Some(reason.clone()))
         }
-    };
+    }
+}
+
+fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
+    let (state, reason) = state_of(status);
     let (cache, stats) = (&status.cache, &status.stats);
     CacheStatus {
         state,

@@ -1,0 +1,222 @@
+//! Flash whose writes are late for a while: guests' writes do not wait for it, and it is taken back.
+//!
+//! ```text
+//!            a write is late                 CALM_TIMEOUTS without a late one
+//!   usual ──────────────────► late ────────────────────────────────────────────► returning
+//!     ▲                        ▲ writes go on when the host has recorded that        │ writes wait for the
+//!     │                        │ this incarnation is not to be believed             │ journal again
+//!     │ recorded               └──────────────── a write is late ◄─────────────┐     │
+//!     └──────────────────────────────────────────────────────────────── reinstating ◄┘ what they had not
+//!                                                                         waited for is durable
+//! ```
+//!
+//! A write waits for the journal only so that a crash cannot bring back the older copy of its block.
+//! Once the host has recorded, outside the flash, that this incarnation is not to be believed after a
+//! crash, nothing has to be waited for. The blocks leave the index at once as ever, so what is served
+//! from flash is right at any moment; the entries that distrust their copies gather in the journal's
+//! queue. When they are durable the host is asked to believe this incarnation again.
+//!
+//! A crash in between opens cold. Nothing of a dirty log changes: its writes go through the log as
+//! ever, and whoever waits for that has the flash given up (`retirement.rs`).
+//!
+//! Invariant: every entry that a write has not waited for is durable, or the host's record says that
+//! this incarnation is not to be believed, or is about to say so before the write goes on.
+
+use crate::api::Effect;
+use crate::back::Back;
+use crate::cache::Cache;
+use crate::flash::Flash;
+use crate::guard::{Guard, holds};
+use crate::jobs::Job;
+use crate::journal::Ticket;
+use crate::limits::{CALM_TIMEOUTS, PASSED_ENTRIES_MAX, RETRY_PAUSE_MIN};
+use crate::ports::{Ports, Wake};
+use crate::retirement::{Retirement, patience};
+use block_io::Token;
+use units::{Duration, Instant};
+
+/// Whether writes of the flash are late, and how far it has been taken back.
+#[derive(Debug, Default)]
+pub(crate) struct LateWrites(State);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Usual,
+    /// A late write was seen last at this time of [`Ports::attended`].
+    Late { seen: Instant },
+    /// Writes wait again. When everything up to `known` is durable, and not before `from`, the host
+    /// is asked.
+    Returning { known: Ticket, from: Instant },
+    /// The host was asked to believe this incarnation again.
+    Reinstating { known: Ticket, token: Token },
+}
+
+impl LateWrites {
+    /// Whether a crash would cost the cache, since writes of the flash are late or were a moment ago.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.0 != State::Usual
+    }
+
+    /// Whether a write may go to the origin before its older copy is distrusted durably.
+    pub(crate) fn pass(&self, retirement: Retirement) -> bool {
+        match self.0 {
+            State::Usual => false,
+            State::Late { .. } => {
+                retirement == Retirement::Done || !holds(Guard::RecordBeforePassing)
+            }
+            State::Returning { .. } | State::Reinstating { .. } => {
+                !holds(Guard::WaitWhileReturning)
+            }
+        }
+    }
+
+    /// A write of the flash is late.
+    fn late(&mut self, attended: Instant) {
+        self.0 = State::Late { seen: attended };
+    }
+
+    /// The flash is over: it is not taken back.
+    pub(crate) fn end(&mut self) {
+        self.0 = State::Usual;
+    }
+
+    /// No write of the flash is late at the moment: lets writes wait again if that has been so for long
+    /// enough.
+    fn calm(&mut self, flash: &mut Flash, ports: &Ports) {
+        let State::Late { seen } = self.0 else {
+            return;
+        };
+        let timeout = flash.config.flash_timeout.as_nanos();
+        let calm = Duration::from_nanos(timeout.saturating_mul(CALM_TIMEOUTS));
+        if ports.attended() >= seen + calm {
+            flash.journal.hurry();
+            self.0 = State::Returning {
+                known: flash.journal.last(),
+                from: ports.now,
+            };
+        }
+    }
+
+    /// Whether the host is to be asked now, and if so under which token.
+    fn asks(&mut self, flash: &Flash, ports: &mut Ports) -> Option<Token> {
+        let State::Returning { known, from } = self.0 else {
+            return None;
+        };
+        let is_known = flash.journal.durable() >= known || !holds(Guard::KnownBeforeReinstated);
+        if !is_known {
+            return None;
+        }
+        if ports.now < from {
+            ports.wake_at(from);
+            return None;
+        }
+        let token = ports.question();
+        self.0 = State::Reinstating { known, token };
+        Some(token)
+    }
+
+    /// The host has answered. False if that is not what was asked last.
+    fn answered(&mut self, token: Token, recorded: bool, now: Instant) -> bool {
+        let State::Reinstating { known, token: last } = self.0 else {
+            return false;
+        };
+        if token != last {
+            return false;
+        }
+        self.0 = if recorded {
+            State::Usual
+        } else {
+            let from = now + RETRY_PAUSE_MIN;
+            State::Returning { known, from }
+        };
+        true
+    }
+}
+
+impl Cache {
+    /// Whether writes of the flash are late, or were a moment ago: guests' writes do not wait for them,
+    /// and after a crash the cache would open cold.
+    pub fn is_in_doubt(&self) -> bool {
+        self.late_writes.is_in_doubt()
+    }
+
+    /// Something that is written to flash takes too long: nobody waits for it from now on, or the flash
+    /// is given up if somebody has to.
+    pub(crate) fn write_is_late(&mut self) {
+        let (attended, patience) = (self.ports.attended(), patience(&self.config));
+        let tired = |job: &Job| job.has_waited(attended) >= patience;
+        let is_waited_for = self.backs.any(Back::waits) || self.jobs.iter().any(tired);
+        let Some(incarnation) = self.flash.as_ref().map(|flash| flash.incarnation) else {
+            return;
+        };
+        if is_waited_for {
+            return self.fail_flash("the flash took too long");
+        }
+        self.late_writes.late(attended);
+        match self.retirement {
+            Retirement::None => self.ask_to_retire(incarnation),
+            Retirement::Refused { until, .. } if self.ports.now >= until => self.retire_again(),
+            Retirement::Refused { .. } | Retirement::Asked { .. } => {}
+            Retirement::Done => self.let_waiting_pass(),
+        }
+    }
+
+    /// No write of the flash is late now.
+    pub(crate) fn writes_are_in_time(&mut self) {
+        let is_answered = !matches!(self.retirement, Retirement::Asked { .. });
+        if let (Some(flash), true) = (self.flash.as_mut(), is_answered) {
+            self.late_writes.calm(flash, &self.ports);
+        }
+    }
+
+    /// Asks the host to believe the flash again, if it is time.
+    pub(crate) fn take_flash_back(&mut self) {
+        let Some(flash) = self.flash.as_ref() else {
+            return;
+        };
+        let Some(token) = self.late_writes.asks(flash, &mut self.ports) else {
+            return;
+        };
+        // The record may say so from now on, whatever the answer is.
+        self.retirement = Retirement::None;
+        self.ports.effects.push(Effect::Reinstate {
+            token,
+            incarnation: flash.incarnation,
+        });
+    }
+
+    /// The answer to [`Effect::Reinstate`]: whether it is recorded durably. One to a question that
+    /// another has followed means nothing.
+    pub fn reinstated(&mut self, token: Token, recorded: bool, now: Instant) {
+        self.ports.now = now;
+        if self.late_writes.answered(token, recorded, now) && recorded {
+            self.ports.stats.flash_taken_back += 1;
+            // For what has rested meanwhile.
+            self.ports.wake_at(now);
+        }
+        self.pump();
+    }
+
+    /// Sends on whatever waits for the journal: nothing has to be waited for any more.
+    pub(crate) fn let_waiting_pass(&mut self) {
+        if let Some(flash) = self.flash.as_mut() {
+            flash.waiting_writes.clear();
+            flash.journal.hurry();
+        }
+        for write in self.writes.waiting() {
+            self.send_to_origin(write);
+        }
+    }
+}
+
+impl Flash {
+    /// A write goes on before what it distrusts is durable.
+    pub(crate) fn pass(&mut self, ports: &mut Ports) {
+        self.journal.hurry();
+        if self.journal.queued_entries() > PASSED_ENTRIES_MAX {
+            let reason = "the flash was late for too long while guests wrote";
+            ports.wakes.push(Wake::FlashFailed(reason));
+        }
+    }
+}
