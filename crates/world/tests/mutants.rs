@@ -154,7 +154,7 @@ missed! {
         give_no_segment_to_the_next_disk: SegmentNeedsItsDisk from 2514 ["I4"],
         free_durably_before_reuse: FreeBeforeReuse from 24902 ["I1", "I3"],
         free_before_the_checkpoint: FreedBeforeCheckpoint from 21330 ["I1", "I3"],
-        write_owners_to_both_superblocks: OwnerInBothSuperblocks from 42052 [],
+        write_owners_to_both_superblocks: OwnerInBothSuperblocks from 162826 ["I1", "I3"],
         record_before_a_disk_is_given_away: RecordBeforeDetach from 0 ["I1", "I3"],
     }
     BACK {
