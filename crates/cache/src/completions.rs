@@ -72,8 +72,8 @@ impl Cache {
                 | Purpose::MergeHit(_)
                 | Purpose::MergeFill(_)
                 | Purpose::DestageRead(_)
-                | Purpose::DestageWrite(_)
-                | Purpose::DestageFlush(_)
+                | Purpose::DestageWrite(..)
+                | Purpose::DestageFlush(..)
                 | Purpose::EnterFlush(..)
                 | Purpose::DemandFlush { .. } => {
                     panic!("an origin operation ended as a flash operation")
@@ -118,8 +118,12 @@ impl Cache {
                 let bytes = bytes_of(done, 0, PAGE_BYTES);
                 self.merge_fill_done(merge, bytes);
             }
-            Purpose::DestageWrite(write) => self.destage_write_done(write, done.result),
-            Purpose::DestageFlush(flush) => self.destage_flush_done(flush, done.result),
+            Purpose::DestageWrite(disk, write) => {
+                self.destage_write_done(disk, write, done.result);
+            }
+            Purpose::DestageFlush(disk, flush) => {
+                self.destage_flush_done(disk, flush, done.result);
+            }
             Purpose::EnterFlush(disk, number) => {
                 self.enter_flush_done(disk, number, done.result);
             }

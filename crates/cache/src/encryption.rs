@@ -11,11 +11,11 @@
 //! its first one finds its blocks dropped; if the origin lacks some of them, it is refused.
 
 use crate::cache::Cache;
-use crate::dirty::log::What;
 use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::ports::Ports;
 use block_io::{BlockCipher, Buf, PAGE_BYTES, Slice};
+use dirty_log::What;
 use std::num::NonZeroU64;
 use units::{BlockIndex, DiskId, DiskSlot, Map};
 

@@ -51,7 +51,6 @@ mod cache;
 mod checkpoint;
 mod chunks;
 mod completions;
-mod destage;
 mod direct;
 mod dirty;
 mod disks;
@@ -60,10 +59,6 @@ mod encryption;
 mod fills;
 mod flash;
 mod format;
-#[cfg(feature = "mutants")]
-pub mod guard;
-#[cfg(not(feature = "mutants"))]
-mod guard;
 pub mod index;
 mod jobs;
 mod journal;
@@ -89,6 +84,8 @@ mod trusted;
 mod views;
 mod write_back;
 mod writes;
+
+use core_guards as guard;
 
 pub use api::{
     Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, Request,

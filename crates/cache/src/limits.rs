@@ -34,29 +34,8 @@ pub(crate) const LOGGED_AFTER: Duration = Duration::from_secs(1);
 /// What comes meanwhile shares the next one.
 pub(crate) const DURABLE_WRITES_MAX: usize = 2;
 
-/// Writes of one log to its origin on their way: a network volume needs some to be busy, and more only
-/// queue up.
-pub(crate) const DESTAGE_DEPTH_MAX: u32 = 16;
-
-/// Records of a log that go to the origin together: what is held of it in memory is 8 MiB.
-pub(crate) const DESTAGE_BATCH_RECORDS: u64 = 2048;
-
-/// Blocks that the origin has although a recovery may not know it, remembered so that a crash does not
-/// bring back an older version of one: 128 KiB for a log whose watermark waits for its commit, and a
-/// commit for so many blocks is a thousandth of them.
-pub(crate) const REPEATED_BLOCKS_MAX: usize = 2048;
-
-/// The part of what a log may have that may be written without a flush of the origin: the room is
-/// free only after the flush.
-pub(crate) const DESTAGE_FLUSH_PARTS: u64 = 8;
-
-/// How long nothing is written to an origin whose reads became slow.
-pub(crate) const DESTAGE_PAUSE: Duration = Duration::from_millis(100);
-
-/// The first pause after an origin refused a write; each is twice as long as the one before ...
+/// The pause before a flush of an origin, or a record of its owner, that failed is tried again.
 pub(crate) const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
-/// ... up to this.
-pub(crate) const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Bytes of a log that is to be emptied for good for which writes are held: so it ends.
 pub(crate) const LAST_BYTES: Bytes = Bytes::mib(4);

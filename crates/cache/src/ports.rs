@@ -4,7 +4,7 @@ use crate::RequestId;
 use crate::api::ControlId;
 use crate::api::Effect;
 use crate::back::merge::{Merge, MergeHit};
-use crate::destage::{DestageRead, DestageWrite};
+use crate::back::transfer::DestageRead;
 use crate::durability::WriteCount;
 use crate::fills::FillId;
 use crate::ownership::OwnerRecord;
@@ -14,6 +14,7 @@ use crate::writes::WriteId;
 use block_io::{
     Buf, BufPool, FlashOp, FlashVerb, OriginOp, OriginVerb, PAGE_BYTES, Place, Slice, Token,
 };
+use destage::WriteId as DestageWriteId;
 use flash_format::SegmentIndex;
 use segment_log::FlashWritten;
 use slab::Slab;
@@ -74,9 +75,9 @@ pub(crate) enum Purpose {
     /// Records of a dirty log, on their way to the origin.
     DestageRead(DestageRead),
     /// A part of a dirty log at the origin.
-    DestageWrite(DestageWrite),
+    DestageWrite(DiskSlot, DestageWriteId),
     /// A flush of the origin that makes it durable there.
-    DestageFlush(DestageWrite),
+    DestageFlush(DiskSlot, DestageWriteId),
     /// A flush of the origin of a disk that comes under write-back.
     EnterFlush(DiskSlot, u64),
     /// A flush of the origin of a disk without a log, for a command.

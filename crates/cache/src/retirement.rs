@@ -5,9 +5,9 @@
 //! of the cache must never be trusted. Reads go on meanwhile; writes wait for the record.
 
 use crate::api::{Config, Effect};
+use crate::back::transfer::DestageRead;
 use crate::brain::Brain;
 use crate::cache::Cache;
-use crate::destage::DestageRead;
 use crate::limits::{PATIENCE_TIMEOUTS, RETRY_PAUSE_MIN, WATCH_PARTS};
 use crate::ports::{Hit, Purpose};
 use block_io::{IoError, Token};
@@ -252,8 +252,8 @@ impl Watch {
             | Purpose::OriginFlush { .. }
             | Purpose::OwnFlush { .. }
             | Purpose::MergeFill(_)
-            | Purpose::DestageWrite(_)
-            | Purpose::DestageFlush(_)
+            | Purpose::DestageWrite(..)
+            | Purpose::DestageFlush(..)
             | Purpose::EnterFlush(..)
             | Purpose::DemandFlush { .. } => {}
         }

@@ -305,14 +305,14 @@ fn out_of_order() {
 #[cfg(feature = "mutants")]
 mod mutants {
     use super::{DestageOrder, run};
-    use cache::guard::{self, Guard};
+    use core_guards::Guard;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     fn is_missed(guard: Guard, order: DestageOrder) {
         let found = (0..400).find(|seed| {
-            guard::remove(Some(guard));
+            core_guards::remove(Some(guard));
             let failed = catch_unwind(AssertUnwindSafe(|| run(*seed, order))).is_err();
-            guard::remove(None);
+            core_guards::remove(None);
             failed
         });
         let seed = found.unwrap_or_else(|| panic!("nothing goes wrong without {guard:?}"));

@@ -61,20 +61,19 @@ macro_rules! guards {
                 REMOVED.set(guard);
             }
 
-            pub(crate) fn holds(guard: Guard) -> bool {
+            /// Whether this rule has been left in.
+            pub fn holds(guard: Guard) -> bool {
                 REMOVED.get() != Some(guard)
             }
         }
 
         #[cfg(feature = "mutants")]
-        pub(crate) use removed::holds;
-        #[cfg(feature = "mutants")]
-        pub use removed::remove;
+        pub use removed::{holds, remove};
 
         /// Whether this rule has been left in: always.
         #[cfg(not(feature = "mutants"))]
         #[inline]
-        pub(crate) const fn holds(_guard: Guard) -> bool {
+        pub const fn holds(_guard: Guard) -> bool {
             true
         }
     };

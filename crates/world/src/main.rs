@@ -39,8 +39,8 @@ struct Arguments {
     keep_going: bool,
     /// Take this guard out of the cache.
     #[cfg(feature = "mutants")]
-    #[arg(long, value_parser = cache::guard::Guard::named)]
-    without: Option<cache::guard::Guard>,
+    #[arg(long, value_parser = core_guards::Guard::named)]
+    without: Option<core_guards::Guard>,
     /// Threads for a range; as many as there are processors if not said.
     #[arg(long)]
     threads: Option<usize>,
@@ -56,7 +56,7 @@ impl Arguments {
     /// Guards are taken out of one thread at a time.
     #[cfg(feature = "mutants")]
     fn take_guards_out(&self) {
-        cache::guard::remove(self.without);
+        core_guards::remove(self.without);
     }
 }
 

@@ -11,7 +11,7 @@
     reason = "the seeds that it finds are for the book"
 )]
 
-use cache::guard::{self, Guard};
+use core_guards::Guard;
 use world::{
     COMMANDED_FIRST, HASTY_FIRST, LYING_FIRST, Options, ROTTEN_FIRST, SPECIAL_EVERY, Violation,
     YOUNGER_EVERY, run,
@@ -61,9 +61,9 @@ fn first_violation(
     seeds
         .take_while(|seed| *seed < from + SEEDS)
         .find_map(|seed| {
-            guard::remove(Some(guard));
+            core_guards::remove(Some(guard));
             let failure = run(Options::new(seed)).err();
-            guard::remove(None);
+            core_guards::remove(None);
             let violation = failure?.violation;
             let counts = expected.is_empty() || expected.contains(&violation.invariant);
             (counts && run(Options::new(seed)).is_ok()).then_some((seed, violation))

@@ -4,7 +4,7 @@
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
 //!  program   hearth                    study   simulator -> trace -> units
 //!  shell     shard -> device origin vhost-user -> frontend -> ring
-//!  pure      cache -> tenancy -> segment-log -> policy flash-format    medium    nbd-client -> nbd-protocol vhost-protocol -> block-io -> units
+//!  pure      cache -> destage -> dirty-log, tenancy -> segment-log -> policy flash-format    medium    nbd-client -> nbd-protocol vhost-protocol -> block-io -> units
 //! ```
 //!
 //! A pure crate depends on pure ones only, and of other people's crates only on those in
@@ -73,6 +73,7 @@ const fn program(
 
 const TABLE: &[Crate] = &[
     pure("guards", "crates/guards", &[]),
+    pure("core-guards", "crates/core-guards", &["guards"]),
     pure("units", "crates/units", &[]),
     pure("block-io", "crates/block-io", &["units"]),
     pure("policy", "crates/policy", &["units"]),
@@ -106,10 +107,28 @@ const TABLE: &[Crate] = &[
         &["units", "policy", "mrc", "flash-format", "segment-log"],
     ),
     pure(
+        "dirty-log",
+        "crates/dirty-log",
+        &["core-guards", "units", "flash-format"],
+    ),
+    pure(
+        "destage",
+        "crates/destage",
+        &[
+            "core-guards",
+            "units",
+            "block-io",
+            "flash-format",
+            "dirty-log",
+        ],
+    ),
+    pure(
         "cache",
         "crates/cache",
         &[
-            "guards",
+            "core-guards",
+            "dirty-log",
+            "destage",
             "units",
             "block-io",
             "policy",
@@ -248,6 +267,7 @@ const TABLE: &[Crate] = &[
             "flash-format",
             "tenancy",
             "cache",
+            "core-guards",
             "medium",
             "device",
             "origin",

@@ -101,9 +101,7 @@ impl Cache {
             return Some(Err(ControlError::Locked(reason)));
         }
         let back = self.backs.get_mut(disk)?;
-        back.destage.demand = back.destage.demand.max(end);
-        // Whoever asks expects an attempt now.
-        back.destage.failing = None;
+        back.destage.demand_to(end);
         back.demands.push((end, id));
         self.ports.stir(disk);
         None
@@ -127,7 +125,7 @@ impl Cache {
 
     /// The origin refused: those who wait for it hear so.
     pub(crate) fn fail_demands(&mut self, _disk: DiskSlot, back: &mut Back, error: IoError) {
-        back.destage.demand = 0;
+        back.destage.drop_demand();
         for (_, id) in std::mem::take(&mut back.demands) {
             self.ports.effects.push(Effect::ControlDone {
                 id,

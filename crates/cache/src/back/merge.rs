@@ -4,11 +4,11 @@
 use super::accept::{Edge, Waiting};
 use crate::admission::Key;
 use crate::cache::Cache;
-use crate::dirty::log::Found;
 use crate::flash::Location;
 use crate::guard::{Guard, holds};
 use crate::ports::Purpose;
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Slice};
+use dirty_log::Found;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
 
 /// A block that is read for a write of a part of it.

@@ -18,17 +18,18 @@ pub(crate) mod merge;
 mod reads;
 mod steps;
 pub(crate) mod switch;
+pub(crate) mod transfer;
 
 use crate::RequestId;
 use crate::cache::Cache;
-use crate::destage::{Destage, ReadTimes};
 use crate::dirty::DirtyDisk;
-use crate::dirty::log::DirtyLog;
 use crate::guard::{Guard, holds};
 use crate::limits::TICK_MAX;
 use crate::write_back::{DestageOrder, DirtyStatus, WriteBack};
 use accept::Waiting;
 use block_io::{IoError, Payload};
+use destage::{Destage, ReadTimes};
+use dirty_log::DirtyLog;
 use flash_format::Position;
 use std::collections::VecDeque;
 use switch::Change;
@@ -280,8 +281,7 @@ impl Cache {
     /// A guest's read of the origin has ended.
     pub(crate) fn read_took(&mut self, disk: DiskSlot, time: Duration) {
         if let Some(back) = self.backs.get_mut(disk) {
-            let writing = back.destage.is_writing();
-            back.destage.pace.read_took(time, writing);
+            back.destage.read_took(time);
         }
     }
 
@@ -448,7 +448,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dirty::log::{Record, What};
+    use dirty_log::{Record, What};
     use units::{BlockIndex, FlashSlot};
 
     fn back(order: DestageOrder) -> Back {

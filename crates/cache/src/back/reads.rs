@@ -1,12 +1,12 @@
 //! Reads of what the origin lacks: from the log, never from the origin.
 
 use crate::cache::Cache;
-use crate::dirty::log::Found;
 use crate::flash::Location;
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::Hit;
 use crate::reads::{ReadId, blocks_to, index};
+use dirty_log::Found;
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 
 impl Cache {

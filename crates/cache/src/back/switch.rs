@@ -307,7 +307,7 @@ impl Cache {
 
     /// Those who wait for the origin to get something hear that the disk is on its way out.
     pub(super) fn refuse_demands(&mut self, back: &mut Back) {
-        back.destage.demand = 0;
+        back.destage.drop_demand();
         for (_, demand) in std::mem::take(&mut back.demands) {
             self.done(Some(demand), Err(ControlError::Busy));
         }

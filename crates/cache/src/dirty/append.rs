@@ -3,12 +3,12 @@
 use super::LogSegment;
 use super::durable::OpenChunk;
 use super::lasting;
-use super::log::{Record, What};
 use crate::chunks::{Chunk, Entry, Gathered, OfLog};
 use crate::flash::Flash;
 use crate::journal::Ticket;
 use crate::ports::{Ports, Purpose};
 use block_io::Slice;
+use dirty_log::{Record, What};
 use flash_format::{
     Descriptor, DirtyChunkHeader, DirtyRecord, Erasure, PAGE_BYTES, Position, SegmentIndex,
     checksum,

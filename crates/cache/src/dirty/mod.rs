@@ -12,30 +12,22 @@
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`log`] | records, intervals, watermark, what is newest: no bytes, no I/O |
-//! | [`records`] | where the log keeps them, in 24 bytes each at most |
-//! | [`erased`] | ranges that read as zeroes |
+//! | [`dirty_log`] | records, intervals, watermark, what is newest: no bytes, no I/O |
 //! | [`append`] | records into the open chunk, chunks to flash |
 //! | [`lasting`] | what a process that is killed leaves to the next one |
 //! | [`durable`] | how far the log would survive a power cut |
 //! | [`settle`] | what the origin has becomes clean |
-//! | [`repeats`] | what the origin has and a recovery would write again |
 
 pub(crate) mod append;
 pub(crate) mod durable;
-pub(crate) mod erased;
 pub(crate) mod lasting;
-pub(crate) mod log;
-mod records;
-mod repeats;
 pub(crate) mod settle;
 
 use crate::journal::Ticket;
 use crate::write_back::LockReason;
+use dirty_log::{DirtyLog, Found, Record, Repeats};
 use durable::Chunks;
 use flash_format::{Position, SegmentIndex};
-use log::{DirtyLog, Found, Record};
-use repeats::Repeats;
 use std::collections::VecDeque;
 use units::{BlockIndex, DiskSlot, Instant};
 

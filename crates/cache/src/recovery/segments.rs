@@ -9,7 +9,6 @@ use crate::cache::Cache;
 use crate::checkpoint::Checkpoint;
 use crate::chunks::Content;
 use crate::dirty::lasting::Places;
-use crate::dirty::log::{Found, Record, What};
 use crate::dirty::{DirtyDisk, DirtyDisks};
 use crate::durability::Durabilities;
 use crate::encryption::Ciphers;
@@ -21,6 +20,7 @@ use crate::ports::Ports;
 use crate::rest::Resting;
 use crate::trusted::Trusted;
 use block_io::BufPool;
+use dirty_log::{Found, Record, What};
 use flash_format::{
     ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, PageBytes,
     SegmentEntry, SegmentIndex, SegmentKind, SegmentState, Superblock, read_footer,

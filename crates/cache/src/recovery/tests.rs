@@ -6,10 +6,10 @@
 mod hand;
 
 use super::*;
-use crate::dirty::log::Found;
 use crate::limits::LOGGED_AFTER;
 use crate::write_back::LockReason;
 use crate::{Command, ControlId, OwnerRecord, WriteBack, WritePolicy};
+use dirty_log::Found;
 use flash_format::{CheckpointPage, DiskEntry, JournalEntry, JournalPage, Position, checksum};
 use hand::*;
 use segment_log::Phase;

@@ -1,10 +1,10 @@
 //! Flashes made by hand, and what a recovery makes of them.
 
 use super::super::*;
-use crate::dirty::log::{Found, What};
 use crate::write_back::LockReason;
 use crate::{FormatOptions, format};
 use block_io::{FlashDone, FlashVerb};
+use dirty_log::{Found, What};
 use flash_format::{
     CheckpointPage, Descriptor, DirtyChunkHeader, DirtyRecord, DiskEntry, Erasure, ErasureKind,
     FooterPage, Geometry, JournalEntry, JournalPage, Position, SegmentEntry, SegmentKind,

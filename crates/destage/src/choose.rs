@@ -1,17 +1,64 @@
 //! What of a log goes to the origin next.
 
-use super::Destage;
-use super::batch::Batch;
-use super::plan::{Piece, pieces_of, runs_of};
-use crate::dirty::erased::Erased;
-use crate::dirty::log::DirtyLog;
-use crate::guard::{Guard, holds};
-use crate::limits::DESTAGE_BATCH_RECORDS;
+use crate::batch::Batch;
+use crate::limits::BATCH_RECORDS;
+use crate::plan::{Piece, erasure_of, pieces_of, runs_of};
+use core_guards::{Guard, holds};
+use dirty_log::{DirtyLog, Erased, What};
+use std::collections::VecDeque;
 use units::{BlockIndex, Set};
 
-impl Destage {
+/// In which order a log goes to its origin.
+#[derive(Clone, Debug)]
+pub enum Sequence {
+    /// Interval after interval.
+    InOrder,
+    /// Whatever is newest, the longest runs first; of these blocks only, if they are said.
+    AnyOrder {
+        /// Which blocks.
+        only: Option<Erased>,
+    },
+}
+
+/// Chooses batches. See the module's header.
+#[derive(Debug)]
+pub(crate) struct Chooser {
+    /// The number of the latest batch.
+    batches: u64,
+    /// Records before this number are in a batch or behind it.
+    loaded_to: u64,
+    /// In any order: what comes next.
+    planned: VecDeque<Piece>,
+}
+
+impl Chooser {
+    /// Its batches are numbered from behind `first` on.
+    pub(crate) fn new(first: u64) -> Self {
+        Self {
+            batches: first,
+            loaded_to: 0,
+            planned: VecDeque::new(),
+        }
+    }
+
+    /// The number of the latest batch.
+    pub(crate) fn batches(&self) -> u64 {
+        self.batches
+    }
+
+    /// Records before this number are in a batch or behind it.
+    pub(crate) fn loaded_to(&self) -> u64 {
+        self.loaded_to
+    }
+
+    /// The oldest record comes next.
+    pub(crate) fn begin_anew(&mut self) {
+        self.loaded_to = 0;
+        self.planned.clear();
+    }
+
     /// The next records of an interval, in the order of the log.
-    pub(super) fn next_in_order(&mut self, log: &DirtyLog, wanted: u64) -> Option<Batch> {
+    pub(crate) fn next_in_order(&mut self, log: &DirtyLog, wanted: u64) -> Option<Batch> {
         let from = self.loaded_to.max(log.base());
         if from >= wanted {
             return None;
@@ -21,21 +68,21 @@ impl Destage {
         } else {
             (log.end(), false)
         };
-        let to = end.min(wanted).min(from + DESTAGE_BATCH_RECORDS);
+        let to = end.min(wanted).min(from + BATCH_RECORDS);
         let pieces = pieces_of(log.records(from, to));
         self.loaded_to = to;
-        Some(self.batch(to, ended && to == end, pieces))
+        let ends = ended && to == end;
+        Some(Batch::in_order(self.next_number(), to, ends, pieces))
     }
 
     /// What is newest of the log, the longest runs first; of these blocks only, if they are said.
-    pub(super) fn next_in_any_order(
+    pub(crate) fn next_in_any_order(
         &mut self,
         log: &DirtyLog,
         wanted: u64,
         only: Option<&Erased>,
     ) -> Option<Batch> {
-        // One at a time: the next could have the same blocks.
-        if !self.is_idle() || wanted == 0 || log.is_empty() {
+        if wanted == 0 || log.is_empty() {
             return None;
         }
         let (pieces, some) = match erasures_of(log, wanted, only) {
@@ -45,9 +92,8 @@ impl Destage {
         if pieces.is_empty() {
             return None;
         }
-        let mut batch = self.batch(log.end(), true, pieces);
-        batch.some = Some(some);
-        Some(batch)
+        let number = self.next_number();
+        Some(Batch::out_of_order(number, log.end(), some, pieces))
     }
 
     fn longest_runs(
@@ -60,7 +106,7 @@ impl Destage {
             number < wanted && only.is_none_or(|only| only.overlaps(block, 1))
         };
         let (mut pieces, mut some) = (Vec::new(), Vec::new());
-        while (some.len() as u64) < DESTAGE_BATCH_RECORDS {
+        while (some.len() as u64) < BATCH_RECORDS {
             if self.planned.is_empty() {
                 if !some.is_empty() {
                     break;
@@ -87,9 +133,9 @@ impl Destage {
         (pieces, some)
     }
 
-    fn batch(&mut self, to: u64, ends: bool, pieces: Vec<Piece>) -> Batch {
-        self.batch_next += 1;
-        Batch::new(self.batch_next, to, ends, pieces)
+    fn next_number(&mut self) -> u64 {
+        self.batches += 1;
+        self.batches
     }
 }
 
@@ -106,8 +152,8 @@ fn erasures_of(log: &DirtyLog, wanted: u64, only: Option<&Erased>) -> (Vec<Piece
         if !concerned.contains(&number) {
             continue;
         }
-        if let crate::dirty::log::What::Erasure(erasure) = log.record(number).what {
-            let part = super::plan::erasure_of(first, blocks, erasure.kind);
+        if let What::Erasure(erasure) = log.record(number).what {
+            let part = erasure_of(first, blocks, erasure.kind);
             pieces.push(Piece::Erasure(part));
             some.push(number);
         }

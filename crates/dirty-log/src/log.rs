@@ -19,9 +19,10 @@
 //!
 //! Pure: no bytes, no I/O; positions and slots come from outside.
 
-use super::erased::Erased;
-use super::records::{Latest, Records};
-use crate::guard::{Guard, holds};
+use crate::erased::Erased;
+use crate::record::{Found, Record, What};
+use crate::records::{Latest, Records};
+use core_guards::{Guard, holds};
 use flash_format::{Erasure, Position};
 use std::collections::VecDeque;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, FlashSlot, Instant};
@@ -29,41 +30,9 @@ use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, FlashSlot, Instant};
 /// Notes of when records were accepted: 16 KiB.
 const ACCEPTED_MAX: usize = 1024;
 
-/// What a record says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// A block was written; here are its bytes.
-    Data {
-        /// Which.
-        block: BlockIndex,
-        /// Where.
-        slot: FlashSlot,
-    },
-    /// Blocks were erased.
-    Erasure(Erasure),
-}
-
-/// A record and where it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) at: Position,
-    pub(crate) what: What,
-}
-
-/// What the log says of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Nothing: the origin has it, or has it not changed.
-    Clean,
-    /// Its bytes are in this slot, and nowhere else.
-    Dirty(FlashSlot),
-    /// It reads as zeroes, and so does every block before this one.
-    Erased(BlockIndex),
-}
-
 /// The dirty log of a disk. See the module's header.
 #[derive(Clone, Debug)]
-pub(crate) struct DirtyLog {
+pub struct DirtyLog {
     watermark: Position,
     records: Records,
     /// By block its newest record, if that has bytes.
@@ -81,7 +50,7 @@ pub(crate) struct DirtyLog {
 
 impl DirtyLog {
     /// An empty log: the origin has everything up to the watermark.
-    pub(crate) fn new(watermark: Position) -> Self {
+    pub fn new(watermark: Position) -> Self {
         Self {
             watermark,
             records: Records::default(),
@@ -95,48 +64,48 @@ impl DirtyLog {
     }
 
     /// The origin has everything up to here durably.
-    pub(crate) fn watermark(&self) -> Position {
+    pub fn watermark(&self) -> Position {
         self.watermark
     }
 
     /// Where the latest record is; the watermark without one.
-    pub(crate) fn last(&self) -> Position {
+    pub fn last(&self) -> Position {
         self.records.last().unwrap_or(self.watermark)
     }
 
     /// Whether the origin has everything.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
     /// Number of the oldest record.
-    pub(crate) fn base(&self) -> u64 {
+    pub fn base(&self) -> u64 {
         self.records.base()
     }
 
     /// The number that the next record gets.
-    pub(crate) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.records.end()
     }
 
     /// Its length: a block for each record.
-    pub(crate) fn logged(&self) -> Bytes {
+    pub fn logged(&self) -> Bytes {
         Bytes::new(self.records.len() * BLOCK_BYTES)
     }
 
     /// Bytes that the origin lacks, erased ones apart.
-    pub(crate) fn distinct(&self) -> Bytes {
+    pub fn distinct(&self) -> Bytes {
         Bytes::new(self.newest.len() * BLOCK_BYTES)
     }
 
     /// Erased bytes of which the origin does not know.
-    pub(crate) fn erased(&self) -> Bytes {
+    pub fn erased(&self) -> Bytes {
         Bytes::new(self.erased.blocks() * BLOCK_BYTES)
     }
 
     /// When its oldest record was accepted, or a little earlier.
-    pub(crate) fn oldest(&self) -> Option<Instant> {
+    pub fn oldest(&self) -> Option<Instant> {
         if self.is_empty() {
             return None;
         }
@@ -144,12 +113,12 @@ impl DirtyLog {
     }
 
     /// Intervals that the origin lacks, or lacks a part of.
-    pub(crate) fn intervals(&self) -> u64 {
+    pub fn intervals(&self) -> u64 {
         u64::from(!self.is_empty()) + self.records.begun()
     }
 
     /// Bytes of memory.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.records.bytes()
             + self.newest.bytes()
             + self.settled.bytes()
@@ -161,7 +130,7 @@ impl DirtyLog {
     ///
     /// # Panics
     /// If its position is not behind that of the record before it.
-    pub(crate) fn push(&mut self, record: Record, now: Instant) -> u64 {
+    pub fn push(&mut self, record: Record, now: Instant) -> u64 {
         assert!(record.at > self.last(), "positions of a log rise");
         let number = self.end();
         self.records.push(record);
@@ -223,30 +192,30 @@ impl DirtyLog {
     }
 
     /// What comes next belongs to another interval, if anything has come since the last one ended.
-    pub(crate) fn end_interval(&mut self) {
+    pub fn end_interval(&mut self) {
         self.records.end_interval();
     }
 
     /// Whether the next record begins an interval.
-    pub(crate) fn is_at_begin(&self) -> bool {
+    pub fn is_at_begin(&self) -> bool {
         self.is_empty() || self.records.has_ended()
     }
 
     /// The number behind the last record of the interval in which a record lies, and whether that has
     /// ended.
-    pub(crate) fn interval_end(&self, number: u64) -> (u64, bool) {
+    pub fn interval_end(&self, number: u64) -> (u64, bool) {
         let end = self.records.next_begin(number);
         end.map_or((self.end(), false), |end| (end, true))
     }
 
     /// Whether an interval begins with this number.
-    pub(crate) fn begins_at(&self, number: u64) -> bool {
+    pub fn begins_at(&self, number: u64) -> bool {
         self.records.begins_at(number)
     }
 
     /// What it says of a block.
     #[inline]
-    pub(crate) fn find(&self, block: BlockIndex) -> Found {
+    pub fn find(&self, block: BlockIndex) -> Found {
         if self.records.is_empty() {
             return Found::Clean;
         }
@@ -260,7 +229,7 @@ impl DirtyLog {
     }
 
     /// Whether the newest record of a block that it may have is this one.
-    pub(crate) fn is_newest(&self, block: BlockIndex, number: u64) -> bool {
+    pub fn is_newest(&self, block: BlockIndex, number: u64) -> bool {
         self.newest.get(&self.records, block) == Some(number)
     }
 
@@ -268,33 +237,33 @@ impl DirtyLog {
     ///
     /// # Panics
     /// If it is gone or has not come.
-    pub(crate) fn record(&self, number: u64) -> Record {
+    pub fn record(&self, number: u64) -> Record {
         self.records.get(number)
     }
 
     /// Records in their order, with their numbers.
-    pub(crate) fn records(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, Record)> {
+    pub fn records(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, Record)> {
         (from..to).map(|number| (number, self.record(number)))
     }
 
     /// The newest record of each dirty block, in no order.
-    pub(crate) fn newest(&self) -> impl Iterator<Item = (BlockIndex, u64)> {
+    pub fn newest(&self) -> impl Iterator<Item = (BlockIndex, u64)> {
         self.newest.iter(&self.records)
     }
 
     /// Erased ranges that count: first block, blocks, and the number of the record.
-    pub(crate) fn erased_ranges(&self) -> impl Iterator<Item = (BlockIndex, u64, u64)> {
+    pub fn erased_ranges(&self) -> impl Iterator<Item = (BlockIndex, u64, u64)> {
         self.erased.numbered()
     }
 
     /// The first number from which on nothing was settled before what is older.
-    pub(crate) fn holes_end(&self) -> u64 {
+    pub fn holes_end(&self) -> u64 {
         self.holes_end.max(self.base())
     }
 
     /// Every block of which something may have been settled before what is older: what has to go to the
     /// origin before the rest may go in its order.
-    pub(crate) fn blocks_before_holes_end(&self) -> Erased {
+    pub fn blocks_before_holes_end(&self) -> Erased {
         let mut blocks = Erased::default();
         for (number, record) in self.records(self.base(), self.holes_end()) {
             let (first, count) = match record.what {
@@ -311,7 +280,7 @@ impl DirtyLog {
     ///
     /// # Panics
     /// If `to` is beyond the log's end.
-    pub(crate) fn settle(&mut self, to: u64, mut clean: impl FnMut(BlockIndex, FlashSlot)) {
+    pub fn settle(&mut self, to: u64, mut clean: impl FnMut(BlockIndex, FlashSlot)) {
         assert!(to <= self.end(), "only what was accepted is settled");
         while self.base() < to {
             let number = self.base();
@@ -335,7 +304,7 @@ impl DirtyLog {
     /// newest record was among them. The watermark goes as far as the origin has everything, or
     /// something newer: not past a record that was superseded by one that the origin lacks, since that
     /// one may be lost.
-    pub(crate) fn settle_some(
+    pub fn settle_some(
         &mut self,
         numbers: impl Iterator<Item = u64>,
         mut clean: impl FnMut(BlockIndex, FlashSlot),

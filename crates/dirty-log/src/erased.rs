@@ -14,7 +14,7 @@ struct Range {
 
 /// Erased ranges, by their first block.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Erased {
+pub struct Erased {
     ranges: BTreeMap<u64, Range>,
     blocks: u64,
 }
@@ -22,30 +22,30 @@ pub(crate) struct Erased {
 impl Erased {
     /// Whether nothing is erased.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// Bytes of memory: a node of the tree holds 5 to 11 ranges.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         const RANGE_BYTES_MAX: usize = 64;
         self.ranges.len() * RANGE_BYTES_MAX
     }
 
     /// Blocks in all ranges.
-    pub(crate) fn blocks(&self) -> u64 {
+    pub fn blocks(&self) -> u64 {
         self.blocks
     }
 
     /// The block behind the last of the erased ones that begin with this one, if this one is
     /// erased. Ranges that follow each other may be told one by one.
-    pub(crate) fn end_of(&self, block: BlockIndex) -> Option<BlockIndex> {
+    pub fn end_of(&self, block: BlockIndex) -> Option<BlockIndex> {
         let (_, range) = self.ranges.range(..=block.get()).next_back()?;
         (range.end > block.get()).then(|| BlockIndex::new(range.end))
     }
 
     /// Record `number` erases these blocks.
-    pub(crate) fn insert(&mut self, first: BlockIndex, blocks: u64, number: u64) {
+    pub fn insert(&mut self, first: BlockIndex, blocks: u64, number: u64) {
         self.carve(first, blocks);
         let end = first.get() + blocks;
         self.ranges.insert(first.get(), Range { end, number });
@@ -53,7 +53,7 @@ impl Erased {
     }
 
     /// These blocks are written, or erased anew.
-    pub(crate) fn carve(&mut self, first: BlockIndex, blocks: u64) {
+    pub fn carve(&mut self, first: BlockIndex, blocks: u64) {
         let (start, end) = (first.get(), first.get() + blocks);
         while let Some((at, range)) = self.ranges.range(..end).next_back()
             && range.end > start
@@ -74,7 +74,7 @@ impl Erased {
     }
 
     /// The origin has what record `number` erased, which lies within these blocks.
-    pub(crate) fn settle(&mut self, first: BlockIndex, blocks: u64, number: u64) {
+    pub fn settle(&mut self, first: BlockIndex, blocks: u64, number: u64) {
         let within = first.get()..first.get() + blocks;
         let its: Vec<u64> = self
             .ranges
@@ -90,13 +90,13 @@ impl Erased {
     }
 
     /// Whether any of these blocks is erased.
-    pub(crate) fn overlaps(&self, first: BlockIndex, blocks: u64) -> bool {
+    pub fn overlaps(&self, first: BlockIndex, blocks: u64) -> bool {
         let before = self.ranges.range(..first.get() + blocks).next_back();
         before.is_some_and(|(_, range)| range.end > first.get())
     }
 
     /// Every range: first block, count, and the record that erased it.
-    pub(crate) fn numbered(&self) -> impl Iterator<Item = (BlockIndex, u64, u64)> {
+    pub fn numbered(&self) -> impl Iterator<Item = (BlockIndex, u64, u64)> {
         let ranges = self.ranges.iter();
         ranges.map(|(at, range)| (BlockIndex::new(*at), range.end - at, range.number))
     }

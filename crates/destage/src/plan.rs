@@ -1,15 +1,14 @@
 //! What of a part of a dirty log is written to the origin: each block once, sorted, neighbours
 //! together.
 
-use crate::dirty::erased::Erased;
-use crate::dirty::log::{Record, What};
 use crate::limits::RUN_BLOCKS_MAX;
+use dirty_log::{Erased, Record, What};
 use flash_format::{Erasure, ErasureKind};
 use units::{BlockIndex, Map};
 
 /// One write to the origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub enum Piece {
     /// Blocks that follow each other, by the numbers of their records.
     Data {
         /// The first block.
@@ -23,7 +22,7 @@ pub(crate) enum Piece {
 
 impl Piece {
     /// Blocks that are written or erased.
-    pub(crate) fn blocks(&self) -> u64 {
+    pub fn blocks(&self) -> u64 {
         match self {
             Self::Data { numbers, .. } => numbers.len() as u64,
             Self::Erasure(erasure) => erasure.blocks.into(),
@@ -72,17 +71,18 @@ pub(crate) fn erasure_of(first: BlockIndex, count: u64, kind: ErasureKind) -> Er
 
 impl Piece {
     /// Whether it writes no bytes.
-    pub(crate) fn erases(&self) -> bool {
+    pub fn erases(&self) -> bool {
         matches!(self, Self::Erasure(_))
     }
 
     /// Each of its blocks.
-    pub(crate) fn each(&self) -> impl Iterator<Item = BlockIndex> {
+    pub fn each(&self) -> impl Iterator<Item = BlockIndex> {
         let first = self.first();
         (0..self.blocks()).map(move |i| first.advance(i))
     }
 
-    pub(crate) fn first(&self) -> BlockIndex {
+    /// Its first block.
+    pub fn first(&self) -> BlockIndex {
         match self {
             Self::Data { first, .. } => *first,
             Self::Erasure(erasure) => erasure.first,

@@ -8,8 +8,8 @@
 //! writing is what guests can spare. While guests' writes wait for room in the log there are no pauses.
 //! *Rate*: a bucket of tokens, if the operator says so.
 
-use super::times::ReadTimes;
-use crate::limits::{DESTAGE_DEPTH_MAX, DESTAGE_PAUSE};
+use crate::limits::{DEPTH_MAX, PAUSE};
+use crate::times::ReadTimes;
 use units::{Bytes, Duration, Instant};
 
 /// Reads are slow if their mean is this much above what is usual, in percent: guests are promised 20.
@@ -30,7 +30,7 @@ const SECOND: u128 = 1_000_000_000;
 
 /// Who waits for the origin to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub enum Need {
     /// Nobody.
     Idle,
     /// Guests' writes, for room in the log.
@@ -153,14 +153,14 @@ impl Pace {
         }
         (self.since, self.fell_at) = (0, counts);
         self.learned_at = Some(now);
-        self.paused_until = Some(now + DESTAGE_PAUSE);
+        self.paused_until = Some(now + PAUSE);
     }
 
     /// A write has ended well.
     pub(crate) fn wrote(&mut self) {
         self.since = self.since.saturating_add(1);
         if self.since > self.depth && !self.is_slow {
-            self.depth = (self.depth + 1).min(DESTAGE_DEPTH_MAX);
+            self.depth = (self.depth + 1).min(DEPTH_MAX);
             self.since = 1;
         }
     }
@@ -177,7 +177,7 @@ impl Pace {
     ) -> Go {
         self.heed(need, flash, now);
         if need == Need::All {
-            return if in_flight < DESTAGE_DEPTH_MAX {
+            return if in_flight < DEPTH_MAX {
                 Go::Now
             } else {
                 Go::Full
@@ -244,8 +244,8 @@ mod tests {
         for _ in 0..200 {
             pace.wrote();
         }
-        assert_eq!(ask(&mut pace, DESTAGE_DEPTH_MAX - 1, at(0)), Go::Now);
-        assert_eq!(ask(&mut pace, DESTAGE_DEPTH_MAX, at(0)), Go::Full);
+        assert_eq!(ask(&mut pace, DEPTH_MAX - 1, at(0)), Go::Now);
+        assert_eq!(ask(&mut pace, DEPTH_MAX, at(0)), Go::Full);
     }
 
     #[test]

@@ -15,14 +15,18 @@
 //!
 //! Erasures are not kept apart: after one everything waits.
 
-use super::log::{Record, What};
-use crate::limits::REPEATED_BLOCKS_MAX;
+use crate::record::{Record, What};
 use std::collections::VecDeque;
 use units::{BlockIndex, Map};
 
+/// Blocks that the origin has although a recovery may not know it, remembered so that a crash does not
+/// bring back an older version of one: 128 KiB for a log whose watermark waits for its commit, and a
+/// commit for so many blocks is a thousandth of them.
+const REPEATED_BLOCKS_MAX: usize = 2048;
+
 /// Blocks of settled records that a recovery may not know to be settled.
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
+pub struct Repeats {
     /// The latest record of each, by its number.
     latest: Map<BlockIndex, u64>,
     /// Records in their order.
@@ -35,7 +39,7 @@ pub(super) struct Repeats {
 
 impl Repeats {
     /// The origin has these records.
-    pub(super) fn settled(&mut self, records: impl Iterator<Item = (u64, Record)>) {
+    pub fn settled(&mut self, records: impl Iterator<Item = (u64, Record)>) {
         for (number, record) in records {
             match record.what {
                 What::Data { block, .. } if self.order.len() < REPEATED_BLOCKS_MAX => {
@@ -48,12 +52,12 @@ impl Repeats {
     }
 
     /// The origin has records before this number, of whatever blocks.
-    pub(super) fn any_before(&mut self, number: u64) {
+    pub fn any_before(&mut self, number: u64) {
         self.all_before = number;
     }
 
     /// A recovery knows that the origin has everything before this number.
-    pub(super) fn known(&mut self, number: u64) {
+    pub fn known(&mut self, number: u64) {
         self.known = number;
         while let Some((of, block)) = self.order.pop_front_if(|(of, _)| *of < number) {
             if self.latest.get(&block) == Some(&of) {
@@ -63,17 +67,17 @@ impl Repeats {
     }
 
     /// Whether nothing else may be written before more is known.
-    pub(super) fn meets_all(&self) -> bool {
+    pub fn meets_all(&self) -> bool {
         self.all_before > self.known
     }
 
     /// Whether one of these blocks may be written again, as it was before.
-    pub(super) fn meets(&self, mut blocks: impl Iterator<Item = BlockIndex>) -> bool {
+    pub fn meets(&self, mut blocks: impl Iterator<Item = BlockIndex>) -> bool {
         !self.latest.is_empty() && blocks.any(|block| self.latest.contains_key(&block))
     }
 
     /// Bytes of memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.latest.capacity() * (size_of::<(BlockIndex, u64)>() + 1)
             + self.order.capacity() * size_of::<(u64, BlockIndex)>()
     }

@@ -1,15 +1,12 @@
-//! What each guard prevents, shown by taking it out: the test `mutants` of the world must then find a
-//! violation. See the crate `guards`.
+//! The rules that the core keeps, each of which a test can take out.
+//!
+//! One list for all crates of the core, so that the world takes each of them out in turn and finds what
+//! goes wrong without it (`world`'s test `mutants`). How they are taken out: the crate `guards`.
+
+#![forbid(unsafe_code)]
 
 guards::guards! {
     /// A guard against one hazard.
-    #[cfg_attr(
-        not(feature = "mutants"),
-        allow(
-            dead_code,
-            reason = "what the log looks after it is asked to leave only with the feature"
-        )
-    )]
     pub enum Guard {
         /// The origin is written only when the old copy is durably distrusted.
         DistrustBeforeOrigin,

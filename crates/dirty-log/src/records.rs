@@ -12,7 +12,7 @@
 //! Invariants: chunks have numbers that begin with a multiple of [`CHUNK_RECORDS`], and there is none
 //! without a record. Runs and erasures are of records that are here, but for the first run.
 
-use super::log::{Record, What};
+use crate::record::{Record, What};
 use flash_format::{Erasure, Position};
 use std::collections::VecDeque;
 use units::{BlockIndex, FlashSlot, Table, hash_of};

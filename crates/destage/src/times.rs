@@ -40,7 +40,7 @@ impl Average {
 /// The mean time of guests' reads of one origin, or of the flash: of the latest, and of those that
 /// nothing was in the way of.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ReadTimes {
+pub struct ReadTimes {
     recent: Average,
     usual: Average,
     count: u64,
@@ -48,7 +48,7 @@ pub(crate) struct ReadTimes {
 
 impl ReadTimes {
     /// A read took so long; `disturbed`: while logs were on their way to origins.
-    pub(crate) fn took(&mut self, time: Duration, disturbed: bool) {
+    pub fn took(&mut self, time: Duration, disturbed: bool) {
         let most = match self.usual.nanos() {
             0 => u64::MAX,
             usual => usual.saturating_mul(OUTLIER_TIMES),
@@ -62,12 +62,12 @@ impl ReadTimes {
     }
 
     /// How many reads there were.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// Whether the mean is more than so many percent above what is usual.
-    pub(super) fn is_slow(&self, percent: u64) -> bool {
+    pub(crate) fn is_slow(&self, percent: u64) -> bool {
         let (recent, usual) = (self.recent.nanos(), self.usual.nanos());
         let more = (usual / 100 * percent).max(SLOW_LEAST.as_nanos());
         usual > 0 && recent > usual.saturating_add(more)

@@ -1,0 +1,410 @@
+//! Bringing a dirty log to its origin: what [`destage`] decides, done with the flash and the origin.
+
+use super::{Back, Phase};
+use crate::cache::Cache;
+use crate::dirty::DirtyDisk;
+use crate::flash::{Flash, Location};
+use crate::guard::{Guard, holds};
+use crate::ports::Purpose;
+use crate::write_back::{DestageState, LockReason};
+use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES};
+use destage::{
+    Batched, Flushed, Need, Next, Paused, Piece, ReadId, Sequence, Settles, Unfit, WriteId,
+};
+use dirty_log::DirtyLog;
+use segment_log::SEGMENTS_RESERVED;
+use units::{DiskSlot, FlashSlot};
+
+/// Pages of a log that come from flash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DestageRead {
+    pub(crate) disk: DiskSlot,
+    slot: FlashSlot,
+    id: ReadId,
+}
+
+impl Cache {
+    /// Brings of a disk's log to its origin what can be brought now.
+    pub(crate) fn pump_destage(&mut self, disk: DiskSlot) {
+        let Some(mut back) = self.backs.take(disk) else {
+            return;
+        };
+        while self.destage_more(disk, &mut back) {}
+        self.backs.set(disk, back);
+    }
+
+    /// True if something has changed that may let more be done.
+    fn destage_more(&mut self, disk: DiskSlot, back: &mut Back) -> bool {
+        let locked = back.phase == Phase::Locked
+            || self
+                .dirty_flash()
+                .and_then(|flash| flash.dirty.get(disk))
+                .is_none_or(|dirty| dirty.locked.is_some());
+        if locked || self.waits_for_retirement() {
+            return false;
+        }
+        if let Some(until) = back.destage.rests_until(self.ports.now) {
+            self.ports.wake_at(until);
+            return false;
+        }
+        let wanted = self.wanted_to(disk, back);
+        let wanted = self.durable_to(disk, back, wanted);
+        let began = self.load_next(disk, back, wanted);
+        if let Some(pieces) = back.destage.ready() {
+            if !self.knows_watermark(disk, pieces) {
+                return began;
+            }
+            return self.begin_batch(disk, back, wanted);
+        }
+        self.write_batch(disk, back);
+        self.end_batch(disk, back, wanted) || began
+    }
+
+    /// The number before which everything should go to the origin now.
+    fn wanted_to(&self, disk: DiskSlot, back: &Back) -> u64 {
+        let Some(flash) = self.dirty_flash() else {
+            return 0;
+        };
+        let Some(dirty) = flash.dirty.get(disk) else {
+            return 0;
+        };
+        let (log, now, settings) = (&dirty.log, self.ports.now, &back.settings);
+        if log.is_empty() || back.holds_still() {
+            return 0;
+        }
+        if self.hurries(disk, back) {
+            // Out of order what was asked for may have been written again since: only the newest of a
+            // block goes to the origin, and what is older waits for it.
+            let all = back.is_leaving() || self.flash.is_none() || !back.goes_in_order(log);
+            return if all {
+                log.end()
+            } else {
+                back.destage.demand()
+            };
+        }
+        let is_long = log.logged().get() > settings.dirty_max.get() / 2;
+        let is_old = log
+            .oldest()
+            .is_some_and(|at| now.since(at) >= settings.age_max);
+        let is_idle = now.since(back.asked_at()) >= settings.idle_after;
+        // What reclaim could free is all dirty.
+        let is_short = flash.log.free_count() <= SEGMENTS_RESERVED && flash.log.closed_count() == 0;
+        if is_long || is_old || is_idle || is_short {
+            log.end()
+        } else {
+            0
+        }
+    }
+
+    /// The number before which everything may go to the origin now: it has to be durable here, or a
+    /// power cut would leave the origin with what its guest then never wrote.
+    fn durable_to(&mut self, disk: DiskSlot, back: &Back, wanted: u64) -> u64 {
+        let hurries = self.hurries(disk, back);
+        let Some(flash) = self.flash.as_mut() else {
+            return wanted;
+        };
+        if !holds(Guard::DurableBeforeDestage) {
+            return wanted;
+        }
+        let durable = |flash: &Flash| flash.dirty.get(disk).map_or(0, DirtyDisk::durable);
+        if durable(flash) < wanted {
+            flash.want_durable(&mut self.ports, disk, wanted, hurries);
+        }
+        wanted.min(durable(flash))
+    }
+
+    /// Whether everything has to reach the origin, whatever it costs.
+    fn hurries(&self, disk: DiskSlot, back: &Back) -> bool {
+        let log = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let log = log.map(|dirty| &dirty.log);
+        let base = log.map_or(0, DirtyLog::base);
+        let is_asked = back.destage.demand() > base
+            || (back.has_demands() && log.is_some_and(|log| back.returns_to_order(log)));
+        is_asked || back.is_leaving() || self.flash.is_none()
+    }
+
+    /// Begins to read the next batch, if there is room and need for one.
+    fn load_next(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
+        if back.destage.is_loading() {
+            return false;
+        }
+        let ports = &mut self.ports;
+        let Some(flash) = self.flash.as_mut().or(self.wreck.as_mut()) else {
+            return false;
+        };
+        let Some(dirty) = flash.dirty.get(disk) else {
+            return false;
+        };
+        let log = &dirty.log;
+        let sequence = if back.goes_in_order(log) {
+            Sequence::InOrder
+        } else {
+            let only = back.returns_to_order(log);
+            Sequence::AnyOrder {
+                only: only.then(|| log.blocks_before_holes_end()),
+            }
+        };
+        let in_memory = |slot| match flash.bytes_of(ports, slot) {
+            Location::Memory(bytes) => Some(bytes),
+            Location::Flash(_) | Location::Nowhere => None,
+        };
+        let geometry = &flash.geometry;
+        let reads = back
+            .destage
+            .load(log, wanted, &sequence, geometry, in_memory);
+        let Some(reads) = reads else {
+            return false;
+        };
+        for read in reads {
+            flash.pin_for(ports, read.slot);
+            let purpose = Purpose::DestageRead(DestageRead {
+                disk,
+                slot: read.slot,
+                id: read.id,
+            });
+            let offset = flash.geometry.slot_offset(read.slot);
+            let length = read.pages as usize * PAGE_BYTES;
+            ports.stats.destage_read_bytes += length as u64;
+            ports.flash_read(purpose, offset, length);
+        }
+        true
+    }
+
+    /// Pages of a log have come from flash, or have failed to.
+    pub(crate) fn destage_read_done(
+        &mut self,
+        read: DestageRead,
+        buf: Option<Buf>,
+        result: Result<(), IoError>,
+    ) {
+        let DestageRead { disk, slot, id } = read;
+        if let Some(flash) = self.flash.as_mut() {
+            flash.unpin(slot);
+            if result.is_err() {
+                flash.failed(&mut self.ports);
+            }
+        } else if let Some(wreck) = self.wreck.as_mut() {
+            wreck.unpin(slot);
+        }
+        self.ports.stir(disk);
+        let flash = self.flash.as_deref().or(self.wreck.as_deref());
+        let (Some(back), Some(flash)) = (self.backs.get_mut(disk), flash) else {
+            return;
+        };
+        let ports = &mut self.ports;
+        let bytes = match (result, buf) {
+            (Ok(()), Some(buf)) => Ok(buf.freeze()),
+            (Err(error), _) => Err(error),
+            (Ok(()), None) => Err(IoError::Failed),
+        };
+        back.destage.read_done(id, bytes, |number, slot, page| {
+            if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeDestage) {
+                return Some(flash.shown_record(ports, disk, number, page));
+            }
+            let block = flash.block_of_record(disk, number);
+            ports.damaged(disk, block, flash.geometry.slot_offset(slot));
+            None
+        });
+    }
+
+    /// Whether the batch that is read may be written: no block of it, if one was settled of which a
+    /// recovery does not know. It would write the older version again, beside later ones.
+    fn knows_watermark(&mut self, disk: DiskSlot, pieces: &[Piece]) -> bool {
+        let Some(flash) = self.flash.as_mut() else {
+            return true;
+        };
+        let Some(dirty) = flash.dirty.get(disk) else {
+            return true;
+        };
+        if dirty.released() >= dirty.log.base() || !holds(Guard::WatermarkBeforeNext) {
+            return true;
+        }
+        let erases = pieces.iter().any(Piece::erases);
+        if !erases && !dirty.bars(pieces.iter().flat_map(Piece::each)) {
+            return true;
+        }
+        flash.journal.hurry();
+        false
+    }
+
+    /// A batch is read: it is written now, unless it is not what it should be.
+    fn begin_batch(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
+        match back.destage.begin_writing(wanted) {
+            Ok(()) => return true,
+            Err(Unfit::Damaged) => self.lock_log(disk, back, LockReason::Damaged),
+            Err(Unfit::Unreadable(_)) if self.flash.is_none() => {
+                self.lock_log(disk, back, LockReason::FlashLost);
+            }
+            Err(Unfit::Unreadable(error)) => self.destage_refused(back, error),
+        }
+        false
+    }
+
+    /// Sends pieces of the batch to the origin, as many as may be on their way.
+    fn write_batch(&mut self, disk: DiskSlot, back: &mut Back) {
+        let need = if self.hurries(disk, back) {
+            Need::All
+        } else if back.has_waiting_writes() {
+            Need::Room
+        } else {
+            Need::Idle
+        };
+        let (now, rate) = (self.ports.now, back.settings.rate);
+        let flash_reads = &self.backs.flash_reads;
+        loop {
+            let pool = &self.ports.pool;
+            match back.destage.next_write(need, rate, flash_reads, now, pool) {
+                Next::Write(write) => {
+                    let bytes = write.id.bytes().get();
+                    self.disk_stats[disk.index()].origin_written_bytes += bytes;
+                    let purpose = Purpose::DestageWrite(disk, write.id);
+                    self.ports.origin(purpose, disk, write.verb);
+                }
+                Next::WaitUntil(until) => return self.ports.wake_at(until),
+                Next::Wait => return,
+            }
+        }
+    }
+
+    /// A piece of a batch is at the origin, or could not be brought there.
+    pub(crate) fn destage_write_done(
+        &mut self,
+        disk: DiskSlot,
+        write: WriteId,
+        result: Result<(), IoError>,
+    ) {
+        self.ports.stir(disk);
+        self.disk_stats(disk).origin_errors += u64::from(result.is_err());
+        let Some(back) = self.backs.get_mut(disk) else {
+            return;
+        };
+        let bytes = back.destage.write_done(write, result);
+        self.disk_stats(disk).destaged_bytes += bytes.get();
+    }
+
+    /// Ends the batch that is written, if every piece has ended. True if more can be done.
+    fn end_batch(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
+        let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let log = dirty.map(|dirty| &dirty.log);
+        let dirty_max = back.settings.dirty_max;
+        match back.destage.end_batch(log, wanted, dirty_max) {
+            None => false,
+            Some(Batched::GoesOn) => true,
+            Some(Batched::Settles(settles)) => {
+                self.settle_log(disk, back, settles);
+                true
+            }
+            Some(Batched::Refused(error)) => {
+                self.origin_refused(disk, back, error);
+                false
+            }
+            Some(Batched::Flush(id)) => {
+                let purpose = Purpose::DestageFlush(disk, id);
+                self.ports.origin(purpose, disk, OriginVerb::Flush);
+                false
+            }
+        }
+    }
+
+    /// A flush of the origin has ended.
+    pub(crate) fn destage_flush_done(
+        &mut self,
+        disk: DiskSlot,
+        flush: WriteId,
+        result: Result<(), IoError>,
+    ) {
+        self.ports.stir(disk);
+        let Some(mut back) = self.backs.take(disk) else {
+            return;
+        };
+        match back.destage.flush_done(flush, result) {
+            Flushed::Stale => {}
+            Flushed::Settles(settles) => self.settle_log(disk, &mut back, settles),
+            Flushed::Refused(error) => {
+                self.disk_stats(disk).origin_errors += 1;
+                self.origin_refused(disk, &mut back, error);
+            }
+        }
+        self.backs.set(disk, back);
+    }
+
+    fn origin_refused(&mut self, disk: DiskSlot, back: &mut Back, error: IoError) {
+        self.destage_refused(back, error);
+        self.fail_demands(disk, back, error);
+    }
+
+    fn destage_refused(&mut self, back: &mut Back, error: IoError) {
+        let until = back.destage.refuse(error, self.ports.now);
+        self.ports.wake_at(until);
+    }
+
+    /// The origin has what a batch had, and what was written before it, durably.
+    fn settle_log(&mut self, disk: DiskSlot, back: &mut Back, settles: Settles) {
+        let before = self.dirty_bytes(disk).get();
+        match (self.flash.as_mut(), self.wreck.as_mut(), settles) {
+            (Some(flash), _, Settles::Before(to)) => flash.settle(&mut self.ports, disk, to),
+            (Some(flash), _, Settles::Some(some)) => {
+                flash.settle_some(&mut self.ports, disk, &some);
+            }
+            // Nothing is written to it any more.
+            (None, Some(wreck), settles) => {
+                if let Some(dirty) = wreck.dirty.get_mut(disk) {
+                    match settles {
+                        Settles::Before(to) => dirty.log.settle(to, |_, _| {}),
+                        Settles::Some(some) => dirty.log.settle_some(some.into_iter(), |_, _| {}),
+                    }
+                }
+            }
+            (None, None, _) => {}
+        }
+        back.destage.settled();
+        let gone = before.saturating_sub(self.dirty_bytes(disk).get());
+        if back.phase == Phase::Leaving {
+            back.credit_for(gone);
+        }
+        // There is room for writes that wait.
+        self.ports.stir(disk);
+    }
+
+    /// Nothing of the log goes to the origin before the operator has decided.
+    pub(crate) fn lock_log(&mut self, disk: DiskSlot, back: &mut Back, reason: LockReason) {
+        back.destage.begin_anew();
+        if let Some(dirty) = self
+            .dirty_flash_mut()
+            .and_then(|flash| flash.dirty.get_mut(disk))
+        {
+            dirty.locked = Some(reason);
+        }
+        if self.flash.is_none() {
+            back.phase = Phase::Locked;
+        }
+        self.ports.stir(disk);
+    }
+
+    /// Flash that has failed does not give what the origin lacks.
+    pub(crate) fn lose_log(&mut self, disk: DiskSlot) {
+        if let Some(mut back) = self.backs.take(disk) {
+            self.lock_log(disk, &mut back, LockReason::FlashLost);
+            self.backs.set(disk, back);
+        }
+    }
+
+    pub(crate) fn destage_state(&self, disk: DiskSlot, back: &Back) -> DestageState {
+        let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
+            return DestageState::Locked(reason);
+        }
+        let destage = &back.destage;
+        match (destage.failing(), destage.paused()) {
+            (Some(failing), _) => DestageState::Failing {
+                since: failing.since,
+                error: failing.error,
+            },
+            _ if destage.is_idle() => DestageState::Idle,
+            _ if self.hurries(disk, back) => DestageState::Draining,
+            (None, Some(Paused::Rate)) => DestageState::PausedByRate,
+            (None, Some(Paused::Latency)) => DestageState::PausedByLatency,
+            (None, None) => DestageState::Running,
+        }
+    }
+}
