@@ -123,8 +123,9 @@ impl Batch {
         self.ends
     }
 
-    pub(crate) fn settles(&self) -> Settles {
-        self.settles.clone()
+    /// What it settles.
+    pub(crate) fn settles(self) -> Settles {
+        self.settles
     }
 
     pub(crate) fn is_out_of_order(&self) -> bool {

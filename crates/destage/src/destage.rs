@@ -341,22 +341,22 @@ impl Destage {
         // It may have been the last of its interval only since it was chosen.
         let began = log.is_some_and(|log| log.begins_at(batch.to()));
         let ends = batch.ends() || (began && holds(Guard::IntervalOrder));
-        if batch.is_durable() {
-            return Batched::Settles(batch.settles());
+        let (number, is_durable, settles) = (batch.id(), batch.is_durable(), batch.settles());
+        if is_durable {
+            return Batched::Settles(settles);
         }
         let enough = dirty_max.get() / FLUSH_PARTS;
         let more = self.loading.is_some() || self.chooser.loaded_to() < wanted;
         if more && !ends && self.unflushed < enough {
             return Batched::GoesOn;
         }
-        let id = WriteId {
-            batch: batch.id(),
-            bytes: 0,
-        };
-        let settles = batch.settles();
         if !holds(Guard::OriginFlushBeforeSettled) {
             return Batched::Settles(settles);
         }
+        let id = WriteId {
+            batch: number,
+            bytes: 0,
+        };
         self.flushing = Some(Flushing { id, settles });
         Batched::Flush(id)
     }

@@ -33,6 +33,8 @@ mod destage;
 mod limits;
 mod pace;
 mod plan;
+#[cfg(test)]
+mod tests;
 mod times;
 
 pub use batch::{BatchRead, ReadId, Settles, Unfit};
