@@ -13,6 +13,7 @@ use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
 use crate::ports::{Ports, Purpose, Wake};
 use crate::prefetch::Prefetches;
 use crate::reads::{Aim, Read};
+use crate::request::Span;
 use crate::retirement::Retirement;
 use crate::slow_reads::SlowReads;
 use crate::staging::Staging;
@@ -220,6 +221,13 @@ impl Cache {
         if back {
             self.asked_back(disk);
         }
+        let span = |offset, length| Span {
+            id,
+            disk,
+            vm,
+            offset,
+            length,
+        };
         let stats = self.disk_stats(disk);
         match verb {
             Verb::Read { offset, length } => {
@@ -228,17 +236,17 @@ impl Cache {
                 if let Some(views) = self.views(disk) {
                     views.asked(vm, length);
                 }
-                self.read(id, disk, vm, offset, length, aim);
+                self.read(span(offset, length), aim);
             }
             Verb::Prefetch { offset, length } => {
-                self.read(id, disk, vm, offset, length, Aim::CacheOnly);
+                self.read(span(offset, length), Aim::CacheOnly);
             }
             Verb::Write { offset, data, fua } => {
                 stats.write_requests += 1;
                 stats.written_bytes += data.len() as u64;
                 let length = Bytes::new(data.len() as u64);
                 let change = Change::Data { bytes: data, fua };
-                self.write_either(back, id, disk, vm, offset, length, change);
+                self.write_either(back, span(offset, length), change);
             }
             Verb::Flush => {
                 stats.flush_requests += 1;
@@ -249,7 +257,7 @@ impl Cache {
             }
             Verb::Discard { offset, length } => {
                 stats.erase_requests += 1;
-                self.write_either(back, id, disk, vm, offset, length, Change::Discard);
+                self.write_either(back, span(offset, length), Change::Discard);
             }
             Verb::WriteZeroes {
                 offset,
@@ -259,29 +267,16 @@ impl Cache {
             } => {
                 stats.erase_requests += 1;
                 let change = Change::Zeroes { may_unmap, fua };
-                self.write_either(back, id, disk, vm, offset, length, change);
+                self.write_either(back, span(offset, length), change);
             }
         }
     }
 
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "what a request says, passed on once"
-    )]
-    fn write_either(
-        &mut self,
-        back: bool,
-        id: RequestId,
-        disk: DiskSlot,
-        vm: TenantSlot,
-        offset: Bytes,
-        length: Bytes,
-        change: Change,
-    ) {
+    fn write_either(&mut self, back: bool, span: Span, change: Change) {
         if back {
-            self.write_back(id, disk, vm, offset, length, change);
+            self.write_back(span, change);
         } else {
-            self.write(id, disk, vm, offset, length, change);
+            self.write(span, change);
         }
     }
 

@@ -73,6 +73,7 @@ mod prefetch;
 mod reads;
 mod reclaim;
 mod recovery;
+mod request;
 mod rest;
 mod retirement;
 mod slow_reads;

@@ -20,6 +20,7 @@ use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::parts::{self, Part, Parts};
 use crate::ports::{Hit, Purpose};
+use crate::request::Span;
 use block_io::{Buf, IoError, Landing, OriginVerb, Payload, Place, Slice};
 use dirty_log::Found;
 use std::ops::Range;
@@ -60,16 +61,14 @@ pub(crate) enum Aim {
 }
 
 impl Cache {
-    pub(crate) fn read(
-        &mut self,
-        request: RequestId,
-        disk: DiskSlot,
-        vm: TenantSlot,
-        offset: Bytes,
-        length: Bytes,
-        aim: Aim,
-    ) {
-        let (offset, end) = (offset.get(), (offset + length).get());
+    pub(crate) fn read(&mut self, span: Span, aim: Aim) {
+        let Span {
+            id: request,
+            disk,
+            vm,
+            ..
+        } = span;
+        let (offset, end) = (span.offset.get(), span.end().get());
         let cached_end = if self.flash.is_some() || self.has_dirty(disk) {
             self.cached_end(disk)
         } else {

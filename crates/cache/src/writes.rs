@@ -25,11 +25,12 @@ use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::ERASE_BLOCKS_MAX;
 use crate::ports::{Ports, Purpose};
+use crate::request::Span;
 use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
 use segment_log::Source;
 use slab::Slab;
 use tenancy::Arrival;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, TenantSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
 
 pub(crate) type WriteId = usize;
 
@@ -140,22 +141,15 @@ impl Writes {
 }
 
 impl Cache {
-    pub(crate) fn write(
-        &mut self,
-        request: RequestId,
-        disk: DiskSlot,
-        vm: TenantSlot,
-        offset: Bytes,
-        length: Bytes,
-        change: Change,
-    ) {
-        let arrival = self.write_arrives(disk, vm, offset, length, &change);
+    pub(crate) fn write(&mut self, span: Span, change: Change) {
+        let arrival = self.write_arrives(&span, &change);
+        let offset = span.offset.get();
         let id = self.writes.insert(Write {
-            request,
-            disk,
-            offset: offset.get(),
-            piece_end: offset.get(),
-            end: (offset + length).get(),
+            request: span.id,
+            disk: span.disk,
+            offset,
+            piece_end: offset,
+            end: span.end().get(),
             change,
             first: BlockIndex::new(0),
             blocks: 0,
@@ -219,15 +213,11 @@ impl Cache {
     }
 
     /// Tells the brain of a write of data, but for the part that is never cached.
-    pub(crate) fn write_arrives(
-        &mut self,
-        disk: DiskSlot,
-        vm: TenantSlot,
-        offset: Bytes,
-        length: Bytes,
-        change: &Change,
-    ) -> Option<Arrival> {
-        let end = (offset + length).get().min(self.cached_end(disk));
+    pub(crate) fn write_arrives(&mut self, span: &Span, change: &Change) -> Option<Arrival> {
+        let Span {
+            disk, vm, offset, ..
+        } = *span;
+        let end = span.end().get().min(self.cached_end(disk));
         let is_data = matches!(change, Change::Data { .. });
         if !is_data || self.brain.is_off() || offset.get() >= end {
             return None;

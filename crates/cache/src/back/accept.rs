@@ -7,6 +7,7 @@ use crate::cache::Cache;
 use crate::dirty::append::NoRoom;
 use crate::guard::{Guard, holds};
 use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
+use crate::request::Span;
 use crate::writes::{Change, Taken};
 use block_io::{IoError, PAGE_BYTES, Payload, Slice};
 use flash_format::{Erasure, ErasureKind};
@@ -18,6 +19,7 @@ use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
 pub(crate) struct Waiting {
     pub(super) id: u64,
     request: RequestId,
+    vm: TenantSlot,
     offset: u64,
     /// What comes before is accepted.
     at: u64,
@@ -102,17 +104,15 @@ impl Waiting {
 
 impl Cache {
     /// A write, discard or write-zeroes to a disk under write-back.
-    pub(crate) fn write_back(
-        &mut self,
-        request: RequestId,
-        disk: DiskSlot,
-        vm: TenantSlot,
-        offset: Bytes,
-        length: Bytes,
-        change: Change,
-    ) {
-        let arrival = self.write_arrives(disk, vm, offset, length, &change);
-        let (mut offset, mut end) = (offset.get(), (offset + length).get());
+    pub(crate) fn write_back(&mut self, span: Span, change: Change) {
+        let arrival = self.write_arrives(&span, &change);
+        let Span {
+            id: request,
+            disk,
+            vm,
+            ..
+        } = span;
+        let (mut offset, mut end) = (span.offset.get(), span.end().get());
         if matches!(change, Change::Discard) {
             // What is left of a block at either end is left alone.
             offset = offset.next_multiple_of(BLOCK_BYTES);
@@ -131,6 +131,7 @@ impl Cache {
         back.queue.push_back(Waiting {
             id: back.waiting_next,
             request,
+            vm,
             offset,
             at: offset,
             end,
@@ -388,17 +389,18 @@ impl Cache {
         }
     }
 
-    /// Takes every write that waits out of the queue: request, offset, length and what it does.
-    pub(super) fn take_waiting(back: &mut Back) -> Vec<(RequestId, Bytes, Bytes, Change)> {
+    /// Takes every write that waits out of a disk's queue.
+    pub(super) fn take_waiting(disk: DiskSlot, back: &mut Back) -> Vec<(Span, Change)> {
         let queue = back.queue.drain(..);
         let write = |waiting: Waiting| {
-            let length = Bytes::new(waiting.end - waiting.offset);
-            (
-                waiting.request,
-                Bytes::new(waiting.offset),
-                length,
-                waiting.change,
-            )
+            let span = Span {
+                id: waiting.request,
+                disk,
+                vm: waiting.vm,
+                offset: Bytes::new(waiting.offset),
+                length: Bytes::new(waiting.end - waiting.offset),
+            };
+            (span, waiting.change)
         };
         queue.map(write).collect()
     }

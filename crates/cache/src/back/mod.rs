@@ -413,8 +413,8 @@ impl Cache {
         let Some(mut back) = self.backs.take(disk) else {
             return;
         };
-        for (request, ..) in Self::take_waiting(&mut back) {
-            self.reply(disk, request, Err(error));
+        for (span, _) in Self::take_waiting(disk, &mut back) {
+            self.reply(disk, span.id, Err(error));
         }
         for (_, request) in std::mem::take(&mut back.answers) {
             self.reply(disk, request, Err(error));

@@ -289,11 +289,8 @@ impl Cache {
 
     /// The disk is under write-back no longer: what waits goes to the origin.
     fn let_writes_through(&mut self, disk: DiskSlot, back: &mut Back) {
-        let vm = self.tenant_of(disk);
-        for (request, offset, length, change) in Self::take_waiting(back) {
-            if let Some(vm) = vm {
-                self.write(request, disk, vm, offset, length, change);
-            }
+        for (span, change) in Self::take_waiting(disk, back) {
+            self.write(span, change);
         }
         // The origin has everything: that is why the disk leaves. What went past the log is durable
         // there when it is flushed.

@@ -1,0 +1,23 @@
+//! What every part of the cache is told of a guest's request.
+
+use crate::RequestId;
+use units::{Bytes, DiskSlot, TenantSlot};
+
+/// Who asks, and for which bytes of which disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// The request that is answered.
+    pub(crate) id: RequestId,
+    pub(crate) disk: DiskSlot,
+    /// Which VM asks; of an image that several read it says which.
+    pub(crate) vm: TenantSlot,
+    pub(crate) offset: Bytes,
+    pub(crate) length: Bytes,
+}
+
+impl Span {
+    /// The byte behind the last.
+    pub(crate) fn end(&self) -> Bytes {
+        self.offset + self.length
+    }
+}
