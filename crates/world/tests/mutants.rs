@@ -10,6 +10,10 @@
     clippy::print_stdout,
     reason = "the seeds that it finds are for the book"
 )]
+#![allow(
+    clippy::unreadable_literal,
+    reason = "seeds are written as `world --seed` takes them"
+)]
 
 use core_guards::Guard;
 use world::{
