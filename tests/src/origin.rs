@@ -14,8 +14,10 @@ use crate::{Image, Lab, Process, limits, wait_until};
 pub struct OriginSettings {
     /// What every read and write takes longer, as nbdkit writes it (`1ms`).
     pub delay: Option<&'static str>,
-    /// While this file exists every request fails with an I/O error.
+    /// While this file exists every request fails.
     pub failing_while: Option<PathBuf>,
+    /// With which error, as nbdkit writes it; if none, `EIO`.
+    pub failing_with: Option<&'static str>,
 }
 
 /// A kind of request in the origin's log.
@@ -99,7 +101,11 @@ impl Origin {
             .arg("logappend=true");
         if let Some(file) = &self.settings.failing_while {
             command
-                .args(["error=EIO", "error-rate=100%"])
+                .arg(format!(
+                    "error={}",
+                    self.settings.failing_with.unwrap_or("EIO")
+                ))
+                .arg("error-rate=100%")
                 .arg(format!("error-file={}", file.display()));
         }
         if let Some(delay) = self.settings.delay {

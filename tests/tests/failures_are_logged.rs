@@ -70,12 +70,42 @@ fn each_kind_of_origin_failure_is_logged_once_with_disk_offset_and_error() {
         for words in ["ERROR", "disk=\"disk\"", "offset=16777216", "\"EIO\""] {
             ensure!(read.contains(words), "{words} is not in: {read}");
         }
+        ensure!(!read.contains("cause"), "the server said the same: {read}");
         ensure!(
             !read.contains("message_id"),
             "a number for programs: {read}"
         );
         let write = only_line(&log, "kind=\"origin-write\"")?;
         ensure!(write.contains("offset=33554432"), "{write}");
+        Ok(())
+    });
+}
+
+#[test]
+fn an_error_that_a_guest_does_not_learn_is_in_the_log() {
+    scenario(&["nbdsh", "nbdkit"], |lab| {
+        let origin = OriginSettings {
+            failing_with: Some("ENOMEM"),
+            ..failing_origin(lab)
+        };
+        let settings = StackSettings {
+            origin,
+            ..StackSettings::default()
+        };
+        let mut stack = Stack::start(lab, &settings)?;
+        fail_reads(&stack.uri(), &lab.path("failing"))?;
+        let log = stack.hearth().log()?;
+        for kind in ["kind=\"origin-read\"", "kind=\"origin-write\""] {
+            let line = only_line(&log, kind)?;
+            for words in [
+                "error=\"EIO\"",
+                " errno=5",
+                "cause_errno=12",
+                "Cannot allocate memory",
+            ] {
+                ensure!(line.contains(words), "{words} is not in: {line}");
+            }
+        }
         Ok(())
     });
 }

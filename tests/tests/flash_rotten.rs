@@ -12,6 +12,7 @@ const SETTINGS: StackSettings = StackSettings {
     origin: OriginSettings {
         delay: None,
         failing_while: None,
+        failing_with: None,
     },
     origin_keys: "",
     cache_keys: "",

@@ -4,7 +4,9 @@
 //! The number of a kind is its `MESSAGE_ID` in the systemd journal. It never changes and is never
 //! given to another kind. The book lists them all (`trouble.md`); a test compares.
 
-use crate::{FlashVerb, IoError, OriginVerb};
+use crate::{FlashVerb, IoError, OriginVerb, Token};
+use std::collections::BTreeMap;
+use std::io;
 use units::Bytes;
 
 /// Declares the kinds: name in the code, name in the log, number.
@@ -134,6 +136,34 @@ impl IoError {
     }
 }
 
+/// The numbers that the system or a server gave for operations that fail, by their tokens.
+///
+/// [`IoError`] has few kinds, and a guest learns no more than them; the number is for the log. It is kept
+/// for an operation that is sure to be handed back as failed, and forgotten when it is asked for. Whoever
+/// asks of each operation that has failed leaves none behind.
+#[derive(Clone, Debug, Default)]
+pub struct ErrorNumbers(BTreeMap<Token, i32>);
+
+impl ErrorNumbers {
+    /// The kind of an error of the operating system that fails an operation. The number is kept.
+    pub fn kind_of(&mut self, token: Token, error: &io::Error) -> IoError {
+        self.keep(&[token], error.raw_os_error());
+        IoError::of(error)
+    }
+
+    /// Keeps the number of an error that fails these operations, if it has one.
+    pub fn keep(&mut self, tokens: &[Token], number: Option<i32>) {
+        if let Some(number) = number {
+            self.0.extend(tokens.iter().map(|token| (*token, number)));
+        }
+    }
+
+    /// The number of an operation that has failed, once.
+    pub fn take(&mut self, token: Token) -> Option<i32> {
+        self.0.remove(&token)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +182,21 @@ mod tests {
             let hex = |c: char| matches!(c, '0'..='9' | 'a'..='f');
             assert!(id.len() == 32 && id.chars().all(hex), "{id}");
         }
+    }
+
+    #[test]
+    fn a_number_is_kept_until_it_is_asked_for() {
+        let mut numbers = ErrorNumbers::default();
+        let error = io::Error::from_raw_os_error(121);
+        assert_eq!(numbers.kind_of(Token(1), &error), IoError::Failed);
+        numbers.keep(&[Token(2), Token(3)], Some(12));
+        numbers.keep(&[Token(4)], None);
+        assert_eq!(numbers.take(Token(1)), Some(121));
+        assert_eq!(numbers.take(Token(1)), None);
+        assert_eq!(numbers.take(Token(3)), Some(12));
+        assert_eq!(numbers.take(Token(2)), Some(12));
+        assert_eq!(numbers.take(Token(4)), None, "the error had none");
+        assert!(numbers.0.is_empty());
     }
 
     #[test]

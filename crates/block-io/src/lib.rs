@@ -20,7 +20,7 @@ mod syncs;
 pub use buf::{Buf, BufPool, PAGE_BYTES, Payload, Registration, Slice};
 pub use cipher::BlockCipher;
 pub use error::IoError;
-pub use failure::{Extent, FailureKind};
+pub use failure::{ErrorNumbers, Extent, FailureKind};
 pub use guest::Verb;
 pub use landing::{Landing, Landings, Place};
 pub use ops::{

@@ -23,7 +23,7 @@ pub mod lasting;
 pub mod memory;
 pub mod uring;
 
-use block_io::{FlashDone, FlashOp};
+use block_io::{FlashDone, FlashOp, Token};
 use ring::SourceId;
 use units::{Bytes, Instant};
 
@@ -64,6 +64,12 @@ pub trait Device {
     fn source(&self) -> Option<SourceId> {
         None
     }
+
+    /// The system's number for the failure of an operation, for the log; `None` if it gave none. To be asked
+    /// right after the [`Device::poll`] that hands the operation back: the answer is forgotten.
+    fn error_number(&mut self, _token: Token) -> Option<i32> {
+        None
+    }
 }
 
 impl<D: Device + ?Sized> Device for Box<D> {
@@ -81,5 +87,8 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn source(&self) -> Option<SourceId> {
         (**self).source()
+    }
+    fn error_number(&mut self, token: Token) -> Option<i32> {
+        (**self).error_number(token)
     }
 }

@@ -14,8 +14,8 @@
 
 use crate::Device;
 use block_io::{
-    Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, Landings, PAGE_BYTES, Place, Since,
-    Slice, Token,
+    Buf, BufPool, ErrorNumbers, FlashDone, FlashOp, FlashVerb, IoError, Landings, PAGE_BYTES,
+    Place, Since, Slice, Token,
 };
 use ring::{
     Completion, FileSyncs, Foreign, Op, PIECES_MAX, Ring, Source, SourceId, writes_through,
@@ -232,6 +232,7 @@ pub struct UringDevice {
     /// Reads into memory that the flash cannot reach directly.
     landings: Landings,
     refused: Vec<FlashDone>,
+    numbers: ErrorNumbers,
 }
 
 impl UringDevice {
@@ -249,6 +250,7 @@ impl UringDevice {
             flights: Slab::new(),
             landings: Landings::new(pool.clone()),
             refused: Vec::new(),
+            numbers: ErrorNumbers::default(),
         }
     }
 
@@ -328,7 +330,7 @@ impl UringDevice {
             Ok(moved) if moved == flight.length => Ok(()),
             // The file ends early: somebody truncated it under us.
             Ok(_) => Err(IoError::Failed),
-            Err(error) => Err(IoError::of(&error)),
+            Err(error) => Err(self.numbers.kind_of(flight.token, &error)),
         };
         if result.is_ok() && flight.durable {
             result = self.syncs.wait(flight.token, Since::OPENED);
@@ -345,7 +347,9 @@ impl UringDevice {
     }
 
     fn synced(&mut self, outcome: io::Result<usize>, done: &mut Vec<FlashDone>) {
+        let number = outcome.as_ref().err().and_then(io::Error::raw_os_error);
         let (ended, result) = self.syncs.end(outcome);
+        self.numbers.keep(&ended, number);
         done.extend(ended.into_iter().map(|token| FlashDone {
             token,
             buf: None,
@@ -382,6 +386,10 @@ impl Device for UringDevice {
 
     fn source(&self) -> Option<SourceId> {
         Some(self.source.id())
+    }
+
+    fn error_number(&mut self, token: Token) -> Option<i32> {
+        self.numbers.take(token)
     }
 }
 
@@ -559,6 +567,7 @@ mod tests {
             (done[0].token, done[0].result),
             (Token(1), Err(IoError::Failed))
         );
+        assert_eq!(rig.device.error_number(Token(1)), Some(EIO));
         let second = second.expect("one of the two is the write");
         let second = rig.device.land(second).expect("it is over");
         assert_eq!(second.result, Err(IoError::Failed));

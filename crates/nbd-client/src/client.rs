@@ -7,7 +7,7 @@ use crate::limits;
 use crate::link::Link;
 use crate::operation::Request;
 use crate::work::Work;
-use block_io::{BufPool, IoError, OriginDone, OriginGeometry, OriginOp};
+use block_io::{BufPool, IoError, OriginDone, OriginGeometry, OriginOp, Token};
 use nbd_protocol::Terms;
 use std::collections::VecDeque;
 use units::{Bytes, Duration, Instant};
@@ -108,6 +108,12 @@ impl Client {
     /// Size, sector and abilities.
     pub fn geometry(&self) -> OriginGeometry {
         self.geometry
+    }
+
+    /// The server's number for the failure of an operation that has ended, once; `None` if it was not the
+    /// server that failed it.
+    pub fn error_number(&mut self, token: Token) -> Option<i32> {
+        self.work.error_number(token)
     }
 
     /// Whether the server can be reached, as far as is known.

@@ -17,7 +17,7 @@ use crate::guard::{Guard, holds};
 use crate::operation::{Piece, PieceKind, Request};
 use crate::work::Work;
 use crate::{LinkId, limits};
-use block_io::{BufPool, IoError, OriginDone, Slice};
+use block_io::{BufPool, OriginDone, Slice};
 use nbd_protocol::client::{Event, Expected, Replies, Violation};
 use nbd_protocol::{CommandFlags, Cookie, Errno, RequestHeader, wire};
 use std::collections::VecDeque;
@@ -232,7 +232,7 @@ impl Link {
                         work.refused(&piece, done);
                     } else {
                         self.has_answered = true;
-                        work.answered(&piece, result.map_err(IoError::from), now, done);
+                        work.answered(&piece, result, now, done);
                     }
                 }
             }

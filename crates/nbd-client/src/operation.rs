@@ -4,7 +4,7 @@ use crate::SentChange;
 use crate::abilities::Abilities;
 use crate::unstable::Change;
 use block_io::{Buf, IoError, OriginVerb, Slice, Token};
-use nbd_protocol::CommandFlags;
+use nbd_protocol::{CommandFlags, Errno};
 use units::Instant;
 
 /// Names an operation for as long as the origin is open; ascending in the order of submission.
@@ -139,6 +139,33 @@ impl FlushState {
     }
 }
 
+/// Why an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The server has failed it.
+    Server(Errno),
+    /// It was given up without an answer of the server.
+    GivenUp(IoError),
+}
+
+impl Failure {
+    /// What the core is told.
+    pub(crate) fn error(self) -> IoError {
+        match self {
+            Self::Server(errno) => errno.into(),
+            Self::GivenUp(error) => error,
+        }
+    }
+
+    /// The server's number.
+    pub(crate) fn number(self) -> Option<i32> {
+        match self {
+            Self::Server(errno) => Some(errno.to_wire().cast_signed()),
+            Self::GivenUp(_) => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Op {
     pub(crate) owner: Owner,
@@ -154,7 +181,7 @@ pub(crate) struct Op {
     /// A piece was sent, be it over connections that are gone.
     pub(crate) tried: bool,
     pub(crate) flush: FlushState,
-    pub(crate) failed: Option<IoError>,
+    pub(crate) failed: Option<Failure>,
     /// None for our own.
     pub(crate) deadline: Option<Instant>,
 }

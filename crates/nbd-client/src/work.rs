@@ -45,11 +45,11 @@ use crate::abilities::{Abilities, Payload};
 use crate::guard::{Guard, holds};
 use crate::late::Late;
 use crate::limits;
-use crate::operation::{FlushState, Op, OpId, Owner, Piece, PieceKind, Request, Verb};
+use crate::operation::{Failure, FlushState, Op, OpId, Owner, Piece, PieceKind, Request, Verb};
 use crate::order::Order;
 use crate::unstable::{Change, Unstable};
-use block_io::{BufPool, IoError, OriginDone, OriginOp, Slice};
-use nbd_protocol::Terms;
+use block_io::{BufPool, ErrorNumbers, OriginDone, OriginOp, Slice, Token};
+use nbd_protocol::{Errno, Terms};
 use smallvec::{SmallVec, smallvec};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Duration, Instant};
@@ -80,6 +80,7 @@ pub(crate) struct Work {
     /// No deadline is earlier; it may have been met already.
     earliest: Option<Instant>,
     zeroes: Option<Slice>,
+    numbers: ErrorNumbers,
 }
 
 impl Work {
@@ -101,7 +102,13 @@ impl Work {
             next_id: 0,
             earliest: None,
             zeroes: None,
+            numbers: ErrorNumbers::default(),
         }
+    }
+
+    /// The server's number for the failure of an operation, once.
+    pub(crate) fn error_number(&mut self, token: Token) -> Option<i32> {
+        self.numbers.take(token)
     }
 
     /// Takes an operation that fits the geometry.
@@ -292,7 +299,7 @@ impl Work {
     pub(crate) fn answered(
         &mut self,
         piece: &Piece,
-        result: Result<(), IoError>,
+        result: Result<(), Errno>,
         now: Instant,
         done: &mut Vec<OriginDone>,
     ) {
@@ -311,8 +318,8 @@ impl Work {
             if let Some(deadline) = &mut op.deadline {
                 *deadline = now + self.time;
             }
-            if let Err(error) = result {
-                op.failed.get_or_insert(error);
+            if let Err(errno) = result {
+                op.failed.get_or_insert(Failure::Server(errno));
             }
             self.piece_ended(id, done);
         }
@@ -369,7 +376,7 @@ impl Work {
         let Some(op) = self.ops.remove(&id) else {
             return;
         };
-        let result = op.failed.map_or(Ok(()), Err);
+        let result = op.failed.map_or(Ok(()), |failure| Err(failure.error()));
         let (offset, end) = (op.offset, op.end());
         if op.is_change() && op.tried && result.is_err() && op.owner != Owner::Repeat {
             self.doubt(id, offset, end);
@@ -398,6 +405,8 @@ impl Work {
                     }
                     (Verb::Change { .. } | Verb::Flush | Verb::Given, _) => {}
                 }
+                let number = op.failed.and_then(Failure::number);
+                self.numbers.keep(&[token], number);
                 done.push(OriginDone { token, buf, result });
             }
         }
@@ -423,69 +432,6 @@ impl Work {
         }
     }
 
-    /// Ends operations whose time is up.
-    pub(crate) fn expire(&mut self, now: Instant, error: IoError, done: &mut Vec<OriginDone>) {
-        if self.earliest.is_none_or(|earliest| now < earliest) {
-            return;
-        }
-        let over = |op: &Op| op.deadline.is_some_and(|deadline| deadline <= now);
-        let late = self.ops.iter().filter(|(_, op)| over(op));
-        let late: Vec<OpId> = late.map(|(id, _)| *id).collect();
-        for id in late {
-            self.give_up(id, error, done);
-        }
-        self.earliest = self.ops.values().filter_map(|op| op.deadline).min();
-    }
-
-    /// For so long nobody could take in what the server answered: it counts against no operation.
-    pub(crate) fn stood_still(&mut self, time: Duration) {
-        for deadline in self.ops.values_mut().filter_map(|op| op.deadline.as_mut()) {
-            *deadline = *deadline + time;
-        }
-        self.earliest = self.earliest.map(|earliest| earliest + time);
-    }
-
-    /// Ends everything that the core has asked, with an error.
-    pub(crate) fn fail_all(&mut self, error: IoError, done: &mut Vec<OriginDone>) {
-        let asked = self
-            .ops
-            .iter()
-            .filter(|(_, op)| matches!(op.owner, Owner::Core(_)));
-        let asked: Vec<OpId> = asked.map(|(id, _)| *id).collect();
-        for id in asked {
-            self.give_up(id, error, done);
-        }
-        self.earliest = None;
-    }
-
-    /// Ends an operation for the core. A change that may still happen stays, and so does its place in
-    /// the order.
-    fn give_up(&mut self, id: OpId, error: IoError, done: &mut Vec<OriginDone>) {
-        let Some(op) = self.ops.get_mut(&id) else {
-            return;
-        };
-        op.failed = Some(error);
-        op.deadline = None;
-        op.tried &= holds(Guard::SentBeforeLossLeavesDoubt) || op.issued > 0;
-        self.waiting.retain(|waiting| *waiting != id);
-        if !op.may_land() || !holds(Guard::LateHoldsRange) {
-            self.finish(id, done);
-        } else if let Owner::Core(token) = op.owner {
-            op.owner = Owner::Late;
-            op.verb = Verb::Given;
-            done.push(OriginDone {
-                token,
-                buf: None,
-                result: Err(error),
-            });
-        }
-    }
-
-    /// When [`Work::expire`] has something to do at the earliest.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.earliest
-    }
-
     /// Whether the connections should be drained and made anew, so that everything unstable
     /// is repeated.
     pub(crate) fn wants_restart(&self) -> bool {
@@ -494,6 +440,7 @@ impl Work {
 }
 
 mod flushes;
+mod give_up;
 mod restart;
 #[cfg(test)]
 mod tests;

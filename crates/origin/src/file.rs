@@ -32,7 +32,8 @@ pub use open::{OpenedFile, measure, open};
 
 use crate::{Origin, Sources};
 use block_io::{
-    Buf, BufPool, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since, Slice, Token,
+    Buf, BufPool, ErrorNumbers, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since,
+    Slice, Token,
 };
 use doubt::{Change, Doubt};
 use ring::{Completion, FileSyncs, Op, Ring, Source, writes_through};
@@ -109,6 +110,7 @@ pub struct FileOrigin {
     can: Can,
     /// A piece of zeroes, made when first needed.
     zeroes: Option<Slice>,
+    numbers: ErrorNumbers,
 }
 
 impl FileOrigin {
@@ -133,6 +135,7 @@ impl FileOrigin {
                 zero_range: true,
             },
             zeroes: None,
+            numbers: ErrorNumbers::default(),
         }
     }
 
@@ -191,7 +194,7 @@ impl FileOrigin {
                 return self.write(write);
             }
             Ok(_) => IoError::Failed,
-            Err(error) => IoError::of(&error),
+            Err(error) => self.numbers.kind_of(write.token, &error),
         };
         self.doubt.changed(&write.change, false);
         if write.dsync {
@@ -242,7 +245,9 @@ impl FileOrigin {
     }
 
     fn synced(&mut self, outcome: io::Result<usize>) {
+        let number = outcome.as_ref().err().and_then(io::Error::raw_os_error);
         let (ended, result) = self.syncs.end(outcome);
+        self.numbers.keep(&ended, number);
         match result {
             Ok(()) => self.doubt.synced(),
             Err(error) => {
@@ -284,7 +289,7 @@ impl FileOrigin {
                     Ok(moved) if moved == length => Ok(()),
                     // The file ends early: it was truncated, and is not the disk we attached.
                     Ok(_) => Err(IoError::Failed),
-                    Err(error) => Err(IoError::of(&error)),
+                    Err(error) => Err(self.numbers.kind_of(token, &error)),
                 };
                 let buf = completion.buf;
                 self.ended.push(OriginDone { token, buf, result });
@@ -297,7 +302,10 @@ impl FileOrigin {
                         self.can.punch = false;
                         self.end(token, Ok(()));
                     }
-                    Err(error) => self.end(token, Err(IoError::of(&error))),
+                    Err(error) => {
+                        let error = self.numbers.kind_of(token, &error);
+                        self.end(token, Err(error));
+                    }
                     Ok(_) => self.end(token, Ok(())),
                 }
             }
@@ -424,6 +432,10 @@ impl Origin for FileOrigin {
         }
         Some(hash.digest128())
     }
+
+    fn error_number(&mut self, token: Token) -> Option<i32> {
+        self.numbers.take(token)
+    }
 }
 
 const fn punch() -> FallocateFlags {
@@ -440,5 +452,47 @@ impl fmt::Debug for FileOrigin {
             .field("geometry", &self.geometry)
             .field("in_flight", &self.flights.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use crate::FileSpec;
+    use units::DiskSlot;
+
+    #[test]
+    fn the_systems_number_is_told_once_of_each_failure() {
+        const EBADF: i32 = 9;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        std::fs::write(&path, [0; 8192]).unwrap();
+        let direct = false;
+        let spec = FileSpec { path, direct };
+        let mut opened = open(&spec, false).unwrap();
+        // No write succeeds, as if the kernel had a reason.
+        opened.fd = std::fs::File::open(&spec.path).unwrap().into();
+        let ring = Ring::new(8).unwrap();
+        let pool = BufPool::new();
+        let mut origin = FileOrigin::new(opened, &ring, &pool);
+        let (disk, fua) = (DiskSlot::new(0), false);
+        for token in [Token(1), Token(2)] {
+            let data = pool.copy_of(&[1; 4096]);
+            let offset = Bytes::ZERO;
+            let verb = OriginVerb::Write { offset, data, fua };
+            origin.submit(OriginOp { token, disk, verb }, Instant::ZERO);
+        }
+        let mut done = Vec::new();
+        while done.len() < 2 {
+            ring.submit_and_wait(None).unwrap();
+            origin.poll(Instant::ZERO, &mut done);
+        }
+        for one in done {
+            assert_eq!(one.result, Err(IoError::Failed));
+            assert_eq!(origin.error_number(one.token), Some(EBADF));
+            assert_eq!(origin.error_number(one.token), None);
+        }
     }
 }

@@ -28,7 +28,7 @@ pub use late::{KeepSockets, Keeping, KeepsNone};
 pub use open::{OpenError, Opened, measure, open, open_keeping};
 pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
 
-use block_io::{IoError, OriginDone, OriginGeometry, OriginOp};
+use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, Token};
 use ring::SourceId;
 use smallvec::SmallVec;
 use units::{Bytes, Duration, Instant};
@@ -107,6 +107,13 @@ pub trait Origin {
     fn condition(&self) -> Condition {
         Condition::default()
     }
+
+    /// The system's or the server's number for the failure of an operation, for the log; `None` if there is
+    /// none. To be asked right after the [`Origin::poll`] that hands the operation back: the answer is
+    /// forgotten.
+    fn error_number(&mut self, _token: Token) -> Option<i32> {
+        None
+    }
 }
 
 /// How things stand with an origin's far side.
@@ -155,5 +162,8 @@ impl<O: Origin + ?Sized> Origin for Box<O> {
     }
     fn condition(&self) -> Condition {
         (**self).condition()
+    }
+    fn error_number(&mut self, token: Token) -> Option<i32> {
+        (**self).error_number(token)
     }
 }

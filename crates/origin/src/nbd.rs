@@ -19,7 +19,7 @@ mod stream;
 
 use crate::late::{self, Hold};
 use crate::{Condition, Keeping, NbdSpec, OpenError, Origin, Sources};
-use block_io::{BufPool, FailureKind, IoError, OriginDone, OriginGeometry, OriginOp};
+use block_io::{BufPool, FailureKind, IoError, OriginDone, OriginGeometry, OriginOp, Token};
 use dial::{Connected, DialError};
 use nbd_client::{Client, Effect, LinkId, Report, Settings, Unfit};
 use nbd_protocol::Terms;
@@ -324,6 +324,10 @@ impl Origin for NbdOrigin {
             connected: self.client.is_connected(),
             late: self.client.late_bytes(),
         }
+    }
+
+    fn error_number(&mut self, token: Token) -> Option<i32> {
+        self.client.error_number(token)
     }
 }
 

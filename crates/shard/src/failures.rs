@@ -15,6 +15,7 @@ use crate::limits::FAILURE_PAUSE;
 use crate::run::Shard;
 use crate::spec::ShardConfig;
 use block_io::{Extent, FailureKind, IoError, PAGE_BYTES};
+use std::io;
 use units::{BlockIndex, Bytes, DiskSlot, Instant};
 
 /// An operation that has failed.
@@ -24,6 +25,18 @@ pub(crate) struct Failure {
     /// Which bytes it was about; none for a flush, which is about all.
     pub(crate) extent: Option<Extent>,
     pub(crate) error: IoError,
+    /// The system's or the server's number for it, if there is one.
+    pub(crate) number: Option<i32>,
+}
+
+impl Failure {
+    /// What the system or the server said, where a guest is told another error: its number and words.
+    fn cause(self) -> (Option<i32>, Option<String>) {
+        let (_, told) = self.error.errno();
+        let cause = self.number.filter(|number| *number != told);
+        let words = cause.map(|number| io::Error::from_raw_os_error(number).to_string());
+        (cause, words)
+    }
 }
 
 /// What failures are counted for.
@@ -94,11 +107,12 @@ impl Repeats {
             return;
         }
         let (error_name, errno) = failure.error.errno();
+        let (cause_errno, cause) = failure.cause();
         let kind = failure.kind;
         tracing::warn!(
             kind = kind.name(), message_id = kind.message_id(), cache = config.name,
             flash = %config.flash.display(), offset = offset(failure), length = length(failure),
-            error = error_name, errno, "the flash failed {}: {}", doing(kind), failure.error
+            error = error_name, errno, cause_errno, cause, "the flash failed {}: {}", doing(kind), failure.error
         );
     }
 
@@ -115,6 +129,7 @@ impl Repeats {
             return;
         }
         let (error_name, errno) = failure.error.errno();
+        let (cause_errno, cause) = failure.cause();
         let kind = failure.kind;
         tracing::error!(
             kind = kind.name(),
@@ -124,6 +139,8 @@ impl Repeats {
             length = length(failure),
             error = error_name,
             errno,
+            cause_errno,
+            cause,
             "the origin failed {}: {}",
             doing(kind),
             failure.error
@@ -210,6 +227,21 @@ mod tests {
 
     const READ: FailureKind = FailureKind::OriginRead;
     const WRITE: FailureKind = FailureKind::OriginWrite;
+
+    #[test]
+    fn a_cause_is_named_where_a_guest_is_told_another_error() {
+        let failure = |number| Failure {
+            kind: READ,
+            extent: None,
+            error: IoError::Failed,
+            number,
+        };
+        assert_eq!(failure(None).cause(), (None, None));
+        assert_eq!(failure(Some(5)).cause(), (None, None));
+        let (number, words) = failure(Some(12)).cause();
+        assert_eq!(number, Some(12));
+        assert!(words.unwrap().contains("memory"));
+    }
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)

@@ -239,7 +239,14 @@ impl<T> Timed<T> {
         self.in_flight += 1;
     }
 
-    fn end(&mut self, token: Token, result: Result<(), IoError>, now: Instant) {
+    /// An operation has ended; `number` is the system's or the server's of its failure.
+    fn end(
+        &mut self,
+        token: Token,
+        result: Result<(), IoError>,
+        number: Option<i32>,
+        now: Instant,
+    ) {
         self.in_flight -= 1;
         let Some(start) = self.starts.end(token) else {
             return;
@@ -254,6 +261,7 @@ impl<T> Timed<T> {
                 kind: start.kind,
                 extent: start.extent,
                 error,
+                number,
             });
         }
     }
@@ -278,7 +286,11 @@ impl<D: Device> Device for Timed<D> {
         let first = done.len();
         self.inner.poll(now, done);
         for one in &done[first..] {
-            self.end(one.token, one.result, now);
+            let number = one
+                .result
+                .err()
+                .and_then(|_| self.inner.error_number(one.token));
+            self.end(one.token, one.result, number, now);
         }
     }
 
@@ -314,7 +326,11 @@ impl<O: Origin> Origin for Timed<O> {
         let first = done.len();
         self.inner.poll(now, done);
         for one in &done[first..] {
-            self.end(one.token, one.result, now);
+            let number = one
+                .result
+                .err()
+                .and_then(|_| self.inner.error_number(one.token));
+            self.end(one.token, one.result, number, now);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is sent when, without a server.
 
 use super::*;
-use block_io::{OriginVerb, Token};
+use block_io::{IoError, OriginVerb};
 use nbd_protocol::{BlockSizes, CommandFlags, Export, TransmissionFlags, wire};
 use units::{Bytes, DiskSlot};
 
@@ -103,7 +103,7 @@ impl Bench {
     }
 
     /// Answers the oldest request; what was it?
-    fn answer(&mut self, result: Result<(), IoError>) -> (u16, u64, u32) {
+    fn answer(&mut self, result: Result<(), Errno>) -> (u16, u64, u32) {
         let request = self.sent.pop_front().expect("something was sent");
         let piece = request.piece;
         self.work.answered(&piece, result, self.now, &mut self.done);
@@ -150,7 +150,7 @@ fn a_large_operation_is_cut_and_ends_once() {
 fn a_piece_that_fails_fails_the_operation_when_the_others_are_back() {
     let mut bench = Bench::new(able());
     bench.write(1, 0, 10 << 20, false);
-    bench.answer(Err(IoError::NoSpace));
+    bench.answer(Err(Errno::NoSpc));
     assert_eq!(bench.sent.len(), 7, "nothing more of it is sent");
     for _ in 0..7 {
         assert!(bench.results().is_empty());
@@ -236,12 +236,48 @@ fn what_was_not_answered_is_sent_again_after_what_may_be_forgotten() {
 }
 
 #[test]
+fn the_servers_number_is_told_once_of_what_the_server_has_failed() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 2 << 20, false);
+    bench.answer(Err(Errno::NoMem));
+    assert_eq!(bench.work.error_number(Token(1)), None, "it has not ended");
+    bench.answer(Ok(()));
+    assert_eq!(bench.results(), [(1, Err(IoError::Failed))]);
+    assert_eq!(bench.work.error_number(Token(1)), Some(12));
+    assert_eq!(bench.work.error_number(Token(1)), None);
+}
+
+#[test]
+fn a_number_of_a_try_that_was_lost_is_not_told_of_the_next_one() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 2 << 20, false);
+    bench.answer(Err(Errno::NoMem));
+    bench.reconnect(able());
+    bench.answer(Ok(()));
+    bench.answer(Ok(()));
+    assert_eq!(bench.results(), [(1, Ok(()))]);
+    assert_eq!(bench.work.error_number(Token(1)), None);
+}
+
+#[test]
+fn what_ran_out_of_time_has_no_number_of_the_server() {
+    let mut bench = Bench::new(able());
+    bench.write(1, 0, 2 << 20, false);
+    bench.answer(Err(Errno::NoMem));
+    let late = bench.now + TIME;
+    bench.work.expire(late, IoError::TimedOut, &mut bench.done);
+    bench.answer(Ok(()));
+    assert_eq!(bench.results(), [(1, Err(IoError::TimedOut))]);
+    assert_eq!(bench.work.error_number(Token(1)), None);
+}
+
+#[test]
 fn a_repetition_that_fails_asks_for_another_try() {
     let mut bench = Bench::new(able());
     bench.write(1, 0, 4096, false);
     bench.answer(Ok(()));
     bench.reconnect(able());
-    bench.answer(Err(IoError::Failed));
+    bench.answer(Err(Errno::Io));
     assert!(bench.work.wants_restart());
     bench.reconnect(able());
     assert!(!bench.work.wants_restart());
@@ -254,7 +290,7 @@ fn a_failed_flush_is_told_and_its_changes_are_repeated() {
     bench.write(1, 0, 4096, false);
     bench.answer(Ok(()));
     bench.submit(2, OriginVerb::Flush);
-    bench.answer(Err(IoError::Failed));
+    bench.answer(Err(Errno::Io));
     assert_eq!(bench.results(), [(1, Ok(())), (2, Err(IoError::Failed))]);
     assert!(bench.work.wants_restart());
     bench.reconnect(able());
@@ -437,7 +473,7 @@ fn what_was_seen_of_a_failed_change_is_not_undone_by_a_repetition() {
     // Its first piece is carried out, its second is not.
     bench.write_bytes(2, 0, 2 << 20, 2, false);
     bench.answer(Ok(()));
-    bench.answer(Err(IoError::Failed));
+    bench.answer(Err(Errno::Io));
     assert_eq!(bench.results(), [(1, Ok(())), (2, Err(IoError::Failed))]);
     bench.see(3, 4096, 2);
     bench.see(4, 1 << 20, 1);

@@ -76,7 +76,7 @@ impl FileOrigin {
                 zero.step = self.first_step(false);
                 return self.zero(zero);
             }
-            (_, Err(error)) => IoError::of(&error),
+            (_, Err(error)) => self.numbers.kind_of(zero.token, &error),
             (Step::Write { written }, Ok(0)) if written < length => IoError::Failed,
             (Step::Write { written }, Ok(moved)) if written + (moved as u64) < length => {
                 let written = written + moved as u64;
