@@ -8,9 +8,12 @@ mod hand;
 use super::*;
 use crate::limits::LOGGED_AFTER;
 use crate::write_back::LockReason;
-use crate::{Command, ControlId, OwnerRecord, WriteBack, WritePolicy};
+use crate::{Command, ControlId, OfDirty, OwnerRecord, WriteBack, WritePolicy};
+use block_io::OriginDone;
 use dirty_log::Found;
-use flash_format::{CheckpointPage, DiskEntry, JournalEntry, JournalPage, Position, checksum};
+use flash_format::{
+    CheckpointPage, DiskEntry, JournalEntry, JournalPage, Position, SUPERBLOCK_OFFSETS, checksum,
+};
 use hand::*;
 use segment_log::Phase;
 use units::{BlockIndex, DiskId};
@@ -497,6 +500,72 @@ fn the_journal_goes_on_when_the_tables_of_the_recovery_are_durable() {
     cache.tick(Instant::ZERO + units::Duration::from_secs(1000));
     drive(&mut hand, &mut cache, &mut held);
     assert!(!held.is_empty(), "an entry has waited for the tables");
+}
+
+/// Asks for something and gives the cache what it asks for, until that has ended.
+fn command(hand: &mut Hand, cache: &mut Cache, command: Command) {
+    cache.control(ControlId(1), command, Instant::ZERO);
+    let mut ended = None;
+    while ended.is_none() {
+        let mut effects = Vec::new();
+        cache.take_effects(&mut effects);
+        assert!(!effects.is_empty(), "a command ends");
+        for effect in effects {
+            match effect {
+                Effect::Flash(op) => cache.flash_done(hand.carry_out(op), Instant::ZERO),
+                Effect::Own { token, .. } => cache.owned(token, true, Instant::ZERO),
+                // A flush of the origin.
+                Effect::Origin(op) => {
+                    let done = OriginDone {
+                        token: op.token,
+                        buf: None,
+                        result: Ok(()),
+                    };
+                    cache.origin_done(done, Instant::ZERO);
+                }
+                Effect::ControlDone { result, .. } => ended = Some(result),
+                _ => {}
+            }
+        }
+    }
+    ended.unwrap().unwrap();
+}
+
+#[test]
+fn a_disk_has_left_whichever_superblock_is_read() {
+    let mut hand = Hand::of_disks(1);
+    let mut cache = hand.open();
+    let attach = Command::Attach {
+        disk: DiskId::from_u128(1),
+        name: "vm0".into(),
+        size: Bytes::mib(4),
+        policy: WritePolicy::Through,
+        read_only: false,
+        tenant: "vm".into(),
+        shared: false,
+        fingerprint: None,
+        owner: None,
+        write_back: WriteBack::default(),
+    };
+    command(&mut hand, &mut cache, attach);
+    let detach = Command::Detach {
+        disk: disk(0),
+        fingerprint: Some(7),
+        dirty: OfDirty::Refuse,
+    };
+    command(&mut hand, &mut cache, detach);
+    let left = hand.device.clone();
+    for lost in SUPERBLOCK_OFFSETS {
+        hand.device.clone_from(&left);
+        hand.write(lost, &[0; PAGE_BYTES]);
+        let cache = hand.open_again();
+        let entry = cache.flash.as_ref().unwrap().disks.get(disk(0)).unwrap();
+        assert_eq!(
+            entry.fingerprint,
+            Some(7),
+            "without the superblock at {lost}"
+        );
+    }
 }
 
 #[test]
