@@ -6,7 +6,7 @@
 //!        types, units         contradictions                   flash superblocks
 //! ```
 //!
-//! A fault of the first stage hides none of the second (see [`read`]). Every stage reports all it finds, each with its line, so that a file is repaired in one go.
+//! A fault of the first stage hides none of the second (see `read.rs`). Every stage reports all it finds, each with its line, so that a file is repaired in one go.
 //! `packaging/reference.toml` holds every key with unit, meaning and default.
 
 mod change;
