@@ -152,7 +152,7 @@ impl Cache {
             Verdict::Admit => self.let_in(disk, block, asker.source, page),
             Verdict::Stage => {
                 // The flash may be gone for what the brain sent off before.
-                if self.flash.is_some() {
+                if self.flash.is_in_use() {
                     self.staging.insert(key, page, &self.ports.pool);
                 }
             }

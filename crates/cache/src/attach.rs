@@ -86,7 +86,7 @@ impl Cache {
             return Err(ControlError::Busy);
         }
         let serves = verdict == Verdict::Serve && is_dirty;
-        if serves && self.flash.is_none() {
+        if serves && !self.flash.is_in_use() {
             return Err(ControlError::Locked(LockReason::FlashLost));
         }
         if serves && disk.read_only {
@@ -121,7 +121,7 @@ impl Cache {
         if self.jobs.iter().any(|job| job.attaches(id)) {
             return Err(ControlError::AlreadyAttached);
         }
-        let Some(flash) = &self.flash else {
+        let Some(flash) = self.flash.as_ref() else {
             let slot = self.bypassed_slot(id)?;
             // Nothing is cached, but what the failed flash has of it may wait for an origin as it was.
             let entry = self.dirty_flash().and_then(|failed| failed.disks.get(slot));
@@ -179,7 +179,7 @@ impl Cache {
         flashed: Flashed,
         serves: bool,
     ) -> Option<OwnerRecord> {
-        let back = disk.policy == WritePolicy::Back && self.flash.is_some();
+        let back = disk.policy == WritePolicy::Back && self.flash.is_in_use();
         if disk.read_only {
             return None;
         }
@@ -196,13 +196,13 @@ impl Cache {
 
     pub(crate) fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
         let slot = newcomer.slot;
-        let warm_blocks = match &self.flash {
+        let warm_blocks = match self.flash.as_ref() {
             Some(flash) => flash.log.cached_blocks(slot),
             None => 0,
         };
         let cipher = self.coming_ciphers.remove(&newcomer.id);
         // If the flash has failed meanwhile what it has of the log is brought to the origin all the same.
-        let takes_key = self.flash.is_some() || holds(Guard::KeyForFailedFlash);
+        let takes_key = self.flash.is_in_use() || holds(Guard::KeyForFailedFlash);
         if let Some(flash) = self.dirty_flash_mut().filter(|_| takes_key) {
             flash.ciphers.set(slot, cipher);
         }
@@ -218,7 +218,7 @@ impl Cache {
         let back = newcomer.disk.policy == WritePolicy::Back || has_log;
         // If the flash has failed meanwhile the record is to be closed, and the log is on the wreck.
         let is_open = newcomer.record.is_some_and(|record| record.open);
-        if (back && self.flash.is_some()) || is_open {
+        if (back && self.flash.is_in_use()) || is_open {
             let disk = &newcomer.disk;
             let number = self.backs.number();
             let back = Back::attached(disk.write_back, disk.epoch, number, self.ports.now);

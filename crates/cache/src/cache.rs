@@ -5,7 +5,6 @@ use crate::back::Backs;
 use crate::brain::Brain;
 use crate::encryption::Coming;
 use crate::fills::Fills;
-use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
 use crate::late_writes::LateWrites;
@@ -14,7 +13,7 @@ use crate::ports::{Ports, Purpose, Wake};
 use crate::prefetch::Prefetches;
 use crate::reads::{Aim, Read};
 use crate::request::Span;
-use crate::retirement::Retirement;
+use crate::retirement::{FlashUse, Retirement};
 use crate::slow_reads::SlowReads;
 use crate::staging::Staging;
 use crate::stats::{DiskStats, Stats};
@@ -57,8 +56,7 @@ pub(crate) struct Disk {
 pub struct Cache {
     pub(crate) config: Config,
     pub(crate) ports: Ports,
-    pub(crate) flash: Option<Box<Flash>>,
-    pub(crate) bypass_reason: Option<String>,
+    pub(crate) flash: FlashUse,
     pub(crate) retirement: Retirement,
     pub(crate) late_writes: LateWrites,
     pub(crate) disks: Vec<Option<Disk>>,
@@ -77,8 +75,6 @@ pub struct Cache {
     pub(crate) jobs: Vec<Job>,
     /// Disks under write-back.
     pub(crate) backs: Backs,
-    /// Flash that has failed with bytes that an origin lacks.
-    pub(crate) wreck: Option<Box<Flash>>,
     /// Reads have begun or ended since [`Cache::pump`].
     is_pump_due: bool,
 }
@@ -87,25 +83,19 @@ impl Cache {
     /// A cache without flash: every request goes to its origin. For a host whose flash cannot
     /// be used, so that its VMs go on.
     pub fn bypassed(config: Config, pool: BufPool, reason: String, now: Instant) -> Self {
-        Self::new(config, Ports::new(pool, now), None, Some(reason))
+        Self::new(config, Ports::new(pool, now), FlashUse::Absent { reason })
     }
 
-    pub(crate) fn new(
-        config: Config,
-        ports: Ports,
-        flash: Option<Box<Flash>>,
-        bypass_reason: Option<String>,
-    ) -> Self {
+    pub(crate) fn new(config: Config, ports: Ports, flash: FlashUse) -> Self {
         let settings = config.tenancy.clone();
         let brain = flash
-            .as_deref()
+            .as_ref()
             .map(|flash| Brain::new(settings, flash, ports.now));
         let brain = brain.unwrap_or_default();
         Self {
             config,
             ports,
             flash,
-            bypass_reason,
             retirement: Retirement::None,
             late_writes: LateWrites::default(),
             disks: vec![None; DiskSlot::COUNT],
@@ -122,7 +112,6 @@ impl Cache {
             coming_ciphers: Coming::default(),
             jobs: Vec::new(),
             backs: Backs::default(),
-            wreck: None,
             is_pump_due: false,
         }
     }
@@ -488,7 +477,9 @@ impl Cache {
     /// # Panics
     /// If one is broken.
     pub fn self_check(&self) {
-        let Some(flash) = &self.flash else { return };
+        let Some(flash) = self.flash.as_ref() else {
+            return;
+        };
         flash.log.index().self_check();
         flash.self_check();
     }

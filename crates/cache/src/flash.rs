@@ -352,6 +352,7 @@ impl Flash {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::retirement::FlashUse;
     use crate::{Effect, FormatOptions, Recovery, format};
     use block_io::{BufPool, FlashDone, FlashVerb};
     use flash_format::CheckpointPage;
@@ -375,7 +376,10 @@ mod tests {
         loop {
             if let Some(recovered) = recovery.finished() {
                 let cache = recovered.unwrap().cache;
-                return (cache.flash.unwrap(), cache.ports);
+                let FlashUse::InUse(flash) = cache.flash else {
+                    panic!("the flash is in use")
+                };
+                return (flash, cache.ports);
             }
             let mut effects = Vec::new();
             recovery.take_effects(&mut effects);

@@ -160,7 +160,7 @@ impl Cache {
                 result: Err(error),
             }),
         }
-        if self.flash.is_none() {
+        if !self.flash.is_in_use() {
             self.end_jobs_without_flash();
         }
     }
@@ -195,7 +195,7 @@ impl Cache {
             step: Step::Start,
             since: self.ports.attended(),
         });
-        if self.flash.is_none() {
+        if !self.flash.is_in_use() {
             self.ports.wakes.push(Wake::Jobs);
         }
     }
@@ -222,7 +222,7 @@ impl Cache {
         if self.jobs.is_empty() {
             return false;
         }
-        let Some(mut flash) = self.flash.take() else {
+        let Some(flash) = self.flash.as_mut() else {
             return false;
         };
         let mut progress = false;
@@ -233,11 +233,10 @@ impl Cache {
             if is_in_doubt && job.stops() && job.has_waited(attended) < patience(&flash.config) {
                 continue;
             }
-            while job.step(&mut flash, &mut self.ports) {
+            while job.step(flash, &mut self.ports) {
                 progress = true;
             }
         }
-        self.flash = Some(flash);
         let jobs = std::mem::take(&mut self.jobs);
         let (done, waiting): (Vec<Job>, Vec<Job>) = jobs
             .into_iter()
@@ -280,7 +279,7 @@ impl Cache {
             (Kind::Attach(newcomer), Some(flash)) => Step::Returning(flash.give_back(newcomer)),
             _ => Step::Refused(ControlError::NotRecorded),
         };
-        if self.flash.is_none() {
+        if !self.flash.is_in_use() {
             self.end_jobs_without_flash();
         }
     }

@@ -28,7 +28,7 @@ impl Cache {
     /// its dirty logs only.
     pub fn kept(&self) -> Option<Vec<Kept>> {
         let flash = self.dirty_flash()?;
-        let in_use = self.flash.is_some();
+        let in_use = self.flash.is_in_use();
         let kept = slots().filter_map(|slot| {
             let entry = flash.disks.get(slot).filter(|_| !self.taken(slot))?;
             let dirty = flash.dirty.get(slot);

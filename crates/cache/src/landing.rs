@@ -67,10 +67,7 @@ impl Cache {
     }
 
     fn place_filled(&mut self, hit: &Hit, place: &Place, result: Result<(), IoError>) {
-        let flash = match self.flash.as_mut() {
-            None if hit.dirty => self.wreck.as_mut(),
-            flash => flash,
-        };
+        let flash = self.flash.source_mut(hit.dirty);
         if hit.abandoned {
             if let Some(flash) = flash {
                 flash.unpin(hit.slot);
@@ -100,10 +97,7 @@ impl Cache {
     fn buffer_filled(&mut self, hit: &Hit, mut buf: Option<Buf>, result: Result<(), IoError>) {
         let mut whole = false;
         // What has failed still has what is nowhere else.
-        let flash = match self.flash.as_mut() {
-            None if hit.dirty => self.wreck.as_mut(),
-            flash => flash,
-        };
+        let flash = self.flash.source_mut(hit.dirty);
         if let Some(flash) = flash {
             flash.unpin(hit.slot);
             match (&result, &mut buf) {

@@ -118,7 +118,7 @@ impl Cache {
     /// Where a prefetch ends now: where it is, without flash that takes what comes and after an error.
     fn prefetch_end(&self, of: Pending) -> u64 {
         let read = &self.reads[of.read];
-        if self.flash.is_none() || self.late_writes.is_in_doubt() || read.has_failed() {
+        if !self.flash.is_in_use() || self.late_writes.is_in_doubt() || read.has_failed() {
             return of.at;
         }
         read.end.min(self.cached_end(of.disk))

@@ -69,7 +69,7 @@ impl Cache {
             ..
         } = span;
         let (offset, end) = (span.offset.get(), span.end().get());
-        let cached_end = if self.flash.is_some() || self.has_dirty(disk) {
+        let cached_end = if self.flash.is_in_use() || self.has_dirty(disk) {
             self.cached_end(disk)
         } else {
             0
@@ -247,10 +247,7 @@ impl Cache {
             in_place: place.is_some(),
         };
         // What has failed still has what is nowhere else.
-        let flash = match self.flash.as_mut() {
-            None if dirty => self.wreck.as_mut(),
-            flash => flash,
-        };
+        let flash = self.flash.source_mut(dirty);
         let flash = flash.expect("the blocks were located on it");
         flash.read_hit(&mut self.ports, hit, place);
     }

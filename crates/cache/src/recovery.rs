@@ -271,7 +271,7 @@ impl Recovery {
                 recovered,
                 checkpoint,
             } => {
-                let Some(flash) = &recovered.cache.flash else {
+                let Some(flash) = recovered.cache.flash.as_ref() else {
                     self.stage = Stage::Taken;
                     return Some(Err(OpenError::Io(IoError::Failed)));
                 };

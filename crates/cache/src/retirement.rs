@@ -8,10 +8,121 @@ use crate::api::{Config, Effect};
 use crate::back::transfer::DestageRead;
 use crate::brain::Brain;
 use crate::cache::Cache;
+use crate::flash::Flash;
 use crate::limits::{PATIENCE_TIMEOUTS, RETRY_PAUSE_MIN, WATCH_PARTS};
 use crate::ports::{Hit, Purpose};
 use block_io::{IoError, Token};
 use units::{DiskSlot, Duration, Instant};
+
+/// What a cache has of flash.
+pub(crate) enum FlashUse {
+    /// What is cached lies on it.
+    InUse(Box<Flash>),
+    /// It was given up, and is written no more.
+    GivenUp {
+        reason: &'static str,
+        /// It, as long as it has bytes that an origin lacks: those are read from it.
+        failed: Option<Box<Flash>>,
+    },
+    /// The cache was opened without.
+    Absent { reason: String },
+}
+
+impl FlashUse {
+    /// The flash that is in use.
+    #[inline]
+    pub(crate) fn as_ref(&self) -> Option<&Flash> {
+        match self {
+            Self::InUse(flash) => Some(flash),
+            Self::GivenUp { .. } | Self::Absent { .. } => None,
+        }
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub(crate) fn as_mut(&mut self) -> Option<&mut Flash> {
+        match self {
+            Self::InUse(flash) => Some(flash),
+            Self::GivenUp { .. } | Self::Absent { .. } => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(self, Self::InUse(_))
+    }
+
+    /// Flash that was given up with bytes that an origin lacks.
+    pub(crate) fn failed(&self) -> Option<&Flash> {
+        match self {
+            Self::GivenUp { failed, .. } => failed.as_deref(),
+            Self::InUse(_) | Self::Absent { .. } => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub(crate) fn failed_mut(&mut self) -> Option<&mut Flash> {
+        match self {
+            Self::GivenUp { failed, .. } => failed.as_deref_mut(),
+            Self::InUse(_) | Self::Absent { .. } => None,
+        }
+    }
+
+    /// What has the dirty logs: the flash that is in use, or that has failed with them.
+    pub(crate) fn with_logs(&self) -> Option<&Flash> {
+        self.as_ref().or_else(|| self.failed())
+    }
+
+    /// The same, to change it.
+    pub(crate) fn with_logs_mut(&mut self) -> Option<&mut Flash> {
+        match self {
+            Self::InUse(flash) => Some(flash),
+            Self::GivenUp { failed, .. } => failed.as_deref_mut(),
+            Self::Absent { .. } => None,
+        }
+    }
+
+    /// What a block is read from: the flash that is in use, or else what has failed, for a block that
+    /// nobody else has.
+    #[inline]
+    pub(crate) fn source_mut(&mut self, is_dirty: bool) -> Option<&mut Flash> {
+        if is_dirty {
+            self.with_logs_mut()
+        } else {
+            self.as_mut()
+        }
+    }
+
+    /// Why there is none in use.
+    pub(crate) fn why_bypassed(&self) -> Option<&str> {
+        match self {
+            Self::InUse(_) => None,
+            Self::GivenUp { reason, .. } => Some(reason),
+            Self::Absent { reason } => Some(reason),
+        }
+    }
+
+    /// It cannot be relied on any more. Returns its incarnation; none if it was not in use.
+    pub(crate) fn give_up(&mut self, reason: &'static str) -> Option<u64> {
+        let incarnation = self.as_ref()?.incarnation;
+        let given_up = Self::GivenUp {
+            reason,
+            failed: None,
+        };
+        if let Self::InUse(flash) = std::mem::replace(self, given_up) {
+            let failed = flash.dirty.has_any().then_some(flash);
+            *self = Self::GivenUp { reason, failed };
+        }
+        Some(incarnation)
+    }
+
+    /// Lets go of flash that has failed when no origin lacks anything of it.
+    pub(crate) fn release_failed(&mut self) {
+        if let Self::GivenUp { failed, .. } = self {
+            failed.take_if(|flash| !flash.dirty.has_any());
+        }
+    }
+}
 
 /// What the host's record says of this incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,26 +146,22 @@ pub(crate) fn patience(config: &Config) -> Duration {
 impl Cache {
     /// Why the cache has no flash, or has given it up; none if it is in use.
     pub fn why_bypassed(&self) -> Option<&str> {
-        self.bypass_reason.as_deref()
+        self.flash.why_bypassed()
     }
 
     /// Gives the flash up: everything goes to the origin from now on.
     pub(crate) fn fail_flash(&mut self, reason: &'static str) {
-        let Some(flash) = self.flash.take() else {
+        let Some(incarnation) = self.flash.give_up(reason) else {
             return;
         };
-        self.bypass_reason = Some(reason.to_owned());
         self.brain = Brain::default();
         self.staging.clear();
         self.late_writes.end();
         match self.retirement {
-            Retirement::None | Retirement::Refused { .. } => self.ask_to_retire(flash.incarnation),
+            Retirement::None | Retirement::Refused { .. } => self.ask_to_retire(incarnation),
             Retirement::Asked { .. } => {}
             // It was in doubt already.
             Retirement::Done => self.let_waiting_pass(),
-        }
-        if flash.dirty.iter().any(|(_, dirty)| !dirty.log.is_empty()) {
-            self.wreck = Some(flash);
         }
         self.end_jobs_without_flash();
         for disk in self.backs.slots() {
@@ -78,7 +185,7 @@ impl Cache {
             self.retirement,
             Retirement::Asked { .. } | Retirement::Refused { .. }
         );
-        is_open && self.flash.is_none()
+        is_open && !self.flash.is_in_use()
     }
 
     /// A write came while the host could not record the retirement: asks once more.
@@ -91,7 +198,7 @@ impl Cache {
     /// Whether what failed flash has cannot go to the origin yet: blocks on it that this makes stale
     /// would be believed again. Asks once more now and then.
     pub(crate) fn waits_for_retirement(&mut self) -> bool {
-        if self.flash.is_some() {
+        if self.flash.is_in_use() {
             // It is distrusted there, as long as it is in use.
             return false;
         }
@@ -124,7 +231,7 @@ impl Cache {
         }
         if recorded {
             self.let_waiting_pass();
-        } else if self.flash.is_none() {
+        } else if !self.flash.is_in_use() {
             for write in self.writes.waiting() {
                 self.fail_write(write);
             }
@@ -137,7 +244,7 @@ impl Cache {
         let (timeout, patience) = (self.config.flash_timeout, patience(&self.config));
         let (now, attended) = (self.ports.now, self.ports.attended());
         let mut watch = Watch {
-            wrecked: self.flash.is_none(),
+            has_failed: !self.flash.is_in_use(),
             ..Watch::default()
         };
         for (_, io) in &mut self.ports.ios {
@@ -185,7 +292,7 @@ impl Cache {
 #[derive(Default)]
 struct Watch {
     /// The flash has failed, and is only read from.
-    wrecked: bool,
+    has_failed: bool,
     /// What the origin is asked for instead.
     late: Vec<Hit>,
     /// What nobody else has, and will not come any more.
@@ -206,21 +313,21 @@ impl Watch {
         match purpose {
             // The origin cannot be asked instead.
             Purpose::Hit(hit) if hit.dirty && !hit.abandoned => {
-                self.lost_patience |= is_hopeless && !self.wrecked;
+                self.lost_patience |= is_hopeless && !self.has_failed;
                 self.pending = true;
-                if is_hopeless && self.wrecked {
+                if is_hopeless && self.has_failed {
                     hit.abandoned = true;
                     self.unreadable.push(hit.clone());
                 }
             }
-            Purpose::DestageRead(DestageRead { disk, .. }) if self.wrecked => {
+            Purpose::DestageRead(DestageRead { disk, .. }) if self.has_failed => {
                 self.pending = true;
                 if is_hopeless {
                     self.lost.push(*disk);
                 }
             }
             Purpose::Hit(hit) if !hit.abandoned => {
-                if is_late || self.wrecked {
+                if is_late || self.has_failed {
                     hit.abandoned = true;
                     self.late.push(hit.clone());
                 } else {
@@ -231,7 +338,7 @@ impl Watch {
             | Purpose::CheckpointPages
             | Purpose::Superblock
             | Purpose::LogFlush(_) => {
-                self.stuck |= is_late || self.wrecked;
+                self.stuck |= is_late || self.has_failed;
                 self.pending = true;
             }
             // No guest waits for these, but a detach, a stop or a reclaim may.

@@ -100,7 +100,7 @@ impl SlowReads {
 impl Cache {
     /// Whether reads of cached blocks go to their origins, since the flash is late with them.
     pub fn bypasses_reads(&self) -> bool {
-        self.flash.is_some() && self.slow_reads.is_slow()
+        self.flash.is_in_use() && self.slow_reads.is_slow()
     }
 
     /// A read of the flash is late; the origin was asked instead.

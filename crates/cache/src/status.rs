@@ -117,15 +117,15 @@ impl Committed {
 
 impl Status {
     pub(crate) fn of(cache: &Cache) -> Self {
-        let reason = cache.bypass_reason.clone().unwrap_or_default();
-        let mode = match (&cache.flash, cache.retirement) {
+        let reason = cache.flash.why_bypassed().unwrap_or_default().to_owned();
+        let mode = match (cache.flash.as_ref(), cache.retirement) {
             (Some(_), _) => Mode::Active,
             (None, Retirement::None | Retirement::Done) => Mode::Bypassed { reason },
             (None, Retirement::Asked { .. } | Retirement::Refused { .. }) => {
                 Mode::Retiring { reason }
             }
         };
-        let Some(flash) = &cache.flash else {
+        let Some(flash) = cache.flash.as_ref() else {
             return Self {
                 mode,
                 bypasses_reads: false,

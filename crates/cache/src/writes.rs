@@ -387,7 +387,7 @@ impl Cache {
         for block in &write.cached {
             self.update_copy(write, *block, page(*block));
         }
-        if !self.config.allocate_writes || !write.alone || self.flash.is_none() {
+        if !self.config.allocate_writes || !write.alone || !self.flash.is_in_use() {
             return;
         }
         let first = write.offset.div_ceil(BLOCK_BYTES);

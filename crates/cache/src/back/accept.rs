@@ -194,7 +194,7 @@ impl Cache {
             Phase::Locked => return Step::Failed(IoError::Failed),
             Phase::Open | Phase::Leaving => {}
         }
-        if self.flash.is_none() {
+        if !self.flash.is_in_use() {
             return Step::NoRoom;
         }
         let waiting = &mut back.queue[at];

@@ -37,7 +37,7 @@ impl Cache {
                 back.phase = Phase::Leaving;
                 back.credit = 0;
             }
-            (None, WritePolicy::Back) if self.flash.is_some() => {
+            (None, WritePolicy::Back) if self.flash.is_in_use() => {
                 if let Some(error) = unfit(served) {
                     return Some(Err(error));
                 }
@@ -186,7 +186,7 @@ impl Cache {
         let flash = self.dirty_flash();
         let dirty = flash.and_then(|flash| flash.dirty.get(disk));
         // Known durably, or a crash could bring back what was there before.
-        let base = match &self.flash {
+        let base = match self.flash.as_ref() {
             Some(_) => dirty.map_or(u64::MAX, DirtyDisk::released),
             // They are answered when the record is closed.
             None => dirty.map_or(u64::MAX, |_| 0),

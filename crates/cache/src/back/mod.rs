@@ -241,15 +241,13 @@ impl Cache {
 
     /// Ends the interval, and asks for everything so far to become durable.
     fn log_end_for_flush(&mut self, disk: DiskSlot) -> u64 {
-        match (self.flash.as_mut(), self.wreck.as_ref()) {
-            (Some(flash), _) => flash.flush_log(&mut self.ports, disk),
-            // Nothing becomes durable on it any more: the origin has to have it, and be flushed.
-            (None, wreck) => {
-                let dirty = wreck.and_then(|wreck| wreck.dirty.get(disk));
-                let dirty = dirty.filter(|dirty| !dirty.log.is_empty());
-                dirty.map_or(u64::MAX, |dirty| dirty.log.end())
-            }
+        if let Some(flash) = self.flash.as_mut() {
+            return flash.flush_log(&mut self.ports, disk);
         }
+        // Nothing becomes durable on it any more: the origin has to have it, and be flushed.
+        let dirty = self.flash.failed().and_then(|flash| flash.dirty.get(disk));
+        let dirty = dirty.filter(|dirty| !dirty.log.is_empty());
+        dirty.map_or(u64::MAX, |dirty| dirty.log.end())
     }
 
     fn answer_when_durable(&mut self, disk: DiskSlot, number: u64, request: RequestId) {
@@ -300,15 +298,11 @@ impl Cache {
     }
 
     fn answer_durable(&mut self, disk: DiskSlot) {
-        let durable = match (&self.flash, &self.wreck) {
-            (Some(flash), _) => flash.dirty.get(disk).map_or(u64::MAX, DirtyDisk::durable),
-            // What was durable before is not lost by what has happened since. What the origin has beyond
-            // that counts when the record is closed: until then a crash goes back to what is on flash.
-            (None, wreck) => {
-                let dirty = wreck.as_ref().and_then(|wreck| wreck.dirty.get(disk));
-                dirty.map_or(0, DirtyDisk::durable)
-            }
-        };
+        let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        // What was durable before the flash failed is not lost by what has happened since. What the origin
+        // has beyond that counts when the record is closed: until then a crash goes back to what is on flash.
+        let all = if self.flash.is_in_use() { u64::MAX } else { 0 };
+        let durable = dirty.map_or(all, DirtyDisk::durable);
         let Some(back) = self.backs.get_mut(disk) else {
             return;
         };
@@ -398,14 +392,11 @@ impl Cache {
 
     /// The log of a disk, on flash that is in use or that has failed.
     pub(crate) fn dirty_flash(&self) -> Option<&crate::flash::Flash> {
-        self.flash.as_deref().or(self.wreck.as_deref())
+        self.flash.with_logs()
     }
 
     pub(crate) fn dirty_flash_mut(&mut self) -> Option<&mut crate::flash::Flash> {
-        match self.flash.as_deref_mut() {
-            Some(flash) => Some(flash),
-            None => self.wreck.as_deref_mut(),
-        }
+        self.flash.with_logs_mut()
     }
 
     /// A disk is under write-back no longer, and nobody serves it any more.

@@ -141,7 +141,7 @@ impl Cache {
                     return Next::Failed(ControlError::Locked(reason));
                 }
                 match of {
-                    OfDirty::Keep if !durable && self.flash.is_some() => return Next::Wait,
+                    OfDirty::Keep if !durable && self.flash.is_in_use() => return Next::Wait,
                     // The record stays open: they are its reason.
                     OfDirty::Keep if !empty => return Next::Done,
                     OfDirty::Drop => {
@@ -179,8 +179,8 @@ impl Cache {
         if let Some(flash) = self.flash.as_mut() {
             flash.void_log(&mut self.ports, disk);
             flash.journal.hurry();
-        } else if let Some(wreck) = self.wreck.as_mut() {
-            wreck.dirty.set(disk, None);
+        } else if let Some(failed) = self.flash.failed_mut() {
+            failed.dirty.set(disk, None);
         }
     }
 }

@@ -12,7 +12,6 @@
 use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
-use crate::flash::Flash;
 use crate::journal::Ticket;
 use crate::limits::RETRY_PAUSE_MIN;
 use crate::write_back::{OfDirty, WriteBack};
@@ -170,7 +169,7 @@ impl Cache {
                 ..
             })
         );
-        if self.flash.is_some() || detaches || back.phase == Phase::Locked {
+        if self.flash.is_in_use() || detaches || back.phase == Phase::Locked {
             return;
         }
         let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
@@ -226,12 +225,12 @@ impl Cache {
                 self.set_policy_of(disk, policy);
                 self.done(id, Ok(ControlOutcome::Done));
                 self.let_writes_through(disk, back);
-                self.clear_wreck();
+                self.flash.release_failed();
                 false
             }
             To::Bypass => {
                 self.let_writes_through(disk, back);
-                self.clear_wreck();
+                self.flash.release_failed();
                 false
             }
             To::Detached {
@@ -259,14 +258,6 @@ impl Cache {
                 }
                 true
             }
-        }
-    }
-
-    /// Flash that has failed is let go when no disk needs it any more.
-    fn clear_wreck(&mut self) {
-        let full = |wreck: &Flash| wreck.dirty.iter().any(|(_, d)| !d.log.is_empty());
-        if !self.wreck.as_deref().is_some_and(full) {
-            self.wreck = None;
         }
     }
 

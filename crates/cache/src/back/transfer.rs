@@ -6,6 +6,7 @@ use crate::dirty::DirtyDisk;
 use crate::flash::{Flash, Location};
 use crate::guard::{Guard, holds};
 use crate::ports::Purpose;
+use crate::retirement::FlashUse;
 use crate::write_back::{DestageState, LockReason};
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES};
 use destage::{
@@ -75,7 +76,7 @@ impl Cache {
         if self.hurries(disk, back) {
             // Out of order what was asked for may have been written again since: only the newest of a
             // block goes to the origin, and what is older waits for it.
-            let all = back.is_leaving() || self.flash.is_none() || !back.goes_in_order(log);
+            let all = back.is_leaving() || !self.flash.is_in_use() || !back.goes_in_order(log);
             return if all {
                 log.end()
             } else {
@@ -120,7 +121,7 @@ impl Cache {
         let base = log.map_or(0, DirtyLog::base);
         let is_asked = back.destage.demand() > base
             || (back.has_demands() && log.is_some_and(|log| back.returns_to_order(log)));
-        is_asked || back.is_leaving() || self.flash.is_none()
+        is_asked || back.is_leaving() || !self.flash.is_in_use()
     }
 
     /// Begins to read the next batch, if there is room and need for one.
@@ -129,7 +130,7 @@ impl Cache {
             return false;
         }
         let ports = &mut self.ports;
-        let Some(flash) = self.flash.as_mut().or(self.wreck.as_mut()) else {
+        let Some(flash) = self.flash.with_logs_mut() else {
             return false;
         };
         let Some(dirty) = flash.dirty.get(disk) else {
@@ -183,11 +184,11 @@ impl Cache {
             if result.is_err() {
                 flash.failed(&mut self.ports);
             }
-        } else if let Some(wreck) = self.wreck.as_mut() {
-            wreck.unpin(slot);
+        } else if let Some(failed) = self.flash.failed_mut() {
+            failed.unpin(slot);
         }
         self.ports.stir(disk);
-        let flash = self.flash.as_deref().or(self.wreck.as_deref());
+        let flash = self.flash.with_logs();
         let (Some(back), Some(flash)) = (self.backs.get_mut(disk), flash) else {
             return;
         };
@@ -232,7 +233,7 @@ impl Cache {
         match back.destage.begin_writing(wanted) {
             Ok(()) => return true,
             Err(Unfit::Damaged) => self.lock_log(disk, back, LockReason::Damaged),
-            Err(Unfit::Unreadable(_)) if self.flash.is_none() => {
+            Err(Unfit::Unreadable(_)) if !self.flash.is_in_use() => {
                 self.lock_log(disk, back, LockReason::FlashLost);
             }
             Err(Unfit::Unreadable(error)) => self.destage_refused(back, error),
@@ -341,21 +342,25 @@ impl Cache {
     /// The origin has what a batch had, and what was written before it, durably.
     fn settle_log(&mut self, disk: DiskSlot, back: &mut Back, settles: Settles) {
         let before = self.dirty_bytes(disk).get();
-        match (self.flash.as_mut(), self.wreck.as_mut(), settles) {
-            (Some(flash), _, Settles::Before(to)) => flash.settle(&mut self.ports, disk, to),
-            (Some(flash), _, Settles::Some(some)) => {
+        match (&mut self.flash, settles) {
+            (FlashUse::InUse(flash), Settles::Before(to)) => {
+                flash.settle(&mut self.ports, disk, to);
+            }
+            (FlashUse::InUse(flash), Settles::Some(some)) => {
                 flash.settle_some(&mut self.ports, disk, &some);
             }
             // Nothing is written to it any more.
-            (None, Some(wreck), settles) => {
-                if let Some(dirty) = wreck.dirty.get_mut(disk) {
-                    match settles {
-                        Settles::Before(to) => dirty.log.settle(to, |_, _| {}),
-                        Settles::Some(some) => dirty.log.settle_some(some.into_iter(), |_, _| {}),
+            (given_up, settles) => {
+                let failed = given_up.failed_mut();
+                let dirty = failed.and_then(|flash| flash.dirty.get_mut(disk));
+                match (dirty, settles) {
+                    (None, _) => {}
+                    (Some(dirty), Settles::Before(to)) => dirty.log.settle(to, |_, _| {}),
+                    (Some(dirty), Settles::Some(some)) => {
+                        dirty.log.settle_some(some.into_iter(), |_, _| {});
                     }
                 }
             }
-            (None, None, _) => {}
         }
         back.destage.settled();
         let gone = before.saturating_sub(self.dirty_bytes(disk).get());
@@ -375,7 +380,7 @@ impl Cache {
         {
             dirty.locked = Some(reason);
         }
-        if self.flash.is_none() {
+        if !self.flash.is_in_use() {
             back.phase = Phase::Locked;
         }
         self.ports.stir(disk);

@@ -161,6 +161,11 @@ impl DirtyDisks {
         self.get(disk).is_some_and(|dirty| !dirty.log.is_empty())
     }
 
+    /// Whether any origin lacks something.
+    pub(crate) fn has_any(&self) -> bool {
+        self.iter().any(|(_, dirty)| !dirty.log.is_empty())
+    }
+
     /// Every disk that has a log.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (DiskSlot, &DirtyDisk)> {
         let logs = self.0.iter().zip((0..).map(DiskSlot::new));

@@ -18,6 +18,7 @@ use crate::index::{Index, Located};
 use crate::journal::Journal;
 use crate::ports::Ports;
 use crate::rest::Resting;
+use crate::retirement::FlashUse;
 use crate::trusted::Trusted;
 use block_io::BufPool;
 use dirty_log::{Found, Record, What};
@@ -404,7 +405,7 @@ impl Segments {
         };
         let (mut flash, mut ports) = (Box::new(flash), Ports::new(pool, now));
         flash.make_found_durable(&mut ports);
-        let mut cache = Cache::new(config, ports, Some(flash), None);
+        let mut cache = Cache::new(config, ports, FlashUse::InUse(flash));
         cache.open(now);
         let clean = self.superblock.clean_end.is_some() && self.cold.is_none();
         (

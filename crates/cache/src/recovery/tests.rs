@@ -578,7 +578,16 @@ fn what_waits_on_an_older_copy_is_in_doubt() {
     let mut hand = Hand::of_disks(1);
     hand.served = 5;
     let cache = hand.open();
-    assert!(cache.flash.unwrap().disks.get(disk(0)).unwrap().in_doubt);
+    assert!(
+        cache
+            .flash
+            .as_ref()
+            .unwrap()
+            .disks
+            .get(disk(0))
+            .unwrap()
+            .in_doubt
+    );
 }
 
 #[test]
