@@ -12,7 +12,7 @@ import rig as bench
 
 FIGURES = os.path.join(bench.ROOT, "book", "src", "figures")
 WIDTH, HEIGHT = 720, 320
-LEFT, RIGHT, TOP, BOTTOM = 48, 12, 12, 28
+LEFT, RIGHT, TOP, BOTTOM = 48, 12, 12, 42
 LEGEND_ROW = 18
 COLOURS = ["#1971c2", "#74c0fc", "#e8590c", "#868e96"]
 
@@ -47,7 +47,8 @@ def bars(groups, series, values, up):
     wide = room * 0.8 / len(series)
     for order, group in enumerate(groups):
         left = LEFT + order * room + room * 0.1
-        out.append(f'<text x="{left + room * 0.4:.1f}" y="{bottom_edge + 18}" text-anchor="middle">{escape(group)}</text>')
+        for row, words in enumerate(group.split(", ", 1)):
+            out.append(f'<text x="{left + room * 0.4:.1f}" y="{bottom_edge + 16 + row * 14}" text-anchor="middle">{escape(words)}</text>')
         for column, name in enumerate(series):
             middle, low, high = values[group, name]
             x, y = left + column * wide, place(middle)
