@@ -4,7 +4,7 @@
 use crate::chunks::{Chunk, Entry, Gathered};
 use crate::flash::Flash;
 use crate::limits::TICK_MAX;
-use crate::ports::{Ports, Purpose, Wake};
+use crate::ports::{FlashPurpose, Ports, Wake};
 use block_io::{FlashVerb, Slice};
 use flash_format::{
     ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, JournalEntry, PAGE_BYTES,
@@ -159,7 +159,7 @@ impl Flash {
             of_log: None,
         });
         ports.wake_at(ports.now + self.config.flash_timeout);
-        ports.flash_write(Purpose::Chunk(id), offset, bytes, false);
+        ports.flash_write(FlashPurpose::Chunk(id), offset, bytes, false);
     }
 
     fn page_offset(&self, segment: SegmentIndex, page: u32) -> Bytes {
@@ -196,7 +196,7 @@ impl Flash {
         let offset = self.page_offset(segment, self.geometry.segment_pages() - pages);
         ports.wake_at(ports.now + self.config.flash_timeout);
         let bytes = buf.freeze().slice(0..length);
-        ports.flash_write(Purpose::Footer(segment), offset, bytes, false);
+        ports.flash_write(FlashPurpose::Footer(segment), offset, bytes, false);
     }
 
     /// A chunk has been written, or has failed to be.
@@ -275,7 +275,7 @@ impl Flash {
     fn write_ended(&mut self, ports: &mut Ports, segment: SegmentIndex) {
         if self.log.write_ended(segment) {
             // Bounds what a power cut takes from the device's own cache; nothing waits for it.
-            ports.flash(Purpose::FlashFlush, FlashVerb::Flush);
+            ports.flash(FlashPurpose::FlashFlush, FlashVerb::Flush);
         }
     }
 

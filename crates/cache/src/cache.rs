@@ -9,7 +9,7 @@ use crate::guard::{Guard, holds};
 use crate::jobs::Job;
 use crate::late_writes::LateWrites;
 use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
-use crate::ports::{Ports, Purpose, Wake};
+use crate::ports::{OriginPurpose, Ports, Wake};
 use crate::prefetch::Prefetches;
 use crate::reads::{Aim, Read};
 use crate::request::Span;
@@ -287,7 +287,7 @@ impl Cache {
     /// A guest's flush goes to the origin.
     pub(crate) fn flush_through(&mut self, request: RequestId, disk: DiskSlot) {
         let count = self.write_count(disk);
-        let purpose = Purpose::OriginFlush {
+        let purpose = OriginPurpose::GuestFlush {
             request,
             disk,
             count,

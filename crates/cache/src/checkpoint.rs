@@ -12,7 +12,7 @@
 use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::limits::CHECKPOINT_STEP_PAGES;
-use crate::ports::{Ports, Purpose, Wake};
+use crate::ports::{FlashPurpose, Ports, Wake};
 use flash_format::{
     CheckpointPage, JournalEntry, PAGE_BYTES, SegmentEntry, SegmentIndex, Superblock,
 };
@@ -135,7 +135,7 @@ impl Flash {
         ports.count_written(None, |written| written.checkpoint += bytes as u64);
         let offset = self.geometry.checkpoint_page_offset(area, first);
         ports.flash_write(
-            Purpose::CheckpointPages,
+            FlashPurpose::CheckpointPages,
             offset,
             buf.freeze().slice(0..bytes),
             true,
@@ -207,7 +207,7 @@ impl Flash {
         self.checkpoint.superblock_sequence = superblock.sequence;
         ports.count_written(None, |written| written.checkpoint += PAGE_BYTES as u64);
         let page = ports.pool.copy_of(&superblock.encode());
-        ports.flash_write(Purpose::Superblock, superblock.offset(), page, true);
+        ports.flash_write(FlashPurpose::Superblock, superblock.offset(), page, true);
     }
 
     /// Pages of the running checkpoint are durable, or have failed to be.

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::landing::Filled;
-use crate::ports::{Purpose, Wake};
+use crate::ports::{FlashPurpose, OriginPurpose, Wake};
 use block_io::{FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};
 use units::Instant;
 
@@ -13,10 +13,9 @@ impl Cache {
     /// If it was not issued by this cache, or has ended before.
     pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
         self.ports.now = now;
-        let io = self.ports.complete(done.token);
-        let time = io.time(self.ports.attended());
+        let (purpose, time) = self.ports.flash_completed(done.token);
         let ok = done.result.is_ok();
-        if let Purpose::Hit(hit) = io.purpose {
+        if let FlashPurpose::Hit(hit) = purpose {
             self.hit_took(&hit, time);
             let filled = match done.place {
                 Some(place) => Filled::Theirs(place),
@@ -25,58 +24,46 @@ impl Cache {
             self.hit_done(&hit, filled, done.result);
             return self.pump_soon();
         }
-        if let Purpose::MergeHit(hit) = io.purpose {
+        if let FlashPurpose::MergeHit(hit) = purpose {
             self.merge_hit_done(&hit, done.buf, done.result);
-        } else if let Purpose::DestageRead(read) = io.purpose {
+        } else if let FlashPurpose::DestageRead(read) = purpose {
             self.destage_read_done(read, done.buf, done.result);
         } else if let Some(flash) = self.flash.as_mut() {
             let ports = &mut self.ports;
             let buf = done.buf.filter(|_| ok);
-            match io.purpose {
-                Purpose::Chunk(id) => {
+            match purpose {
+                FlashPurpose::Chunk(id) => {
                     flash.chunk_done(ports, id, ok);
                     self.has_room_again();
                 }
-                Purpose::Footer(segment) => flash.footer_done(ports, segment, ok),
-                Purpose::Journal if ok => {
+                FlashPurpose::Footer(segment) => flash.footer_done(ports, segment, ok),
+                FlashPurpose::Journal if ok => {
                     flash.journal_done(ports);
                     self.stir_waiting();
                 }
-                Purpose::Journal => ports
+                FlashPurpose::Journal => ports
                     .wakes
                     .push(Wake::FlashFailed("the journal could not be written")),
-                Purpose::CheckpointPages => flash.checkpoint_pages_done(ports, ok),
-                Purpose::Superblock => {
+                FlashPurpose::CheckpointPages => flash.checkpoint_pages_done(ports, ok),
+                FlashPurpose::Superblock => {
                     flash.superblock_done(ports, ok);
                     self.stir_waiting();
                 }
-                Purpose::ReclaimFooter => flash.reclaim_footer_done(ports, buf.as_deref()),
-                Purpose::ReclaimRun { first, count } => {
+                FlashPurpose::ReclaimFooter => flash.reclaim_footer_done(ports, buf.as_deref()),
+                FlashPurpose::ReclaimRun { first, count } => {
                     flash.reclaim_run_done(ports, first, count, buf.as_ref());
                 }
-                Purpose::LogFlush(disk) if ok => {
+                FlashPurpose::LogFlush(disk) if ok => {
                     flash.log_flush_done(ports, disk);
                     ports.stir(disk);
                 }
-                Purpose::LogFlush(_) => ports
+                FlashPurpose::LogFlush(_) => ports
                     .wakes
                     .push(Wake::FlashFailed("a dirty log could not be made durable")),
-                Purpose::FlashFlush if ok => {}
-                Purpose::FlashFlush => flash.failed(ports),
-                Purpose::Hit(_)
-                | Purpose::Fill(_)
-                | Purpose::Direct { .. }
-                | Purpose::OriginWrite(_)
-                | Purpose::OriginFlush { .. }
-                | Purpose::OwnFlush { .. }
-                | Purpose::MergeHit(_)
-                | Purpose::MergeFill(_)
-                | Purpose::DestageRead(_)
-                | Purpose::DestageWrite(..)
-                | Purpose::DestageFlush(..)
-                | Purpose::EnterFlush(..)
-                | Purpose::DemandFlush { .. } => {
-                    panic!("an origin operation ended as a flash operation")
+                FlashPurpose::FlashFlush if ok => {}
+                FlashPurpose::FlashFlush => flash.failed(ports),
+                // Done with above, with the flash or without.
+                FlashPurpose::Hit(_) | FlashPurpose::MergeHit(_) | FlashPurpose::DestageRead(_) => {
                 }
             }
         }
@@ -89,17 +76,16 @@ impl Cache {
     /// If it was not issued by this cache, or has ended before.
     pub fn origin_done(&mut self, done: OriginDone, now: Instant) {
         self.ports.now = now;
-        let io = self.ports.complete(done.token);
-        let time = io.time(self.ports.attended());
-        match io.purpose {
-            Purpose::Fill(fill) => {
+        let (purpose, time) = self.ports.origin_completed(done.token);
+        match purpose {
+            OriginPurpose::Fill(fill) => {
                 self.read_took(self.fills.disk(fill), time);
                 if let Some(tenant) = self.tenant_of(self.fills.disk(fill)) {
                     self.brain.origin_took(tenant, time);
                 }
                 self.fill_done(fill, done.buf, done.result);
             }
-            Purpose::Direct {
+            OriginPurpose::Direct {
                 read,
                 part,
                 disk,
@@ -110,33 +96,33 @@ impl Cache {
                 let bytes = bytes_of(done, skip, length);
                 self.direct_done(read, part, disk, bytes);
             }
-            Purpose::OriginWrite(write) => {
+            OriginPurpose::GuestWrite(write) => {
                 self.origin_write_done(write, done.result);
                 self.stir_waiting();
             }
-            Purpose::MergeFill(merge) => {
+            OriginPurpose::MergeFill(merge) => {
                 let bytes = bytes_of(done, 0, PAGE_BYTES);
                 self.merge_fill_done(merge, bytes);
             }
-            Purpose::DestageWrite(disk, write) => {
+            OriginPurpose::DestageWrite(disk, write) => {
                 self.destage_write_done(disk, write, done.result);
             }
-            Purpose::DestageFlush(disk, flush) => {
+            OriginPurpose::DestageFlush(disk, flush) => {
                 self.destage_flush_done(disk, flush, done.result);
             }
-            Purpose::EnterFlush(disk, number) => {
+            OriginPurpose::EnterFlush(disk, number) => {
                 self.enter_flush_done(disk, number, done.result);
             }
-            Purpose::DemandFlush { id, disk, count } => {
+            OriginPurpose::DemandFlush { id, disk, count } => {
                 self.demand_flush_done(id, disk, count, done.result);
             }
-            Purpose::OwnFlush { disk, count } => {
+            OriginPurpose::OwnFlush { disk, count } => {
                 if let Some(flash) = self.flash.as_mut() {
                     flash.own_flush_ended(disk);
                 }
                 self.origin_flushed(disk, count, done.result.is_ok(), false);
             }
-            Purpose::OriginFlush {
+            OriginPurpose::GuestFlush {
                 request,
                 disk,
                 count,
@@ -149,7 +135,6 @@ impl Cache {
                 };
                 self.reply(disk, request, result.map(|()| Payload::new()));
             }
-            other => panic!("a flash operation ended as an origin operation: {other:?}"),
         }
         self.pump();
     }

@@ -1,7 +1,7 @@
 //! Parts of reads that come from the origin, past the cache.
 
 use crate::cache::Cache;
-use crate::ports::Purpose;
+use crate::ports::OriginPurpose;
 use crate::reads::{ReadId, index};
 use block_io::{IoError, OriginVerb, Slice};
 use units::{BLOCK_BYTES, Bytes, DiskSlot};
@@ -32,7 +32,7 @@ impl Cache {
             length: Bytes::new(stop - start),
             buf,
         };
-        let purpose = Purpose::Direct {
+        let purpose = OriginPurpose::Direct {
             read,
             part,
             disk,

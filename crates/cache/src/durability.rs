@@ -17,7 +17,7 @@
 use crate::cache::Cache;
 use crate::flash::Flash;
 use crate::guard::{Guard, holds};
-use crate::ports::{Ports, Purpose};
+use crate::ports::{OriginPurpose, Ports};
 use block_io::OriginVerb;
 use std::ops::{Index, IndexMut};
 use units::{BlockIndex, DiskSlot};
@@ -139,7 +139,7 @@ impl Flash {
             return;
         }
         durability.flushing = true;
-        let purpose = Purpose::OwnFlush {
+        let purpose = OriginPurpose::OwnFlush {
             disk,
             count: durability.ended,
         };

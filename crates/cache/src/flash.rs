@@ -28,7 +28,7 @@ use crate::guard::{Guard, holds};
 use crate::index::Index;
 use crate::journal::{Journal, Queued, Ticket};
 use crate::limits::{FLASH_FAILURES_MAX, LOGGED_AFTER};
-use crate::ports::{Hit, Ports, Purpose, Wake};
+use crate::ports::{FlashPurpose, Hit, Ports, Wake};
 use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
 use crate::trusted::Trusted;
@@ -136,8 +136,8 @@ impl Flash {
             "a hit knows where it is read to"
         );
         match place {
-            Some(place) => ports.flash_read_into(Purpose::Hit(hit), offset, place),
-            None => ports.flash_read(Purpose::Hit(hit), offset, length),
+            Some(place) => ports.flash_read_into(FlashPurpose::Hit(hit), offset, place),
+            None => ports.flash_read(FlashPurpose::Hit(hit), offset, length),
         }
     }
 
@@ -255,7 +255,12 @@ impl Flash {
         ports.count_written(None, |written| written.journal += bytes as u64);
         ports.wake_at(ports.now + self.config.flash_timeout);
         let offset = self.geometry.journal_page_offset(batch.first_sequence);
-        ports.flash_write(Purpose::Journal, offset, buf.freeze().slice(0..bytes), true);
+        ports.flash_write(
+            FlashPurpose::Journal,
+            offset,
+            buf.freeze().slice(0..bytes),
+            true,
+        );
     }
 
     /// A batch of the journal is durable: what waited for it goes on.

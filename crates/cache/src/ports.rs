@@ -22,70 +22,36 @@ use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, FlashSlot, Instant};
 
 /// An operation in flight: when it was issued, and what its completion means.
 #[derive(Debug)]
-pub(crate) struct Io {
+struct Io {
     /// On the clock that stands still when the driver does.
     issued: Instant,
-    pub(crate) purpose: Purpose,
+    purpose: Purpose,
 }
 
-impl Io {
-    /// How long it has taken at `attended`, the time of [`Ports::attended`].
-    pub(crate) fn time(&self, attended: Instant) -> Duration {
-        attended.since(self.issued)
-    }
-}
-
-/// What the completion of an operation means.
+/// What an operation is for: what its completion means.
 #[derive(Debug)]
-pub(crate) enum Purpose {
-    /// A run of blocks for a guest, from flash.
+enum Purpose {
+    Flash(FlashPurpose),
+    Origin(OriginPurpose),
+}
+
+/// What the completion of an operation of the flash means.
+#[derive(Debug)]
+pub(crate) enum FlashPurpose {
+    /// A run of blocks for a guest.
     Hit(Hit),
-    /// A run of blocks for guests, from the origin, to be admitted.
-    Fill(FillId),
-    /// Part of a guest's read, from the origin, not to be admitted.
-    Direct {
-        read: ReadId,
-        part: usize,
-        disk: DiskSlot,
-        skip: usize,
-        length: usize,
-    },
-    /// A guest's write at the origin.
-    OriginWrite(WriteId),
-    /// A guest's flush at the origin.
-    OriginFlush {
-        request: RequestId,
-        disk: DiskSlot,
-        count: WriteCount,
-    },
-    /// A flush of an origin that the cache itself wants.
-    OwnFlush { disk: DiskSlot, count: WriteCount },
     /// A chunk of blocks on its way to flash.
     Chunk(usize),
     /// The footer of a segment that closes.
     Footer(SegmentIndex),
-    /// A flush of the flash that nobody waits for.
+    /// A flush that nobody waits for.
     FlashFlush,
-    /// A flush of the flash that a dirty log waits for.
+    /// A flush that a dirty log waits for.
     LogFlush(DiskSlot),
-    /// The rest of a block of which a guest writes a part, from flash ...
+    /// The rest of a block of which a guest writes a part.
     MergeHit(MergeHit),
-    /// ... or from the origin.
-    MergeFill(Merge),
     /// Records of a dirty log, on their way to the origin.
     DestageRead(DestageRead),
-    /// A part of a dirty log at the origin.
-    DestageWrite(DiskSlot, DestageWriteId),
-    /// A flush of the origin that makes it durable there.
-    DestageFlush(DiskSlot, DestageWriteId),
-    /// A flush of the origin of a disk that comes under write-back.
-    EnterFlush(DiskSlot, u64),
-    /// A flush of the origin of a disk without a log, for a command.
-    DemandFlush {
-        id: ControlId,
-        disk: DiskSlot,
-        count: WriteCount,
-    },
     /// A batch of the journal.
     Journal,
     /// Pages of the running checkpoint.
@@ -96,6 +62,45 @@ pub(crate) enum Purpose {
     ReclaimFooter,
     /// Survivors of it: descriptors `first..first + count` of those to be kept.
     ReclaimRun { first: usize, count: usize },
+}
+
+/// What the completion of an operation of an origin means.
+#[derive(Debug)]
+pub(crate) enum OriginPurpose {
+    /// A run of blocks for guests, to be admitted.
+    Fill(FillId),
+    /// Part of a guest's read, not to be admitted.
+    Direct {
+        read: ReadId,
+        part: usize,
+        disk: DiskSlot,
+        skip: usize,
+        length: usize,
+    },
+    /// A guest's write.
+    GuestWrite(WriteId),
+    /// A guest's flush.
+    GuestFlush {
+        request: RequestId,
+        disk: DiskSlot,
+        count: WriteCount,
+    },
+    /// A flush that the cache itself wants.
+    OwnFlush { disk: DiskSlot, count: WriteCount },
+    /// The rest of a block of which a guest writes a part.
+    MergeFill(Merge),
+    /// A part of a dirty log.
+    DestageWrite(DiskSlot, DestageWriteId),
+    /// A flush that makes it durable there.
+    DestageFlush(DiskSlot, DestageWriteId),
+    /// A flush for a disk that comes under write-back.
+    EnterFlush(DiskSlot, u64),
+    /// A flush for a disk without a log, for a command.
+    DemandFlush {
+        id: ControlId,
+        disk: DiskSlot,
+        count: WriteCount,
+    },
 }
 
 /// A read from flash for a guest.
@@ -138,7 +143,7 @@ pub(crate) enum Wake {
 /// The way out of the state machine.
 pub(crate) struct Ports {
     pub(crate) effects: Vec<Effect>,
-    pub(crate) ios: Slab<Io>,
+    ios: Slab<Io>,
     pub(crate) pool: BufPool,
     pub(crate) now: Instant,
     pub(crate) stats: Stats,
@@ -179,7 +184,7 @@ impl Ports {
         }
     }
 
-    pub(crate) fn flash_read(&mut self, purpose: Purpose, offset: Bytes, length: usize) {
+    pub(crate) fn flash_read(&mut self, purpose: FlashPurpose, offset: Bytes, length: usize) {
         let buf = self.pool.take(length);
         let verb = FlashVerb::Read {
             offset,
@@ -189,13 +194,13 @@ impl Ports {
         self.flash(purpose, verb);
     }
 
-    pub(crate) fn flash_read_into(&mut self, purpose: Purpose, offset: Bytes, place: Place) {
+    pub(crate) fn flash_read_into(&mut self, purpose: FlashPurpose, offset: Bytes, place: Place) {
         self.flash(purpose, FlashVerb::ReadInto { offset, place });
     }
 
     pub(crate) fn flash_write(
         &mut self,
-        purpose: Purpose,
+        purpose: FlashPurpose,
         offset: Bytes,
         data: Slice,
         durable: bool,
@@ -210,13 +215,13 @@ impl Ports {
         );
     }
 
-    pub(crate) fn flash(&mut self, purpose: Purpose, verb: FlashVerb) {
-        let token = self.issue(purpose);
+    pub(crate) fn flash(&mut self, purpose: FlashPurpose, verb: FlashVerb) {
+        let token = self.issue(Purpose::Flash(purpose));
         self.effects.push(Effect::Flash(FlashOp { token, verb }));
     }
 
-    pub(crate) fn origin(&mut self, purpose: Purpose, disk: DiskSlot, verb: OriginVerb) {
-        let token = self.issue(purpose);
+    pub(crate) fn origin(&mut self, purpose: OriginPurpose, disk: DiskSlot, verb: OriginVerb) {
+        let token = self.issue(Purpose::Origin(purpose));
         self.effects
             .push(Effect::Origin(OriginOp { token, disk, verb }));
     }
@@ -245,15 +250,49 @@ impl Ports {
         self.effects.push(Effect::Damaged { disk, block, at });
     }
 
-    /// Takes back an operation that has completed.
+    /// Takes back an operation of the flash that has completed: what it was for, and how long it took.
     ///
     /// # Panics
     /// If the shell completes an operation twice or one that was never issued.
-    pub(crate) fn complete(&mut self, token: Token) -> Io {
+    pub(crate) fn flash_completed(&mut self, token: Token) -> (FlashPurpose, Duration) {
+        match self.completed(token) {
+            (Purpose::Flash(purpose), time) => (purpose, time),
+            (Purpose::Origin(purpose), _) => panic!("an origin's operation: {purpose:?}"),
+        }
+    }
+
+    /// The same of an operation of an origin.
+    ///
+    /// # Panics
+    /// As [`Ports::flash_completed`].
+    pub(crate) fn origin_completed(&mut self, token: Token) -> (OriginPurpose, Duration) {
+        match self.completed(token) {
+            (Purpose::Origin(purpose), time) => (purpose, time),
+            (Purpose::Flash(purpose), _) => panic!("an operation of the flash: {purpose:?}"),
+        }
+    }
+
+    fn completed(&mut self, token: Token) -> (Purpose, Duration) {
         let key = usize::try_from(token.0).expect("a token that this cache gave out");
-        self.ios
+        let io = self
+            .ios
             .try_remove(key)
-            .expect("each operation completes once")
+            .expect("each operation completes once");
+        (io.purpose, self.attended().since(io.issued))
+    }
+
+    /// Every operation of the flash in flight, and how long it has taken.
+    pub(crate) fn flash_in_flight(
+        &mut self,
+    ) -> impl Iterator<Item = (&mut FlashPurpose, Duration)> {
+        let attended = self.attended();
+        self.ios.iter_mut().filter_map(move |(_, io)| {
+            let time = attended.since(io.issued);
+            match &mut io.purpose {
+                Purpose::Flash(purpose) => Some((purpose, time)),
+                Purpose::Origin(_) => None,
+            }
+        })
     }
 
     /// Something has happened that concerns a disk under write-back.

@@ -19,7 +19,7 @@ use crate::flash::Location;
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::parts::{self, Part, Parts};
-use crate::ports::{Hit, Purpose};
+use crate::ports::{Hit, OriginPurpose};
 use crate::request::Span;
 use block_io::{Buf, IoError, Landing, OriginVerb, Payload, Place, Slice};
 use dirty_log::Found;
@@ -323,7 +323,7 @@ impl Cache {
             length: Bytes::new(length),
             buf,
         };
-        self.ports.origin(Purpose::Fill(fill), disk, verb);
+        self.ports.origin(OriginPurpose::Fill(fill), disk, verb);
         (fill, first, count)
     }
 

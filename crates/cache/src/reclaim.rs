@@ -15,7 +15,7 @@ use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::RUN_BLOCKS_MAX;
-use crate::ports::{Ports, Purpose};
+use crate::ports::{FlashPurpose, Ports};
 use block_io::Buf;
 use flash_format::{Descriptor, JournalEntry, PAGE_BYTES, SegmentIndex, checksum, read_footer};
 use segment_log::{Begin, Move, Source, Victim};
@@ -89,7 +89,7 @@ impl Flash {
         let length = footer_pages as usize * PAGE_BYTES;
         ports.stats.reclaim_read_bytes += length as u64;
         ports.wake_at(ports.now + self.config.flash_timeout);
-        ports.flash_read(Purpose::ReclaimFooter, offset, length);
+        ports.flash_read(FlashPurpose::ReclaimFooter, offset, length);
     }
 
     /// The footer of the victim has come. Without one (torn, rotten, never written) nothing is
@@ -109,7 +109,7 @@ impl Flash {
             let slot = self.geometry.slot(segment, page);
             let length = count * PAGE_BYTES;
             ports.stats.reclaim_read_bytes += length as u64;
-            let purpose = Purpose::ReclaimRun {
+            let purpose = FlashPurpose::ReclaimRun {
                 first: *first,
                 count: *count,
             };

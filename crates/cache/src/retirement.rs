@@ -10,7 +10,7 @@ use crate::brain::Brain;
 use crate::cache::Cache;
 use crate::flash::Flash;
 use crate::limits::{PATIENCE_TIMEOUTS, RETRY_PAUSE_MIN, WATCH_PARTS};
-use crate::ports::{Hit, Purpose};
+use crate::ports::{FlashPurpose, Hit};
 use block_io::{IoError, Token};
 use units::{DiskSlot, Duration, Instant};
 
@@ -242,14 +242,13 @@ impl Cache {
     /// something that is written takes too long (`late_writes.rs`).
     pub(crate) fn watch_flash(&mut self) {
         let (timeout, patience) = (self.config.flash_timeout, patience(&self.config));
-        let (now, attended) = (self.ports.now, self.ports.attended());
+        let now = self.ports.now;
         let mut watch = Watch {
             has_failed: !self.flash.is_in_use(),
             ..Watch::default()
         };
-        for (_, io) in &mut self.ports.ios {
-            let time = io.time(attended);
-            watch.look(&mut io.purpose, time >= timeout, time >= patience);
+        for (purpose, time) in self.ports.flash_in_flight() {
+            watch.look(purpose, time >= timeout, time >= patience);
         }
         for hit in watch.unreadable {
             self.await_landing(&hit);
@@ -309,10 +308,10 @@ struct Watch {
 
 impl Watch {
     /// Looks at an operation that has taken longer than the timeout, or than all patience.
-    fn look(&mut self, purpose: &mut Purpose, is_late: bool, is_hopeless: bool) {
+    fn look(&mut self, purpose: &mut FlashPurpose, is_late: bool, is_hopeless: bool) {
         match purpose {
             // The origin cannot be asked instead.
-            Purpose::Hit(hit) if hit.dirty && !hit.abandoned => {
+            FlashPurpose::Hit(hit) if hit.dirty && !hit.abandoned => {
                 self.lost_patience |= is_hopeless && !self.has_failed;
                 self.pending = true;
                 if is_hopeless && self.has_failed {
@@ -320,13 +319,13 @@ impl Watch {
                     self.unreadable.push(hit.clone());
                 }
             }
-            Purpose::DestageRead(DestageRead { disk, .. }) if self.has_failed => {
+            FlashPurpose::DestageRead(DestageRead { disk, .. }) if self.has_failed => {
                 self.pending = true;
                 if is_hopeless {
                     self.lost.push(*disk);
                 }
             }
-            Purpose::Hit(hit) if !hit.abandoned => {
+            FlashPurpose::Hit(hit) if !hit.abandoned => {
                 if is_late || self.has_failed {
                     hit.abandoned = true;
                     self.late.push(hit.clone());
@@ -334,35 +333,25 @@ impl Watch {
                     self.pending = true;
                 }
             }
-            Purpose::Journal
-            | Purpose::CheckpointPages
-            | Purpose::Superblock
-            | Purpose::LogFlush(_) => {
+            FlashPurpose::Journal
+            | FlashPurpose::CheckpointPages
+            | FlashPurpose::Superblock
+            | FlashPurpose::LogFlush(_) => {
                 self.stuck |= is_late || self.has_failed;
                 self.pending = true;
             }
             // No guest waits for these, but a detach, a stop or a reclaim may.
-            Purpose::Chunk(_)
-            | Purpose::Footer(_)
-            | Purpose::FlashFlush
-            | Purpose::MergeHit(_)
-            | Purpose::DestageRead(_)
-            | Purpose::ReclaimFooter
-            | Purpose::ReclaimRun { .. } => {
+            FlashPurpose::Chunk(_)
+            | FlashPurpose::Footer(_)
+            | FlashPurpose::FlashFlush
+            | FlashPurpose::MergeHit(_)
+            | FlashPurpose::DestageRead(_)
+            | FlashPurpose::ReclaimFooter
+            | FlashPurpose::ReclaimRun { .. } => {
                 self.stuck |= is_hopeless;
                 self.pending = true;
             }
-            Purpose::Hit(_)
-            | Purpose::Fill(_)
-            | Purpose::Direct { .. }
-            | Purpose::OriginWrite(_)
-            | Purpose::OriginFlush { .. }
-            | Purpose::OwnFlush { .. }
-            | Purpose::MergeFill(_)
-            | Purpose::DestageWrite(..)
-            | Purpose::DestageFlush(..)
-            | Purpose::EnterFlush(..)
-            | Purpose::DemandFlush { .. } => {}
+            FlashPurpose::Hit(_) => {}
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::ERASE_BLOCKS_MAX;
-use crate::ports::{Ports, Purpose};
+use crate::ports::{OriginPurpose, Ports};
 use crate::request::Span;
 use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
 use segment_log::Source;
@@ -341,7 +341,7 @@ impl Cache {
         if matches!(verb, OriginVerb::Write { .. }) {
             self.disk_stats(disk).origin_written_bytes += length.get();
         }
-        self.ports.origin(Purpose::OriginWrite(id), disk, verb);
+        self.ports.origin(OriginPurpose::GuestWrite(id), disk, verb);
     }
 
     /// The origin has the write, or has failed it.

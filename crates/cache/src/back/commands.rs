@@ -7,7 +7,7 @@ use crate::cache::Cache;
 use crate::dirty::DirtyDisk;
 use crate::durability::WriteCount;
 use crate::guard::{Guard, holds};
-use crate::ports::Purpose;
+use crate::ports::OriginPurpose;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, OriginVerb};
 use units::DiskSlot;
@@ -93,7 +93,7 @@ impl Cache {
             // What went past the log is written to the origin, but durable there only when a guest
             // flushes.
             let count = self.write_count(disk);
-            let purpose = Purpose::DemandFlush { id, disk, count };
+            let purpose = OriginPurpose::DemandFlush { id, disk, count };
             self.ports.origin(purpose, disk, OriginVerb::Flush);
             return None;
         }

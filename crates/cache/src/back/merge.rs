@@ -6,7 +6,7 @@ use crate::admission::Key;
 use crate::cache::Cache;
 use crate::flash::Location;
 use crate::guard::{Guard, holds};
-use crate::ports::Purpose;
+use crate::ports::{FlashPurpose, OriginPurpose};
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Slice};
 use dirty_log::Found;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
@@ -58,7 +58,7 @@ impl Cache {
                 let hit = MergeHit { merge, slot, dirty };
                 let offset = flash.geometry.slot_offset(slot);
                 self.ports
-                    .flash_read(Purpose::MergeHit(hit), offset, PAGE_BYTES);
+                    .flash_read(FlashPurpose::MergeHit(hit), offset, PAGE_BYTES);
                 Edge::Reading
             }
             Location::Nowhere => {
@@ -79,7 +79,7 @@ impl Cache {
             buf: self.ports.pool.take(PAGE_BYTES),
         };
         self.ports
-            .origin(Purpose::MergeFill(merge), merge.disk, verb);
+            .origin(OriginPurpose::MergeFill(merge), merge.disk, verb);
     }
 
     /// The rest of a block has come from flash, or has failed to.

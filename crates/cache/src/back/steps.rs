@@ -8,7 +8,7 @@ use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::ownership::OwnerRecord;
-use crate::ports::Purpose;
+use crate::ports::OriginPurpose;
 use crate::write_back::OfDirty;
 use block_io::OriginVerb;
 use units::DiskSlot;
@@ -25,7 +25,7 @@ impl Cache {
             }
             Step::Begun | Step::FlushAt(_) if waits => {
                 let number = self.backs.number();
-                let purpose = Purpose::EnterFlush(disk, number);
+                let purpose = OriginPurpose::EnterFlush(disk, number);
                 self.ports.origin(purpose, disk, OriginVerb::Flush);
                 Next::Step(Step::Flushing(number))
             }

@@ -5,7 +5,7 @@ use crate::cache::Cache;
 use crate::dirty::DirtyDisk;
 use crate::flash::{Flash, Location};
 use crate::guard::{Guard, holds};
-use crate::ports::Purpose;
+use crate::ports::{FlashPurpose, OriginPurpose};
 use crate::retirement::FlashUse;
 use crate::write_back::{DestageState, LockReason};
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES};
@@ -158,7 +158,7 @@ impl Cache {
         };
         for read in reads {
             flash.pin_for(ports, read.slot);
-            let purpose = Purpose::DestageRead(DestageRead {
+            let purpose = FlashPurpose::DestageRead(DestageRead {
                 disk,
                 slot: read.slot,
                 id: read.id,
@@ -258,7 +258,7 @@ impl Cache {
                 Next::Write(write) => {
                     let bytes = write.id.bytes().get();
                     self.disk_stats[disk.index()].origin_written_bytes += bytes;
-                    let purpose = Purpose::DestageWrite(disk, write.id);
+                    let purpose = OriginPurpose::DestageWrite(disk, write.id);
                     self.ports.origin(purpose, disk, write.verb);
                 }
                 Next::WaitUntil(until) => return self.ports.wake_at(until),
@@ -300,7 +300,7 @@ impl Cache {
                 false
             }
             Some(Batched::Flush(id)) => {
-                let purpose = Purpose::DestageFlush(disk, id);
+                let purpose = OriginPurpose::DestageFlush(disk, id);
                 self.ports.origin(purpose, disk, OriginVerb::Flush);
                 false
             }

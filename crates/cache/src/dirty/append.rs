@@ -6,7 +6,7 @@ use super::lasting;
 use crate::chunks::{Chunk, Entry, Gathered, OfLog};
 use crate::flash::Flash;
 use crate::journal::Ticket;
-use crate::ports::{Ports, Purpose};
+use crate::ports::{FlashPurpose, Ports};
 use block_io::Slice;
 use dirty_log::{Record, What};
 use flash_format::{
@@ -270,6 +270,6 @@ impl Flash {
             }),
         });
         ports.wake_at(ports.now + self.config.flash_timeout);
-        ports.flash_write(Purpose::Chunk(chunk), offset, bytes, open.wanted);
+        ports.flash_write(FlashPurpose::Chunk(chunk), offset, bytes, open.wanted);
     }
 }

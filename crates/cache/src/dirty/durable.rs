@@ -17,7 +17,7 @@
 use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::limits::{DURABLE_WRITES_MAX, LOGGED_AFTER};
-use crate::ports::{Ports, Purpose};
+use crate::ports::{FlashPurpose, Ports};
 use block_io::FlashVerb;
 use flash_format::{JournalEntry, Position};
 use segment_log::{Source, StreamKey};
@@ -207,7 +207,7 @@ impl Flash {
         if let (Some(chunk), false, None) = (written, on_their_way, chunks.flushing) {
             chunks.flushing = Some(chunk.end);
             ports.wake_at(ports.now + self.config.flash_timeout);
-            ports.flash(Purpose::LogFlush(disk), FlashVerb::Flush);
+            ports.flash(FlashPurpose::LogFlush(disk), FlashVerb::Flush);
         }
         if seals {
             self.seal_chunk(ports, StreamKey::of(disk, Source::Dirty));
