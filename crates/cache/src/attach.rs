@@ -57,7 +57,7 @@ impl Cache {
         let verdict = judge(owner, uuid, flashed)?;
         let is_dirty = flashed.dirty_epoch.is_some();
         let key = self.coming_key(id);
-        let flash = self.dirty_flash();
+        let flash = self.flash.with_logs();
         if flash.is_some_and(|flash| flash.key_differs(slot, id, key)) {
             dropped = dropped.or(Some(DropReason::KeyChanged));
         }
@@ -124,7 +124,10 @@ impl Cache {
         let Some(flash) = self.flash.as_ref() else {
             let slot = self.bypassed_slot(id)?;
             // Nothing is cached, but what the failed flash has of it may wait for an origin as it was.
-            let entry = self.dirty_flash().and_then(|failed| failed.disks.get(slot));
+            let entry = self
+                .flash
+                .with_logs()
+                .and_then(|failed| failed.disks.get(slot));
             let differs = entry.is_some_and(|entry| entry.id == id && entry.size > disk.size);
             return Ok((slot, differs.then_some(DropReason::SizeChanged)));
         };
@@ -150,7 +153,7 @@ impl Cache {
 
     /// What the flash knows of the disk, and which cache it is.
     fn flashed(&self, slot: DiskSlot, id: DiskId) -> (u128, Flashed) {
-        let Some(flash) = self.dirty_flash() else {
+        let Some(flash) = self.flash.with_logs() else {
             return (0, Flashed::default());
         };
         let Some(entry) = flash.disks.get(slot).filter(|entry| entry.id == id) else {
@@ -203,7 +206,7 @@ impl Cache {
         let cipher = self.coming_ciphers.remove(&newcomer.id);
         // If the flash has failed meanwhile what it has of the log is brought to the origin all the same.
         let takes_key = self.flash.is_in_use() || holds(Guard::KeyForFailedFlash);
-        if let Some(flash) = self.dirty_flash_mut().filter(|_| takes_key) {
+        if let Some(flash) = self.flash.with_logs_mut().filter(|_| takes_key) {
             flash.ciphers.set(slot, cipher);
         }
         if let Some(flash) = self.flash.as_mut() {

@@ -27,7 +27,7 @@ impl Cache {
     /// without a flash, since then nobody knows. Flash that has failed while it was in use counts for
     /// its dirty logs only.
     pub fn kept(&self) -> Option<Vec<Kept>> {
-        let flash = self.dirty_flash()?;
+        let flash = self.flash.with_logs()?;
         let in_use = self.flash.is_in_use();
         let kept = slots().filter_map(|slot| {
             let entry = flash.disks.get(slot).filter(|_| !self.taken(slot))?;

@@ -8,6 +8,7 @@ use crate::api::{Config, Effect};
 use crate::back::transfer::DestageRead;
 use crate::brain::Brain;
 use crate::cache::Cache;
+use crate::dirty::DirtyDisk;
 use crate::flash::Flash;
 use crate::limits::{PATIENCE_TIMEOUTS, RETRY_PAUSE_MIN, WATCH_PARTS};
 use crate::ports::{FlashPurpose, Hit};
@@ -80,6 +81,16 @@ impl FlashUse {
             Self::GivenUp { failed, .. } => failed.as_deref_mut(),
             Self::Absent { .. } => None,
         }
+    }
+
+    /// A disk's dirty log, on what has it.
+    pub(crate) fn log_of(&self, disk: DiskSlot) -> Option<&DirtyDisk> {
+        self.with_logs()?.dirty.get(disk)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn log_of_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
+        self.with_logs_mut()?.dirty.get_mut(disk)
     }
 
     /// What a block is read from: the flash that is in use, or else what has failed, for a block that

@@ -85,8 +85,7 @@ impl Cache {
         }
         let goes_through =
             |back: &Back| back.phase == Phase::Entering && self.dirty_bytes(disk).is_zero();
-        let flash = self.dirty_flash();
-        let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+        let dirty = self.flash.log_of(disk);
         let end = dirty.map_or(0, |dirty| dirty.log.end());
         let has_all = dirty.is_none_or(|dirty| dirty.log.is_empty() && dirty.released() >= end);
         if self.backs.get(disk).is_none_or(goes_through) || has_all {
@@ -150,7 +149,8 @@ impl Cache {
             return Err(ControlError::Dirty { bytes });
         }
         let reason = self
-            .dirty_flash()
+            .flash
+            .with_logs()
             .and_then(|flash| flash.dirty.get(disk)?.locked);
         if let (Some(reason), OfDirty::Refuse | OfDirty::Flush) = (reason, dirty) {
             return Err(ControlError::Locked(reason));
@@ -183,8 +183,7 @@ impl Cache {
         if back.demands.is_empty() {
             return;
         }
-        let flash = self.dirty_flash();
-        let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+        let dirty = self.flash.log_of(disk);
         // Known durably, or a crash could bring back what was there before.
         let base = match self.flash.as_ref() {
             Some(_) => dirty.map_or(u64::MAX, DirtyDisk::released),

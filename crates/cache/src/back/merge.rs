@@ -91,7 +91,7 @@ impl Cache {
     ) {
         let merge = hit.merge;
         let mut whole = None;
-        if let Some(flash) = self.dirty_flash_mut() {
+        if let Some(flash) = self.flash.with_logs_mut() {
             flash.unpin(hit.slot);
             whole = buf
                 .filter(|_| result.is_ok())

@@ -298,7 +298,7 @@ impl Cache {
     }
 
     fn answer_durable(&mut self, disk: DiskSlot) {
-        let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let dirty = self.flash.log_of(disk);
         // What was durable before the flash failed is not lost by what has happened since. What the origin
         // has beyond that counts when the record is closed: until then a crash goes back to what is on flash.
         let all = if self.flash.is_in_use() { u64::MAX } else { 0 };
@@ -324,7 +324,8 @@ impl Cache {
     fn wake_back(&mut self, disk: DiskSlot) {
         let now = self.ports.now;
         let oldest = self
-            .dirty_flash()
+            .flash
+            .with_logs()
             .and_then(|flash| flash.dirty.get(disk)?.log.oldest());
         let Some(back) = self.backs.get(disk) else {
             return;
@@ -361,7 +362,7 @@ impl Cache {
             stalls: stats.stalled_writes,
             ..DirtyStatus::default()
         };
-        if let Some(flash) = self.dirty_flash() {
+        if let Some(flash) = self.flash.with_logs() {
             status.epoch = flash.disks.get(disk).map_or(0, |entry| entry.epoch);
             if let Some(dirty) = flash.dirty.get(disk) {
                 status.logged = dirty.log.logged();
@@ -385,18 +386,8 @@ impl Cache {
 
     /// Bytes that a disk's origin lacks, erased ones included; a block for each record.
     pub(crate) fn dirty_bytes(&self, disk: DiskSlot) -> Bytes {
-        let flash = self.dirty_flash();
-        let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+        let dirty = self.flash.log_of(disk);
         dirty.map_or(Bytes::ZERO, |dirty| dirty.log.logged())
-    }
-
-    /// The log of a disk, on flash that is in use or that has failed.
-    pub(crate) fn dirty_flash(&self) -> Option<&crate::flash::Flash> {
-        self.flash.with_logs()
-    }
-
-    pub(crate) fn dirty_flash_mut(&mut self) -> Option<&mut crate::flash::Flash> {
-        self.flash.with_logs_mut()
     }
 
     /// A disk is under write-back no longer, and nobody serves it any more.

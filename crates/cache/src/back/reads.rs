@@ -13,7 +13,8 @@ impl Cache {
     /// Whether the origin of a disk lacks something.
     #[inline]
     pub(crate) fn has_dirty(&self, disk: DiskSlot) -> bool {
-        self.dirty_flash()
+        self.flash
+            .with_logs()
             .is_some_and(|flash| flash.dirty.has(disk))
     }
 
@@ -31,7 +32,7 @@ impl Cache {
             return None;
         }
         let block = BlockIndex::containing(Bytes::new(at));
-        let flash = self.dirty_flash()?;
+        let flash = self.flash.with_logs()?;
         match flash.dirty.find(disk, block) {
             Found::Clean => None,
             Found::Erased(_) if !holds(Guard::ErasedReadsZeroes) => None,
@@ -66,7 +67,7 @@ impl Cache {
     fn read_log(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64, slot: FlashSlot) -> u64 {
         let first = BlockIndex::containing(Bytes::new(at));
         let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
-        let flash = self.dirty_flash().expect("the log is on it");
+        let flash = self.flash.with_logs().expect("the log is on it");
         let segment = flash.geometry.segment_of(slot);
         let mut count = 1;
         while u64::from(count) < most {
@@ -100,7 +101,7 @@ impl Cache {
         let first = BlockIndex::containing(Bytes::new(at));
         let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let clean = |count: &u64| {
-            let flash = self.dirty_flash();
+            let flash = self.flash.with_logs();
             flash.is_none_or(|flash| flash.dirty.find(disk, first.advance(*count)) == Found::Clean)
         };
         let count = 1 + (1..most).take_while(clean).count() as u64;
@@ -118,7 +119,7 @@ impl Cache {
         if !holds(Guard::NoRefetchOfDirty) {
             return false;
         }
-        let Some(flash) = self.dirty_flash() else {
+        let Some(flash) = self.flash.with_logs() else {
             return false;
         };
         let mut blocks = (0..u64::from(hit.count)).map(|i| hit.first.advance(i));

@@ -70,7 +70,7 @@ impl Cache {
         if !open && self.waits_for_retirement() {
             return Next::Wait;
         }
-        let cache = self.dirty_flash().map_or(0, |flash| flash.uuid);
+        let cache = self.flash.with_logs().map_or(0, |flash| flash.uuid);
         let record = OwnerRecord {
             epoch: back.epoch,
             cache,
@@ -85,8 +85,7 @@ impl Cache {
         let now = self.ports.now;
         match step {
             Step::Begun => {
-                let flash = self.dirty_flash();
-                let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+                let dirty = self.flash.log_of(disk);
                 if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
                     return Next::Failed(ControlError::Locked(reason));
                 }
@@ -131,8 +130,7 @@ impl Cache {
                 if !back.destage.is_idle() {
                     return Next::Wait;
                 }
-                let flash = self.dirty_flash();
-                let dirty = flash.and_then(|flash| flash.dirty.get(disk));
+                let dirty = self.flash.log_of(disk);
                 let empty = dirty.is_none_or(|dirty| dirty.log.is_empty());
                 let durable = dirty.is_none_or(|dirty| !dirty.wants_durability());
                 let locked = dirty.and_then(|dirty| dirty.locked);

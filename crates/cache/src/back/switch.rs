@@ -172,7 +172,7 @@ impl Cache {
         if self.flash.is_in_use() || detaches || back.phase == Phase::Locked {
             return;
         }
-        let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let dirty = self.flash.log_of(disk);
         if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
             back.phase = Phase::Locked;
             let id = back.change.take().and_then(|change| change.id);

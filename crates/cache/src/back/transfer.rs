@@ -38,8 +38,8 @@ impl Cache {
     fn destage_more(&mut self, disk: DiskSlot, back: &mut Back) -> bool {
         let locked = back.phase == Phase::Locked
             || self
-                .dirty_flash()
-                .and_then(|flash| flash.dirty.get(disk))
+                .flash
+                .log_of(disk)
                 .is_none_or(|dirty| dirty.locked.is_some());
         if locked || self.waits_for_retirement() {
             return false;
@@ -63,7 +63,7 @@ impl Cache {
 
     /// The number before which everything should go to the origin now.
     fn wanted_to(&self, disk: DiskSlot, back: &Back) -> u64 {
-        let Some(flash) = self.dirty_flash() else {
+        let Some(flash) = self.flash.with_logs() else {
             return 0;
         };
         let Some(dirty) = flash.dirty.get(disk) else {
@@ -116,7 +116,7 @@ impl Cache {
 
     /// Whether everything has to reach the origin, whatever it costs.
     fn hurries(&self, disk: DiskSlot, back: &Back) -> bool {
-        let log = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let log = self.flash.log_of(disk);
         let log = log.map(|dirty| &dirty.log);
         let base = log.map_or(0, DirtyLog::base);
         let is_asked = back.destage.demand() > base
@@ -285,7 +285,7 @@ impl Cache {
 
     /// Ends the batch that is written, if every piece has ended. True if more can be done.
     fn end_batch(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
-        let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let dirty = self.flash.log_of(disk);
         let log = dirty.map(|dirty| &dirty.log);
         let dirty_max = back.settings.dirty_max;
         match back.destage.end_batch(log, wanted, dirty_max) {
@@ -374,10 +374,7 @@ impl Cache {
     /// Nothing of the log goes to the origin before the operator has decided.
     pub(crate) fn lock_log(&mut self, disk: DiskSlot, back: &mut Back, reason: LockReason) {
         back.destage.begin_anew();
-        if let Some(dirty) = self
-            .dirty_flash_mut()
-            .and_then(|flash| flash.dirty.get_mut(disk))
-        {
+        if let Some(dirty) = self.flash.log_of_mut(disk) {
             dirty.locked = Some(reason);
         }
         if !self.flash.is_in_use() {
@@ -395,7 +392,7 @@ impl Cache {
     }
 
     pub(crate) fn destage_state(&self, disk: DiskSlot, back: &Back) -> DestageState {
-        let dirty = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let dirty = self.flash.log_of(disk);
         if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
             return DestageState::Locked(reason);
         }

@@ -24,7 +24,7 @@ impl Cache {
     pub(super) fn clean_disk(&self, disk: DiskSlot) -> Result<(), ControlError> {
         self.attached(disk)?;
         let bytes = self.dirty_bytes(disk);
-        let log = self.dirty_flash().and_then(|flash| flash.dirty.get(disk));
+        let log = self.flash.log_of(disk);
         match log.and_then(|log| log.locked) {
             _ if !bytes.is_zero() => Err(ControlError::Dirty { bytes }),
             // Its segments are not given up, whatever is left in them.
