@@ -7,6 +7,8 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
+use crate::git;
+
 /// Where one's own changes begin if no revision is given: the first of these that exists.
 const BASES: [&str; 3] = ["main@{upstream}", "origin/main", "main"];
 
@@ -47,15 +49,15 @@ pub(crate) struct Concerned {
 ///
 /// When git fails, or does not know the revision.
 pub(crate) fn since(root: &Path, revision: Option<&str>) -> anyhow::Result<Changes> {
-    let known = |name: &&str| git(root, &["rev-parse", "--verify", "--quiet", name]).is_ok();
+    let known = |name: &&str| git::text(root, &["rev-parse", "--verify", "--quiet", name]).is_ok();
     let revision = revision
         .or_else(|| BASES.into_iter().find(known))
         .unwrap_or("HEAD");
-    let base = git(root, &["merge-base", revision, "HEAD"])?
+    let base = git::text(root, &["merge-base", revision, "HEAD"])?
         .trim()
         .to_owned();
-    let changed = git(root, &["diff", "--name-only", "--no-renames", "-z", &base])?;
-    let added = git(root, &["ls-files", "--others", "--exclude-standard", "-z"])?;
+    let changed = git::text(root, &["diff", "--name-only", "--no-renames", "-z", &base])?;
+    let added = git::text(root, &["ls-files", "--others", "--exclude-standard", "-z"])?;
     let files = changed.split('\0').chain(added.split('\0'));
     let files = files.filter(|file| !file.is_empty()).map(str::to_owned);
     Ok(Changes {
@@ -185,24 +187,8 @@ pub(crate) fn readers(root: &Path, file: &str) -> Vec<String> {
     arguments.extend(paths.iter().flat_map(|path| ["-e", path]));
     arguments.extend(["--", "*.rs"]);
     // Without a match git fails.
-    let found = git(root, &arguments).unwrap_or_default();
+    let found = git::text(root, &arguments).unwrap_or_default();
     found.lines().map(str::to_owned).collect()
-}
-
-fn git(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let mut command = Command::new("git");
-    let output = command
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .context("running git")?;
-    ensure!(
-        output.status.success(),
-        "git {}: {}",
-        arguments.join(" "),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]
@@ -276,17 +262,7 @@ mod tests {
     fn committed_and_uncommitted_and_new_files_are_changes() {
         let root = tempfile::tempdir().unwrap();
         let write = |file: &str| std::fs::write(root.path().join(file), file).unwrap();
-        let run = |arguments: &[&str]| {
-            let who = [
-                "-c",
-                "user.name=n",
-                "-c",
-                "user.email=e",
-                "-c",
-                "commit.gpgsign=false",
-            ];
-            git(root.path(), &[&who, arguments].concat()).unwrap()
-        };
+        let run = |arguments: &[&str]| git::as_somebody(root.path(), arguments);
         run(&["init", "--quiet", "--initial-branch", "main"]);
         for file in ["old", "changed", "deleted"] {
             write(file);

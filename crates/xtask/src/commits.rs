@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::findings::Findings;
+use crate::git;
 
 /// The last commit whose subject was not checked.
 const START: &str = "39faa8f5d93cf9f35700387da7b27e8672a1197b";
@@ -50,25 +50,12 @@ pub(crate) fn check(root: &Path, files: &[PathBuf], findings: &mut Findings) -> 
 
 /// A line for each commit since `start`, merges left out; empty if the history has no `start`.
 fn subjects(root: &Path, start: &str) -> anyhow::Result<String> {
-    let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        command.args(arguments).current_dir(root);
-        command.output().context("running git")
-    };
-    let goes_back = git(&["merge-base", "--is-ancestor", start, "HEAD"])?;
+    let goes_back = git::output(root, &["merge-base", "--is-ancestor", start, "HEAD"])?;
     if !goes_back.status.success() {
         return Ok(String::new());
     }
-    let log = git(&[
-        "log",
-        "--no-merges",
-        "--format=%h %s",
-        &format!("{start}..HEAD"),
-    ])?;
-    if !log.status.success() {
-        bail!("git log: {}", String::from_utf8_lossy(&log.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&log.stdout).into_owned())
+    let range = format!("{start}..HEAD");
+    git::text(root, &["log", "--no-merges", "--format=%h %s", &range])
 }
 
 /// What may stand before the colon: crates, and what lies at the top of the tree without dot and extension.
@@ -198,24 +185,7 @@ mod tests {
     #[test]
     fn only_what_is_new_is_listed_and_a_history_without_the_start_is_no_fault() {
         let root = tempfile::tempdir().unwrap();
-        let git = |arguments: &[&str]| {
-            let mut command = Command::new("git");
-            command.args([
-                "-c",
-                "user.name=n",
-                "-c",
-                "user.email=e",
-                "-c",
-                "commit.gpgsign=false",
-            ]);
-            let output = command
-                .args(arguments)
-                .current_dir(root.path())
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{output:?}");
-            String::from_utf8(output.stdout).unwrap().trim().to_owned()
-        };
+        let git = |arguments: &[&str]| git::as_somebody(root.path(), arguments);
         git(&["init", "--quiet"]);
         git(&["commit", "--quiet", "--allow-empty", "--message", "old"]);
         let start = git(&["rev-parse", "HEAD"]);

@@ -22,6 +22,7 @@ mod check;
 mod ci;
 mod commits;
 mod findings;
+mod git;
 mod instructions;
 mod layers;
 mod lengths;

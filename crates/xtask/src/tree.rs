@@ -1,9 +1,10 @@
 //! Finds the workspace and lists the files that belong to it: those that git tracks or would track.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
+
+use crate::git;
 
 /// The folder that holds the workspace's `Cargo.toml`.
 pub(crate) fn workspace_root() -> anyhow::Result<PathBuf> {
@@ -26,28 +27,20 @@ pub(crate) fn workspace_root() -> anyhow::Result<PathBuf> {
 ///
 /// When git cannot list the files: a tree without git has no list of what belongs to it.
 pub(crate) fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let output = Command::new("git")
-        .args([
+    let listed = git::text(
+        root,
+        &[
             "ls-files",
             "-z",
             "--cached",
             "--others",
             "--exclude-standard",
-        ])
-        .current_dir(root)
-        .output()
-        .context("running git ls-files")?;
-    if !output.status.success() {
-        bail!(
-            "git ls-files: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    let mut files: Vec<PathBuf> = output
-        .stdout
-        .split(|byte| *byte == 0)
+        ],
+    )?;
+    let mut files: Vec<PathBuf> = listed
+        .split('\0')
         .filter(|name| !name.is_empty())
-        .map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned()))
+        .map(PathBuf::from)
         // A file that is deleted but not yet committed is still in git's list.
         .filter(|path| root.join(path).is_file())
         .collect();
