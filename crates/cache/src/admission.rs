@@ -101,7 +101,7 @@ impl Cache {
         let Some(arrival) = asker.arrival.filter(|_| !asker.prefetch) else {
             return true;
         };
-        if flash.log.index().get(disk, block).is_some() {
+        if flash.has_copy(disk, block) {
             self.told_hit(&arrival, disk, block, 1);
             return true;
         }

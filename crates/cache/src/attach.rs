@@ -4,8 +4,9 @@ use crate::api::{ControlError, ControlOutcome, DropReason, WritePolicy};
 use crate::back::Back;
 use crate::back::switch::unfit;
 use crate::cache::{Cache, Disk};
+use crate::dirty::DirtyDisk;
 use crate::disks::slots;
-use crate::durability::Durability;
+use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::ownership::{Flashed, OwnerRecord, Verdict, judge};
 use crate::tenants::Use;
@@ -80,7 +81,7 @@ impl Cache {
             Verdict::Serve | Verdict::Void => {}
             Verdict::Drop(reason) => dropped = dropped.or(Some(reason)),
         }
-        let before = self.flash.as_ref().and_then(|flash| flash.disks.get(slot));
+        let before = self.flash.as_ref().and_then(|flash| flash.disk_entry(slot));
         let takes_over = before.is_some_and(|entry| entry.id != id);
         if self.has_job_about(slot) {
             return Err(ControlError::Busy);
@@ -127,7 +128,7 @@ impl Cache {
             let entry = self
                 .flash
                 .with_logs()
-                .and_then(|failed| failed.disks.get(slot));
+                .and_then(|failed| failed.disk_entry(slot));
             let differs = entry.is_some_and(|entry| entry.id == id && entry.size > disk.size);
             return Ok((slot, differs.then_some(DropReason::SizeChanged)));
         };
@@ -156,21 +157,21 @@ impl Cache {
         let Some(flash) = self.flash.with_logs() else {
             return (0, Flashed::default());
         };
-        let Some(entry) = flash.disks.get(slot).filter(|entry| entry.id == id) else {
-            return (flash.uuid, Flashed::default());
+        let Some(entry) = flash.disk_entry(slot).filter(|entry| entry.id == id) else {
+            return (flash.uuid(), Flashed::default());
         };
-        let dirty = flash.dirty.get(slot);
-        let full = dirty.filter(|dirty| !dirty.log.is_empty());
+        let dirty = flash.dirty_log(slot);
+        let full = dirty.filter(|dirty| !dirty.log().is_empty());
         let flashed = Flashed {
             epoch: entry.epoch,
-            dirty_epoch: full.map(|dirty| dirty.epoch),
+            dirty_epoch: full.map(DirtyDisk::epoch),
             locked: match dirty {
-                Some(dirty) => dirty.locked,
+                Some(dirty) => dirty.locked(),
                 // Where its log might be could not be read.
                 None => entry.in_doubt.then_some(LockReason::Unbelievable),
             },
         };
-        (flash.uuid, flashed)
+        (flash.uuid(), flashed)
     }
 
     /// Begins a period of the disk, if it may be written. Returns what is to be recorded of it,
@@ -192,7 +193,7 @@ impl Cache {
         disk.epoch = before + 1;
         Some(OwnerRecord {
             epoch: disk.epoch,
-            cache: self.flash.as_ref().map_or(0, |flash| flash.uuid),
+            cache: self.flash.as_ref().map_or(0, Flash::uuid),
             open: back || serves,
         })
     }
@@ -200,24 +201,24 @@ impl Cache {
     pub(crate) fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
         let slot = newcomer.slot;
         let warm_blocks = match self.flash.as_ref() {
-            Some(flash) => flash.log.cached_blocks(slot),
+            Some(flash) => flash.cached_blocks_of(slot),
             None => 0,
         };
         let cipher = self.coming_ciphers.remove(&newcomer.id);
         // If the flash has failed meanwhile what it has of the log is brought to the origin all the same.
         let takes_key = self.flash.is_in_use() || holds(Guard::KeyForFailedFlash);
         if let Some(flash) = self.flash.with_logs_mut().filter(|_| takes_key) {
-            flash.ciphers.set(slot, cipher);
+            flash.set_cipher(slot, cipher);
         }
         if let Some(flash) = self.flash.as_mut() {
-            flash.durability[slot] = Durability::attached(newcomer.disk.read_only);
+            flash.disk_attached(slot, newcomer.disk.read_only);
         }
         self.bypassed_ids.insert(slot, newcomer.id);
         let tenant = newcomer.disk.tenant;
         let has_log = self
             .flash
             .as_ref()
-            .is_some_and(|flash| flash.dirty.has(slot));
+            .is_some_and(|flash| flash.is_dirty(slot));
         let back = newcomer.disk.policy == WritePolicy::Back || has_log;
         // If the flash has failed meanwhile the record is to be closed, and the log is on the wreck.
         let is_open = newcomer.record.is_some_and(|record| record.open);

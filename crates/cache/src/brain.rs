@@ -68,7 +68,7 @@ impl Brain {
     pub(crate) fn new(settings: Option<Settings>, flash: &Flash, now: Instant) -> Self {
         let mut brain = Self::default();
         if let Some(settings) = settings {
-            match Tenancy::new(settings, Capacity::of(&flash.geometry), now) {
+            match Tenancy::new(settings, Capacity::of(flash.geometry()), now) {
                 Ok(mut tenancy) => {
                     if !flash.is_new() {
                         tenancy.begin_empty();
@@ -191,7 +191,7 @@ impl Cache {
             let own = slots().zip(disks);
             let own =
                 own.filter(|(_, disk)| disk.as_ref().is_some_and(|disk| disk.tenant == tenant));
-            own.map(|(slot, _)| flash.log.cached_blocks(slot)).sum()
+            own.map(|(slot, _)| flash.cached_blocks_of(slot)).sum()
         };
         let mut divided = false;
         if self
@@ -225,9 +225,9 @@ impl Cache {
         let (Some(flash), Some(tenancy)) = (self.flash.as_mut(), self.brain.tenancy()) else {
             return;
         };
-        flash.log.set_spare(tenancy.settings().spare);
+        flash.set_spare(tenancy.settings().spare);
         for share in &tenancy.shares().of {
-            flash.log.set_share(share.tenant, share.segments);
+            flash.set_share(share.tenant, share.segments);
         }
     }
 
@@ -253,7 +253,7 @@ impl Cache {
         }
         self.tenants.set_error(tenant, None);
         if let Some(flash) = self.flash.as_mut() {
-            flash.log.set_share(tenant, 0);
+            flash.set_share(tenant, 0);
         }
         self.begin_tenants();
         self.divided();
@@ -287,7 +287,7 @@ impl Cache {
     /// Whose a disk's segments are from now on.
     pub(crate) fn own_disk(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
         if let (Some(flash), false) = (self.flash.as_mut(), self.brain.is_off()) {
-            flash.log.set_tenant(disk, tenant);
+            flash.set_tenant(disk, tenant);
         }
     }
 
@@ -330,11 +330,11 @@ impl Cache {
             let on = brain.tenancy.is_some();
             self.brain = brain;
             for (disk, tenant) in owners {
-                flash.log.set_tenant(disk, on.then_some(tenant));
-                flash.log.set_share(tenant, 0);
+                flash.set_tenant(disk, on.then_some(tenant));
+                flash.set_share(tenant, 0);
             }
             if !on {
-                flash.log.set_spare(Spare::Lent);
+                flash.set_spare(Spare::Lent);
             }
         }
         self.config.tenancy = settings;

@@ -3,10 +3,11 @@
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, WritePolicy};
 use crate::back::Backs;
 use crate::brain::Brain;
-use crate::encryption::Coming;
+use crate::facts::Committed;
 use crate::fills::Fills;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
+use crate::keys::Coming;
 use crate::late_writes::LateWrites;
 use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
 use crate::ports::{OriginPurpose, Ports, Wake};
@@ -17,7 +18,7 @@ use crate::retirement::{FlashUse, Retirement};
 use crate::slow_reads::SlowReads;
 use crate::staging::Staging;
 use crate::stats::{DiskStats, Stats};
-use crate::status::{Committed, Status};
+use crate::status::Status;
 use crate::tenants::Tenants;
 use crate::views::Views;
 use crate::write_back::WriteBack;
@@ -439,7 +440,7 @@ impl Cache {
         let cached = self
             .flash
             .as_ref()
-            .map_or(0, |flash| flash.log.cached_blocks(disk));
+            .map_or(0, |flash| flash.cached_blocks_of(disk));
         Some(DiskStats {
             cached_blocks: cached,
             ..self.disk_stats[disk.index()]
@@ -460,11 +461,7 @@ impl Cache {
 
     /// How far the tables on flash are durable; `None` without flash.
     pub fn committed(&self) -> Option<Committed> {
-        let flash = self.flash.as_ref()?;
-        Some(Committed {
-            superblock: flash.checkpoint.superblock_durable(),
-            journal: flash.journal.durable_end(),
-        })
+        Some(self.flash.as_ref()?.committed())
     }
 
     /// What the cache is like now.
@@ -480,7 +477,6 @@ impl Cache {
         let Some(flash) = self.flash.as_ref() else {
             return;
         };
-        flash.log.index().self_check();
         flash.self_check();
     }
 }

@@ -39,6 +39,10 @@ impl Cache {
                 FlashPurpose::Footer(segment) => flash.footer_done(ports, segment, ok),
                 FlashPurpose::Journal if ok => {
                     flash.journal_done(ports);
+                    let is_durable = |ticket| flash.is_durable(ticket);
+                    while let Some(write) = self.writes.pop_durable(is_durable) {
+                        ports.wakes.push(Wake::Write(write));
+                    }
                     self.stir_waiting();
                 }
                 FlashPurpose::Journal => ports

@@ -10,14 +10,13 @@
 //! by another key than it was encrypted by. A disk that comes with another key, with none, or with
 //! its first one finds its blocks dropped; if the origin lacks some of them, it is refused.
 
-use crate::cache::Cache;
 use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::ports::Ports;
 use block_io::{BlockCipher, Buf, PAGE_BYTES, Slice};
 use dirty_log::What;
 use std::num::NonZeroU64;
-use units::{BlockIndex, DiskId, DiskSlot, Map};
+use units::{BlockIndex, DiskId, DiskSlot};
 
 /// The ciphers of the disks that have one.
 #[derive(Default)]
@@ -68,26 +67,6 @@ impl Ciphers {
     }
 }
 
-/// Ciphers of disks that are about to be attached.
-pub(crate) type Coming = Map<DiskId, Box<dyn BlockCipher>>;
-
-impl Cache {
-    /// Gives a disk that is about to be attached its cipher: from its next attach to the detach
-    /// after it its blocks are encrypted on flash. Given again it takes the former one's place;
-    /// `None` takes it back.
-    pub fn set_cipher(&mut self, disk: DiskId, cipher: Option<Box<dyn BlockCipher>>) {
-        match cipher {
-            Some(cipher) => self.coming_ciphers.insert(disk, cipher),
-            None => self.coming_ciphers.remove(&disk),
-        };
-    }
-
-    /// The tag of the key that a disk comes with.
-    pub(crate) fn coming_key(&self, disk: DiskId) -> Option<NonZeroU64> {
-        Some(self.coming_ciphers.get(&disk)?.tag())
-    }
-}
-
 impl Flash {
     /// Whether what lies on flash of a disk was written under another key than it comes with, or
     /// under none.
@@ -112,7 +91,7 @@ impl Flash {
 
     /// Which block a record of a disk's dirty log holds; none if it is an erasure.
     pub(crate) fn block_of_record(&self, disk: DiskSlot, number: u64) -> Option<BlockIndex> {
-        let record = self.dirty.get(disk).map(|dirty| dirty.log.record(number));
+        let record = self.dirty.get(disk).map(|dirty| dirty.log().record(number));
         match record.map(|record| record.what) {
             Some(What::Data { block, .. }) => Some(block),
             Some(What::Erasure(_)) | None => None,

@@ -32,7 +32,6 @@ use crate::ports::{FlashPurpose, Hit, Ports, Wake};
 use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
 use crate::trusted::Trusted;
-use crate::writes::WriteId;
 use block_io::{Place, Slice};
 use flash_format::{Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
 use segment_log::{SegmentLog, Whereabouts};
@@ -77,8 +76,6 @@ pub(crate) struct Flash {
     pub(crate) closed_to: Set<DiskSlot>,
     /// Nothing is admitted any more: the cache is stopping.
     pub(crate) stopping: bool,
-    /// Writes that wait until what they distrust is durable, in order of their tickets.
-    pub(crate) waiting_writes: VecDeque<(Ticket, WriteId)>,
     /// Blocks whose slots are being distrusted because they are bad; forgotten when that is
     /// durable.
     pub(crate) bad: VecDeque<(Ticket, DiskSlot, BlockIndex, FlashSlot)>,
@@ -286,12 +283,6 @@ impl Flash {
                 ports.evicted.push((disk, block));
             }
         }
-        while let Some((_, write)) = self
-            .waiting_writes
-            .pop_front_if(|waiting| waiting.0 <= durable)
-        {
-            ports.wakes.push(Wake::Write(write));
-        }
     }
 
     /// Counts a failed flash operation.
@@ -342,6 +333,7 @@ impl Flash {
     /// # Panics
     /// If one is broken.
     pub(crate) fn self_check(&self) {
+        self.log.index().self_check();
         self.log.self_check();
         for entry in self.log.index().iter() {
             assert_eq!(

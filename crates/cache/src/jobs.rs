@@ -230,7 +230,7 @@ impl Cache {
         let attended = self.ports.attended();
         for job in &mut self.jobs {
             // A cache that is stopped in doubt would open cold.
-            if is_in_doubt && job.stops() && job.has_waited(attended) < patience(&flash.config) {
+            if is_in_doubt && job.stops() && job.has_waited(attended) < patience(&self.config) {
                 continue;
             }
             while job.step(flash, &mut self.ports) {
@@ -276,7 +276,9 @@ impl Cache {
         };
         job.step = match (&job.kind, self.flash.as_mut()) {
             _ if recorded => Step::Done,
-            (Kind::Attach(newcomer), Some(flash)) => Step::Returning(flash.give_back(newcomer)),
+            (Kind::Attach(newcomer), Some(flash)) => {
+                Step::Returning(flash.give_back(newcomer.slot, newcomer.id, newcomer.fingerprint))
+            }
             _ => Step::Refused(ControlError::NotRecorded),
         };
         if !self.flash.is_in_use() {
@@ -342,7 +344,7 @@ impl Cache {
             self.unstage_disk(slot, disk.tenant);
         }
         if let Some(flash) = self.flash.as_mut() {
-            flash.ciphers.set(slot, None);
+            flash.set_cipher(slot, None);
         }
         self.own_disk(slot, None);
         if self.tenants.release(disk.tenant, Use::Disk) {
@@ -360,20 +362,20 @@ impl Job {
             // Segments of a dirty log are freed with the others when they are ordinary ones.
             Step::Written if self.frees() && flash.has_log_segments(self.disk()) => return false,
             Step::Written => self.commit(flash, ports),
-            Step::Committed(ticket, _) if flash.journal.durable() < *ticket => return false,
+            Step::Committed(ticket, _) if !flash.is_durable(*ticket) => return false,
             Step::Committed(_, segments) => self.committed(flash, segments),
             Step::Checkpoint(number)
             | Step::SecondCheckpoint(number)
             | Step::Returning(number)
             | Step::Returned(number)
-                if flash.checkpoint.complete() < *number && !self.goes_ahead_of_tables() =>
+                if !flash.has_checkpoint(*number) && !self.goes_ahead_of_tables() =>
             {
                 return false;
             }
             // A superblock that cannot be read later must not bring back a table in which the
             // disk was attached, or the slot another disk's: both slots have to say the same.
             Step::Checkpoint(_) if self.kind.changes_owner() => {
-                Step::SecondCheckpoint(flash.checkpoint.want())
+                Step::SecondCheckpoint(flash.want_checkpoint())
             }
             Step::Checkpoint(_) | Step::SecondCheckpoint(_) => match &self.kind {
                 // An open record makes count what a recovery finds of a log, void or not.
@@ -389,7 +391,7 @@ impl Job {
                     Step::Done
                 }
             },
-            Step::Returning(_) => Step::Returned(flash.checkpoint.want()),
+            Step::Returning(_) => Step::Returned(flash.want_checkpoint()),
             Step::Returned(_) => Step::Refused(ControlError::NotRecorded),
             Step::Owning(_) | Step::Done | Step::Refused(_) => return false,
         };
@@ -419,17 +421,17 @@ impl Job {
             flash.void_log(ports, newcomer.slot);
         }
         if self.frees() {
-            flash.journal.hurry();
+            flash.hurry();
         }
         match &self.kind {
             Kind::Attach(newcomer) if newcomer.dropped.is_none() => {
-                Step::Checkpoint(flash.enter(newcomer))
+                Step::Checkpoint(flash.enter(newcomer.slot, newcomer.served()))
             }
             Kind::Grow { disk, size } => Step::Checkpoint(flash.grow(*disk, *size)),
             Kind::Attach(_) | Kind::Detach { .. } | Kind::Drop { .. } => {
                 flash.close_streams(ports, self.disk());
                 if let Some(disk) = self.disk() {
-                    flash.closed_to.insert(disk);
+                    flash.close_to(disk);
                     if matches!(self.kind, Kind::Detach { .. }) {
                         flash.flush_origin(ports, disk);
                     }
@@ -438,7 +440,7 @@ impl Job {
             }
             Kind::Stop => {
                 flash.close_streams(ports, None);
-                flash.stopping = true;
+                flash.stop();
                 Step::Written
             }
         }
@@ -453,43 +455,40 @@ impl Job {
             }
             Kind::Detach { disk, .. } => {
                 flash.trust_resting(ports, Some(*disk));
-                flash.durability[*disk].leave();
+                flash.disk_leaves(*disk);
             }
             Kind::Grow { .. } => unreachable!("a disk that grows writes its tables only"),
             Kind::Stop => flash.trust_resting(ports, None),
         }
-        flash.journal.hurry();
-        Step::Committed(flash.journal.last(), segments)
+        flash.hurry();
+        Step::Committed(flash.last_ticket(), segments)
     }
 
     /// What the job changed is durable.
     fn committed(&self, flash: &mut Flash, segments: &[SegmentIndex]) -> Step {
         if let Some(disk) = self.disk() {
-            flash.closed_to.remove(&disk);
+            flash.open_to(disk);
         }
         match &self.kind {
             Kind::Attach(newcomer) => {
                 flash.release_segments(newcomer.slot, segments);
-                Step::Checkpoint(flash.enter(newcomer))
+                Step::Checkpoint(flash.enter(newcomer.slot, newcomer.served()))
             }
             Kind::Drop { disk } => {
                 flash.release_segments(*disk, segments);
                 Step::Done
             }
             Kind::Detach { disk, fingerprint } => {
-                if let Some(entry) = flash.disks.get_mut(*disk) {
-                    entry.fingerprint = *fingerprint;
-                }
-                Step::Checkpoint(flash.checkpoint.want())
+                Step::Checkpoint(flash.leave(*disk, *fingerprint))
             }
             Kind::Grow { .. } => unreachable!("a disk that grows writes its tables only"),
-            Kind::Stop if flash.journal.is_idle() => {
-                Step::Checkpoint(flash.checkpoint.want_clean())
+            Kind::Stop if flash.has_all_durable() => {
+                Step::Checkpoint(flash.want_clean_checkpoint())
             }
             // Something was queued meanwhile: once more.
             Kind::Stop => {
-                flash.journal.hurry();
-                Step::Committed(flash.journal.last(), Vec::new())
+                flash.hurry();
+                Step::Committed(flash.last_ticket(), Vec::new())
             }
         }
     }

@@ -2,6 +2,7 @@
 //! operator has to know before such a disk is forgotten.
 
 use crate::cache::Cache;
+use crate::dirty::DirtyDisk;
 use crate::disks::slots;
 use crate::write_back::LockReason;
 use units::{Bytes, DiskId};
@@ -30,20 +31,20 @@ impl Cache {
         let flash = self.flash.with_logs()?;
         let in_use = self.flash.is_in_use();
         let kept = slots().filter_map(|slot| {
-            let entry = flash.disks.get(slot).filter(|_| !self.taken(slot))?;
-            let dirty = flash.dirty.get(slot);
-            let log = dirty.map(|dirty| dirty.log.distinct() + dirty.log.erased());
+            let entry = flash.disk_entry(slot).filter(|_| !self.taken(slot))?;
+            let dirty = flash.dirty_log(slot);
+            let log = dirty.map(|dirty| dirty.log().distinct() + dirty.log().erased());
             let doubt = entry.in_doubt.then_some(LockReason::Unbelievable);
             Some(Kept {
                 id: entry.id,
                 name: entry.name.clone(),
                 cached_blocks: if in_use {
-                    flash.log.cached_blocks(slot)
+                    flash.cached_blocks_of(slot)
                 } else {
                     0
                 },
                 dirty: log.unwrap_or_default(),
-                locked: dirty.map_or(doubt, |dirty| dirty.locked),
+                locked: dirty.map_or(doubt, DirtyDisk::locked),
             })
         });
         let is_some =

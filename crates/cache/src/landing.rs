@@ -46,7 +46,7 @@ impl Cache {
         }
         let place = read.place(bytes)?;
         let flash = self.flash.as_ref()?;
-        flash.ciphers.get(read.disk).is_none().then_some(place)
+        (!flash.is_encrypted(read.disk)).then_some(place)
     }
 
     /// A read from flash takes too long, and the guest's bytes come from elsewhere; but if they may
@@ -79,7 +79,7 @@ impl Cache {
             return self.refetch(hit);
         };
         if result.is_ok() && flash.has_landed(&mut self.ports, hit, place) {
-            flash.failures = 0;
+            flash.succeeded();
             flash.unpin(hit.slot);
             self.ports.stats.landed_bytes += place.len() as u64;
             return self.part_landed(hit.read);
@@ -102,7 +102,7 @@ impl Cache {
             flash.unpin(hit.slot);
             match (&result, &mut buf) {
                 (Ok(()), Some(buf)) => {
-                    flash.failures = 0;
+                    flash.succeeded();
                     let pages = &buf[..hit.count as usize * PAGE_BYTES];
                     whole = flash.verify_hit(&mut self.ports, hit, pages);
                     flash.show(hit.disk, hit.first, buf, hit.count);

@@ -29,8 +29,8 @@ use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
 use crate::journal::Ticket;
-use crate::limits::{CALM_TIMEOUTS, PASSED_ENTRIES_MAX, RETRY_PAUSE_MIN};
-use crate::ports::{Ports, Wake};
+use crate::limits::{CALM_TIMEOUTS, RETRY_PAUSE_MIN};
+use crate::ports::Ports;
 use crate::retirement::{Retirement, patience};
 use block_io::Token;
 use units::{Duration, Instant};
@@ -87,12 +87,12 @@ impl LateWrites {
         let State::Late { seen } = self.0 else {
             return;
         };
-        let timeout = flash.config.flash_timeout.as_nanos();
+        let timeout = flash.config().flash_timeout.as_nanos();
         let calm = Duration::from_nanos(timeout.saturating_mul(CALM_TIMEOUTS));
         if ports.attended() >= seen + calm {
-            flash.journal.hurry();
+            flash.hurry();
             self.0 = State::Returning {
-                known: flash.journal.last(),
+                known: flash.last_ticket(),
                 from: ports.now,
             };
         }
@@ -103,7 +103,7 @@ impl LateWrites {
         let State::Returning { known, from } = self.0 else {
             return None;
         };
-        let is_known = flash.journal.durable() >= known || !holds(Guard::KnownBeforeReinstated);
+        let is_known = flash.is_durable(known) || !holds(Guard::KnownBeforeReinstated);
         if !is_known {
             return None;
         }
@@ -147,7 +147,7 @@ impl Cache {
         let (attended, patience) = (self.ports.attended(), patience(&self.config));
         let tired = |job: &Job| job.has_waited(attended) >= patience;
         let is_waited_for = self.backs.any(Back::waits) || self.jobs.iter().any(tired);
-        let Some(incarnation) = self.flash.as_ref().map(|flash| flash.incarnation) else {
+        let Some(incarnation) = self.flash.as_ref().map(Flash::incarnation) else {
             return;
         };
         if is_waited_for {
@@ -182,7 +182,7 @@ impl Cache {
         self.retirement = Retirement::None;
         self.ports.effects.push(Effect::Reinstate {
             token,
-            incarnation: flash.incarnation,
+            incarnation: flash.incarnation(),
         });
     }
 
@@ -200,23 +200,12 @@ impl Cache {
 
     /// Sends on whatever waits for the journal: nothing has to be waited for any more.
     pub(crate) fn let_waiting_pass(&mut self) {
+        self.writes.wait_no_more();
         if let Some(flash) = self.flash.as_mut() {
-            flash.waiting_writes.clear();
-            flash.journal.hurry();
+            flash.hurry();
         }
         for write in self.writes.waiting() {
             self.send_to_origin(write);
-        }
-    }
-}
-
-impl Flash {
-    /// A write goes on before what it distrusts is durable.
-    pub(crate) fn pass(&mut self, ports: &mut Ports) {
-        self.journal.hurry();
-        if self.journal.queued_entries() > PASSED_ENTRIES_MAX {
-            let reason = "the flash was late for too long while guests wrote";
-            ports.wakes.push(Wake::FlashFailed(reason));
         }
     }
 }

@@ -130,8 +130,8 @@ impl Cache {
         self.late_writes.is_in_doubt()
             || self.flash.as_ref().is_none_or(|flash| {
                 let run = RUN_BLOCKS_MAX * BLOCK_BYTES;
-                let coming = flash.buffered_bytes as u64 + self.prefetches.bytes;
-                coming == 0 || coming + run <= flash.config.write_buffer.get()
+                let coming = flash.buffered().get() + self.prefetches.bytes;
+                coming == 0 || coming + run <= flash.config().write_buffer.get()
             })
     }
 

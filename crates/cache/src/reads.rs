@@ -189,20 +189,7 @@ impl Cache {
         let first = BlockIndex::containing(Bytes::new(at));
         let blocks = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let flash = self.flash.as_mut().expect("the block was located on it");
-        let segment = flash.geometry.segment_of(slot);
-        let mut count = 1;
-        while u64::from(count) < blocks {
-            let next = slot.advance(count);
-            let block = first.advance(u64::from(count));
-            if flash.log.index().get(disk, block) != Some(next)
-                || flash.geometry.segment_of(next) != segment
-                || !flash.log.is_written(next)
-            {
-                break;
-            }
-            flash.log.touch(disk, block);
-            count += 1;
-        }
+        let count = flash.clean_run(disk, first, slot, blocks);
         let stop = first.advance(u64::from(count)).start().get().min(end);
         self.count_hits(id, first, count);
         if self.is_prefetch(id) {
@@ -294,13 +281,12 @@ impl Cache {
         }
         let mut count = 1;
         let flash = self.flash.as_ref().expect("a fill is for the flash");
-        let cached = flash.log.index();
         let staged =
             |block| self.staging.contains(Key::new(disk, block)) && holds(Guard::NoFillOfStaged);
-        let lacking = flash.dirty.has(disk) && holds(Guard::NoFillOfDirty);
-        let dirty = |block| lacking && flash.dirty.find(disk, block) != Found::Clean;
+        let lacking = flash.is_dirty(disk) && holds(Guard::NoFillOfDirty);
+        let dirty = |block| lacking && flash.dirty_state(disk, block) != Found::Clean;
         while first.advance(count) < limit
-            && cached.get(disk, first.advance(count)).is_none()
+            && !flash.has_copy(disk, first.advance(count))
             && !staged(first.advance(count))
             && !dirty(first.advance(count))
         {

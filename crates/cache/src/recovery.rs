@@ -30,7 +30,7 @@ mod tests;
 
 use crate::api::{Config, Effect};
 use crate::cache::Cache;
-use crate::status::Committed;
+use crate::facts::Committed;
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Token};
 use flash_format::SegmentIndex;
 use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};

@@ -85,12 +85,12 @@ impl FlashUse {
 
     /// A disk's dirty log, on what has it.
     pub(crate) fn log_of(&self, disk: DiskSlot) -> Option<&DirtyDisk> {
-        self.with_logs()?.dirty.get(disk)
+        self.with_logs()?.dirty_log(disk)
     }
 
     /// The same, to change it.
     pub(crate) fn log_of_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
-        self.with_logs_mut()?.dirty.get_mut(disk)
+        self.with_logs_mut()?.dirty_log_mut(disk)
     }
 
     /// What a block is read from: the flash that is in use, or else what has failed, for a block that
@@ -115,13 +115,13 @@ impl FlashUse {
 
     /// It cannot be relied on any more. Returns its incarnation; none if it was not in use.
     pub(crate) fn give_up(&mut self, reason: &'static str) -> Option<u64> {
-        let incarnation = self.as_ref()?.incarnation;
+        let incarnation = self.as_ref()?.incarnation();
         let given_up = Self::GivenUp {
             reason,
             failed: None,
         };
         if let Self::InUse(flash) = std::mem::replace(self, given_up) {
-            let failed = flash.dirty.has_any().then_some(flash);
+            let failed = flash.has_dirty().then_some(flash);
             *self = Self::GivenUp { reason, failed };
         }
         Some(incarnation)
@@ -130,7 +130,7 @@ impl FlashUse {
     /// Lets go of flash that has failed when no origin lacks anything of it.
     pub(crate) fn release_failed(&mut self) {
         if let Self::GivenUp { failed, .. } = self {
-            failed.take_if(|flash| !flash.dirty.has_any());
+            failed.take_if(|flash| !flash.has_dirty());
         }
     }
 }
@@ -168,6 +168,7 @@ impl Cache {
         self.brain = Brain::default();
         self.staging.clear();
         self.late_writes.end();
+        self.writes.wait_no_more();
         match self.retirement {
             Retirement::None | Retirement::Refused { .. } => self.ask_to_retire(incarnation),
             Retirement::Asked { .. } => {}

@@ -1,9 +1,9 @@
 //! What a cache is like at a moment, for people and metrics.
 
 use crate::cache::Cache;
+use crate::facts::SegmentCounts;
 use crate::retirement::Retirement;
 use crate::views::Views;
-use segment_log::Phase;
 use units::{Bytes, TenantSlot};
 
 /// Whether the flash is in use.
@@ -61,19 +61,6 @@ pub struct Status {
     pub error: Option<String>,
 }
 
-/// Segments by what they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SegmentCounts {
-    /// Nothing in it counts.
-    pub free: u64,
-    /// Blocks are being appended, or its last are on their way.
-    pub open: u64,
-    /// Full.
-    pub closed: u64,
-    /// Being reclaimed or dropped.
-    pub reclaiming: u64,
-}
-
 /// A VM or a base image at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantStatus {
@@ -87,32 +74,6 @@ pub struct TenantStatus {
     pub views: u32,
     /// Why nothing of it enters the flash, if its settings contradict others.
     pub error: Option<String>,
-}
-
-/// How far the tables on flash are durable: two counters that only grow. Flash that is found with a
-/// smaller one than it had is an older copy of itself, or has lost what it had said was durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Committed {
-    /// The sequence number of the latest superblock.
-    pub superblock: u64,
-    /// The first page of the journal that may not be durable.
-    pub journal: u64,
-}
-
-impl Committed {
-    /// Whether flash that has come to `found` was farther before.
-    pub(crate) fn is_beyond(self, found: Self) -> bool {
-        self.superblock > found.superblock || self.journal > found.journal
-    }
-
-    /// The farther of two, of each counter.
-    #[must_use]
-    pub fn max(self, other: Self) -> Self {
-        Self {
-            superblock: self.superblock.max(other.superblock),
-            journal: self.journal.max(other.journal),
-        }
-    }
 }
 
 impl Status {
@@ -145,36 +106,27 @@ impl Status {
                 error: None,
             };
         };
-        let mut segments = SegmentCounts::default();
-        for (_, segment) in flash.log.segments() {
-            *match segment.phase {
-                Phase::Free => &mut segments.free,
-                Phase::Open | Phase::Closing => &mut segments.open,
-                Phase::Closed | Phase::Dirty => &mut segments.closed,
-                Phase::Reclaiming | Phase::Draining => &mut segments.reclaiming,
-            } += 1;
-        }
         let views = cache
             .disks
             .iter()
             .flatten()
             .filter_map(|disk| disk.views.as_ref());
         let views = Bytes::new(views.map(Views::bytes).sum::<usize>() as u64);
-        let geometry = &flash.geometry;
+        let geometry = flash.geometry();
         Self {
             mode,
             bypasses_reads: cache.bypasses_reads(),
             is_in_doubt: cache.is_in_doubt(),
-            uuid: flash.uuid,
-            incarnation: flash.incarnation,
+            uuid: flash.uuid(),
+            incarnation: flash.incarnation(),
             capacity: geometry.capacity(),
             segment_bytes: geometry.segment_bytes(),
             blocks_max: u64::from(geometry.segment_count())
                 * u64::from(geometry.segment_blocks_max()),
-            cached_blocks: flash.log.index().len() as u64,
-            segments,
+            cached_blocks: flash.cached_blocks(),
+            segments: flash.segment_counts(),
             memory: flash.memory_bytes() + views,
-            buffered: Bytes::new(flash.buffered_bytes as u64),
+            buffered: flash.buffered(),
             staged_blocks: cache.staging.len() as u64,
             staged: cache.staging.bytes(),
             brain: cache.brain.memory(),

@@ -20,15 +20,16 @@ use crate::RequestId;
 use crate::WritePolicy;
 use crate::admission::Key;
 use crate::cache::Cache;
-use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::ERASE_BLOCKS_MAX;
-use crate::ports::{OriginPurpose, Ports};
+use crate::ports::{OriginPurpose, Wake};
 use crate::request::Span;
+use crate::take::Taken;
 use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
 use segment_log::Source;
 use slab::Slab;
+use std::collections::VecDeque;
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
 
@@ -69,14 +70,16 @@ pub(crate) struct Write {
 /// All writes of a cache, and which belong to which disk.
 #[derive(Default)]
 pub(crate) struct Writes {
-    writes: Slab<Write>,
+    all: Slab<Write>,
     by_disk: Vec<Vec<WriteId>>,
+    /// Those that wait until what they distrust is durable, in the order of their tickets.
+    until_durable: VecDeque<(Ticket, WriteId)>,
 }
 
 impl Writes {
     fn insert(&mut self, write: Write) -> WriteId {
         let disk = write.disk.index();
-        let id = self.writes.insert(write);
+        let id = self.all.insert(write);
         if self.by_disk.len() <= disk {
             self.by_disk.resize_with(disk + 1, Vec::new);
         }
@@ -85,7 +88,7 @@ impl Writes {
     }
 
     fn remove(&mut self, id: WriteId) -> Write {
-        let write = self.writes.remove(id);
+        let write = self.all.remove(id);
         self.by_disk[write.disk.index()].retain(|other| *other != id);
         write
     }
@@ -102,7 +105,7 @@ impl Writes {
     ) -> impl Iterator<Item = WriteId> {
         let (start, end) = (first.get(), first.get() + count);
         self.of_disk(disk).iter().copied().filter(move |id| {
-            let write = &self.writes[*id];
+            let write = &self.all[*id];
             write.first.get() < end && start < write.first.get() + write.blocks
         })
     }
@@ -121,18 +124,36 @@ impl Writes {
     /// taken along what the origin has executed and not answered.
     pub(crate) fn spoil(&mut self, disk: DiskSlot) {
         for id in self.by_disk.get(disk.index()).into_iter().flatten() {
-            self.writes[*id].contended = true;
+            self.all[*id].contended = true;
         }
     }
 
     /// Whether this one has not gone to the origin yet.
     pub(crate) fn is_waiting(&self, id: WriteId) -> bool {
-        self.writes.get(id).is_some_and(|write| write.waiting)
+        self.all.get(id).is_some_and(|write| write.waiting)
+    }
+
+    fn wait_for(&mut self, ticket: Ticket, id: WriteId) {
+        self.all[id].waiting = true;
+        let waiting = &mut self.until_durable;
+        let at = waiting.partition_point(|waiting| waiting.0 <= ticket);
+        waiting.insert(at, (ticket, id));
+    }
+
+    /// A write for which what it waited for is durable, as `is_durable` says of its ticket.
+    pub(crate) fn pop_durable(&mut self, is_durable: impl Fn(Ticket) -> bool) -> Option<WriteId> {
+        let next = self.until_durable.pop_front_if(|next| is_durable(next.0));
+        next.map(|(_, id)| id)
+    }
+
+    /// Nothing is waited for any more.
+    pub(crate) fn wait_no_more(&mut self) {
+        self.until_durable.clear();
     }
 
     /// Writes that have not gone to the origin yet.
     pub(crate) fn waiting(&self) -> Vec<WriteId> {
-        self.writes
+        self.all
             .iter()
             .filter(|(_, write)| write.waiting)
             .map(|(id, _)| id)
@@ -164,7 +185,7 @@ impl Cache {
 
     /// Starts the next piece: all of a write of data, a bounded part of an erasure.
     fn start_piece(&mut self, id: WriteId) {
-        let write = &mut self.writes.writes[id];
+        let write = &mut self.writes.all[id];
         let (disk, at) = (write.disk, write.piece_end);
         write.offset = at;
         let piece_limit = (at / BLOCK_BYTES + ERASE_BLOCKS_MAX) * BLOCK_BYTES;
@@ -179,11 +200,11 @@ impl Cache {
         let others: Vec<WriteId> = self.writes.overlapping(disk, first, blocks).collect();
         let mut wait = false;
         for other in &others {
-            self.writes.writes[*other].contended = holds(Guard::NoCopyOfContendedWrite);
-            wait |= self.writes.writes[*other].waiting && holds(Guard::WaitForOverlappingWrite);
+            self.writes.all[*other].contended = holds(Guard::NoCopyOfContendedWrite);
+            wait |= self.writes.all[*other].waiting && holds(Guard::WaitForOverlappingWrite);
         }
         self.ports.stats.contended_writes += u64::from(!others.is_empty());
-        let write = &mut self.writes.writes[id];
+        let write = &mut self.writes.all[id];
         write.first = first;
         write.blocks = blocks;
         // What the others have taken out of the index this one does not find there, so it cannot
@@ -195,14 +216,17 @@ impl Cache {
             self.fills.kill(disk, first, blocks);
         }
         if self.waits_for_record() && holds(Guard::RetireBeforeOrigin) {
-            self.writes.writes[id].waiting = true;
+            self.writes.all[id].waiting = true;
             self.retire_again();
             return;
         }
         let wait_for = self.distrust_blocks(id, wait);
         match (wait_for, self.flash.as_mut()) {
             (Some(_), Some(flash)) if self.late_writes.pass(self.retirement) => {
-                flash.pass(&mut self.ports);
+                if !flash.pass() {
+                    let reason = "the flash was late for too long while guests wrote";
+                    self.ports.wakes.push(Wake::FlashFailed(reason));
+                }
                 self.send_to_origin(id);
             }
             (Some(ticket), _) if holds(Guard::DistrustBeforeOrigin) => {
@@ -238,14 +262,14 @@ impl Cache {
     /// Takes the write's blocks out of the index and out of staging. Returns what has to be durable
     /// before the origin may be written.
     fn distrust_blocks(&mut self, id: WriteId, overtakes_a_waiting_write: bool) -> Option<Ticket> {
-        let cached_end = self.cached_end(self.writes.writes[id].disk);
+        let cached_end = self.cached_end(self.writes.all[id].disk);
         self.unstage_written(id);
         let passes = self.late_writes.pass(self.retirement);
         let flash = self.flash.as_mut()?;
-        let write = &mut self.writes.writes[id];
+        let write = &mut self.writes.all[id];
         let update = matches!(write.change, Change::Data { .. });
         // What an overlapping write waits for, this one has to wait for too.
-        let mut ticket = overtakes_a_waiting_write.then(|| flash.journal.last());
+        let mut ticket = overtakes_a_waiting_write.then(|| flash.last_ticket());
         let mut commits = false;
         for i in 0..write.blocks {
             let block = write.first.advance(i);
@@ -278,13 +302,13 @@ impl Cache {
         if commits && !passes {
             flash.rest_around(&mut self.ports, write.disk, write.first, write.blocks);
         }
-        ticket.filter(|ticket| *ticket > flash.journal.durable())
+        ticket.filter(|ticket| !flash.is_durable(*ticket))
     }
 
     /// The blocks of a write that comes leave staging, and those of an erasure count as demand no
     /// longer.
     fn unstage_written(&mut self, id: WriteId) {
-        let write = &self.writes.writes[id];
+        let write = &self.writes.all[id];
         let (disk, first, blocks) = (write.disk, write.first, write.blocks);
         let erases = !matches!(write.change, Change::Data { .. });
         let Some(tenant) = self.tenant_of(disk) else {
@@ -308,18 +332,14 @@ impl Cache {
 
     fn wait_until_durable(&mut self, id: WriteId, ticket: Ticket) {
         self.ports.stats.writes_waited += 1;
-        self.writes.writes[id].waiting = true;
+        self.writes.wait_for(ticket, id);
         let flash = self.flash.as_mut().expect("there is a flash to wait for");
-        let at = flash
-            .waiting_writes
-            .partition_point(|waiting| waiting.0 <= ticket);
-        flash.waiting_writes.insert(at, (ticket, id));
-        flash.journal.hurry();
+        flash.hurry();
     }
 
     /// Nothing older can come back any more: on to the origin.
     pub(crate) fn send_to_origin(&mut self, id: WriteId) {
-        let write = &mut self.writes.writes[id];
+        let write = &mut self.writes.all[id];
         write.waiting = false;
         let offset = Bytes::new(write.offset);
         let length = Bytes::new(write.piece_end - write.offset);
@@ -346,7 +366,7 @@ impl Cache {
 
     /// The origin has the write, or has failed it.
     pub(crate) fn origin_write_done(&mut self, id: WriteId, result: Result<(), IoError>) {
-        let write = &self.writes.writes[id];
+        let write = &self.writes.all[id];
         if let Some(flash) = self.flash.as_mut() {
             flash.write_ended_at_origin(write.disk);
         }
@@ -403,7 +423,7 @@ impl Cache {
     fn update_copy(&mut self, write: &Write, block: BlockIndex, page: &[u8]) {
         let arrival = self.brain.still(write.arrival);
         let (key, flash) = (Key::new(write.disk, block), self.flash.as_ref());
-        let was_read = flash.is_some_and(|flash| flash.log.was_warm(write.disk, block));
+        let was_read = flash.is_some_and(|flash| flash.was_warm(write.disk, block));
         let may = match (self.brain.tenancy_mut(), &arrival) {
             (Some(tenancy), Some(arrival)) => {
                 tenancy.hit(arrival, key);
@@ -430,56 +450,5 @@ impl Cache {
         if let Some(tenant) = self.tenant_of(disk) {
             self.removed(tenant, Key::new(disk, block));
         }
-    }
-}
-
-/// How a block was cached that is about to be written.
-pub(crate) enum Taken {
-    NotCached,
-    /// No recovery would find its copy.
-    Untrusted,
-    /// The copy may be trusted until this is durable.
-    Trusted(Ticket),
-}
-
-impl Flash {
-    /// Takes a block that is about to be written out of the index.
-    pub(crate) fn take_for_write(
-        &mut self,
-        ports: &mut Ports,
-        disk: DiskSlot,
-        block: BlockIndex,
-    ) -> Taken {
-        let Some(slot) = self.log.forget(disk, block) else {
-            return Taken::NotCached;
-        };
-        if self.trusted.contains(slot) {
-            Taken::Trusted(self.distrust(ports, slot, 1))
-        } else {
-            Taken::Untrusted
-        }
-    }
-
-    /// Appends a block and enters it into the index, if there is room. True if there was.
-    pub(crate) fn admit(
-        &mut self,
-        ports: &mut Ports,
-        disk: DiskSlot,
-        block: BlockIndex,
-        source: Source,
-        bytes: &[u8],
-    ) -> bool {
-        let Some(slot) = self.append(ports, disk, block, source, bytes) else {
-            return false;
-        };
-        if self.log.enter(disk, block, slot).is_err() {
-            ports.stats.not_admitted.index_full += 1;
-            return false;
-        }
-        if source == Source::Update {
-            let count = self.write_count(disk);
-            self.rest(ports, disk, block, slot, count);
-        }
-        true
     }
 }

@@ -8,7 +8,8 @@ use crate::dirty::append::NoRoom;
 use crate::guard::{Guard, holds};
 use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
 use crate::request::Span;
-use crate::writes::{Change, Taken};
+use crate::take::Taken;
+use crate::writes::Change;
 use block_io::{IoError, PAGE_BYTES, Payload, Slice};
 use flash_format::{Erasure, ErasureKind};
 use tenancy::Arrival;
@@ -319,10 +320,7 @@ impl Cache {
         let taken = if holds(Guard::DistrustOlderCopy) {
             flash.take_for_write(&mut self.ports, disk, block)
         } else {
-            match flash.log.forget(disk, block) {
-                None => Taken::NotCached,
-                Some(_) => Taken::Untrusted,
-            }
+            flash.forget(disk, block)
         };
         if !matches!(taken, Taken::NotCached)
             && let (Some(arrival), Some(tenancy)) =
@@ -359,7 +357,7 @@ impl Cache {
             },
         };
         flash.log_erasure(&mut self.ports, disk, erasure)?;
-        let cached = flash.log.cached_blocks(disk) > 0;
+        let cached = flash.cached_blocks_of(disk) > 0;
         if let (Some(tenant), Some(tenancy)) = (self.tenant_of(disk), self.brain.tenancy_mut()) {
             tenancy.discarded(tenant, disk, first.get(), blocks);
         }

@@ -86,8 +86,8 @@ impl Cache {
         let goes_through =
             |back: &Back| back.phase == Phase::Entering && self.dirty_bytes(disk).is_zero();
         let dirty = self.flash.log_of(disk);
-        let end = dirty.map_or(0, |dirty| dirty.log.end());
-        let has_all = dirty.is_none_or(|dirty| dirty.log.is_empty() && dirty.released() >= end);
+        let end = dirty.map_or(0, |dirty| dirty.log().end());
+        let has_all = dirty.is_none_or(|dirty| dirty.log().is_empty() && dirty.released() >= end);
         if self.backs.get(disk).is_none_or(goes_through) || has_all {
             // What went past the log is written to the origin, but durable there only when a guest
             // flushes.
@@ -96,7 +96,7 @@ impl Cache {
             self.ports.origin(purpose, disk, OriginVerb::Flush);
             return None;
         }
-        if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
+        if let Some(reason) = dirty.and_then(DirtyDisk::locked) {
             return Some(Err(ControlError::Locked(reason)));
         }
         let back = self.backs.get_mut(disk)?;
@@ -151,7 +151,7 @@ impl Cache {
         let reason = self
             .flash
             .with_logs()
-            .and_then(|flash| flash.dirty.get(disk)?.locked);
+            .and_then(|flash| flash.dirty_log(disk)?.locked());
         if let (Some(reason), OfDirty::Refuse | OfDirty::Flush) = (reason, dirty) {
             return Err(ControlError::Locked(reason));
         }
@@ -190,10 +190,10 @@ impl Cache {
             // They are answered when the record is closed.
             None => dirty.map_or(u64::MAX, |_| 0),
         };
-        let locked = dirty.and_then(|dirty| dirty.locked);
+        let locked = dirty.and_then(DirtyDisk::locked);
         // Of an ordered disk the origin alone is a disk from then on.
-        let unordered = dirty.is_some_and(|dirty| back.returns_to_order(&dirty.log));
-        let at_origin = dirty.map_or(u64::MAX, |dirty| dirty.log.base());
+        let unordered = dirty.is_some_and(|dirty| back.returns_to_order(dirty.log()));
+        let at_origin = dirty.map_or(u64::MAX, |dirty| dirty.log().base());
         let effects = &mut self.ports.effects;
         back.demands.retain(|(number, id)| {
             let result = match locked {
@@ -209,7 +209,7 @@ impl Cache {
         if let Some(flash) = self.flash.as_mut()
             && back.demands.iter().any(waits_for_commit)
         {
-            flash.journal.hurry();
+            flash.hurry();
         }
     }
 }

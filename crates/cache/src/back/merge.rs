@@ -43,7 +43,7 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return Edge::Wanted;
         };
-        let (location, dirty) = match flash.dirty.find(disk, block) {
+        let (location, dirty) = match flash.dirty_state(disk, block) {
             Found::Erased(_) => {
                 let zeroes = self.ports.pool.take_zeroed(PAGE_BYTES);
                 return Edge::Ready(zeroes.freeze().slice(0..PAGE_BYTES));
@@ -56,7 +56,7 @@ impl Cache {
             Location::Flash(slot) => {
                 flash.pin_for(&mut self.ports, slot);
                 let hit = MergeHit { merge, slot, dirty };
-                let offset = flash.geometry.slot_offset(slot);
+                let offset = flash.offset_of(slot);
                 self.ports
                     .flash_read(FlashPurpose::MergeHit(hit), offset, PAGE_BYTES);
                 Edge::Reading

@@ -30,7 +30,6 @@ use accept::Waiting;
 use block_io::{IoError, Payload};
 use destage::{Destage, ReadTimes};
 use dirty_log::DirtyLog;
-use flash_format::Position;
 use std::collections::VecDeque;
 use switch::Change;
 use units::{Bytes, DiskSlot, Duration, Instant};
@@ -245,9 +244,9 @@ impl Cache {
             return flash.flush_log(&mut self.ports, disk);
         }
         // Nothing becomes durable on it any more: the origin has to have it, and be flushed.
-        let dirty = self.flash.failed().and_then(|flash| flash.dirty.get(disk));
-        let dirty = dirty.filter(|dirty| !dirty.log.is_empty());
-        dirty.map_or(u64::MAX, |dirty| dirty.log.end())
+        let dirty = self.flash.failed().and_then(|flash| flash.dirty_log(disk));
+        let dirty = dirty.filter(|dirty| !dirty.log().is_empty());
+        dirty.map_or(u64::MAX, |dirty| dirty.log().end())
     }
 
     fn answer_when_durable(&mut self, disk: DiskSlot, number: u64, request: RequestId) {
@@ -326,7 +325,7 @@ impl Cache {
         let oldest = self
             .flash
             .with_logs()
-            .and_then(|flash| flash.dirty.get(disk)?.log.oldest());
+            .and_then(|flash| flash.dirty_log(disk)?.log().oldest());
         let Some(back) = self.backs.get(disk) else {
             return;
         };
@@ -363,13 +362,13 @@ impl Cache {
             ..DirtyStatus::default()
         };
         if let Some(flash) = self.flash.with_logs() {
-            status.epoch = flash.disks.get(disk).map_or(0, |entry| entry.epoch);
-            if let Some(dirty) = flash.dirty.get(disk) {
-                status.logged = dirty.log.logged();
-                status.distinct = dirty.log.distinct() + dirty.log.erased();
+            status.epoch = flash.disk_entry(disk).map_or(0, |entry| entry.epoch);
+            if let Some(dirty) = flash.dirty_log(disk) {
+                status.logged = dirty.log().logged();
+                status.distinct = dirty.log().distinct() + dirty.log().erased();
                 let age = |at| self.ports.now.since(at);
-                status.oldest = dirty.log.oldest().map(age);
-                status.intervals = dirty.log.intervals();
+                status.oldest = dirty.log().oldest().map(age);
+                status.intervals = dirty.log().intervals();
             }
         }
         if let Some(back) = self.backs.get(disk) {
@@ -387,7 +386,7 @@ impl Cache {
     /// Bytes that a disk's origin lacks, erased ones included; a block for each record.
     pub(crate) fn dirty_bytes(&self, disk: DiskSlot) -> Bytes {
         let dirty = self.flash.log_of(disk);
-        dirty.map_or(Bytes::ZERO, |dirty| dirty.log.logged())
+        dirty.map_or(Bytes::ZERO, |dirty| dirty.log().logged())
     }
 
     /// A disk is under write-back no longer, and nobody serves it any more.
@@ -416,13 +415,8 @@ impl Cache {
 
     /// Gives a disk a log if it has none.
     pub(crate) fn give_log(&mut self, disk: DiskSlot) {
-        if let Some(flash) = self.flash.as_mut()
-            && flash.dirty.get(disk).is_none()
-        {
-            let entry = flash.disks.get(disk);
-            let watermark = entry.map_or(Position::START, |entry| entry.destaged);
-            let dirty = DirtyDisk::new(watermark);
-            flash.dirty.set(disk, Some(dirty));
+        if let Some(flash) = self.flash.as_mut() {
+            flash.give_log(disk);
         }
     }
 }
@@ -431,6 +425,7 @@ impl Cache {
 mod tests {
     use super::*;
     use dirty_log::{Record, What};
+    use flash_format::Position;
     use units::{BlockIndex, FlashSlot};
 
     fn back(order: DestageOrder) -> Back {

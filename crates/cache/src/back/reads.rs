@@ -15,7 +15,7 @@ impl Cache {
     pub(crate) fn has_dirty(&self, disk: DiskSlot) -> bool {
         self.flash
             .with_logs()
-            .is_some_and(|flash| flash.dirty.has(disk))
+            .is_some_and(|flash| flash.is_dirty(disk))
     }
 
     /// Handles the run of blocks that starts at byte `at` if the origin lacks it; returns where it
@@ -33,7 +33,7 @@ impl Cache {
         }
         let block = BlockIndex::containing(Bytes::new(at));
         let flash = self.flash.with_logs()?;
-        match flash.dirty.find(disk, block) {
+        match flash.dirty_state(disk, block) {
             Found::Clean => None,
             Found::Erased(_) if !holds(Guard::ErasedReadsZeroes) => None,
             Found::Erased(erased) => Some(self.read_zeroes(id, at, end, erased)),
@@ -68,19 +68,7 @@ impl Cache {
         let first = BlockIndex::containing(Bytes::new(at));
         let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let flash = self.flash.with_logs().expect("the log is on it");
-        let segment = flash.geometry.segment_of(slot);
-        let mut count = 1;
-        while u64::from(count) < most {
-            let next = slot.advance(count);
-            let block = first.advance(u64::from(count));
-            if flash.geometry.segment_of(next) != segment
-                || flash.dirty.find(disk, block) != Found::Dirty(next)
-                || matches!(flash.bytes_of(&self.ports, next), Location::Memory(_))
-            {
-                break;
-            }
-            count += 1;
-        }
+        let count = flash.dirty_run(&self.ports, disk, first, slot, most);
         let stop = first.advance(u64::from(count)).start().get().min(end);
         self.count_hits(id, first, count);
         if self.is_prefetch(id) {
@@ -102,7 +90,7 @@ impl Cache {
         let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let clean = |count: &u64| {
             let flash = self.flash.with_logs();
-            flash.is_none_or(|flash| flash.dirty.find(disk, first.advance(*count)) == Found::Clean)
+            flash.is_none_or(|flash| flash.dirty_state(disk, first.advance(*count)) == Found::Clean)
         };
         let count = 1 + (1..most).take_while(clean).count() as u64;
         let stop = first.advance(count).start().get().min(end);
@@ -123,6 +111,6 @@ impl Cache {
             return false;
         };
         let mut blocks = (0..u64::from(hit.count)).map(|i| hit.first.advance(i));
-        blocks.any(|block| flash.dirty.find(hit.disk, block) != Found::Clean)
+        blocks.any(|block| flash.dirty_state(hit.disk, block) != Found::Clean)
     }
 }

@@ -5,6 +5,8 @@ use super::Phase;
 use super::switch::{Next, Step, To};
 use crate::api::ControlError;
 use crate::cache::Cache;
+use crate::dirty::DirtyDisk;
+use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::ownership::OwnerRecord;
@@ -45,15 +47,15 @@ impl Cache {
     /// origin, nor, once the record is open again, that the origin has all of it.
     fn begin_to_close(&mut self) -> Step {
         let known = self.flash.as_mut().map_or(Ticket::default(), |flash| {
-            flash.journal.hurry();
-            flash.journal.last()
+            flash.hurry();
+            flash.last_ticket()
         });
         Step::Journaling(known)
     }
 
     fn close_when_known(&mut self, disk: DiskSlot, back: &Back, known: Ticket) -> Next {
         let flash = self.flash.as_ref();
-        let is_known = flash.is_none_or(|flash| flash.journal.durable() >= known);
+        let is_known = flash.is_none_or(|flash| flash.is_durable(known));
         if is_known || !holds(Guard::KnownBeforeClosed) {
             self.own(disk, back, false)
         } else {
@@ -70,7 +72,7 @@ impl Cache {
         if !open && self.waits_for_retirement() {
             return Next::Wait;
         }
-        let cache = self.flash.with_logs().map_or(0, |flash| flash.uuid);
+        let cache = self.flash.with_logs().map_or(0, Flash::uuid);
         let record = OwnerRecord {
             epoch: back.epoch,
             cache,
@@ -86,10 +88,10 @@ impl Cache {
         match step {
             Step::Begun => {
                 let dirty = self.flash.log_of(disk);
-                if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
+                if let Some(reason) = dirty.and_then(DirtyDisk::locked) {
                     return Next::Failed(ControlError::Locked(reason));
                 }
-                let empty = dirty.is_none_or(|dirty| dirty.log.is_empty());
+                let empty = dirty.is_none_or(|dirty| dirty.log().is_empty());
                 let arrived = empty || !holds(Guard::EmptyBeforeClosed);
                 if !arrived || !back.destage.is_idle() {
                     return Next::Wait;
@@ -131,9 +133,9 @@ impl Cache {
                     return Next::Wait;
                 }
                 let dirty = self.flash.log_of(disk);
-                let empty = dirty.is_none_or(|dirty| dirty.log.is_empty());
+                let empty = dirty.is_none_or(|dirty| dirty.log().is_empty());
                 let durable = dirty.is_none_or(|dirty| !dirty.wants_durability());
-                let locked = dirty.and_then(|dirty| dirty.locked);
+                let locked = dirty.and_then(DirtyDisk::locked);
                 if let (false, OfDirty::Refuse | OfDirty::Flush, Some(reason)) = (empty, of, locked)
                 {
                     return Next::Failed(ControlError::Locked(reason));
@@ -176,9 +178,9 @@ impl Cache {
     fn drop_log(&mut self, disk: DiskSlot) {
         if let Some(flash) = self.flash.as_mut() {
             flash.void_log(&mut self.ports, disk);
-            flash.journal.hurry();
+            flash.hurry();
         } else if let Some(failed) = self.flash.failed_mut() {
-            failed.dirty.set(disk, None);
+            failed.end_log(disk);
         }
     }
 }

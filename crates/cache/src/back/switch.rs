@@ -12,6 +12,7 @@
 use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
+use crate::dirty::DirtyDisk;
 use crate::journal::Ticket;
 use crate::limits::RETRY_PAUSE_MIN;
 use crate::write_back::{OfDirty, WriteBack};
@@ -173,7 +174,7 @@ impl Cache {
             return;
         }
         let dirty = self.flash.log_of(disk);
-        if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
+        if let Some(reason) = dirty.and_then(DirtyDisk::locked) {
             back.phase = Phase::Locked;
             let id = back.change.take().and_then(|change| change.id);
             self.done(id, Err(ControlError::Locked(reason)));

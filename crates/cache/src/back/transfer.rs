@@ -13,7 +13,6 @@ use destage::{
     Batched, Flushed, Need, Next, Paused, Piece, ReadId, Sequence, Settles, Unfit, WriteId,
 };
 use dirty_log::DirtyLog;
-use segment_log::SEGMENTS_RESERVED;
 use units::{DiskSlot, FlashSlot};
 
 /// Pages of a log that come from flash.
@@ -40,7 +39,7 @@ impl Cache {
             || self
                 .flash
                 .log_of(disk)
-                .is_none_or(|dirty| dirty.locked.is_some());
+                .is_none_or(|dirty| dirty.locked().is_some());
         if locked || self.waits_for_retirement() {
             return false;
         }
@@ -66,10 +65,10 @@ impl Cache {
         let Some(flash) = self.flash.with_logs() else {
             return 0;
         };
-        let Some(dirty) = flash.dirty.get(disk) else {
+        let Some(dirty) = flash.dirty_log(disk) else {
             return 0;
         };
-        let (log, now, settings) = (&dirty.log, self.ports.now, &back.settings);
+        let (log, now, settings) = (dirty.log(), self.ports.now, &back.settings);
         if log.is_empty() || back.holds_still() {
             return 0;
         }
@@ -89,7 +88,7 @@ impl Cache {
             .is_some_and(|at| now.since(at) >= settings.age_max);
         let is_idle = now.since(back.asked_at()) >= settings.idle_after;
         // What reclaim could free is all dirty.
-        let is_short = flash.log.free_count() <= SEGMENTS_RESERVED && flash.log.closed_count() == 0;
+        let is_short = flash.is_short_of_clean_segments();
         if is_long || is_old || is_idle || is_short {
             log.end()
         } else {
@@ -107,7 +106,7 @@ impl Cache {
         if !holds(Guard::DurableBeforeDestage) {
             return wanted;
         }
-        let durable = |flash: &Flash| flash.dirty.get(disk).map_or(0, DirtyDisk::durable);
+        let durable = |flash: &Flash| flash.dirty_log(disk).map_or(0, DirtyDisk::durable);
         if durable(flash) < wanted {
             flash.want_durable(&mut self.ports, disk, wanted, hurries);
         }
@@ -117,7 +116,7 @@ impl Cache {
     /// Whether everything has to reach the origin, whatever it costs.
     fn hurries(&self, disk: DiskSlot, back: &Back) -> bool {
         let log = self.flash.log_of(disk);
-        let log = log.map(|dirty| &dirty.log);
+        let log = log.map(DirtyDisk::log);
         let base = log.map_or(0, DirtyLog::base);
         let is_asked = back.destage.demand() > base
             || (back.has_demands() && log.is_some_and(|log| back.returns_to_order(log)));
@@ -133,10 +132,10 @@ impl Cache {
         let Some(flash) = self.flash.with_logs_mut() else {
             return false;
         };
-        let Some(dirty) = flash.dirty.get(disk) else {
+        let Some(dirty) = flash.dirty_log(disk) else {
             return false;
         };
-        let log = &dirty.log;
+        let log = dirty.log();
         let sequence = if back.goes_in_order(log) {
             Sequence::InOrder
         } else {
@@ -149,7 +148,7 @@ impl Cache {
             Location::Memory(bytes) => Some(bytes),
             Location::Flash(_) | Location::Nowhere => None,
         };
-        let geometry = &flash.geometry;
+        let geometry = flash.geometry();
         let reads = back
             .destage
             .load(log, wanted, &sequence, geometry, in_memory);
@@ -163,7 +162,7 @@ impl Cache {
                 slot: read.slot,
                 id: read.id,
             });
-            let offset = flash.geometry.slot_offset(read.slot);
+            let offset = flash.offset_of(read.slot);
             let length = read.pages as usize * PAGE_BYTES;
             ports.stats.destage_read_bytes += length as u64;
             ports.flash_read(purpose, offset, length);
@@ -203,7 +202,7 @@ impl Cache {
                 return Some(flash.shown_record(ports, disk, number, page));
             }
             let block = flash.block_of_record(disk, number);
-            ports.damaged(disk, block, flash.geometry.slot_offset(slot));
+            ports.damaged(disk, block, flash.offset_of(slot));
             None
         });
     }
@@ -214,17 +213,17 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return true;
         };
-        let Some(dirty) = flash.dirty.get(disk) else {
+        let Some(dirty) = flash.dirty_log(disk) else {
             return true;
         };
-        if dirty.released() >= dirty.log.base() || !holds(Guard::WatermarkBeforeNext) {
+        if dirty.released() >= dirty.log().base() || !holds(Guard::WatermarkBeforeNext) {
             return true;
         }
         let erases = pieces.iter().any(Piece::erases);
         if !erases && !dirty.bars(pieces.iter().flat_map(Piece::each)) {
             return true;
         }
-        flash.journal.hurry();
+        flash.hurry();
         false
     }
 
@@ -286,7 +285,7 @@ impl Cache {
     /// Ends the batch that is written, if every piece has ended. True if more can be done.
     fn end_batch(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
         let dirty = self.flash.log_of(disk);
-        let log = dirty.map(|dirty| &dirty.log);
+        let log = dirty.map(DirtyDisk::log);
         let dirty_max = back.settings.dirty_max;
         match back.destage.end_batch(log, wanted, dirty_max) {
             None => false,
@@ -352,12 +351,12 @@ impl Cache {
             // Nothing is written to it any more.
             (given_up, settles) => {
                 let failed = given_up.failed_mut();
-                let dirty = failed.and_then(|flash| flash.dirty.get_mut(disk));
+                let dirty = failed.and_then(|flash| flash.dirty_log_mut(disk));
                 match (dirty, settles) {
                     (None, _) => {}
-                    (Some(dirty), Settles::Before(to)) => dirty.log.settle(to, |_, _| {}),
+                    (Some(dirty), Settles::Before(to)) => dirty.settle_unwritten(to),
                     (Some(dirty), Settles::Some(some)) => {
-                        dirty.log.settle_some(some.into_iter(), |_, _| {});
+                        dirty.settle_some_unwritten(&some);
                     }
                 }
             }
@@ -375,7 +374,7 @@ impl Cache {
     pub(crate) fn lock_log(&mut self, disk: DiskSlot, back: &mut Back, reason: LockReason) {
         back.destage.begin_anew();
         if let Some(dirty) = self.flash.log_of_mut(disk) {
-            dirty.locked = Some(reason);
+            dirty.lock(reason);
         }
         if !self.flash.is_in_use() {
             back.phase = Phase::Locked;
@@ -393,7 +392,7 @@ impl Cache {
 
     pub(crate) fn destage_state(&self, disk: DiskSlot, back: &Back) -> DestageState {
         let dirty = self.flash.log_of(disk);
-        if let Some(reason) = dirty.and_then(|dirty| dirty.locked) {
+        if let Some(reason) = dirty.and_then(DirtyDisk::locked) {
             return DestageState::Locked(reason);
         }
         let destage = &back.destage;

@@ -55,11 +55,11 @@ struct Settled {
 /// The dirty log of a disk, and how it lies on flash.
 #[derive(Debug)]
 pub(crate) struct DirtyDisk {
-    pub(crate) log: DirtyLog,
+    log: DirtyLog,
     /// The latest period in which a record of it was written.
-    pub(crate) epoch: u64,
+    epoch: u64,
     /// Nothing of it goes to the origin before the operator has decided.
-    pub(crate) locked: Option<LockReason>,
+    locked: Option<LockReason>,
     /// Those that hold its records, oldest first.
     segments: VecDeque<LogSegment>,
     chunks: Chunks,
@@ -84,6 +84,48 @@ impl DirtyDisk {
             released: 0,
             repeats: Repeats::default(),
         }
+    }
+
+    /// What it has.
+    #[inline]
+    pub(crate) fn log(&self) -> &DirtyLog {
+        &self.log
+    }
+
+    /// The latest period in which a record of it was written.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Why nothing of it goes to the origin before the operator has decided.
+    pub(crate) fn locked(&self) -> Option<LockReason> {
+        self.locked
+    }
+
+    /// Nothing of it goes to the origin before the operator has decided.
+    pub(crate) fn lock(&mut self, reason: LockReason) {
+        self.locked = Some(reason);
+    }
+
+    /// What was found says why it does not go to the origin, and in which period it was written.
+    pub(crate) fn found_in(&mut self, epoch: u64, locked: Option<LockReason>) {
+        self.epoch = epoch;
+        self.locked = locked;
+    }
+
+    /// A guest had flushed before what is found next.
+    pub(crate) fn found_flush(&mut self) {
+        self.log.end_interval();
+    }
+
+    /// The origin has every record before this number, and flash that has failed is not told.
+    pub(crate) fn settle_unwritten(&mut self, to: u64) {
+        self.log.settle(to, |_, _| {});
+    }
+
+    /// The same of these records.
+    pub(crate) fn settle_some_unwritten(&mut self, numbers: &[u64]) {
+        self.log.settle_some(numbers.iter().copied(), |_, _| {});
     }
 
     /// The records that are found next lie in this segment.

@@ -2,6 +2,7 @@
 
 use crate::api::ControlError;
 use crate::cache::{Cache, Disk};
+use crate::dirty::DirtyDisk;
 use flash_format::DISK_BYTES_MAX;
 use units::{BLOCK_BYTES, Bytes, DiskSlot};
 
@@ -25,7 +26,7 @@ impl Cache {
         self.attached(disk)?;
         let bytes = self.dirty_bytes(disk);
         let log = self.flash.log_of(disk);
-        match log.and_then(|log| log.locked) {
+        match log.and_then(DirtyDisk::locked) {
             _ if !bytes.is_zero() => Err(ControlError::Dirty { bytes }),
             // Its segments are not given up, whatever is left in them.
             Some(reason) => Err(ControlError::Locked(reason)),

@@ -107,10 +107,10 @@ fn dirty_disks(
             };
             for Chunk { header, .. } in log.chunks.iter().filter(here) {
                 if header.begins_interval {
-                    dirty.log.end_interval();
+                    dirty.found_flush();
                 }
                 for (at, record) in header.records() {
-                    if at <= dirty.log.last() {
+                    if at <= dirty.log().last() {
                         continue;
                     }
                     let what = match record {
@@ -118,7 +118,7 @@ fn dirty_disks(
                         DirtyRecord::Data(data) => {
                             let slot = geometry.slot(segment, data.page);
                             if trusted.contains(slot) {
-                                settled.push(dirty.log.end());
+                                settled.push(dirty.log().end());
                             }
                             let block = data.block;
                             What::Data { block, slot }
@@ -130,14 +130,13 @@ fn dirty_disks(
         }
         // A flush may have been answered behind the last record: only what follows would say so.
         if holds(Guard::RecoveryEndsInterval) {
-            dirty.log.end_interval();
+            dirty.found_flush();
         }
         // Only a log that went to the origin out of order has such records, and may skip others.
         if !settled.is_empty() {
             dirty.found_trusted(settled.into_iter());
         }
-        dirty.locked = log.locked();
-        dirty.epoch = log.epoch();
+        dirty.found_in(log.epoch(), log.locked());
         disks.set(log.disk, Some(dirty));
     }
     disks
@@ -393,7 +392,6 @@ impl Segments {
             reclaiming: None,
             closed_to: Set::default(),
             stopping: false,
-            waiting_writes: VecDeque::new(),
             bad: VecDeque::new(),
             failures: 0,
             dirty: self.dirty,

@@ -1,8 +1,8 @@
 //! The disk and segment tables: the latest checkpoint with the journal replayed on top.
 
 use super::ColdReason;
+use crate::facts::Committed;
 use crate::guard::{Guard, holds};
-use crate::status::Committed;
 use flash_format::{
     CheckpointPage, DiskEntry, JournalEntry, JournalPage, PAGE_BYTES, SegmentEntry, SegmentIndex,
     SegmentKind, SegmentState, Superblock,

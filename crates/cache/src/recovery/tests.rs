@@ -47,7 +47,7 @@ fn a_log_comes_back_in_its_order_and_nowhere_else() {
         );
         let flash = cache.flash.as_ref().unwrap();
         assert_eq!(flash.checksums[slot.index()], checksum(&content(1, 2)));
-        assert_eq!(flash.dirty.get(disk(0)).unwrap().log.intervals(), 3);
+        assert_eq!(flash.dirty.get(disk(0)).unwrap().log().intervals(), 3);
         // The next recovery finds the same.
         cache = hand.open_again();
     }

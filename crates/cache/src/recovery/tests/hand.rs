@@ -414,7 +414,7 @@ pub(super) fn records(cache: &Cache, number: u16) -> Vec<(u64, u32)> {
     let Some(dirty) = flash.dirty.get(disk(number)) else {
         return Vec::new();
     };
-    let records = dirty.log.records(dirty.log.base(), dirty.log.end());
+    let records = dirty.log().records(dirty.log().base(), dirty.log().end());
     let told = records.map(|(_, record)| match record.what {
         What::Data { block, .. } => (block.get(), 0),
         What::Erasure(erasure) => (erasure.first.get(), erasure.blocks),
@@ -424,7 +424,7 @@ pub(super) fn records(cache: &Cache, number: u16) -> Vec<(u64, u32)> {
 
 pub(super) fn locked(cache: &Cache, number: u16) -> Option<LockReason> {
     let flash = cache.flash.as_ref().unwrap();
-    flash.dirty.get(disk(number))?.locked
+    flash.dirty.get(disk(number))?.locked()
 }
 
 pub(super) fn found(cache: &Cache, number: u16, block: u64) -> Found {
@@ -445,5 +445,5 @@ pub(super) fn phase(cache: &Cache, segment: u32) -> Phase {
 
 pub(super) fn watermark(cache: &Cache, number: u16) -> Position {
     let flash = cache.flash.as_ref().unwrap();
-    flash.dirty.get(disk(number)).unwrap().log.watermark()
+    flash.dirty.get(disk(number)).unwrap().log().watermark()
 }

@@ -1,0 +1,26 @@
+//! Keys of disks that are about to be attached.
+
+use crate::cache::Cache;
+use block_io::BlockCipher;
+use std::num::NonZeroU64;
+use units::{DiskId, Map};
+
+/// Ciphers of disks that are about to be attached.
+pub(crate) type Coming = Map<DiskId, Box<dyn BlockCipher>>;
+
+impl Cache {
+    /// Gives a disk that is about to be attached its cipher: from its next attach to the detach
+    /// after it its blocks are encrypted on flash. Given again it takes the former one's place;
+    /// `None` takes it back.
+    pub fn set_cipher(&mut self, disk: DiskId, cipher: Option<Box<dyn BlockCipher>>) {
+        match cipher {
+            Some(cipher) => self.coming_ciphers.insert(disk, cipher),
+            None => self.coming_ciphers.remove(&disk),
+        };
+    }
+
+    /// The tag of the key that a disk comes with.
+    pub(crate) fn coming_key(&self, disk: DiskId) -> Option<NonZeroU64> {
+        Some(self.coming_ciphers.get(&disk)?.tag())
+    }
+}

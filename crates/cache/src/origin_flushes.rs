@@ -1,0 +1,61 @@
+//! Flushes of origins that have ended, those that failed among them.
+//!
+//! Whatever an origin may have lost by a flush that failed leaves the cache, and whoever asked for the
+//! flush is told. If the cache itself had asked, the guest's next flush fails in its place.
+
+use crate::cache::Cache;
+use crate::durability::WriteCount;
+use crate::guard::{Guard, holds};
+use units::{BlockIndex, DiskSlot};
+
+impl Cache {
+    /// A flush of a disk's origin that was asked for at `count` has ended. `is_told` if a guest hears
+    /// of it.
+    pub(crate) fn origin_flushed(
+        &mut self,
+        disk: DiskSlot,
+        count: WriteCount,
+        ok: bool,
+        is_told: bool,
+    ) {
+        if let (Some(flash), true) = (self.flash.as_mut(), ok) {
+            flash.flushed(disk, count);
+        }
+        if ok {
+            return;
+        }
+        self.disk_stats(disk).origin_errors += 1;
+        if let Some(served) = self.disks[disk.index()].as_mut() {
+            served.failed_flush_untold |= !is_told && holds(Guard::FailedFlushIsTold);
+        }
+        if holds(Guard::FailedFlushForgets) {
+            self.forget_unflushed(disk);
+        }
+    }
+
+    /// Forgets everything that is cached, or on its way into the cache, and that a disk's origin may
+    /// have lost.
+    fn forget_unflushed(&mut self, disk: DiskSlot) {
+        self.writes.spoil(disk);
+        self.fills
+            .kill(disk, BlockIndex::new(0), 1 << BlockIndex::BITS);
+        if let Some(tenant) = self.tenant_of(disk) {
+            self.unstage_disk(disk, tenant);
+        }
+        if let Some(flash) = self.flash.as_mut() {
+            flash.forget_unflushed(&mut self.ports, disk);
+        }
+    }
+
+    /// How many writes of a disk have ended, as far as that matters to what is cached.
+    pub(crate) fn write_count(&self, disk: DiskSlot) -> WriteCount {
+        let flash = self.flash.as_ref();
+        flash.map_or_else(WriteCount::default, |flash| flash.write_count(disk))
+    }
+
+    /// Whether a guest that flushes has to be told of an earlier flush that failed.
+    pub(crate) fn tells_of_failed_flush(&mut self, disk: DiskSlot) -> bool {
+        let served = self.disks[disk.index()].as_mut();
+        served.is_some_and(|served| std::mem::take(&mut served.failed_flush_untold))
+    }
+}
