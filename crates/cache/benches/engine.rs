@@ -219,7 +219,7 @@ fn main() {
     for (admission, on) in ADMISSION.iter().zip(on) {
         tell(admission, on, Some(off));
     }
-    println!("brain: {} of memory", cache.status().brain);
+    println!("brain: {} of memory", cache.status().admission);
 }
 
 /// Runs as many hits as callgrind is to count.

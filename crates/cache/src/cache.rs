@@ -2,7 +2,7 @@
 
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, WritePolicy};
 use crate::back::Backs;
-use crate::brain::Brain;
+use crate::division::{Admission, admission_of};
 use crate::facts::Committed;
 use crate::fills::Fills;
 use crate::guard::{Guard, holds};
@@ -16,7 +16,6 @@ use crate::reads::{Aim, Read};
 use crate::request::Span;
 use crate::retirement::{FlashUse, Retirement};
 use crate::slow_reads::SlowReads;
-use crate::staging::Staging;
 use crate::stats::{DiskStats, Stats};
 use crate::status::Status;
 use crate::tenants::Tenants;
@@ -65,8 +64,7 @@ pub struct Cache {
     pub(crate) bypassed_ids: Map<DiskSlot, DiskId>,
     pub(crate) disk_stats: Vec<DiskStats>,
     pub(crate) tenants: Tenants,
-    pub(crate) brain: Brain,
-    pub(crate) staging: Staging,
+    pub(crate) admission: Admission,
     pub(crate) reads: Slab<Read>,
     pub(crate) writes: Writes,
     pub(crate) fills: Fills,
@@ -89,10 +87,9 @@ impl Cache {
 
     pub(crate) fn new(config: Config, ports: Ports, flash: FlashUse) -> Self {
         let settings = config.tenancy.clone();
-        let brain = flash
-            .as_ref()
-            .map(|flash| Brain::new(settings, flash, ports.now));
-        let brain = brain.unwrap_or_default();
+        let admission = flash.as_ref().map_or_else(Admission::default, |flash| {
+            admission_of(settings, flash, ports.now).unwrap_or_else(Admission::closed)
+        });
         Self {
             config,
             ports,
@@ -103,8 +100,7 @@ impl Cache {
             bypassed_ids: Map::default(),
             disk_stats: vec![DiskStats::default(); DiskSlot::COUNT],
             tenants: Tenants::default(),
-            brain,
-            staging: Staging::default(),
+            admission,
             reads: Slab::new(),
             writes: Writes::default(),
             fills: Fills::default(),
@@ -120,7 +116,7 @@ impl Cache {
     /// Lets a recovered cache begin its first checkpoint.
     pub(crate) fn open(&mut self, now: Instant) {
         self.ports.now = now;
-        self.wake_for_brain();
+        self.wake_for_window();
         self.pump();
     }
 
@@ -321,7 +317,7 @@ impl Cache {
         if let Some(flash) = self.flash.as_mut() {
             flash.tick(&mut self.ports, self.late_writes.is_in_doubt());
         }
-        self.tick_brain();
+        self.tick_admission();
         self.tick_backs();
         self.step_prefetches();
         self.watch_flash();

@@ -85,7 +85,7 @@ impl Cache {
             OriginPurpose::Fill(fill) => {
                 self.read_took(self.fills.disk(fill), time);
                 if let Some(tenant) = self.tenant_of(self.fills.disk(fill)) {
-                    self.brain.origin_took(tenant, time);
+                    self.admission.origin_took(tenant, time);
                 }
                 self.fill_done(fill, done.buf, done.result);
             }

@@ -119,7 +119,7 @@ impl Cache {
             }
             Command::Drop { disk } => {
                 if let Some(tenant) = self.tenant_of(disk) {
-                    self.unstage_disk(disk, tenant);
+                    self.admission.unstage_all(tenant, |key| key.disk() == disk);
                 }
                 self.clean_disk(disk).map(|()| Kind::Drop { disk })
             }
@@ -341,7 +341,8 @@ impl Cache {
             self.tenants.release(vm, Use::View);
         }
         if holds(Guard::DetachUnstages) {
-            self.unstage_disk(slot, disk.tenant);
+            self.admission
+                .unstage_all(disk.tenant, |key| key.disk() == slot);
         }
         if let Some(flash) = self.flash.as_mut() {
             flash.set_cipher(slot, None);

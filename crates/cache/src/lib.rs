@@ -15,8 +15,8 @@
 //!  │ jobs.rs    attach, detach, drop, stop                      │
 //!  │ tenants.rs VMs and images      views.rs  who reads an image│
 //!  ├────────────────────────────────────────────────────────────┤
-//!  │ brain      demand, shares      admission what may enter    │
-//!  │ staging    bytes that wait in memory for a verdict         │
+//!  │ entry      what enters         division   shares, windows  │
+//!  │ admission: verdicts, bytes that wait in memory for one     │
 //!  ├────────────────────────────────────────────────────────────┤
 //!  │ segment-log: segments, streams, what is reclaimed          │
 //!  │ index      where each block is, exactly                    │
@@ -41,12 +41,10 @@
 
 #![forbid(unsafe_code)]
 
-mod admission;
 mod api;
 mod append;
 mod attach;
 mod back;
-mod brain;
 mod cache;
 mod checkpoint;
 mod chunks;
@@ -54,8 +52,10 @@ mod completions;
 mod direct;
 mod dirty;
 mod disks;
+mod division;
 mod durability;
 mod encryption;
+mod entry;
 mod facts;
 mod fills;
 mod flash;
@@ -80,7 +80,6 @@ mod request;
 mod rest;
 mod retirement;
 mod slow_reads;
-mod staging;
 mod stats;
 mod status;
 mod tables;

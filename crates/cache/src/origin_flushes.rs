@@ -40,7 +40,7 @@ impl Cache {
         self.fills
             .kill(disk, BlockIndex::new(0), 1 << BlockIndex::BITS);
         if let Some(tenant) = self.tenant_of(disk) {
-            self.unstage_disk(disk, tenant);
+            self.admission.unstage_all(tenant, |key| key.disk() == disk);
         }
         if let Some(flash) = self.flash.as_mut() {
             flash.forget_unflushed(&mut self.ports, disk);

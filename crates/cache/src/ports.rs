@@ -150,7 +150,7 @@ pub(crate) struct Ports {
     pub(crate) wakes: Vec<Wake>,
     /// What went to flash, for a disk or for nobody, until the cache counts it.
     pub(crate) written: Vec<(Option<DiskSlot>, FlashWritten)>,
-    /// Blocks that left the flash, until the brain is told.
+    /// Blocks that left the flash, until the admission is told.
     pub(crate) evicted: Vec<(DiskSlot, BlockIndex)>,
     /// Disks under write-back for which something has happened.
     pub(crate) stirred: Vec<DiskSlot>,

@@ -11,7 +11,6 @@
 //! The reply goes out when every part is there, or with the first error.
 
 use crate::RequestId;
-use crate::admission::Key;
 use crate::api::Effect;
 use crate::cache::Cache;
 use crate::fills::{Fill, Waiter};
@@ -21,6 +20,7 @@ use crate::limits::RUN_BLOCKS_MAX;
 use crate::parts::{self, Part, Parts};
 use crate::ports::{Hit, OriginPurpose};
 use crate::request::Span;
+use admission::Key;
 use block_io::{Buf, IoError, Landing, OriginVerb, Payload, Place, Slice};
 use dirty_log::Found;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub(crate) struct Read {
     pub(crate) disk: DiskSlot,
     /// Who asks.
     vm: TenantSlot,
-    /// What the brain remembers of the request.
+    /// What is remembered of the request for admission.
     pub(crate) arrival: Option<Arrival>,
     offset: u64,
     pub(crate) end: u64,
@@ -118,7 +118,7 @@ impl Cache {
                 self.read_from_memory(id, at, end, &bytes)
             }
             Location::Flash(slot) => self.read_hit_run(id, disk, at, end, slot),
-            Location::Nowhere => match self.staging.get(Key::new(disk, block)) {
+            Location::Nowhere => match self.admission.staged(Key::new(disk, block)) {
                 Some(bytes) => {
                     let bytes = bytes.clone();
                     self.read_staged(id, disk, block);
@@ -129,7 +129,7 @@ impl Cache {
         }
     }
 
-    /// Tells the brain of the request, but for the part that is never cached.
+    /// Tells the admission of the request, but for the part that is never cached.
     fn read_arrives(
         &mut self,
         disk: DiskSlot,
@@ -138,7 +138,7 @@ impl Cache {
         end: u64,
         prefetch: bool,
     ) -> Option<Arrival> {
-        if offset >= end || self.brain.is_off() {
+        if offset >= end || self.admission.is_open() {
             return None;
         }
         let first = BlockIndex::containing(Bytes::new(offset));
@@ -151,7 +151,7 @@ impl Cache {
             write: false,
             now: self.ports.now,
         };
-        self.brain.arrives(&request, !prefetch)
+        self.admission.arrives(&request, !prefetch)
     }
 
     /// Answers the rest of a block, from byte `at`, from its bytes in memory.
@@ -165,7 +165,7 @@ impl Cache {
         stop
     }
 
-    /// Counts a read of a staged block, and lets the brain decide what becomes of it.
+    /// Counts a read of a staged block, and asks what becomes of it.
     fn read_staged(&mut self, id: ReadId, disk: DiskSlot, block: BlockIndex) {
         self.disk_stats(disk).read_block_staged_hits += 1;
         let read = &self.reads[id];
@@ -281,8 +281,9 @@ impl Cache {
         }
         let mut count = 1;
         let flash = self.flash.as_ref().expect("a fill is for the flash");
-        let staged =
-            |block| self.staging.contains(Key::new(disk, block)) && holds(Guard::NoFillOfStaged);
+        let staged = |block| {
+            self.admission.staged(Key::new(disk, block)).is_some() && holds(Guard::NoFillOfStaged)
+        };
         let lacking = flash.is_dirty(disk) && holds(Guard::NoFillOfDirty);
         let dirty = |block| lacking && flash.dirty_state(disk, block) != Found::Clean;
         while first.advance(count) < limit

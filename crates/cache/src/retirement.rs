@@ -6,9 +6,9 @@
 
 use crate::api::{Config, Effect};
 use crate::back::transfer::DestageRead;
-use crate::brain::Brain;
 use crate::cache::Cache;
 use crate::dirty::DirtyDisk;
+use crate::division::Admission;
 use crate::flash::Flash;
 use crate::limits::{PATIENCE_TIMEOUTS, RETRY_PAUSE_MIN, WATCH_PARTS};
 use crate::ports::{FlashPurpose, Hit};
@@ -165,8 +165,7 @@ impl Cache {
         let Some(incarnation) = self.flash.give_up(reason) else {
             return;
         };
-        self.brain = Brain::default();
-        self.staging.clear();
+        self.admission = Admission::default();
         self.late_writes.end();
         self.writes.wait_no_more();
         match self.retirement {

@@ -110,7 +110,7 @@ impl Cache {
 
     /// A read of the flash has ended after this time.
     pub(crate) fn hit_took(&mut self, hit: &Hit, time: Duration) {
-        self.brain.flash_took(time);
+        self.admission.flash_took(time);
         self.backs.flash_took(time);
         let is_in_time = time < self.config.flash_timeout;
         self.slow_reads

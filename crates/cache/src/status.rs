@@ -4,6 +4,7 @@ use crate::cache::Cache;
 use crate::facts::SegmentCounts;
 use crate::retirement::Retirement;
 use crate::views::Views;
+use block_io::PAGE_BYTES;
 use units::{Bytes, TenantSlot};
 
 /// Whether the flash is in use.
@@ -55,8 +56,8 @@ pub struct Status {
     pub staged_blocks: u64,
     /// Memory for them.
     pub staged: Bytes,
-    /// Memory of the brain, as it counts it: what is staged included.
-    pub brain: Bytes,
+    /// Memory of the admission, as it counts it: what is staged included.
+    pub admission: Bytes,
     /// Why nothing enters the flash, if the settings contradict each other.
     pub error: Option<String>,
 }
@@ -102,7 +103,7 @@ impl Status {
                 buffered: Bytes::ZERO,
                 staged_blocks: 0,
                 staged: Bytes::ZERO,
-                brain: Bytes::ZERO,
+                admission: Bytes::ZERO,
                 error: None,
             };
         };
@@ -127,10 +128,16 @@ impl Status {
             segments: flash.segment_counts(),
             memory: flash.memory_bytes() + views,
             buffered: flash.buffered(),
-            staged_blocks: cache.staging.len() as u64,
-            staged: cache.staging.bytes(),
-            brain: cache.brain.memory(),
-            error: cache.brain.error().map(ToString::to_string),
+            staged_blocks: cache.admission.staged_blocks() as u64,
+            staged: staged_bytes(cache),
+            admission: cache.admission.memory(),
+            error: cache.admission.error().map(ToString::to_string),
         }
     }
+}
+
+/// Memory for what is staged: the blocks' buffers, and the table of them.
+fn staged_bytes(cache: &Cache) -> Bytes {
+    let buffers = cache.admission.staged_blocks() * PAGE_BYTES;
+    Bytes::new((cache.admission.staging_table_bytes() + buffers) as u64)
 }

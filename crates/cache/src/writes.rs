@@ -18,7 +18,6 @@
 
 use crate::RequestId;
 use crate::WritePolicy;
-use crate::admission::Key;
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
@@ -26,6 +25,7 @@ use crate::limits::ERASE_BLOCKS_MAX;
 use crate::ports::{OriginPurpose, Wake};
 use crate::request::Span;
 use crate::take::Taken;
+use admission::Key;
 use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
 use segment_log::Source;
 use slab::Slab;
@@ -63,7 +63,7 @@ pub(crate) struct Write {
     cached: Vec<BlockIndex>,
     /// No other write was under way on its blocks when it came, so those that were not cached may be.
     alone: bool,
-    /// What the brain remembers of it.
+    /// What is remembered of it for admission.
     arrival: Option<Arrival>,
 }
 
@@ -236,14 +236,14 @@ impl Cache {
         }
     }
 
-    /// Tells the brain of a write of data, but for the part that is never cached.
+    /// Tells the admission of a write of data, but for the part that is never cached.
     pub(crate) fn write_arrives(&mut self, span: &Span, change: &Change) -> Option<Arrival> {
         let Span {
             disk, vm, offset, ..
         } = *span;
         let end = span.end().get().min(self.cached_end(disk));
         let is_data = matches!(change, Change::Data { .. });
-        if !is_data || self.brain.is_off() || offset.get() >= end {
+        if !is_data || self.admission.is_open() || offset.get() >= end {
             return None;
         }
         let first = BlockIndex::containing(offset);
@@ -256,7 +256,7 @@ impl Cache {
             write: true,
             now: self.ports.now,
         };
-        self.brain.arrives(&request, true)
+        self.admission.arrives(&request, true)
     }
 
     /// Takes the write's blocks out of the index and out of staging. Returns what has to be durable
@@ -293,10 +293,9 @@ impl Cache {
             }
             if whole && update {
                 write.cached.push(block);
-            } else if let (Some(disk), Some(tenancy)) =
-                (&self.disks[write.disk.index()], self.brain.tenancy_mut())
-            {
-                tenancy.removed(disk.tenant, Key::new(write.disk, block));
+            } else if let Some(disk) = &self.disks[write.disk.index()] {
+                let key = Key::new(write.disk, block);
+                self.admission.removed(disk.tenant, key);
             }
         }
         if commits && !passes {
@@ -314,19 +313,20 @@ impl Cache {
         let Some(tenant) = self.tenant_of(disk) else {
             return;
         };
-        if let (true, Some(tenancy)) = (erases, self.brain.tenancy_mut()) {
-            tenancy.discarded(tenant, disk, first.get(), blocks);
+        if erases {
+            self.admission.discarded(tenant, disk, first.get(), blocks);
         }
         let kept = if erases {
             !holds(Guard::ErasureUnstages)
         } else {
             !holds(Guard::WriteUnstages)
         };
-        if self.staging.is_empty() || kept {
+        if self.admission.stages_nothing() || kept {
             return;
         }
         for i in 0..blocks {
-            self.unstage(tenant, Key::new(disk, first.advance(i)));
+            let key = Key::new(disk, first.advance(i));
+            self.admission.unstage(tenant, key);
         }
     }
 
@@ -421,15 +421,14 @@ impl Cache {
     }
 
     fn update_copy(&mut self, write: &Write, block: BlockIndex, page: &[u8]) {
-        let arrival = self.brain.still(write.arrival);
         let (key, flash) = (Key::new(write.disk, block), self.flash.as_ref());
         let was_read = flash.is_some_and(|flash| flash.was_warm(write.disk, block));
-        let may = match (self.brain.tenancy_mut(), &arrival) {
-            (Some(tenancy), Some(arrival)) => {
-                tenancy.hit(arrival, key);
-                tenancy.may_rewrite(arrival, key, was_read) || !holds(Guard::RewriteWithinBudget)
+        let may = match self.admission.still(write.arrival) {
+            Some(arrival) => {
+                self.admission.rewrites(&arrival, key, was_read)
+                    || !holds(Guard::RewriteWithinBudget)
             }
-            _ => self.brain.is_off(),
+            None => self.admission.is_open(),
         };
         if !may {
             self.ports.stats.not_rewritten += 1;
@@ -448,7 +447,7 @@ impl Cache {
 
     fn forget_copy(&mut self, disk: DiskSlot, block: BlockIndex) {
         if let Some(tenant) = self.tenant_of(disk) {
-            self.removed(tenant, Key::new(disk, block));
+            self.admission.removed(tenant, Key::new(disk, block));
         }
     }
 }

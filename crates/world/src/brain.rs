@@ -152,12 +152,12 @@ impl World {
             (settings.staging, settings.memory)
         });
         let staged = Bytes::new(status.staged_blocks * 4096);
-        if staged > staging || status.brain > memory {
+        if staged > staging || status.admission > memory {
             return Err(Violation::new(
                 "I7",
                 format!(
-                    "{staged} staged of {staging}, the brain has {} of {memory}",
-                    status.brain
+                    "{staged} staged of {staging}, admission has {} of {memory}",
+                    status.admission
                 ),
             ));
         }

@@ -4,7 +4,7 @@
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
 //!  program   hearth                    study   simulator -> trace -> units
 //!  shell     shard -> device origin vhost-user -> frontend -> ring
-//!  pure      cache -> destage -> dirty-log, tenancy -> segment-log -> policy flash-format    medium    nbd-client -> nbd-protocol vhost-protocol -> block-io -> units
+//!  pure      cache -> destage -> dirty-log, admission -> tenancy -> segment-log -> policy flash-format    medium    nbd-client -> nbd-protocol vhost-protocol -> block-io -> units
 //! ```
 //!
 //! A pure crate depends on pure ones only, and of other people's crates only on those in
@@ -107,6 +107,11 @@ const TABLE: &[Crate] = &[
         &["units", "policy", "mrc", "flash-format", "segment-log"],
     ),
     pure(
+        "admission",
+        "crates/admission",
+        &["units", "policy", "tenancy"],
+    ),
+    pure(
         "dirty-log",
         "crates/dirty-log",
         &["core-guards", "units", "flash-format"],
@@ -126,6 +131,7 @@ const TABLE: &[Crate] = &[
         "cache",
         "crates/cache",
         &[
+            "admission",
             "core-guards",
             "dirty-log",
             "destage",

@@ -2,7 +2,6 @@
 
 use super::{Back, Phase};
 use crate::RequestId;
-use crate::admission::Key;
 use crate::cache::Cache;
 use crate::dirty::append::NoRoom;
 use crate::guard::{Guard, holds};
@@ -10,6 +9,7 @@ use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
 use crate::request::Span;
 use crate::take::Taken;
 use crate::writes::Change;
+use admission::Key;
 use block_io::{IoError, PAGE_BYTES, Payload, Slice};
 use flash_format::{Erasure, ErasureKind};
 use tenancy::Arrival;
@@ -322,17 +322,17 @@ impl Cache {
         } else {
             flash.forget(disk, block)
         };
+        let key = Key::new(disk, block);
         if !matches!(taken, Taken::NotCached)
-            && let (Some(arrival), Some(tenancy)) =
-                (self.brain.still(arrival.copied()), self.brain.tenancy_mut())
+            && let Some(arrival) = self.admission.still(arrival.copied())
         {
-            tenancy.hit(&arrival, Key::new(disk, block));
+            self.admission.hits(&arrival, [key]);
         }
-        if !self.staging.is_empty()
+        if !self.admission.stages_nothing()
             && holds(Guard::AcceptUnstages)
             && let Some(tenant) = self.tenant_of(disk)
         {
-            self.unstage(tenant, Key::new(disk, block));
+            self.admission.unstage(tenant, key);
         }
     }
 
@@ -358,10 +358,10 @@ impl Cache {
         };
         flash.log_erasure(&mut self.ports, disk, erasure)?;
         let cached = flash.cached_blocks_of(disk) > 0;
-        if let (Some(tenant), Some(tenancy)) = (self.tenant_of(disk), self.brain.tenancy_mut()) {
-            tenancy.discarded(tenant, disk, first.get(), blocks);
+        if let Some(tenant) = self.tenant_of(disk) {
+            self.admission.discarded(tenant, disk, first.get(), blocks);
         }
-        if cached || !self.staging.is_empty() {
+        if cached || !self.admission.stages_nothing() {
             for block in (0..blocks).map(|i| first.advance(i)) {
                 self.take_older_copy(disk, block, None);
             }

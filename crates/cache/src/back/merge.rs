@@ -2,11 +2,11 @@
 //! origin. No other write to the block is accepted meanwhile.
 
 use super::accept::{Edge, Waiting};
-use crate::admission::Key;
 use crate::cache::Cache;
 use crate::flash::Location;
 use crate::guard::{Guard, holds};
 use crate::ports::{FlashPurpose, OriginPurpose};
+use admission::Key;
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Slice};
 use dirty_log::Found;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
@@ -62,7 +62,7 @@ impl Cache {
                 Edge::Reading
             }
             Location::Nowhere => {
-                if let Some(bytes) = self.staging.get(Key::new(disk, block)) {
+                if let Some(bytes) = self.admission.staged(Key::new(disk, block)) {
                     return Edge::Ready(bytes.clone());
                 }
                 self.merge_from_origin(merge);

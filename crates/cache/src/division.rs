@@ -1,0 +1,245 @@
+//! How the flash is divided among tenants: windows that end, shares, and what is set.
+//!
+//! ```text
+//!   window over, settings changed, tenant came or went ─► admission ─► shares ─► segment log
+//!                                                             └─► what leaves staging for flash
+//! ```
+//!
+//! A guest never hears of settings that contradict each other: what is cached is served and kept right,
+//! but nothing enters the flash, and the status says why.
+
+use crate::cache::Cache;
+use crate::disks::slots;
+use crate::flash::Flash;
+use crate::ports::Ports;
+use admission::{AdmissionControl, Key};
+use block_io::Slice;
+use segment_log::{FlashWritten, Spare};
+use tenancy::{Capacity, Settings, SettingsError, TenantSettings};
+use units::{DiskSlot, Instant, TenantSlot};
+
+/// The admission of a cache, with the bytes of what is staged.
+pub(crate) type Admission = AdmissionControl<Key, Slice>;
+
+/// That of a cache with this flash.
+///
+/// # Errors
+/// If the settings contradict each other.
+pub(crate) fn admission_of(
+    settings: Option<Settings>,
+    flash: &Flash,
+    now: Instant,
+) -> Result<Admission, SettingsError> {
+    let was_in_use = !flash.is_new();
+    AdmissionControl::new(settings, Capacity::of(flash.geometry()), was_in_use, now)
+}
+
+impl Cache {
+    /// Lets windows end that are over, and asks to be looked at when the next one is.
+    pub(crate) fn tick_admission(&mut self) {
+        let now = self.ports.now;
+        let Some(flash) = self.flash.as_ref() else {
+            return;
+        };
+        let disks = &self.disks;
+        let cached = |tenant: TenantSlot| {
+            let own = slots().zip(disks);
+            let own =
+                own.filter(|(_, disk)| disk.as_ref().is_some_and(|disk| disk.tenant == tenant));
+            own.map(|(slot, _)| flash.cached_blocks_of(slot)).sum()
+        };
+        if self.admission.tick(now, cached) {
+            self.divided();
+        }
+        self.wake_for_window();
+    }
+
+    /// Asks to be looked at when the running window ends.
+    pub(crate) fn wake_for_window(&mut self) {
+        if let Some(end) = self.admission.next_tick() {
+            self.ports.wake_at(end);
+        }
+    }
+
+    /// Shares or settings have changed: tells the log, and appends what left staging for flash.
+    pub(crate) fn divided(&mut self) {
+        self.let_in_unstaged();
+        let (Some(flash), Some(tenancy)) = (self.flash.as_mut(), self.admission.tenancy()) else {
+            return;
+        };
+        flash.set_spare(tenancy.settings().spare);
+        for share in &tenancy.shares().of {
+            flash.set_share(share.tenant, share.segments);
+        }
+    }
+
+    /// A tenant's first disk comes: its books are kept from now on. If its settings contradict the
+    /// others' nothing of it enters until they do not.
+    pub(crate) fn begin_tenant(&mut self, tenant: TenantSlot) {
+        if self.admission.tenancy().is_none() || self.admission.has(tenant) {
+            return;
+        }
+        let settings = self.tenant_settings(tenant);
+        let error = self.admission.attach(tenant, settings).err();
+        self.tenants.set_error(tenant, error);
+        self.divided();
+    }
+
+    /// A tenant's last disk has gone.
+    pub(crate) fn end_tenant(&mut self, tenant: TenantSlot) {
+        self.admission.detach(tenant);
+        self.tenants.set_error(tenant, None);
+        if let Some(flash) = self.flash.as_mut() {
+            flash.set_share(tenant, 0);
+        }
+        self.begin_tenants();
+        self.divided();
+    }
+
+    /// Tries again those tenants whose settings contradicted others.
+    fn begin_tenants(&mut self) {
+        let mut waiting: Vec<TenantSlot> = self
+            .disks
+            .iter()
+            .flatten()
+            .map(|disk| disk.tenant)
+            .collect();
+        waiting.sort_unstable();
+        waiting.dedup();
+        for tenant in waiting {
+            self.begin_tenant(tenant);
+        }
+    }
+
+    /// A tenant's settings, with what follows from its disks.
+    fn tenant_settings(&self, tenant: TenantSlot) -> TenantSettings {
+        let mut disks = self.disks.iter().flatten();
+        let image = disks.any(|disk| disk.tenant == tenant && disk.views.is_some());
+        TenantSettings {
+            image,
+            ..self.tenants.settings(tenant)
+        }
+    }
+
+    /// Whose a disk's segments are from now on.
+    pub(crate) fn own_disk(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
+        if let (Some(flash), false) = (self.flash.as_mut(), self.admission.is_open()) {
+            flash.set_tenant(disk, tenant);
+        }
+    }
+
+    /// Changes what holds for all tenants from now on; with none nobody is asked, and everything is
+    /// admitted. Ends at once, unlike a [`crate::Command`].
+    ///
+    /// # Errors
+    /// If the settings contradict each other or those of a tenant; then nothing has changed.
+    pub fn set_tenancy(
+        &mut self,
+        settings: Option<Settings>,
+        now: Instant,
+    ) -> Result<(), SettingsError> {
+        self.ports.now = now;
+        match (&settings, self.admission.tenancy()) {
+            (Some(settings), Some(_)) => self.admission.set(settings.clone())?,
+            (None, _) | (_, None) => self.replace_admission(settings.clone())?,
+        }
+        self.config.tenancy = settings;
+        self.begin_tenants();
+        self.divided();
+        self.wake_for_window();
+        self.pump();
+        Ok(())
+    }
+
+    fn replace_admission(&mut self, settings: Option<Settings>) -> Result<(), SettingsError> {
+        let Some(flash) = self.flash.as_mut() else {
+            return Ok(());
+        };
+        let admission = admission_of(settings, flash, self.ports.now)?;
+        let is_open = admission.is_open();
+        self.admission = admission;
+        for (slot, disk) in slots().zip(&self.disks) {
+            if let Some(disk) = disk {
+                let owner = (!is_open).then_some(disk.tenant);
+                flash.set_tenant(slot, owner);
+                flash.set_share(disk.tenant, 0);
+            }
+        }
+        if is_open {
+            flash.set_spare(Spare::Lent);
+        }
+        Ok(())
+    }
+
+    /// Changes what holds for the tenant with this name from now on, attached or not. Ends at once.
+    ///
+    /// # Errors
+    /// If they contradict others; then nothing has changed. Of a tenant that is not attached it
+    /// shows when it is: nothing of it enters the flash then, and its status says why.
+    pub fn set_tenant(
+        &mut self,
+        name: &str,
+        settings: TenantSettings,
+        now: Instant,
+    ) -> Result<(), SettingsError> {
+        self.ports.now = now;
+        if let Some(slot) = self.tenants.slot_of(name) {
+            let image = self.tenant_settings(slot).image;
+            let settings = TenantSettings {
+                image,
+                ..settings.clone()
+            };
+            self.admission.set_tenant(slot, settings)?;
+        }
+        self.tenants.set(name, settings);
+        self.begin_tenants();
+        self.divided();
+        self.pump();
+        Ok(())
+    }
+
+    /// What holds for all tenants; none if everything is admitted or nothing is.
+    pub fn tenancy(&self) -> Option<&Settings> {
+        Some(self.admission.tenancy()?.settings())
+    }
+
+    /// What is known of a tenant; none without tenants, or if it has no disk here.
+    pub fn tenant_report(&self, tenant: TenantSlot) -> Option<tenancy::Report> {
+        self.admission.tenancy()?.report(tenant)
+    }
+
+    /// What is known of each tenant that has a disk here; nothing without tenants.
+    pub fn tenant_reports(&self) -> Vec<tenancy::Report> {
+        let slots = self.tenants.iter().map(|tenant| tenant.slot);
+        slots.filter_map(|slot| self.tenant_report(slot)).collect()
+    }
+
+    /// What is known of all tenants together; none without tenants.
+    pub fn host_report(&self) -> Option<tenancy::HostReport> {
+        Some(self.admission.tenancy()?.host_report())
+    }
+
+    /// How the flash is divided; none without tenants.
+    pub fn shares(&self) -> Option<&tenancy::Shares> {
+        Some(self.admission.tenancy()?.shares())
+    }
+
+    /// What was decided for a tenant, counted; none without tenants, or if it has no disk here.
+    pub fn tenant_counts(&self, tenant: TenantSlot) -> Option<&tenancy::Counts> {
+        self.admission.tenancy()?.counts(tenant)
+    }
+}
+
+impl Ports {
+    /// Counts what goes to flash, for a disk or for nobody.
+    pub(crate) fn count_written(
+        &mut self,
+        disk: Option<DiskSlot>,
+        count: impl Fn(&mut FlashWritten),
+    ) {
+        let mut written = FlashWritten::default();
+        count(&mut written);
+        count(&mut self.stats.flash_written);
+        self.written.push((disk, written));
+    }
+}

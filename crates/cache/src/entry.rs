@@ -1,0 +1,209 @@
+//! What enters the flash: verdicts asked, and carried out.
+//!
+//! ```text
+//!   a fill has come ───────────┐            ┌─ Admit ──► appended to the log
+//!   a write of whole blocks,   ├─► verdict ─┼─ Stage ──► its bytes wait in memory
+//!   acknowledged (if allowed) ─┘            └─ Refuse ─► nothing is kept; the reason is counted
+//! ```
+//!
+//! The crate [`admission`] gives the verdicts and has what is staged; without tenants every fill enters
+//! and no write does. Only bytes that surely equal the origin's are asked about: of a fill that crossed
+//! no write to its blocks, or of a write that was alone on them. Each staged block has a buffer of its
+//! own: a slice of the fill's would pin up to 1 MiB.
+//!
+//! - A read that joined a fill is an access of its own: the block was read twice.
+//! - A prefetch is explicit, so no policy is asked; the write budgets are. It is not demand.
+//! - What a verdict of Admit could not carry out (no free segment, a full write buffer, no place in
+//!   the index) is counted there and given back.
+
+use crate::cache::Cache;
+use crate::fills::Fill;
+use crate::guard::{Guard, holds};
+use admission::Key;
+use block_io::{PAGE_BYTES, Slice};
+use policy::admission::Verdict;
+use segment_log::Source;
+use tenancy::Arrival;
+use units::{BlockIndex, DiskSlot};
+
+/// Who asked, and how, for a block whose bytes are at hand.
+#[derive(Clone, Copy)]
+struct Asker {
+    arrival: Option<Arrival>,
+    prefetch: bool,
+    source: Source,
+}
+
+impl Cache {
+    /// The blocks of a fill are at hand.
+    pub(crate) fn admit_fill(&mut self, fill: &Fill, bytes: &Slice) {
+        if fill.killed && holds(Guard::KilledFillStaysOut) {
+            self.ports.stats.killed_fills += 1;
+            return;
+        }
+        for (number, waiter) in fill.waiters.iter().enumerate() {
+            // Nobody is asked, so who else waited does not matter.
+            if number > 0 && self.admission.is_open() {
+                break;
+            }
+            let asker = self.asker_of(waiter.read);
+            let first = waiter.skip / PAGE_BYTES;
+            let end = (waiter.skip + waiter.length).div_ceil(PAGE_BYTES);
+            let pages = bytes.chunks_exact(PAGE_BYTES).enumerate();
+            for (at, page) in pages.take(end).skip(first) {
+                let block = fill.first.advance(at as u64);
+                if number == 0 || !self.is_kept(asker, fill.disk, block) {
+                    self.offer(asker, fill.disk, block, page);
+                }
+            }
+        }
+    }
+
+    fn asker_of(&self, read: crate::reads::ReadId) -> Asker {
+        let read = &self.reads[read];
+        Asker {
+            arrival: self.admission.still(read.arrival),
+            prefetch: read.is_prefetch(),
+            source: Source::Fill,
+        }
+    }
+
+    /// Another one who waited for a fill asks for a block of it: true if it is on flash or staged
+    /// since the first one did.
+    fn is_kept(&mut self, asker: Asker, disk: DiskSlot, block: BlockIndex) -> bool {
+        let Some(flash) = self.flash.as_ref() else {
+            return true;
+        };
+        let Some(arrival) = asker.arrival.filter(|_| !asker.prefetch) else {
+            return true;
+        };
+        if flash.has_copy(disk, block) {
+            self.told_hit(&arrival, disk, block, 1);
+            return true;
+        }
+        let is_staged = self.admission.staged(Key::new(disk, block)).is_some();
+        if is_staged {
+            self.staged_hit(&arrival, disk, block);
+        }
+        is_staged
+    }
+
+    /// A whole block was written that was not cached, and the origin has acknowledged it.
+    pub(crate) fn offer_written(
+        &mut self,
+        arrival: Option<Arrival>,
+        disk: DiskSlot,
+        block: BlockIndex,
+        page: &[u8],
+    ) {
+        let asker = Asker {
+            arrival: self.admission.still(arrival),
+            prefetch: false,
+            source: Source::Update,
+        };
+        self.offer(asker, disk, block, page);
+    }
+
+    /// Asks what becomes of a block that is neither on flash nor staged, and does it.
+    fn offer(&mut self, asker: Asker, disk: DiskSlot, block: BlockIndex, page: &[u8]) {
+        let key = Key::new(disk, block);
+        if self.admission.is_open() {
+            if asker.source == Source::Fill {
+                self.append(disk, block, asker.source, page);
+            }
+            return;
+        }
+        let (admission, pool) = (&mut self.admission, &self.ports.pool);
+        let verdict = asker.arrival.and_then(|arrival| {
+            if asker.prefetch {
+                admission.asked_for(&arrival, key)
+            } else {
+                admission.missed(&arrival, key, || pool.copy_of(page))
+            }
+        });
+        self.let_in_unstaged();
+        match verdict {
+            Some(Verdict::Admit) => self.let_in(disk, block, asker.source, page),
+            Some(Verdict::Stage) => {}
+            Some(Verdict::Refuse(reason)) => {
+                self.ports.stats.not_admitted.refused.add(reason);
+                if !holds(Guard::RefusedStaysOut) {
+                    self.append(disk, block, asker.source, page);
+                }
+            }
+            None => self.ports.stats.not_admitted.settings += 1,
+        }
+    }
+
+    /// Appends a block that was let in, and gives it back if that cannot be done.
+    fn let_in(&mut self, disk: DiskSlot, block: BlockIndex, source: Source, page: &[u8]) {
+        if self.append(disk, block, source, page) {
+            self.ports.stats.writes_allocated += u64::from(source == Source::Update);
+            return;
+        }
+        if let Some(tenant) = self.tenant_of(disk) {
+            self.admission.withheld(tenant, Key::new(disk, block));
+        }
+    }
+
+    /// Appends a block. True if it is in the cache now.
+    pub(crate) fn append(
+        &mut self,
+        disk: DiskSlot,
+        block: BlockIndex,
+        source: Source,
+        page: &[u8],
+    ) -> bool {
+        let Some(flash) = self.flash.as_mut() else {
+            return false;
+        };
+        let entered = flash.admit(&mut self.ports, disk, block, source, page);
+        self.account();
+        entered
+    }
+
+    /// A run of blocks that somebody reads, or writes, is on flash.
+    #[inline]
+    pub(crate) fn told_hit(
+        &mut self,
+        arrival: &Arrival,
+        disk: DiskSlot,
+        first: BlockIndex,
+        count: u32,
+    ) {
+        let blocks = (0..u64::from(count)).map(|i| first.advance(i));
+        let keys = blocks.map(|block| Key::new(disk, block));
+        self.admission.hits(arrival, keys);
+    }
+
+    /// A staged block is read: its bytes were served.
+    pub(crate) fn staged_hit(&mut self, arrival: &Arrival, disk: DiskSlot, block: BlockIndex) {
+        self.admission.staged_hit(arrival, Key::new(disk, block));
+        self.let_in_unstaged();
+    }
+
+    /// Appends what has left staging for flash.
+    pub(crate) fn let_in_unstaged(&mut self) {
+        while let Some((key, bytes)) = self.admission.next_let_in() {
+            self.let_in(key.disk(), key.block(), Source::Fill, &bytes);
+        }
+    }
+
+    /// Tells disks and admission what was written to flash, and what reclaim dropped.
+    pub(crate) fn account(&mut self) {
+        for (disk, written) in self.ports.written.drain(..) {
+            let tenant = disk.and_then(|disk| Some(self.disks[disk.index()].as_ref()?.tenant));
+            if let Some(disk) = disk {
+                let blocks = written.fill + written.update + written.reclaim;
+                self.disk_stats[disk.index()].flash_written_bytes += blocks;
+            }
+            self.admission.charge(tenant, written);
+        }
+        for (disk, block) in self.ports.evicted.drain(..) {
+            if let Some(served) = self.disks[disk.index()].as_ref() {
+                let key = Key::new(disk, block);
+                self.admission.evicted(served.tenant, key);
+            }
+        }
+    }
+}
