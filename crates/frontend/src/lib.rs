@@ -1,22 +1,30 @@
-//! What a VM attaches to over NBD, and the words that every front end shares with its disk:
-//! [`Incoming`], [`Verb`], [`RequestKey`]. The other front end is the crate `vhost-user`.
+//! What every front end shares with the disks that it reaches. A front end is a crate of its own:
+//! `nbd-server`, `vhost-user`.
 //!
 //! ```text
-//!  client ── unix, TCP ──► nbd::Server          on tokio: accept, limits, handshake, TLS
-//!                              │ nbd::Negotiated (a plain socket, after NBD_OPT_GO)
-//!                              ▼
-//!                          nbd::Connection      on the shard's thread and ring: the hot path
-//!                              │ Incoming          ▲ reply()
-//!                              ▼                   │
-//!                          whatever the shard serves a disk with
+//!  a VM connects ─► Box<dyn NewClient> ── to the disk's shard ─► open(Context) ─► Box<dyn Connection>
+//!
+//!  Connection ── Incoming ─► shard ─► cache          on the shard's thread and ring: the hot path
+//!      ▲                       │
+//!      └─────── reply() ◄──────┘
 //! ```
 //!
-//! This crate knows nothing of caches: it turns bytes into requests that are within the
-//! export's terms and results into bytes.
+//! A shard knows of a front end what is in [`NewClient`], [`Connection`] and [`FrontEnd`], and no
+//! more. Nothing here knows of caches.
+
+#![forbid(unsafe_code)]
 
 pub mod budget;
+mod client;
+mod connection;
 pub mod limits;
-pub mod nbd;
+mod report;
+mod request;
+mod reservation;
 
 pub use block_io::Verb;
-pub use nbd::{Incoming, RequestKey};
+pub use client::{Context, FrontEnd, NewClient, Offer};
+pub use connection::{Connection, PolledQueues, State};
+pub use report::{Counters, Report};
+pub use request::{Incoming, RequestKey};
+pub use reservation::{Reservation, Reserving};

@@ -11,12 +11,10 @@
 //! A client's key is used again only after its last request was answered, so an id names one
 //! request as long as it is in flight.
 
-use crate::connection::Connection;
 use crate::disk::RequestKind;
 use crate::memory::Debt;
-use crate::status::FrontEnd;
 use cache::RequestId;
-use frontend::RequestKey;
+use frontend::{Connection, FrontEnd, RequestKey, Reservation};
 use units::{DiskSlot, Instant, TenantSlot};
 
 /// The client number of requests that a command makes.
@@ -62,7 +60,9 @@ fn number(key: usize) -> u32 {
 
 /// A client of a disk.
 pub(crate) struct Client {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Box<dyn Connection>,
+    front_end: FrontEnd,
+    reservation: Reservation,
     pub(crate) disk: DiskSlot,
     /// Which VM it is.
     pub(crate) vm: TenantSlot,
@@ -79,9 +79,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(connection: Connection, disk: DiskSlot, vm: TenantSlot) -> Self {
+    pub(crate) fn new(
+        connection: Box<dyn Connection>,
+        front_end: FrontEnd,
+        reservation: Reservation,
+        disk: DiskSlot,
+        vm: TenantSlot,
+    ) -> Self {
         Self {
             connection,
+            front_end,
+            reservation,
             disk,
             vm,
             farewell: None,
@@ -93,10 +101,12 @@ impl Client {
     }
 
     pub(crate) fn front_end(&self) -> FrontEnd {
-        match self.connection {
-            Connection::Nbd(_) => FrontEnd::Nbd,
-            Connection::Vhost(_) => FrontEnd::VhostUser,
-        }
+        self.front_end
+    }
+
+    /// Shared with the VM's other connections to the disk.
+    pub(crate) fn reservation(&self) -> &Reservation {
+        &self.reservation
     }
 
     /// Notes that a request came.

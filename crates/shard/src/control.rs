@@ -7,17 +7,16 @@
 use crate::owners::OwnerError;
 use crate::retirement::RecordError;
 use crate::spec::DiskSpec;
-use crate::status::{FrontEnd, ShardStatus};
+use crate::status::ShardStatus;
 use crate::tap::Tap;
 use block_io::{IoError, OriginGeometry, Token};
 use cache::{ControlError, DropReason, OfDirty, WriteBack, WritePolicy};
 use device::uring::OpenError;
-use frontend::nbd::Negotiated;
+use frontend::{FrontEnd, NewClient};
 use origin::Opened;
 use ring::Sender;
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tenancy::{Settings, SettingsError, TenantSettings};
 use units::{Bytes, DiskId};
@@ -69,7 +68,7 @@ pub enum ShardError {
     /// The cache's clients have all the memory that there is for connections.
     #[error("there is no memory for one more connection to this cache")]
     NoMemory,
-    /// The disk has clients over the other front end, and one is in use at a time.
+    /// The disk has clients over another front end, and one is in use at a time.
     #[error("the disk is in use over {0}, and one front end is in use at a time")]
     OtherFrontEnd(FrontEnd),
     /// A shared disk is read by VMs, and the client does not say which it is.
@@ -110,17 +109,6 @@ pub struct Attached {
     pub warm_blocks: u64,
     /// Why blocks on flash are not used, if they are not.
     pub dropped: Option<DropReason>,
-}
-
-/// A VM that has connected to a disk's socket, and what it is offered.
-#[derive(Debug)]
-pub struct VhostClient {
-    /// The VM's socket.
-    pub socket: OwnedFd,
-    /// The serial number that the guest sees; cut to 20 bytes.
-    pub serial: String,
-    /// The smallest unit of address and length that it is offered, in bytes: 512 or 4096.
-    pub sector: u32,
 }
 
 pub(crate) enum Message {
@@ -180,13 +168,7 @@ pub(crate) enum Message {
     },
     Connect {
         disk: DiskId,
-        client: Box<Negotiated>,
-        vm: Option<String>,
-        reply: Reply<()>,
-    },
-    ConnectVhost {
-        disk: DiskId,
-        client: VhostClient,
+        client: Box<dyn NewClient>,
         vm: Option<String>,
         reply: Reply<()>,
     },
@@ -319,31 +301,16 @@ impl ShardHandle {
         self.send(Message::Status { reply });
     }
 
-    /// Hands over a client that has negotiated this disk; of a shared disk `vm` says which VM it
+    /// Hands over a client that has come for this disk; of a shared disk `vm` says which VM it
     /// is, of any other nobody does. On failure its socket is closed.
-    pub fn connect(&self, disk: DiskId, client: Negotiated, vm: Option<String>, reply: Reply<()>) {
-        let client = Box::new(client);
-        self.send(Message::Connect {
-            disk,
-            client,
-            vm,
-            reply,
-        });
-    }
-
-    /// Hands over a VM that has connected to this disk's socket; `vm` as in [`Self::connect`]. On
-    /// failure the socket is closed.
-    ///
-    /// # Panics
-    /// On the shard's thread, if the sector is neither 512 nor 4096.
-    pub fn connect_vhost(
+    pub fn connect(
         &self,
         disk: DiskId,
-        client: VhostClient,
+        client: Box<dyn NewClient>,
         vm: Option<String>,
         reply: Reply<()>,
     ) {
-        self.send(Message::ConnectVhost {
+        self.send(Message::Connect {
             disk,
             client,
             vm,
@@ -382,7 +349,6 @@ impl Message {
             | Self::Flush { reply, .. }
             | Self::Tap { reply, .. }
             | Self::Connect { reply, .. }
-            | Self::ConnectVhost { reply, .. }
             | Self::Stop { reply } => reply(Err(error)),
             Self::Recorded { .. } | Self::ProgressStored | Self::Owned { .. } => {}
         }

@@ -9,13 +9,13 @@
 use crate::control::{Reply, ShardError};
 use crate::latency::Timed;
 use crate::spec::DiskSpec;
-use crate::status::{DiskPhase, DiskStatus, GuestLatency, RequestTimes, VhostStatus};
+use crate::status::{DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, RequestTimes};
 use crate::tap::Tap;
 use block_io::OriginGeometry;
 use cache::{Cache, DropReason, OfDirty, Verb};
+use frontend::{Counters, FrontEnd};
 use origin::Origin;
 use units::{DiskSlot, Duration, Instant};
-use vhost_user::Counters;
 
 /// The origin of a disk, through the ring and timed.
 pub(crate) type DiskOrigin = Timed<Box<dyn Origin>>;
@@ -76,8 +76,8 @@ pub(crate) struct Disk {
     pub(crate) dropped: Option<DropReason>,
     /// Who writes down what its guests ask.
     pub(crate) tap: Option<Tap>,
-    /// What vhost-user connections that have gone had counted.
-    pub(crate) vhost_before: Counters,
+    /// What connections that have gone had counted.
+    pub(crate) counted_before: Vec<(FrontEnd, Counters)>,
     failed_requests: u64,
     latency: GuestLatency,
 }
@@ -95,7 +95,7 @@ impl Disk {
             warm_blocks: 0,
             dropped: None,
             tap: None,
-            vhost_before: Counters::default(),
+            counted_before: Vec::new(),
             failed_requests: 0,
             latency: GuestLatency::default(),
         }
@@ -120,12 +120,26 @@ impl Disk {
         }
     }
 
+    /// Keeps what a connection that goes had counted.
+    pub(crate) fn keep_counters(&mut self, front_end: FrontEnd, counters: Counters) {
+        let mut known = self.counted_before.iter_mut();
+        match known.find(|(other, _)| *other == front_end) {
+            Some((_, before)) => *before += counters,
+            None => self.counted_before.push((front_end, counters)),
+        }
+    }
+
     /// Adds how long its requests have taken to `times`.
     pub(crate) fn add_times(&self, times: &mut RequestTimes) {
         times.add(&self.latency, self.origin.latency());
     }
 
-    pub(crate) fn status(&self, slot: DiskSlot, cache: &Cache, vhost: VhostStatus) -> DiskStatus {
+    pub(crate) fn status(
+        &self,
+        slot: DiskSlot,
+        cache: &Cache,
+        front_ends: Vec<FrontEndStatus>,
+    ) -> DiskStatus {
         let condition = self.origin.condition();
         DiskStatus {
             id: self.spec.id,
@@ -145,7 +159,7 @@ impl Disk {
                 Phase::Draining(_) | Phase::Leaving(_) => DiskPhase::Detaching,
             },
             connections: self.connections,
-            vhost,
+            front_ends,
             in_flight: cache.in_flight(slot),
             origin_connected: condition.connected,
             late_bytes: condition.late,

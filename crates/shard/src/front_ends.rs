@@ -1,88 +1,66 @@
-//! Clients come and go, over NBD and over vhost-user.
+//! Clients come and go, over whichever front end.
 //!
 //! Invariants:
 //! - A disk that is written has clients over one front end at a time: neither knows of what the
 //!   other one's guest caches. A shared disk is never written, so there it does not matter.
-//! - Connections of one VM over vhost-user share a turn at the disk: see [`vhost_user::Turn`].
+//! - Connections of one VM to a disk share a [`Reservation`].
 
 use crate::clients::Client;
-use crate::connection::Connection;
-use crate::control::{ShardError, VhostClient};
-use crate::limits::VHOST_CONNECTIONS_MAX;
+use crate::control::ShardError;
 use crate::run::{Owner, Shard};
-use crate::status::{FrontEnd, VhostStatus};
-use frontend::nbd::{self, Negotiated};
+use crate::status::FrontEndStatus;
+use frontend::{Context, Counters, FrontEnd, NewClient, Offer, Reservation};
 use units::{Bytes, DiskId, DiskSlot, TenantSlot};
-use vhost_user::Turn;
 
 impl Shard {
-    /// An NBD client has negotiated a disk.
+    /// A client has come for a disk.
     pub(crate) fn connect(
         &mut self,
         disk: DiskId,
-        client: Negotiated,
+        client: Box<dyn NewClient>,
         vm: Option<&str>,
     ) -> Result<(), ShardError> {
         let slot = self.serving(disk)?;
-        self.refuse_both(slot, FrontEnd::Nbd)?;
+        let front_end = client.front_end();
+        self.refuse_both(slot, front_end)?;
         let account = self.memory.open().ok_or(ShardError::NoMemory)?;
-        let vm = self.admit_vm(slot, vm, self.config.connections_per_disk_max)?;
-        let limits = self.config.connection;
-        let connection = nbd::Connection::new(client, &self.ring, &self.pool, limits);
-        let connection = connection.charging(account);
-        self.add_client(Connection::Nbd(Box::new(connection)), slot, vm);
-        Ok(())
-    }
-
-    /// A VM has connected to a disk's socket.
-    pub(crate) fn connect_vhost(
-        &mut self,
-        disk: DiskId,
-        client: VhostClient,
-        vm: Option<&str>,
-    ) -> Result<(), ShardError> {
-        let slot = self.serving(disk)?;
-        self.refuse_both(slot, FrontEnd::VhostUser)?;
-        let account = self.memory.open().ok_or(ShardError::NoMemory)?;
-        let vm = self.admit_vm(slot, vm, VHOST_CONNECTIONS_MAX)?;
-        let disk = self.disks[slot.index()].as_ref().expect("it is serving");
-        let sector = u64::from(client.sector);
-        let offered = vhost_user::Disk {
-            name: disk.spec.name.clone(),
-            serial: client.serial,
-            // What is beyond the last whole sector cannot be asked for.
-            size: Bytes::new(disk.geometry.size.get() / sector * sector),
-            sector: client.sector,
-            read_only: disk.is_read_only(),
-            can_discard: disk.geometry.can_discard,
-        };
-        let limits = self.config.connection;
-        let turn = self.turn_of(slot, vm);
-        let connection =
-            vhost_user::Connection::new(client.socket, &offered, &self.ring, &self.pool, limits);
-        let connection = connection.taking_turns(&turn).watched().charging(account);
-        let connection = connection.mapping_within(&self.config.guest_memory);
-        let connection = Connection::Vhost(Box::new(connection));
-        self.add_client(connection, slot, vm);
+        let most = front_end.connections_max;
+        let vm = self.admit_vm(
+            slot,
+            vm,
+            most.unwrap_or(self.config.connections_per_disk_max),
+        )?;
+        let reservation = self.reservation_of(slot, vm);
+        let disk = self.disks[slot.index()].as_mut().expect("it is serving");
+        let connection = client.open(Context {
+            offer: Offer {
+                name: disk.spec.name.clone(),
+                size: disk.geometry.size,
+                read_only: disk.is_read_only(),
+                can_discard: disk.geometry.can_discard,
+            },
+            ring: &self.ring,
+            pool: &self.pool,
+            limits: self.config.connection,
+            account,
+            reservation: reservation.clone(),
+        });
+        disk.connections += 1;
+        let source = connection.id();
+        let client = Client::new(connection, front_end, reservation, slot, vm);
+        let client = self.clients.insert(client);
+        self.own(Some(source), Owner::Client(client));
+        self.touch(client);
         Ok(())
     }
 
     /// A disk has grown, by whole blocks.
     pub(crate) fn tell_of_size(&mut self, slot: DiskSlot, size: Bytes) {
-        let clients: Vec<usize> = self.clients_of(slot).map(|(key, _)| key).collect();
-        for key in clients {
-            self.clients[key].connection.resize(size);
-            self.touch(key);
+        let theirs = self.clients.iter_mut();
+        for (_, client) in theirs.filter(|(_, client)| client.disk == slot) {
+            client.connection.resize(size);
         }
-    }
-
-    fn add_client(&mut self, connection: Connection, slot: DiskSlot, vm: TenantSlot) {
-        let disk = self.disks[slot.index()].as_mut().expect("it is serving");
-        disk.connections += 1;
-        let source = connection.id();
-        let client = self.clients.insert(Client::new(connection, slot, vm));
-        self.own(Some(source), Owner::Client(client));
-        self.touch(client);
+        self.touch_clients_of(slot);
     }
 
     fn refuse_both(&self, slot: DiskSlot, wanted: FrontEnd) -> Result<(), ShardError> {
@@ -97,10 +75,12 @@ impl Shard {
         }
     }
 
-    /// The turn at a disk that a VM's connections share.
-    fn turn_of(&self, slot: DiskSlot, vm: TenantSlot) -> Turn {
+    /// The reservation of a disk that a VM's connections share.
+    fn reservation_of(&self, slot: DiskSlot, vm: TenantSlot) -> Reservation {
         let mut theirs = self.clients_of(slot).filter(|(_, client)| client.vm == vm);
-        let shared = theirs.find_map(|(_, client)| client.connection.turn().cloned());
+        let shared = theirs
+            .next()
+            .map(|(_, client)| client.reservation().clone());
         shared.unwrap_or_default()
     }
 
@@ -109,15 +89,11 @@ impl Shard {
         all.filter(move |(_, client)| client.disk == slot)
     }
 
-    /// A turn was given back: who waits for it is polled.
-    pub(crate) fn pass_turn(&mut self, slot: DiskSlot) {
-        let waits = |client: &Client| {
-            let vhost = client.connection.vhost();
-            vhost.is_some_and(vhost_user::Connection::waits_for_turn)
-        };
-        let waiting = self.clients_of(slot).filter(|(_, client)| waits(client));
-        let waiting: Vec<usize> = waiting.map(|(key, _)| key).collect();
-        for client in waiting {
+    /// Lists all clients of a disk to be polled: one may have waited for a reservation that was
+    /// released.
+    pub(crate) fn touch_clients_of(&mut self, slot: DiskSlot) {
+        let clients: Vec<usize> = self.clients_of(slot).map(|(key, _)| key).collect();
+        for client in clients {
             self.touch(client);
         }
     }
@@ -128,34 +104,32 @@ impl Shard {
         let (slot, vm) = (client.disk, client.vm);
         if let Some(disk) = &mut self.disks[slot.index()] {
             disk.connections -= 1;
-            if let Some(vhost) = client.connection.vhost() {
-                disk.vhost_before += vhost.counters();
-            }
+            disk.keep_counters(client.front_end(), client.connection.report().counters);
             if disk.spec.shared {
                 self.cache.leave(slot, vm);
             }
         }
-        // Dropped first, which gives its turn back.
+        // Dropped first, which releases its disk.
         drop(client);
-        self.pass_turn(slot);
+        self.touch_clients_of(slot);
     }
 
-    /// What a disk's connections over vhost-user are like.
-    pub(crate) fn vhost_status(&self, slot: DiskSlot) -> VhostStatus {
-        let before = self.disks[slot.index()].as_ref();
-        let mut status = VhostStatus {
-            counters: before.map_or_else(Default::default, |disk| disk.vhost_before),
-            ..VhostStatus::default()
-        };
+    /// What a disk's connections are like, by front end.
+    pub(crate) fn front_ends_of(&self, slot: DiskSlot) -> Vec<FrontEndStatus> {
+        let disk = self.disks[slot.index()].as_ref();
+        let before = disk.map_or(&[][..], |disk| &disk.counted_before);
+        let unused =
+            |(front_end, counters): &(FrontEnd, _)| FrontEndStatus::unused(*front_end, *counters);
+        let mut all: Vec<FrontEndStatus> = before.iter().map(unused).collect();
         for (_, client) in self.clients_of(slot) {
-            if let Some(vhost) = client.connection.vhost() {
-                status.connections += 1;
-                status.waiting += usize::from(vhost.waits_for_turn());
-                status.queues += vhost.queues();
-                status.in_flight += vhost.in_flight();
-                status.counters += vhost.counters();
-            }
+            let front_end = client.front_end();
+            let known = all.iter().position(|one| one.front_end == front_end);
+            let at = known.unwrap_or_else(|| {
+                all.push(FrontEndStatus::unused(front_end, Counters::default()));
+                all.len() - 1
+            });
+            all[at].add(client.connection.report(), client.connection.in_flight());
         }
-        status
+        all
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   control threads ── ShardHandle ──► mailbox ┐
-//!   clients ◄─► NBD or vhost-user connection ──┤      ┌────────────┐
+//!   clients ◄─► dyn frontend::Connection ──────┤      ┌────────────┐
 //!   flash   ◄─► Timed<device::Device> ─────────┼─────►│ the turn   │◄──► cache::Cache
 //!   origins ◄─► Timed<origin::Origin> ─────────┘ ring └────────────┘  requests, completions in
 //!                                                                     effects out
@@ -22,7 +22,6 @@
 
 mod arrived;
 mod clients;
-mod connection;
 mod control;
 mod deadlines;
 mod disk;
@@ -48,15 +47,13 @@ mod tripwire;
 mod vms;
 mod watch;
 
-pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError, VhostClient};
+pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError};
 pub use latency::{Bucket, Histogram, ReadWrite};
 pub use owners::{Folders, LockWatch, Owner, OwnerError, OwnerFile, SystemError};
 pub use retirement::RecordError;
 pub use run::Shard;
 pub use spec::{DiskSpec, ShardConfig};
 pub use status::{
-    DiskPhase, DiskStatus, FrontEnd, GuestLatency, Opening, RequestTimes, ShardStatus, VhostStatus,
+    DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, Opening, RequestTimes, ShardStatus,
 };
 pub use tap::{Tap, TapEvent, TapVerb};
-pub use vhost_user::Counters as VhostCounters;
-pub use vhost_user::MappingLimits;

@@ -10,10 +10,6 @@ pub(crate) const RING_ENTRIES: u32 = 1024;
 /// client that does not read must not hold up a detach or a stop.
 pub(crate) const FAREWELL_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Connections over vhost-user that one VM may have to a disk: one whose rings run, the destination
-/// of its migration within the host, and twice as many for those that are still being let go.
-pub(crate) const VHOST_CONNECTIONS_MAX: usize = 4;
-
 /// Reads of fewer bytes go through a buffer of ours and are copied from there. They cost no more
 /// processor time that way (decision 0016), and a buffer can be abandoned when the flash hangs,
 /// which a guest's memory cannot.

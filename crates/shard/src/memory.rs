@@ -9,7 +9,6 @@
 //! A client owes the rest of a payload that it announced, or has to receive answers. An honest one
 //! does so at the speed of its connection. Nobody is cut off while there is room for all.
 
-use crate::connection::Connection;
 use crate::run::Shard;
 use frontend::limits::STALL_TIME_MAX;
 use units::{Duration, Instant};
@@ -82,12 +81,8 @@ impl Shard {
         let (now, look) = (self.now, self.memory_watch.looks);
         let mut late = Vec::new();
         for (key, client) in &mut self.clients {
-            let Connection::Nbd(nbd) = &client.connection else {
-                continue;
-            };
-            client.debt = nbd
-                .debt()
-                .map(|progress| Debt::after(client.debt, progress, look, now));
+            let debt = client.connection.debt();
+            client.debt = debt.map(|progress| Debt::after(client.debt, progress, look, now));
             if client
                 .debt
                 .is_some_and(|debt| now - debt.since >= STALL_TIME_MAX)
@@ -104,14 +99,13 @@ impl Shard {
         let client = &mut self.clients[key];
         let disk = self.disks[client.disk.index()].as_ref();
         let disk = disk.map_or("", |disk| disk.spec.name.as_str());
+        let front_end = client.front_end();
         tracing::warn!(
             disk,
-            "an NBD client was cut off: it kept memory that others wait for, and did \
+            "an {front_end} client was cut off: it kept memory that others wait for, and did \
             not send or receive for {STALL_TIME_MAX}"
         );
-        if let Connection::Nbd(nbd) = &mut client.connection {
-            nbd.cut_off();
-        }
+        client.connection.cut_off();
         self.memory.count_closed();
         self.touch(key);
     }

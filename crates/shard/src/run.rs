@@ -39,7 +39,7 @@ use block_io::{BufPool, FlashOp, IoError, OriginDone, OriginOp, Payload, Slice};
 use cache::{Cache, Effect, Request, RequestId, Verb};
 use device::Device as _;
 use frontend::budget::MemoryBudget;
-use frontend::{Incoming, RequestKey};
+use frontend::{Incoming, RequestKey, State};
 use origin::Origin as _;
 use ring::{Mailbox, Ring, Sender, SourceId};
 use slab::Slab;
@@ -385,21 +385,20 @@ impl Shard {
         };
         let mut incoming = std::mem::take(&mut self.scratch.incoming);
         known.touched = false;
-        let had_turn = known.connection.has_turn();
-        known.connection.poll(&mut incoming);
-        let finished = known.connection.is_finished();
-        let gave_turn = had_turn && !known.connection.has_turn();
+        let state = known.connection.poll(&mut incoming);
+        let released = known.reservation().take_released();
         let slot = known.disk;
         for one in incoming.drain(..) {
             self.request(client, one);
         }
         self.scratch.incoming = incoming;
-        self.watch_client(client);
-        if finished {
-            self.forget_client(client);
+        match state {
+            State::Open => {}
+            State::Quiet => self.watch_client(client),
+            State::Finished => self.forget_client(client),
         }
-        if gave_turn {
-            self.pass_turn(slot);
+        if released {
+            self.touch_clients_of(slot);
         }
     }
 
@@ -424,7 +423,7 @@ impl Shard {
         };
         let into = match request.verb {
             Verb::Read { length, .. } if length >= LANDING_BYTES_MIN && self.flash.is_some() => {
-                asker.connection.landing(incoming.key)
+                asker.connection.read_buffer(incoming.key)
             }
             _ => None,
         };

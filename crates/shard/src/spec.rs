@@ -9,7 +9,6 @@ use frontend::limits::ConnectionLimits;
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::{Bytes, DiskId};
-use vhost_user::MappingLimits;
 
 /// A shard: one cache and the thread that drives it.
 #[derive(Clone, Debug)]
@@ -29,9 +28,7 @@ pub struct ShardConfig {
     pub connection: ConnectionLimits,
     /// Memory that all clients together can have allocated.
     pub request_memory: Bytes,
-    /// What may be mapped of guests' memory; shared by all shards of a daemon.
-    pub guest_memory: MappingLimits,
-    /// Clients that one disk may have at a time.
+    /// Clients that one disk may have at a time over a front end without a limit of its own.
     pub connections_per_disk_max: usize,
 }
 

@@ -6,7 +6,7 @@ use cache::{
     DirtyStatus, DiskStats, DropReason, Kept, TenantStatus, ViewStats, WriteBack, WritePolicy,
 };
 use frontend::budget::BudgetStatus;
-use std::fmt;
+use frontend::{Counters, FrontEnd, Report};
 use std::path::PathBuf;
 use units::{Bytes, DiskId, Duration, Instant, TenantSlot};
 
@@ -69,28 +69,12 @@ pub enum DiskPhase {
     Detaching,
 }
 
-/// How clients reach a disk.
+/// A disk's connections over one front end at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrontEnd {
-    /// Network block device.
-    Nbd,
-    /// vhost-user-blk.
-    VhostUser,
-}
-
-impl fmt::Display for FrontEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nbd => "NBD",
-            Self::VhostUser => "vhost-user",
-        })
-    }
-}
-
-/// A disk's connections over vhost-user at a moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VhostStatus {
-    /// How many there are.
+pub struct FrontEndStatus {
+    /// Which.
+    pub front_end: FrontEnd,
+    /// How many connections there are.
     pub connections: usize,
     /// Those of them that wait for another one's queues to stop.
     pub waiting: usize,
@@ -99,7 +83,30 @@ pub struct VhostStatus {
     /// Requests that are not answered yet.
     pub in_flight: usize,
     /// Counters since the disk was attached.
-    pub counters: vhost_user::Counters,
+    pub counters: Counters,
+}
+
+impl FrontEndStatus {
+    /// One without connections.
+    pub(crate) fn unused(front_end: FrontEnd, counters: Counters) -> Self {
+        Self {
+            front_end,
+            connections: 0,
+            waiting: 0,
+            queues: 0,
+            in_flight: 0,
+            counters,
+        }
+    }
+
+    /// Counts a connection.
+    pub(crate) fn add(&mut self, report: Report, in_flight: usize) {
+        self.connections += 1;
+        self.waiting += usize::from(report.is_waiting);
+        self.queues += report.queues;
+        self.in_flight += in_flight;
+        self.counters += report.counters;
+    }
 }
 
 /// A disk at a moment.
@@ -127,10 +134,10 @@ pub struct DiskStatus {
     pub views: Vec<(TenantSlot, ViewStats)>,
     /// Where it is in its life.
     pub phase: DiskPhase,
-    /// Clients, over both front ends.
+    /// Clients, over all front ends.
     pub connections: usize,
-    /// Those over vhost-user.
-    pub vhost: VhostStatus,
+    /// The same by front end, of those over which there were any.
+    pub front_ends: Vec<FrontEndStatus>,
     /// Requests that are not answered yet.
     pub in_flight: u32,
     /// Whether its origin can be reached, as far as is known.
@@ -172,6 +179,13 @@ impl RequestTimes {
 }
 
 impl DiskStatus {
+    /// Its connections over one front end.
+    pub fn over(&self, front_end: FrontEnd) -> FrontEndStatus {
+        let mut all = self.front_ends.iter();
+        let used = all.find(|one| one.front_end == front_end).copied();
+        used.unwrap_or(FrontEndStatus::unused(front_end, Counters::default()))
+    }
+
     /// How long its requests have taken.
     pub fn request_times(&self) -> RequestTimes {
         RequestTimes {
@@ -212,7 +226,7 @@ impl Shard {
             .map(|flash| flash.inner().latency().clone());
         let disks = self.attached_slots().filter_map(|slot| {
             let disk = self.disks[slot.index()].as_ref()?;
-            Some(disk.status(slot, &self.cache, self.vhost_status(slot)))
+            Some(disk.status(slot, &self.cache, self.front_ends_of(slot)))
         });
         ShardStatus {
             name: self.config.name.clone(),

@@ -14,6 +14,7 @@
 
 use crate::clients::Client;
 use crate::run::Shard;
+use frontend::PolledQueues;
 use ring::Watch;
 use slab::Slab;
 
@@ -41,35 +42,35 @@ impl<'a> Rings<'a> {
     }
 }
 
-fn has_work(clients: &mut Slab<Client>, one: &Watched) -> bool {
-    let client = clients.get_mut(one.client);
-    let quiet = client.and_then(|client| client.connection.quiet());
-    quiet.is_some_and(|vhost| vhost.has_work())
+/// The queues of a client that are looked at, if there are any.
+fn quiet<'a>(clients: &'a mut Slab<Client>, one: &Watched) -> Option<&'a mut dyn PolledQueues> {
+    let client = clients.get_mut(one.client)?;
+    let queues = client.connection.polled_queues()?;
+    queues.is_quiet().then_some(queues)
 }
 
 impl Watch for Rings<'_> {
     fn has_work(&mut self) -> bool {
-        self.watched.iter().any(|one| has_work(self.clients, one))
+        let mut watched = self.watched.iter();
+        watched.any(|one| quiet(self.clients, one).is_some_and(|queues| queues.has_work()))
     }
 
     fn rest(&mut self) -> bool {
         let mut found = false;
         for one in self.watched.iter() {
-            let client = self.clients.get_mut(one.client);
-            let quiet = client.and_then(|client| client.connection.quiet());
-            found |= quiet.is_some_and(vhost_user::Connection::rest);
+            found |= quiet(self.clients, one).is_some_and(PolledQueues::rest);
         }
         found
     }
 }
 
 impl Shard {
-    /// After a client was polled: its rings are looked at from now on if they are quiet.
+    /// After a client was polled and has quiet queues: they are looked at from now on.
     pub(crate) fn watch_client(&mut self, client: usize) {
         let Some(known) = self.clients.get_mut(client) else {
             return;
         };
-        if !known.watched && known.connection.quiet().is_some() {
+        if !known.watched {
             known.watched = true;
             self.watched.push(Watched { client, turns: 0 });
         }
@@ -88,22 +89,20 @@ impl Shard {
         let Some(client) = self.clients.get_mut(one.client) else {
             return false;
         };
+        let Some(queues) = client.connection.polled_queues() else {
+            return false;
+        };
         one.turns += 1;
-        let (has_work, stays) = match client.connection.quiet() {
-            Some(vhost) if vhost.has_work() => {
-                one.turns = 0;
-                (true, true)
-            }
-            Some(vhost) if one.turns >= TURNS_MAX => (vhost.rest(), false),
-            Some(_) => (false, true),
-            // It was asked to kick, which may have shown that something had come.
-            None => (
-                client
-                    .connection
-                    .vhost()
-                    .is_some_and(vhost_user::Connection::is_pending),
-                false,
-            ),
+        let (has_work, stays) = if !queues.is_quiet() {
+            // The guest was asked to kick, which may have shown that something had come.
+            (queues.is_pending(), false)
+        } else if queues.has_work() {
+            one.turns = 0;
+            (true, true)
+        } else if one.turns >= TURNS_MAX {
+            (queues.rest(), false)
+        } else {
+            (false, true)
         };
         if !stays {
             client.watched = false;

@@ -5,20 +5,22 @@
 
 mod support;
 
-use shard::{FrontEnd, ShardError, ShardHandle, VhostClient};
+use shard::{ShardError, ShardHandle};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use support::{DISK, Lab, PATIENCE, ask, connect, status, stop, until};
 use units::DiskId;
+use vhost_user::MappingLimits;
 
 fn connect_vhost(shard: &ShardHandle, disk: DiskId) -> Result<UnixStream, ShardError> {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let client = VhostClient {
+    let client = vhost_user::Client {
         socket: theirs.into(),
         serial: "serial".to_owned(),
         sector: 4096,
+        mapping: MappingLimits::default(),
     };
-    ask(|reply| shard.connect_vhost(disk, client, None, reply))?;
+    ask(|reply| shard.connect(disk, Box::new(client), None, reply))?;
     ours.set_read_timeout(Some(PATIENCE)).unwrap();
     Ok(ours)
 }
@@ -48,9 +50,17 @@ fn a_vm_sees_the_disk_and_goes() {
     let mut qemu = connect_vhost(&shard, lab.spec().id).unwrap();
     assert_eq!(ask_config(&mut qemu), (DISK.get() / 512, 4096));
     let disk = &status(&shard).disks[0];
-    assert_eq!((disk.connections, disk.vhost.connections), (1, 1));
+    assert_eq!(
+        (
+            disk.connections,
+            disk.over(vhost_user::FRONT_END).connections
+        ),
+        (1, 1)
+    );
     drop(qemu);
-    until(&shard, |status| status.disks[0].vhost.connections == 0);
+    until(&shard, |status| {
+        status.disks[0].over(vhost_user::FRONT_END).connections == 0
+    });
     stop(shard);
 }
 
@@ -61,12 +71,12 @@ fn one_front_end_is_in_use_at_a_time() {
     let id = lab.spec().id;
     let (_, guest) = lab.attach(&shard);
     let refused = connect_vhost(&shard, id).unwrap_err();
-    assert_eq!(refused, ShardError::OtherFrontEnd(FrontEnd::Nbd));
+    assert_eq!(refused, ShardError::OtherFrontEnd(nbd_server::FRONT_END));
     guest.disconnect();
     until(&shard, |status| status.disks[0].connections == 0);
     let qemu = connect_vhost(&shard, id).unwrap();
     let refused = connect(&shard, id).unwrap_err();
-    assert_eq!(refused, ShardError::OtherFrontEnd(FrontEnd::VhostUser));
+    assert_eq!(refused, ShardError::OtherFrontEnd(vhost_user::FRONT_END));
     // Others may wait for the first one's end, but not any number of them.
     let waiting: Vec<_> = (0..3).map(|_| connect_vhost(&shard, id).unwrap()).collect();
     let refused = connect_vhost(&shard, id).unwrap_err();

@@ -25,7 +25,6 @@
 //! - At a limit nothing is taken from the rings: the guest's requests wait in its own memory.
 
 use crate::bell;
-use crate::counters::Counters;
 use crate::device::{Device, Disk, bits};
 use crate::guard;
 use crate::intake::length_of;
@@ -34,11 +33,10 @@ use crate::quota::{MappingLimits, Quota};
 use crate::slots::{self, Slot, Slots};
 use crate::socket::{Message, Socket};
 use crate::tokens::Task;
-use crate::turn::{Hold, Turn};
 use block_io::{BufPool, IoError, Landing as _, Payload, Slice};
 use frontend::budget::Account;
 use frontend::limits::ConnectionLimits;
-use frontend::{Incoming, RequestKey, Verb};
+use frontend::{Counters, Incoming, RequestKey, Reservation, Reserving, Verb};
 use ring::{Completion, Foreign, Op, Ring, Source, SourceId};
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -76,10 +74,10 @@ pub struct Connection {
     pub(crate) is_readable: bool,
     is_listening: bool,
     pub(crate) held: Option<(Header, Wait)>,
-    pub(crate) hold: Hold,
+    pub(crate) reserving: Reserving,
     /// Whoever drives it looks at its rings while awake.
     pub(crate) is_watched: bool,
-    /// A message that waits for our turn.
+    /// A message that waits for the reservation of the disk.
     pub(crate) parked: Option<Message>,
     pub(crate) account: Account,
     /// A request that waits for room in the memory budget: its queue and head.
@@ -91,8 +89,8 @@ pub struct Connection {
 impl Connection {
     /// Takes over a VM's socket. Call [`Connection::poll`] next.
     ///
-    /// It has a turn of its own; give connections to one disk the same with
-    /// [`Connection::taking_turns`].
+    /// It has a reservation of its own; give connections to one disk the same with
+    /// [`Connection::reserving`].
     ///
     /// # Panics
     /// If the disk's sector is not 512 or 4096, or its size no multiple of that.
@@ -119,7 +117,7 @@ impl Connection {
             is_readable: true,
             is_listening: false,
             held: None,
-            hold: Hold::default(),
+            reserving: Reserving::default(),
             is_watched: false,
             parked: None,
             account: Account::default(),
@@ -128,10 +126,12 @@ impl Connection {
         }
     }
 
-    /// The same, sharing a turn with other connections to the disk: see [`Turn`].
+    /// The same, sharing a reservation with other connections to the disk. The first message that
+    /// starts a queue takes it, or waits for it; no message is read meanwhile. It is released when
+    /// every queue was stopped, or the connection is dropped.
     #[must_use]
-    pub fn taking_turns(mut self, turn: &Turn) -> Self {
-        self.hold = Hold::new(turn);
+    pub fn reserving(mut self, reservation: Reservation) -> Self {
+        self.reserving = Reserving::new(reservation);
         self
     }
 
@@ -191,18 +191,8 @@ impl Connection {
         found && self.phase == Phase::Open
     }
 
-    /// The turn that it takes its rings in.
-    pub fn turn(&self) -> &Turn {
-        self.hold.turn()
-    }
-
-    /// Whether its rings run, or may.
-    pub fn has_turn(&self) -> bool {
-        self.hold.is_ours()
-    }
-
-    /// Whether its VM waits for another connection's rings to stop. Poll it when they have.
-    pub fn waits_for_turn(&self) -> bool {
+    /// Whether its VM waits for another connection's queues to stop. Poll it when they have.
+    pub fn waits_for_reservation(&self) -> bool {
         self.parked.is_some()
     }
 

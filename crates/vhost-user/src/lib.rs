@@ -21,9 +21,9 @@
 
 mod bell;
 mod connection;
-mod counters;
 mod device;
 mod dirty;
+mod front_end;
 mod guard;
 mod intake;
 pub mod limits;
@@ -35,11 +35,9 @@ mod slots;
 mod socket;
 mod talk;
 mod tokens;
-mod turn;
 mod vring;
 
 pub use connection::Connection;
-pub use counters::Counters;
 pub use device::Disk;
+pub use front_end::{Client, FRONT_END};
 pub use quota::MappingLimits;
-pub use turn::Turn;

@@ -18,3 +18,7 @@ pub const MAPPING_BYTES_MAX: u64 = 16 << 40;
 
 /// Largest page of a file that is mapped, in bytes: huge pages of the largest kind.
 pub const FILE_PAGE_MAX: u64 = 1 << 30;
+
+/// Connections that one VM may have to a disk: one whose queues run, the destination of its
+/// migration within the host, and twice as many for those that are still being let go.
+pub const CONNECTIONS_MAX: usize = 4;

@@ -35,7 +35,7 @@ impl Connection {
     }
 
     fn obey_in_turn(&mut self, message: Message) {
-        if message.header.starts_ring() && !self.hold.take() {
+        if message.header.starts_ring() && !self.reserving.reserve() {
             self.parked = Some(message);
         } else {
             self.obey(message);
@@ -114,7 +114,7 @@ impl Connection {
         };
         self.held = None;
         if !self.device.vrings.iter().any(Vring::is_running) {
-            self.hold.let_go();
+            self.reserving.release();
         }
         if let Err(error) = said {
             self.fail(&error);

@@ -3,7 +3,7 @@
 //! ```text
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
 //!  program   hearth                    study   simulator -> trace -> units
-//!  shell     shard -> device origin vhost-user -> frontend -> ring
+//!  shell     shard -> device origin frontend -> ring      nbd-server vhost-user -> frontend
 //!  pure      cache -> destage -> dirty-log, admission -> tenancy -> segment-log -> policy flash-format    medium    nbd-client -> nbd-protocol vhost-protocol -> block-io -> units
 //! ```
 //!
@@ -178,7 +178,12 @@ const TABLE: &[Crate] = &[
     shell(
         "frontend",
         "crates/frontend",
-        &["units", "block-io", "ring", "nbd-protocol"],
+        &["units", "block-io", "ring"],
+    ),
+    shell(
+        "nbd-server",
+        "crates/nbd-server",
+        &["units", "block-io", "ring", "nbd-protocol", "frontend"],
     ),
     shell(
         "vhost-user",
@@ -203,7 +208,6 @@ const TABLE: &[Crate] = &[
                 "device",
                 "origin",
                 "frontend",
-                "vhost-user",
             ],
         )
     },
@@ -254,6 +258,8 @@ const TABLE: &[Crate] = &[
             "device",
             "origin",
             "frontend",
+            "nbd-server",
+            "vhost-user",
             "shard",
             "simulator",
             "trace",

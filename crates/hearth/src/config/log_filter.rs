@@ -12,12 +12,12 @@ const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 /// The parts that log: our crates, and the libraries below them.
 const PARTS: [&str; 14] = [
     "axum",
-    "frontend",
     "h2",
     "hearth",
     "hyper",
     "hyper_util",
     "mio",
+    "nbd_server",
     "origin",
     "ring",
     "rustls",

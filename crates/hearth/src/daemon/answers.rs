@@ -219,6 +219,7 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
 
 fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> DiskStatus {
     let stats = &served.stats;
+    let vhost = served.over(vhost_user::FRONT_END);
     DiskStatus {
         size_bytes: Some(served.size.get()),
         write_policy: served.policy.into(),
@@ -226,15 +227,15 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> Di
         read_only: served.read_only,
         connections: served.connections as u64,
         vhost_user: VhostUser {
-            connections: served.vhost.connections as u64,
-            waiting: served.vhost.waiting as u64,
-            queues: served.vhost.queues as u64,
-            requests_in_flight: served.vhost.in_flight as u64,
-            requests_taken: served.vhost.counters.chains,
-            kicks: served.vhost.counters.kicks,
-            interrupts: served.vhost.counters.interrupts,
-            requests_resumed: served.vhost.counters.resumed,
-            queues_broken: served.vhost.counters.broken,
+            connections: vhost.connections as u64,
+            waiting: vhost.waiting as u64,
+            queues: vhost.queues as u64,
+            requests_in_flight: vhost.in_flight as u64,
+            requests_taken: vhost.counters.chains,
+            kicks: vhost.counters.kicks,
+            interrupts: vhost.counters.interrupts,
+            requests_resumed: vhost.counters.resumed,
+            queues_broken: vhost.counters.broken,
             ..bare.vhost_user
         },
         origin_connected: served.origin_connected,

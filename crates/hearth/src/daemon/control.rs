@@ -120,8 +120,9 @@ impl Control {
         for (shard, pulse) in pulses {
             if let Pulse::Status(status) = pulse {
                 for disk in &status.disks {
-                    vhost_user_connections += disk.vhost.connections as u64;
-                    nbd_connections += (disk.connections - disk.vhost.connections) as u64;
+                    let over = |front_end| disk.over(front_end).connections as u64;
+                    vhost_user_connections += over(vhost_user::FRONT_END);
+                    nbd_connections += over(nbd_server::FRONT_END);
                 }
             }
             caches.push(self.cache(shard, pulse));

@@ -5,7 +5,7 @@
 //!   disk attached, VM's images changed ─► settle() ─► sockets opened and closed
 //!                                                        │ accepted
 //!                              vhost-user ◄──────────────┴──────────────► NBD
-//!                  ShardHandle::connect_vhost             nbd::Server with this disk as its only export
+//!                  ShardHandle::connect                   nbd::Server with this disk as its only export
 //! ```
 //!
 //! A disk has its socket from the moment that its shard serves it until it begins to detach, so a
@@ -28,8 +28,7 @@ use crate::api::problem::ProblemKind;
 use crate::api::types::Problem;
 use crate::cli::exit::chain;
 use crate::config::{DiskConfig, Name, NbdConfig, VhostUserConfig, serial, vhost_socket};
-use frontend::nbd::{self, Server, TlsOffer};
-use shard::VhostClient;
+use nbd_server::{self as nbd, Server, TlsOffer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -42,13 +41,12 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use units::DiskId;
+use vhost_user::MappingLimits;
 
-/// Permission bits of a directory of sockets that we make: whoever may reach a socket is said by
-/// the socket's own.
+/// Permission bits of a directory of sockets that we make; the socket's own say who may reach it.
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// Pause after the system could not accept a connection (no descriptors, no memory): trying again
-/// at once would spin.
+/// Pause after the system had no descriptor or memory for a connection: to try at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is spoken at a socket.
@@ -140,6 +138,8 @@ struct State {
 /// The sockets of all disks.
 pub(super) struct Doors {
     config: VhostUserConfig,
+    /// What may be mapped of guests' memory, by all VMs of the daemon together.
+    mapping: MappingLimits,
     nbd: NbdDoors,
     registry: Arc<Registry>,
     shards: Arc<Shards>,
@@ -165,11 +165,12 @@ struct Guests {
     reader: Option<Name>,
     serial: String,
     sector: u32,
+    mapping: MappingLimits,
 }
 
 impl Doors {
     pub(super) fn new(
-        config: VhostUserConfig,
+        (config, mapping): (VhostUserConfig, MappingLimits),
         nbd: NbdDoors,
         registry: Arc<Registry>,
         shards: Arc<Shards>,
@@ -178,6 +179,7 @@ impl Doors {
     ) -> Self {
         Self {
             config,
+            mapping,
             nbd,
             registry,
             shards,
@@ -400,6 +402,7 @@ impl Doors {
             reader: claim.threshold.reader.clone(),
             serial: serial(disk),
             sector: disk.vhost_user.sector(),
+            mapping: self.mapping.clone(),
         };
         let accepting = accept(listener, Arc::clone(&self.shards), guests);
         Ok(Accepting {
@@ -457,6 +460,7 @@ async fn accept(listener: UnixListener, shards: Arc<Shards>, guests: Guests) {
         reader,
         serial,
         sector,
+        mapping,
     } = guests;
     let Some(shard) = shards.get(&cache) else {
         return;
@@ -476,14 +480,15 @@ async fn accept(listener: UnixListener, shards: Arc<Shards>, guests: Guests) {
                 continue;
             }
         };
-        let client = VhostClient {
+        let client = vhost_user::Client {
             socket,
             serial: serial.clone(),
             sector,
+            mapping: mapping.clone(),
         };
         let vm = reader.as_ref().map(ToString::to_string);
         let outcome = shard
-            .ask(|handle, reply| handle.connect_vhost(id, client, vm, reply))
+            .ask(|handle, reply| handle.connect(id, Box::new(client), vm, reply))
             .await;
         if let Err(error) = &outcome
             && told.as_ref() != Some(error)

@@ -11,7 +11,7 @@ use super::registry::{Entry, Phase, Registry};
 use super::shards::Shards;
 use super::vms::VmBook;
 use crate::config::{ClientName, Name, Text};
-use frontend::nbd::{Client, Exports, Found, Identity, Listed, Negotiated, Refusal, export};
+use nbd_server::{Client, Exports, Found, Identity, Listed, Negotiated, Refusal, export};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -221,6 +221,8 @@ impl Exports for DiskExports {
             }
         });
         let reader = reader.map(|vm| vm.to_string());
-        shard.handle().connect(entry.id, connection, reader, reply);
+        shard
+            .handle()
+            .connect(entry.id, Box::new(connection), reader, reply);
     }
 }

@@ -6,7 +6,7 @@ use super::sockets::{Place, Sockets};
 use crate::api::types::Listener;
 use crate::cli::exit::{CliError, Exit};
 use crate::config::{Address, Config, DaemonConfig, NbdUri, NbdUriAddress, Switch};
-use frontend::nbd::{self, BindError, TlsError, TlsOffer};
+use nbd_server::{self as nbd, BindError, TlsError, TlsOffer};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -6,7 +6,7 @@
 //!   retries  ────►│            Registry              │                        ▲
 //!                 └───────────────▲──────────────────┘                        │
 //!                                 │ names, sizes                              │ sockets
-//!   NBD clients ──► frontend::nbd::Server ──► Exports ────────────────────────┤
+//!   NBD clients ──► nbd_server::Server ──► Exports ─────────────────────────┤
 //!   VMs' QEMUs ───► Doors, a socket for each disk ────────────────────────────┘
 //! ```
 //!

@@ -35,7 +35,7 @@ use crate::cli::args::Serve;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::quantity;
 use crate::config::{self, Address, Config, ConfigError, DiskConfig, Switch};
-use frontend::nbd::Server;
+use nbd_server::Server;
 use shard::ShardHandle;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -236,7 +236,10 @@ fn front_ends(
         exports: Arc::clone(&exports),
     };
     let doors = Doors::new(
-        config.vhost_user.clone(),
+        (
+            config.vhost_user.clone(),
+            settings::guest_memory(&config.vhost_user),
+        ),
         nbd,
         Arc::clone(registry),
         Arc::clone(shards),
@@ -277,13 +280,11 @@ async fn start_shards(
     state: &StateDir,
 ) -> Result<Shards, CliError> {
     let mut shards = Shards::default();
-    let guest_memory = settings::guest_memory(&config.vhost_user);
     for cache in &config.caches {
         let policy = policies.settings(&cache.name);
         let common = settings::Common {
             nbd: &config.nbd,
             request_memory: config.request_memory_of_cache(),
-            guest_memory: guest_memory.clone(),
             state_dir: state.path(),
             runtime_dir: runtime_dir(config),
         };

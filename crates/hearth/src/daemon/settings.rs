@@ -6,21 +6,22 @@ use crate::config::{
     PolicyConfig, ReclaimPolicy, TlsMode, VhostUserConfig, disk_id,
 };
 use at_rest::DataKey;
-use frontend::limits::{ConnectionLimits, ServerLimits};
-use frontend::nbd::{Tls, TlsError, TlsOffer};
+use frontend::limits::ConnectionLimits;
+use nbd_server::limits::ServerLimits;
+use nbd_server::{Tls, TlsError, TlsOffer};
 use origin::{FileSpec, ImageFormat, NbdAddress, NbdSpec, Opened, OriginSpec};
 use policy::reclaim::Kind;
-use shard::{DiskSpec, MappingLimits, Owner, OwnerFile, ShardConfig};
+use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
 use std::path::Path;
 use std::sync::Arc;
 use units::Bytes;
+use vhost_user::MappingLimits;
 
 /// What holds for every cache of a daemon.
 pub(super) struct Common<'a> {
     pub(super) nbd: &'a NbdConfig,
     /// A cache's part of the memory for requests.
     pub(super) request_memory: Bytes,
-    pub(super) guest_memory: MappingLimits,
     pub(super) state_dir: &'a Path,
     pub(super) runtime_dir: &'a Path,
 }
@@ -58,7 +59,6 @@ pub(super) fn shard(
             bytes: nbd.bytes_in_flight_max.0,
         },
         request_memory: common.request_memory,
-        guest_memory: common.guest_memory.clone(),
         // Over the sockets that all disks share, and as many over its own.
         connections_per_disk_max: count(nbd.connections_per_disk_max).saturating_mul(2),
     }
@@ -197,11 +197,11 @@ mod tests {
         let common = Common {
             nbd: &NbdConfig::default(),
             request_memory: Bytes::gib(1),
-            guest_memory: guest_memory(&VhostUserConfig::default()),
             state_dir: Path::new("/s"),
             runtime_dir: Path::new("/r"),
         };
-        assert!(common.guest_memory.of_all() >= common.guest_memory.of_client());
+        let mapping = guest_memory(&VhostUserConfig::default());
+        assert!(mapping.of_all() >= mapping.of_client());
         let shard = shard(&cache, &policy, &common);
         assert_eq!(shard.cache, cache::Config::default());
         assert_eq!(shard.connection, ConnectionLimits::default());

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use frontend::limits::ConnectionLimits;
-use frontend::nbd::{Admission, Negotiated, Terms, export};
+use nbd_server::{Admission, Negotiated, Terms, export};
 use origin::{FileSpec, OriginSpec};
 use shard::{
     Attached, DiskSpec, Folders, OwnerFile, Reply, Shard, ShardConfig, ShardError, ShardHandle,
@@ -77,7 +77,6 @@ impl Lab {
             },
             connection: ConnectionLimits::default(),
             request_memory: Bytes::gib(1),
-            guest_memory: shard::MappingLimits::default(),
             connections_per_disk_max: 4,
         }
     }
@@ -182,7 +181,7 @@ pub(crate) fn connect_as(
         },
         admission: Admission::uncounted(),
     };
-    ask(|reply| shard.connect(disk, negotiated, vm.map(str::to_owned), reply))?;
+    ask(|reply| shard.connect(disk, Box::new(negotiated), vm.map(str::to_owned), reply))?;
     ours.set_read_timeout(Some(PATIENCE)).unwrap();
     Ok(Guest {
         socket: ours,

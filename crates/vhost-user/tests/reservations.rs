@@ -1,0 +1,149 @@
+//! Two connections to one disk: rings run on one of them at a time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use frontend::limits::ConnectionLimits;
+use frontend::{Incoming, Reservation};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use support::driver::{READ, Style};
+use support::front::{Front, start_messages, whole};
+use support::{DATA, Rig, disk};
+use vhost_protocol::{Features, ProtocolFeatures, Request};
+use vhost_user::Connection;
+
+const PLAIN: Style = Style {
+    indirect: true,
+    by_index: false,
+};
+
+/// A second QEMU at the disk of a rig, whose ring and memory it shares.
+struct Second {
+    front: Front,
+    connection: Connection,
+    taken: Vec<Incoming>,
+}
+
+impl Second {
+    fn new(rig: &Rig, reservation: &Reservation) -> Self {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let limits = ConnectionLimits::default();
+        let connection = Connection::new(theirs.into(), &disk(), &rig.ring, &rig.pool, limits);
+        Self {
+            front: Front { socket: ours },
+            connection: connection.reserving(reservation.clone()),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Lets it do what it can do now.
+    fn turn(&mut self, rig: &mut Rig) {
+        for _ in 0..3 {
+            rig.turn();
+            self.connection.poll(&mut self.taken);
+        }
+    }
+
+    fn say(&mut self, rig: &mut Rig, request: &Request, files: &[BorrowedFd<'_>]) {
+        self.front.say(request, false, files);
+        self.turn(rig);
+    }
+
+    /// Everything that a QEMU says until its rings run.
+    fn start(&mut self, rig: &mut Rig) {
+        self.say(rig, &Request::GetFeatures, &[]);
+        let offered = Features::from_bits(self.front.reply().unwrap().number());
+        let features = offered.without(Features::LOG_ALL.with(Features::RING_EVENT_IDX));
+        self.say(rig, &Request::SetFeatures(features), &[]);
+        let protocol = ProtocolFeatures::CONFIG.with(ProtocolFeatures::MQ);
+        self.say(rig, &Request::SetProtocolFeatures(protocol), &[]);
+        let ram = std::sync::Arc::clone(&rig.ram);
+        let table = Request::SetMemoryTable(vec![whole(ram.len())]);
+        self.say(rig, &table, &[ram.file().as_fd()]);
+    }
+}
+
+#[test]
+fn the_second_talks_and_starts_when_the_first_has_stopped() {
+    let reservation = Reservation::default();
+    let mut rig = Rig::new(&disk());
+    let first = rig.connection.take().unwrap();
+    rig.connection = Some(first.reserving(reservation.clone()));
+    rig.negotiate(Features::LOG_ALL.with(Features::RING_EVENT_IDX));
+    rig.give_memory();
+    let mut queue = rig.start_queue(0, PLAIN);
+    queue.request(READ, 0, &[(DATA, 512)]);
+    queue.kick();
+    let asked = rig.take(1);
+
+    let mut second = Second::new(&rig, &reservation);
+    second.start(&mut rig);
+    let messages = start_messages(&queue, 0, 1, false);
+    for (request, file) in &messages {
+        let files: Vec<BorrowedFd<'_>> = file.iter().map(AsFd::as_fd).collect();
+        second.front.say(request, false, &files);
+    }
+    second.front.say(&Request::GetQueueCount, false, &[]);
+    second.turn(&mut rig);
+    assert!(second.connection.waits_for_reservation());
+    assert_eq!(second.connection.queues(), 0);
+    assert!(second.front.reply().is_none());
+
+    // The first stops, which it does not before its request is answered.
+    rig.front.say(&Request::GetRingBase { ring: 0 }, false, &[]);
+    second.turn(&mut rig);
+    assert!(second.connection.waits_for_reservation());
+    rig.give(asked[0].key, &[7; 512]);
+    rig.until("the stop", |_| reservation.take_released());
+    second.turn(&mut rig);
+    assert!(!second.connection.waits_for_reservation());
+    assert_eq!(second.connection.queues(), 1);
+    assert_eq!(second.front.reply().unwrap().number(), 64);
+
+    // And the first waits now.
+    for (request, file) in &messages {
+        let files: Vec<BorrowedFd<'_>> = file.iter().map(AsFd::as_fd).collect();
+        rig.front.say(request, false, &files);
+    }
+    rig.turn();
+    assert!(rig.connection().waits_for_reservation());
+    drop(second);
+    rig.turn();
+    assert_eq!(rig.connection().queues(), 1);
+}
+
+#[test]
+fn a_reservation_outlives_a_socket_until_the_disk_has_answered() {
+    let reservation = Reservation::default();
+    let mut rig = Rig::new(&disk());
+    let first = rig.connection.take().unwrap();
+    rig.connection = Some(first.reserving(reservation.clone()));
+    rig.negotiate(Features::LOG_ALL.with(Features::RING_EVENT_IDX));
+    rig.give_memory();
+    let mut queue = rig.start_queue(0, PLAIN);
+    queue.request(READ, 0, &[(DATA, 512)]);
+    queue.kick();
+    let asked = rig.take(1);
+    let mut second = Second::new(&rig, &reservation);
+    second.start(&mut rig);
+    for (request, file) in &start_messages(&queue, 0, 0, false) {
+        let files: Vec<BorrowedFd<'_>> = file.iter().map(AsFd::as_fd).collect();
+        second.front.say(request, false, &files);
+    }
+    rig.front = Front {
+        socket: UnixStream::pair().unwrap().0,
+    };
+    second.turn(&mut rig);
+    assert!(!rig.is_finished());
+    assert!(second.connection.waits_for_reservation());
+    rig.give(asked[0].key, &[7; 512]);
+    rig.turn();
+    assert!(rig.is_finished());
+    drop(rig.connection.take());
+    second.turn(&mut rig);
+    assert_eq!(second.connection.queues(), 1);
+    // What the first had begun and nobody answered is asked again.
+    assert_eq!(second.taken.len(), 1);
+}
