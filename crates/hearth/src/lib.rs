@@ -1,14 +1,15 @@
 //! The daemon and its command line, as a library so that tests can reach the parts.
 //!
 //! ```text
-//!   config   what the operator wrote
-//!   daemon   shards, exports and listeners, wired together
-//!   api      HTTP and JSON over the admin socket        metrics   the same for Prometheus
-//!   cli      what a user types                          top       the live view
+//!   cli      what a user types: commands, their arguments, what they print
+//!   sim, mrc, advise   traces through simulated caches, their curves, and what follows
+//!   top, xml, bench    the live view; texts for VMs; a load on the front ends
 //!   offline  caches that no daemon is using: format, check
-//!   sim      traces through simulated caches        mrc, advise   their curves, and what follows
-//!   bench    a load on the front ends
 //!   docs     book pages, manual pages, completions: made of the definitions above
+//!   ──────────────────────────── below, nothing knows of the above
+//!   daemon   shards, exports and listeners, wired together; the server of the admin API; metrics
+//!   api      what travels over the admin socket, and its client
+//!   config   what the operator wrote
 //! ```
 
 #![forbid(unsafe_code)]
@@ -20,10 +21,8 @@ pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod docs;
-pub mod metrics;
 pub mod mrc;
 pub mod offline;
 pub mod sim;
-mod system;
 pub mod top;
 pub mod xml;

@@ -142,7 +142,7 @@ impl Advise {
                 per_day,
                 years: self.warranty,
             },
-            (None, Some(bytes)) => Endurance::Bytes(crate::cli::quantity::approximate(bytes.get())),
+            (None, Some(bytes)) => Endurance::Bytes(units::number::real(bytes.get())),
             (None, None) => return None,
         };
         let bytes = self.drive_size?.get();

@@ -1,6 +1,6 @@
 //! Advice on a running host, in words.
 
-use super::host::{CacheAdvice, Finding, HostAdvice};
+use crate::api::advice::{CacheAdvice, Finding, HostAdvice};
 use crate::cli::{Side, Table, quantity};
 use std::fmt::{self, Write};
 
@@ -166,8 +166,8 @@ fn words(finding: &Finding, cache: &CacheAdvice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::host::{Divided, advise};
     use crate::api::samples;
+    use crate::daemon::advice::{Divided, advise};
 
     #[test]
     fn advice_names_what_to_do() {

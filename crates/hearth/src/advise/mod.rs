@@ -5,7 +5,6 @@
 
 mod answer;
 pub mod args;
-pub mod host;
 pub(crate) mod host_words;
 mod words;
 

@@ -1,9 +1,26 @@
 //! What goes wrong on the admin API, and how it is told.
 
-use super::types::Problem;
-use axum::Json;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What went wrong, and what to do about it (a problem object of RFC 9457).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// What kind of problem, as a URN that ends with its code.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:hearth:problem:no-such-disk")]
+    pub kind: String,
+    /// The kind in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened, with names.
+    pub detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
 
 /// The kinds of problems. Each is a different thing for a caller to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,10 +180,14 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let kind = [(header::CONTENT_TYPE, "application/problem+json")];
-        (status, kind, Json(self)).into_response()
+/// An error and its causes, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
     }
+    text
 }

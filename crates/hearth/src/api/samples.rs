@@ -22,7 +22,7 @@ fn name(text: &str) -> Name {
 fn latency(count: u64) -> Latency {
     Latency {
         count,
-        sum_seconds: 0.000_1 * crate::cli::quantity::approximate(count),
+        sum_seconds: 0.000_1 * units::number::real(count),
         p50_seconds: 0.000_08,
         p99_seconds: 0.002,
         max_seconds: 0.011,

@@ -6,6 +6,7 @@
 pub use super::counters::DiskCounters;
 pub use super::front_ends::Listener;
 use super::front_ends::{NbdSocket, RequestMemory, VhostUser};
+pub use super::problem::Problem;
 use super::vms::PolicyStatus;
 use super::write_back::{KeptOnFlash, WriteBackStatus};
 use crate::config::{Name, ReclaimPolicy, WritePolicy};
@@ -442,22 +443,4 @@ pub struct LatencyBucket {
     pub to_seconds: f64,
     /// How many fell into it and into no shorter one.
     pub count: u64,
-}
-
-/// What went wrong, and what to do about it (a problem object of RFC 9457).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Problem {
-    /// What kind of problem, as a URN that ends with its code.
-    #[serde(rename = "type")]
-    #[schema(example = "urn:hearth:problem:no-such-disk")]
-    pub kind: String,
-    /// The kind in words.
-    pub title: String,
-    /// The HTTP status.
-    pub status: u16,
-    /// What happened, with names.
-    pub detail: String,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
 }

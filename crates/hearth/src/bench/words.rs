@@ -1,9 +1,10 @@
 //! A load's figures for people.
 
-use crate::cli::quantity::{self, approximate};
+use crate::cli::quantity;
 use crate::cli::{Side, Table};
 use load::{JobOutcome, Outcome, Settings, Tally};
 use std::fmt::{self, Write};
+use units::number::real;
 use workload::Direction;
 
 const NANO: f64 = 1e-9;
@@ -54,11 +55,11 @@ fn one(out: &mut String, job: &JobOutcome) -> fmt::Result {
     write!(out, "{table}")?;
     let share = |nanos: u64| quantity::percent(nanos, job.elapsed_ns);
     let used = job.usage.user_ns + job.usage.system_ns;
-    let each = approximate(used) * NANO / approximate(requests.max(1));
+    let each = real(used) * NANO / real(requests.max(1));
     writeln!(
         out,
         "{} in all; this side: {} user, {} system of a CPU, {} a request",
-        quantity::seconds(approximate(job.elapsed_ns) * NANO),
+        quantity::seconds(real(job.elapsed_ns) * NANO),
         share(job.usage.user_ns),
         share(job.usage.system_ns),
         quantity::seconds(each)
@@ -77,10 +78,10 @@ fn one(out: &mut String, job: &JobOutcome) -> fmt::Result {
 }
 
 fn cells(name: String, tally: &Tally, elapsed_ns: u64, moves: bool) -> Vec<String> {
-    let seconds = approximate(elapsed_ns.max(1)) * NANO;
+    let seconds = real(elapsed_ns.max(1)) * NANO;
     let times = &tally.times;
-    let time = |nanos: u64| quantity::seconds(approximate(nanos) * NANO);
-    let bytes_second = approximate(tally.bytes) / seconds;
+    let time = |nanos: u64| quantity::seconds(real(nanos) * NANO);
+    let bytes_second = real(tally.bytes) / seconds;
     let speed = if moves {
         quantity::bytes(units::number::count_near(bytes_second))
     } else {
@@ -88,7 +89,7 @@ fn cells(name: String, tally: &Tally, elapsed_ns: u64, moves: bool) -> Vec<Strin
     };
     vec![
         name,
-        quantity::count(approximate(times.count()) / seconds),
+        quantity::count(real(times.count()) / seconds),
         speed,
         quantity::seconds(times.mean() * NANO),
         time(times.percentile(50.0)),

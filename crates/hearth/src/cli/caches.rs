@@ -1,9 +1,9 @@
 //! `hearth cache set`: a cache's policy while the daemon runs.
 
-use super::client::Client;
 use super::exit::CliError;
 use super::run::{json, show};
 use super::{args::Global, progress};
+use crate::api::client::Client;
 use crate::api::types::CacheStatus;
 use crate::config::{Name, PolicyChange, Spare, Staging, Switch, Text, Window};
 use clap::Args;
@@ -83,15 +83,17 @@ impl Set {
 /// Does what was asked and returns what to print.
 pub(super) async fn set(client: &Client, global: &Global, set: &Set) -> Result<Vec<u8>, CliError> {
     let name = &set.name;
-    let sent = async {
-        if set.reset {
-            let path = format!("/v1/caches/{name}/settings");
-            return client.send(Method::DELETE, &path, None::<&()>).await;
-        }
-        let path = format!("/v1/caches/{name}/policy");
+    let (method, path, body) = if set.reset {
+        (Method::DELETE, format!("/v1/caches/{name}/settings"), None)
+    } else {
         let body = json(&set.change())?;
-        client.send(Method::PATCH, &path, Some(&body)).await
+        (
+            Method::PATCH,
+            format!("/v1/caches/{name}/policy"),
+            Some(body),
+        )
     };
+    let sent = client.send(method, &path, body.as_ref());
     let cache: CacheStatus = progress::waiting(format!("changing {name}"), sent).await?;
     show(global, &cache, done)
 }

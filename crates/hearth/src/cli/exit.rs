@@ -1,5 +1,7 @@
 //! How commands end, and how an error is told: as text, or with `--json` as an object.
 
+use crate::api::client::ClientError;
+pub(crate) use crate::api::problem::chain;
 use crate::api::types::Problem;
 use serde::Serialize;
 use std::fmt;
@@ -114,18 +116,6 @@ struct Told<'a> {
     exit_code: u8,
 }
 
-/// An error and its causes, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
-}
-
 impl From<Problem> for CliError {
     fn from(problem: Problem) -> Self {
         let exit = match problem.status {
@@ -140,6 +130,24 @@ impl From<Problem> for CliError {
             kind: kind.to_owned(),
             message: problem.detail,
             remedy: problem.remedy,
+        }
+    }
+}
+
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
+        let exit = match &error {
+            ClientError::Refused(problem) => return problem.clone().into(),
+            ClientError::Unreachable { .. } => Exit::Unreachable,
+            ClientError::Path(_) => Exit::Usage,
+            ClientError::Body(_) | ClientError::Answer(_) | ClientError::Strange { .. } => {
+                Exit::Failed
+            }
+        };
+        let told = Self::new(exit, error.to_string());
+        match error.remedy() {
+            Some(remedy) => told.with_remedy(remedy),
+            None => told,
         }
     }
 }

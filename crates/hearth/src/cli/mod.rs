@@ -9,7 +9,6 @@
 
 pub mod args;
 pub mod caches;
-pub mod client;
 pub mod disks;
 pub mod exit;
 mod front_ends;
@@ -20,6 +19,7 @@ pub mod quantity;
 pub mod recover;
 pub(crate) mod render;
 mod run;
+mod serve;
 mod table;
 pub mod traces;
 pub mod vms;

@@ -5,8 +5,8 @@ use super::exit::{CliError, Exit, chain};
 use super::progress::Progress;
 use super::quantity;
 use super::table::{Side, Table, facts};
+use crate::daemon::holder_of;
 use crate::offline::{self, CheckReport, Checked, OfflineError, Present};
-use crate::system;
 use std::fmt::Write;
 
 /// Makes a cache and says what it is.
@@ -109,7 +109,7 @@ fn explain(error: &OfflineError, format: &Format) -> CliError {
 fn opening(open: &device::uring::OpenError, error: &OfflineError) -> CliError {
     match open {
         device::uring::OpenError::InUse { path } => {
-            let message = match system::holder_of(path) {
+            let message = match holder_of(path) {
                 Some(holder) => format!("{}: {holder}", chain(error)),
                 None => chain(error),
             };

@@ -1,10 +1,12 @@
 //! Quantities for people: three digits that matter, and a unit.
 
+use units::number::real;
+
 /// A quantity of bytes, such as `3.42GiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
-    let mut scaled = approximate(count);
+    let mut scaled = real(count);
     while scaled >= 999.5 && unit + 1 < UNITS.len() {
         scaled /= 1024.0;
         unit += 1;
@@ -67,16 +69,7 @@ pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
     }
-    format!("{:.1}%", 100.0 * approximate(part) / approximate(whole))
-}
-
-/// The nearest floating-point number, which is near enough to show or to divide.
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "a quantity that is rounded to three digits"
-)]
-pub const fn approximate(count: u64) -> f64 {
-    count as f64
+    format!("{:.1}%", 100.0 * real(part) / real(whole))
 }
 
 fn three_digits(value: f64) -> String {

@@ -1,14 +1,14 @@
 //! From a parsed command line to an exit code.
 
 use super::args::{Cache, Cli, Command, Global};
-use super::client::Client;
 use super::exit::{CliError, Exit, chain};
 use super::traces::{self, args::Trace};
-use super::{caches, disks, offline, progress, recover, render, vms};
-use crate::advise::host::HostAdvice;
+use super::{caches, disks, offline, progress, recover, render, serve, vms};
 use crate::advise::host_words;
+use crate::api::advice::HostAdvice;
+use crate::api::client::Client;
 use crate::api::types::Status;
-use crate::{advise, bench, daemon, docs, mrc, sim, top, xml};
+use crate::{advise, bench, docs, mrc, sim, top, xml};
 use clap::Parser;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -57,7 +57,7 @@ fn end(error: &CliError, json: bool) -> ExitCode {
 fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
     let global = &cli.global;
     match &cli.command {
-        Command::Serve(serve) => daemon::serve(serve, global.json),
+        Command::Serve(arguments) => serve::run(arguments, global.json),
         Command::Cache(Cache::Format(format)) => offline::format(format, global.json),
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
         Command::Recover(command) => recover::run(command, global.json),

@@ -220,10 +220,7 @@ fn disks(config: &Config, faults: &mut Vec<Fault>) {
 ///
 /// # Errors
 /// What to write, if that is not exactly one cache.
-pub(super) fn cache_of<'a>(
-    config: &'a Config,
-    disk: &DiskConfig,
-) -> Result<&'a CacheConfig, String> {
+pub fn cache_of<'a>(config: &'a Config, disk: &DiskConfig) -> Result<&'a CacheConfig, String> {
     match (&disk.cache, config.caches.as_slice()) {
         (Some(name), caches) => caches
             .iter()
@@ -313,7 +310,7 @@ fn is_own_export(config: &Config, disk: &DiskConfig) -> bool {
 }
 
 /// What to write instead of a name that nothing has.
-pub(crate) fn meant<'a>(name: &Name, known: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn meant<'a>(name: &Name, known: impl Iterator<Item = &'a str> + Clone) -> String {
     if let Some(one) = super::nearest(name.as_str(), known.clone()) {
         return format!("did you mean '{one}'?");
     }

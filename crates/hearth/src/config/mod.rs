@@ -12,13 +12,11 @@
 mod change;
 mod check;
 mod encryption;
-mod environment;
 mod identity;
 mod load;
 mod log_filter;
 mod model;
 mod nbd_clients;
-mod occupied;
 mod origin_place;
 mod policy;
 mod read;
@@ -32,11 +30,8 @@ mod walk;
 mod words;
 mod write_back;
 
-pub(crate) use check::meant;
-pub use check::{disk_faults, faults, policy_faults};
+pub use check::{cache_of, disk_faults, faults, meant, policy_faults};
 pub use encryption::EncryptionConfig;
-pub(crate) use environment::block_storage;
-pub use environment::{environment, stops_a_start};
 pub use identity::{canonical_origin, disk_id};
 pub use load::{ConfigError, Fault, load, locate, parse};
 pub use log_filter::check_log_filter;
@@ -44,7 +39,7 @@ pub use model::{
     CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, SocketPath, TlsConfig,
 };
 pub use nbd_clients::{ClientName, DiskNbdConfig, ParseClientError};
-pub use origin_place::OriginPlace;
+pub use origin_place::{OriginPlace, identity};
 pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use reference::{Entry, Section, reference_sections};
 pub use text::{Address, Auto, Mode, Switch, Text};
@@ -52,14 +47,14 @@ pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
 pub use vhost::{DiskVhostConfig, VhostUserConfig, serial, vhost_socket};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
 pub use vms::{too_many_tenants, vm_faults};
-pub(crate) use walk::nearest;
+pub use walk::nearest;
 pub use words::{
     DestageOrder, LogFormat, LogTarget, NAME_BYTES_MAX, Name, OriginFormat, ParseNameError,
     ReclaimPolicy, TlsMode, WritePolicy,
 };
-pub(crate) use write_back::dirty_max;
 pub use write_back::{
-    DIRTY_LEAST, ParseRateError, PerSecond, WriteBackChange, WriteBackConfig, settings_faults,
+    DIRTY_LEAST, ParseRateError, PerSecond, WriteBackChange, WriteBackConfig, dirty_max,
+    room_faults, settings_faults,
 };
 
 /// Where the admin API listens unless configured otherwise, and where the CLI looks for it.

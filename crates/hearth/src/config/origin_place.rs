@@ -131,7 +131,7 @@ impl Node {
 }
 
 /// Which file this is, whatever path led to it; for a block device, which device.
-pub(super) fn identity(metadata: &Metadata) -> (u64, u64) {
+pub fn identity(metadata: &Metadata) -> (u64, u64) {
     if metadata.file_type().is_block_device() {
         (u64::MAX, metadata.rdev())
     } else {

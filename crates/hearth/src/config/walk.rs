@@ -286,7 +286,7 @@ fn without_numbers(key: &str) -> String {
 const LIKENESS_MIN: f64 = 0.75;
 
 /// The one of the known words that was probably meant.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
         .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)

@@ -187,10 +187,7 @@ pub fn settings_faults(settings: &WriteBackConfig) -> Vec<Fault> {
 
 /// The disks of a configuration that may keep more from their origins than their cache has room
 /// for. `flash_of` tells the size of a cache's flash, if it is known.
-pub(super) fn room_faults(
-    config: &Config,
-    flash_of: impl Fn(&Name) -> Option<Bytes>,
-) -> Vec<Fault> {
+pub fn room_faults(config: &Config, flash_of: impl Fn(&Name) -> Option<Bytes>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for cache in &config.caches {
         let disks = config.disks.iter().enumerate().filter(|(_, disk)| {
@@ -220,7 +217,7 @@ pub(super) fn room_faults(
 ///
 /// # Errors
 /// Why there is no room for all, with the arithmetic.
-pub(crate) fn dirty_max(
+pub fn dirty_max(
     own: Auto<Bytes>,
     cache: &Name,
     flash: Bytes,

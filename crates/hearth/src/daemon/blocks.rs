@@ -5,8 +5,8 @@ use super::problems::problem;
 use super::registry::{Entry, Phase};
 use super::settings;
 use crate::api::problem::ProblemKind;
+use crate::api::problem::chain;
 use crate::api::types::{DiskSource, DiskStatus, Problem};
-use crate::cli::exit::chain;
 use crate::config::{Name, Text};
 use units::{BLOCK_BYTES, Bytes};
 

@@ -6,14 +6,15 @@
 //!              └────────────┴─────── refused, and nothing has changed ───────┘
 //! ```
 
+use super::advice::{Divided, advise};
 use super::control::Control;
 use super::shards::Shard;
 use super::state::Changed;
 use super::tenants;
-use crate::advise::host::{Divided, HostAdvice, advise};
+use crate::api::advice::HostAdvice;
 use crate::api::problem::ProblemKind;
+use crate::api::problem::chain;
 use crate::api::types::{CacheStatus, Problem};
-use crate::cli::exit::chain;
 use crate::config::{self, DiskConfig, Name, PolicyChange, PolicyConfig, VmConfig};
 use shard::ShardError;
 

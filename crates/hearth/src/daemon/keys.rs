@@ -2,8 +2,8 @@
 
 use super::state::remembered_disks;
 use crate::api::problem::ProblemKind;
+use crate::api::problem::chain;
 use crate::api::types::{DiskSource, Problem};
-use crate::cli::exit::chain;
 use crate::config::{Config, DiskConfig, EncryptionConfig, Fault};
 use at_rest::{DataKey, KeyStore};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use units::DiskId;
 
 /// Where the wrapped data keys of this host's disks are.
-pub(crate) fn key_store(state_dir: &Path) -> KeyStore {
+pub fn key_store(state_dir: &Path) -> KeyStore {
     KeyStore::new(state_dir.join("keys"))
 }
 
@@ -37,7 +37,7 @@ pub(super) fn may_fetch(disk: &DiskConfig, source: DiskSource) -> Result<(), Pro
 
 /// What this version does not do any more for disks that were attached at run time: who is about to be
 /// renewed serves on instead of leaving their VMs waiting.
-pub(super) fn remembered_faults(config: &Config) -> Vec<Fault> {
+pub fn remembered_faults(config: &Config) -> Vec<Fault> {
     // A list that cannot be read is no fault of the configuration; the start says so.
     let remembered = remembered_disks(&config.daemon.state_dir).unwrap_or_default();
     let is_ours = |disk: &DiskConfig| config.disks.iter().all(|other| other.name != disk.name);

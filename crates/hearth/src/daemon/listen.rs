@@ -1,10 +1,10 @@
 //! What the daemon listens on: the admin socket, the metrics' address, the NBD server's sockets.
 
+use super::error::ServeError;
 use super::settings;
 use super::socket::SocketError;
 use super::sockets::{Place, Sockets};
 use crate::api::types::Listener;
-use crate::cli::exit::{CliError, Exit};
 use crate::config::{Address, Config, DaemonConfig, NbdUri, NbdUriAddress, Switch};
 use nbd_server::{self as nbd, BindError, TlsError, TlsOffer};
 use std::io;
@@ -30,8 +30,8 @@ pub(super) struct ListenError {
 
 impl ListenError {
     /// The error, and what to do about it.
-    pub(super) fn told(&self) -> CliError {
-        let error = CliError::of(Exit::Failed, self);
+    pub(super) fn told(&self) -> ServeError {
+        let error = ServeError::failed(self);
         match self.remedy() {
             Some(remedy) => error.with_remedy(remedy),
             None => error,

@@ -12,9 +12,9 @@
 use super::control::Control;
 use super::registry::{Entry, Phase};
 use crate::api::problem::ProblemKind;
+use crate::api::problem::chain;
 use crate::api::types::Problem;
 use crate::api::write_back::OfDirty;
-use crate::cli::exit::chain;
 use shard::{LockWatch, OwnerError, ShardError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

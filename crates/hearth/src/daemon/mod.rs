@@ -13,6 +13,8 @@
 //! A disk is in the registry from the moment somebody asks for it, and in its shard from the
 //! moment its origin is open. Everything here is control: no request of a guest passes.
 
+pub mod admin;
+pub mod advice;
 mod answers;
 mod blocks;
 mod brains;
@@ -21,12 +23,17 @@ mod control;
 mod detaching;
 mod disk_book;
 mod doors;
+mod environment;
+mod error;
 mod exports;
+mod flash_size;
 mod keys;
 mod ledger;
 mod listen;
 mod log;
 mod lost_locks;
+pub mod metrics;
+mod occupied;
 mod opening;
 mod policies;
 mod problems;
@@ -46,7 +53,8 @@ mod socket;
 mod sockets;
 mod starting;
 mod state;
-pub(crate) mod tenants;
+mod system;
+mod tenants;
 mod vm_answers;
 mod vm_control;
 mod vms;
@@ -54,8 +62,11 @@ mod without_back;
 mod write_back;
 
 pub use control::Control;
-pub(crate) use keys::key_store;
-pub(crate) use serve::{runtime_dir, serve};
-pub(crate) use settings::{origin as origin_spec, tls as tls_offer};
-pub(crate) use state::{NoDaemon, is_running, remembered_disks};
-pub use state::{StateDir, StateError};
+pub use environment::{environment, stops_a_start};
+pub use error::{ServeError, ServeErrorKind};
+pub use flash_size::{page, superblock};
+pub use keys::{key_store, remembered_faults};
+pub use serve::{runtime_dir, serve};
+pub use settings::origin as origin_spec;
+pub use state::{NoDaemon, StateDir, StateError, remembered_disks};
+pub use system::holder_of;

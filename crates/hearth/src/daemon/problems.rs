@@ -1,8 +1,8 @@
 //! What goes wrong in shards, in the words of the admin API.
 
 use crate::api::problem::ProblemKind;
+use crate::api::problem::chain;
 use crate::api::types::Problem;
-use crate::cli::exit::chain;
 use crate::config::Name;
 use cache::ControlError;
 use shard::{Owner, OwnerError, ShardError};

@@ -13,7 +13,7 @@
 //! last second.
 
 use super::sampling::Sampling;
-use crate::cli::exit::chain;
+use crate::api::problem::chain;
 use shard::{Tap, TapEvent, TapVerb};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -12,9 +12,11 @@
 //! comes earlier finds no listener and tries again, one that finds a listener without its
 //! disk gives up.
 
+use super::admin;
 use super::control::Control;
 use super::disk_book::DiskBook;
 use super::doors::{Doors, NbdDoors};
+use super::error::{ServeError, ServeErrorKind};
 use super::exports::DiskExports;
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
@@ -28,13 +30,9 @@ use super::signals::{End, Signals};
 use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
 use super::vms::VmBook;
-use super::{keys, log, settings, starting};
+use super::{log, settings, starting};
 use crate::api::types::DiskSource;
-use crate::api::{http, server};
-use crate::cli::args::Serve;
-use crate::cli::exit::{CliError, Exit};
-use crate::cli::quantity;
-use crate::config::{self, Address, Config, ConfigError, DiskConfig, Switch};
+use crate::config::{Address, Config, DiskConfig, LogFormat, Switch};
 use nbd_server::Server;
 use shard::ShardHandle;
 use std::path::{Path, PathBuf};
@@ -62,31 +60,31 @@ const QUEUE_PATIENCE: Duration = Duration::from_secs(5);
 /// Threads for control, handshakes and TLS; guests' requests have their shards' own.
 const CONTROL_THREADS: usize = 2;
 
-/// Runs the daemon, or checks its configuration.
-pub(crate) fn serve(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
-    let config = config::load(&args.config).map_err(|error| CliError::of(Exit::Usage, &error))?;
-    if args.check_config {
-        return check(args, &config, json);
-    }
-    if let Some(filter) = &args.log {
-        config::check_log_filter(filter)
-            .map_err(|message| CliError::new(Exit::Usage, format!("--log: {message}")))?;
-    }
+/// Runs the daemon until it is told to stop. `log` and `log_format` stand instead of the
+/// configuration's.
+///
+/// # Errors
+/// If it cannot start, or did not stop cleanly.
+pub fn serve(
+    config: &Config,
+    log: Option<&str>,
+    log_format: Option<LogFormat>,
+) -> Result<(), ServeError> {
     // Before any thread is started: it changes the environment.
     let sockets = Sockets::new(Inherited::take());
-    let renewal = Renewal::new().map_err(|error| CliError::of(Exit::Failed, &error))?;
+    let renewal = Renewal::new().map_err(|error| ServeError::failed(&error))?;
     let daemon = &config.daemon;
-    let filter = args.log.as_deref().unwrap_or(&daemon.log);
-    let format = args.log_format.unwrap_or(daemon.log_format);
+    let filter = log.unwrap_or(&daemon.log);
+    let format = log_format.unwrap_or(daemon.log_format);
     log::start(filter, format, daemon.log_target)
-        .map_err(|error| CliError::of(Exit::Usage, &error))?;
+        .map_err(|error| ServeError::of(ServeErrorKind::Usage, &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .thread_name("control")
         .enable_all()
         .build()
-        .map_err(|error| CliError::of(Exit::Failed, &error))?;
-    let outcome = runtime.block_on(run(&config, &sockets, &renewal));
+        .map_err(|error| ServeError::failed(&error))?;
+    let outcome = runtime.block_on(run(config, &sockets, &renewal));
     // A thread that still opens an origin is not waited for.
     runtime.shutdown_timeout(CONTROL_FAREWELL);
     if let Err(error) = &outcome {
@@ -95,64 +93,34 @@ pub(crate) fn serve(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
     if matches!(outcome, Ok(End::Renewed)) {
         let error = renewal.become_it(sockets.heirs());
         tracing::error!(%error, "this process could not become another one");
-        return Err(CliError::of(Exit::Failed, &error));
+        return Err(ServeError::failed(&error));
     }
-    outcome.map(|_| Vec::new())
-}
-
-fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError> {
-    let mut faults = config::environment(config);
-    faults.extend(keys::remembered_faults(config));
-    if faults.is_empty() {
-        let path = args.config.display();
-        let (caches, disks) = (config.caches.len(), config.disks.len());
-        return if json {
-            let answer = serde_json::json!({ "sound": true, "starts": true, "caches": caches, "disks": disks });
-            Ok(format!("{answer}\n").into_bytes())
-        } else {
-            let (caches, disks) = (
-                quantity::counted(caches as u64, "cache"),
-                quantity::counted(disks as u64, "disk"),
-            );
-            Ok(format!("{path} is sound: {caches}, {disks}\n").into_bytes())
-        };
-    }
-    let faults = config::locate(&args.config, faults);
-    if json {
-        let starts = !faults.iter().any(config::stops_a_start);
-        let said: Vec<_> = faults
-            .iter()
-            .map(|fault| format!("{}: {}", fault.key, fault.message))
-            .collect();
-        let answer = serde_json::json!({ "sound": false, "starts": starts, "faults": said });
-        crate::cli::print(format!("{answer}\n").as_bytes())?;
-    }
-    let path = args.config.clone();
-    Err(CliError::of(
-        Exit::Usage,
-        &ConfigError::Faulty { path, faults },
-    ))
+    outcome.map(|_| ())
 }
 
 /// Where memory that outlives the process is kept.
-pub(crate) fn runtime_dir(config: &Config) -> &Path {
+pub fn runtime_dir(config: &Config) -> &Path {
     let parent = config.daemon.admin_socket.parent();
     parent.unwrap_or(&config.daemon.state_dir)
 }
 
-fn open_state(config: &Config, sockets: &Arc<Sockets>) -> Result<StateDir, CliError> {
+fn open_state(config: &Config, sockets: &Arc<Sockets>) -> Result<StateDir, ServeError> {
     let state = StateDir::open(&config.daemon.state_dir).map_err(|error| match error {
-        StateError::InUse { .. } => CliError::of(Exit::Refused, &error)
+        StateError::InUse { .. } => ServeError::of(ServeErrorKind::Refused, &error)
             .with_remedy("each daemon needs a state directory of its own: daemon.state_dir"),
-        StateError::Io { .. } | StateError::Foreign { .. } => CliError::of(Exit::Failed, &error)
+        StateError::Io { .. } | StateError::Foreign { .. } => ServeError::failed(&error)
             .with_remedy("make room in daemon.state_dir, or let the daemon write it: what protects the bytes of disks is written there before they are served"),
     })?;
     let state = state.sharing(config.daemon.owners_dir.clone());
     Ok(state.keeping_in(runtime_dir(config), Arc::<Sockets>::clone(sockets)))
 }
 
-async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Result<End, CliError> {
-    let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
+async fn run(
+    config: &Config,
+    sockets: &Arc<Sockets>,
+    renewal: &Renewal,
+) -> Result<End, ServeError> {
+    let failed = |error: &dyn std::error::Error| ServeError::failed(error);
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
     let state = open_state(config, sockets)?;
     let remembered = state.disks().map_err(|error| failed(&error))?;
@@ -198,7 +166,7 @@ async fn run(config: &Config, sockets: &Arc<Sockets>, renewal: &Renewal) -> Resu
     let stopped = tokio::select! {
         stopped = settle(&control, config, end_nbd, nbd) => stopped,
         () = signals.impatience(&mut end) => {
-            Err(CliError::new(Exit::Failed, "told to stop twice: ended at once"))
+            Err(ServeError::new(ServeErrorKind::Failed, "told to stop twice: ended at once"))
         }
     };
     // The admin socket goes last, so that `hearth status` shows a slow stop.
@@ -278,7 +246,7 @@ async fn start_shards(
     config: &Config,
     policies: &PolicyBook,
     state: &StateDir,
-) -> Result<Shards, CliError> {
+) -> Result<Shards, ServeError> {
     let mut shards = Shards::default();
     for cache in &config.caches {
         let policy = policies.settings(&cache.name);
@@ -337,21 +305,21 @@ fn serve_admin(
     let mut tasks = JoinSet::new();
     let (listener, place) = listen::admin(&config.daemon, sockets)?;
     let disk_details = config.daemon.metrics_disk_details;
-    let router = server::router(Arc::clone(control), disk_details);
-    let serving = http::serve(listener, router, ends.clone());
+    let router = admin::router(Arc::clone(control), disk_details);
+    let serving = admin::serve(listener, router, ends.clone());
     tasks.spawn(async move {
         let _place = place;
         serving.await;
     });
     if let Switch::On(Address(address)) = config.daemon.metrics_address.0 {
-        let router = server::metrics_router(Arc::clone(control), disk_details);
+        let router = admin::metrics_router(Arc::clone(control), disk_details);
         let mut ends = ends;
         tasks.spawn(async move {
             let listener = tokio::select! {
                 listener = listen::metrics(address) => listener,
-                () = http::told(&mut ends) => return,
+                () = admin::told(&mut ends) => return,
             };
-            http::serve(listener, router, ends).await;
+            admin::serve(listener, router, ends).await;
         });
     }
     Ok(tasks)
@@ -416,7 +384,7 @@ async fn settle(
     config: &Config,
     end_nbd: watch::Sender<bool>,
     nbd: JoinSet<()>,
-) -> Result<(), CliError> {
+) -> Result<(), ServeError> {
     let settling = async {
         let _ = end_nbd.send(true);
         nbd.join_all().await;
@@ -434,8 +402,8 @@ async fn settle(
     record_late_writes(control).await;
     match settled {
         Ok(()) => Ok(()),
-        Err(_) => Err(CliError::new(
-            Exit::Failed,
+        Err(_) => Err(ServeError::new(
+            ServeErrorKind::Failed,
             format!("not stopped within {limit}; the next start recovers the caches"),
         )),
     }

@@ -1,6 +1,7 @@
 //! From the configuration's words to those of the crates below.
 
-use super::tenants::{self, FlashSize};
+use super::flash_size::FlashSize;
+use super::tenants;
 use crate::config::{
     Auto, CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, OriginFormat,
     PolicyConfig, ReclaimPolicy, TlsMode, VhostUserConfig, disk_id,
@@ -68,7 +69,7 @@ pub(super) fn shard(
 pub(super) fn guest_memory(config: &VhostUserConfig) -> MappingLimits {
     let of_vm = match config.memory_per_vm_max.0 {
         Auto::Fixed(bytes) => bytes,
-        Auto::Auto => crate::system::memory().unwrap_or(MAPPED_MAX),
+        Auto::Auto => crate::daemon::system::memory().unwrap_or(MAPPED_MAX),
     };
     let of_all = match config.memory_max.0 {
         Auto::Fixed(bytes) => bytes,
@@ -142,7 +143,7 @@ pub(super) fn other_format(
 }
 
 /// The origin of a disk whose configuration was checked; `None` for one that names no origin.
-pub(crate) fn origin(origin: &OriginConfig) -> Option<OriginSpec> {
+pub fn origin(origin: &OriginConfig) -> Option<OriginSpec> {
     if let Some(path) = &origin.file {
         return Some(OriginSpec::File(FileSpec {
             path: path.clone(),

@@ -1,6 +1,6 @@
 //! The shards, and waiting for their answers without blocking a thread.
 
-use super::tenants::FlashSize;
+use super::flash_size::FlashSize;
 use crate::config::{CacheConfig, Name};
 use shard::{Reply, ShardError, ShardHandle, ShardStatus};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Unix sockets with the right owner and mode from the first moment that anybody can see them.
 
-use crate::system::{GroupError, group_id};
+use crate::daemon::system::{GroupError, group_id};
 use rustix::fs::{Mode, chmod, chown};
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -1,7 +1,7 @@
 //! Starting a shard on flash that somebody may still have.
 
-use crate::cli::exit::{CliError, Exit};
-use crate::system;
+use super::error::{ServeError, ServeErrorKind};
+use super::system;
 use shard::{ShardConfig, ShardHandle, SpawnError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const FLASH_RELEASE_LOOK: Duration = Duration::from_millis(100);
 
 /// Starts a shard. Flash that is in use may be let go in a moment: see
 /// [`FLASH_RELEASE_TIME_MAX`].
-pub(super) async fn start_shard(settings: ShardConfig) -> Result<ShardHandle, CliError> {
+pub(super) async fn start_shard(settings: ShardConfig) -> Result<ShardHandle, ServeError> {
     let deadline = Instant::now() + FLASH_RELEASE_TIME_MAX;
     let mut is_waiting = false;
     loop {
@@ -30,14 +30,14 @@ pub(super) async fn start_shard(settings: ShardConfig) -> Result<ShardHandle, Cl
                 tokio::time::sleep(FLASH_RELEASE_LOOK).await;
             }
             Err(error @ SpawnError::InUse(_)) => {
-                let mut told = CliError::of(Exit::Refused, &error)
+                let mut told = ServeError::of(ServeErrorKind::Refused, &error)
                     .with_remedy("stop what uses it, or give the cache a path of its own");
                 if let Some(holder) = system::holder_of(&settings.flash) {
                     told.message = format!("{}: {holder}", told.message);
                 }
                 return Err(told);
             }
-            Err(error) => return Err(CliError::of(Exit::Failed, &error)),
+            Err(error) => return Err(ServeError::failed(&error)),
         }
     }
 }

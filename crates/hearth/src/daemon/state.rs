@@ -238,7 +238,7 @@ impl StateDir {
 
 /// Keeps every daemon from using a state directory, for as long as it is held.
 #[derive(Debug)]
-pub(crate) struct NoDaemon {
+pub struct NoDaemon {
     /// None if no daemon ever used the directory.
     _lock: Option<File>,
 }
@@ -249,7 +249,7 @@ impl NoDaemon {
     ///
     /// # Errors
     /// [`StateError::InUse`] if a daemon runs, or the directory cannot be looked at.
-    pub(crate) fn on(dir: &Path) -> Result<Self, StateError> {
+    pub fn on(dir: &Path) -> Result<Self, StateError> {
         let path = dir.join(LOCK);
         let lock = match File::open(&path) {
             Ok(lock) => Some(locked(lock, dir)?),
@@ -283,7 +283,7 @@ fn locked(lock: File, dir: &Path) -> Result<File, StateError> {
 ///
 /// # Errors
 /// If the list is there and cannot be read.
-pub(crate) fn remembered_disks(dir: &Path) -> Result<Vec<DiskConfig>, StateError> {
+pub fn remembered_disks(dir: &Path) -> Result<Vec<DiskConfig>, StateError> {
     let known = |list: &DiskList| list.version == DISKS_VERSION;
     let list: Option<DiskList> = read(dir, DISKS, known)?;
     Ok(list.map_or_else(Vec::new, |list| list.disks))

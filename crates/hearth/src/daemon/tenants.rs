@@ -5,36 +5,15 @@
 //! promised to VMs is added up here first, and what is refused is refused in their words. Whatever else
 //! the brain refuses it says itself.
 
-use crate::cli::exit::chain;
+use super::flash_size::FlashSize;
+use crate::api::problem::chain;
 use crate::config::{DiskConfig, Name, PolicyConfig, Spare, VmConfig, Window, WritePolicy};
 use mrc::Writes;
 use policy::admission::budget::{Budget, BudgetError};
 use policy::demand::{Reuses, WindowSettings, Windows};
 use policy::replacement::Fraction;
-use std::path::Path;
 use tenancy::{Capacity, Settings, SettingsError, Tenancy, TenantSettings};
 use units::{Bytes, Instant, TenantSlot};
-
-/// What the flash of a cache is like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FlashSize {
-    /// The file or device: what a drive write writes.
-    pub(crate) device: Bytes,
-    /// What is divided among tenants.
-    pub(crate) capacity: Capacity,
-}
-
-impl FlashSize {
-    /// That of a formatted flash; none if it cannot be read or is not formatted.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        let (_, device) = crate::config::block_storage(path).ok()?;
-        let superblock = crate::offline::superblock(path, device).ok()?.ok()?;
-        Some(Self {
-            device,
-            capacity: Capacity::of(&superblock.geometry),
-        })
-    }
-}
 
 /// What a cache's policy is to the brain; none if it is switched off.
 ///

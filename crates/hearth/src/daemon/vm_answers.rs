@@ -1,11 +1,11 @@
 //! From the shards' words about VMs and base images to those of the API.
 
 use super::exports::image_export;
+use super::flash_size::FlashSize;
 use super::ledger::{Account, Ledger};
 use super::policies::PolicyBook;
 use super::registry::Entry;
 use super::share_answers::{self, About};
-use super::tenants::FlashSize;
 use super::vms::VmBook;
 use crate::api::vms::{
     ImageRead, ImageReader, ImageStatus, ImageUse, PolicyStatus, Share, VmCounters, VmSettings,

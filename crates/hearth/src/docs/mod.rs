@@ -26,7 +26,7 @@ pub fn generated() -> Vec<(&'static str, String)> {
         ("book/src/reference/cli.md", cli::page()),
         ("book/src/reference/config.md", config::page()),
         ("book/src/reference/metrics.md", metrics::page()),
-        ("packaging/openapi.json", crate::api::server::document()),
+        ("packaging/openapi.json", crate::daemon::admin::document()),
     ]
 }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_openapi_document_defines_what_it_refers_to_and_describes_every_answer() {
-        let document: Value = serde_json::from_str(&crate::api::server::document()).unwrap();
+        let document: Value = serde_json::from_str(&crate::daemon::admin::document()).unwrap();
         let mut found = Vec::new();
         references(&document, &mut found);
         for reference in found {

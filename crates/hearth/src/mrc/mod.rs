@@ -13,7 +13,7 @@ mod render;
 
 use crate::cli::exit::{CliError, Exit, chain};
 use crate::cli::output::{self, to_file};
-use crate::cli::{Progress, quantity, to_json};
+use crate::cli::{Progress, to_json};
 pub(crate) use answer::in_blocks;
 use answer::{Answer, Named, answers};
 use args::{Mrc, Sampling};
@@ -25,6 +25,7 @@ use simulator::report::curves::{CurveLine, CurvePlot};
 use std::io::Write as _;
 use std::path::Path;
 use trace::OpenError;
+use units::number::real;
 
 /// Finds the curves that were asked for and returns what to print.
 pub(crate) fn run(mrc: &Mrc, json: bool) -> Result<Vec<u8>, CliError> {
@@ -91,9 +92,7 @@ fn page(mrc: &Mrc, all: &[Vec<Answer>]) -> Result<String, std::fmt::Error> {
     for group in groups(all) {
         let mut about = String::new();
         render::heading(&mut about, group[0])?;
-        let point = |point: &answer::AnswerPoint| {
-            (quantity::approximate(point.size_bytes), point.miss_ratio)
-        };
+        let point = |point: &answer::AnswerPoint| (real(point.size_bytes), point.miss_ratio);
         let line = |answer: &&Answer| CurveLine {
             name: answer.policy.clone(),
             points: answer.points.iter().map(point).collect(),
@@ -164,9 +163,7 @@ fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError>
     let sampling = &mrc.sampling;
     let rate = match (sampling.sample, sampling.samples) {
         (Some(rate), _) => rate,
-        (None, Some(blocks)) => {
-            (f64::from(blocks) / quantity::approximate(footprint.max(1))).min(1.0)
-        }
+        (None, Some(blocks)) => (f64::from(blocks) / real(footprint.max(1))).min(1.0),
         (None, None) => 1.0,
     };
     let sizes = if mrc.sizes.is_empty() {
@@ -174,8 +171,8 @@ fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError>
             .iter()
             .map(|percent| footprint * percent / 100)
             .filter(|blocks| {
-                let scaled = quantity::approximate(*blocks) * rate;
-                rate >= 1.0 || scaled >= quantity::approximate(mrc::MINIATURE_BLOCKS_MIN)
+                let scaled = real(*blocks) * rate;
+                rate >= 1.0 || scaled >= real(mrc::MINIATURE_BLOCKS_MIN)
             })
             .filter(|blocks| *blocks > 0)
             .collect();

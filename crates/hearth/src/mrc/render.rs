@@ -5,6 +5,7 @@ use super::plot;
 use crate::cli::{Side, Table, quantity};
 use mrc::Counted;
 use std::fmt::{self, Write};
+use units::number::real;
 
 /// Where the table looks, in percent of the footprint.
 const PERCENTS: [u64; 11] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100];
@@ -71,7 +72,7 @@ fn draw(out: &mut String, answers: &[&Answer], counted: Counted, widest: u64) ->
             clippy::cast_sign_loss,
             reason = "a part of a number of blocks"
         )]
-        let blocks = (part * quantity::approximate(widest)) as u64;
+        let blocks = (part * real(widest)) as u64;
         answer.curves.of(counted).miss_ratio(blocks)
     };
     let functions: Vec<Box<dyn Fn(f64) -> f64 + '_>> = answers

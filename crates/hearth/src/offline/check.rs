@@ -2,11 +2,12 @@
 
 use super::OfflineError;
 use super::format::{Present, present};
-use super::tables::{Tables, page};
+use super::tables::Tables;
+use crate::daemon::{page, superblock};
 use device::uring::FlashFile;
 use flash_format::{
-    ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, FooterPage, FormatError, PAGE_BYTES,
-    PageBytes, SUPERBLOCK_OFFSETS, SegmentEntry, SegmentIndex, SegmentState, Superblock, checksum,
+    ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, FooterPage, PAGE_BYTES, PageBytes,
+    SegmentEntry, SegmentIndex, SegmentState, Superblock, checksum,
 };
 use serde::Serialize;
 use std::fs::File;
@@ -159,17 +160,6 @@ pub fn check(
         fault_count: faults.count,
         notes: faults.notes,
     })
-}
-
-/// The superblock of the flash at `path`, `capacity` bytes long, without locking it.
-pub(crate) fn superblock(
-    path: &Path,
-    capacity: Bytes,
-) -> io::Result<Result<Superblock, FormatError>> {
-    let file = File::open(path)?;
-    let [first, second] = SUPERBLOCK_OFFSETS;
-    let (first, second) = (page(&file, first)?, page(&file, second)?);
-    Ok(Superblock::choose([&first, &second], capacity))
 }
 
 fn examine(

@@ -10,7 +10,6 @@ mod probe;
 pub mod recover;
 mod tables;
 
-pub(crate) use check::superblock;
 pub use check::{CheckReport, Checked, DataReport, DiskReport, check};
 pub use format::{Formatted, Present, format, present};
 

@@ -2,15 +2,15 @@
 //! replayed on top, and whatever is wrong with either.
 
 use super::check::Faults;
+use crate::daemon::page;
 use flash_format::{
-    CheckpointPage, Damage, DiskEntry, JournalEntry, JournalPage, PAGE_BYTES, PageBytes,
-    SegmentEntry, SegmentIndex, SegmentState, Superblock,
+    CheckpointPage, Damage, DiskEntry, JournalEntry, JournalPage, SegmentEntry, SegmentIndex,
+    SegmentState, Superblock,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use units::{Bytes, DiskSlot, FlashSlot};
+use units::{DiskSlot, FlashSlot};
 
 /// The tables as recovery would see them.
 pub(super) struct Tables {
@@ -19,16 +19,6 @@ pub(super) struct Tables {
     pub(super) journal_pages: u64,
     /// Whether the journal is whole, so that the tables may be believed.
     pub(super) believed: bool,
-}
-
-/// A page of the flash. A page behind its end reads as zeroes.
-pub(super) fn page(file: &File, offset: Bytes) -> io::Result<PageBytes> {
-    let mut bytes = [0; PAGE_BYTES];
-    match file.read_exact_at(&mut bytes, offset.get()) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok([0; PAGE_BYTES]),
-        Err(error) => Err(error),
-        Ok(()) => Ok(bytes),
-    }
 }
 
 impl Tables {

@@ -5,9 +5,9 @@ use crate::api::types::{CacheStatus, DiskCounters, DiskStatus, Disks, Latency, S
 use crate::api::vms::Vms;
 use crate::api::write_back::DestageState;
 use crate::cli::args::SortBy;
-use crate::cli::quantity::approximate;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use units::number::real;
 
 /// All counters at one moment.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl DiskRow {
         if blocks == 0 {
             return -1.0;
         }
-        approximate(self.hit_blocks) / approximate(blocks)
+        real(self.hit_blocks) / real(blocks)
     }
 }
 
@@ -160,7 +160,7 @@ impl Interval {
             SortBy::P99 => row.p99_seconds,
             SortBy::Flash => row.flash_written_bytes_per_second,
             SortBy::Origin => row.origin_read_bytes_per_second,
-            SortBy::Dirty => approximate(row.dirty_bytes.unwrap_or(0)),
+            SortBy::Dirty => real(row.dirty_bytes.unwrap_or(0)),
         };
         self.disks.sort_by(|a, b| key(b).total_cmp(&key(a)));
         if reverse {
@@ -170,9 +170,8 @@ impl Interval {
 }
 
 fn cache_row(before: Option<&CacheStatus>, now: &CacheStatus, seconds: f64) -> CacheRow {
-    let rate = |of: fn(&CacheStatus) -> u64| {
-        approximate(of(now).saturating_sub(before.map_or(0, of))) / seconds
-    };
+    let rate =
+        |of: fn(&CacheStatus) -> u64| real(of(now).saturating_sub(before.map_or(0, of))) / seconds;
     let read = |cache: &CacheStatus| cache.flash_latency.read.clone();
     let times = Times::between(&[(before.map(read), read(now))]);
     CacheRow {
@@ -191,7 +190,7 @@ fn disk_row(before: Option<&DiskStatus>, now: &DiskStatus, seconds: f64) -> Disk
     let change = |of: fn(&DiskCounters) -> u64| {
         of(&now.counters).saturating_sub(before.map_or(0, |disk| of(&disk.counters)))
     };
-    let rate = |of: fn(&DiskCounters) -> u64| approximate(change(of)) / seconds;
+    let rate = |of: fn(&DiskCounters) -> u64| real(change(of)) / seconds;
     let times = Times::between(&[
         (
             before.map(|disk| disk.latency.guest_read.clone()),
@@ -252,7 +251,7 @@ impl Times {
         for (to, count) in &self.0 {
             seen += count;
             if seen >= wanted {
-                return approximate(*to) / 1e9;
+                return real(*to) / 1e9;
             }
         }
         0.0

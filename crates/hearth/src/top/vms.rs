@@ -2,9 +2,10 @@
 
 use crate::api::vms::{Share, Vms};
 use crate::cli::Side;
-use crate::cli::quantity::{approximate, bytes, count, percent};
+use crate::cli::quantity::{bytes, count, percent};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use units::number::real;
 
 /// What a VM or image did on a cache, by second, and what it has there now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,7 +64,7 @@ pub(super) fn between(before: &Vms, now: &Vms, seconds: f64) -> Vec<VmRow> {
 
 fn row(key: Key<'_>, before: Option<&Share>, now: &Share, seconds: f64) -> VmRow {
     let change = |of: fn(&Share) -> u64| of(now).saturating_sub(before.map_or(0, of));
-    let rate = |of: fn(&Share) -> u64| approximate(change(of)) / seconds;
+    let rate = |of: fn(&Share) -> u64| real(change(of)) / seconds;
     let flash = change(|share| share.blocks.flash_hits);
     let memory = change(|share| share.blocks.memory_hits);
     let (vm, kind, cache) = key;

@@ -2,8 +2,8 @@
 
 use super::interval::{Interval, Look};
 use super::screen::{self, View};
+use crate::api::client::Client;
 use crate::cli::args::Top;
-use crate::cli::client::Client;
 use crate::cli::exit::{CliError, Exit};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};

@@ -18,9 +18,9 @@ mod words;
 
 pub use args::{FrontEndWord, Only, Xml};
 
+use crate::api::client::Client;
 use crate::api::types::{DiskStatus, Listener, Status};
 use crate::api::vms::Vms;
-use crate::cli::client::Client;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::to_json;
 use crate::config::{Name, NbdUri, NbdUriAddress};

@@ -3,10 +3,10 @@
 pub mod args;
 
 use super::args::Global;
-use super::client::Client;
 use super::exit::{CliError, Exit};
 use super::run::{json, show};
 use super::{Progress, progress, quantity, render};
+use crate::api::client::Client;
 use crate::api::types::{DiskState, DiskStatus, Disks};
 use crate::api::write_back::{Barrier, DiskChange, OfDirty};
 use crate::config::{
@@ -158,14 +158,14 @@ async fn send<A: DeserializeOwned>(
 ) -> Result<A, CliError> {
     let sent = client.send::<_, A>(asked.method.clone(), &asked.path, asked.body.as_ref());
     if !asked.drains {
-        return progress::waiting(asked.waiting_for.clone(), sent).await;
+        return Ok(progress::waiting(asked.waiting_for.clone(), sent).await?);
     }
     let mut sent = std::pin::pin!(sent);
     let mut progress = Progress::new("to the origin");
     let mut most = 0;
     loop {
         if let Ok(answer) = tokio::time::timeout(LOOK, &mut sent).await {
-            return answer;
+            return Ok(answer?);
         }
         // A look that fails shows nothing; the answer itself says what is wrong.
         let look = client.get::<DiskStatus>(&format!("/v1/disks/{name}")).await;

@@ -4,12 +4,13 @@ use super::args::Info as Arguments;
 use super::unopened;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::progress::Progress;
-use crate::cli::quantity::{approximate, bytes, count, percent, seconds, uptime};
+use crate::cli::quantity::{bytes, count, percent, seconds, uptime};
 use crate::cli::table::{Side, Table, facts};
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::path::Path;
 use trace::info::{Arrival, Collector, Info, Known, Operations, Quantiles, Severity};
+use units::number::real;
 
 /// Volumes that are shown as text; JSON has all of them.
 const VOLUMES_SHOWN: usize = 20;
@@ -103,7 +104,7 @@ fn render(out: &mut String, report: &Report) -> fmt::Result {
             "footprint",
             format!(
                 "{} blocks of {} ({}): {} only read, {} only written, {} both",
-                count(approximate(footprint.blocks)),
+                count(real(footprint.blocks)),
                 bytes(footprint.block_bytes),
                 bytes(footprint.bytes),
                 percent(footprint.only_read_blocks, footprint.blocks),
@@ -113,7 +114,7 @@ fn render(out: &mut String, report: &Report) -> fmt::Result {
         ),
         (
             "accesses",
-            format!("{} of blocks", count(approximate(footprint.accesses))),
+            format!("{} of blocks", count(real(footprint.accesses))),
         ),
     ];
     if let Some(arrival) = &info.arrival {
@@ -126,12 +127,12 @@ fn render(out: &mut String, report: &Report) -> fmt::Result {
                 "{} of accesses go to a block again ({} of blocks read); {} reads after a write",
                 percent(reuse.rereferences, footprint.accesses),
                 share(reuse.read_rereference_share),
-                count(approximate(reuse.read_after_write)),
+                count(real(reuse.read_after_write)),
             ),
         ),
         (
             "reuse distance",
-            spread(&reuse.accesses, |n| count(approximate(n))),
+            spread(&reuse.accesses, |n| count(real(n))),
         ),
     ]);
     if let Some(time) = &reuse.time_us {
@@ -168,11 +169,11 @@ fn operations(requests: u64, operations: &Operations) -> String {
             format!("{part} {name} ({})", bytes(one.bytes))
         })
         .collect();
-    format!("{}: {}", count(approximate(requests)), parts.join(", "))
+    format!("{}: {}", count(real(requests)), parts.join(", "))
 }
 
 fn arrivals(arrival: &Arrival) -> Vec<(&'static str, String)> {
-    let time = approximate(arrival.duration_us) / 1e6;
+    let time = real(arrival.duration_us) / 1e6;
     let time = if time < 60.0 {
         seconds(time)
     } else {
@@ -185,7 +186,7 @@ fn arrivals(arrival: &Arrival) -> Vec<(&'static str, String)> {
             format!(
                 "{} requests a second, {} in the busiest; dispersion {:.1} (1: independent)",
                 count(arrival.requests_per_second),
-                count(approximate(arrival.requests_per_second_max)),
+                count(real(arrival.requests_per_second_max)),
                 arrival.dispersion
             ),
         ),
@@ -214,7 +215,7 @@ fn spread(quantiles: &Quantiles, unit: impl Fn(u64) -> String) -> String {
 }
 
 fn micros(us: u64) -> String {
-    let time = approximate(us) / 1e6;
+    let time = real(us) / 1e6;
     if time < 600.0 {
         seconds(time)
     } else {
@@ -243,11 +244,11 @@ fn volumes(out: &mut String, info: &Info) -> fmt::Result {
     for volume in info.volumes.iter().take(VOLUMES_SHOWN) {
         table.row(vec![
             volume.name(),
-            count(approximate(volume.requests)),
+            count(real(volume.requests)),
             percent(volume.reads.requests, volume.requests),
             bytes(volume.reads.bytes),
             bytes(volume.writes.bytes),
-            count(approximate(volume.blocks)),
+            count(real(volume.blocks)),
             bytes(volume.end_bytes),
             share(volume.sequential_share),
         ]);

@@ -1,8 +1,8 @@
 //! `hearth trace record`: asked of the daemon.
 
 use super::args::Record;
+use crate::api::client::Client;
 use crate::api::types::{RecordRequest, Recording, RecordingState};
-use crate::cli::client::Client;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::quantity;
 use crate::cli::table::facts;
@@ -14,10 +14,10 @@ const PATH: &str = "/v1/recording";
 /// Begins, ends or shows a recording.
 pub(crate) async fn record(client: &Client, record: &Record) -> Result<Recording, CliError> {
     if record.stop {
-        return client.send::<(), _>(Method::DELETE, PATH, None).await;
+        return Ok(client.send::<(), _>(Method::DELETE, PATH, None).await?);
     }
     let Some(output) = record.output.as_ref().filter(|_| !record.status) else {
-        return client.get(PATH).await;
+        return Ok(client.get(PATH).await?);
     };
     // The daemon has another working directory, so the path is made absolute here.
     let output = std::path::absolute(output).map_err(|error| CliError::of(Exit::Usage, &error))?;
@@ -32,7 +32,7 @@ pub(crate) async fn record(client: &Client, record: &Record) -> Result<Recording
         size_bytes_max: record.max_size.get(),
         duration_seconds_max: record.duration.map(|time| time.to_std().as_secs_f64()),
     };
-    client.send(Method::POST, PATH, Some(&request)).await
+    Ok(client.send(Method::POST, PATH, Some(&request)).await?)
 }
 
 /// A recording as text.

@@ -4,6 +4,7 @@ use crate::api::vms::{CurvePoint, Share};
 use crate::cli::quantity;
 use crate::mrc::plot;
 use std::fmt::{self, Write};
+use units::number::real;
 
 /// Draws the misses of reads by size, `P` and `T` below: the present share and the target.
 pub(super) fn draw(out: &mut String, share: &Share) -> fmt::Result {
@@ -11,13 +12,13 @@ pub(super) fn draw(out: &mut String, share: &Share) -> fmt::Result {
     let Some(last) = points.last().filter(|_| share.blocks.reads > 0) else {
         return Ok(());
     };
-    let widest = quantity::approximate(last.size_blocks);
+    let widest = real(last.size_blocks);
     let misses = |part: f64| 1.0 - hit_ratio(points, part * widest);
     let size = |blocks: u64| quantity::bytes(blocks.saturating_mul(units::BLOCK_BYTES));
     writeln!(out)?;
     let title = "misses of reads by size of the cache (LRU; from a sample of the last hours)";
     plot::draw(out, &[&misses], title, &size(last.size_blocks))?;
-    let part = |blocks: u64| quantity::approximate(blocks) / widest;
+    let part = |blocks: u64| real(blocks) / widest;
     plot::marks(
         out,
         &[
@@ -43,7 +44,7 @@ pub(super) fn draw(out: &mut String, share: &Share) -> fmt::Result {
 
 /// Hit ratio of reads at a size, between the points on a line.
 fn hit_ratio(points: &[CurvePoint], blocks: f64) -> f64 {
-    let at = |point: &CurvePoint| quantity::approximate(point.size_blocks);
+    let at = |point: &CurvePoint| real(point.size_blocks);
     let above = points.partition_point(|point| at(point) <= blocks);
     let (from, from_ratio) = match above.checked_sub(1) {
         Some(below) => (at(&points[below]), points[below].read_hit_ratio),

@@ -6,10 +6,11 @@ mod render;
 
 pub(super) use render::budget;
 
-use super::client::Client;
-use super::exit::{CliError, Exit};
+use super::exit::CliError;
 use super::run::{json, show};
 use super::{args::Global, progress};
+use crate::api::client::{Client, ClientError};
+use crate::api::problem::ProblemKind;
 use crate::api::vms::{ImageStatus, VmStatus, Vms};
 use crate::config::Name;
 use args::{Set, Vm};
@@ -24,11 +25,11 @@ pub(super) async fn run(client: &Client, global: &Global, vm: &Vm) -> Result<Vec
         }
         Vm::Show { name } => match client.get::<VmStatus>(&path(name, "")).await {
             Ok(vm) => show(global, &vm, render::vm),
-            Err(error) if error.exit == Exit::NotFound => {
+            Err(ClientError::Refused(problem)) if problem.is(ProblemKind::NoSuchVm) => {
                 let image: ImageStatus = client.get(&format!("/v1/images/{name}")).await?;
                 show(global, &image, render::image)
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         },
         Vm::Set(set) => {
             let vm =
@@ -46,7 +47,7 @@ async fn change(client: &Client, set: &Set) -> Result<VmStatus, CliError> {
     if set.reset {
         let nothing = None::<&()>;
         let path = path(&set.name, "/settings");
-        return client.send(Method::DELETE, &path, nothing).await;
+        return Ok(client.send(Method::DELETE, &path, nothing).await?);
     }
     let images: Vec<Name> = if set.image.is_empty() && set.remove_image.is_empty() {
         Vec::new()
@@ -54,13 +55,12 @@ async fn change(client: &Client, set: &Set) -> Result<VmStatus, CliError> {
         match client.get::<VmStatus>(&path(&set.name, "")).await {
             Ok(vm) => vm.images.into_iter().map(|used| used.image).collect(),
             // It has its settings before its first disk.
-            Err(error) if error.exit == Exit::NotFound => Vec::new(),
-            Err(error) => return Err(error),
+            Err(ClientError::Refused(problem)) if problem.is(ProblemKind::NoSuchVm) => Vec::new(),
+            Err(error) => return Err(error.into()),
         }
     };
     let body = json(&set.change(&images))?;
     let query = if set.new { "?new=true" } else { "" };
-    client
-        .send(Method::PATCH, &path(&set.name, query), Some(&body))
-        .await
+    let path = path(&set.name, query);
+    Ok(client.send(Method::PATCH, &path, Some(&body)).await?)
 }

@@ -6,6 +6,7 @@ use crate::cli::quantity;
 use crate::cli::table::{Side, Table, facts};
 use crate::config::Name;
 use std::fmt::{self, Write};
+use units::number::real;
 
 /// A line of `hearth vm list`: sums over caches.
 #[derive(Default)]
@@ -57,7 +58,7 @@ impl Line {
                 Some(budget) => format!("{written}/{}", quantity::bytes(budget)),
                 None => written,
             },
-            quantity::count(quantity::approximate(self.refused)),
+            quantity::count(real(self.refused)),
         ]
     }
 }

@@ -18,7 +18,8 @@ mod target;
 pub use content::{Content, Verified};
 pub use target::{FileTarget, OriginTarget, Piece, Target, TargetError};
 
-use super::{OfflineError, superblock};
+use super::OfflineError;
+use crate::daemon::superblock;
 use block_io::{BufPool, FlashDone, FlashVerb, IoError};
 use cache::{DirtyReport, Effect, Inspection, LeftChunk, LogReport, OwnerRecord};
 use device::lasting::Lasting;

@@ -8,8 +8,9 @@
 //!
 //! So a client that sends half a request, or none, keeps its place for a while and not for ever.
 
-use super::problem::ProblemKind;
-use super::types::Problem;
+use super::Refusal;
+use crate::api::problem::ProblemKind;
+use crate::api::types::Problem;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
@@ -39,7 +40,7 @@ const CONNECTIONS_MAX: usize = 64;
 
 /// Serves a listener's clients until `ends` becomes true or its sender is gone, and then to the end of
 /// the requests that were begun.
-pub(crate) async fn serve<L: Listener>(
+pub(in super::super) async fn serve<L: Listener>(
     mut listener: L,
     router: Router,
     mut ends: watch::Receiver<bool>,
@@ -90,7 +91,7 @@ async fn connection<S>(
 }
 
 /// Waits for the word to end, or the end of whoever could give it.
-pub(crate) async fn told(ends: &mut watch::Receiver<bool>) {
+pub(in super::super) async fn told(ends: &mut watch::Receiver<bool>) {
     let _either = ends.wait_for(|end| *end).await;
 }
 
@@ -108,5 +109,5 @@ pub(super) async fn whole_body(request: Request, next: Next) -> Response {
             Problem::new(ProblemKind::Invalid, detail)
         }
     };
-    refused.into_response()
+    Refusal::from(refused).into_response()
 }

@@ -1,16 +1,14 @@
 //! What a configuration needs from the machine, looked at without changing anything.
 
-use super::model::{CacheConfig, Config, DiskConfig};
-use super::origin_place::{OriginPlace, identity};
-use super::{Fault, Switch, Text, VmConfig};
-use crate::cli::exit::chain;
-use crate::daemon::{
-    self,
-    tenants::{self, FlashSize},
+use super::flash_size::{FlashSize, block_storage, superblock};
+use super::state::is_running;
+use super::{settings, tenants};
+use crate::api::problem::chain;
+use crate::config::{
+    CacheConfig, Config, DiskConfig, Fault, OriginPlace, Switch, Text, VmConfig, cache_of,
+    identity, room_faults,
 };
-use crate::offline;
 use rustix::fs::Access;
-use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -60,7 +58,7 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     });
     for (key, group) in common.into_iter().chain(own) {
         if let Some(group) = group
-            && let Err(message) = crate::system::group_id(group)
+            && let Err(message) = super::system::group_id(group)
         {
             faults.push(Fault::new(key, message.to_string()));
         }
@@ -69,7 +67,7 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     caches(config, &mut faults);
     origins(config, &mut faults);
     promises(config, &mut faults);
-    if !daemon::is_running(&config.daemon.state_dir) {
+    if !is_running(&config.daemon.state_dir) {
         faults.extend(super::occupied::faults(config));
     }
     faults
@@ -84,7 +82,7 @@ pub fn stops_a_start(fault: &Fault) -> bool {
 
 /// Certificates and keys are read and understood, not only found.
 fn tls(config: &Config, faults: &mut Vec<Fault>) {
-    if let Err(error) = daemon::tls_offer(&config.nbd) {
+    if let Err(error) = settings::tls(&config.nbd) {
         faults.push(Fault::new("nbd.tls", chain(&error)));
     }
 }
@@ -117,7 +115,7 @@ fn caches(config: &Config, faults: &mut Vec<Fault>) {
             faults.push(Fault::new(key.clone(), message));
         }
         seen.push((identity, at));
-        match offline::superblock(path, size) {
+        match superblock(path, size) {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => faults.push(Fault::new(key, error.to_string())),
             Err(error) => faults.push(Fault::new(key, error.to_string())),
@@ -127,7 +125,7 @@ fn caches(config: &Config, faults: &mut Vec<Fault>) {
 
 /// What VMs are promised, and what may be written, goes with the flash that there is.
 fn promises(config: &Config, faults: &mut Vec<Fault>) {
-    faults.extend(super::write_back::room_faults(config, |name| {
+    faults.extend(room_faults(config, |name| {
         let cache = config.caches.iter().find(|cache| cache.name == *name)?;
         Some(FlashSize::of(&cache.path)?.device)
     }));
@@ -214,7 +212,7 @@ fn homeless(
 }
 
 fn is_on(config: &Config, disk: &DiskConfig, cache: &CacheConfig) -> bool {
-    super::check::cache_of(config, disk).is_ok_and(|of| of.name == cache.name)
+    cache_of(config, disk).is_ok_and(|of| of.name == cache.name)
 }
 
 fn origins(config: &Config, faults: &mut Vec<Fault>) {
@@ -288,24 +286,6 @@ fn size_fault(disk: &DiskConfig, found: Bytes) -> Option<String> {
         )),
         _ => None,
     }
-}
-
-/// A regular file or block device, and its size.
-pub(crate) fn block_storage(path: &Path) -> io::Result<(Metadata, Bytes)> {
-    let metadata = std::fs::metadata(path)?;
-    if metadata.is_file() {
-        let size = Bytes::new(metadata.len());
-        File::open(path)?;
-        return Ok((metadata, size));
-    }
-    if metadata.file_type().is_block_device() {
-        let size = crate::system::block_device_size(&File::open(path)?)?;
-        return Ok((metadata, size));
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        "neither a regular file nor a block device",
-    ))
 }
 
 /// A place for a socket: in a directory that is there, and with nothing else in it. A socket that

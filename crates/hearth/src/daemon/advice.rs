@@ -9,11 +9,10 @@
 //!
 //! Units: blocks of 4 KiB, hits a second.
 
+use crate::api::advice::{CacheAdvice, Finding, HostAdvice, MoreFlash};
 use crate::api::vms::{Curve, Share, Vms};
-use crate::cli::quantity::approximate;
 use crate::config::Name;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use units::number::{count_near, real};
 
 /// A gain in hits below this part of all reads is not worth naming.
 const GAIN_MIN: f64 = 0.01;
@@ -25,105 +24,6 @@ const LOAD_MAX: f64 = 1.0;
 const READS_MIN: u64 = 1000;
 /// Amounts of flash that are tried, in percent of what there is.
 const MORE_PERCENTS: [u64; 3] = [25, 50, 100];
-
-/// Advice on a host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct HostAdvice {
-    /// Each cache, by name.
-    pub caches: Vec<CacheAdvice>,
-}
-
-/// Advice on a cache.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct CacheAdvice {
-    /// The cache.
-    #[schema(value_type = String)]
-    pub cache: Name,
-    /// The flash that is divided.
-    pub capacity_blocks: u64,
-    /// What all want by what there is.
-    pub load: f64,
-    /// Blocks read a second in the last window.
-    pub reads_per_second: f64,
-    /// Hits of reads a second at the present shares, by the curves.
-    pub hits_per_second: f64,
-    /// Hits of reads a second if the flash were divided best, by the curves.
-    pub best_hits_per_second: f64,
-    /// What more flash would do, divided best.
-    pub more_flash: Vec<MoreFlash>,
-    /// What is worth saying, the most important first.
-    pub findings: Vec<Finding>,
-}
-
-/// What more flash would do.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct MoreFlash {
-    /// So many blocks more.
-    pub more_blocks: u64,
-    /// Hits of reads a second, by the curves.
-    pub hits_per_second: f64,
-}
-
-/// Something worth saying about a cache.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Finding {
-    /// Too little was read to say anything.
-    TooEarly {
-        /// Blocks read so far.
-        read_blocks: u64,
-        /// Blocks after which curves mean something.
-        needed_blocks: u64,
-    },
-    /// No window has ended since the start, so nothing is known of what hits are worth.
-    FirstWindow {
-        /// How long it is.
-        window_seconds: f64,
-    },
-    /// Nothing was read in the last window, so nothing is known of what hits are worth.
-    Idle,
-    /// The VMs want more than there is.
-    Overloaded {
-        /// Flash that is missing.
-        missing_blocks: u64,
-    },
-    /// The write budget keeps blocks out.
-    BudgetLimits {
-        /// Whose budget: a VM's or image's name; none for that of the cache.
-        vm: Option<String>,
-        /// Blocks that were refused for it.
-        refused_blocks: u64,
-        /// As a part of all that asked to be let in.
-        part: f64,
-    },
-    /// A VM or image would gain from more of the flash there is.
-    Gains {
-        /// Which.
-        vm: String,
-        /// What it would have in the best division, beyond its share.
-        more_blocks: u64,
-        /// Hits a second more.
-        hits_per_second: f64,
-    },
-    /// A VM or image has flash that others could use better.
-    CouldGive {
-        /// Which.
-        vm: String,
-        /// What it has beyond its part in the best division.
-        less_blocks: u64,
-        /// Hits a second less.
-        hits_per_second: f64,
-    },
-    /// More flash would pay.
-    MoreFlashPays {
-        /// So much more.
-        more_blocks: u64,
-        /// Hits a second more than the same division of what there is.
-        hits_per_second: f64,
-    },
-    /// More flash would hardly add hits.
-    FlashIsEnough,
-}
 
 /// A tenant as advice sees it.
 struct Tenant<'a> {
@@ -213,9 +113,9 @@ fn findings(advice: &CacheAdvice, tenants: &[Tenant<'_>], best: &[f64]) -> Vec<F
         return findings;
     }
     if advice.load > LOAD_MAX {
-        let wanted = approximate(advice.capacity_blocks) * (advice.load - 1.0);
+        let wanted = real(advice.capacity_blocks) * (advice.load - 1.0);
         findings.push(Finding::Overloaded {
-            missing_blocks: whole(wanted),
+            missing_blocks: count_near(wanted),
         });
     }
     findings.extend(tenants.iter().filter_map(budget_limits));
@@ -227,20 +127,20 @@ fn findings(advice: &CacheAdvice, tenants: &[Tenant<'_>], best: &[f64]) -> Vec<F
     let worth = GAIN_MIN * advice.reads_per_second;
     let mut moves: Vec<(f64, Finding)> = Vec::new();
     for (tenant, &blocks) in tenants.iter().zip(best) {
-        let share = approximate(tenant.share.share_blocks);
+        let share = real(tenant.share.share_blocks);
         let change = at(&tenant.hull, blocks) - at(&tenant.hull, share);
         let vm = tenant.name.to_owned();
         if change > worth && blocks > share {
             let finding = Finding::Gains {
                 vm,
-                more_blocks: whole(blocks - share),
+                more_blocks: count_near(blocks - share),
                 hits_per_second: change,
             };
             moves.push((change, finding));
         } else if share - blocks > 0.1 * share && -change < worth && !moves_nothing(advice) {
             let finding = Finding::CouldGive {
                 vm,
-                less_blocks: whole(share - blocks),
+                less_blocks: count_near(share - blocks),
                 hits_per_second: -change,
             };
             moves.push((change.min(0.0), finding));
@@ -251,8 +151,7 @@ fn findings(advice: &CacheAdvice, tenants: &[Tenant<'_>], best: &[f64]) -> Vec<F
     let pays = advice.more_flash.iter().find_map(|more| {
         let gain = more.hits_per_second - advice.best_hits_per_second;
         // Each quarter of flash is to bring its part of what is worth naming.
-        let quarters =
-            approximate(more.more_blocks) / approximate(advice.capacity_blocks.max(1)) * 4.0;
+        let quarters = real(more.more_blocks) / real(advice.capacity_blocks.max(1)) * 4.0;
         (gain > worth * quarters).then_some(Finding::MoreFlashPays {
             more_blocks: more.more_blocks,
             hits_per_second: gain,
@@ -284,7 +183,7 @@ fn budget_limits(tenant: &Tenant<'_>) -> Option<Finding> {
     let admission = &tenant.share.admission;
     let refused_blocks = admission.refused_blocks.get("budget").copied()?;
     let asked = refused_blocks + admission.admitted_blocks;
-    let part = approximate(refused_blocks) / approximate(asked.max(1));
+    let part = real(refused_blocks) / real(asked.max(1));
     (part > REFUSED_MIN).then(|| Finding::BudgetLimits {
         vm: Some(tenant.name.to_owned()),
         refused_blocks,
@@ -300,7 +199,7 @@ fn hull(curve: &Curve, reads_per_second: f64) -> Vec<Point> {
     }];
     for point in &curve.points {
         let next = Point {
-            blocks: approximate(point.size_blocks),
+            blocks: real(point.size_blocks),
             hits: point.read_hit_ratio * reads_per_second,
         };
         while let [.., a, b] = hull[..] {
@@ -350,7 +249,7 @@ fn divide(tenants: &[Tenant<'_>], capacity: u64) -> Vec<f64> {
     // Steps of one hull are in falling order already, and stay so: the sort is stable.
     steps.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut parts = vec![0.0; tenants.len()];
-    let mut left = approximate(capacity);
+    let mut left = real(capacity);
     for (_, number, blocks) in steps {
         let taken = blocks.min(left);
         parts[number] += taken;
@@ -362,15 +261,6 @@ fn divide(tenants: &[Tenant<'_>], capacity: u64) -> Vec<f64> {
 fn hits_of(tenants: &[Tenant<'_>], parts: &[f64]) -> f64 {
     let each = tenants.iter().zip(parts);
     each.map(|(tenant, blocks)| at(&tenant.hull, *blocks)).sum()
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "blocks of a device, not negative"
-)]
-fn whole(blocks: f64) -> u64 {
-    blocks.max(0.0).round() as u64
 }
 
 #[cfg(test)]
@@ -388,7 +278,7 @@ mod tests {
             hit_ratio: read_hit_ratio,
         };
         let mut share = samples::share();
-        let part = (approximate(has) / approximate(size)).min(1.0);
+        let part = (real(has) / real(size)).min(1.0);
         share.share_blocks = has;
         share.demand.reads_per_second = 1000.0;
         share.blocks.reads = 1_000_000;

@@ -1,9 +1,9 @@
 //! The admin API's paths of caches' policies, and of advice on the host.
 
-use super::problem::ProblemKind;
-use super::server::{Body, Shared, parse, to_the_end};
-use super::types::{CacheStatus, Problem};
-use crate::advise::host::HostAdvice;
+use super::{Body, Refusal, Shared, parse, to_the_end};
+use crate::api::advice::HostAdvice;
+use crate::api::problem::ProblemKind;
+use crate::api::types::{CacheStatus, Problem};
 use crate::config::{Name, PolicyChange};
 use crate::daemon::Control;
 use axum::extract::{Path, State};
@@ -31,7 +31,7 @@ pub(super) async fn change_policy(
     State(control): Shared,
     Path(name): Path<String>,
     body: Body,
-) -> Result<Json<CacheStatus>, Problem> {
+) -> Result<Json<CacheStatus>, Refusal> {
     let name = known_cache(&name)?;
     let change: PolicyChange = parse(body)?;
     to_the_end(async move { control.set_policy_of(&name, change).await })
@@ -48,7 +48,7 @@ pub(super) async fn change_policy(
 pub(super) async fn reset_policy(
     State(control): Shared,
     Path(name): Path<String>,
-) -> Result<Json<CacheStatus>, Problem> {
+) -> Result<Json<CacheStatus>, Refusal> {
     let name = known_cache(&name)?;
     to_the_end(async move { control.reset_policy_of(&name).await })
         .await
@@ -63,12 +63,13 @@ pub(super) async fn show_advice(State(control): Shared) -> Json<HostAdvice> {
 }
 
 /// A text that is no name names no cache.
-fn known_cache(name: &str) -> Result<Name, Problem> {
+fn known_cache(name: &str) -> Result<Name, Refusal> {
     name.parse().map_err(|_| {
         Problem::new(
             ProblemKind::NoSuchCache,
             format!("there is no cache '{name}'"),
         )
         .with_remedy("hearth status lists the caches")
+        .into()
     })
 }

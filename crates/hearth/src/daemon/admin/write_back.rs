@@ -1,9 +1,9 @@
 //! The paths that change a disk, bring what its origin lacks to it, and let it go.
 
-use super::problem::ProblemKind;
-use super::server::{Body, Shared, known, parse, to_the_end};
-use super::types::{DiskStatus, Problem};
-use super::write_back::{Barrier, DiskChange, OfDirty};
+use super::{Body, Refusal, Shared, known, parse, to_the_end};
+use crate::api::problem::ProblemKind;
+use crate::api::types::{DiskStatus, Problem};
+use crate::api::write_back::{Barrier, DiskChange, OfDirty};
 use crate::daemon::Control;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -20,10 +20,10 @@ pub(super) fn routes() -> Router<Arc<Control>> {
         .route("/v1/disks/{name}/barrier", post(barrier))
 }
 
-fn query<Q>(query: Result<Query<Q>, QueryRejection>) -> Result<Q, Problem> {
+fn query<Q>(query: Result<Query<Q>, QueryRejection>) -> Result<Q, Refusal> {
     match query {
         Ok(Query(query)) => Ok(query),
-        Err(error) => Err(Problem::new(ProblemKind::Invalid, error.body_text())),
+        Err(error) => Err(Problem::new(ProblemKind::Invalid, error.body_text()).into()),
     }
 }
 
@@ -56,15 +56,15 @@ pub(super) async fn detach_disk(
     State(control): Shared,
     Path(name): Path<String>,
     asked: Result<Query<DetachQuery>, QueryRejection>,
-) -> Result<Json<DiskStatus>, Problem> {
+) -> Result<Json<DiskStatus>, Refusal> {
     let how = query(asked)?;
     if (how.dirty == OfDirty::Drop) != how.yes_lose_data {
         let detail = "dirty=drop loses what guests were promised, and needs yes_lose_data=true; nothing else takes it";
-        return Err(Problem::new(ProblemKind::Invalid, detail));
+        return Err(Problem::new(ProblemKind::Invalid, detail).into());
     }
     if how.erase && how.dirty == OfDirty::Keep {
         let detail = "erase makes what dirty=keep keeps unreadable: use dirty=flush";
-        return Err(Problem::new(ProblemKind::Invalid, detail));
+        return Err(Problem::new(ProblemKind::Invalid, detail).into());
     }
     let name = known(&name)?;
     to_the_end(async move { control.detach(&name, how.force, how.dirty, how.erase).await })
@@ -87,12 +87,12 @@ pub(super) async fn change_disk(
     State(control): Shared,
     Path(name): Path<String>,
     body: Body,
-) -> Result<Json<DiskStatus>, Problem> {
+) -> Result<Json<DiskStatus>, Refusal> {
     let name = known(&name)?;
     let change: DiskChange = parse(body)?;
     if change.is_nothing() {
         let detail = "nothing is to be changed: give write_policy or write_back";
-        return Err(Problem::new(ProblemKind::Invalid, detail));
+        return Err(Problem::new(ProblemKind::Invalid, detail).into());
     }
     to_the_end(async move { control.change_disk(&name, change).await })
         .await
@@ -109,7 +109,7 @@ pub(super) async fn change_disk(
 pub(super) async fn reset_disk(
     State(control): Shared,
     Path(name): Path<String>,
-) -> Result<Json<DiskStatus>, Problem> {
+) -> Result<Json<DiskStatus>, Refusal> {
     let name = known(&name)?;
     to_the_end(async move { control.reset_disk(&name).await })
         .await
@@ -139,7 +139,7 @@ pub(super) async fn flush_disk(
     State(control): Shared,
     Path(name): Path<String>,
     asked: Result<Query<FlushQuery>, QueryRejection>,
-) -> Result<Json<DiskStatus>, Problem> {
+) -> Result<Json<DiskStatus>, Refusal> {
     let FlushQuery { wait } = query(asked)?;
     let name = known(&name)?;
     to_the_end(async move { control.flush(&name, wait).await })
@@ -157,7 +157,7 @@ pub(super) async fn flush_disk(
 pub(super) async fn barrier(
     State(control): Shared,
     Path(name): Path<String>,
-) -> Result<Json<Barrier>, Problem> {
+) -> Result<Json<Barrier>, Refusal> {
     let name = known(&name)?;
     to_the_end(async move { control.barrier(&name).await })
         .await

@@ -1,8 +1,8 @@
 //! The admin API's paths of VMs and base images.
 
-use super::server::{Body, Shared, known_vm, parse, to_the_end};
-use super::types::Problem;
-use super::vms::{ImageStatus, VmStatus, Vms};
+use super::{Body, Refusal, Shared, known_vm, parse, to_the_end};
+use crate::api::types::Problem;
+use crate::api::vms::{ImageStatus, VmStatus, Vms};
 use crate::config::VmChange;
 use crate::daemon::Control;
 use axum::extract::{Path, Query, State};
@@ -34,8 +34,8 @@ pub(super) async fn list_vms(State(control): Shared) -> Json<Vms> {
 pub(super) async fn show_vm(
     State(control): Shared,
     Path(name): Path<String>,
-) -> Result<Json<VmStatus>, Problem> {
-    control.vm(&known_vm(&name)?).await.map(Json)
+) -> Result<Json<VmStatus>, Refusal> {
+    Ok(Json(control.vm(&known_vm(&name)?).await?))
 }
 
 /// One base image.
@@ -46,8 +46,8 @@ pub(super) async fn show_vm(
 pub(super) async fn show_image(
     State(control): Shared,
     Path(name): Path<String>,
-) -> Result<Json<ImageStatus>, Problem> {
-    control.image(&known_vm(&name)?).await.map(Json)
+) -> Result<Json<ImageStatus>, Refusal> {
+    Ok(Json(control.image(&known_vm(&name)?).await?))
 }
 
 /// How a VM's settings are changed.
@@ -73,7 +73,7 @@ pub(super) async fn change_vm(
     Path(name): Path<String>,
     Query(how): Query<HowChanged>,
     body: Body,
-) -> Result<Json<VmStatus>, Problem> {
+) -> Result<Json<VmStatus>, Refusal> {
     let name = known_vm(&name)?;
     let change: VmChange = parse(body)?;
     to_the_end(async move { control.set_vm(&name, change, how.new).await })
@@ -90,7 +90,7 @@ pub(super) async fn change_vm(
 pub(super) async fn reset_vm(
     State(control): Shared,
     Path(name): Path<String>,
-) -> Result<Json<VmStatus>, Problem> {
+) -> Result<Json<VmStatus>, Refusal> {
     let name = known_vm(&name)?;
     to_the_end(async move { control.reset_vm(&name).await })
         .await

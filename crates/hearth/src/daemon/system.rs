@@ -59,7 +59,7 @@ pub(crate) fn block_device_size(device: &File) -> io::Result<Bytes> {
 
 /// Who has a lock on a file or a block device, in words: the program and its process; none if the
 /// system does not say.
-pub(crate) fn holder_of(path: &Path) -> Option<String> {
+pub fn holder_of(path: &Path) -> Option<String> {
     let stat = rustix::fs::stat(path).ok()?;
     let (major, minor) = (
         rustix::fs::major(stat.st_dev),

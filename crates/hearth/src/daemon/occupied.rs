@@ -1,11 +1,9 @@
 //! What a start needs and others may have: sockets, flash, origins. Looked at while no daemon with this
 //! configuration runs, which would have all of it.
 
-use super::Fault;
-use super::model::{Config, DiskConfig};
-use super::{Switch, Text};
-use crate::cli::exit::chain;
-use crate::daemon::origin_spec;
+use super::settings::origin as origin_spec;
+use crate::api::problem::chain;
+use crate::config::{Config, DiskConfig, Fault, Switch, Text};
 use device::uring::{FlashFile, OpenError};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;

@@ -2,13 +2,21 @@
 //!
 //! The `OpenAPI` document is generated from the same functions; see [`document`].
 
-use super::problem::ProblemKind;
-use super::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
-use super::write_back::OfDirty;
-use super::{cache_server, http, vm_server, write_back_server};
+mod caches;
+mod connections;
+mod refusal;
+mod vms;
+mod write_back;
+
+pub(super) use connections::{serve, told};
+use refusal::Refusal;
+
+use crate::api::problem::ProblemKind;
+use crate::api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
+use crate::api::write_back::OfDirty;
 use crate::config::{DiskConfig, Name};
 use crate::daemon::Control;
-use crate::metrics;
+use crate::daemon::metrics;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
@@ -24,8 +32,8 @@ use utoipa::OpenApi;
 /// The largest request body: an attach request with long paths is below 16 KiB.
 const BODY_BYTES_MAX: usize = 64 << 10;
 
-pub(super) type Shared = State<Arc<Control>>;
-pub(super) type Body = Result<Bytes, BytesRejection>;
+type Shared = State<Arc<Control>>;
+type Body = Result<Bytes, BytesRejection>;
 
 /// The whole API, for the admin socket. `disk_details`: see [`metrics::render`].
 pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
@@ -39,9 +47,9 @@ pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
         .route("/v1/disks/{name}/drop", post(drop_disk))
         .route("/v1/disks/{name}/resize", post(resize_disk))
         .route("/v1/recording", recording)
-        .merge(write_back_server::routes())
-        .merge(vm_server::routes())
-        .merge(cache_server::routes())
+        .merge(write_back::routes())
+        .merge(vms::routes())
+        .merge(caches::routes())
         .route("/v1/openapi.json", get(show_document))
         .route(
             "/metrics",
@@ -49,7 +57,7 @@ pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
         )
         .fallback(nothing_here)
         .method_not_allowed_fallback(nothing_here)
-        .layer(middleware::from_fn(http::whole_body))
+        .layer(middleware::from_fn(connections::whole_body))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(control)
 }
@@ -63,7 +71,7 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         )
         .fallback(nothing_here)
         .method_not_allowed_fallback(nothing_here)
-        .layer(middleware::from_fn(http::whole_body))
+        .layer(middleware::from_fn(connections::whole_body))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(control)
 }
@@ -83,22 +91,22 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         show_disk,
         drop_disk,
         resize_disk,
-        write_back_server::detach_disk,
-        write_back_server::change_disk,
-        write_back_server::reset_disk,
-        write_back_server::flush_disk,
-        write_back_server::barrier,
+        write_back::detach_disk,
+        write_back::change_disk,
+        write_back::reset_disk,
+        write_back::flush_disk,
+        write_back::barrier,
         show_recording,
         start_recording,
         stop_recording,
-        vm_server::list_vms,
-        vm_server::show_vm,
-        vm_server::change_vm,
-        vm_server::reset_vm,
-        vm_server::show_image,
-        cache_server::change_policy,
-        cache_server::reset_policy,
-        cache_server::show_advice,
+        vms::list_vms,
+        vms::show_vm,
+        vms::change_vm,
+        vms::reset_vm,
+        vms::show_image,
+        caches::change_policy,
+        caches::reset_policy,
+        caches::show_advice,
         show_metrics,
         show_document
     ),
@@ -139,7 +147,7 @@ async fn list_disks(State(control): Shared) -> Json<Disks> {
     (status = 502, description = "The origin cannot be used", body = Problem),
     (status = 503, description = "The daemon is stopping", body = Problem),
 ))]
-async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Problem> {
+async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Refusal> {
     let disk: DiskConfig = parse(body)?;
     let status = to_the_end(async move { control.attach(disk).await }).await?;
     Ok((StatusCode::CREATED, Json(status)).into_response())
@@ -153,7 +161,7 @@ async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Pro
 async fn show_disk(
     State(control): Shared,
     Path(name): Path<String>,
-) -> Result<Json<DiskStatus>, Problem> {
+) -> Result<Json<DiskStatus>, Refusal> {
     Ok(Json(control.disk(&known(&name)?).await?))
 }
 
@@ -166,7 +174,7 @@ async fn show_disk(
 async fn drop_disk(
     State(control): Shared,
     Path(name): Path<String>,
-) -> Result<Json<DiskStatus>, Problem> {
+) -> Result<Json<DiskStatus>, Refusal> {
     let name = known(&name)?;
     to_the_end(async move { control.drop_blocks(&name).await })
         .await
@@ -183,7 +191,7 @@ async fn drop_disk(
 async fn resize_disk(
     State(control): Shared,
     Path(name): Path<String>,
-) -> Result<Json<DiskStatus>, Problem> {
+) -> Result<Json<DiskStatus>, Refusal> {
     let name = known(&name)?;
     to_the_end(async move { control.resize(&name).await })
         .await
@@ -195,8 +203,8 @@ async fn resize_disk(
     (status = 200, description = "The recording", body = Recording),
     (status = 409, description = "Nothing was recorded since the start", body = Problem),
 ))]
-async fn show_recording(State(control): Shared) -> Result<Json<Recording>, Problem> {
-    control.recording().map(Json)
+async fn show_recording(State(control): Shared) -> Result<Json<Recording>, Refusal> {
+    Ok(Json(control.recording()?))
 }
 
 /// Begins to record what guests ask. Nothing waits for the recorder: what it cannot keep up with is
@@ -208,7 +216,7 @@ async fn show_recording(State(control): Shared) -> Result<Json<Recording>, Probl
     (status = 409, description = "Another one is under way, or the file exists", body = Problem),
     (status = 500, description = "The file cannot be written", body = Problem),
 ))]
-async fn start_recording(State(control): Shared, body: Body) -> Result<Response, Problem> {
+async fn start_recording(State(control): Shared, body: Body) -> Result<Response, Refusal> {
     let request: RecordRequest = parse(body)?;
     let recording = to_the_end(async move { control.record(request).await }).await?;
     Ok((StatusCode::CREATED, Json(recording)).into_response())
@@ -219,7 +227,7 @@ async fn start_recording(State(control): Shared, body: Body) -> Result<Response,
     (status = 200, description = "The file is whole", body = Recording),
     (status = 409, description = "Nothing is being recorded", body = Problem),
 ))]
-async fn stop_recording(State(control): Shared) -> Result<Json<Recording>, Problem> {
+async fn stop_recording(State(control): Shared) -> Result<Json<Recording>, Refusal> {
     to_the_end(control.stop_recording()).await.map(Json)
 }
 
@@ -241,37 +249,39 @@ async fn show_document() -> Response {
 
 /// Does something to its end even if the client goes away meanwhile: a dropped request must not
 /// leave a disk half attached.
-pub(super) async fn to_the_end<T: Send + 'static>(
+async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
-) -> Result<T, Problem> {
+) -> Result<T, Refusal> {
     match tokio::spawn(work).await {
-        Ok(done) => done,
-        Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string())),
+        Ok(done) => Ok(done?),
+        Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string()).into()),
     }
 }
 
-async fn nothing_here(method: axum::http::Method, uri: axum::http::Uri) -> Problem {
+async fn nothing_here(method: axum::http::Method, uri: axum::http::Uri) -> Refusal {
     Problem::new(
         ProblemKind::NoSuchPath,
         format!("there is no {method} {}", uri.path()),
     )
     .with_remedy("GET /v1/openapi.json lists what there is")
+    .into()
 }
 
-pub(super) fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
     let body = body.map_err(|error| Problem::new(ProblemKind::Invalid, error.body_text()))?;
     serde_json::from_slice(&body).map_err(|error| {
         Problem::new(ProblemKind::Invalid, error.to_string())
             .with_remedy("GET /v1/openapi.json shows what belongs into the body")
+            .into()
     })
 }
 
 /// A text that is no name names no disk.
-pub(super) fn known(name: &str) -> Result<Name, Problem> {
-    name.parse().map_err(|_| Problem::no_such_disk(name))
+fn known(name: &str) -> Result<Name, Refusal> {
+    name.parse().map_err(|_| Problem::no_such_disk(name).into())
 }
 
 /// A text that is no name names no VM.
-pub(super) fn known_vm(name: &str) -> Result<Name, Problem> {
-    name.parse().map_err(|_| Problem::no_such_vm(name))
+fn known_vm(name: &str) -> Result<Name, Refusal> {
+    name.parse().map_err(|_| Problem::no_such_vm(name).into())
 }
