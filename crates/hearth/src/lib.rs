@@ -1,4 +1,4 @@
-//! The daemon and its command line, as a library so that tests can reach the parts.
+//! The program's command line, as a library so that tests can reach the parts.
 //!
 //! ```text
 //!   cli      what a user types: commands, their arguments, what they print
@@ -6,20 +6,15 @@
 //!   top, xml, bench    the live view; texts for VMs; a load on the front ends
 //!   offline  caches that no daemon is using: format, check
 //!   docs     book pages, manual pages, completions: made of the definitions above
-//!   ──────────────────────────── below, nothing knows of the above
-//!   daemon   shards, exports and listeners, wired together; the server of the admin API; metrics
-//!   api      what travels over the admin socket, and its client
-//!   config   what the operator wrote
 //! ```
+//!
+//! What `hearth serve` runs is the crate `daemon`.
 
 #![forbid(unsafe_code)]
 
 pub mod advise;
-pub mod api;
 pub mod bench;
 pub mod cli;
-pub mod config;
-pub mod daemon;
 pub mod docs;
 pub mod mrc;
 pub mod offline;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  proof     world   hostile   e2e           xtask, guest-probe (on their own)
-//!  program   hearth                    study   simulator -> trace -> units
+//!  program   hearth -> daemon -> api -> configuration    study   simulator -> trace -> units
 //!  shell     shard -> device origin frontend -> ring      nbd-server vhost-user -> frontend
 //!  pure      cache -> destage -> dirty-log, admission -> tenancy -> segment-log -> policy flash-format    medium    nbd-client -> nbd-protocol vhost-protocol -> block-io -> units
 //! ```
@@ -241,25 +241,61 @@ const TABLE: &[Crate] = &[
             "trace",
         ],
     ),
+    Crate {
+        may_be_unsafe: false,
+        ..shell(
+            "configuration",
+            "crates/configuration",
+            &["at-rest", "units", "policy", "tenancy", "cache"],
+        )
+    },
+    Crate {
+        may_be_unsafe: false,
+        ..shell("api", "crates/api", &["units", "configuration"])
+    },
+    Crate {
+        may_be_unsafe: false,
+        ..shell(
+            "daemon",
+            "crates/daemon",
+            &[
+                "api",
+                "configuration",
+                "at-rest",
+                "durable-file",
+                "units",
+                "block-io",
+                "policy",
+                "flash-format",
+                "tenancy",
+                "cache",
+                "device",
+                "origin",
+                "frontend",
+                "nbd-server",
+                "vhost-user",
+                "shard",
+                "trace",
+                "mrc",
+            ],
+        )
+    },
     program(
         "hearth",
         "crates/hearth",
         &[
+            "api",
+            "configuration",
+            "daemon",
             "at-rest",
-            "durable-file",
             "units",
             "block-io",
             "policy",
             "flash-format",
-            "tenancy",
             "cache",
-            "nbd-protocol",
             "ring",
             "device",
             "origin",
-            "frontend",
-            "nbd-server",
-            "vhost-user",
             "shard",
             "simulator",
             "trace",

@@ -1,7 +1,7 @@
 //! Advice on a running host, in words.
 
-use crate::api::advice::{CacheAdvice, Finding, HostAdvice};
 use crate::cli::{Side, Table, quantity};
+use api::advice::{CacheAdvice, Finding, HostAdvice};
 use std::fmt::{self, Write};
 
 /// Writes the advice on every cache: what to do first, the figures below.
@@ -166,8 +166,8 @@ fn words(finding: &Finding, cache: &CacheAdvice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::samples;
-    use crate::daemon::advice::{Divided, advise};
+    use api::samples;
+    use daemon::advice::{Divided, advise};
 
     #[test]
     fn advice_names_what_to_do() {

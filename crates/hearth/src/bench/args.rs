@@ -1,7 +1,7 @@
 //! Arguments of `hearth bench`: fio's parameters under fio's names.
 
-use crate::config::{NbdUri, NbdUriAddress};
 use clap::{Args, ValueEnum};
+use configuration::{NbdUri, NbdUriAddress};
 use load::{Address, NbdAddress, Rates, Settings, Verify};
 use std::path::PathBuf;
 use units::Duration;

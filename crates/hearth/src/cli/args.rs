@@ -8,11 +8,11 @@ use super::traces::args::Trace;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::bench::args::Bench;
-use crate::config::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat};
 use crate::mrc::args::Mrc;
 use crate::sim::args::Sim;
 use crate::xml::Xml;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use configuration::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat};
 use std::path::PathBuf;
 use units::{Bytes, Duration};
 

@@ -3,11 +3,11 @@
 use super::exit::CliError;
 use super::run::{json, show};
 use super::{args::Global, progress};
-use crate::api::client::Client;
-use crate::api::types::CacheStatus;
-use crate::config::{Name, PolicyChange, Spare, Staging, Switch, Text, Window};
+use api::client::Client;
+use api::client::Method;
+use api::types::CacheStatus;
 use clap::Args;
-use hyper::Method;
+use configuration::{Name, PolicyChange, Spare, Staging, Switch, Text, Window};
 use policy::admission::budget::Rate;
 use policy::{admission, allocation, prediction};
 use std::fmt::{self, Write};

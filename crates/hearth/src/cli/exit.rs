@@ -1,8 +1,8 @@
 //! How commands end, and how an error is told: as text, or with `--json` as an object.
 
-use crate::api::client::ClientError;
-pub(crate) use crate::api::problem::chain;
-use crate::api::types::Problem;
+use api::client::ClientError;
+pub(crate) use api::problem::chain;
+use api::types::Problem;
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
@@ -165,8 +165,8 @@ impl fmt::Display for CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::problem::ProblemKind;
     use crate::cli::args::Cli;
+    use api::problem::ProblemKind;
     use clap::Parser;
 
     fn usage(words: &[&str]) -> serde_json::Value {

@@ -1,7 +1,7 @@
 //! Front ends in words.
 
 use super::quantity::bytes;
-use crate::api::front_ends::{NbdSocket, RequestMemory, VhostUser};
+use api::front_ends::{NbdSocket, RequestMemory, VhostUser};
 use std::fmt::Write as _;
 
 /// What `hearth disk show` says of a disk's own NBD socket.

@@ -5,8 +5,8 @@ use super::exit::{CliError, Exit, chain};
 use super::progress::Progress;
 use super::quantity;
 use super::table::{Side, Table, facts};
-use crate::daemon::holder_of;
 use crate::offline::{self, CheckReport, Checked, OfflineError, Present};
+use daemon::holder_of;
 use std::fmt::Write;
 
 /// Makes a cache and says what it is.

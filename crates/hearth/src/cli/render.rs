@@ -2,11 +2,11 @@
 
 use super::table::{Side, Table, facts};
 use super::{caches, front_ends, quantity, vms};
-use crate::api::types::{
+use api::types::{
     CacheState, CacheStatus, DiskCounters, DiskSource, DiskState, DiskStatus, Disks, Latency,
     RecordingState, Status,
 };
-use crate::api::write_back::{Barrier, DestageState, KeptOnFlash, WriteBackStatus};
+use api::write_back::{Barrier, DestageState, KeptOnFlash, WriteBackStatus};
 use std::fmt::{self, Write};
 
 /// `hearth status`.
@@ -151,9 +151,9 @@ fn segments(cache: &CacheStatus) -> String {
 
 fn policy_word(cache: &CacheStatus) -> &'static str {
     match cache.reclaim {
-        crate::config::ReclaimPolicy::TwinClock => "twin-clock",
-        crate::config::ReclaimPolicy::Clock => "clock",
-        crate::config::ReclaimPolicy::Fifo => "fifo",
+        configuration::ReclaimPolicy::TwinClock => "twin-clock",
+        configuration::ReclaimPolicy::Clock => "clock",
+        configuration::ReclaimPolicy::Fifo => "fifo",
     }
 }
 
@@ -470,7 +470,7 @@ fn disk_counters(counters: &DiskCounters) -> [(&'static str, String); 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::samples;
+    use api::samples;
 
     fn text<T>(render: fn(&mut String, &T) -> fmt::Result, answer: &T) -> String {
         let mut out = String::new();

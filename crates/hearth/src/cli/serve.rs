@@ -3,17 +3,18 @@
 use super::args::Serve;
 use super::exit::{CliError, Exit};
 use super::quantity;
-use crate::config::{self, Config, ConfigError};
-use crate::daemon::{self, ServeError, ServeErrorKind};
+use configuration::{Config, ConfigError};
+use daemon::{ServeError, ServeErrorKind};
 
 /// Runs the daemon, or checks its configuration.
 pub(super) fn run(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
-    let config = config::load(&args.config).map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let config =
+        configuration::load(&args.config).map_err(|error| CliError::of(Exit::Usage, &error))?;
     if args.check_config {
         return check(args, &config, json);
     }
     if let Some(filter) = &args.log {
-        config::check_log_filter(filter)
+        configuration::check_log_filter(filter)
             .map_err(|message| CliError::new(Exit::Usage, format!("--log: {message}")))?;
     }
     daemon::serve(&config, args.log.as_deref(), args.log_format)?;
@@ -37,7 +38,7 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
             Ok(format!("{path} is sound: {caches}, {disks}\n").into_bytes())
         };
     }
-    let faults = config::locate(&args.config, faults);
+    let faults = configuration::locate(&args.config, faults);
     if json {
         let starts = !faults.iter().any(daemon::stops_a_start);
         let said: Vec<_> = faults

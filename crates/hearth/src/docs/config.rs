@@ -1,7 +1,7 @@
 //! The book's page of the configuration, made of `packaging/reference.toml`.
 
 use super::NOTICE;
-use crate::config::reference_sections;
+use configuration::reference_sections;
 use std::fmt::Write;
 
 pub(super) fn page() -> String {

@@ -1,10 +1,10 @@
 //! The manual pages: one of each command, and hearth.toml(5), which is `packaging/reference.toml`.
 
 use crate::cli::args::{Cli, EXIT_CODES};
-use crate::config::reference_sections;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use configuration::reference_sections;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The book's page of the metrics.
 
 use super::NOTICE;
-use crate::daemon::metrics::{Kind, families};
+use daemon::metrics::{Kind, families};
 use std::fmt::Write;
 
 pub(super) fn page() -> String {

@@ -26,7 +26,7 @@ pub fn generated() -> Vec<(&'static str, String)> {
         ("book/src/reference/cli.md", cli::page()),
         ("book/src/reference/config.md", config::page()),
         ("book/src/reference/metrics.md", metrics::page()),
-        ("packaging/openapi.json", crate::daemon::admin::document()),
+        ("packaging/openapi.json", daemon::admin::document()),
     ]
 }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_openapi_document_defines_what_it_refers_to_and_describes_every_answer() {
-        let document: Value = serde_json::from_str(&crate::daemon::admin::document()).unwrap();
+        let document: Value = serde_json::from_str(&daemon::admin::document()).unwrap();
         let mut found = Vec::new();
         references(&document, &mut found);
         for reference in found {
@@ -156,7 +156,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         man(dir.path()).unwrap();
         let text = std::fs::read_to_string(dir.path().join("man5/hearth.toml.5")).unwrap();
-        for section in crate::config::reference_sections() {
+        for section in configuration::reference_sections() {
             for entry in section.entries {
                 let key = entry.key.replace('-', "\\-");
                 assert!(text.contains(&format!("\\fB{key}\\fR")), "{key}");

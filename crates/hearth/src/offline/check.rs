@@ -3,7 +3,7 @@
 use super::OfflineError;
 use super::format::{Present, present};
 use super::tables::Tables;
-use crate::daemon::{page, superblock};
+use daemon::{page, superblock};
 use device::uring::FlashFile;
 use flash_format::{
     ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, FooterPage, PAGE_BYTES, PageBytes,

@@ -2,7 +2,7 @@
 //! replayed on top, and whatever is wrong with either.
 
 use super::check::Faults;
-use crate::daemon::page;
+use daemon::page;
 use flash_format::{
     CheckpointPage, Damage, DiskEntry, JournalEntry, JournalPage, SegmentEntry, SegmentIndex,
     SegmentState, Superblock,

@@ -1,10 +1,10 @@
 //! The difference of two looks at the counters.
 
 use super::vms::{self, VmRow};
-use crate::api::types::{CacheStatus, DiskCounters, DiskStatus, Disks, Latency, Status};
-use crate::api::vms::Vms;
-use crate::api::write_back::DestageState;
 use crate::cli::args::SortBy;
+use api::types::{CacheStatus, DiskCounters, DiskStatus, Disks, Latency, Status};
+use api::vms::Vms;
+use api::write_back::DestageState;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::number::real;
@@ -176,7 +176,7 @@ fn cache_row(before: Option<&CacheStatus>, now: &CacheStatus, seconds: f64) -> C
     let times = Times::between(&[(before.map(read), read(now))]);
     CacheRow {
         cache: now.name.to_string(),
-        bypassed: now.state == crate::api::types::CacheState::Bypassed,
+        bypassed: now.state == api::types::CacheState::Bypassed,
         cached_blocks: now.cached_blocks,
         segments_free: now.segments.free,
         flash_written_bytes_per_second: rate(|c| c.flash_written_bytes.total()),
@@ -269,7 +269,7 @@ fn nanos(seconds: f64) -> u64 {
 #[allow(clippy::float_cmp, reason = "the figures are chosen to be exact")]
 pub(crate) mod tests {
     use super::*;
-    use crate::api::samples;
+    use api::samples;
 
     pub(crate) fn two_looks() -> (Look, Look) {
         let before = Look {

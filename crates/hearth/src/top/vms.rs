@@ -1,8 +1,8 @@
 //! What VMs and base images did between two looks, and what they have of the flash.
 
-use crate::api::vms::{Share, Vms};
 use crate::cli::Side;
 use crate::cli::quantity::{bytes, count, percent};
+use api::vms::{Share, Vms};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::number::real;
@@ -126,7 +126,7 @@ pub(super) fn cells(row: &VmRow) -> [String; 10] {
 #[allow(clippy::float_cmp, reason = "the figures are chosen to be exact")]
 mod tests {
     use super::*;
-    use crate::api::samples;
+    use api::samples;
 
     #[test]
     fn a_vm_counts_what_it_did_in_the_interval() {

@@ -2,9 +2,9 @@
 
 use super::interval::{Interval, Look};
 use super::screen::{self, View};
-use crate::api::client::Client;
 use crate::cli::args::Top;
 use crate::cli::exit::{CliError, Exit};
+use api::client::Client;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use std::io::IsTerminal;

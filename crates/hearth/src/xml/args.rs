@@ -1,7 +1,7 @@
 //! The command line of `hearth xml`.
 
-use crate::config::Name;
 use clap::{Args, ValueEnum};
+use configuration::Name;
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 

@@ -2,7 +2,7 @@
 
 use super::libvirt::{NBD_RECONNECT_SECONDS, VHOST_RECONNECT_SECONDS};
 use super::{Attachment, Way};
-use crate::config::NbdUriAddress;
+use configuration::NbdUriAddress;
 use std::fmt::Write as _;
 use units::{BLOCK_BYTES, Bytes};
 

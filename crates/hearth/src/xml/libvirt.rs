@@ -1,7 +1,7 @@
 //! libvirt's XML.
 
 use super::{Attachment, LibvirtXml, Way};
-use crate::config::NbdUriAddress;
+use configuration::NbdUriAddress;
 use units::BLOCK_BYTES;
 
 /// How long QEMU waits for a daemon that is being started anew before it fails the guest's

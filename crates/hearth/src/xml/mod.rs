@@ -18,12 +18,12 @@ mod words;
 
 pub use args::{FrontEndWord, Only, Xml};
 
-use crate::api::client::Client;
-use crate::api::types::{DiskStatus, Listener, Status};
-use crate::api::vms::Vms;
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::to_json;
-use crate::config::{Name, NbdUri, NbdUriAddress};
+use api::client::Client;
+use api::types::{DiskStatus, Listener, Status};
+use api::vms::Vms;
+use configuration::{Name, NbdUri, NbdUriAddress};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::api::samples;
 use crate::cli::args::{Cli, Command};
+use api::samples;
 use clap::Parser as _;
 
 fn args(more: &[&str]) -> Xml {

@@ -238,7 +238,7 @@ fn a_size_that_the_origin_does_not_have_is_refused() {
 fn the_document_and_the_metrics_are_served() {
     let rig = rig();
     let (code, document) = rig.http("GET", "/v1/openapi.json", "");
-    assert_eq!((code, document), (200, hearth::daemon::admin::document()));
+    assert_eq!((code, document), (200, daemon::admin::document()));
     let (code, metrics) = rig.http("GET", "/metrics", "");
     assert_eq!(code, 200);
     assert!(metrics.contains("hearth_disk_attached{disk=\"a\",vm=\"a\",cache=\"main\"} 1\n"));

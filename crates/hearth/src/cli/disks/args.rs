@@ -1,11 +1,11 @@
 //! Arguments of `hearth disk`.
 
-use crate::api::write_back::OfDirty;
-use crate::config::{
+use api::write_back::OfDirty;
+use clap::{Args, Subcommand};
+use configuration::{
     Auto, ClientName, DestageOrder, Mode, Name, NbdUri, PerSecond, SocketPath, Switch, Text,
     WriteBackChange, WritePolicy,
 };
-use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use units::{Bytes, DiskId, Duration};
 

@@ -6,15 +6,15 @@ use super::args::Global;
 use super::exit::{CliError, Exit};
 use super::run::{json, show};
 use super::{Progress, progress, quantity, render};
-use crate::api::client::Client;
-use crate::api::types::{DiskState, DiskStatus, Disks};
-use crate::api::write_back::{Barrier, DiskChange, OfDirty};
-use crate::config::{
+use api::client::Client;
+use api::client::Method;
+use api::types::{DiskState, DiskStatus, Disks};
+use api::write_back::{Barrier, DiskChange, OfDirty};
+use args::{Attach, Disk, OriginArg, Set};
+use configuration::{
     DiskConfig, DiskNbdConfig, DiskVhostConfig, Name, OriginConfig, OriginFormat, Text,
     WriteBackConfig, WritePolicy,
 };
-use args::{Attach, Disk, OriginArg, Set};
-use hyper::Method;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 

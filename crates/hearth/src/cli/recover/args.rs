@@ -1,9 +1,9 @@
 //! Arguments of `hearth recover`.
 
 use crate::cli::disks::args::{OriginArg, parse_origin};
-use crate::config::EncryptionConfig;
 use at_rest::KeySource;
 use clap::{Args, Subcommand, ValueHint};
+use configuration::EncryptionConfig;
 use std::path::PathBuf;
 
 /// Get at writes that wait on flash for their origin, without the daemon.

@@ -4,10 +4,10 @@ use super::args::Places;
 use super::explain;
 use crate::cli::disks::args::OriginArg;
 use crate::cli::exit::{CliError, Exit};
-use crate::config::{self, CONFIG_DEFAULT, Config, DiskConfig, OriginConfig, disk_id};
-use crate::daemon::{self, NoDaemon, StateError};
 use crate::offline::recover::LeftMemory;
 use at_rest::{KeySource, KeyStore};
+use configuration::{CONFIG_DEFAULT, Config, DiskConfig, OriginConfig, disk_id};
+use daemon::{NoDaemon, StateError};
 use device::uring::{FlashFile, OpenError};
 use origin::{Identity, Keeping, KeepsNone, OriginSpec};
 use shard::{Folders, Owner, OwnerError, OwnerFile};
@@ -84,7 +84,7 @@ impl Known {
             Some(path) => Some(path.as_path()),
             None => default.exists().then_some(default),
         };
-        let config = path.map(config::load).transpose();
+        let config = path.map(configuration::load).transpose();
         let config = config.map_err(|error| CliError::of(Exit::Usage, &error))?;
         let state_dir = match (&places.state_dir, &config) {
             (Some(dir), _) => dir.clone(),

@@ -1,8 +1,8 @@
 //! Arguments of `hearth trace`.
 
-use crate::api::types::RECORDING_SIZE_DEFAULT;
-use crate::config::Name;
+use api::types::RECORDING_SIZE_DEFAULT;
 use clap::{Args, Subcommand, ValueHint};
+use configuration::Name;
 use std::path::PathBuf;
 use trace::write::Target;
 use trace::{CsvColumns, Format, Options};

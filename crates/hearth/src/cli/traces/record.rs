@@ -1,12 +1,12 @@
 //! `hearth trace record`: asked of the daemon.
 
 use super::args::Record;
-use crate::api::client::Client;
-use crate::api::types::{RecordRequest, Recording, RecordingState};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::quantity;
 use crate::cli::table::facts;
-use hyper::Method;
+use api::client::Client;
+use api::client::Method;
+use api::types::{RecordRequest, Recording, RecordingState};
 use std::fmt::{self, Write};
 
 const PATH: &str = "/v1/recording";
@@ -48,7 +48,7 @@ pub(crate) fn render(out: &mut String, recording: &Recording) -> fmt::Result {
     let names: Vec<&str> = recording
         .disks
         .iter()
-        .map(crate::config::Name::as_str)
+        .map(configuration::Name::as_str)
         .collect();
     let disks = if names.is_empty() {
         "all".to_owned()
@@ -96,7 +96,7 @@ pub(crate) fn render(out: &mut String, recording: &Recording) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::samples;
+    use api::samples;
 
     #[test]
     fn a_recording_is_shown_with_its_limits_and_losses() {

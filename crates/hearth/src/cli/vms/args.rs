@@ -1,7 +1,7 @@
 //! Arguments of `hearth vm`.
 
-use crate::config::{Name, Switch, Text, VmChange};
 use clap::{Args, Subcommand};
+use configuration::{Name, Switch, Text, VmChange};
 use policy::admission;
 use policy::admission::budget::Rate;
 use units::Bytes;

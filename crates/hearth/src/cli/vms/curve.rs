@@ -1,8 +1,8 @@
 //! A live miss-ratio curve on a terminal, with the present size and the one that is aimed at.
 
-use crate::api::vms::{CurvePoint, Share};
 use crate::cli::quantity;
 use crate::mrc::plot;
+use api::vms::{CurvePoint, Share};
 use std::fmt::{self, Write};
 use units::number::real;
 

@@ -9,12 +9,12 @@ pub(super) use render::budget;
 use super::exit::CliError;
 use super::run::{json, show};
 use super::{args::Global, progress};
-use crate::api::client::{Client, ClientError};
-use crate::api::problem::ProblemKind;
-use crate::api::vms::{ImageStatus, VmStatus, Vms};
-use crate::config::Name;
+use api::client::Method;
+use api::client::{Client, ClientError};
+use api::problem::ProblemKind;
+use api::vms::{ImageStatus, VmStatus, Vms};
 use args::{Set, Vm};
-use hyper::Method;
+use configuration::Name;
 
 /// Does what was asked and returns what to print.
 pub(super) async fn run(client: &Client, global: &Global, vm: &Vm) -> Result<Vec<u8>, CliError> {

@@ -1,10 +1,10 @@
 //! Answers about VMs and base images as text.
 
 use super::curve;
-use crate::api::vms::{ImageRead, ImageStatus, Share, VmStatus, Vms, WriteBudget};
 use crate::cli::quantity;
 use crate::cli::table::{Side, Table, facts};
-use crate::config::Name;
+use api::vms::{ImageRead, ImageStatus, Share, VmStatus, Vms, WriteBudget};
+use configuration::Name;
 use std::fmt::{self, Write};
 use units::number::real;
 
@@ -441,7 +441,7 @@ pub(super) fn set(out: &mut String, vm: &VmStatus) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::samples;
+    use api::samples;
 
     fn text<T>(render: fn(&mut String, &T) -> fmt::Result, answer: &T) -> String {
         let mut out = String::new();

@@ -19,9 +19,9 @@ pub use content::{Content, Verified};
 pub use target::{FileTarget, OriginTarget, Piece, Target, TargetError};
 
 use super::OfflineError;
-use crate::daemon::superblock;
 use block_io::{BufPool, FlashDone, FlashVerb, IoError};
 use cache::{DirtyReport, Effect, Inspection, LeftChunk, LogReport, OwnerRecord};
+use daemon::superblock;
 use device::lasting::Lasting;
 use device::uring::FlashFile;
 use shard::{OwnerError, OwnerFile};

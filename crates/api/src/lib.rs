@@ -1,0 +1,16 @@
+//! What travels over the daemon's admin socket, HTTP and JSON, and the client that asks.
+//!
+//! The daemon makes these, the command line reads them, and its `OpenAPI` document is derived from them.
+
+#![forbid(unsafe_code)]
+
+pub mod advice;
+pub mod client;
+mod counters;
+pub mod front_ends;
+pub mod problem;
+#[cfg(feature = "samples")]
+pub mod samples;
+pub mod types;
+pub mod vms;
+pub mod write_back;

@@ -1,0 +1,75 @@
+//! The admin API's paths of caches' policies, and of advice on the host.
+
+use super::{Body, Refusal, Shared, parse, to_the_end};
+use crate::Control;
+use api::advice::HostAdvice;
+use api::problem::ProblemKind;
+use api::types::{CacheStatus, Problem};
+use axum::extract::{Path, State};
+use axum::routing::{delete, get, patch};
+use axum::{Json, Router};
+use configuration::{Name, PolicyChange};
+use std::sync::Arc;
+
+/// The paths.
+pub(super) fn routes() -> Router<Arc<Control>> {
+    Router::new()
+        .route("/v1/caches/{name}/policy", patch(change_policy))
+        .route("/v1/caches/{name}/settings", delete(reset_policy))
+        .route("/v1/advice", get(show_advice))
+}
+
+/// Changes a cache's policy; it is remembered over restarts and holds over the configuration file's.
+#[utoipa::path(patch, path = "/v1/caches/{name}/policy", params(("name" = String, Path)),
+    request_body = PolicyChange, responses(
+    (status = 200, description = "The cache as it is now", body = CacheStatus),
+    (status = 400, description = "Makes no sense, or contradicts other settings", body = Problem),
+    (status = 404, description = "No such cache", body = Problem),
+    (status = 500, description = "Cannot be remembered", body = Problem),
+))]
+pub(super) async fn change_policy(
+    State(control): Shared,
+    Path(name): Path<String>,
+    body: Body,
+) -> Result<Json<CacheStatus>, Refusal> {
+    let name = known_cache(&name)?;
+    let change: PolicyChange = parse(body)?;
+    to_the_end(async move { control.set_policy_of(&name, change).await })
+        .await
+        .map(Json)
+}
+
+/// Takes back what was changed of a cache's policy: the configuration file's holds again.
+#[utoipa::path(delete, path = "/v1/caches/{name}/settings", params(("name" = String, Path)), responses(
+    (status = 200, description = "The cache as it is now", body = CacheStatus),
+    (status = 400, description = "The file's settings contradict others", body = Problem),
+    (status = 404, description = "No such cache", body = Problem),
+))]
+pub(super) async fn reset_policy(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<Json<CacheStatus>, Refusal> {
+    let name = known_cache(&name)?;
+    to_the_end(async move { control.reset_policy_of(&name).await })
+        .await
+        .map(Json)
+}
+
+/// Who would gain from flash, whether there is too little, whether the write budget costs hits, and
+/// whether more flash would pay.
+#[utoipa::path(get, path = "/v1/advice", responses((status = 200, description = "What the caches of this host would gain from", body = HostAdvice)))]
+pub(super) async fn show_advice(State(control): Shared) -> Json<HostAdvice> {
+    Json(control.advice().await)
+}
+
+/// A text that is no name names no cache.
+fn known_cache(name: &str) -> Result<Name, Refusal> {
+    name.parse().map_err(|_| {
+        Problem::new(
+            ProblemKind::NoSuchCache,
+            format!("there is no cache '{name}'"),
+        )
+        .with_remedy("hearth status lists the caches")
+        .into()
+    })
+}

@@ -1,0 +1,287 @@
+//! The daemon's side of the admin API: paths, and what each asks of the control.
+//!
+//! The `OpenAPI` document is generated from the same functions; see [`document`].
+
+mod caches;
+mod connections;
+mod refusal;
+mod vms;
+mod write_back;
+
+pub(super) use connections::{serve, told};
+use refusal::Refusal;
+
+use crate::Control;
+use crate::metrics;
+use api::problem::ProblemKind;
+use api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
+use api::write_back::OfDirty;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use configuration::{DiskConfig, Name};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use utoipa::OpenApi;
+
+/// The largest request body: an attach request with long paths is below 16 KiB.
+const BODY_BYTES_MAX: usize = 64 << 10;
+
+type Shared = State<Arc<Control>>;
+type Body = Result<Bytes, BytesRejection>;
+
+/// The whole API, for the admin socket. `disk_details`: see [`metrics::render`].
+pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
+    let recording = get(show_recording)
+        .post(start_recording)
+        .delete(stop_recording);
+    Router::new()
+        .route("/v1/status", get(show_status))
+        .route("/v1/disks", get(list_disks).post(attach_disk))
+        .route("/v1/disks/{name}", get(show_disk))
+        .route("/v1/disks/{name}/drop", post(drop_disk))
+        .route("/v1/disks/{name}/resize", post(resize_disk))
+        .route("/v1/recording", recording)
+        .merge(write_back::routes())
+        .merge(vms::routes())
+        .merge(caches::routes())
+        .route("/v1/openapi.json", get(show_document))
+        .route(
+            "/metrics",
+            get(move |control| show_metrics(control, disk_details)),
+        )
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(nothing_here)
+        .layer(middleware::from_fn(connections::whole_body))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(control)
+}
+
+/// Only the metrics, for the address that Prometheus asks. `disk_details`: see [`metrics::render`].
+pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
+    Router::new()
+        .route(
+            "/metrics",
+            get(move |control| show_metrics(control, disk_details)),
+        )
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(nothing_here)
+        .layer(middleware::from_fn(connections::whole_body))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(control)
+}
+
+/// The API's `OpenAPI` document.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Hearth admin API",
+        description = "Served on the daemon's unix socket. Errors are problem objects (RFC 9457) with a remedy.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    paths(
+        show_status,
+        list_disks,
+        attach_disk,
+        show_disk,
+        drop_disk,
+        resize_disk,
+        write_back::detach_disk,
+        write_back::change_disk,
+        write_back::reset_disk,
+        write_back::flush_disk,
+        write_back::barrier,
+        show_recording,
+        start_recording,
+        stop_recording,
+        vms::list_vms,
+        vms::show_vm,
+        vms::change_vm,
+        vms::reset_vm,
+        vms::show_image,
+        caches::change_policy,
+        caches::reset_policy,
+        caches::show_advice,
+        show_metrics,
+        show_document
+    ),
+    components(schemas(OfDirty))
+)]
+struct Document;
+
+/// The `OpenAPI` document as JSON text.
+///
+/// # Panics
+/// Never: the document is plain data.
+pub fn document() -> String {
+    let mut text = Document::openapi()
+        .to_pretty_json()
+        .expect("the document is plain data");
+    text.push('\n');
+    text
+}
+
+/// The daemon, its listeners and its caches.
+#[utoipa::path(get, path = "/v1/status", responses((status = 200, description = "How the daemon and its caches are", body = Status)))]
+async fn show_status(State(control): Shared) -> Json<Status> {
+    Json(control.status().await)
+}
+
+/// Every disk.
+#[utoipa::path(get, path = "/v1/disks", responses((status = 200, description = "Every disk", body = Disks)))]
+async fn list_disks(State(control): Shared) -> Json<Disks> {
+    Json(control.disks().await)
+}
+
+/// Attaches a disk; it is remembered over restarts until it is detached.
+#[utoipa::path(post, path = "/v1/disks", request_body = DiskConfig, responses(
+    (status = 201, description = "Attached", body = DiskStatus),
+    (status = 400, description = "Makes no sense", body = Problem),
+    (status = 404, description = "No such cache", body = Problem),
+    (status = 409, description = "A disk of this name or identity is attached", body = Problem),
+    (status = 502, description = "The origin cannot be used", body = Problem),
+    (status = 503, description = "The daemon is stopping", body = Problem),
+))]
+async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Refusal> {
+    let disk: DiskConfig = parse(body)?;
+    let status = to_the_end(async move { control.attach(disk).await }).await?;
+    Ok((StatusCode::CREATED, Json(status)).into_response())
+}
+
+/// One disk.
+#[utoipa::path(get, path = "/v1/disks/{name}", params(("name" = String, Path)), responses(
+    (status = 200, description = "The disk as it is now", body = DiskStatus),
+    (status = 404, description = "No such disk", body = Problem),
+))]
+async fn show_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<Json<DiskStatus>, Refusal> {
+    Ok(Json(control.disk(&known(&name)?).await?))
+}
+
+/// Forgets a disk's cached blocks.
+#[utoipa::path(post, path = "/v1/disks/{name}/drop", params(("name" = String, Path)), responses(
+    (status = 200, description = "The disk as it is now", body = DiskStatus),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "The disk is not attached yet", body = Problem),
+))]
+async fn drop_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<Json<DiskStatus>, Refusal> {
+    let name = known(&name)?;
+    to_the_end(async move { control.drop_blocks(&name).await })
+        .await
+        .map(Json)
+}
+
+/// Gives a disk all of its origin, which has become longer. What is cached of it stays.
+#[utoipa::path(post, path = "/v1/disks/{name}/resize", params(("name" = String, Path)), responses(
+    (status = 200, description = "The disk as it is now", body = DiskStatus),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "The disk is not attached yet, is shared, or would become shorter", body = Problem),
+    (status = 502, description = "The origin cannot be asked", body = Problem),
+))]
+async fn resize_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<Json<DiskStatus>, Refusal> {
+    let name = known(&name)?;
+    to_the_end(async move { control.resize(&name).await })
+        .await
+        .map(Json)
+}
+
+/// The recording that is under way, or the last one.
+#[utoipa::path(get, path = "/v1/recording", responses(
+    (status = 200, description = "The recording", body = Recording),
+    (status = 409, description = "Nothing was recorded since the start", body = Problem),
+))]
+async fn show_recording(State(control): Shared) -> Result<Json<Recording>, Refusal> {
+    Ok(Json(control.recording()?))
+}
+
+/// Begins to record what guests ask. Nothing waits for the recorder: what it cannot keep up with is
+/// lost and counted.
+#[utoipa::path(post, path = "/v1/recording", request_body = RecordRequest, responses(
+    (status = 201, description = "Under way", body = Recording),
+    (status = 400, description = "Makes no sense", body = Problem),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "Another one is under way, or the file exists", body = Problem),
+    (status = 500, description = "The file cannot be written", body = Problem),
+))]
+async fn start_recording(State(control): Shared, body: Body) -> Result<Response, Refusal> {
+    let request: RecordRequest = parse(body)?;
+    let recording = to_the_end(async move { control.record(request).await }).await?;
+    Ok((StatusCode::CREATED, Json(recording)).into_response())
+}
+
+/// Ends the recording; answers when its file is whole.
+#[utoipa::path(delete, path = "/v1/recording", responses(
+    (status = 200, description = "The file is whole", body = Recording),
+    (status = 409, description = "Nothing is being recorded", body = Problem),
+))]
+async fn stop_recording(State(control): Shared) -> Result<Json<Recording>, Refusal> {
+    to_the_end(control.stop_recording()).await.map(Json)
+}
+
+/// Metrics in the `OpenMetrics` text format.
+#[utoipa::path(get, path = "/metrics", responses(
+    (status = 200, description = "Every metric", content_type = "application/openmetrics-text", body = String),
+))]
+async fn show_metrics(State(control): Shared, disk_details: bool) -> Response {
+    let (status, disks, vms) = control.snapshot().await;
+    let text = metrics::render(status, disks, vms, disk_details);
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
+}
+
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, description = "This document", body = Object)))]
+async fn show_document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
+}
+
+/// Does something to its end even if the client goes away meanwhile: a dropped request must not
+/// leave a disk half attached.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Refusal> {
+    match tokio::spawn(work).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string()).into()),
+    }
+}
+
+async fn nothing_here(method: axum::http::Method, uri: axum::http::Uri) -> Refusal {
+    Problem::new(
+        ProblemKind::NoSuchPath,
+        format!("there is no {method} {}", uri.path()),
+    )
+    .with_remedy("GET /v1/openapi.json lists what there is")
+    .into()
+}
+
+fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
+    let body = body.map_err(|error| Problem::new(ProblemKind::Invalid, error.body_text()))?;
+    serde_json::from_slice(&body).map_err(|error| {
+        Problem::new(ProblemKind::Invalid, error.to_string())
+            .with_remedy("GET /v1/openapi.json shows what belongs into the body")
+            .into()
+    })
+}
+
+/// A text that is no name names no disk.
+fn known(name: &str) -> Result<Name, Refusal> {
+    name.parse().map_err(|_| Problem::no_such_disk(name).into())
+}
+
+/// A text that is no name names no VM.
+fn known_vm(name: &str) -> Result<Name, Refusal> {
+    name.parse().map_err(|_| Problem::no_such_vm(name).into())
+}

@@ -1,0 +1,423 @@
+//! What an operator can do: attach, detach, drop, flush, set; and what there is to see.
+//!
+//! Which disks there are after a restart: those of the configuration file, always, and those
+//! that were attached at run time and not detached since. The latter are remembered in the
+//! state directory before an attachment is answered.
+
+use super::answers;
+use super::disk_book::DiskBook;
+use super::doors::Doors;
+use super::ledger::Ledger;
+use super::lost_locks::NewLocks;
+use super::policies::PolicyBook;
+use super::problems::{not_ready, on_its_way};
+use super::recording::Recordings;
+use super::registry::{Entry, Phase, Registry, Taken};
+use super::shards::{Pulse, Shard, Shards};
+use super::snapshot::Pulses;
+use super::state::StateDir;
+use super::vms::VmBook;
+use super::without_back;
+use api::problem::ProblemKind;
+use api::problem::chain;
+use api::types::{DiskSource, DiskStatus, Listener, Problem, Status};
+use api::write_back::OfDirty;
+use configuration::{DiskConfig, Name};
+use shard::ShardStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use units::DiskId;
+
+/// The first pause before an origin that could not be opened is tried again; each doubles.
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(500);
+/// The longest such pause.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// The daemon as an operator sees it.
+pub struct Control {
+    started: Instant,
+    registry: Arc<Registry>,
+    shards: Arc<Shards>,
+    doors: Doors,
+    pub(super) new_locks: NewLocks,
+    pub(super) recordings: Recordings,
+    /// Held while the list of disks is written, so that a later list is not overwritten.
+    state: Mutex<StateDir>,
+    pub(super) vms: Arc<VmBook>,
+    pub(super) policies: Arc<PolicyBook>,
+    pub(super) disk_book: DiskBook,
+    pub(super) ledger: Mutex<Ledger>,
+    /// Held while settings are changed, so that two changes are checked one after the other.
+    pub(super) changing: tokio::sync::Mutex<()>,
+    listeners: Mutex<Vec<Listener>>,
+    /// Told when something has changed for which a disk may wait.
+    waiting: tokio::sync::Notify,
+    stopping: AtomicBool,
+}
+
+impl Control {
+    pub(super) fn new(
+        registry: Arc<Registry>,
+        shards: Arc<Shards>,
+        doors: Doors,
+        vms: Arc<VmBook>,
+        policies: Arc<PolicyBook>,
+        disk_book: DiskBook,
+        state: StateDir,
+    ) -> Self {
+        Self {
+            started: Instant::now(),
+            registry,
+            shards,
+            doors,
+            new_locks: NewLocks::default(),
+            recordings: Recordings::default(),
+            state: Mutex::new(state),
+            vms,
+            policies,
+            disk_book,
+            ledger: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+            listeners: Mutex::default(),
+            waiting: tokio::sync::Notify::new(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(super) fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// From now on nothing is attached or changed.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.doors.close();
+    }
+
+    pub(super) fn doors(&self) -> &Doors {
+        &self.doors
+    }
+
+    pub(super) fn set_listeners(&self, listeners: Vec<Listener>) {
+        *self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = listeners;
+    }
+
+    /// The daemon, its listeners and its caches.
+    pub async fn status(&self) -> Status {
+        self.status_of(&self.pulses().await)
+    }
+
+    pub(super) fn status_of(&self, pulses: &Pulses<'_>) -> Status {
+        let (mut caches, mut nbd_connections, mut vhost_user_connections) = (Vec::new(), 0, 0);
+        for (shard, pulse) in pulses {
+            if let Pulse::Status(status) = pulse {
+                for disk in &status.disks {
+                    let over = |front_end| disk.over(front_end).connections as u64;
+                    vhost_user_connections += over(vhost_user::FRONT_END);
+                    nbd_connections += over(nbd_server::FRONT_END);
+                }
+            }
+            caches.push(self.cache(shard, pulse));
+        }
+        let listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_seconds: self.started.elapsed().as_secs_f64(),
+            disks: self.registry.len(),
+            nbd_connections,
+            vhost_user_connections,
+            listeners,
+            caches,
+            recording: self.recordings.show(),
+            requests_traced: self.recordings.requests(),
+        }
+    }
+
+    /// One disk.
+    ///
+    /// # Errors
+    /// If there is none of this name.
+    pub async fn disk(&self, name: &Name) -> Result<DiskStatus, Problem> {
+        let entry = self.entry(name)?;
+        Ok(self.look(&entry).await)
+    }
+
+    pub(super) async fn look(&self, entry: &Entry) -> DiskStatus {
+        let status = match self.shards.get(&entry.cache) {
+            Some(shard) => match shard.pulse().await {
+                Pulse::Status(status) => Some(status),
+                Pulse::Opening | Pulse::Silent => None,
+            },
+            None => None,
+        };
+        self.shown(entry, status.as_deref())
+    }
+
+    pub(super) fn shown(&self, entry: &Entry, shard: Option<&ShardStatus>) -> DiskStatus {
+        let served = shard.and_then(|shard| {
+            let disk = shard.disks.iter().find(|disk| disk.id == entry.id)?;
+            Some((disk, shard.now))
+        });
+        let mut status = answers::disk(entry, served);
+        if let Phase::Waiting { .. } | Phase::Forgetting { .. } = entry.phase {
+            let folders = self.state().folders();
+            status.kept = shard.and_then(|shard| answers::kept(entry, shard, &folders));
+        }
+        status.vhost_user.sockets = self.doors.of(&entry.config.name);
+        status.nbd_socket = self.doors.nbd_of(&entry.config.name);
+        if entry.source == DiskSource::Config {
+            status.changed = self.disk_book.change_of(&entry.config.name).keys();
+        }
+        status
+    }
+
+    /// Attaches a disk and remembers it.
+    ///
+    /// # Errors
+    /// If the request makes no sense, the disk is attached already, or its origin cannot be
+    /// used: then nothing is remembered.
+    pub async fn attach(&self, disk: DiskConfig) -> Result<DiskStatus, Problem> {
+        let entry = self.reserve(disk, DiskSource::Runtime)?;
+        let has_room = self.has_room(&entry);
+        if let Err(problem) = has_room.and_then(|()| self.doors.may_attach(&entry)) {
+            self.registry.remove(&entry);
+            return Err(problem);
+        }
+        self.tell_vm_of(&entry.config, &entry.cache).await;
+        let policy = entry.config.write_policy;
+        let phase = match self.open_and_attach(&entry, policy).await {
+            Ok(phase) => phase,
+            Err(unattached) => {
+                self.registry.remove(&entry);
+                return Err(unattached.problem);
+            }
+        };
+        self.registry.set_phase(&entry, phase);
+        self.doors.settle();
+        let opened = self.doors.is_open(&entry.config);
+        if let Err(problem) = opened.and_then(|()| self.remember()) {
+            // An attachment that its VM cannot reach, or that would not survive a restart, is none.
+            self.let_go(&entry, OfDirty::Keep).await?;
+            return Err(problem);
+        }
+        self.disk(&entry.config.name).await
+    }
+
+    /// Attaches a reserved disk of the configuration or of the last run; if its origin cannot be
+    /// opened it waits and is tried again. Ends when it is attached, gone, or is told to wait.
+    pub(super) async fn attach_at_start(self: Arc<Self>, entry: Entry) {
+        self.tell_vm_of(&entry.config, &entry.cache).await;
+        let mut told = None;
+        if self.try_once(&entry, &mut told).await {
+            return;
+        }
+        tokio::spawn(async move {
+            let mut pause = RETRY_PAUSE_MIN;
+            loop {
+                let soon = self.waiting.notified();
+                let _ = tokio::time::timeout(pause, soon).await;
+                if self.try_once(&entry, &mut told).await {
+                    return;
+                }
+                pause = (pause * 2).min(RETRY_PAUSE_MAX);
+            }
+        });
+    }
+
+    /// Has every disk that waits tried again now.
+    pub(super) fn try_waiting(&self) {
+        self.waiting.notify_waiters();
+    }
+
+    /// Tries to attach a disk that is attaching or waiting. False: it has to be tried again. `told` is
+    /// why the last attempt failed.
+    async fn try_once(&self, entry: &Entry, told: &mut Option<Problem>) -> bool {
+        let name = &entry.config.name;
+        let Some(now) = self
+            .registry
+            .get(name)
+            .filter(|now| now.serial == entry.serial)
+        else {
+            return true;
+        };
+        match now.phase {
+            _ if self.stopping.load(Ordering::Relaxed) => return true,
+            Phase::Attaching | Phase::Waiting { .. } => {}
+            // If that fails it goes on waiting.
+            Phase::Forgetting { .. } => return false,
+            Phase::Attached { .. } if now.without_back.is_some() => {
+                return without_back::try_again(self, &now).await;
+            }
+            Phase::Attached { .. } | Phase::Detaching { .. } => return true,
+        }
+        match without_back::attach(self, &now).await {
+            Ok((phase, without_back)) => {
+                let has_all = without_back.is_none();
+                self.change_entry(entry, |entry| {
+                    entry.phase = phase;
+                    entry.without_back = without_back;
+                });
+                self.doors.settle();
+                has_all
+            }
+            Err(problem) => {
+                let is_there = self.registry.wait(entry, problem.clone());
+                // Told once for each reason, not for each attempt.
+                if is_there && told.as_ref() != Some(&problem) {
+                    let reason = problem.in_a_line();
+                    if problem.is(ProblemKind::Origin) {
+                        tracing::warn!(disk = %name, reason, "disk waits for its origin");
+                    } else {
+                        tracing::warn!(disk = %name, reason, "disk is not attached, and tried again");
+                    }
+                    *told = Some(problem);
+                }
+                !is_there
+            }
+        }
+    }
+
+    /// Enters a disk into the registry.
+    ///
+    /// # Errors
+    /// If its name or identity is taken, or it names no cache.
+    pub(super) fn reserve(
+        &self,
+        mut disk: DiskConfig,
+        source: DiskSource,
+    ) -> Result<Entry, Problem> {
+        self.refuse_when_stopping()?;
+        let faults = configuration::disk_faults(&disk);
+        if let Some(fault) = faults.first() {
+            let detail = format!("{}: {}", fault.key, fault.message);
+            return Err(Problem::new(ProblemKind::Invalid, detail));
+        }
+        let cache = self.cache_of(&disk)?;
+        disk.cache = Some(cache.clone());
+        let entry = Entry {
+            id: configuration::disk_id(&disk),
+            cache,
+            source,
+            serial: 0,
+            without_back: None,
+            phase: Phase::Attaching,
+            config: disk,
+        };
+        match self.registry.reserve(entry.clone()) {
+            Ok(entry) => Ok(entry),
+            Err(Taken::Name) => Err(Problem::new(
+                ProblemKind::AlreadyAttached,
+                format!("there is a disk '{}' already", entry.config.name),
+            )
+            .with_remedy(format!("hearth disk detach {}", entry.config.name))),
+            Err(Taken::Id(other)) => Err(Problem::new(
+                ProblemKind::AlreadyAttached,
+                format!("the disk '{other}' has the id {} already", entry.id),
+            )),
+        }
+    }
+
+    fn cache_of(&self, disk: &DiskConfig) -> Result<Name, Problem> {
+        let mut names = self.shards.all().map(|shard| shard.config().name.clone());
+        match &disk.cache {
+            Some(name) if self.shards.get(name).is_some() => Ok(name.clone()),
+            Some(name) => Err(Problem::new(
+                ProblemKind::NoSuchCache,
+                format!("there is no cache '{name}'"),
+            )
+            .with_remedy("hearth status lists the caches")),
+            None => match (names.next(), names.next()) {
+                (Some(only), None) => Ok(only),
+                (None, _) => Err(Problem::new(
+                    ProblemKind::NoSuchCache,
+                    "the configuration has no cache",
+                )),
+                _ => Err(
+                    Problem::new(ProblemKind::Invalid, "there are several caches; name one")
+                        .with_remedy("--cache NAME, or the key cache"),
+                ),
+            },
+        }
+    }
+
+    /// Changes the entry of an attachment, if it is still there.
+    pub(super) fn change_entry(&self, of: &Entry, change: impl FnOnce(&mut Entry)) {
+        self.registry.change(of, |entry| {
+            change(entry);
+            true
+        });
+    }
+
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.registry.all()
+    }
+
+    pub(super) fn entry(&self, name: &Name) -> Result<Entry, Problem> {
+        self.registry
+            .get(name)
+            .ok_or_else(|| Problem::no_such_disk(name.as_str()))
+    }
+
+    pub(super) fn attached(&self, name: &Name) -> Result<(Entry, DiskId), Problem> {
+        self.refuse_when_stopping()?;
+        let entry = self.entry(name)?;
+        match &entry.phase {
+            Phase::Attached { .. } => {
+                let id = entry.id;
+                Ok((entry, id))
+            }
+            Phase::Waiting { why } => Err(not_ready(name, why)),
+            Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
+                Err(on_its_way(name))
+            }
+        }
+    }
+
+    pub(super) fn shard(&self, entry: &Entry) -> Result<&Shard, Problem> {
+        self.shards.get(&entry.cache).ok_or_else(|| {
+            let detail = format!("there is no cache '{}'", entry.cache);
+            Problem::new(ProblemKind::NoSuchCache, detail)
+        })
+    }
+
+    pub(super) fn refuse_when_stopping(&self) -> Result<(), Problem> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(Problem::new(
+                ProblemKind::Stopping,
+                "the daemon is stopping",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, StateDir> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down the disks that were attached at run time.
+    pub(super) fn remember(&self) -> Result<(), Problem> {
+        let state = self.state();
+        let entries = self.registry.all().into_iter();
+        let runtime = entries.filter(|entry| {
+            entry.source == DiskSource::Runtime && !matches!(entry.phase, Phase::Attaching)
+        });
+        let disks = runtime.map(|entry| entry.config).collect();
+        state.set_disks(disks).map_err(|error| {
+            Problem::new(ProblemKind::Failed, chain(&error))
+                .with_remedy("make room or restore the state directory, then repeat the command")
+        })
+    }
+}

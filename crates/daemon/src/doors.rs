@@ -1,0 +1,500 @@
+//! The sockets of disks, over vhost-user and over NBD: which there are, and where who connects to one
+//! goes.
+//!
+//! ```text
+//!   disk attached, VM's images changed ─► settle() ─► sockets opened and closed
+//!                                                        │ accepted
+//!                              vhost-user ◄──────────────┴──────────────► NBD
+//!                  ShardHandle::connect                   nbd::Server with this disk as its only export
+//! ```
+//!
+//! A disk has its socket from the moment that its shard serves it until it begins to detach, so a
+//! VM never finds one that leads nowhere. A disk that names a socket which cannot be opened is not
+//! attached at run time; at a start it is, since it may be needed otherwise: that is logged, shown
+//! with the disk, and tried again at the next change.
+//!
+//! Invariant: a path leads to one disk as long as that disk is there, whatever becomes of others. A
+//! VM's QEMU connects again and again to the path that it was given; were it handed to another disk,
+//! the VM would go on with that one's bytes. So a disk claims its path before it is opened, and one
+//! that comes to a path that is claimed has no socket until it is attached anew.
+
+use super::exports::DiskExports;
+use super::registry::{Entry, Phase, Registry};
+use super::shards::Shards;
+use super::sockets::{Place, Sockets};
+use super::vms::VmBook;
+use api::front_ends::{NbdSocket, VhostSocket};
+use api::problem::ProblemKind;
+use api::problem::chain;
+use api::types::Problem;
+use configuration::{DiskConfig, Name, NbdConfig, VhostUserConfig, serial, vhost_socket};
+use nbd_server::{self as nbd, Server, TlsOffer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::net::UnixListener;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use units::DiskId;
+use vhost_user::MappingLimits;
+
+/// Permission bits of a directory of sockets that we make; the socket's own say who may reach it.
+const DIRECTORY_MODE: u32 = 0o755;
+
+/// Pause after the system had no descriptor or memory for a connection: to try at once would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is spoken at a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Protocol {
+    VhostUser,
+    Nbd,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::VhostUser => "vhost-user",
+            Self::Nbd => "NBD",
+        })
+    }
+}
+
+/// Which attachment of a disk, over which protocol, and of a base image for which VM.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Threshold {
+    disk: Name,
+    serial: u64,
+    protocol: Protocol,
+    reader: Option<Name>,
+}
+
+/// An open socket, or why there is none.
+struct Door {
+    shown: VhostSocket,
+    accepting: Option<Accepting>,
+}
+
+/// Who connects is let in as long as this is there.
+struct Accepting {
+    task: AbortHandle,
+    /// Closes an NBD socket, and ends the handshakes that have begun there.
+    _open: Option<watch::Sender<bool>>,
+    _place: Place,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        if let Some(accepting) = &self.accepting {
+            accepting.task.abort();
+        }
+    }
+}
+
+impl Door {
+    fn shut(path: &Path, vm: Name, error: String) -> Self {
+        let path = path.display().to_string();
+        let error = Some(error);
+        let shown = VhostSocket { path, vm, error };
+        Self {
+            shown,
+            accepting: None,
+        }
+    }
+}
+
+/// A socket that a disk is to have, now or when it has been opened.
+struct Claim {
+    threshold: Threshold,
+    entry: Entry,
+    path: PathBuf,
+}
+
+impl Claim {
+    /// Whose VM connects there.
+    fn vm(&self) -> Name {
+        let reader = self.threshold.reader.clone();
+        reader.unwrap_or_else(|| self.entry.vm())
+    }
+}
+
+fn is_of(path: &Path, disk: &Name) -> String {
+    format!("{} is the socket of the disk '{disk}'", path.display())
+}
+
+#[derive(Default)]
+struct State {
+    open: BTreeMap<Threshold, Door>,
+    /// Who came to a path that another disk had claimed: it does not get it when that one goes.
+    barred: BTreeMap<Threshold, Name>,
+    is_closed: bool,
+}
+
+/// The sockets of all disks.
+pub(super) struct Doors {
+    config: VhostUserConfig,
+    /// What may be mapped of guests' memory, by all VMs of the daemon together.
+    mapping: MappingLimits,
+    nbd: NbdDoors,
+    registry: Arc<Registry>,
+    shards: Arc<Shards>,
+    vms: Arc<VmBook>,
+    sockets: Arc<Sockets>,
+    /// Held for the few system calls that a change takes; no request passes here.
+    state: Mutex<State>,
+}
+
+/// What disks' own NBD sockets have in common.
+pub(super) struct NbdDoors {
+    pub(super) config: NbdConfig,
+    /// That of the sockets that all disks share; each own socket has one beside it.
+    pub(super) server: Server,
+    pub(super) exports: Arc<DiskExports>,
+}
+
+/// Who comes through a door, and as what.
+struct Guests {
+    id: DiskId,
+    cache: Name,
+    disk: Name,
+    reader: Option<Name>,
+    serial: String,
+    sector: u32,
+    mapping: MappingLimits,
+}
+
+impl Doors {
+    pub(super) fn new(
+        (config, mapping): (VhostUserConfig, MappingLimits),
+        nbd: NbdDoors,
+        registry: Arc<Registry>,
+        shards: Arc<Shards>,
+        vms: Arc<VmBook>,
+        sockets: Arc<Sockets>,
+    ) -> Self {
+        Self {
+            config,
+            mapping,
+            nbd,
+            registry,
+            shards,
+            vms,
+            sockets,
+            state: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves the map whole: every change is one map operation.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens and closes sockets until they are those that should be.
+    pub(super) fn settle(&self) {
+        let mut state = self.lock();
+        let claims = self.decided(&mut state);
+        let is_wanted = |claim: &&Claim| {
+            !state.is_closed && matches!(claim.entry.phase, Phase::Attached { .. })
+        };
+        let wanted: BTreeMap<&Threshold, &Claim> = claims
+            .iter()
+            .filter(is_wanted)
+            .map(|claim| (&claim.threshold, claim))
+            .collect();
+        // Closed first, so that a disk that was attached anew finds its path free.
+        state
+            .open
+            .retain(|threshold, door| wanted.contains_key(threshold) && door.accepting.is_some());
+        for (threshold, claim) in wanted {
+            if state.open.contains_key(threshold) {
+                continue;
+            }
+            let door = match state.barred.get(threshold) {
+                Some(other) => Door::shut(&claim.path, claim.vm(), is_of(&claim.path, other)),
+                None => self.open(claim),
+            };
+            state.open.insert(threshold.clone(), door);
+        }
+    }
+
+    /// All claims; who comes to a path that is another's is barred from it.
+    fn decided(&self, state: &mut State) -> Vec<Claim> {
+        let mut claims: Vec<Claim> = self
+            .registry
+            .all()
+            .iter()
+            .flat_map(|entry| self.claims(entry))
+            .collect();
+        // Who has it keeps it; then who was there first.
+        let has_it = |claim: &Claim| {
+            let door = state.open.get(&claim.threshold);
+            door.is_some_and(|door| door.accepting.is_some())
+        };
+        claims.sort_by_key(|claim| (!has_it(claim), claim.threshold.serial));
+        let is_there =
+            |threshold: &Threshold| claims.iter().any(|claim| claim.threshold == *threshold);
+        state.barred.retain(|threshold, _| is_there(threshold));
+        let mut owners: BTreeMap<&Path, &Name> = BTreeMap::new();
+        for claim in &claims {
+            if state.barred.contains_key(&claim.threshold) {
+                continue;
+            }
+            match owners.get(claim.path.as_path()) {
+                Some(owner) => {
+                    let (disk, reason) = (&claim.entry.config.name, is_of(&claim.path, owner));
+                    let protocol = claim.threshold.protocol;
+                    tracing::error!(%disk, reason, "the disk has no {protocol} socket");
+                    state
+                        .barred
+                        .insert(claim.threshold.clone(), (*owner).clone());
+                }
+                None => {
+                    owners.insert(&claim.path, &claim.entry.config.name);
+                }
+            }
+        }
+        claims
+    }
+
+    /// Why a disk that has been reserved cannot have the sockets that it is to have.
+    ///
+    /// # Errors
+    /// If one of their paths is claimed by another disk.
+    pub(super) fn may_attach(&self, entry: &Entry) -> Result<(), Problem> {
+        let entries = self.registry.all().into_iter();
+        let others = entries.filter(|other| other.config.name != entry.config.name);
+        let others: Vec<Claim> = others.flat_map(|other| self.claims(&other)).collect();
+        for claim in self.claims(entry) {
+            if let Some(other) = others.iter().find(|other| other.path == claim.path) {
+                let detail = is_of(&claim.path, &other.entry.config.name);
+                let remedy = match claim.threshold.protocol {
+                    Protocol::VhostUser => {
+                        "give it a path of its own: --vhost-socket PATH, or --vhost-socket off"
+                    }
+                    Protocol::Nbd => "give it a path of its own: --nbd-socket PATH",
+                };
+                return Err(Problem::new(ProblemKind::Invalid, detail).with_remedy(remedy));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a disk that is attached lacks the socket that it names.
+    ///
+    /// # Errors
+    /// If that could not be opened.
+    pub(super) fn is_open(&self, disk: &DiskConfig) -> Result<(), Problem> {
+        let refused =
+            |reason, remedy| Err(Problem::new(ProblemKind::Invalid, reason).with_remedy(remedy));
+        let mut vhost = self.of(&disk.name).into_iter();
+        if disk.vhost_user.socket.is_some()
+            && let Some(reason) = vhost.find_map(|socket| socket.error)
+        {
+            let remedy = "choose another path: --vhost-socket PATH, or --vhost-socket off";
+            return refused(reason, remedy);
+        }
+        match self.nbd_of(&disk.name).and_then(|socket| socket.error) {
+            Some(reason) => refused(reason, "choose another path: --nbd-socket PATH"),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes all of them, for good.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.settle();
+    }
+
+    /// The sockets of a disk over vhost-user.
+    pub(super) fn of(&self, disk: &Name) -> Vec<VhostSocket> {
+        self.shown(disk, Protocol::VhostUser)
+    }
+
+    /// The NBD socket of a disk's own.
+    pub(super) fn nbd_of(&self, disk: &Name) -> Option<NbdSocket> {
+        let VhostSocket { path, error, .. } = self.shown(disk, Protocol::Nbd).pop()?;
+        Some(NbdSocket { path, error })
+    }
+
+    fn shown(&self, disk: &Name, protocol: Protocol) -> Vec<VhostSocket> {
+        let state = self.lock();
+        let all = state.open.iter();
+        let theirs =
+            all.filter(|(threshold, _)| threshold.disk == *disk && threshold.protocol == protocol);
+        theirs.map(|(_, door)| door.shown.clone()).collect()
+    }
+
+    /// The sockets that a disk is to have.
+    fn claims(&self, entry: &Entry) -> Vec<Claim> {
+        let disk = &entry.config;
+        let readers: Vec<Option<Name>> = if disk.shared {
+            let vms = self.vms.names().into_iter();
+            vms.filter(|vm| self.vms.may_read(vm, &disk.name))
+                .map(Some)
+                .collect()
+        } else {
+            vec![None]
+        };
+        let claim = |protocol, reader: Option<Name>, path: PathBuf| Claim {
+            threshold: Threshold {
+                disk: disk.name.clone(),
+                serial: entry.serial,
+                protocol,
+                reader,
+            },
+            entry: entry.clone(),
+            path,
+        };
+        let vhost = readers.into_iter().filter_map(|reader| {
+            let path = vhost_socket(&self.config, disk, reader.as_ref())?;
+            Some(claim(Protocol::VhostUser, reader, path))
+        });
+        let nbd = disk.nbd.socket.clone();
+        vhost
+            .chain(nbd.map(|path| claim(Protocol::Nbd, None, path)))
+            .collect()
+    }
+
+    fn open(&self, claim: &Claim) -> Door {
+        let path = claim.path.as_path();
+        let opened = match claim.threshold.protocol {
+            Protocol::VhostUser => self.open_vhost(claim),
+            Protocol::Nbd => self.open_nbd(claim),
+        };
+        match opened {
+            Ok(accepting) => Door {
+                shown: VhostSocket {
+                    path: path.display().to_string(),
+                    vm: claim.vm(),
+                    error: None,
+                },
+                accepting: Some(accepting),
+            },
+            Err(error) => {
+                let Threshold { disk, protocol, .. } = &claim.threshold;
+                tracing::error!(%disk, reason = error, "the disk has no {protocol} socket");
+                Door::shut(path, claim.vm(), error)
+            }
+        }
+    }
+
+    fn open_vhost(&self, claim: &Claim) -> Result<Accepting, String> {
+        let (disk, path) = (&claim.entry.config, claim.path.as_path());
+        if let Some(directory) = self.config.directory.0.as_ref()
+            && path.parent() == Some(&directory.0)
+        {
+            make(&directory.0).map_err(|error| format!("{}: {error}", directory.0.display()))?;
+        }
+        let group = self.config.socket_group.as_deref();
+        let mode = self.config.socket_mode.0.get();
+        let opened = self.sockets.unix(path, mode, group);
+        let (listener, place) = opened.map_err(|error| chain(&error))?;
+        let listener = UnixListener::from_std(listener).map_err(|error| chain(&error))?;
+        let guests = Guests {
+            id: claim.entry.id,
+            cache: claim.entry.cache.clone(),
+            disk: disk.name.clone(),
+            reader: claim.threshold.reader.clone(),
+            serial: serial(disk),
+            sector: disk.vhost_user.sector(),
+            mapping: self.mapping.clone(),
+        };
+        let accepting = accept(listener, Arc::clone(&self.shards), guests);
+        Ok(Accepting {
+            task: tokio::spawn(accepting).abort_handle(),
+            _open: None,
+            _place: place,
+        })
+    }
+
+    fn open_nbd(&self, claim: &Claim) -> Result<Accepting, String> {
+        let NbdDoors {
+            config,
+            server,
+            exports,
+        } = &self.nbd;
+        let (own, path) = (&claim.entry.config.nbd, claim.path.as_path());
+        let mode = own.socket_mode.unwrap_or(config.unix_socket_mode).0.get();
+        let group = own
+            .socket_group
+            .as_ref()
+            .or(config.unix_socket_group.as_ref());
+        let opened = self.sockets.unix(path, mode, group.map(String::as_str));
+        let (listener, place) = opened.map_err(|error| chain(&error))?;
+        let listener = nbd::Listener::of_unix(listener, path).map_err(|error| chain(&error))?;
+        let Threshold { disk, serial, .. } = &claim.threshold;
+        let server = server.for_one_export(Arc::new(exports.only(disk.clone(), *serial)));
+        let (open, closes) = watch::channel(false);
+        // Who may connect is said by the file's permissions: there is nothing to prove by TLS.
+        let serving = async move { server.serve(listener, TlsOffer::Off, closes).await };
+        Ok(Accepting {
+            task: tokio::spawn(serving).abort_handle(),
+            _open: Some(open),
+            _place: place,
+        })
+    }
+}
+
+fn make(directory: &Path) -> io::Result<()> {
+    match std::fs::create_dir(directory) {
+        Ok(()) => {
+            let permissions = std::fs::Permissions::from_mode(DIRECTORY_MODE);
+            std::fs::set_permissions(directory, permissions)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Hands over who connects, one after the other.
+async fn accept(listener: UnixListener, shards: Arc<Shards>, guests: Guests) {
+    let Guests {
+        id,
+        cache,
+        disk,
+        reader,
+        serial,
+        sector,
+        mapping,
+    } = guests;
+    let Some(shard) = shards.get(&cache) else {
+        return;
+    };
+    // A QEMU that is turned away comes again every second: told once for each reason.
+    let mut told = None;
+    loop {
+        let socket = match listener.accept().await {
+            Ok((socket, _)) => socket.into_std().map(OwnedFd::from),
+            Err(error) => Err(error),
+        };
+        let socket = match socket {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::warn!(%disk, %error, "a VM could not be let in");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let client = vhost_user::Client {
+            socket,
+            serial: serial.clone(),
+            sector,
+            mapping: mapping.clone(),
+        };
+        let vm = reader.as_ref().map(ToString::to_string);
+        let outcome = shard
+            .ask(|handle, reply| handle.connect(id, Box::new(client), vm, reply))
+            .await;
+        if let Err(error) = &outcome
+            && told.as_ref() != Some(error)
+        {
+            tracing::warn!(%disk, %error, "VM turned away");
+        }
+        told = outcome.err();
+    }
+}

@@ -1,0 +1,74 @@
+//! The daemon: shards, exports and listeners, wired together.
+//!
+//! ```text
+//!                 ┌──────────── Control ─────────────┐
+//!   admin API ───►│ attach, detach, drop, policy ... │──► ShardHandle ──► shard threads
+//!   retries  ────►│            Registry              │                        ▲
+//!                 └───────────────▲──────────────────┘                        │
+//!                                 │ names, sizes                              │ sockets
+//!   NBD clients ──► nbd_server::Server ──► Exports ─────────────────────────┤
+//!   VMs' QEMUs ───► Doors, a socket for each disk ────────────────────────────┘
+//! ```
+//!
+//! A disk is in the registry from the moment somebody asks for it, and in its shard from the
+//! moment its origin is open. Everything here is control: no request of a guest passes.
+
+#![forbid(unsafe_code)]
+
+pub mod admin;
+pub mod advice;
+mod answers;
+mod blocks;
+mod brains;
+mod claims;
+mod control;
+mod detaching;
+mod disk_book;
+mod doors;
+mod environment;
+mod error;
+mod exports;
+mod flash_size;
+mod keys;
+mod ledger;
+mod listen;
+mod log;
+mod lost_locks;
+pub mod metrics;
+mod occupied;
+mod opening;
+mod policies;
+mod problems;
+mod recorder;
+mod recording;
+mod registry;
+mod renewal;
+mod sampling;
+mod serve;
+mod service;
+mod settings;
+mod shards;
+mod share_answers;
+mod signals;
+mod snapshot;
+mod socket;
+mod sockets;
+mod starting;
+mod state;
+mod system;
+mod tenants;
+mod vm_answers;
+mod vm_control;
+mod vms;
+mod without_back;
+mod write_back;
+
+pub use control::Control;
+pub use environment::{environment, stops_a_start};
+pub use error::{ServeError, ServeErrorKind};
+pub use flash_size::{page, superblock};
+pub use keys::{key_store, remembered_faults};
+pub use serve::{runtime_dir, serve};
+pub use settings::origin as origin_spec;
+pub use state::{NoDaemon, StateDir, StateError, remembered_disks};
+pub use system::holder_of;

@@ -1,0 +1,293 @@
+//! From a snapshot to the text that Prometheus reads.
+
+use super::family::{Family, Kind, Series, families};
+use api::types::{Disks, Latency, Status};
+use api::vms::Vms;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+
+/// The media type of [`render`]'s text: `OpenMetrics`.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper ends of the histograms' buckets in seconds, 1-2-5 steps from a flash hit in a hot
+/// loop to the longest that an origin may take by default.
+pub(super) const BUCKET_SECONDS: [f64; 22] = [
+    10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.2,
+    0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
+];
+
+/// Those of the histograms of each disk, where they are wanted: fewer, since there may be hundreds of
+/// disks with five histograms each.
+pub(super) const DISK_BUCKET_SECONDS: [f64; 10] = [
+    50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 5e-3, 20e-3, 0.1, 1.0, 10.0,
+];
+
+/// All metrics of a snapshot; with `disk_details` those of each disk that are for a closer look, too.
+///
+/// # Panics
+/// Never: writing to a string does not fail.
+pub fn render(status: Status, disks: Disks, vms: Vms, disk_details: bool) -> String {
+    let mut registry = Registry::with_prefix("hearth");
+    registry.register_collector(Box::new(Snapshot {
+        status,
+        disks,
+        vms,
+        disk_details,
+    }));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)
+        .expect("writing to a string does not fail");
+    text
+}
+
+/// What a scrape shows.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) status: Status,
+    pub(super) disks: Disks,
+    pub(super) vms: Vms,
+    /// Whether each disk is told of in detail.
+    pub(super) disk_details: bool,
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for family in families() {
+            self.family(family, &mut encoder)?;
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    fn family(&self, family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut series = Vec::new();
+        (family.read)(self, &mut series);
+        if series.is_empty() {
+            return Ok(());
+        }
+        let unit = family.unit.map(|unit| Unit::Other(unit.to_owned()));
+        let kind = match family.kind {
+            Kind::Counter => MetricType::Counter,
+            Kind::Gauge => MetricType::Gauge,
+            Kind::Histogram => MetricType::Histogram,
+        };
+        let mut metric =
+            encoder.encode_descriptor(family.name, family.help, unit.as_ref(), kind)?;
+        for Series { labels, value } in &series {
+            if labels.is_empty() {
+                value.encode(family.kind, &mut metric)?;
+            } else {
+                value.encode(family.kind, &mut metric.encode_family(labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The value of one series.
+#[derive(Debug)]
+pub(super) enum Value<'a> {
+    /// A count.
+    Whole(u64),
+    /// A measurement.
+    Real(f64),
+    /// A histogram, and the upper ends of its buckets in seconds.
+    Latency(&'a Latency, &'static [f64]),
+}
+
+impl Value<'_> {
+    fn encode(&self, kind: Kind, metric: &mut MetricEncoder<'_>) -> fmt::Result {
+        match (self, kind) {
+            (Self::Whole(count), Kind::Counter) => {
+                metric.encode_counter::<NoLabels, _, f64>(count, None)
+            }
+            (Self::Whole(count), _) => {
+                metric.encode_gauge(&i64::try_from(*count).unwrap_or(i64::MAX))
+            }
+            (Self::Real(sum), Kind::Counter) => {
+                metric.encode_counter::<NoLabels, _, f64>(sum, None)
+            }
+            (Self::Real(value), _) => metric.encode_gauge(value),
+            (Self::Latency(latency, ends), _) => metric.encode_histogram::<NoLabels>(
+                latency.sum_seconds,
+                latency.count,
+                &buckets(latency, ends),
+                None,
+            ),
+        }
+    }
+}
+
+type NoLabels = Vec<(String, String)>;
+
+/// The histogram in Prometheus' buckets. A bucket of ours that reaches over an end of theirs
+/// counts as the longer time.
+fn buckets(latency: &Latency, ends: &[f64]) -> Vec<(f64, u64)> {
+    let all = ends.iter().copied().chain([f64::INFINITY]);
+    let mut buckets: Vec<(f64, u64)> = all.map(|end| (end, 0)).collect();
+    for bucket in &latency.buckets {
+        // A relative millionth forgives that both ends were rounded to floating point.
+        let at = buckets
+            .iter()
+            .position(|(end, _)| bucket.to_seconds <= end * (1.0 + 1e-6));
+        buckets[at.unwrap_or(ends.len())].1 += bucket.count;
+    }
+    buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::samples;
+
+    fn lines() -> String {
+        render(samples::status(), samples::disks(), samples::vms(), false)
+    }
+
+    #[test]
+    fn names_end_in_their_unit_and_counters_in_total() {
+        let text = lines();
+        for line in [
+            "hearth_flash_written_bytes_total{cache=\"main\",cause=\"fill\"} 5368709120",
+            "hearth_disk_requests_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\"} 12000",
+            "hearth_disk_read_block_hits_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\"} 22000",
+            "hearth_disk_read_blocks_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\"} 24000",
+            "hearth_cache_segments{cache=\"main\",state=\"free\"} 40",
+            "hearth_cache_bypassed{cache=\"main\"} 0",
+            "hearth_disk_attached{disk=\"db\",vm=\"database\",cache=\"main\"} 0",
+            "hearth_vm_share_blocks{vm=\"web\",kind=\"vm\",cache=\"main\"} 1048576",
+            "hearth_vm_refused_blocks_total{vm=\"web\",kind=\"vm\",cache=\"main\",reason=\"sequential\"} 40000",
+            "hearth_vm_write_budget_day_bytes{vm=\"web\",kind=\"vm\",cache=\"main\"} 214748364800",
+            "hearth_image_saved_blocks_total{image=\"debian-12\",cache=\"main\"} 70000",
+            "hearth_build_info{version=\"0.1.0\"} 1",
+            "# UNIT hearth_uptime_seconds seconds",
+            "hearth_uptime_seconds 93784.5",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    fn find(text: &str, line: &str) {
+        assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+    }
+
+    #[test]
+    fn histograms_count_every_operation_once() {
+        let text = render(samples::status(), samples::disks(), samples::vms(), true);
+        for name in ["hearth_cache_guest_request", "hearth_guest_request"] {
+            let labels = if name.contains("cache") {
+                "cache=\"main\",op=\"read\""
+            } else {
+                "disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\""
+            };
+            find(&text, &format!("{name}_seconds_count{{{labels}}} 12000"));
+            for (end, count) in [("0.0001", 11998), ("0.005", 12000), ("+Inf", 12000)] {
+                let bucket = format!("{name}_seconds_bucket{{le=\"{end}\",{labels}}} {count}");
+                find(&text, &bucket);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mean_can_be_had_of_each_disk_and_buckets_if_they_are_wanted() {
+        let text = lines();
+        let labels = "disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\"";
+        find(
+            &text,
+            &format!("hearth_disk_request_seconds_total{{{labels}}} 1.2"),
+        );
+        find(
+            &text,
+            &format!("hearth_disk_requests_total{{{labels}}} 12000"),
+        );
+        find(
+            &text,
+            &format!("hearth_disk_origin_requests_total{{{labels}}} 1500"),
+        );
+    }
+
+    #[test]
+    fn what_is_told_only_in_detail_says_so() {
+        let plain = lines();
+        let detailed = render(samples::status(), samples::disks(), samples::vms(), true);
+        for family in families() {
+            let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
+            assert!(detailed.contains(&heading), "{heading}");
+            let says_so = family.help.contains("daemon.metrics_disk_details");
+            assert_eq!(plain.contains(&heading), !says_so, "{heading}");
+        }
+    }
+
+    /// The most series of a busy disk, under write-back and over vhost-user: 500 of them make 2 MB.
+    const SERIES_OF_A_DISK_MAX: usize = 40;
+    /// The same in detail.
+    const DETAILED_SERIES_OF_A_DISK_MAX: usize = 110;
+
+    #[test]
+    fn a_disk_has_few_series() {
+        let mut disks = samples::disks();
+        let busy = disks.disks.iter().find(|disk| disk.write_back.is_some());
+        let one = busy.unwrap().clone();
+        assert!(one.vhost_user.requests_taken > 0 && one.latency.origin_write.count > 0);
+        disks.disks = (0..500)
+            .map(|number| {
+                let name = format!("disk-of-customer-{number:03}");
+                let name: configuration::Name = name.parse().unwrap();
+                let mut disk = one.clone();
+                (disk.vm, disk.name) = (name.clone(), name);
+                disk
+            })
+            .collect();
+        for (details, most) in [
+            (false, SERIES_OF_A_DISK_MAX),
+            (true, DETAILED_SERIES_OF_A_DISK_MAX),
+        ] {
+            let text = render(samples::status(), disks.clone(), samples::vms(), details);
+            let of_one = |line: &&str| line.contains("disk=\"disk-of-customer-007\"");
+            let series = text.lines().filter(of_one).count();
+            println!("{} bytes, {series} series of a disk", text.len());
+            assert!(
+                series <= most,
+                "{series} series of a disk, {most} are the most"
+            );
+        }
+    }
+
+    #[test]
+    fn a_disk_that_nobody_uses_has_no_histograms_and_none_of_write_back() {
+        let mut disks = samples::disks();
+        disks.disks.truncate(1);
+        disks.disks[0].latency = api::types::DiskLatency::default();
+        disks.disks[0].write_back = None;
+        let text = render(samples::status(), disks.clone(), samples::vms(), false);
+        assert!(!text.contains("hearth_disk_request_seconds_total{"));
+        assert!(!text.contains("hearth_disk_destaged_bytes_total"));
+        // A counter does not go away with write-back.
+        disks.disks[0].counters.destaged_bytes = 4096;
+        let text = render(samples::status(), disks, samples::vms(), false);
+        assert!(text.contains("hearth_disk_destaged_bytes_total{"), "{text}");
+        assert!(!text.contains("hearth_disk_dirty_bytes"));
+    }
+
+    #[test]
+    fn no_metric_is_a_ratio() {
+        for family in families() {
+            assert!(!family.name.contains("ratio"), "{}", family.name);
+            assert!(!family.name.contains("percent"), "{}", family.name);
+        }
+    }
+
+    #[test]
+    fn every_family_appears_once_under_its_name() {
+        let text = render(samples::status(), samples::disks(), samples::vms(), true);
+        for family in families() {
+            let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
+            assert_eq!(text.matches(&heading).count(), 1, "{heading}\n{text}");
+        }
+    }
+}

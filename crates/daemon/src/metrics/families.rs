@@ -1,0 +1,457 @@
+//! Every metric: name, unit, kind, meaning, labels, and where its values come from.
+
+use super::encode::Value;
+use super::family::{Family, Series, caches, counter, disks, gauge};
+use api::types::{CacheState, DiskCounters, DiskState, RecordingState};
+
+/// Picks one of a disk's counters.
+type Pick = fn(&DiskCounters) -> u64;
+
+const CACHE: &[&str] = &["cache"];
+const DISK: &[&str] = &["disk", "vm", "cache"];
+const DISK_OP: &[&str] = &["disk", "vm", "cache", "op"];
+
+/// A counter of each cache that is a field of [`api::types::CacheStatus`].
+macro_rules! cache_counter {
+    ($name:literal, $unit:expr, $help:literal, $($field:ident).+) => {
+        counter($name, $unit, $help, CACHE, |snapshot, out| {
+            caches(snapshot, out, None, |cache| Value::Whole(cache.$($field).+));
+        })
+    };
+}
+
+/// A gauge of each cache that is a field of [`api::types::CacheStatus`].
+macro_rules! cache_gauge {
+    ($name:literal, $unit:expr, $help:literal, $($field:ident).+) => {
+        gauge($name, $unit, $help, CACHE, |snapshot, out| {
+            caches(snapshot, out, None, |cache| Value::Whole(cache.$($field).+));
+        })
+    };
+}
+
+/// A counter of each disk that is a field of [`DiskCounters`].
+macro_rules! disk_counter {
+    ($name:literal, $unit:expr, $help:literal, $field:ident) => {
+        counter($name, $unit, $help, DISK, |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(disk.counters.$field)
+            });
+        })
+    };
+}
+
+/// Every metric, in the order in which they are shown.
+pub(super) const FAMILIES: &[Family] = &[
+    gauge(
+        "build_info",
+        None,
+        "The version that runs; always 1",
+        &["version"],
+        |snapshot, out| {
+            out.push(Series {
+                labels: vec![("version", &snapshot.status.version)],
+                value: Value::Whole(1),
+            });
+        },
+    ),
+    gauge(
+        "uptime",
+        Some("seconds"),
+        "How long the daemon has run",
+        &[],
+        |snapshot, out| {
+            out.push(Series {
+                labels: Vec::new(),
+                value: Value::Real(snapshot.status.uptime_seconds),
+            });
+        },
+    ),
+    gauge(
+        "nbd_connections",
+        None,
+        "NBD connections to disks",
+        &[],
+        |snapshot, out| {
+            out.push(Series {
+                labels: Vec::new(),
+                value: Value::Whole(snapshot.status.nbd_connections),
+            });
+        },
+    ),
+    gauge(
+        "trace_recording",
+        None,
+        "1 while a recording of guests' requests is under way",
+        &[],
+        |snapshot, out| {
+            let recording = snapshot.status.recording.as_ref();
+            let is_on = recording.is_some_and(|one| one.state == RecordingState::Recording);
+            out.push(Series {
+                labels: Vec::new(),
+                value: Value::Whole(u64::from(is_on)),
+            });
+        },
+    ),
+    counter(
+        "trace_requests",
+        None,
+        "Requests that recordings took in, and lost because they could not keep up, by result: recorded, lost",
+        &["result"],
+        |snapshot, out| {
+            let traced = snapshot.status.requests_traced;
+            for (result, count) in [("recorded", traced.recorded), ("lost", traced.lost)] {
+                out.push(Series {
+                    labels: vec![("result", result)],
+                    value: Value::Whole(count),
+                });
+            }
+        },
+    ),
+    gauge(
+        "cache_bypassed",
+        None,
+        "1 if the flash cannot be used and requests go to the origin",
+        CACHE,
+        |snapshot, out| {
+            caches(snapshot, out, None, |cache| {
+                Value::Whole(u64::from(cache.state == CacheState::Bypassed))
+            });
+        },
+    ),
+    cache_gauge!(
+        "cache_flash_size",
+        Some("bytes"),
+        "Size of the flash",
+        flash_bytes
+    ),
+    cache_gauge!(
+        "cache_cached_blocks",
+        None,
+        "Blocks of 4096 bytes on flash",
+        cached_blocks
+    ),
+    cache_gauge!(
+        "cache_blocks_max",
+        None,
+        "Blocks that the segments can hold",
+        blocks_max
+    ),
+    cache_gauge!(
+        "cache_memory",
+        Some("bytes"),
+        "Main memory for all that is remembered of blocks on flash",
+        memory_bytes
+    ),
+    gauge(
+        "cache_segments",
+        None,
+        "Segments by state: free, open, closed, reclaiming",
+        &["cache", "state"],
+        |snapshot, out| {
+            caches(snapshot, out, Some(("state", "free")), |cache| {
+                Value::Whole(cache.segments.free)
+            });
+            caches(snapshot, out, Some(("state", "open")), |cache| {
+                Value::Whole(cache.segments.open)
+            });
+            caches(snapshot, out, Some(("state", "closed")), |cache| {
+                Value::Whole(cache.segments.closed)
+            });
+            caches(snapshot, out, Some(("state", "reclaiming")), |cache| {
+                Value::Whole(cache.segments.reclaiming)
+            });
+        },
+    ),
+    gauge(
+        "cache_recovery",
+        Some("seconds"),
+        "How long recovery took at the start",
+        CACHE,
+        |snapshot, out| {
+            caches(snapshot, out, None, |cache| {
+                Value::Real(cache.recovery_seconds)
+            });
+        },
+    ),
+    cache_gauge!(
+        "cache_recovered_blocks",
+        None,
+        "Blocks that recovery found",
+        recovered_blocks
+    ),
+    counter(
+        "flash_written",
+        Some("bytes"),
+        "Bytes written to flash by cause: fill, update, reclaim, dirty, descriptors, journal, checkpoint",
+        &["cache", "cause"],
+        |snapshot, out| {
+            for cache in &snapshot.status.caches {
+                for (cause, bytes) in cache.flash_written_bytes.causes() {
+                    out.push(Series {
+                        labels: vec![("cache", cache.name.as_str()), ("cause", cause)],
+                        value: Value::Whole(bytes),
+                    });
+                }
+            }
+        },
+    ),
+    counter(
+        "flash_read",
+        Some("bytes"),
+        "Bytes read from flash by cause: guest, reclaim",
+        &["cache", "cause"],
+        |snapshot, out| {
+            caches(snapshot, out, Some(("cause", "guest")), |cache| {
+                Value::Whole(cache.flash_read_bytes)
+            });
+            caches(snapshot, out, Some(("cause", "reclaim")), |cache| {
+                Value::Whole(cache.reclaim_read_bytes)
+            });
+        },
+    ),
+    cache_counter!(
+        "flash_errors",
+        None,
+        "Flash operations that failed",
+        flash_errors
+    ),
+    cache_counter!(
+        "flash_timeouts",
+        None,
+        "Flash operations that took too long",
+        flash_timeouts
+    ),
+    cache_counter!(
+        "flash_checksum_errors",
+        None,
+        "Blocks read from flash whose checksum was wrong; they came from the origin",
+        checksum_errors
+    ),
+    cache_counter!(
+        "cache_reclaimed_segments",
+        None,
+        "Segments that were reclaimed",
+        segments_reclaimed
+    ),
+    cache_counter!(
+        "cache_kept_blocks",
+        None,
+        "Blocks that reclaim wrote again",
+        kept_blocks
+    ),
+    cache_counter!(
+        "cache_evicted_blocks",
+        None,
+        "Blocks that reclaim dropped",
+        evicted_blocks
+    ),
+    counter(
+        "cache_refused_blocks",
+        None,
+        "Blocks that were fetched and not kept, by reason: no_segment, write_buffer, index_full, settings",
+        &["cache", "reason"],
+        |snapshot, out| {
+            for cache in &snapshot.status.caches {
+                for (reason, blocks) in cache.refused_blocks.reasons() {
+                    out.push(Series {
+                        labels: vec![("cache", cache.name.as_str()), ("reason", reason)],
+                        value: Value::Whole(blocks),
+                    });
+                }
+            }
+        },
+    ),
+    cache_counter!(
+        "cache_journal_commits",
+        None,
+        "Journal commits",
+        inside.journal_commits
+    ),
+    cache_counter!(
+        "cache_waited_writes",
+        None,
+        "Guest writes that waited for a journal commit",
+        inside.writes_waited
+    ),
+    cache_counter!(
+        "cache_contended_writes",
+        None,
+        "Writes that found another write to the same block in flight",
+        inside.contended_writes
+    ),
+    cache_counter!(
+        "cache_checkpoints",
+        None,
+        "Complete checkpoints",
+        inside.checkpoints
+    ),
+    cache_counter!(
+        "cache_shared_fills",
+        None,
+        "Reads that shared a fetch that was under way",
+        inside.shared_fills
+    ),
+    cache_counter!(
+        "cache_killed_fills",
+        None,
+        "Fetches whose blocks were written meanwhile and therefore not kept",
+        inside.killed_fills
+    ),
+    cache_counter!(
+        "cache_retrusted_blocks",
+        None,
+        "Rewritten blocks that came to rest and are trusted again after a crash",
+        inside.retrusted_blocks
+    ),
+    cache_counter!(
+        "cache_landed",
+        Some("bytes"),
+        "Bytes read from flash directly into the memory of VMs, verified there; of flash_read_bytes",
+        inside.landed_bytes
+    ),
+    cache_counter!(
+        "cache_repeated_reads",
+        None,
+        "Reads from flash done again, since what lay in the VM's memory was not what was written",
+        inside.reads_repeated
+    ),
+    gauge(
+        "disk_attached",
+        None,
+        "1 if VMs can attach, 0 while the origin cannot be opened",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(u64::from(disk.state == DiskState::Attached))
+            });
+        },
+    ),
+    gauge(
+        "disk_size",
+        Some("bytes"),
+        "Size of the disk",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(disk.size_bytes.unwrap_or(0))
+            });
+        },
+    ),
+    gauge(
+        "disk_cached_blocks",
+        None,
+        "Blocks of 4096 bytes of the disk on flash",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| Value::Whole(disk.cached_blocks));
+        },
+    ),
+    counter(
+        "disk_requests",
+        None,
+        "Guests' requests by op: read, write, flush, erase (discard and write-zeroes)",
+        DISK_OP,
+        |snapshot, out| {
+            let ops: [(&str, Pick); 4] = [
+                ("read", |counters| counters.read_requests),
+                ("write", |counters| counters.write_requests),
+                ("flush", |counters| counters.flush_requests),
+                ("erase", |counters| counters.erase_requests),
+            ];
+            for (op, of) in ops {
+                disks(snapshot, out, Some(("op", op)), |disk| {
+                    Value::Whole(of(&disk.counters))
+                });
+            }
+        },
+    ),
+    disk_counter!(
+        "disk_failed_requests",
+        None,
+        "Guests' requests that ended with an error",
+        failed_requests
+    ),
+    disk_counter!(
+        "disk_read",
+        Some("bytes"),
+        "Bytes that guests read",
+        read_bytes
+    ),
+    disk_counter!(
+        "disk_written",
+        Some("bytes"),
+        "Bytes that guests wrote",
+        written_bytes
+    ),
+    counter(
+        "disk_read_blocks",
+        None,
+        "Blocks, or parts of one, that guests read",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                let counters = &disk.counters;
+                let found = counters.read_block_hits + counters.read_block_staged_hits;
+                Value::Whole(found + counters.read_block_misses)
+            });
+        },
+    ),
+    disk_counter!(
+        "disk_read_block_hits",
+        None,
+        "Blocks, or parts of one, that guests read and that were on flash",
+        read_block_hits
+    ),
+    disk_counter!(
+        "disk_read_block_staged_hits",
+        None,
+        "Blocks, or parts of one, that guests read and that were in memory: staged",
+        read_block_staged_hits
+    ),
+    disk_counter!(
+        "disk_flash_written",
+        Some("bytes"),
+        "Bytes of the disk's blocks written to flash by fills and updates",
+        flash_written_bytes
+    ),
+    gauge(
+        "origin_connected",
+        None,
+        "1 if the origin can be reached, as far as is known",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(u64::from(disk.origin_connected))
+            });
+        },
+    ),
+    gauge(
+        "origin_late_write",
+        Some("bytes"),
+        "Bytes of writes that were given up and that the origin may still carry out; requests of their ranges wait",
+        DISK,
+        |snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Value::Whole(disk.late_write_bytes)
+            });
+        },
+    ),
+    disk_counter!(
+        "origin_read",
+        Some("bytes"),
+        "Bytes read from the origin",
+        origin_read_bytes
+    ),
+    disk_counter!(
+        "origin_written",
+        Some("bytes"),
+        "Bytes written to the origin",
+        origin_written_bytes
+    ),
+    disk_counter!(
+        "origin_errors",
+        None,
+        "Origin operations that failed",
+        origin_errors
+    ),
+];

@@ -1,0 +1,184 @@
+//! From a disk's configuration to a disk that its shard serves: reaching the origin and reading the
+//! owner's record may take long, so both happen on a thread that may wait.
+
+use super::control::Control;
+use super::keys;
+use super::problems::{problem, refused};
+use super::registry::{Entry, Phase};
+use super::settings;
+use api::problem::ProblemKind;
+use api::problem::chain;
+use api::types::Problem;
+use configuration::{DiskConfig, OriginPlace, WritePolicy};
+use origin::{ImageFormat, Keeping, OriginSpec};
+use shard::{DiskSpec, OwnerError, OwnerFile, ShardError};
+use std::path::Path;
+
+/// Why a disk was not attached.
+pub(super) struct Unattached {
+    pub(super) problem: Problem,
+    /// Its owner's record could not be written.
+    pub(super) is_unrecorded: bool,
+}
+
+impl From<Problem> for Unattached {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problem,
+            is_unrecorded: false,
+        }
+    }
+}
+
+impl Control {
+    /// Opens a disk's origin, looks who had it last, and gives it to its shard, which does this with
+    /// writes.
+    pub(super) async fn open_and_attach(
+        &self,
+        entry: &Entry,
+        policy: WritePolicy,
+    ) -> Result<Phase, Unattached> {
+        keys::may_fetch(&entry.config, entry.source)?;
+        let origin = entry.config.origin.clone();
+        let looking = tokio::task::spawn_blocking(move || OriginPlace::of(&origin));
+        let place = match looking.await {
+            Ok(place) => place,
+            Err(error) => return Err(Problem::new(ProblemKind::Origin, chain(&error)).into()),
+        };
+        if let Some(place) = place {
+            self.registry().claim_origin(entry, place)?;
+        }
+        let attached = self.open_claimed(entry, policy).await;
+        if attached.is_err() {
+            self.registry().give_origin_back(entry);
+        }
+        attached
+    }
+
+    async fn open_claimed(&self, entry: &Entry, policy: WritePolicy) -> Result<Phase, Unattached> {
+        let failed = |detail: String| Problem::new(ProblemKind::Origin, detail);
+        let spec = settings::origin(&entry.config.origin)
+            .ok_or_else(|| failed("the disk names no origin".to_owned()))?;
+        let dirty_max = self.room_for_dirty(entry, &entry.config)?;
+        let read_only = entry.config.read_only;
+        let (id, cache) = (entry.id, entry.cache.to_string());
+        let folders = self.state().folders();
+        let keeping = self.state().keeping();
+        let encryption = entry.config.encryption.clone();
+        let keys_dir = folders.state.clone();
+        let fetching =
+            tokio::task::spawn_blocking(move || keys::data_key(&encryption, id, &keys_dir));
+        let key = fetching.await.map_err(|error| failed(chain(&error)))??;
+        let opening = tokio::task::spawn_blocking(move || {
+            let opened = match &keeping {
+                Some(keeping) => origin::open_keeping(&spec, read_only, keeping),
+                None => origin::open(&spec, read_only),
+            };
+            opened.map(|opened| {
+                let owner = OwnerFile::new(id, &spec, &folders, &cache);
+                let mut owner = owner.of_file(opened.identity());
+                // Only when it is ours.
+                let found = owner.lock(read_only).and_then(|()| owner.load());
+                (opened, found, owner)
+            })
+        });
+        let (opened, found, owner) = match opening.await {
+            Ok(Ok((opened, found, owner))) => (
+                settings::fits(&entry.config, opened).map_err(failed)?,
+                found,
+                owner,
+            ),
+            Ok(Err(error)) => return Err(failed(chain(&error)).into()),
+            Err(error) => return Err(failed(chain(&error)).into()),
+        };
+        let name = &entry.config.name;
+        let found = found.map_err(|error| problem(name, &error.into()))?;
+        let was_served = found.is_some();
+        if let Some(format) = settings::other_format(&entry.config, &opened, was_served) {
+            return Err(not_raw(&entry.config, format).into());
+        }
+        if !self.registry().begin(entry) {
+            // Forgotten, or given other settings, while its origin was being opened.
+            let detail = "its settings were changed while its origin was being opened";
+            return Err(Problem::new(ProblemKind::Busy, detail).into());
+        }
+        let lock = owner.watch();
+        let spec = DiskSpec {
+            policy: policy.into(),
+            ..settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max)
+        };
+        let attached = self
+            .shard(entry)?
+            .ask(|handle, reply| handle.attach(spec, opened, reply))
+            .await
+            .map_err(|error| Unattached {
+                problem: refused(name, &error, found.as_ref()),
+                is_unrecorded: matches!(
+                    error,
+                    ShardError::Owner(OwnerError::Io { .. } | OwnerError::Late { .. })
+                ),
+            })?;
+        if let Some(lock) = lock {
+            self.new_locks.add(entry, lock);
+        }
+        self.tap(entry).await;
+        Ok(Phase::Attached {
+            geometry: attached.geometry,
+        })
+    }
+
+    /// Remembers which writes a disk's server may still carry out, once the disk has left its shard.
+    /// `is_leaving`: the next daemon gets the connections.
+    pub(super) async fn settle_origin(&self, entry: &Entry, is_leaving: bool) {
+        let keeping = self.state().keeping();
+        let (Some(keeping), Some(OriginSpec::Nbd(spec))) =
+            (keeping, settings::origin(&entry.config.origin))
+        else {
+            return;
+        };
+        if entry.config.read_only || entry.config.shared {
+            return;
+        }
+        let settling = tokio::task::spawn_blocking(move || keeping.settle(&spec, is_leaving));
+        let outcome = match settling.await {
+            Ok(outcome) => outcome,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = outcome {
+            tracing::error!(disk = %entry.config.name, %error,
+                "writes that may still land are not recorded over a restart of the host");
+        }
+    }
+
+    /// The same for all disks, when the daemon ends.
+    pub(super) async fn settle_origins(&self) {
+        for entry in self.entries() {
+            self.settle_origin(&entry, true).await;
+        }
+    }
+
+    /// What the names of the connections begin with that are kept for disks' origins.
+    pub(super) fn origins_wanted(&self) -> Vec<String> {
+        let entries = self.entries().into_iter();
+        let specs = entries.filter_map(|entry| match settings::origin(&entry.config.origin)? {
+            OriginSpec::Nbd(spec) => Some(spec),
+            OriginSpec::File(_) => None,
+        });
+        specs.map(|spec| Keeping::prefix(&spec)).collect()
+    }
+}
+
+/// The origin is an image, and Hearth serves bytes as they lie.
+fn not_raw(disk: &DiskConfig, format: ImageFormat) -> Problem {
+    let (name, file) = (
+        &disk.name,
+        disk.origin.file.as_deref().unwrap_or(Path::new("")),
+    );
+    let file = file.display();
+    let detail = format!(
+        "the origin {file} of '{name}' begins like an image of the format {format}, and Hearth serves a file's bytes as they lie"
+    );
+    Problem::new(ProblemKind::Refused, detail).with_remedy(format!(
+        "qemu-nbd --persistent --format={format} --export-name={name} --socket=/run/{name}.sock {file}, and the origin nbd+unix:///{name}?socket=/run/{name}.sock; if the disk's own bytes begin so: format = \"raw\" in disk.origin, or --raw"
+    ))
+}

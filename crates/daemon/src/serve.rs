@@ -1,0 +1,437 @@
+//! `hearth serve`: from a configuration to a running daemon, and to its clean end.
+//!
+//! ```text
+//!  configuration ─► state directory (lock) ─► shards ─► admin socket ─► disks ─► NBD sockets
+//!                                                                                   │ READY
+//!  end ◄─ admin socket ◄─ shards: detach, settle the flash ◄─ sockets ◄─── SIGTERM, SIGINT
+//! ```
+//!
+//! A disk's vhost-user socket comes with the disk: see `doors.rs`.
+//!
+//! NBD clients are accepted when every disk was tried once, or after a moment: a client that
+//! comes earlier finds no listener and tries again, one that finds a listener without its
+//! disk gives up.
+
+use super::admin;
+use super::control::Control;
+use super::disk_book::DiskBook;
+use super::doors::{Doors, NbdDoors};
+use super::error::{ServeError, ServeErrorKind};
+use super::exports::DiskExports;
+use super::ledger;
+use super::listen::{self, ListenError, NbdListener};
+use super::lost_locks::watch_locks;
+use super::policies::PolicyBook;
+use super::registry::Registry;
+use super::renewal::Renewal;
+use super::service::{self, Inherited};
+use super::shards::{Pulse, Shard, Shards};
+use super::signals::{End, Signals};
+use super::sockets::Sockets;
+use super::state::{StateDir, StateError};
+use super::vms::VmBook;
+use super::{log, settings, starting};
+use api::types::DiskSource;
+use configuration::{Address, Config, DiskConfig, LogFormat, Switch};
+use nbd_server::Server;
+use shard::ShardHandle;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// How long the NBD sockets wait for disks whose origins take their time.
+const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the NBD sockets wait for caches to be opened; 1 TiB takes about 10 s.
+const OPENING_TIME_MAX: Duration = Duration::from_mins(10);
+/// How much more time systemd is asked for at a time.
+const OPENING_TIME_STEP: units::Duration = units::Duration::from_secs(30);
+/// How long open admin requests may take after everything else has ended.
+const ADMIN_FAREWELL: Duration = Duration::from_secs(1);
+/// How long recording may take which writes origins' servers may still carry out.
+const ORIGINS_FAREWELL: Duration = Duration::from_secs(2);
+/// How long threads of control may take to end before the process ends, or becomes another one.
+const CONTROL_FAREWELL: Duration = Duration::from_millis(500);
+/// How long those wait who connected to a disk's vhost-user socket before its disk was attached. A
+/// QEMU that has connected stands still as a whole until it is answered; one that is refused runs
+/// on, without this disk.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(5);
+/// Threads for control, handshakes and TLS; guests' requests have their shards' own.
+const CONTROL_THREADS: usize = 2;
+
+/// Runs the daemon until it is told to stop. `log` and `log_format` stand instead of the
+/// configuration's.
+///
+/// # Errors
+/// If it cannot start, or did not stop cleanly.
+pub fn serve(
+    config: &Config,
+    log: Option<&str>,
+    log_format: Option<LogFormat>,
+) -> Result<(), ServeError> {
+    // Before any thread is started: it changes the environment.
+    let sockets = Sockets::new(Inherited::take());
+    let renewal = Renewal::new().map_err(|error| ServeError::failed(&error))?;
+    let daemon = &config.daemon;
+    let filter = log.unwrap_or(&daemon.log);
+    let format = log_format.unwrap_or(daemon.log_format);
+    log::start(filter, format, daemon.log_target)
+        .map_err(|error| ServeError::of(ServeErrorKind::Usage, &error))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(CONTROL_THREADS)
+        .thread_name("control")
+        .enable_all()
+        .build()
+        .map_err(|error| ServeError::failed(&error))?;
+    let outcome = runtime.block_on(run(config, &sockets, &renewal));
+    // A thread that still opens an origin is not waited for.
+    runtime.shutdown_timeout(CONTROL_FAREWELL);
+    if let Err(error) = &outcome {
+        tracing::error!(reason = error.message, "ending");
+    }
+    if matches!(outcome, Ok(End::Renewed)) {
+        let error = renewal.become_it(sockets.heirs());
+        tracing::error!(%error, "this process could not become another one");
+        return Err(ServeError::failed(&error));
+    }
+    outcome.map(|_| ())
+}
+
+/// Where memory that outlives the process is kept.
+pub fn runtime_dir(config: &Config) -> &Path {
+    let parent = config.daemon.admin_socket.parent();
+    parent.unwrap_or(&config.daemon.state_dir)
+}
+
+fn open_state(config: &Config, sockets: &Arc<Sockets>) -> Result<StateDir, ServeError> {
+    let state = StateDir::open(&config.daemon.state_dir).map_err(|error| match error {
+        StateError::InUse { .. } => ServeError::of(ServeErrorKind::Refused, &error)
+            .with_remedy("each daemon needs a state directory of its own: daemon.state_dir"),
+        StateError::Io { .. } | StateError::Foreign { .. } => ServeError::failed(&error)
+            .with_remedy("make room in daemon.state_dir, or let the daemon write it: what protects the bytes of disks is written there before they are served"),
+    })?;
+    let state = state.sharing(config.daemon.owners_dir.clone());
+    Ok(state.keeping_in(runtime_dir(config), Arc::<Sockets>::clone(sockets)))
+}
+
+async fn run(
+    config: &Config,
+    sockets: &Arc<Sockets>,
+    renewal: &Renewal,
+) -> Result<End, ServeError> {
+    let failed = |error: &dyn std::error::Error| ServeError::failed(error);
+    let mut signals = Signals::new().map_err(|error| failed(&error))?;
+    let state = open_state(config, sockets)?;
+    let remembered = state.disks().map_err(|error| failed(&error))?;
+    let changed = state.settings().map_err(|error| failed(&error))?;
+    let policies = Arc::new(PolicyBook::new(&config.caches, changed.caches));
+    let shards = Arc::new(start_shards(config, &policies, &state).await?);
+    let registry = Arc::new(Registry::of(&config.nbd));
+    let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
+    let disk_book = DiskBook::new(&config.disks, changed.disks);
+    let (exports, server, doors) = front_ends(config, sockets, &registry, &shards, &vms);
+    let control = Control::new(registry, shards, doors, vms, policies, disk_book, state);
+    let control = Arc::new(control);
+    let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
+    let_go_of_sockets(&control, sockets, nbd_socket(config));
+
+    let (end_admin, admin_ends) = watch::channel(false);
+    let admin = serve_admin(config, sockets, &control, admin_ends).map_err(|error| error.told())?;
+    let (end_nbd, nbd_ends) = watch::channel(false);
+    let mut nbd = JoinSet::new();
+    let told_early = tokio::select! {
+        () = attach_disks(&control, config, remembered) => false,
+        () = signals.stop() => true,
+    };
+    let mut end = End::Stopped;
+    if !told_early {
+        let serving = serve_nbd(config, sockets, &control, server, nbd_ends);
+        nbd = serving.await.map_err(|error| error.told())?;
+        let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
+        service::ready("serving");
+        end = signals.end(renewal).await;
+        watchdog.abort();
+    }
+    match end {
+        End::Renewed => service::renewing(),
+        End::Stopped => service::stopping(config.daemon.stop_timeout.0),
+    }
+    tracing::info!(is_renewed = matches!(end, End::Renewed), "stopping");
+    sockets.leave(matches!(end, End::Renewed));
+    ledger.abort();
+    control.stop();
+    exports.stop();
+    let stopped = tokio::select! {
+        stopped = settle(&control, config, end_nbd, nbd) => stopped,
+        () = signals.impatience(&mut end) => {
+            Err(ServeError::new(ServeErrorKind::Failed, "told to stop twice: ended at once"))
+        }
+    };
+    // The admin socket goes last, so that `hearth status` shows a slow stop.
+    let _ = end_admin.send(true);
+    let _ = tokio::time::timeout(ADMIN_FAREWELL, admin.join_all()).await;
+    match stopped {
+        Ok(()) => tracing::info!("stopped"),
+        // The guests wait for the next one, which recovers.
+        Err(error) if matches!(end, End::Renewed) => {
+            tracing::error!(reason = error.message, "not stopped cleanly");
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(end)
+}
+
+/// How clients come to disks: the exports, the NBD server that has them, and the disks' own sockets.
+fn front_ends(
+    config: &Config,
+    sockets: &Arc<Sockets>,
+    registry: &Arc<Registry>,
+    shards: &Arc<Shards>,
+    vms: &Arc<VmBook>,
+) -> (Arc<DiskExports>, Server, Doors) {
+    let exports = Arc::new(DiskExports::new(
+        Arc::clone(registry),
+        Arc::clone(shards),
+        Arc::clone(vms),
+        config.nbd.clients.clone(),
+    ));
+    let server = Server::new(exports.clone(), settings::server(&config.nbd));
+    let nbd = NbdDoors {
+        config: config.nbd.clone(),
+        server: server.clone(),
+        exports: Arc::clone(&exports),
+    };
+    let doors = Doors::new(
+        (
+            config.vhost_user.clone(),
+            settings::guest_memory(&config.vhost_user),
+        ),
+        nbd,
+        Arc::clone(registry),
+        Arc::clone(shards),
+        Arc::clone(vms),
+        Arc::clone(sockets),
+    );
+    (exports, server, doors)
+}
+
+fn nbd_socket(config: &Config) -> Option<PathBuf> {
+    match &config.nbd.unix_socket.0 {
+        Switch::On(path) => Some(path.0.clone()),
+        Switch::Off => None,
+    }
+}
+
+/// Closes the inherited sockets of disks that are not attached in time.
+fn let_go_of_sockets(control: &Arc<Control>, sockets: &Arc<Sockets>, nbd: Option<PathBuf>) {
+    let (control, sockets) = (Arc::clone(control), Arc::clone(sockets));
+    tokio::spawn(async move {
+        tokio::time::sleep(QUEUE_PATIENCE).await;
+        sockets.let_go(nbd.as_deref());
+        sockets.let_go_of_origins(&control.origins_wanted());
+    });
+}
+
+/// Records which writes origins' servers may still carry out.
+async fn record_late_writes(control: &Control) {
+    let recording = tokio::time::timeout(ORIGINS_FAREWELL, control.settle_origins());
+    if recording.await.is_err() {
+        tracing::error!("the state directory does not answer: late writes are not recorded");
+    }
+}
+
+async fn start_shards(
+    config: &Config,
+    policies: &PolicyBook,
+    state: &StateDir,
+) -> Result<Shards, ServeError> {
+    let mut shards = Shards::default();
+    for cache in &config.caches {
+        let policy = policies.settings(&cache.name);
+        let common = settings::Common {
+            nbd: &config.nbd,
+            request_memory: config.request_memory_of_cache(),
+            state_dir: state.path(),
+            runtime_dir: runtime_dir(config),
+        };
+        let settings = settings::shard(cache, &policy, &common);
+        let handle = starting::start_shard(settings).await?;
+        shards.add(Shard::new(handle, cache.clone()));
+    }
+    Ok(shards)
+}
+
+async fn serve_nbd(
+    config: &Config,
+    sockets: &Arc<Sockets>,
+    control: &Control,
+    server: Server,
+    ends: watch::Receiver<bool>,
+) -> Result<JoinSet<()>, ListenError> {
+    let listeners = listen::nbd(config, sockets).await?;
+    let unclaimed = sockets.close_foreign();
+    if unclaimed > 0 {
+        tracing::warn!(
+            count = unclaimed,
+            "sockets of the service manager that the configuration does not name"
+        );
+    }
+    control.set_listeners(listeners.iter().map(|one| one.shown.clone()).collect());
+    let mut tasks = JoinSet::new();
+    for NbdListener {
+        listener,
+        offer,
+        place,
+        ..
+    } in listeners
+    {
+        let (server, ends) = (server.clone(), ends.clone());
+        tasks.spawn(async move {
+            let _place = place;
+            server.serve(listener, offer, ends).await;
+        });
+    }
+    Ok(tasks)
+}
+
+fn serve_admin(
+    config: &Config,
+    sockets: &Arc<Sockets>,
+    control: &Arc<Control>,
+    ends: watch::Receiver<bool>,
+) -> Result<JoinSet<()>, ListenError> {
+    let mut tasks = JoinSet::new();
+    let (listener, place) = listen::admin(&config.daemon, sockets)?;
+    let disk_details = config.daemon.metrics_disk_details;
+    let router = admin::router(Arc::clone(control), disk_details);
+    let serving = admin::serve(listener, router, ends.clone());
+    tasks.spawn(async move {
+        let _place = place;
+        serving.await;
+    });
+    if let Switch::On(Address(address)) = config.daemon.metrics_address.0 {
+        let router = admin::metrics_router(Arc::clone(control), disk_details);
+        let mut ends = ends;
+        tasks.spawn(async move {
+            let listener = tokio::select! {
+                listener = listen::metrics(address) => listener,
+                () = admin::told(&mut ends) => return,
+            };
+            admin::serve(listener, router, ends).await;
+        });
+    }
+    Ok(tasks)
+}
+
+/// Attaches the disks of the configuration and the remembered ones. Returns when the caches are
+/// open and each disk was tried once, or [`ATTACH_PATIENCE`] later; the rest goes on.
+async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<DiskConfig>) {
+    tokio::spawn(watch_locks(Arc::clone(control)));
+    // First, so that no block of a VM is judged by other settings than its own.
+    control.tell_all_vms().await;
+    let configured = config.disks.iter().map(|disk| control.disk_book.over(disk));
+    let configured = configured.map(|disk| (disk, DiskSource::Config));
+    let remembered = remembered.into_iter().filter(|disk| {
+        let in_file = config.disks.iter().any(|other| other.name == disk.name);
+        if in_file {
+            tracing::info!(disk = %disk.name, "the configuration file has this disk now");
+        }
+        !in_file
+    });
+    let remembered = remembered.map(|disk| (disk, DiskSource::Runtime));
+    let mut attaching = JoinSet::new();
+    for (disk, source) in configured.chain(remembered) {
+        let name = disk.name.clone();
+        // In their order, so that two that claim the same come out alike at every start.
+        match control.reserve(disk, source) {
+            Ok(entry) => {
+                attaching.spawn(Arc::clone(control).attach_at_start(entry));
+            }
+            Err(problem) => {
+                tracing::error!(disk = %name, reason = problem.detail, "disk not attached");
+            }
+        }
+    }
+    wait_for_caches(control).await;
+    let all = async { while attaching.join_next().await.is_some() {} };
+    if tokio::time::timeout(ATTACH_PATIENCE, all).await.is_err() {
+        tracing::warn!("some disks are not attached yet");
+    }
+    control.tell_what_was_promised();
+    attaching.detach_all();
+}
+
+/// Waits until every cache has looked at its flash, and tells systemd that this may take its
+/// time.
+async fn wait_for_caches(control: &Control) {
+    let deadline = Instant::now() + OPENING_TIME_MAX;
+    for shard in control.shards().all() {
+        while matches!(shard.pulse().await, Pulse::Opening) {
+            if Instant::now() >= deadline {
+                tracing::warn!(cache = %shard.config().name, "the flash is not open yet");
+                return;
+            }
+            service::starting("opening the caches", OPENING_TIME_STEP);
+        }
+    }
+}
+
+/// Ends the NBD sockets and then the shards, within the time that a stop may take.
+async fn settle(
+    control: &Arc<Control>,
+    config: &Config,
+    end_nbd: watch::Sender<bool>,
+    nbd: JoinSet<()>,
+) -> Result<(), ServeError> {
+    let settling = async {
+        let _ = end_nbd.send(true);
+        nbd.join_all().await;
+        // Nothing is asked any more; that nothing was recorded is no fault.
+        let _ = Arc::clone(control).stop_recording().await;
+        for shard in control.shards().all() {
+            let name = &shard.config().name;
+            if let Err(error) = shard.ask(ShardHandle::stop).await {
+                tracing::warn!(cache = %name, %error, "the cache did not stop cleanly");
+            }
+        }
+    };
+    let limit = config.daemon.stop_timeout.0;
+    let settled = tokio::time::timeout(limit.to_std(), settling).await;
+    record_late_writes(control).await;
+    match settled {
+        Ok(()) => Ok(()),
+        Err(_) => Err(ServeError::new(
+            ServeErrorKind::Failed,
+            format!("not stopped within {limit}; the next start recovers the caches"),
+        )),
+    }
+}
+
+/// Tells systemd that every shard's thread is alive, as often as it wants to know.
+async fn watchdog(control: Arc<Control>) {
+    let Some(interval) = service::watchdog_interval() else {
+        return;
+    };
+    loop {
+        let mut healthy = true;
+        for shard in control.shards().all() {
+            healthy &= !matches!(shard.pulse().await, Pulse::Silent);
+        }
+        if healthy {
+            service::alive();
+        } else {
+            tracing::error!("a cache's thread does not answer");
+        }
+        tokio::time::sleep(interval).await;
+    }
+}
+
+/// Notes what was written to flash, for the last day's sums.
+async fn keep_ledger(control: Arc<Control>) {
+    loop {
+        control.note_written().await;
+        tokio::time::sleep(ledger::STEP).await;
+    }
+}

@@ -1,0 +1,219 @@
+//! From the configuration's words to those of the crates below.
+
+use super::flash_size::FlashSize;
+use super::tenants;
+use at_rest::DataKey;
+use configuration::{
+    Auto, CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, OriginFormat,
+    PolicyConfig, REQUEST_MEMORY_LEAST, ReclaimPolicy, TlsMode, VhostUserConfig, disk_id,
+};
+use frontend::budget::MemoryBudget;
+use frontend::limits::ConnectionLimits;
+use nbd_server::limits::ServerLimits;
+use nbd_server::{Tls, TlsError, TlsOffer};
+use origin::{FileSpec, ImageFormat, NbdAddress, NbdSpec, Opened, OriginSpec};
+use policy::reclaim::Kind;
+use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
+use std::path::Path;
+use std::sync::Arc;
+use units::Bytes;
+use vhost_user::MappingLimits;
+
+// The configuration's check refuses what the budget would panic at.
+const _: () = assert!(REQUEST_MEMORY_LEAST.get() == MemoryBudget::LEAST.get());
+
+/// What holds for every cache of a daemon.
+pub(super) struct Common<'a> {
+    pub(super) nbd: &'a NbdConfig,
+    /// A cache's part of the memory for requests.
+    pub(super) request_memory: Bytes,
+    pub(super) state_dir: &'a Path,
+    pub(super) runtime_dir: &'a Path,
+}
+
+pub(super) fn shard(
+    cache: &CacheConfig,
+    policy: &PolicyConfig,
+    common: &Common<'_>,
+) -> ShardConfig {
+    let nbd = common.nbd;
+    let flash = FlashSize::of(&cache.path);
+    // Without flash nothing is let in anyway; what cannot be set is told by the configuration's check.
+    let tenancy = flash.and_then(|flash| tenants::settings(policy, flash).ok().flatten());
+    ShardConfig {
+        name: cache.name.to_string(),
+        flash: cache.path.clone(),
+        state_dir: common.state_dir.to_owned(),
+        runtime_dir: common.runtime_dir.to_owned(),
+        cache: cache::Config {
+            write_delay: cache.write_delay.0,
+            trust_delay: cache.trust_delay.0,
+            flash_timeout: cache.flash_timeout.0,
+            write_buffer: cache.write_buffer.0,
+            reclaim: match cache.reclaim {
+                ReclaimPolicy::TwinClock => Kind::TwinClock,
+                ReclaimPolicy::Clock => Kind::Clock,
+                ReclaimPolicy::Fifo => Kind::Fifo,
+            },
+            tenancy,
+            allocate_writes: cache.allocate_writes,
+            ..cache::Config::default()
+        },
+        connection: ConnectionLimits {
+            requests: count(nbd.requests_in_flight_max),
+            bytes: nbd.bytes_in_flight_max.0,
+        },
+        request_memory: common.request_memory,
+        // Over the sockets that all disks share, and as many over its own.
+        connections_per_disk_max: count(nbd.connections_per_disk_max).saturating_mul(2),
+    }
+}
+
+/// What may be mapped of guests' memory: unless it is said, what the host has for one VM.
+pub(super) fn guest_memory(config: &VhostUserConfig) -> MappingLimits {
+    let of_vm = match config.memory_per_vm_max.0 {
+        Auto::Fixed(bytes) => bytes,
+        Auto::Auto => crate::system::memory().unwrap_or(MAPPED_MAX),
+    };
+    let of_all = match config.memory_max.0 {
+        Auto::Fixed(bytes) => bytes,
+        Auto::Auto => Bytes::new(of_vm.get().saturating_mul(MAPPED_TIMES)).min(MAPPED_MAX),
+    };
+    MappingLimits::new(of_vm, of_all)
+}
+
+/// Half of the addresses that a process has.
+const MAPPED_MAX: Bytes = Bytes::gib(64 << 10);
+
+/// How often a host's memory may be mapped: a VM has a connection for each of its disks, and each maps
+/// all of the VM's memory.
+const MAPPED_TIMES: u64 = 64;
+
+pub(super) fn server(nbd: &NbdConfig) -> ServerLimits {
+    ServerLimits {
+        connections: count(nbd.connections_max),
+        connections_per_export: count(nbd.connections_per_disk_max),
+        handshake: nbd.handshake_timeout.0,
+    }
+}
+
+fn count(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// A disk whose owner's record was found to say this, with so much for its dirty log.
+pub(super) fn disk(
+    disk: &DiskConfig,
+    owner: OwnerFile,
+    found: Option<&Owner>,
+    key: Option<Arc<DataKey>>,
+    dirty_max: Bytes,
+) -> DiskSpec {
+    DiskSpec {
+        name: disk.name.to_string(),
+        id: disk_id(disk),
+        size: disk.size.map(|size| size.0),
+        policy: disk.write_policy.into(),
+        write_back: disk.write_back.settings(dirty_max),
+        owner,
+        owned_by: found.map(|owner| owner.record),
+        read_only: disk.read_only,
+        tenant: disk.tenant().to_string(),
+        shared: disk.shared,
+        key,
+    }
+}
+
+/// The origin, if its size is a whole number of the sectors that guests are offered.
+pub(super) fn fits(disk: &DiskConfig, opened: Opened) -> Result<Opened, String> {
+    let (size, sector) = (opened.geometry().size, disk.vhost_user.sector());
+    if size.is_multiple_of(u64::from(sector)) {
+        return Ok(opened);
+    }
+    Err(format!(
+        "it has {size}, which is no whole number of sectors of 4KiB: write vhost_user.sector_size = \"512B\""
+    ))
+}
+
+/// The format of an image that must not be served as it lies. One that Hearth has written before is the
+/// disk's own bytes: a guest can write there what it likes, and must not lose its disk by it.
+pub(super) fn other_format(
+    disk: &DiskConfig,
+    opened: &Opened,
+    was_served: bool,
+) -> Option<ImageFormat> {
+    let is_meant = disk.origin.format == OriginFormat::Raw;
+    opened.image_format().filter(|_| !is_meant && !was_served)
+}
+
+/// The origin of a disk whose configuration was checked; `None` for one that names no origin.
+pub fn origin(origin: &OriginConfig) -> Option<OriginSpec> {
+    if let Some(path) = &origin.file {
+        return Some(OriginSpec::File(FileSpec {
+            path: path.clone(),
+            direct: origin.direct,
+        }));
+    }
+    let uri: NbdUri = origin.nbd.as_ref()?.parse().ok()?;
+    Some(OriginSpec::Nbd(NbdSpec {
+        address: match uri.address {
+            NbdUriAddress::Unix(path) => NbdAddress::Unix(path),
+            NbdUriAddress::Tcp { host, port } => NbdAddress::Tcp { host, port },
+        },
+        export: uri.export,
+        connections: origin.connections,
+        connect_timeout: origin.connect_timeout.0,
+        reconnect_pause_max: origin.reconnect_pause_max.0,
+        request_timeout: origin.request_timeout.0,
+        settle_time: origin.settle_time.0,
+    }))
+}
+
+/// What the TCP listener, and the unix one if it is to, offers.
+pub(crate) fn tls(nbd: &NbdConfig) -> Result<TlsOffer, TlsError> {
+    let config = &nbd.tls;
+    if config.mode == TlsMode::Off {
+        return Ok(TlsOffer::Off);
+    }
+    let tls = match (&config.certificate, &config.key, &config.psk_file) {
+        (Some(certificate), Some(key), _) => {
+            Tls::certificates(certificate, key, config.client_authority.as_deref())?
+        }
+        (_, _, Some(keys)) => Tls::keys(keys)?,
+        // The configuration's check asks for one of them.
+        (_, _, None) => return Ok(TlsOffer::Off),
+    };
+    Ok(if config.mode == TlsMode::Require {
+        TlsOffer::Require(tls)
+    } else {
+        TlsOffer::Allow(tls)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use configuration::WritePolicy;
+
+    #[test]
+    fn defaults_are_those_of_the_crates_below() {
+        let cache = CacheConfig::new("c".parse().unwrap(), "/c".into());
+        let policy = PolicyConfig::default();
+        let common = Common {
+            nbd: &NbdConfig::default(),
+            request_memory: Bytes::gib(1),
+            state_dir: Path::new("/s"),
+            runtime_dir: Path::new("/r"),
+        };
+        let mapping = guest_memory(&VhostUserConfig::default());
+        assert!(mapping.of_all() >= mapping.of_client());
+        let shard = shard(&cache, &policy, &common);
+        assert_eq!(shard.cache, cache::Config::default());
+        assert_eq!(shard.connection, ConnectionLimits::default());
+        assert_eq!(server(&NbdConfig::default()), ServerLimits::default());
+        assert_eq!(
+            cache::WritePolicy::from(WritePolicy::default()),
+            cache::WritePolicy::default()
+        );
+    }
+}
