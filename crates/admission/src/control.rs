@@ -55,25 +55,27 @@ impl<K, W> AdmissionControl<K, W> {
 }
 
 impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
-    /// One that divides that much flash by these settings; open without settings. Of flash that was in use
-    /// before no write budget is left ([`Tenancy::begin_empty`]).
+    /// One that divides that much flash by these settings; open without settings.
     ///
     /// # Errors
     /// If the settings contradict each other.
     pub fn new(
         settings: Option<Settings>,
         capacity: Capacity,
-        was_in_use: bool,
         now: Instant,
     ) -> Result<Self, SettingsError> {
         let Some(settings) = settings else {
             return Ok(Self::default());
         };
-        let mut tenancy = Tenancy::new(settings, capacity, now)?;
-        if was_in_use {
+        let tenancy = Tenancy::new(settings, capacity, now)?;
+        Ok(Self::over(Mode::Tenants(Box::new(tenancy))))
+    }
+
+    /// Nothing is saved of any write budget; see [`Tenancy::begin_empty`].
+    pub fn begin_empty(&mut self) {
+        if let Some(tenancy) = self.tenancy_mut() {
             tenancy.begin_empty();
         }
-        Ok(Self::over(Mode::Tenants(Box::new(tenancy))))
     }
 
     /// One that is closed for this reason.
@@ -164,15 +166,15 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         Ok(())
     }
 
-    /// A tenant goes; what of it is staged leaves.
-    pub fn detach(&mut self, tenant: TenantSlot) {
-        if let Some((tenancy, left)) = self.deciding() {
-            tenancy.detach(tenant, left);
-        }
+    /// A tenant goes; what of it is staged leaves. False if there was none.
+    pub fn detach(&mut self, tenant: TenantSlot) -> bool {
+        let deciding = self.deciding();
+        let was_here = deciding.is_some_and(|(tenancy, left)| tenancy.detach(tenant, left));
         self.settle();
+        was_here
     }
 
-    /// Changes what holds for one tenant. Does nothing if it is not attached.
+    /// Changes what holds for one tenant.
     ///
     /// # Errors
     /// As [`Tenancy::set_tenant`]; nothing is changed.
@@ -181,7 +183,7 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         tenant: TenantSlot,
         settings: TenantSettings,
     ) -> Result<(), SettingsError> {
-        if let (true, Some((tenancy, left))) = (self.has(tenant), self.deciding()) {
+        if let Some((tenancy, left)) = self.deciding() {
             tenancy.set_tenant(tenant, settings, left)?;
         }
         self.settle();
@@ -202,8 +204,8 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         self.tenancy().map(Tenancy::next_tick)
     }
 
-    /// Ends the windows that are over by now. True if there was one: then shares may have changed.
-    /// `cached` says how many blocks of a tenant are on flash.
+    /// Ends a window that is over by now. True if there was one: then shares may have changed, and another
+    /// may be over. `cached` says how many blocks of a tenant are on flash.
     pub fn tick(&mut self, now: Instant, cached: impl Fn(TenantSlot) -> u64) -> bool {
         let Mode::Tenants(tenancy) = &mut self.mode else {
             return false;
@@ -214,10 +216,7 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         for (tenant, saved) in self.saved.take() {
             tenancy.saves(tenant, saved);
         }
-        let mut has_ended = false;
-        while tenancy.tick(now, &cached, &mut self.left).is_some() {
-            has_ended = true;
-        }
+        let has_ended = tenancy.tick(now, cached, &mut self.left).is_some();
         self.settle();
         has_ended
     }
@@ -427,7 +426,7 @@ mod tests {
             staging: Bytes::mib(1),
             ..Settings::default()
         };
-        let mut control = Control::new(Some(settings), CAPACITY, false, Instant::ZERO).unwrap();
+        let mut control = Control::new(Some(settings), CAPACITY, Instant::ZERO).unwrap();
         control.attach(VM, TenantSettings::default()).unwrap();
         control
     }
@@ -495,7 +494,7 @@ mod tests {
             staging: Bytes::gib(2),
             ..Settings::default()
         };
-        let error = Control::new(Some(settings), CAPACITY, false, Instant::ZERO);
+        let error = Control::new(Some(settings), CAPACITY, Instant::ZERO);
         let mut control = Control::closed(error.err().expect("staging is above the memory"));
         assert!(!control.is_open());
         assert!(control.error().is_some());

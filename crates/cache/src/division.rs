@@ -30,8 +30,11 @@ pub(crate) fn admission_of(
     flash: &Flash,
     now: Instant,
 ) -> Result<Admission, SettingsError> {
-    let was_in_use = !flash.is_new();
-    AdmissionControl::new(settings, Capacity::of(flash.geometry()), was_in_use, now)
+    let mut admission = AdmissionControl::new(settings, Capacity::of(flash.geometry()), now)?;
+    if !flash.is_new() {
+        admission.begin_empty();
+    }
+    Ok(admission)
 }
 
 impl Cache {
@@ -48,7 +51,11 @@ impl Cache {
                 own.filter(|(_, disk)| disk.as_ref().is_some_and(|disk| disk.tenant == tenant));
             own.map(|(slot, _)| flash.cached_blocks_of(slot)).sum()
         };
-        if self.admission.tick(now, cached) {
+        let mut has_ended = false;
+        while self.admission.tick(now, cached) {
+            has_ended = true;
+        }
+        if has_ended {
             self.divided();
         }
         self.wake_for_window();
@@ -183,7 +190,8 @@ impl Cache {
         now: Instant,
     ) -> Result<(), SettingsError> {
         self.ports.now = now;
-        if let Some(slot) = self.tenants.slot_of(name) {
+        let attached = self.tenants.slot_of(name);
+        if let Some(slot) = attached.filter(|slot| self.admission.has(*slot)) {
             let image = self.tenant_settings(slot).image;
             let settings = TenantSettings {
                 image,

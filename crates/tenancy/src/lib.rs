@@ -20,10 +20,11 @@
 //! ```
 //!
 //! **Pure.** Time comes in with each call, hashes are seeded by the settings, so the same calls give the
-//! same decisions: `hearth serve` and `hearth sim` run this code alike, and a test compares them.
+//! same decisions: `hearth serve` and `hearth sim` run this code alike.
 //!
-//! **Who drives it.** The owner of a segment log: it asks for verdicts when the bytes of a block are at
-//! hand, keeps the bytes of staged blocks, tells each share to the log, and reports what was written.
+//! **Who drives it.** The crate `admission`, which has what is staged, for the owner of a segment log: that
+//! asks for verdicts when the bytes of a block are at hand, tells each share to the log, and reports what
+//! was written.
 //!
 //! Invariants:
 //!
@@ -52,7 +53,6 @@ mod request;
 mod settings;
 mod shares;
 mod sharing;
-mod simulated;
 mod tenancy;
 mod tenant;
 mod windows;
@@ -65,5 +65,4 @@ pub use request::{Arrival, Request};
 pub use settings::{Capacity, Measure, Settings, Spare, TenantSettings, Window};
 pub use shares::{Share, Shares};
 pub use sharing::{Sharing, Use};
-pub use simulated::{Found, Outcome, Simulated};
 pub use tenancy::Tenancy;

@@ -232,6 +232,7 @@ const TABLE: &[Crate] = &[
         "simulator",
         "crates/simulator",
         &[
+            "admission",
             "units",
             "policy",
             "mrc",

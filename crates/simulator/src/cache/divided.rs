@@ -7,9 +7,10 @@
 //! counts: a read of one is a hit, counted apart.
 //!
 //! ```text
-//!   volume ─► role: whose blocks, which VM ─► disk, tenant ─► Simulated ─► HIT | RAM | STORED
+//!   volume ─► role: whose blocks, which VM ─► disk, tenant ─► DividedLog ─► HIT | RAM | STORED
 //! ```
 
+use super::divided_log::{Admission, DividedLog, Found, Outcome};
 use super::segments::{check, disk_of, first_block, push_chores, segment_for};
 use super::{AdmissionUse, CacheModel, Maker, places};
 use crate::outcome::{Chore, HIT, Outcomes, RAM, STORED, Timed};
@@ -18,7 +19,7 @@ use crate::series::VmSample;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::reclaim::Kind;
 use segment_log::{FlashWritten, SimulatedLog};
-use tenancy::{Capacity, Found, Outcome, Settings, Simulated, Tenancy, TenantSettings};
+use tenancy::{Capacity, Settings, TenantSettings};
 use trace::{Batch, Op, Request};
 use units::{Bytes, DiskSlot, Instant, TenantSlot};
 
@@ -36,7 +37,7 @@ pub struct Brain {
 
 /// Such a cache.
 pub(crate) struct Divided {
-    cache: Simulated,
+    cache: DividedLog,
     write_policy: WritePolicy,
     allocates: bool,
     written: FlashWritten,
@@ -68,14 +69,14 @@ impl Divided {
             ..brain.settings.clone()
         };
         // The tenants come one by one; whatever of them contradicts each other is found here.
-        let mut rehearsal = Tenancy::<u32>::new(settings.clone(), capacity, Instant::ZERO)?;
+        let new = || Admission::new(Some(settings.clone()), capacity, Instant::ZERO);
+        let mut rehearsal = new()?;
         let slots = (0..TenantSlot::COUNT).filter_map(|at| u16::try_from(at).ok());
         for (slot, (_, tenant)) in slots.map(TenantSlot::new).zip(&brain.vms) {
-            rehearsal.attach(slot, tenant.clone(), &mut Vec::new())?;
+            rehearsal.attach(slot, tenant.clone())?;
         }
-        let tenancy = Tenancy::new(settings, capacity, Instant::ZERO)?;
         Ok(Self {
-            cache: Simulated::new(log, tenancy),
+            cache: DividedLog::new(log, new()?),
             write_policy: maker.write_policy,
             allocates: maker.write_miss == WriteMiss::Allocate,
             written: FlashWritten::default(),
@@ -97,7 +98,7 @@ impl Divided {
             self.tenants += 1;
             let attached = self
                 .cache
-                .change(|tenancy, left| tenancy.attach(slot, settings, left));
+                .change(|admission| admission.attach(slot, settings));
             attached.expect("the settings were tried before, and memory is not limited here");
         }
         slot

@@ -3,14 +3,16 @@
 //! | file | what |
 //! |---|---|
 //! | [`admitted`] | a replacement policy behind an admission policy, with staged blocks in RAM |
-//! | [`divided`] | the daemon's log with the daemon's brain in front |
+//! | [`divided`] | the daemon's log with the daemon's admission in front, driven by a trace |
+//! | [`divided_log`] | the same, driven by calls |
 //! | [`in_place`] | a replacement policy over blocks that are written where they lie, under each write policy |
-//! | [`partitioned`] | an LRU list for each VM, in place, with the daemon's brain in front |
+//! | [`partitioned`] | an LRU list for each VM, in place, with the daemon's admission in front |
 //! | [`segments`] | the daemon's log of segments |
 //! | [`shared`] | VMs that share blocks: S-CAVE, T-CLOCK and what is between them |
 
 pub(crate) mod admitted;
 pub(crate) mod divided;
+pub mod divided_log;
 pub(crate) mod in_place;
 pub(crate) mod partitioned;
 pub(crate) mod segments;

@@ -1,9 +1,9 @@
-//! The daemon's cache with this brain in front, on a device that stores nothing.
+//! A log that is divided among tenants, with the daemon's admission in front.
 //!
-//! [`Simulated`] asks a [`Tenancy`] and drives a [`SimulatedLog`] as the daemon's cache does when each
-//! request ends before the next one comes: the same questions in the same order, the same charges, the
-//! same shares told to the log at the same moments. So verdicts, shares, hits and flash bytes are the
-//! daemon's, which a test of the cache compares.
+//! [`DividedLog`] asks an [`AdmissionControl`] and drives a [`SimulatedLog`] as the daemon's cache does when
+//! each request ends before the next one comes: the same questions in the same order, the same charges,
+//! the same shares told to the log at the same moments. So verdicts, shares, hits and flash bytes are the
+//! daemon's, which a test compares.
 //!
 //! ```text
 //!   read ─┬─ log has it ─────► hit
@@ -14,27 +14,26 @@
 //!         └─ nowhere ────────► missed, if writes allocate
 //! ```
 //!
-//! Blocks are numbered from zero over all disks. What is staged is a set of numbers here; the daemon has
-//! the bytes.
+//! Blocks are numbered from zero over all disks. Of a staged block nothing waits.
 
-use crate::counts::Wrote;
-use crate::request::{Arrival, Request};
-use crate::tenancy::Tenancy;
-use policy::admission::{Fate, Staged, Verdict};
-use segment_log::{SimulatedLog, Source};
-use units::{BlockIndex, DiskSlot, Instant, Set, TenantSlot};
+use admission::{AdmissionControl, Key};
+use policy::admission::Verdict;
+use segment_log::{FlashWritten, SimulatedLog, Source};
+use tenancy::{Arrival, Request, Tenancy};
+use units::{BlockIndex, DiskSlot, Instant, TenantSlot};
+
+/// The admission of a log that stores nothing.
+pub type Admission = AdmissionControl<Key, ()>;
 
 /// A block's name as the daemon's: its disk and its number.
 #[inline]
-const fn name(disk: DiskSlot, key: u32) -> u64 {
-    (disk.get() as u64) << BlockIndex::BITS | key as u64
+fn name(disk: DiskSlot, key: u32) -> Key {
+    Key::new(disk, BlockIndex::new(key.into()))
 }
 
-/// The block with this name.
-fn place(name: u64) -> (DiskSlot, u32) {
-    let disk = u16::try_from(name >> BlockIndex::BITS).expect("a name begins with a disk");
-    let key = u32::try_from(name & ((1 << BlockIndex::BITS) - 1)).expect("it was one");
-    (DiskSlot::new(disk), key)
+/// The number of the block with this name.
+fn number(name: Key) -> u32 {
+    u32::try_from(name.block().get()).expect("it was one")
 }
 
 /// Where a block was found.
@@ -63,42 +62,40 @@ impl Outcome {
     }
 }
 
-/// A log and the brain in front of it. See the module's header.
-pub struct Simulated {
+/// Such a log. See the module's header.
+pub struct DividedLog {
     log: SimulatedLog,
-    tenancy: Tenancy<u64>,
+    admission: Admission,
     /// By disk: whose it is.
     owners: Vec<Option<TenantSlot>>,
-    staged: Set<u64>,
-    left: Vec<(u64, Fate)>,
     /// Where the blocks of a write were.
     found: Vec<Found>,
     journal: u64,
     admitted_late: u64,
 }
 
-impl Simulated {
-    /// An empty log and the tenants that are attached already.
-    pub fn new(mut log: SimulatedLog, tenancy: Tenancy<u64>) -> Self {
+impl DividedLog {
+    /// An empty log, and the admission in front of it.
+    pub fn new(mut log: SimulatedLog, admission: Admission) -> Self {
         log.note_writes();
-        log.set_spare(tenancy.settings().spare);
-        let mut simulated = Self {
+        let mut divided = Self {
             log,
-            tenancy,
+            admission,
             owners: vec![None; DiskSlot::COUNT],
-            staged: Set::default(),
-            left: Vec::new(),
             found: Vec::new(),
             journal: 0,
             admitted_late: 0,
         };
-        simulated.tell_shares();
-        simulated
+        divided.tell_shares();
+        divided
     }
 
-    /// The brain.
-    pub fn tenancy(&self) -> &Tenancy<u64> {
-        &self.tenancy
+    /// Who gives the verdicts.
+    ///
+    /// # Panics
+    /// If the admission has no tenants.
+    pub fn tenancy(&self) -> &Tenancy<Key> {
+        self.admission.tenancy().expect("a divided log has tenants")
     }
 
     /// The log.
@@ -108,7 +105,7 @@ impl Simulated {
 
     /// Blocks whose bytes the daemon would keep in memory.
     pub fn staged_blocks(&self) -> usize {
-        self.staged.len()
+        self.admission.staged_blocks()
     }
 
     /// Blocks that went to flash when they left memory, and not for an access of their own.
@@ -127,26 +124,19 @@ impl Simulated {
         self.log.set_tenant(disk, tenant);
     }
 
-    /// Does something to the brain: attaches tenants, changes settings. What leaves memory for it is
-    /// dealt with, and the log hears of the new shares.
-    ///
-    /// # Errors
-    /// What `change` fails with.
-    pub fn change<E>(
-        &mut self,
-        change: impl FnOnce(&mut Tenancy<u64>, &mut Vec<(u64, Fate)>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        change(&mut self.tenancy, &mut self.left)?;
-        self.settle();
-        self.log.set_spare(self.tenancy.settings().spare);
+    /// Does something to the admission: attaches tenants, changes settings. What leaves memory for it is
+    /// dealt with, and the log is told the new shares.
+    pub fn change<T>(&mut self, change: impl FnOnce(&mut Admission) -> T) -> T {
+        let changed = change(&mut self.admission);
+        self.let_in_unstaged();
         self.tell_shares();
-        Ok(())
+        changed
     }
 
     /// Time has passed: windows end, chunks and rewritten blocks have waited long enough.
     #[inline]
     pub fn advance(&mut self, now: Instant) {
-        while self.tenancy.next_tick() <= now && self.tick(now) {}
+        while self.admission.next_tick().is_some_and(|end| end <= now) && self.tick(now) {}
         self.log.advance(now);
         self.charge();
     }
@@ -154,7 +144,8 @@ impl Simulated {
     /// Ends a window. False if none has ended.
     #[inline(never)]
     fn tick(&mut self, now: Instant) -> bool {
-        self.log.advance(self.tenancy.next_tick());
+        let end = self.tenancy().next_tick();
+        self.log.advance(end);
         self.charge();
         let log = self.log.log();
         let mut cached = vec![0; TenantSlot::COUNT];
@@ -164,32 +155,37 @@ impl Simulated {
                 cached[owner.index()] += log.cached_blocks(disk);
             }
         }
-        let ended = self
-            .tenancy
-            .tick(now, |slot| cached[slot.index()], &mut self.left)
-            .is_some();
-        self.settle();
+        let has_ended = self.admission.tick(now, |slot| cached[slot.index()]);
+        self.let_in_unstaged();
         self.tell_shares();
-        ended
+        has_ended
     }
 
     fn tell_shares(&mut self) {
-        for share in &self.tenancy.shares().of {
+        let Some(tenancy) = self.admission.tenancy() else {
+            return;
+        };
+        self.log.set_spare(tenancy.settings().spare);
+        for share in &tenancy.shares().of {
             self.log.set_share(share.tenant, share.segments);
         }
-        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
+        let (admission, owners) = (&mut self.admission, &self.owners);
         self.log.rebalance(&mut |disk, key| {
             if let Some(owner) = owners[disk.index()] {
-                tenancy.evicted(owner, name(disk, key));
+                admission.evicted(owner, name(disk, key));
             }
         });
         self.charge();
     }
 
-    /// A request has come; see [`Tenancy::arrives`].
+    /// A request has come; what is returned goes with each call about its blocks.
+    ///
+    /// # Panics
+    /// If its tenant is not attached.
     #[inline]
     pub fn arrives(&mut self, request: &Request) -> Arrival {
-        self.tenancy.arrives(request)
+        let arrival = self.admission.arrives(request, true);
+        arrival.expect("the tenant is attached")
     }
 
     /// Says where the blocks of a request lie; see [`SimulatedLog::note_places`].
@@ -198,7 +194,7 @@ impl Simulated {
         self.log.note_places(disk, first, keys);
     }
 
-    /// A block is read: [`Simulated::read_run`] of one.
+    /// A block is read: [`DividedLog::read_run`] of one.
     #[inline]
     pub fn read(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> Outcome {
         let mut outcome = Outcome::new(Found::Nowhere, false);
@@ -219,7 +215,7 @@ impl Simulated {
         let mut missing = 0;
         for (at, key) in keys.iter().enumerate() {
             if self.log.touch(disk, *key) {
-                self.tenancy.hit(arrival, name(disk, *key));
+                self.admission.hits(arrival, [name(disk, *key)]);
                 each(at, Outcome::new(Found::Flash, false));
             } else if self.is_staged(disk, *key) {
                 let stored = self.staged_hit(arrival, disk, *key);
@@ -254,7 +250,7 @@ impl Simulated {
         }
     }
 
-    /// A whole block is written: [`Simulated::write_run`] of one.
+    /// A whole block is written: [`DividedLog::write_run`] of one.
     pub fn write(
         &mut self,
         arrival: &Arrival,
@@ -280,9 +276,7 @@ impl Simulated {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         found.extend(keys.iter().map(|key| {
-            let name = name(disk, *key);
-            if self.staged.remove(&name) {
-                self.tenancy.removed(arrival.tenant, name);
+            if self.admission.unstage(arrival.tenant, name(disk, *key)) {
                 Found::Memory
             } else if self.log.withdraw(disk, *key) {
                 Found::Flash
@@ -309,12 +303,11 @@ impl Simulated {
 
     /// A block that was cached until it was written.
     fn rewrite(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
-        self.tenancy.hit(arrival, name(disk, key));
         let (name, was_read) = (name(disk, key), self.log.was_warm(disk, key));
-        let stored = self.tenancy.may_rewrite(arrival, name, was_read)
+        let stored = self.admission.rewrites(arrival, name, was_read)
             && self.enter(disk, key, Source::Update);
         if !stored {
-            self.tenancy.removed(arrival.tenant, name);
+            self.admission.removed(arrival.tenant, name);
         }
         self.charge();
         stored
@@ -322,19 +315,21 @@ impl Simulated {
 
     #[inline]
     fn is_staged(&self, disk: DiskSlot, key: u32) -> bool {
-        !self.staged.is_empty() && self.staged.contains(&name(disk, key))
+        self.admission.staged(name(disk, key)).is_some()
     }
 
     /// A staged block is read. True if it went to flash.
     fn staged_hit(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
         let name = name(disk, key);
-        let staged = self.tenancy.staged_hit(arrival, name, &mut self.left);
-        self.settle();
-        if staged != Staged::Stays {
-            self.staged.remove(&name);
+        self.admission.staged_hit(arrival, name);
+        let mut stored = false;
+        while let Some((let_in, ())) = self.admission.next_let_in() {
+            if let_in == name {
+                stored = self.let_in(let_in, Source::Fill);
+            } else {
+                self.let_in_late(let_in);
+            }
         }
-        let stored =
-            staged == Staged::Admit && self.let_in(arrival.tenant, disk, key, Source::Fill);
         self.charge();
         stored
     }
@@ -342,63 +337,52 @@ impl Simulated {
     /// The bytes of a block that is neither on flash nor staged are at hand. True if they went to flash.
     fn missed(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32, source: Source) -> bool {
         let name = name(disk, key);
-        let verdict = self.tenancy.missed(arrival, name, &mut self.left);
-        self.settle();
-        if verdict == Verdict::Stage {
-            self.staged.insert(name);
-        }
-        let stored = verdict == Verdict::Admit && self.let_in(arrival.tenant, disk, key, source);
+        let verdict = self.admission.missed(arrival, name, || ());
+        self.let_in_unstaged();
+        let stored = verdict == Some(Verdict::Admit) && self.let_in(name, source);
         self.charge();
         stored
     }
 
+    /// What has left memory for flash goes there.
+    #[inline]
+    fn let_in_unstaged(&mut self) {
+        while let Some((name, ())) = self.admission.next_let_in() {
+            self.let_in_late(name);
+        }
+    }
+
+    fn let_in_late(&mut self, name: Key) {
+        self.admitted_late += u64::from(self.let_in(name, Source::Fill));
+    }
+
     /// A block that was let in goes to flash, if there is room.
-    fn let_in(&mut self, owner: TenantSlot, disk: DiskSlot, key: u32, source: Source) -> bool {
-        let stored = self.enter(disk, key, source);
-        if !stored {
-            self.tenancy.withheld(owner, name(disk, key));
+    fn let_in(&mut self, name: Key, source: Source) -> bool {
+        let stored = self.enter(name.disk(), number(name), source);
+        if let (false, Some(owner)) = (stored, self.owners[name.disk().index()]) {
+            self.admission.withheld(owner, name);
         }
         stored
     }
 
     fn enter(&mut self, disk: DiskSlot, key: u32, source: Source) -> bool {
-        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
+        let (admission, owners) = (&mut self.admission, &self.owners);
         self.log.insert(disk, key, source, &mut |disk, key| {
             if let Some(owner) = owners[disk.index()] {
-                tenancy.evicted(owner, name(disk, key));
+                admission.evicted(owner, name(disk, key));
             }
         })
     }
 
-    /// What has left memory goes to flash or nowhere.
-    fn settle(&mut self) {
-        if self.left.is_empty() {
-            return;
-        }
-        let mut left = std::mem::take(&mut self.left);
-        for (name, fate) in left.drain(..) {
-            assert!(self.staged.remove(&name), "what leaves memory was staged");
-            let (disk, key) = place(name);
-            let owner = self.owners[disk.index()].expect("staged blocks have an owner");
-            if fate == Fate::Admit && self.let_in(owner, disk, key, Source::Fill) {
-                self.admitted_late += 1;
-            }
-        }
-        self.left = left;
-    }
-
-    /// A run of blocks is discarded: it counts as demand no longer. [`Simulated::invalidate`] is for each
+    /// A run of blocks is discarded: it counts as demand no longer. [`DividedLog::invalidate`] is for each
     /// of them.
     pub fn discarded(&mut self, request: &Request) {
         let (first, count) = (request.first.get(), request.count);
-        self.tenancy
+        self.admission
             .discarded(request.tenant, request.disk, first, count);
     }
 
     /// A block is written around the cache or in part, or erased: it leaves. Where it was.
-    ///
-    /// # Panics
-    /// If the brain and the set of staged blocks differ, which would be a mistake here.
     pub fn invalidate(&mut self, disk: DiskSlot, key: u32) -> Found {
         let mut found = Found::Nowhere;
         self.invalidate_run(disk, &[key], |_, was| found = was);
@@ -407,22 +391,20 @@ impl Simulated {
 
     /// The blocks of one request are written around the cache or in part, or erased: they leave, and
     /// one commit distrusts them. `each` gets each key's position and where it was.
-    ///
-    /// # Panics
-    /// If the brain and the set of staged blocks differ, which would be a mistake here.
     pub fn invalidate_run(
         &mut self,
         disk: DiskSlot,
         keys: &[u32],
         mut each: impl FnMut(usize, Found),
     ) {
+        let owner = self.owners[disk.index()];
         for (at, key) in keys.iter().enumerate() {
             let was_cached = self.log.withdraw(disk, *key);
-            let was_staged = self.staged.remove(&name(disk, *key));
-            if let (true, Some(owner)) = (was_cached || was_staged, self.owners[disk.index()]) {
-                let known = self.tenancy.removed(owner, name(disk, *key));
-                assert_eq!(known, was_staged, "the brain knows what is staged");
+            let name = name(disk, *key);
+            if let (true, Some(owner)) = (was_cached, owner) {
+                self.admission.removed(owner, name);
             }
+            let was_staged = owner.is_some_and(|owner| self.admission.unstage(owner, name));
             each(
                 at,
                 match (was_cached, was_staged) {
@@ -436,21 +418,21 @@ impl Simulated {
         self.charge();
     }
 
-    /// Tells the brain what was written since the last time.
+    /// Charges what was written since the last time.
     #[inline]
     fn charge(&mut self) {
-        let (tenancy, owners) = (&mut self.tenancy, &self.owners);
+        let (admission, owners) = (&mut self.admission, &self.owners);
         self.log.take_written(|disk, written| {
-            tenancy.charge(owners[disk.index()], Wrote::from(written));
+            admission.charge(owners[disk.index()], written);
         });
         let journal = self.log.journal_written();
         let metadata = journal - std::mem::replace(&mut self.journal, journal);
         if metadata > 0 {
-            let wrote = Wrote {
-                metadata,
-                ..Wrote::default()
+            let written = FlashWritten {
+                journal: metadata,
+                ..FlashWritten::default()
             };
-            self.tenancy.charge(None, wrote);
+            admission.charge(None, written);
         }
     }
 }

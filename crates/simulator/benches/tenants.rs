@@ -13,7 +13,8 @@
 use policy::admission;
 use policy::reclaim::Kind;
 use segment_log::SimulatedLog;
-use tenancy::{Capacity, Request, Settings, Simulated, Tenancy, TenantSettings};
+use simulator::divided_log::{Admission, DividedLog};
+use tenancy::{Capacity, Request, Settings, TenantSettings};
 use units::{BlockIndex, Bytes, DiskSlot, Instant, Prng, TenantSlot};
 
 const DISK: DiskSlot = DiskSlot::new(0);
@@ -43,14 +44,14 @@ fn log(blocks: u32) -> SimulatedLog {
     SimulatedLog::new(blocks, Bytes::mib(1), Kind::default()).unwrap()
 }
 
-fn simulated(blocks: u32, settings: Settings) -> Simulated {
+fn simulated(blocks: u32, settings: Settings) -> DividedLog {
     let log = log(blocks);
     let capacity = Capacity::of(log.log().geometry());
-    let tenancy = Tenancy::new(settings, capacity, Instant::ZERO).unwrap();
-    let mut simulated = Simulated::new(log, tenancy);
+    let admission = Admission::new(Some(settings), capacity, Instant::ZERO).unwrap();
+    let mut simulated = DividedLog::new(log, admission);
     let settings = TenantSettings::default();
     simulated
-        .change(|tenancy, left| tenancy.attach(VM, settings, left))
+        .change(|admission| admission.attach(VM, settings))
         .unwrap();
     simulated.set_owner(DISK, VM);
     simulated

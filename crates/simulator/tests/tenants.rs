@@ -6,10 +6,10 @@ mod support;
 
 use policy::admission::Reason;
 use policy::admission::budget::Budget;
+use simulator::divided_log::{DividedLog, Found};
 use support::{disk, host, key, log_of, read, request, seconds, vm, write};
 use tenancy::{
-    Capacity, Found, Measure, Request, Settings, SettingsError, Simulated, Spare, Tenancy,
-    TenantSettings, Window,
+    Capacity, Measure, Request, Settings, SettingsError, Spare, Tenancy, TenantSettings, Window,
 };
 use units::{BlockIndex, Bytes, Duration, Instant, Prng};
 
@@ -30,7 +30,7 @@ fn two() -> [TenantSettings; 2] {
 }
 
 /// The share of each tenant.
-fn segments(host: &Simulated) -> Vec<u32> {
+fn segments(host: &DividedLog) -> Vec<u32> {
     let shares = host.tenancy().shares();
     shares.of.iter().map(|of| of.segments).collect()
 }
@@ -284,17 +284,15 @@ fn a_budget_that_is_set_again_and_again_hands_out_one_burst() {
             *stored += outcomes.iter().filter(|outcome| outcome.stored).count();
         }
         for mib in [1, 1, 4, 2, 1] {
-            of_all
-                .change(|tenancy, left| tenancy.set(all(mib), left))
-                .unwrap();
+            of_all.change(|admission| admission.set(all(mib))).unwrap();
             of_one
-                .change(|tenancy, left| tenancy.set_tenant(vm(0), own(mib), left))
+                .change(|admission| admission.set_tenant(vm(0), own(mib)))
                 .unwrap();
         }
         of_one
-            .change(|tenancy, left| {
-                assert!(tenancy.detach(vm(0), left));
-                tenancy.attach(vm(0), own(1), left)
+            .change(|admission| {
+                assert!(admission.detach(vm(0)));
+                admission.attach(vm(0), own(1))
             })
             .unwrap();
     }
@@ -514,25 +512,24 @@ fn a_refused_change_changes_nothing_and_an_accepted_one_acts_at_once() {
         floor: Bytes::gib(1),
         ..TenantSettings::default()
     };
-    let refused = host.change(|tenancy, left| tenancy.set_tenant(vm(0), too_much, left));
+    let refused = host.change(|admission| admission.set_tenant(vm(0), too_much));
     assert!(matches!(refused, Err(SettingsError::Limits { .. })));
     assert_eq!(host.tenancy().shares(), &before);
     let floor = TenantSettings {
         floor: Bytes::new(45 * 14 * 4096),
         ..TenantSettings::default()
     };
-    host.change(|tenancy, left| tenancy.set_tenant(vm(1), floor, left))
+    host.change(|admission| admission.set_tenant(vm(1), floor))
         .unwrap();
     assert_eq!(host.log().log().share(vm(1)), 45);
-    let unknown =
-        host.change(|tenancy, left| tenancy.set_tenant(vm(9), TenantSettings::default(), left));
+    let unknown = host.change(|admission| admission.set_tenant(vm(9), TenantSettings::default()));
     assert_eq!(unknown, Err(SettingsError::UnknownTenant(vm(9))));
     let set = Settings {
         allocation: "static".parse().unwrap(),
         admission: "always:cutoff=4MiB".parse().unwrap(),
         ..Settings::default()
     };
-    host.change(|tenancy, left| tenancy.set(set, left)).unwrap();
+    host.change(|admission| admission.set(set)).unwrap();
     assert_eq!(
         host.tenancy().report(vm(0)).unwrap().admission,
         "always:cutoff=4MiB"
@@ -544,12 +541,10 @@ fn a_tenant_that_leaves_gives_its_share_back() {
     let tenants = two();
     let mut host = host(60, Settings::default(), &tenants);
     read(&mut host, 0, 0, 100, seconds(0));
-    host.change(|tenancy, left| {
-        assert!(tenancy.detach(vm(0), left));
-        assert!(!tenancy.detach(vm(0), left));
-        Ok::<(), SettingsError>(())
-    })
-    .unwrap();
+    host.change(|admission| {
+        assert!(admission.detach(vm(0)));
+        assert!(!admission.detach(vm(0)));
+    });
     let shares = host.tenancy().shares();
     assert_eq!((shares.of.len(), shares.of[0].segments), (1, 60));
     assert!(host.tenancy().report(vm(0)).is_none());

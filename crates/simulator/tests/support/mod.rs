@@ -5,7 +5,8 @@
 
 use policy::reclaim::Kind;
 use segment_log::SimulatedLog;
-use tenancy::{Capacity, Outcome, Request, Settings, Simulated, Tenancy, TenantSettings};
+use simulator::divided_log::{Admission, DividedLog, Outcome};
+use tenancy::{Capacity, Request, Settings, TenantSettings};
 use units::{BlockIndex, Bytes, DiskSlot, Duration, Instant, TenantSlot};
 
 /// Segments of 16 pages, of which 14 hold blocks.
@@ -35,13 +36,13 @@ pub(crate) fn log_of(segments: u32) -> SimulatedLog {
 }
 
 /// A cache of so many segments whose tenants have a disk of their own each, of the same number.
-pub(crate) fn host(segments: u32, settings: Settings, tenants: &[TenantSettings]) -> Simulated {
+pub(crate) fn host(segments: u32, settings: Settings, tenants: &[TenantSettings]) -> DividedLog {
     let log = log_of(segments);
     let capacity = Capacity::of(log.log().geometry());
-    let tenancy = Tenancy::new(settings, capacity, Instant::ZERO).unwrap();
-    let mut host = Simulated::new(log, tenancy);
+    let admission = Admission::new(Some(settings), capacity, Instant::ZERO).unwrap();
+    let mut host = DividedLog::new(log, admission);
     for (number, settings) in (0..).zip(tenants) {
-        host.change(|tenancy, left| tenancy.attach(vm(number), settings.clone(), left))
+        host.change(|admission| admission.attach(vm(number), settings.clone()))
             .unwrap();
         host.set_owner(disk(number), vm(number));
     }
@@ -67,7 +68,7 @@ pub(crate) fn request(number: u16, first: u64, count: u64, write: bool, now: Ins
 
 /// Reads blocks of a tenant's disk in one request.
 pub(crate) fn read(
-    host: &mut Simulated,
+    host: &mut DividedLog,
     number: u16,
     first: u64,
     count: u64,
@@ -86,7 +87,7 @@ pub(crate) fn read(
 }
 
 /// Writes one block of a tenant's disk.
-pub(crate) fn write(host: &mut Simulated, number: u16, block: u64, now: Instant) -> Outcome {
+pub(crate) fn write(host: &mut DividedLog, number: u16, block: u64, now: Instant) -> Outcome {
     host.advance(now);
     let arrival = host.arrives(&request(number, block, 1, true, now));
     host.write(&arrival, disk(number), key(number, block), true)

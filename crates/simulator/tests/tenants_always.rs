@@ -4,12 +4,14 @@
 
 mod support;
 
+use ::admission::AdmissionControl;
 use policy::admission;
 use policy::admission::budget::Budget;
 use policy::allocation;
 use proptest::prelude::*;
+use simulator::divided_log::DividedLog;
 use support::{disk, host, key, read, vm, write};
-use tenancy::{Measure, Settings, Simulated, Spare, TenantSettings, Window};
+use tenancy::{Measure, Settings, Spare, TenantSettings, Window};
 use units::{Bytes, Duration, Instant, Prng};
 
 /// Every admission policy by its name, and one with a cut-off.
@@ -70,7 +72,7 @@ fn any_tenant() -> impl Strategy<Value = TenantSettings> {
 }
 
 /// Some reads, writes and discards of some tenants, half of them of a tenth of the blocks.
-fn work(host: &mut Simulated, tenants: u16, steps: u64, dice: &mut Prng, clock: &mut u64) {
+fn work(host: &mut DividedLog, tenants: u16, steps: u64, dice: &mut Prng, clock: &mut u64) {
     for _ in 0..steps {
         *clock += dice.below(20_000_000);
         let now = Instant::from_nanos(*clock);
@@ -92,7 +94,7 @@ fn work(host: &mut Simulated, tenants: u16, steps: u64, dice: &mut Prng, clock: 
     }
 }
 
-fn check(host: &Simulated, tenants: &[TenantSettings]) -> Result<(), TestCaseError> {
+fn check(host: &DividedLog, tenants: &[TenantSettings]) -> Result<(), TestCaseError> {
     let tenancy = host.tenancy();
     let (shares, capacity) = (tenancy.shares(), tenancy.capacity());
     let sum = shares.segments() + u64::from(shares.idle_segments);
@@ -139,12 +141,12 @@ proptest! {
         check(&host, &tenants)?;
         // The measure stays: a sample's blocks cannot be found again.
         let second = Settings { measure: host.tenancy().settings().measure, ..second };
-        host.change(|tenancy, left| tenancy.set(second, left)).unwrap();
+        host.change(|admission| admission.set(second)).unwrap();
         check(&host, &tenants)?;
         work(&mut host, count, 1000, &mut dice, &mut clock);
         check(&host, &tenants)?;
         let mut tenants = tenants;
-        let changed = host.change(|tenancy, left| tenancy.set_tenant(vm(0), late.clone(), left));
+        let changed = host.change(|admission| admission.set_tenant(vm(0), late.clone()));
         if changed.is_ok() {
             tenants[0] = late;
         }
@@ -177,11 +179,7 @@ proptest! {
         for _ in 0..3000 {
             clock += dice.below(pace);
             if dice.below(3000) < starts {
-                let again = host.change(|tenancy, _| {
-                    tenancy.begin_empty();
-                    Ok::<(), std::convert::Infallible>(())
-                });
-                again.unwrap();
+                host.change(AdmissionControl::begin_empty);
             }
             let span = if dice.one_in(2) { 200 } else { 4000 };
             let number = u16::try_from(dice.below(2)).unwrap();

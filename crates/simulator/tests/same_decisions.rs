@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
+#[path = "../../cache/tests/support/mod.rs"]
 mod support;
 
 use cache::{Config, FlashWritten, Verb};
@@ -14,10 +15,9 @@ use policy::admission::Reason;
 use policy::admission::budget::Budget;
 use policy::reclaim::Kind;
 use segment_log::{Delays, SimulatedLog};
+use simulator::divided_log::{Admission, DividedLog, Found};
 use support::Bench;
-use tenancy::{
-    Capacity, Counts, Found, Request, Settings, Share, Simulated, Tenancy, TenantSettings, Window,
-};
+use tenancy::{Capacity, Counts, Request, Settings, Share, TenantSettings, Window};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant, Prng, TenantSlot};
 
 const FLASH: Bytes = Bytes::mib(24);
@@ -174,7 +174,7 @@ fn through_the_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
     (answer, journal)
 }
 
-fn simulate(simulated: &mut Simulated, ask: Ask, disk: DiskSlot, now: Instant) {
+fn simulate(simulated: &mut DividedLog, ask: Ask, disk: DiskSlot, now: Instant) {
     let request = Request {
         vm: TENANTS[ask.vm],
         tenant: TENANTS[ask.disk],
@@ -213,13 +213,13 @@ fn simulate(simulated: &mut Simulated, ask: Ask, disk: DiskSlot, now: Instant) {
 fn through_the_simulated_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
     let geometry = Geometry::new(FLASH, SEGMENT).unwrap();
     let log = SimulatedLog::on(geometry, Kind::default(), Delays::default());
-    let tenancy = Tenancy::new(
-        case.settings.clone(),
+    let admission = Admission::new(
+        Some(case.settings.clone()),
         Capacity::of(&geometry),
         Instant::ZERO,
     )
     .unwrap();
-    let mut simulated = Simulated::new(log, tenancy);
+    let mut simulated = DividedLog::new(log, admission);
     let disks: Vec<DiskSlot> = (0..3).map(DiskSlot::new).collect();
     for (at, tenant) in TENANTS.into_iter().enumerate() {
         let image = TenantSettings {
@@ -228,7 +228,7 @@ fn through_the_simulated_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
         };
         let settings = if at == IMAGE { image } else { case.vms.clone() };
         simulated
-            .change(|tenancy, left| tenancy.attach(tenant, settings, left))
+            .change(|admission| admission.attach(tenant, settings))
             .unwrap();
         simulated.set_owner(disks[at], tenant);
         let first = at as u64 * BLOCKS;
