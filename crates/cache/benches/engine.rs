@@ -1,14 +1,14 @@
 //! What the cache engine itself costs: nanoseconds of one core for a 4 KiB read hit, from the
 //! request to the reply, checksum included and data copies excluded (flash is an array of equal
 //! blocks, so any buffer already holds the right bytes); and bytes of memory for a cached block.
-//! The same with the brain on (demand, curve, admission, shares), in turn with it off.
+//! The same with tenants (demand, curve, admission, shares), in turn without.
 //!
 //! `cargo bench -p cache --bench engine [-- MIB_OF_CACHE]`
 //!
 //! `cargo xtask instructions` runs it as `engine counted` under callgrind, which counts what
-//! happens inside of [`counted_hits`] and nothing else; `engine counted brain` has the brain on, as the
+//! happens inside of [`counted_hits`] and nothing else; `engine counted tenants` has tenants, as the
 //! daemon has it by default and with one block in 32 in its samples, as of a VM that uses 1 GiB;
-//! `engine counted brain whole` has all blocks in them, as of one that uses 32 MiB at most.
+//! `engine counted tenants whole` has all blocks in them, as of one that uses 32 MiB at most.
 
 #![allow(
     clippy::print_stdout,
@@ -33,7 +33,7 @@ const DEPTH: usize = 32;
 const HITS: u64 = 1_000_000;
 /// Times that each way is measured, in turn.
 const ROUNDS: usize = 7;
-/// Admission policies that are measured with the brain on.
+/// Admission policies that are measured with tenants.
 const ADMISSION: [&str; 3] = ["always", "staging:kind=hybrid", "probation"];
 
 /// Flash whose blocks all read as zeroes, and metadata pages that are kept.
@@ -164,10 +164,10 @@ const COUNTED_HITS: u64 = 100_000;
 /// Of the 8,192 blocks in use one in 32 is sampled then.
 const SAMPLE_BLOCKS: u32 = 256;
 
-/// The brain while hits are counted.
+/// The tenants while hits are counted.
 #[derive(Clone, Copy, PartialEq)]
 enum Counted {
-    BrainOff,
+    NoTenants,
     /// It samples a part of the blocks.
     Sampled,
     /// Every block is in its samples.
@@ -177,8 +177,8 @@ enum Counted {
 fn main() {
     let has = |word: &str| std::env::args().any(|argument| argument == word);
     if has("counted") {
-        return count(match (has("brain"), has("whole")) {
-            (false, _) => Counted::BrainOff,
+        return count(match (has("tenants"), has("whole")) {
+            (false, _) => Counted::NoTenants,
             (true, false) => Counted::Sampled,
             (true, true) => Counted::Whole,
         });
@@ -219,7 +219,7 @@ fn main() {
     for (admission, on) in ADMISSION.iter().zip(on) {
         tell(admission, on, Some(off));
     }
-    println!("brain: {} of memory", cache.status().admission);
+    println!("admission: {} of memory", cache.status().admission);
 }
 
 /// Runs as many hits as callgrind is to count.
@@ -229,7 +229,7 @@ fn count(counted: Counted) {
     let (mut cache, mut flash, disk) = warm(capacity, capacity.get() / 2);
     let blocks = cache.status().cached_blocks;
     let offsets = random_offsets(blocks);
-    if counted != Counted::BrainOff {
+    if counted != Counted::NoTenants {
         let mut settings = tenancy::Settings {
             admission: "reuse-age".parse().unwrap(),
             allocation: "utility".parse().unwrap(),
@@ -302,7 +302,7 @@ fn tell(what: &str, mut nanos: Vec<f64>, off: Option<f64>) -> f64 {
         format!(", {:+.1} % of off", (median / off - 1.0) * 100.0)
     });
     println!(
-        "hit, brain {what}: {median:.0} ns of CPU ± {spread:.0}, depth {DEPTH}, median of {ROUNDS} x {HITS} random hits{more}"
+        "hit, tenants {what}: {median:.0} ns of CPU ± {spread:.0}, depth {DEPTH}, median of {ROUNDS} x {HITS} random hits{more}"
     );
     median
 }

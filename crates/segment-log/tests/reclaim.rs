@@ -99,7 +99,7 @@ fn a_rewritten_block_is_cold_and_it_is_known_whether_it_was_read() {
 }
 
 /// A footer says which blocks lie in a segment; without it the index is walked. Somebody else (the
-/// brain) counts on hearing of every block that left, and of no other.
+/// tenancy) counts on hearing of every block that left, and of no other.
 #[test]
 fn whoever_asks_hears_of_every_evicted_block_with_and_without_a_footer() {
     for footers_lost in [false, true] {

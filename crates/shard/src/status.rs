@@ -39,7 +39,7 @@ pub struct ShardStatus {
     pub kept: Option<Vec<Kept>>,
     /// VMs and base images, by slot.
     pub tenants: Vec<TenantStatus>,
-    /// What the brain knows of each that has a disk here; nothing while it is off.
+    /// What the tenancy knows of each that has a disk here; nothing while it is off.
     pub reports: Vec<tenancy::Report>,
     /// What it knows of all together.
     pub host: Option<tenancy::HostReport>,

@@ -1,4 +1,4 @@
-//! CPU time of the brain: `cargo bench -p tenancy --bench decisions`.
+//! CPU time of tenancy and admission: `cargo bench -p simulator --bench tenants`.
 //!
 //! What a hit costs with and without it, by how large the working set is (a small one is sampled whole); and
 //! how many accesses a second the simulated cache does with every admission policy, against the log alone.
@@ -84,11 +84,11 @@ fn hits() {
     for span in [2_000, 20_000, 200_000] {
         let keys = stream(span, 2_000_000);
         let mut alone = log(CACHE);
-        let mut brain = simulated(CACHE, Settings::default());
+        let mut divided = simulated(CACHE, Settings::default());
         for key in 0..span {
             alone.read(DISK, key, &mut Vec::new());
-            let arrival = brain.arrives(&request(key, 0));
-            brain.read(&arrival, DISK, key);
+            let arrival = divided.arrives(&request(key, 0));
+            divided.read(&arrival, DISK, key);
         }
         let without = nanos(keys.len(), || {
             for key in &keys {
@@ -97,13 +97,13 @@ fn hits() {
         });
         let with = nanos(keys.len(), || {
             for (step, key) in keys.iter().enumerate() {
-                let arrival = brain.arrives(&request(*key, step));
-                brain.read(&arrival, DISK, *key);
+                let arrival = divided.arrives(&request(*key, step));
+                divided.read(&arrival, DISK, *key);
             }
         });
-        let rate = brain.tenancy().report(VM).unwrap().curve.rate;
+        let rate = divided.tenancy().report(VM).unwrap().curve.rate;
         println!(
-            "a hit of {span} blocks, one a request: {without:.1} ns without, {with:.1} ns with, {:.1} ns for the brain ({rate:.3} of the blocks sampled)",
+            "a hit of {span} blocks, one a request: {without:.1} ns without, {with:.1} ns with, {:.1} ns for the tenancy ({rate:.3} of the blocks sampled)",
             with - without
         );
     }
@@ -127,12 +127,12 @@ fn accesses() {
             ..Settings::default()
         };
         let each = nanos(keys.len(), || {
-            let mut brain = simulated(CACHE, settings.clone());
+            let mut divided = simulated(CACHE, settings.clone());
             for (step, key) in keys.iter().enumerate() {
                 let request = request(*key, step);
-                brain.advance(request.now);
-                let arrival = brain.arrives(&request);
-                brain.read(&arrival, DISK, *key);
+                divided.advance(request.now);
+                let arrival = divided.arrives(&request);
+                divided.read(&arrival, DISK, *key);
             }
         });
         println!("accesses, {}: {:.1} M/s", about.name, 1e3 / each);

@@ -6,7 +6,7 @@ mod divided;
 mod guarded;
 pub(crate) mod shared;
 
-pub use crate::cache::divided::Brain;
+pub use crate::cache::divided::Tenants;
 pub use custom::Custom;
 pub use divided::{Divided, Host};
 pub use guarded::{Admission, Guarded, ParseStagingError, Staging};
@@ -52,7 +52,7 @@ pub enum Policy {
     Custom(Custom),
     /// One of the above behind an admission policy.
     Guarded(Guarded),
-    /// One of the above with the daemon's brain in front.
+    /// One of the above with the daemon's tenancy in front.
     Divided(Box<Divided>),
 }
 
@@ -122,9 +122,9 @@ pub enum PolicyError {
     /// Admission cannot be put in front.
     #[error("{0} takes no admission in front: it is for policies that replace in place")]
     Admission(String),
-    /// The brain cannot be put in front.
+    /// It cannot be divided among VMs.
     #[error("{0} cannot be divided among VMs: lru and the daemon's log can")]
-    Brain(String),
+    Undivided(String),
     /// A budget that lets nothing in.
     #[error(transparent)]
     Budget(#[from] policy::admission::budget::BudgetError),

@@ -1,4 +1,4 @@
-//! The brain decides alike in the daemon's cache and in the simulator: one stream of requests of two VMs
+//! Admission decides alike in the daemon's cache and in the simulator: one stream of requests of two VMs
 //! and a base image that both read, through the cache and through the simulated cache, has the same
 //! verdicts by reason, the same shares in each window, the same hits, and the same bytes written to flash
 //! for each cause. The journal alone is simulated at its worst: the daemon's may be smaller, as entries of

@@ -1,4 +1,4 @@
-//! Worked examples: what the brain decides, by hand.
+//! Worked examples: what the tenancy decides, by hand.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
@@ -39,7 +39,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// One tenant, everything admitted, nothing budgeted: the log behaves as if nobody asked.
 #[test]
-fn a_brain_that_admits_everything_changes_nothing() {
+fn a_tenancy_that_admits_everything_changes_nothing() {
     let mut alone = log_of(60);
     let mut host = host(60, Settings::default(), &[TenantSettings::default()]);
     let mut dice = Prng::new(3);

@@ -1,4 +1,4 @@
-//! What the brain costs with many VMs: `cargo bench -p tenancy --bench tenants`.
+//! What the tenancy costs with many VMs: `cargo bench -p tenancy --bench tenants`.
 //!
 //! Memory when every sample is full and has its second generation, beside the sum that settings are checked by;
 //! CPU of a hit that goes to another VM than the one before, so that little of what it needs is in the processor's
@@ -44,7 +44,7 @@ fn settings() -> Settings {
 
 /// So many VMs with a disk each.
 struct Host {
-    brain: Tenancy<u64>,
+    tenancy: Tenancy<u64>,
     vms: u64,
     dice: Prng,
     now: Instant,
@@ -58,16 +58,16 @@ impl Host {
             segment_blocks: 1008,
             checkpoint: Bytes::ZERO,
         };
-        let mut brain = Tenancy::new(settings(), capacity, Instant::ZERO).unwrap();
+        let mut tenancy = Tenancy::new(settings(), capacity, Instant::ZERO).unwrap();
         let mut left = Vec::new();
         for vm in 0..vms {
             let slot = TenantSlot::new(vm);
-            brain
+            tenancy
                 .attach(slot, TenantSettings::default(), &mut left)
                 .unwrap();
         }
         Self {
-            brain,
+            tenancy,
             vms: vms.into(),
             dice: Prng::new(1),
             now: Instant::ZERO,
@@ -80,7 +80,7 @@ impl Host {
         let vm = u16::try_from(self.dice.below(self.vms)).unwrap();
         let (tenant, disk) = (TenantSlot::new(vm), DiskSlot::new(vm));
         let block = self.dice.below(SPAN);
-        let arrival = self.brain.arrives(&Request {
+        let arrival = self.tenancy.arrives(&Request {
             vm: tenant,
             tenant,
             disk,
@@ -91,10 +91,10 @@ impl Host {
         });
         let key = u64::from(vm) << 40 | block;
         if hit {
-            self.brain.hit(&arrival, key);
+            self.tenancy.hit(&arrival, key);
         } else {
             assert_eq!(
-                self.brain.missed(&arrival, key, &mut self.left),
+                self.tenancy.missed(&arrival, key, &mut self.left),
                 Verdict::Admit,
                 "flash is filled first"
             );
@@ -109,8 +109,8 @@ impl Host {
 
     /// Ends a window.
     fn tick(&mut self) {
-        self.now = self.brain.next_tick();
-        let ended = self.brain.tick(self.now, |_| SPAN, &mut self.left);
+        self.now = self.tenancy.next_tick();
+        let ended = self.tenancy.tick(self.now, |_| SPAN, &mut self.left);
         assert!(ended.is_some());
     }
 
@@ -122,7 +122,7 @@ impl Host {
             admission: "always".parse().unwrap(),
             ..settings()
         };
-        match self.brain.set(too_little, &mut self.left) {
+        match self.tenancy.set(too_little, &mut self.left) {
             Err(SettingsError::Memory { needs, .. }) => needs,
             other => panic!("a kibibyte is too little: {other:?}"),
         }
@@ -140,7 +140,7 @@ fn main() {
             host.tick();
         }
         host.fill();
-        let (memory, bound) = (host.brain.memory(), host.bound() + settings().staging);
+        let (memory, bound) = (host.tenancy.memory(), host.bound() + settings().staging);
         let begun = cpu_nanos();
         for _ in 0..HITS {
             host.access(true);

@@ -78,7 +78,7 @@ pub enum SettingsError {
         /// What is divided.
         capacity: Bytes,
     },
-    /// The brain would need more memory than it may have.
+    /// The tenants would need more memory than they may have.
     #[error(
         "{staging} of staging and {needs} for what is measured of {tenants} tenants come to {sum}, above the memory limit of {limit}: raise it, or lower staging or the samples"
     )]

@@ -1,7 +1,7 @@
 //! Who gets how much of a cache, and what may enter it.
 //!
 //! A cache (a shard of the daemon, or a run of the simulator) has tenants: VMs, and base images that VMs
-//! share. For each tenant the brain here measures demand and a miss-ratio curve, runs an admission
+//! share. For each tenant [`Tenancy`] measures demand and a miss-ratio curve, runs an admission
 //! policy, and keeps a write budget; for all of them together it divides flash and staging memory anew at
 //! the end of each window. The algorithms are in `policy` and `mrc`; this crate composes them, counts
 //! what they decide, and says why.

@@ -72,7 +72,7 @@ pub struct Report {
     pub curve: LiveCurve,
     /// Who uses its cached blocks: of a base image.
     pub sharing: Option<Sharing>,
-    /// All memory that it takes of the brain's.
+    /// All memory that the tenancy has for it.
     pub memory: Bytes,
 }
 
@@ -93,7 +93,7 @@ pub struct HostReport {
     pub load: f64,
     /// Blocks that would be cached twice or more if base images were not shared. An estimate.
     pub saved_by_sharing_blocks: u64,
-    /// All memory of the brain, staged bytes included.
+    /// All memory of the tenancy, staged bytes included.
     pub memory: Bytes,
     /// What it may have.
     pub memory_limit: Bytes,

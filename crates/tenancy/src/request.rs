@@ -1,4 +1,4 @@
-//! A request as the brain sees it.
+//! A request as the tenancy sees it.
 
 use policy::admission::Access;
 use units::{BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};

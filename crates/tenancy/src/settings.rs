@@ -123,7 +123,7 @@ pub struct Settings {
     pub hysteresis: Fraction,
     /// Blocks in the sample behind a tenant's live curve.
     pub curve_blocks: u32,
-    /// All memory of the brain with what is staged. Beyond it tenants and settings are refused.
+    /// All memory of the tenancy with what is staged. Beyond it tenants and settings are refused.
     pub memory: Bytes,
     /// Decides which blocks are sampled.
     pub seed: u64,

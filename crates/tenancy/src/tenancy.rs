@@ -12,7 +12,7 @@ use policy::admission::sequential::Runs;
 use policy::replacement::Key;
 use units::{Bytes, Duration, Instant, TenantSlot};
 
-/// The brain of a cache: see the crate's header. `K` names a block of any disk.
+/// The tenants of a cache: see the crate's header. `K` names a block of any disk.
 pub struct Tenancy<K> {
     pub(crate) settings: Settings,
     pub(crate) capacity: Capacity,
@@ -70,9 +70,9 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         Ok(tenancy)
     }
 
-    /// Nothing is saved of any write budget, nor of those of tenants that come later: an earlier brain of
-    /// this flash may have spent all that there was. So over any span of time, with however many lives in
-    /// it, no more is let in than the rate and one burst allow. What that brain owed is forgotten.
+    /// Nothing is saved of any write budget, nor of those of tenants that come later: an earlier life of
+    /// this cache may have spent all that there was. So over any span of time, with however many lives in
+    /// it, no more is let in than the rate and one burst allow. What that life owed is forgotten.
     pub fn begin_empty(&mut self) {
         self.begins_empty = true;
         let now = self.now;
@@ -247,7 +247,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         }
     }
 
-    /// All memory of the brain, staged bytes included.
+    /// All memory of the tenancy, staged bytes included.
     pub fn memory(&self) -> Bytes {
         let tenants: Bytes = self.each().map(|(_, tenant)| tenant.memory()).sum();
         let runs = self.runs.iter().flatten().count() * size_of::<Runs>();

@@ -3,7 +3,7 @@
 //! Times on a machine with neighbours say nothing about a change of a few percent; instructions,
 //! counted by callgrind, are the same on every run. The cache's benchmark `engine` is built as it
 //! is released and run as `engine counted`; what happens inside of its function `counted_hits` is
-//! counted and compared with the number in [`RECORD`]: once with the brain off, once with it on.
+//! counted and compared with the number in [`RECORD`]: once without tenants, once with them.
 //!
 //! The number depends on the compiler and, by the checksum's choice of code, on the processor's
 //! kind: it is recorded for each architecture, with the compiler's version beside it.
@@ -25,8 +25,8 @@ const GROWTH_MAX_PERCENT: f64 = 3.0;
 const SHRINKAGE_PERCENT: f64 = 3.0;
 
 const HEADING: &str = "\
-# Instructions of a 4 KiB read hit in the engine, checksum included, by architecture: with the brain off,
-# and with it on and one block in 32 in its samples.
+# Instructions of a 4 KiB read hit in the engine, checksum included, by architecture: without tenants,
+# and with them and one block in 32 in its samples.
 # Written by `cargo xtask instructions --record`; `cargo xtask ci` fails if a hit costs 3 % more.
 ";
 
@@ -41,13 +41,13 @@ struct Way {
 const WAYS: [Way; 2] = [
     Way {
         key: "hit",
-        name: "brain off",
+        name: "without tenants",
         arguments: &["counted"],
     },
     Way {
-        key: "hit_with_brain",
-        name: "brain on",
-        arguments: &["counted", "brain"],
+        key: "hit_with_tenants",
+        name: "with tenants",
+        arguments: &["counted", "tenants"],
     },
 ];
 
@@ -238,8 +238,8 @@ mod tests {
         let failed = judge(0, 1040.0, &recorded_1000(), "1.95.0").unwrap_err();
         assert!(failed.to_string().contains("+4.0 %"), "{failed}");
         assert!(!failed.to_string().contains("rustc"), "{failed}");
-        let brain = judge(1, 2080.0, &recorded_1000(), "1.95.0").unwrap_err();
-        assert!(brain.to_string().contains("brain on"), "{brain}");
+        let tenants = judge(1, 2080.0, &recorded_1000(), "1.95.0").unwrap_err();
+        assert!(tenants.to_string().contains("with tenants"), "{tenants}");
         assert!(judge(1, 2040.0, &recorded_1000(), "1.95.0").is_ok());
         let other = judge(0, 1040.0, &recorded_1000(), "1.96.0").unwrap_err();
         assert!(other.to_string().contains("recorded with 1.95.0"));
@@ -270,6 +270,6 @@ mod tests {
             .unwrap();
         let x86 = recorded(&table, "x86_64").unwrap();
         assert!(x86.hits.iter().all(|hit| *hit > 100.0));
-        assert!(x86.hits[1] > x86.hits[0], "the brain is not free");
+        assert!(x86.hits[1] > x86.hits[0], "tenants are not free");
     }
 }

@@ -1,4 +1,4 @@
-//! The daemon's log with its brain in front: VMs and base images as tenants, admission, write budgets,
+//! The daemon's log with its admission in front: VMs and base images as tenants, admission, write budgets,
 //! shares that follow demand.
 //!
 //! The very code of the daemon ([`tenancy`], [`segment_log`]) on a device that stores nothing. Each VM of
@@ -23,9 +23,9 @@ use tenancy::{Capacity, Settings, TenantSettings};
 use trace::{Batch, Op, Request};
 use units::{Bytes, DiskSlot, Instant, TenantSlot};
 
-/// What decides over a log.
+/// Who shares a cache, and by which settings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Brain {
+pub struct Tenants {
     /// What holds for all VMs.
     pub settings: Settings,
     /// What holds for single VMs, by the number that the trace gives them ([`trace::Role::vm`]); any
@@ -58,7 +58,7 @@ impl Divided {
         kind: Kind,
         segment: Option<Bytes>,
         maker: &Maker,
-        brain: &Brain,
+        tenants: &Tenants,
     ) -> Result<Self, PolicyError> {
         check(maker)?;
         let segment = segment.unwrap_or_else(|| segment_for(maker.blocks));
@@ -66,13 +66,13 @@ impl Divided {
         let capacity = Capacity::of(log.log().geometry());
         let settings = Settings {
             memory: Bytes::new(u64::MAX),
-            ..brain.settings.clone()
+            ..tenants.settings.clone()
         };
         // The tenants come one by one; whatever of them contradicts each other is found here.
         let new = || Admission::new(Some(settings.clone()), capacity, Instant::ZERO);
         let mut rehearsal = new()?;
         let slots = (0..TenantSlot::COUNT).filter_map(|at| u16::try_from(at).ok());
-        for (slot, (_, tenant)) in slots.map(TenantSlot::new).zip(&brain.vms) {
+        for (slot, (_, tenant)) in slots.map(TenantSlot::new).zip(&tenants.vms) {
             rehearsal.attach(slot, tenant.clone())?;
         }
         Ok(Self {
@@ -81,8 +81,8 @@ impl Divided {
             allocates: maker.write_miss == WriteMiss::Allocate,
             written: FlashWritten::default(),
             admitted_late: 0,
-            vms: brain.vms.clone(),
-            one_tenant: brain.one_tenant,
+            vms: tenants.vms.clone(),
+            one_tenant: tenants.one_tenant,
             of_vm: Vec::new(),
             of_image: vec![None; DiskSlot::COUNT],
             tenants: 0,
@@ -131,7 +131,7 @@ impl Divided {
         slot
     }
 
-    /// The request as the brain sees it.
+    /// The request as the tenancy sees it.
     fn ask(&mut self, batch: &Batch, request: &Request) -> tenancy::Request {
         let record = &request.record;
         let role = batch.role(record.volume);

@@ -1,4 +1,4 @@
-//! A cache in place that is divided among VMs: an LRU list for each tenant, and the daemon's brain in front.
+//! A cache in place that is divided among VMs: an LRU list for each tenant, and the daemon's tenancy in front.
 //!
 //! What the papers compare with: the same tenants, admission, budgets and shares as over the daemon's log
 //! ([`super::divided`]), but every block lies where it was written and leaves alone, the least recently
@@ -9,7 +9,7 @@
 //!   tenant 1   share 3   held 2   [z]─[y]               cache is full
 //! ```
 
-use super::divided::Brain;
+use super::divided::Tenants;
 use super::{AdmissionUse, CacheModel, Maker, places};
 use crate::outcome::{Chore, HIT, Outcomes, RAM, STORED, Timed};
 use crate::policy::PolicyError;
@@ -28,7 +28,7 @@ pub(crate) struct Partitioned {
     lists: Lists,
     tenancy: Tenancy<u32>,
     spare: Spare,
-    brain: Brain,
+    tenants: Tenants,
     write_policy: WritePolicy,
     allocates: bool,
     /// By number of the VM, and by volume of the image: its tenant.
@@ -38,13 +38,13 @@ pub(crate) struct Partitioned {
     staged: Vec<u16>,
     left: Vec<(u32, Fate)>,
     admitted_late: u32,
-    tenants: u16,
+    attached: u16,
 }
 
 impl Partitioned {
     /// # Errors
     /// If the settings contradict each other.
-    pub(crate) fn new(maker: &Maker, brain: &Brain) -> Result<Self, PolicyError> {
+    pub(crate) fn new(maker: &Maker, tenants: &Tenants) -> Result<Self, PolicyError> {
         if maker.write_policy == WritePolicy::Back {
             return Err(PolicyError::WriteBack);
         }
@@ -58,18 +58,18 @@ impl Partitioned {
         };
         let settings = Settings {
             memory: Bytes::new(u64::MAX),
-            ..brain.settings.clone()
+            ..tenants.settings.clone()
         };
         // The tenants come one by one; whatever of them contradicts each other is found here.
         let mut rehearsal = Tenancy::<u32>::new(settings.clone(), capacity, Instant::ZERO)?;
-        for (slot, (_, tenant)) in (0..).zip(&brain.vms) {
+        for (slot, (_, tenant)) in (0..).zip(&tenants.vms) {
             rehearsal.attach(TenantSlot::new(slot), tenant.clone(), &mut Vec::new())?;
         }
         Ok(Self {
             lists: Lists::new(maker.blocks),
             spare: settings.spare,
             tenancy: Tenancy::new(settings, capacity, Instant::ZERO)?,
-            brain: brain.clone(),
+            tenants: tenants.clone(),
             write_policy: maker.write_policy,
             allocates: maker.write_miss == WriteMiss::Allocate,
             of_vm: Vec::new(),
@@ -77,18 +77,18 @@ impl Partitioned {
             staged: Vec::new(),
             left: Vec::new(),
             admitted_late: 0,
-            tenants: 0,
+            attached: 0,
         })
     }
 
     /// A tenant that comes for the first time. More than a host has share the last one's share.
     fn come(&mut self, settings: TenantSettings) -> TenantSlot {
         let last = u16::try_from(TenantSlot::COUNT - 1).expect("slots are few");
-        let slot = TenantSlot::new(self.tenants.min(last));
-        if self.tenants <= last {
-            self.tenants += 1;
-            let attached = self.tenancy.attach(slot, settings, &mut self.left);
-            attached.expect("the settings were tried before, and memory is not limited here");
+        let slot = TenantSlot::new(self.attached.min(last));
+        if self.attached <= last {
+            self.attached += 1;
+            let came = self.tenancy.attach(slot, settings, &mut self.left);
+            came.expect("the settings were tried before, and memory is not limited here");
             self.settle();
             self.tell_shares();
         }
@@ -103,7 +103,7 @@ impl Partitioned {
         if let Some(slot) = self.of_vm[at] {
             return slot;
         }
-        let of = self.brain.vms.iter().find(|(vm, _)| *vm == number);
+        let of = self.tenants.vms.iter().find(|(vm, _)| *vm == number);
         let settings = of.map_or_else(TenantSettings::default, |(_, settings)| settings.clone());
         let slot = self.come(settings);
         self.of_vm[at] = Some(slot);
@@ -125,13 +125,13 @@ impl Partitioned {
         slot
     }
 
-    /// The request as the brain sees it.
+    /// The request as the tenancy sees it.
     fn ask(&mut self, batch: &Batch, request: &Request) -> tenancy::Request {
         let record = &request.record;
         let role = batch.role(record.volume);
-        let vm = self.vm(if self.brain.one_tenant { 0 } else { role.vm });
+        let vm = self.vm(if self.tenants.one_tenant { 0 } else { role.vm });
         let volume = role.blocks.to_usize();
-        let tenant = if role.is_image && !self.brain.one_tenant {
+        let tenant = if role.is_image && !self.tenants.one_tenant {
             self.image(volume)
         } else {
             vm
@@ -327,7 +327,7 @@ impl CacheModel for Partitioned {
     }
 
     fn vms(&self) -> Vec<VmSample> {
-        if self.brain.one_tenant {
+        if self.tenants.one_tenant {
             return Vec::new();
         }
         let of = |slot: &Option<TenantSlot>| {

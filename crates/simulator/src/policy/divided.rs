@@ -1,9 +1,9 @@
-//! A cache that is divided among VMs by the daemon's brain: over the daemon's log, or over LRU lists in
+//! A cache that is divided among VMs by the daemon's tenancy: over the daemon's log, or over LRU lists in
 //! place.
 
 use super::guarded::{Admission, Staging};
 use super::{Policy, PolicyError};
-use crate::cache::divided::{self, Brain};
+use crate::cache::divided::{self, Tenants};
 use crate::cache::partitioned::Partitioned;
 use crate::cache::{CacheModel, Maker};
 use policy::admission::budget::Rate;
@@ -23,11 +23,11 @@ enum Store {
     },
 }
 
-/// A policy behind the brain.
+/// A policy behind the tenancy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divided {
     store: Store,
-    brain: Brain,
+    tenants: Tenants,
     staging: Staging,
     budget: Option<Rate>,
     /// How the caller wrote the policy, and the admission in front.
@@ -53,24 +53,24 @@ pub struct Host {
 impl Divided {
     pub(super) fn build(&self, maker: &Maker) -> Result<Box<dyn CacheModel>, PolicyError> {
         let flash = Bytes::new(u64::from(maker.blocks) * maker.block.get());
-        let mut brain = self.brain.clone();
+        let mut tenants = self.tenants.clone();
         let staging = self.staging.bytes(flash);
         if !staging.is_zero() {
             // A cache of some megabytes has more than its part: less is not worth a policy's tables.
-            brain.settings.staging = staging.max(STAGING_MIN);
+            tenants.settings.staging = staging.max(STAGING_MIN);
         }
         if let Some(rate) = self.budget {
-            brain.settings.budget = Some(rate.budget(flash)?);
+            tenants.settings.budget = Some(rate.budget(flash)?);
         }
         Ok(match &self.store {
-            Store::Lru => Box::new(Partitioned::new(maker, &brain)?),
+            Store::Lru => Box::new(Partitioned::new(maker, &tenants)?),
             Store::Log { kind, segment } => {
-                Box::new(divided::Divided::new(*kind, *segment, maker, &brain)?)
+                Box::new(divided::Divided::new(*kind, *segment, maker, &tenants)?)
             }
         })
     }
 
-    /// How the policy behind the brain was written.
+    /// How the policy behind the tenancy was written.
     pub(super) fn policy(&self) -> &str {
         &self.policy
     }
@@ -82,16 +82,16 @@ impl Divided {
 
     /// What divides the flash.
     pub(super) fn allocation(&self) -> Option<String> {
-        (!self.brain.one_tenant).then(|| self.brain.settings.allocation.to_string())
+        (!self.tenants.one_tenant).then(|| self.tenants.settings.allocation.to_string())
     }
 }
 
 impl Policy {
-    /// The same policy with the daemon's brain in front: admission, and shares for VMs if there is an
+    /// The same policy with the daemon's tenancy in front: admission, and shares for VMs if there is an
     /// allocation.
     ///
     /// # Errors
-    /// If the brain cannot be had in front of this policy: it is for `lru` and the daemon's log.
+    /// If this policy cannot be divided: that is for `lru` and the daemon's log.
     pub fn divided(&self, host: &Host) -> Result<Self, PolicyError> {
         let store = match self {
             Self::InPlace { spec, .. } if spec.about().name == "lru" => Store::Lru,
@@ -99,7 +99,7 @@ impl Policy {
                 kind: *kind,
                 segment: *segment,
             },
-            _ => return Err(PolicyError::Brain(self.to_string())),
+            _ => return Err(PolicyError::Undivided(self.to_string())),
         };
         let mut settings = host.settings.clone();
         settings.admission = host.admission.spec().clone();
@@ -108,7 +108,7 @@ impl Policy {
         }
         Ok(Self::Divided(Box::new(Divided {
             store,
-            brain: Brain {
+            tenants: Tenants {
                 settings,
                 vms: Vec::new(),
                 one_tenant: host.allocation.is_none(),
