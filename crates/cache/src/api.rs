@@ -1,9 +1,9 @@
 //! What goes into a cache and what comes out of it.
 
-use crate::dirty::lasting::Lasting;
 use crate::ownership::OwnerRecord;
-use crate::write_back::{LockReason, OfDirty, WriteBack};
+use crate::write_back::{OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
+use block_store::{Lasting, LockReason};
 use smallvec::SmallVec;
 use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, TenantSlot};
 
@@ -353,6 +353,20 @@ pub struct Config {
     /// Places that memory which outlives the process has for chunks of dirty logs: as many chunks
     /// can be gathered, or be on their way to flash, at a time.
     pub lasting_places: u32,
+}
+
+impl Config {
+    /// What of it the store has to know.
+    pub(crate) fn of_store(&self) -> block_store::Config {
+        block_store::Config {
+            write_delay: self.write_delay,
+            trust_delay: self.trust_delay,
+            flash_timeout: self.flash_timeout,
+            write_buffer: self.write_buffer,
+            reclaim: self.reclaim,
+            lasting_places: self.lasting_places,
+        }
+    }
 }
 
 impl Default for Config {

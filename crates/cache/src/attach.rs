@@ -4,16 +4,14 @@ use crate::api::{ControlError, ControlOutcome, DropReason, WritePolicy};
 use crate::back::Back;
 use crate::back::switch::unfit;
 use crate::cache::{Cache, Disk};
-use crate::dirty::DirtyDisk;
-use crate::disks::slots;
-use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::ownership::{Flashed, OwnerRecord, Verdict, judge};
 use crate::tenants::Use;
-use crate::write_back::LockReason;
+use block_store::{DirtyDisk, LockReason, Store, slots};
 use flash_format::DISK_BYTES_MAX;
+use flash_format::DiskEntry;
 use std::num::NonZeroU64;
-use units::{DiskId, DiskSlot, SECTOR_BYTES};
+use units::{Bytes, DiskId, DiskSlot, SECTOR_BYTES};
 
 /// A disk that is about to be attached.
 #[derive(Clone, Debug)]
@@ -134,7 +132,11 @@ impl Cache {
         };
         match flash.slot_of(id) {
             Some(slot) if self.taken(slot) => Err(ControlError::AlreadyAttached),
-            Some(slot) => Ok((slot, flash.why_drop(slot, disk.size, fingerprint))),
+            Some(slot) => {
+                let entry = flash.disk_entry(slot);
+                let dropped = entry.and_then(|entry| why_drop(entry, disk.size, fingerprint));
+                Ok((slot, dropped))
+            }
             None => {
                 let vacant = flash.vacant_slot(|slot| self.taken(slot));
                 Ok((vacant.ok_or(ControlError::TooManyDisks)?, None))
@@ -193,7 +195,7 @@ impl Cache {
         disk.epoch = before + 1;
         Some(OwnerRecord {
             epoch: disk.epoch,
-            cache: self.flash.as_ref().map_or(0, Flash::uuid),
+            cache: self.flash.as_ref().map_or(0, Store::uuid),
             open: back || serves,
         })
     }
@@ -240,5 +242,18 @@ impl Cache {
             warm_blocks,
             dropped: newcomer.dropped,
         }
+    }
+}
+
+/// Why the blocks of a disk that comes back cannot be served, if so.
+fn why_drop(entry: &DiskEntry, size: Bytes, fingerprint: Option<u128>) -> Option<DropReason> {
+    if entry.size > size {
+        return Some(DropReason::SizeChanged);
+    }
+    match (entry.fingerprint, fingerprint) {
+        (Some(then), Some(now)) if then != now && holds(Guard::Fingerprint) => {
+            Some(DropReason::OriginChanged)
+        }
+        _ => None,
     }
 }

@@ -3,7 +3,6 @@
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, WritePolicy};
 use crate::back::Backs;
 use crate::division::{Admission, admission_of};
-use crate::facts::Committed;
 use crate::fills::Fills;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
@@ -23,6 +22,7 @@ use crate::views::Views;
 use crate::write_back::WriteBack;
 use crate::writes::{Change, Writes};
 use block_io::{BufPool, IoError, Landing, OriginVerb, Payload, Token, Verb};
+use block_store::Committed;
 use slab::Slab;
 use std::rc::Rc;
 use units::{
@@ -115,7 +115,7 @@ impl Cache {
 
     /// Lets a recovered cache begin its first checkpoint.
     pub(crate) fn open(&mut self, now: Instant) {
-        self.ports.now = now;
+        self.ports.set_now(now);
         self.wake_for_window();
         self.pump();
     }
@@ -146,7 +146,7 @@ impl Cache {
     }
 
     fn begin(&mut self, request: Request, aim: Aim, now: Instant) {
-        self.ports.now = now;
+        self.ports.set_now(now);
         let Request { id, disk, vm, verb } = request;
         let is_read = matches!(verb, Verb::Read { .. });
         match self.check(disk, vm, &verb) {
@@ -157,7 +157,7 @@ impl Cache {
                     .in_flight += 1;
                 self.start(id, disk, vm, verb, aim);
             }
-            Err(error) => self.ports.effects.push(Effect::Reply {
+            Err(error) => self.ports.push(Effect::Reply {
                 request: id,
                 result: Err(error),
             }),
@@ -268,14 +268,14 @@ impl Cache {
 
     /// The answer to [`Effect::Retire`]: whether it is recorded durably.
     pub fn retired(&mut self, token: Token, recorded: bool, now: Instant) {
-        self.ports.now = now;
+        self.ports.set_now(now);
         self.retirement_recorded(token, recorded);
         self.pump();
     }
 
     /// The answer to [`Effect::Own`]: whether it is recorded durably.
     pub fn owned(&mut self, token: Token, recorded: bool, now: Instant) {
-        self.ports.now = now;
+        self.ports.set_now(now);
         self.job_owned(token, recorded);
         self.back_owned(token, recorded);
         self.pump();
@@ -294,7 +294,7 @@ impl Cache {
 
     /// The operator asks. Exactly one [`Effect::ControlDone`] with the same id follows.
     pub fn control(&mut self, id: ControlId, command: Command, now: Instant) {
-        self.ports.now = now;
+        self.ports.set_now(now);
         self.start_command(id, command);
         self.pump();
     }
@@ -303,19 +303,19 @@ impl Cache {
     /// thing. What was in flight meanwhile has not taken that time. Hand in what has completed
     /// before the next [`Cache::tick`], which judges what has not.
     pub fn stood_still(&mut self, time: Duration, now: Instant) {
-        self.ports.now = now;
-        self.ports.stand_still(time);
+        self.ports.set_now(now);
+        self.ports.store.stand_still(time);
     }
 
     /// Time has passed: does what [`Cache::next_deadline`] announced.
     pub fn tick(&mut self, now: Instant) {
-        self.ports.now = now;
-        if self.ports.next_tick().is_none_or(|due| now < due) {
+        self.ports.set_now(now);
+        if self.ports.store.next_tick().is_none_or(|due| now < due) {
             return;
         }
-        self.ports.clear_tick();
+        self.ports.store.clear_tick();
         if let Some(flash) = self.flash.as_mut() {
-            flash.tick(&mut self.ports, self.late_writes.is_in_doubt());
+            flash.tick(&mut self.ports.store, self.late_writes.is_in_doubt());
         }
         self.tick_admission();
         self.tick_backs();
@@ -327,6 +327,7 @@ impl Cache {
     /// When [`Cache::tick`] should be called next; none if nothing waits for time.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.ports
+            .store
             .next_tick()
             .map(|due| due.min(self.ports.now + TICK_MAX))
     }
@@ -336,17 +337,17 @@ impl Cache {
         if self.is_pump_due {
             self.pump();
         }
-        into.append(&mut self.ports.effects);
+        self.ports.take_effects(into);
     }
 
     /// Lets what follows from a read wait until the effects are taken, together with what follows
     /// from the reads beside it: of most of them nothing does.
     #[inline]
     pub(crate) fn pump_soon(&mut self) {
-        if self.ports.wakes.is_empty() {
-            self.is_pump_due = true;
-        } else {
+        if self.ports.has_wakes() {
             self.pump();
+        } else {
+            self.is_pump_due = true;
         }
     }
 
@@ -360,15 +361,15 @@ impl Cache {
                 self.step_jobs();
             }
             if let Some(flash) = self.flash.as_mut() {
-                flash.pump(&mut self.ports);
+                flash.pump(&mut self.ports.store);
             }
             self.account();
             let turned = self.turn_backs();
             let progress = self.step_jobs() || turned;
-            if self.ports.wakes.is_empty() && self.ports.stirred.is_empty() && !progress {
+            if !self.ports.has_wakes() && !self.ports.has_stirred() && !progress {
                 return;
             }
-            for wake in std::mem::take(&mut self.ports.wakes) {
+            for wake in self.ports.take_wakes() {
                 match wake {
                     Wake::Write(write) if !self.writes.is_waiting(write) => {}
                     Wake::Write(write) => self.send_to_origin(write),
@@ -397,7 +398,7 @@ impl Cache {
             .in_flight
             .checked_sub(1)
             .expect("each request was counted");
-        self.ports.effects.push(answer);
+        self.ports.push(answer);
     }
 
     pub(crate) fn disk_size(&self, disk: DiskSlot) -> u64 {
@@ -426,8 +427,8 @@ impl Cache {
     }
 
     /// Counters since the cache was opened.
-    pub fn stats(&self) -> &Stats {
-        &self.ports.stats
+    pub fn stats(&self) -> Stats {
+        self.ports.stats.with_store(self.ports.store.stats())
     }
 
     /// Counters of a disk since it was attached; none if it is not.

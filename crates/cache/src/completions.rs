@@ -2,8 +2,9 @@
 
 use crate::cache::Cache;
 use crate::landing::Filled;
-use crate::ports::{FlashPurpose, OriginPurpose, Wake};
-use block_io::{FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};
+use crate::ports::{OriginPurpose, ReadPurpose, Wake};
+use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};
+use block_store::{Own, Progress, Purpose};
 use units::Instant;
 
 impl Cache {
@@ -12,66 +13,49 @@ impl Cache {
     /// # Panics
     /// If it was not issued by this cache, or has ended before.
     pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
-        self.ports.now = now;
-        let (purpose, time) = self.ports.flash_completed(done.token);
-        let ok = done.result.is_ok();
-        if let FlashPurpose::Hit(hit) = purpose {
-            self.hit_took(&hit, time);
-            let filled = match done.place {
-                Some(place) => Filled::Theirs(place),
-                None => Filled::Ours(done.buf),
-            };
-            self.hit_done(&hit, filled, done.result);
-            return self.pump_soon();
-        }
-        if let FlashPurpose::MergeHit(hit) = purpose {
-            self.merge_hit_done(&hit, done.buf, done.result);
-        } else if let FlashPurpose::DestageRead(read) = purpose {
-            self.destage_read_done(read, done.buf, done.result);
-        } else if let Some(flash) = self.flash.as_mut() {
-            let ports = &mut self.ports;
-            let buf = done.buf.filter(|_| ok);
-            match purpose {
-                FlashPurpose::Chunk(id) => {
-                    flash.chunk_done(ports, id, ok);
-                    self.has_room_again();
-                }
-                FlashPurpose::Footer(segment) => flash.footer_done(ports, segment, ok),
-                FlashPurpose::Journal if ok => {
-                    flash.journal_done(ports);
-                    let is_durable = |ticket| flash.is_durable(ticket);
-                    while let Some(write) = self.writes.pop_durable(is_durable) {
-                        ports.wakes.push(Wake::Write(write));
-                    }
-                    self.stir_waiting();
-                }
-                FlashPurpose::Journal => ports
-                    .wakes
-                    .push(Wake::FlashFailed("the journal could not be written")),
-                FlashPurpose::CheckpointPages => flash.checkpoint_pages_done(ports, ok),
-                FlashPurpose::Superblock => {
-                    flash.superblock_done(ports, ok);
-                    self.stir_waiting();
-                }
-                FlashPurpose::ReclaimFooter => flash.reclaim_footer_done(ports, buf.as_deref()),
-                FlashPurpose::ReclaimRun { first, count } => {
-                    flash.reclaim_run_done(ports, first, count, buf.as_ref());
-                }
-                FlashPurpose::LogFlush(disk) if ok => {
-                    flash.log_flush_done(ports, disk);
-                    ports.stir(disk);
-                }
-                FlashPurpose::LogFlush(_) => ports
-                    .wakes
-                    .push(Wake::FlashFailed("a dirty log could not be made durable")),
-                FlashPurpose::FlashFlush if ok => {}
-                FlashPurpose::FlashFlush => flash.failed(ports),
-                // Done with above, with the flash or without.
-                FlashPurpose::Hit(_) | FlashPurpose::MergeHit(_) | FlashPurpose::DestageRead(_) => {
-                }
+        self.ports.set_now(now);
+        let (purpose, time) = self.ports.store.completed(done.token);
+        match purpose {
+            Purpose::Caller(ReadPurpose::Hit(hit)) => {
+                self.hit_took(&hit, time);
+                let filled = match done.place {
+                    Some(place) => Filled::Theirs(place),
+                    None => Filled::Ours(done.buf),
+                };
+                self.hit_done(&hit, filled, done.result);
+                return self.pump_soon();
             }
+            Purpose::Caller(ReadPurpose::MergeHit(hit)) => {
+                self.merge_hit_done(&hit, done.buf, done.result);
+            }
+            Purpose::Caller(ReadPurpose::DestageRead(read)) => {
+                self.destage_read_done(read, done.buf, done.result);
+            }
+            Purpose::Store(own) => self.store_done(own, done.result.is_ok(), done.buf),
         }
         self.pump();
+    }
+
+    /// An operation of the store's own has ended; what has come of it goes on.
+    fn store_done(&mut self, own: Own, ok: bool, read: Option<Buf>) {
+        let Some(flash) = self.flash.as_mut() else {
+            return;
+        };
+        match flash.completed(&mut self.ports.store, own, ok, read) {
+            Progress::None => {}
+            Progress::Room => {
+                self.stir_waiting();
+                self.step_prefetches();
+            }
+            Progress::Journal => {
+                let is_durable = |ticket| flash.is_durable(ticket);
+                while let Some(write) = self.writes.pop_durable(is_durable) {
+                    self.ports.wake(Wake::Write(write));
+                }
+                self.stir_waiting();
+            }
+            Progress::Checkpoint => self.stir_waiting(),
+        }
     }
 
     /// An origin operation has ended.
@@ -79,7 +63,7 @@ impl Cache {
     /// # Panics
     /// If it was not issued by this cache, or has ended before.
     pub fn origin_done(&mut self, done: OriginDone, now: Instant) {
-        self.ports.now = now;
+        self.ports.set_now(now);
         let (purpose, time) = self.ports.origin_completed(done.token);
         match purpose {
             OriginPurpose::Fill(fill) => {
@@ -122,7 +106,7 @@ impl Cache {
             }
             OriginPurpose::OwnFlush { disk, count } => {
                 if let Some(flash) = self.flash.as_mut() {
-                    flash.own_flush_ended(disk);
+                    flash.origin_flush_ended(disk);
                 }
                 self.origin_flushed(disk, count, done.result.is_ok(), false);
             }

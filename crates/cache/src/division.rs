@@ -9,12 +9,11 @@
 //! but nothing enters the flash, and the status says why.
 
 use crate::cache::Cache;
-use crate::disks::slots;
-use crate::flash::Flash;
-use crate::ports::Ports;
 use admission::{AdmissionControl, Key};
 use block_io::Slice;
-use segment_log::{FlashWritten, Spare};
+use block_store::Store;
+use block_store::slots;
+use segment_log::Spare;
 use tenancy::{Capacity, Settings, SettingsError, TenantSettings};
 use units::{DiskSlot, Instant, TenantSlot};
 
@@ -27,7 +26,7 @@ pub(crate) type Admission = AdmissionControl<Key, Slice>;
 /// If the settings contradict each other.
 pub(crate) fn admission_of(
     settings: Option<Settings>,
-    flash: &Flash,
+    flash: &Store,
     now: Instant,
 ) -> Result<Admission, SettingsError> {
     let mut admission = AdmissionControl::new(settings, Capacity::of(flash.geometry()), now)?;
@@ -145,7 +144,7 @@ impl Cache {
         settings: Option<Settings>,
         now: Instant,
     ) -> Result<(), SettingsError> {
-        self.ports.now = now;
+        self.ports.set_now(now);
         match (&settings, self.admission.tenancy()) {
             (Some(settings), Some(_)) => self.admission.set(settings.clone())?,
             (None, _) | (_, None) => self.replace_admission(settings.clone())?,
@@ -189,7 +188,7 @@ impl Cache {
         settings: TenantSettings,
         now: Instant,
     ) -> Result<(), SettingsError> {
-        self.ports.now = now;
+        self.ports.set_now(now);
         let attached = self.tenants.slot_of(name);
         if let Some(slot) = attached.filter(|slot| self.admission.has(*slot)) {
             let image = self.tenant_settings(slot).image;
@@ -235,19 +234,5 @@ impl Cache {
     /// What was decided for a tenant, counted; none without tenants, or if it has no disk here.
     pub fn tenant_counts(&self, tenant: TenantSlot) -> Option<&tenancy::Counts> {
         self.admission.tenancy()?.counts(tenant)
-    }
-}
-
-impl Ports {
-    /// Counts what goes to flash, for a disk or for nobody.
-    pub(crate) fn count_written(
-        &mut self,
-        disk: Option<DiskSlot>,
-        count: impl Fn(&mut FlashWritten),
-    ) {
-        let mut written = FlashWritten::default();
-        count(&mut written);
-        count(&mut self.stats.flash_written);
-        self.written.push((disk, written));
     }
 }

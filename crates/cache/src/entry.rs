@@ -157,7 +157,7 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return false;
         };
-        let entered = flash.admit(&mut self.ports, disk, block, source, page);
+        let entered = flash.admit(&mut self.ports.store, disk, block, source, page);
         self.account();
         entered
     }
@@ -191,7 +191,7 @@ impl Cache {
 
     /// Tells disks and admission what was written to flash, and what reclaim dropped.
     pub(crate) fn account(&mut self) {
-        for (disk, written) in self.ports.written.drain(..) {
+        for (disk, written) in self.ports.store.take_written() {
             let tenant = disk.and_then(|disk| Some(self.disks[disk.index()].as_ref()?.tenant));
             if let Some(disk) = disk {
                 let blocks = written.fill + written.update + written.reclaim;
@@ -199,7 +199,7 @@ impl Cache {
             }
             self.admission.charge(tenant, written);
         }
-        for (disk, block) in self.ports.evicted.drain(..) {
+        for (disk, block) in self.ports.store.take_evicted() {
             if let Some(served) = self.disks[disk.index()].as_ref() {
                 let key = Key::new(disk, block);
                 self.admission.evicted(served.tenant, key);

@@ -8,13 +8,13 @@ mod tables;
 use crate::api::{Command, ControlError, ControlId, ControlOutcome, Effect};
 use crate::attach::Newcomer;
 use crate::cache::{Cache, Disk};
-use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::ports::{Ports, Wake};
 use crate::retirement::patience;
 use crate::tenants::Use;
 use crate::views::Views;
 use block_io::{IoError, Token};
+use block_store::Store;
 use flash_format::SegmentIndex;
 use step::Step;
 use units::{Bytes, DiskId, DiskSlot, Instant, TenantSlot};
@@ -155,7 +155,7 @@ impl Cache {
                 step: Step::Start,
                 since: self.ports.attended(),
             }),
-            Err(error) => self.ports.effects.push(Effect::ControlDone {
+            Err(error) => self.ports.push(Effect::ControlDone {
                 id,
                 result: Err(error),
             }),
@@ -178,7 +178,7 @@ impl Cache {
     fn answer_if_ended(&mut self, id: ControlId, ended: Option<Result<(), ControlError>>) {
         if let Some(result) = ended {
             let result = result.map(|()| ControlOutcome::Done);
-            self.ports.effects.push(Effect::ControlDone { id, result });
+            self.ports.push(Effect::ControlDone { id, result });
         }
     }
 
@@ -196,7 +196,7 @@ impl Cache {
             since: self.ports.attended(),
         });
         if !self.flash.is_in_use() {
-            self.ports.wakes.push(Wake::Jobs);
+            self.ports.wake(Wake::Jobs);
         }
     }
 
@@ -293,7 +293,7 @@ impl Cache {
             }
             let result = Err(error);
             let effect = Effect::ControlDone { id: job.id, result };
-            self.ports.effects.push(effect);
+            self.ports.push(effect);
             return;
         }
         let outcome = match job.kind {
@@ -304,7 +304,7 @@ impl Cache {
                 self.stay(disk);
                 let result = Err(ControlError::RetirementOpen);
                 let effect = Effect::ControlDone { id: job.id, result };
-                self.ports.effects.push(effect);
+                self.ports.push(effect);
                 return;
             }
             Kind::Detach { disk, .. } => {
@@ -324,11 +324,11 @@ impl Cache {
             id: job.id,
             result: Ok(outcome),
         };
-        self.ports.effects.push(effect);
+        self.ports.push(effect);
         // Only now can the shell reach the origin of a disk that was attached.
         if let (ControlOutcome::Attached { disk, .. }, Some(flash)) = (outcome, self.flash.as_mut())
         {
-            flash.flush_origin(&mut self.ports, disk);
+            flash.flush_origin(&mut self.ports.store, disk);
         }
     }
 
@@ -356,7 +356,7 @@ impl Cache {
 
 impl Job {
     /// Goes one step on, if it can. False if it has to wait or is done.
-    fn step(&mut self, flash: &mut Flash, ports: &mut Ports) -> bool {
+    fn step(&mut self, flash: &mut Store, ports: &mut Ports) -> bool {
         let next = match &self.step {
             Step::Start => self.start(flash, ports),
             Step::Written if flash.is_busy_with(self.disk()) => return false,
@@ -415,11 +415,11 @@ impl Job {
         matches!(self.kind, Kind::Attach(_) | Kind::Drop { .. })
     }
 
-    fn start(&self, flash: &mut Flash, ports: &mut Ports) -> Step {
+    fn start(&self, flash: &mut Store, ports: &mut Ports) -> Step {
         if let Kind::Attach(newcomer) = &self.kind
             && newcomer.void
         {
-            flash.void_log(ports, newcomer.slot);
+            flash.void_log(&mut ports.store, newcomer.slot);
         }
         if self.frees() {
             flash.hurry();
@@ -430,17 +430,17 @@ impl Job {
             }
             Kind::Grow { disk, size } => Step::Checkpoint(flash.grow(*disk, *size)),
             Kind::Attach(_) | Kind::Detach { .. } | Kind::Drop { .. } => {
-                flash.close_streams(ports, self.disk());
+                flash.close_streams(&mut ports.store, self.disk());
                 if let Some(disk) = self.disk() {
                     flash.close_to(disk);
                     if matches!(self.kind, Kind::Detach { .. }) {
-                        flash.flush_origin(ports, disk);
+                        flash.flush_origin(&mut ports.store, disk);
                     }
                 }
                 Step::Written
             }
             Kind::Stop => {
-                flash.close_streams(ports, None);
+                flash.close_streams(&mut ports.store, None);
                 flash.stop();
                 Step::Written
             }
@@ -448,25 +448,25 @@ impl Job {
     }
 
     /// Everything is on flash: queues what the job changes.
-    fn commit(&self, flash: &mut Flash, ports: &mut Ports) -> Step {
+    fn commit(&self, flash: &mut Store, ports: &mut Ports) -> Step {
         let mut segments = Vec::new();
         match &self.kind {
             Kind::Attach(_) | Kind::Drop { .. } => {
-                segments = flash.free_segments_of(ports, self.disk());
+                segments = flash.free_segments_of(&mut ports.store, self.disk());
             }
             Kind::Detach { disk, .. } => {
-                flash.trust_resting(ports, Some(*disk));
+                flash.trust_resting(&mut ports.store, Some(*disk));
                 flash.disk_leaves(*disk);
             }
             Kind::Grow { .. } => unreachable!("a disk that grows writes its tables only"),
-            Kind::Stop => flash.trust_resting(ports, None),
+            Kind::Stop => flash.trust_resting(&mut ports.store, None),
         }
         flash.hurry();
         Step::Committed(flash.last_ticket(), segments)
     }
 
     /// What the job changed is durable.
-    fn committed(&self, flash: &mut Flash, segments: &[SegmentIndex]) -> Step {
+    fn committed(&self, flash: &mut Store, segments: &[SegmentIndex]) -> Step {
         if let Some(disk) = self.disk() {
             flash.open_to(disk);
         }

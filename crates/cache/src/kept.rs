@@ -2,9 +2,7 @@
 //! operator has to know before such a disk is forgotten.
 
 use crate::cache::Cache;
-use crate::dirty::DirtyDisk;
-use crate::disks::slots;
-use crate::write_back::LockReason;
+use block_store::{DirtyDisk, LockReason, slots};
 use units::{Bytes, DiskId};
 
 /// What the flash has of a disk that is not attached.

@@ -78,7 +78,8 @@ impl Cache {
         let Some(flash) = flash else {
             return self.refetch(hit);
         };
-        if result.is_ok() && flash.has_landed(&mut self.ports, hit, place) {
+        let ports = &mut self.ports.store;
+        if result.is_ok() && flash.is_whole_in(ports, hit.slot, hit.count, place) {
             flash.succeeded();
             flash.unpin(hit.slot);
             self.ports.stats.landed_bytes += place.len() as u64;
@@ -90,7 +91,7 @@ impl Cache {
             in_place: false,
             ..hit.clone()
         };
-        flash.read_hit(&mut self.ports, again, None);
+        again.read(flash, &mut self.ports, None);
         flash.unpin(hit.slot);
     }
 
@@ -104,10 +105,11 @@ impl Cache {
                 (Ok(()), Some(buf)) => {
                     flash.succeeded();
                     let pages = &buf[..hit.count as usize * PAGE_BYTES];
-                    whole = flash.verify_hit(&mut self.ports, hit, pages);
+                    let ports = &mut self.ports.store;
+                    whole = flash.verify(ports, hit.disk, hit.first, hit.slot, pages);
                     flash.show(hit.disk, hit.first, buf, hit.count);
                 }
-                _ => flash.failed(&mut self.ports),
+                _ => flash.failed(&mut self.ports.store),
             }
         }
         if hit.abandoned {

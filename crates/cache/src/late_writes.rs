@@ -25,14 +25,13 @@
 use crate::api::Effect;
 use crate::back::Back;
 use crate::cache::Cache;
-use crate::flash::Flash;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
-use crate::journal::Ticket;
 use crate::limits::{CALM_TIMEOUTS, RETRY_PAUSE_MIN};
 use crate::ports::Ports;
 use crate::retirement::{Retirement, patience};
 use block_io::Token;
+use block_store::{Store, Ticket};
 use units::{Duration, Instant};
 
 /// Whether writes of the flash are late, and how far it has been taken back.
@@ -83,7 +82,7 @@ impl LateWrites {
 
     /// No write of the flash is late at the moment: lets writes wait again if that has been so for long
     /// enough.
-    fn calm(&mut self, flash: &mut Flash, ports: &Ports) {
+    fn calm(&mut self, flash: &mut Store, ports: &Ports) {
         let State::Late { seen } = self.0 else {
             return;
         };
@@ -99,7 +98,7 @@ impl LateWrites {
     }
 
     /// Whether the host is to be asked now, and if so under which token.
-    fn asks(&mut self, flash: &Flash, ports: &mut Ports) -> Option<Token> {
+    fn asks(&mut self, flash: &Store, ports: &mut Ports) -> Option<Token> {
         let State::Returning { known, from } = self.0 else {
             return None;
         };
@@ -147,7 +146,7 @@ impl Cache {
         let (attended, patience) = (self.ports.attended(), patience(&self.config));
         let tired = |job: &Job| job.has_waited(attended) >= patience;
         let is_waited_for = self.backs.any(Back::waits) || self.jobs.iter().any(tired);
-        let Some(incarnation) = self.flash.as_ref().map(Flash::incarnation) else {
+        let Some(incarnation) = self.flash.as_ref().map(Store::incarnation) else {
             return;
         };
         if is_waited_for {
@@ -180,7 +179,7 @@ impl Cache {
         };
         // The record may say so from now on, whatever the answer is.
         self.retirement = Retirement::None;
-        self.ports.effects.push(Effect::Reinstate {
+        self.ports.push(Effect::Reinstate {
             token,
             incarnation: flash.incarnation(),
         });
@@ -189,7 +188,7 @@ impl Cache {
     /// The answer to [`Effect::Reinstate`]: whether it is recorded durably. One to a question that
     /// another has followed means nothing.
     pub fn reinstated(&mut self, token: Token, recorded: bool, now: Instant) {
-        self.ports.now = now;
+        self.ports.set_now(now);
         if self.late_writes.answered(token, recorded, now) && recorded {
             self.ports.stats.flash_taken_back += 1;
             // For what has rested meanwhile.

@@ -18,19 +18,15 @@
 //!  │ entry      what enters         division   shares, windows  │
 //!  │ admission: verdicts, bytes that wait in memory for one     │
 //!  ├────────────────────────────────────────────────────────────┤
-//!  │ segment-log: segments, streams, what is reclaimed          │
-//!  │ index      where each block is, exactly                    │
-//!  │ trusted    slots                        rest  rewritten    │
-//!  │ append     chunks, footers              reclaim            │
-//!  │ durability what the origin may still lose                  │
-//!  │ journal    group commit                 checkpoint         │
+//!  │ block-store  what lies on flash: index, segments, journal, │
+//!  │              dirty logs, recovery                          │
 //!  └─────────────────────────────┬──────────────────────────────┘
 //!                                ▼
 //!              Effect: Flash, Origin, Reply, Retire, Reinstate, ControlDone
 //! ```
 //!
 //! [`Recovery`] makes a [`Cache`] of what is on flash, in the same way: effects out, completions
-//! in. [`format()`] makes an empty one.
+//! in. [`format()`] makes an empty one. Only `block-store` knows how it lies there.
 //!
 //! Under the write policies `through` and `around` the origin has every byte that was
 //! acknowledged, so the flash may be lost. Under `back` the flash alone has what is *dirty*: the
@@ -42,27 +38,15 @@
 #![forbid(unsafe_code)]
 
 mod api;
-mod append;
 mod attach;
 mod back;
 mod cache;
-mod checkpoint;
-mod chunks;
 mod completions;
 mod direct;
-mod dirty;
-mod disks;
 mod division;
-mod durability;
-mod encryption;
 mod entry;
-mod facts;
 mod fills;
-mod flash;
-mod format;
-pub mod index;
 mod jobs;
-mod journal;
 mod kept;
 mod keys;
 mod landing;
@@ -74,18 +58,13 @@ mod parts;
 mod ports;
 mod prefetch;
 mod reads;
-mod reclaim;
 mod recovery;
 mod request;
-mod rest;
 mod retirement;
 mod slow_reads;
 mod stats;
 mod status;
-mod tables;
-mod take;
 mod tenants;
-mod trusted;
 mod views;
 mod write_back;
 mod writes;
@@ -97,17 +76,15 @@ pub use api::{
     RequestId, WritePolicy,
 };
 pub use block_io::Verb;
+pub use block_store::{
+    ColdReason, Committed, DirtyReport, FormatOptions, FoundBytes, FoundRecord, FoundWhat, Lasting,
+    LeftChunk, LockReason, LogReport, OpenError, SegmentCounts, format,
+};
 pub use cache::Cache;
-pub use dirty::lasting::Lasting;
-pub use facts::{Committed, SegmentCounts};
-pub use format::{FormatOptions, format};
 pub use kept::Kept;
 pub use ownership::OwnerRecord;
-pub use recovery::{
-    ColdReason, DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LeftChunk, LogReport,
-    OpenError, Recovered, Recovery,
-};
+pub use recovery::{Inspection, Recovered, Recovery};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
 pub use status::{Mode, Status, TenantStatus};
 pub use views::ViewStats;
-pub use write_back::{DestageOrder, DestageState, DirtyStatus, LockReason, OfDirty, WriteBack};
+pub use write_back::{DestageOrder, DestageState, DirtyStatus, OfDirty, WriteBack};

@@ -26,35 +26,11 @@ pub(crate) const PREFETCH_STEP_RUNS: usize = 16;
 /// 2 GiB, a sample of larger ones, and 64 MiB if 1024 VMs read one.
 pub(crate) const SEEN_BYTES_MAX: Bytes = Bytes::kib(64);
 
-/// How long the journal may owe it that a dirty log has become durable: until then only the chunk behind
-/// tells a lost chunk from one that was never written. One page a second at most for all disks.
-pub(crate) const LOGGED_AFTER: Duration = Duration::from_secs(1);
-
-/// Durable writes of one dirty log on their way: one, and one more so that the flash is never idle.
-/// What comes meanwhile shares the next one.
-pub(crate) const DURABLE_WRITES_MAX: usize = 2;
-
 /// The pause before a flush of an origin, or a record of its owner, that failed is tried again.
 pub(crate) const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// Bytes of a log that is to be emptied for good for which writes are held: so it ends.
 pub(crate) const LAST_BYTES: Bytes = Bytes::mib(4);
-
-/// Flash operations that may fail one after the other before the flash is given up: a medium
-/// that fails this often only costs time.
-pub(crate) const FLASH_FAILURES_MAX: u32 = 8;
-
-/// Journal entries that make a commit worth its page at once.
-pub(crate) const JOURNAL_EAGER_ENTRIES: usize = flash_format::JOURNAL_ENTRIES_PER_PAGE;
-
-/// Pages of one journal write: 256 KiB.
-pub(crate) const JOURNAL_BATCH_PAGES_MAX: u64 = 64;
-
-/// Pages of one checkpoint write: 256 KiB.
-pub(crate) const CHECKPOINT_STEP_PAGES: u64 = 64;
-
-/// A rewritten block that cannot be trusted yet is looked at again no sooner than this.
-pub(crate) const REST_MORE_MIN: Duration = Duration::from_millis(1);
 
 /// Flash operations that no guest waits for may take so many times the timeout before the
 /// flash is given up.
@@ -63,10 +39,6 @@ pub(crate) const PATIENCE_TIMEOUTS: u64 = 4;
 /// For how long no write of the flash may be late until it is waited for again, in timeouts: each way
 /// there and back costs the host a record or two.
 pub(crate) const CALM_TIMEOUTS: u64 = 2;
-
-/// Entries of the journal that writes may have passed before flash that is late for long is given up:
-/// 8 MiB of memory, and 16 commits when it is back.
-pub(crate) const PASSED_ENTRIES_MAX: usize = 262_144;
 
 /// Pause between two probes of flash whose reads are late.
 pub(crate) const PROBE_PAUSE: Duration = Duration::from_secs(1);

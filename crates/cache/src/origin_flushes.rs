@@ -4,8 +4,8 @@
 //! flush is told. If the cache itself had asked, the guest's next flush fails in its place.
 
 use crate::cache::Cache;
-use crate::durability::WriteCount;
 use crate::guard::{Guard, holds};
+use block_store::WriteCount;
 use units::{BlockIndex, DiskSlot};
 
 impl Cache {
@@ -19,7 +19,7 @@ impl Cache {
         is_told: bool,
     ) {
         if let (Some(flash), true) = (self.flash.as_mut(), ok) {
-            flash.flushed(disk, count);
+            flash.origin_flushed(disk, count);
         }
         if ok {
             return;
@@ -43,7 +43,7 @@ impl Cache {
             self.admission.unstage_all(tenant, |key| key.disk() == disk);
         }
         if let Some(flash) = self.flash.as_mut() {
-            flash.forget_unflushed(&mut self.ports, disk);
+            flash.forget_unflushed(&mut self.ports.store, disk);
         }
     }
 

@@ -15,7 +15,7 @@
 
 use crate::api::{ControlError, DropReason};
 use crate::guard::{Guard, holds};
-use crate::write_back::LockReason;
+use block_store::LockReason;
 
 /// What is recorded with an origin about who has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,67 +1,41 @@
-//! The way out: effects, operations in flight, buffers, and the time of the current event.
+//! The way out: effects, operations of origins in flight, buffers, and the time of the current event.
+//!
+//! The store has ports of its own. Effects of both are given in the order in which they arose: those of
+//! the store are taken before one of the cache is added.
 
 use crate::RequestId;
 use crate::api::ControlId;
 use crate::api::Effect;
 use crate::back::merge::{Merge, MergeHit};
 use crate::back::transfer::DestageRead;
-use crate::durability::WriteCount;
 use crate::fills::FillId;
 use crate::ownership::OwnerRecord;
 use crate::reads::ReadId;
 use crate::stats::Stats;
 use crate::writes::WriteId;
-use block_io::{
-    Buf, BufPool, FlashOp, FlashVerb, OriginOp, OriginVerb, PAGE_BYTES, Place, Slice, Token,
-};
+use block_io::{BufPool, OriginOp, OriginVerb, Place, Token};
+use block_store::{Store, WriteCount};
 use destage::WriteId as DestageWriteId;
-use flash_format::SegmentIndex;
-use segment_log::FlashWritten;
 use slab::Slab;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, FlashSlot, Instant};
+use units::{BLOCK_BYTES, BlockIndex, DiskId, DiskSlot, Duration, FlashSlot, Instant};
 
-/// An operation in flight: when it was issued, and what its completion means.
+/// An operation of an origin in flight: when it was issued, and what its completion means.
 #[derive(Debug)]
 struct Io {
     /// On the clock that stands still when the driver does.
     issued: Instant,
-    purpose: Purpose,
+    purpose: OriginPurpose,
 }
 
-/// What an operation is for: what its completion means.
+/// What the cache reads from flash for.
 #[derive(Debug)]
-enum Purpose {
-    Flash(FlashPurpose),
-    Origin(OriginPurpose),
-}
-
-/// What the completion of an operation of the flash means.
-#[derive(Debug)]
-pub(crate) enum FlashPurpose {
+pub(crate) enum ReadPurpose {
     /// A run of blocks for a guest.
     Hit(Hit),
-    /// A chunk of blocks on its way to flash.
-    Chunk(usize),
-    /// The footer of a segment that closes.
-    Footer(SegmentIndex),
-    /// A flush that nobody waits for.
-    FlashFlush,
-    /// A flush that a dirty log waits for.
-    LogFlush(DiskSlot),
     /// The rest of a block of which a guest writes a part.
     MergeHit(MergeHit),
     /// Records of a dirty log, on their way to the origin.
     DestageRead(DestageRead),
-    /// A batch of the journal.
-    Journal,
-    /// Pages of the running checkpoint.
-    CheckpointPages,
-    /// The superblock that completes it.
-    Superblock,
-    /// The footer of the segment being reclaimed.
-    ReclaimFooter,
-    /// Survivors of it: descriptors `first..first + count` of those to be kept.
-    ReclaimRun { first: usize, count: usize },
 }
 
 /// What the completion of an operation of an origin means.
@@ -129,7 +103,24 @@ pub(crate) struct Hit {
     pub(crate) in_place: bool,
 }
 
-/// What the flash side tells the request side.
+impl Hit {
+    /// Reads it, to where the guest wants it if that is known.
+    ///
+    /// # Panics
+    /// If it does not know where it is read to.
+    #[inline]
+    pub(crate) fn read(self, flash: &mut Store, ports: &mut Ports, place: Option<Place>) {
+        assert!(
+            self.in_place == place.is_some(),
+            "a hit knows where it is read to"
+        );
+        ports.stats.flash_read_bytes += u64::from(self.count) * BLOCK_BYTES;
+        let (slot, count) = (self.slot, self.count);
+        flash.read(&mut ports.store, slot, count, place, ReadPurpose::Hit(self));
+    }
+}
+
+/// What the cache does when the event is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
     /// Everything that this write had to distrust is distrusted durably.
@@ -142,137 +133,102 @@ pub(crate) enum Wake {
 
 /// The way out of the state machine.
 pub(crate) struct Ports {
-    pub(crate) effects: Vec<Effect>,
+    /// The way out of the store.
+    pub(crate) store: block_store::Ports<ReadPurpose>,
+    effects: Vec<Effect>,
     ios: Slab<Io>,
     pub(crate) pool: BufPool,
     pub(crate) now: Instant,
     pub(crate) stats: Stats,
-    pub(crate) wakes: Vec<Wake>,
-    /// What went to flash, for a disk or for nobody, until the cache counts it.
-    pub(crate) written: Vec<(Option<DiskSlot>, FlashWritten)>,
-    /// Blocks that left the flash, until the admission is told.
-    pub(crate) evicted: Vec<(DiskSlot, BlockIndex)>,
+    wakes: Vec<Wake>,
     /// Disks under write-back for which something has happened.
-    pub(crate) stirred: Vec<DiskSlot>,
+    stirred: Vec<DiskSlot>,
     /// Reads into memory that is not ours which were given up and have not ended.
     pub(crate) stranded: usize,
-    /// A page of such memory, while it is judged.
-    pub(crate) page: Buf,
-    /// How long the driver has stood still, all in all.
-    stood_still: Duration,
-    next_tick: Option<Instant>,
     questions: u64,
 }
 
 impl Ports {
     pub(crate) fn new(pool: BufPool, now: Instant) -> Self {
+        Self::over(block_store::Ports::new(pool.clone(), now), pool, now)
+    }
+
+    /// Ports of a cache over those of its store.
+    pub(crate) fn over(
+        store: block_store::Ports<ReadPurpose>,
+        pool: BufPool,
+        now: Instant,
+    ) -> Self {
         Self {
+            store,
             effects: Vec::new(),
             ios: Slab::new(),
             stranded: 0,
-            page: pool.take(PAGE_BYTES),
             pool,
             now,
             stats: Stats::default(),
             wakes: Vec::new(),
-            written: Vec::new(),
-            evicted: Vec::new(),
             stirred: Vec::new(),
-            stood_still: Duration::ZERO,
-            next_tick: None,
             questions: 0,
         }
     }
 
-    pub(crate) fn flash_read(&mut self, purpose: FlashPurpose, offset: Bytes, length: usize) {
-        let buf = self.pool.take(length);
-        let verb = FlashVerb::Read {
-            offset,
-            length: Bytes::new(length as u64),
-            buf,
-        };
-        self.flash(purpose, verb);
+    /// An event begins.
+    #[inline]
+    pub(crate) fn set_now(&mut self, now: Instant) {
+        self.now = now;
+        self.store.set_now(now);
     }
 
-    pub(crate) fn flash_read_into(&mut self, purpose: FlashPurpose, offset: Bytes, place: Place) {
-        self.flash(purpose, FlashVerb::ReadInto { offset, place });
+    /// Adds what is to be done, behind what the store has to have done.
+    #[inline]
+    pub(crate) fn push(&mut self, effect: Effect) {
+        self.take_from_store();
+        self.effects.push(effect);
     }
 
-    pub(crate) fn flash_write(
-        &mut self,
-        purpose: FlashPurpose,
-        offset: Bytes,
-        data: Slice,
-        durable: bool,
-    ) {
-        self.flash(
-            purpose,
-            FlashVerb::Write {
-                offset,
-                data,
-                durable,
-            },
-        );
+    /// Moves what is to be done to the end of `into`, in order.
+    pub(crate) fn take_effects(&mut self, into: &mut Vec<Effect>) {
+        self.take_from_store();
+        into.append(&mut self.effects);
     }
 
-    pub(crate) fn flash(&mut self, purpose: FlashPurpose, verb: FlashVerb) {
-        let token = self.issue(Purpose::Flash(purpose));
-        self.effects.push(Effect::Flash(FlashOp { token, verb }));
+    #[inline]
+    fn take_from_store(&mut self) {
+        if !self.store.has_effects() {
+            return;
+        }
+        let issued = self.store.attended();
+        for effect in self.store.take_effects() {
+            self.effects.push(match effect {
+                block_store::Effect::Flash(op) => Effect::Flash(op),
+                block_store::Effect::Lasting(what) => Effect::Lasting(what),
+                block_store::Effect::Damaged { disk, block, at } => {
+                    Effect::Damaged { disk, block, at }
+                }
+                block_store::Effect::FlushOrigin { disk, count } => {
+                    let purpose = OriginPurpose::OwnFlush { disk, count };
+                    let token = Token(self.ios.insert(Io { issued, purpose }) as u64);
+                    let verb = OriginVerb::Flush;
+                    Effect::Origin(OriginOp { token, disk, verb })
+                }
+            });
+        }
     }
 
     pub(crate) fn origin(&mut self, purpose: OriginPurpose, disk: DiskSlot, verb: OriginVerb) {
-        let token = self.issue(Purpose::Origin(purpose));
+        self.take_from_store();
+        let issued = self.attended();
+        let token = Token(self.ios.insert(Io { issued, purpose }) as u64);
         self.effects
             .push(Effect::Origin(OriginOp { token, disk, verb }));
     }
 
-    fn issue(&mut self, purpose: Purpose) -> Token {
-        Token(self.ios.insert(Io {
-            issued: self.attended(),
-            purpose,
-        }) as u64)
-    }
-
-    /// The time of the clock that stands still when the driver does: nobody could be late then.
-    pub(crate) fn attended(&self) -> Instant {
-        Instant::ZERO + self.now.since(Instant::ZERO + self.stood_still)
-    }
-
-    /// The driver has stood still for so long.
-    pub(crate) fn stand_still(&mut self, time: Duration) {
-        let total = self.stood_still.as_nanos().saturating_add(time.as_nanos());
-        self.stood_still = Duration::from_nanos(total);
-    }
-
-    /// A copy on flash is not what was written there.
-    pub(crate) fn damaged(&mut self, disk: DiskSlot, block: Option<BlockIndex>, at: Bytes) {
-        self.stats.checksum_mismatches += 1;
-        self.effects.push(Effect::Damaged { disk, block, at });
-    }
-
-    /// Takes back an operation of the flash that has completed: what it was for, and how long it took.
+    /// Takes back an operation of an origin that has completed: what it was for, and how long it took.
     ///
     /// # Panics
     /// If the shell completes an operation twice or one that was never issued.
-    pub(crate) fn flash_completed(&mut self, token: Token) -> (FlashPurpose, Duration) {
-        match self.completed(token) {
-            (Purpose::Flash(purpose), time) => (purpose, time),
-            (Purpose::Origin(purpose), _) => panic!("an origin's operation: {purpose:?}"),
-        }
-    }
-
-    /// The same of an operation of an origin.
-    ///
-    /// # Panics
-    /// As [`Ports::flash_completed`].
     pub(crate) fn origin_completed(&mut self, token: Token) -> (OriginPurpose, Duration) {
-        match self.completed(token) {
-            (Purpose::Origin(purpose), time) => (purpose, time),
-            (Purpose::Flash(purpose), _) => panic!("an operation of the flash: {purpose:?}"),
-        }
-    }
-
-    fn completed(&mut self, token: Token) -> (Purpose, Duration) {
         let key = usize::try_from(token.0).expect("a token that this cache gave out");
         let io = self
             .ios
@@ -281,25 +237,59 @@ impl Ports {
         (io.purpose, self.attended().since(io.issued))
     }
 
-    /// Every operation of the flash in flight, and how long it has taken.
-    pub(crate) fn flash_in_flight(
-        &mut self,
-    ) -> impl Iterator<Item = (&mut FlashPurpose, Duration)> {
-        let attended = self.attended();
-        self.ios.iter_mut().filter_map(move |(_, io)| {
-            let time = attended.since(io.issued);
-            match &mut io.purpose {
-                Purpose::Flash(purpose) => Some((purpose, time)),
-                Purpose::Origin(_) => None,
-            }
-        })
+    /// The time of the clock that stands still when the driver does: nobody could be late then.
+    pub(crate) fn attended(&self) -> Instant {
+        self.store.attended()
+    }
+
+    /// Something is to be done when the event is over.
+    pub(crate) fn wake(&mut self, wake: Wake) {
+        self.take_failure();
+        self.wakes.push(wake);
+    }
+
+    /// Takes out what is to be done when the event is over.
+    pub(crate) fn take_wakes(&mut self) -> Vec<Wake> {
+        self.take_failure();
+        std::mem::take(&mut self.wakes)
+    }
+
+    /// Whether something is to be done when the event is over.
+    #[inline]
+    pub(crate) fn has_wakes(&self) -> bool {
+        !self.wakes.is_empty() || self.store.has_failed()
+    }
+
+    fn take_failure(&mut self) {
+        let failure = self.store.take_failure();
+        self.wakes.extend(failure.map(Wake::FlashFailed));
     }
 
     /// Something has happened that concerns a disk under write-back.
     #[inline]
     pub(crate) fn stir(&mut self, disk: DiskSlot) {
+        self.take_moved();
         if self.stirred.last() != Some(&disk) {
             self.stirred.push(disk);
+        }
+    }
+
+    /// Whether something has happened that concerns a disk under write-back.
+    pub(crate) fn has_stirred(&self) -> bool {
+        !self.stirred.is_empty() || self.store.has_moved()
+    }
+
+    /// Takes out a disk of which that is so.
+    pub(crate) fn take_stirred(&mut self) -> Option<DiskSlot> {
+        self.take_moved();
+        self.stirred.pop()
+    }
+
+    fn take_moved(&mut self) {
+        for disk in self.store.take_moved() {
+            if self.stirred.last() != Some(&disk) {
+                self.stirred.push(disk);
+            }
         }
     }
 
@@ -312,7 +302,7 @@ impl Ports {
     /// Asks for it to be recorded who has a disk.
     pub(crate) fn own(&mut self, disk: DiskSlot, id: DiskId, record: OwnerRecord) -> Token {
         let token = self.question();
-        self.effects.push(Effect::Own {
+        self.push(Effect::Own {
             token,
             disk,
             id,
@@ -322,15 +312,8 @@ impl Ports {
     }
 
     /// Asks to be looked at again at `at`, or earlier.
+    #[inline]
     pub(crate) fn wake_at(&mut self, at: Instant) {
-        self.next_tick = Some(self.next_tick.map_or(at, |next| next.min(at)));
-    }
-
-    pub(crate) fn next_tick(&self) -> Option<Instant> {
-        self.next_tick
-    }
-
-    pub(crate) fn clear_tick(&mut self) {
-        self.next_tick = None;
+        self.store.wake_at(at);
     }
 }

@@ -85,12 +85,6 @@ impl Cache {
         self.step_prefetches();
     }
 
-    /// The write buffer has become emptier: who waits for that goes on.
-    pub(crate) fn has_room_again(&mut self) {
-        self.stir_waiting();
-        self.step_prefetches();
-    }
-
     /// Takes prefetches a step further.
     pub(crate) fn step_prefetches(&mut self) {
         for _ in 0..PREFETCH_STEP_RUNS {
@@ -138,7 +132,7 @@ impl Cache {
     /// Ends what prefetches of a disk have not asked for yet, as if it were not to be had: the disk is
     /// about to leave, and nobody waits for the rest.
     pub fn cut_prefetches(&mut self, disk: DiskSlot, now: Instant) {
-        self.ports.now = now;
+        self.ports.set_now(now);
         let queue = std::mem::take(&mut self.prefetches.queue);
         let (cut, kept): (VecDeque<Pending>, VecDeque<Pending>) =
             queue.into_iter().partition(|one| one.disk == disk);

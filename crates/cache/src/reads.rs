@@ -14,7 +14,6 @@ use crate::RequestId;
 use crate::api::Effect;
 use crate::cache::Cache;
 use crate::fills::{Fill, Waiter};
-use crate::flash::Location;
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::parts::{self, Part, Parts};
@@ -22,6 +21,7 @@ use crate::ports::{Hit, OriginPurpose};
 use crate::request::Span;
 use admission::Key;
 use block_io::{Buf, IoError, Landing, OriginVerb, Payload, Place, Slice};
+use block_store::Location;
 use dirty_log::Found;
 use std::ops::Range;
 use std::rc::Rc;
@@ -112,7 +112,7 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return self.read_between_dirty(id, disk, at, end);
         };
-        match flash.locate(&self.ports, disk, block) {
+        match flash.locate(&self.ports.store, disk, block) {
             Location::Memory(bytes) => {
                 self.count_hits(id, block, 1);
                 self.read_from_memory(id, at, end, &bytes)
@@ -236,7 +236,7 @@ impl Cache {
         // What has failed still has what is nowhere else.
         let flash = self.flash.source_mut(dirty);
         let flash = flash.expect("the blocks were located on it");
-        flash.read_hit(&mut self.ports, hit, place);
+        hit.read(flash, &mut self.ports, place);
     }
 
     fn read_miss_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {

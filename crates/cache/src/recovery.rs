@@ -1,76 +1,13 @@
-//! Making a cache of what is on flash: after a clean stop, a kill, or a power cut.
-//!
-//! ```text
-//!  superblocks ─► journal and checkpoint ─► replay ─► dirty logs, header by header
-//!                                                       │
-//!                       index ◄─ footers, or chunk by chunk
-//!                         │
-//!  ready ◄── checkpoint of what was found, completed by a superblock
-//! ```
-//!
-//! Only slots that the table trusts come into the index, each under the descriptor that says
-//! what it holds, so an unreadable piece of a clean segment costs warmth and nothing else. Where it cannot be known
-//! what may be trusted (a page of the journal is missing, the host says that the cache was given
-//! up), nothing is: the cache opens cold and says why. Dirty logs are found in spite of it, but a
-//! log of which something is missing, or of which it is not known how much the origin has, is
-//! locked until the operator decides.
-//!
-//! The first thing that the opened cache does is a checkpoint. It leaves behind whatever the
-//! last life left in the journal's ring, and no request is served before it is complete.
-
-mod chain;
-mod conclude;
-mod inspect;
-mod left;
-mod logs;
-mod segments;
-mod tables;
-#[cfg(test)]
-mod tests;
+//! Making a cache of what is on flash: the store is recovered, and writes its first checkpoint. No request
+//! is served before that is complete.
 
 use crate::api::{Config, Effect};
 use crate::cache::Cache;
-use crate::facts::Committed;
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Token};
-use flash_format::SegmentIndex;
-use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
-pub use inspect::{DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LogReport};
-pub use left::LeftChunk;
-use logs::{Logs, Wanted};
-use segment_log::FlashWritten;
-use segments::Segments;
-use slab::Slab;
-use std::collections::VecDeque;
-use tables::Tables;
+use crate::ports::Ports;
+use crate::retirement::FlashUse;
+use block_io::{BufPool, FlashDone, IoError};
+use block_store::{ColdReason, Committed, DirtyReport, LeftChunk, OpenError};
 use units::{Bytes, DiskId, Instant};
-
-/// Reads in flight at a time: enough to keep any device busy.
-const READS_MAX: usize = 64;
-
-/// Why a flash could not be opened as a cache.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// It holds no cache that can be used.
-    #[error(transparent)]
-    Format(#[from] FormatError),
-    /// It cannot be read or written.
-    #[error("the flash device failed while the cache was being opened")]
-    Io(#[source] IoError),
-}
-
-/// Why a cache came up with nothing in it although something was on flash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ColdReason {
-    /// The host recorded that this incarnation was given up while guests went on.
-    #[error("the flash was given up after a failure while its VMs went on; what is on it is stale")]
-    Retired,
-    /// A page of the journal that must be there is missing or damaged.
-    #[error("the journal is damaged, so it cannot be known which blocks are still right")]
-    JournalDamaged,
-    /// The host recorded that more had been durable on it than is found.
-    #[error("the flash is an older copy of what it was, so what is on it may be stale")]
-    OlderCopy,
-}
 
 /// A cache that is ready, and what was found.
 pub struct Recovered {
@@ -96,42 +33,8 @@ impl std::fmt::Debug for Recovered {
     }
 }
 
-/// What a read is for.
-#[derive(Clone, Copy, Debug)]
-enum What {
-    Superblock(usize),
-    Journal { first: u64 },
-    Checkpoint { first: u64 },
-    Footer { segment: u32 },
-    ChunkHeader { segment: u32, page: u32 },
-    Log(LogPart),
-}
-
-/// What a read of a dirty log is for, or a write to it.
-#[derive(Clone, Copy, Debug)]
-enum LogPart {
-    First(SegmentIndex),
-    Header(SegmentIndex, u32),
-    Search(SegmentIndex, u32, u32),
-    Data(SegmentIndex, u32),
-    Written,
-}
-
-struct Plan {
-    what: What,
-    offset: Bytes,
-    /// How much is read; nothing if `bytes` are written.
-    pages: usize,
-    bytes: Option<Vec<u8>>,
-}
-
 enum Stage {
-    Superblocks([Option<Box<PageBytes>>; 2]),
-    Tables(Box<Tables>),
-    Logs(Box<Logs>),
-    Segments(Box<Segments>),
-    /// Somebody only wanted to look.
-    Inspected(Box<DirtyReport>),
+    Store(Box<block_store::Recovery>),
     /// The cache is there and writes its first checkpoint.
     Opening {
         recovered: Box<Recovered>,
@@ -144,25 +47,7 @@ enum Stage {
 /// The state machine that opens a cache. Driven like [`Cache`]: effects out, completions in.
 pub struct Recovery {
     config: Config,
-    capacity: Bytes,
-    required: Option<u64>,
-    /// The latest incarnation that has served, as far as the host knows.
-    served: u64,
-    /// How far its tables were durable, as far as the host knows.
-    committed: Committed,
-    /// What a killed process has left in memory.
-    left: Vec<LeftChunk>,
-    /// Disks whose dirty logs are void.
-    void: Vec<DiskId>,
-    /// Nothing is written, and no cache is made.
-    looks_only: bool,
     pool: BufPool,
-    now: Instant,
-    planned: VecDeque<Plan>,
-    reads: Slab<What>,
-    effects: Vec<Effect>,
-    /// Chunks that a killed process had in memory only, written to flash.
-    written: FlashWritten,
     stage: Stage,
 }
 
@@ -176,62 +61,54 @@ impl Recovery {
         pool: BufPool,
         now: Instant,
     ) -> Self {
-        let mut recovery = Self {
-            config,
+        let store = block_store::Recovery::new(
+            config.of_store(),
             capacity,
-            required: incarnation_required,
-            served: 0,
-            committed: Committed::default(),
-            left: Vec::new(),
-            void: Vec::new(),
-            looks_only: false,
-            pool,
+            incarnation_required,
+            pool.clone(),
             now,
-            planned: VecDeque::new(),
-            reads: Slab::new(),
-            effects: Vec::new(),
-            written: FlashWritten::default(),
-            stage: Stage::Superblocks([None, None]),
-        };
-        for (slot, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {
-            recovery.plan(What::Superblock(slot), offset, 1);
+        );
+        Self {
+            config,
+            pool,
+            stage: Stage::Store(Box::new(store)),
         }
-        recovery.issue_planned();
-        recovery
     }
 
-    /// Says which incarnation of this flash was the latest to serve, as the host has recorded it. Flash
-    /// with an earlier one is an older copy: what waits on it for an origin may not be all of it, and
-    /// is locked. To be called before the first completion comes.
+    /// See [`block_store::Recovery::set_served`].
     pub fn set_served(&mut self, incarnation: u64) {
-        self.served = incarnation;
+        if let Stage::Store(store) = &mut self.stage {
+            store.set_served(incarnation);
+        }
     }
 
-    /// Says how far the tables of this flash were durable at the least, as the host has recorded it.
-    /// Flash that is not so far is an older copy: nothing on it is trusted, and what waits on it is
-    /// locked. To be called before the first completion comes.
+    /// See [`block_store::Recovery::set_committed`].
     pub fn set_committed(&mut self, committed: Committed) {
-        self.committed = committed;
+        if let Stage::Store(store) = &mut self.stage {
+            store.set_committed(committed);
+        }
     }
 
-    /// Hands over what a process that was killed has left in memory that outlives it. To be called
-    /// before the first completion comes.
+    /// See [`block_store::Recovery::set_left`].
     pub fn set_left(&mut self, left: Vec<LeftChunk>) {
-        self.left = left;
+        if let Stage::Store(store) = &mut self.stage {
+            store.set_left(left);
+        }
     }
 
-    /// Makes the dirty logs of these disks void, whatever is wrong with them, and drops their clean
-    /// blocks: the operator has brought what the origins lack there, or gives it up. To be called
-    /// before the first completion comes; it is done when the cache is ready.
+    /// See [`block_store::Recovery::set_void`].
     pub fn set_void(&mut self, disks: Vec<DiskId>) {
-        self.void = disks;
+        if let Stage::Store(store) = &mut self.stage {
+            store.set_void(disks);
+        }
     }
 
     /// Moves what is to be done to the end of `into`, in order.
     pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
-        into.append(&mut self.effects);
-        if let Stage::Opening { recovered, .. } = &mut self.stage {
-            recovered.cache.take_effects(into);
+        match &mut self.stage {
+            Stage::Store(store) => into.extend(store.take_operations().map(Effect::Flash)),
+            Stage::Opening { recovered, .. } => recovered.cache.take_effects(into),
+            Stage::Failed(_) | Stage::Taken => {}
         }
     }
 
@@ -240,261 +117,103 @@ impl Recovery {
     /// # Panics
     /// If it was not issued by this recovery, or has ended before.
     pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
-        self.now = now;
-        if let Stage::Opening { recovered, .. } = &mut self.stage {
-            recovered.cache.flash_done(done, now);
-            return;
+        match &mut self.stage {
+            Stage::Store(store) => {
+                store.flash_done(done, now);
+                match store.finished() {
+                    None => {}
+                    Some(Ok(found)) => self.open(found, now),
+                    Some(Err(error)) => self.stage = Stage::Failed(error),
+                }
+            }
+            Stage::Opening { recovered, .. } => recovered.cache.flash_done(done, now),
+            Stage::Failed(_) | Stage::Taken => {}
         }
-        let key = usize::try_from(done.token.0).expect("a token that this recovery gave out");
-        let what = self.reads.remove(key);
-        let bytes = match (&done.result, &done.buf) {
-            (Ok(()), Some(buf)) => Some(&buf[..]),
-            _ => None,
+    }
+
+    fn open(&mut self, mut found: block_store::Recovered, now: Instant) {
+        let store = found.ports(self.pool.clone(), now);
+        let ports = Ports::over(store, self.pool.clone(), now);
+        let flash = FlashUse::InUse(found.store);
+        let mut cache = Cache::new(self.config.clone(), ports, flash);
+        cache.open(now);
+        let recovered = Recovered {
+            cache,
+            blocks: found.blocks,
+            blocks_lost: found.blocks_lost,
+            cold: found.cold,
+            clean: found.clean,
         };
-        self.read_done(what, bytes, done.result.err());
-        self.issue_planned();
-        if self.reads.is_empty() && self.planned.is_empty() {
-            self.next_stage();
-            self.issue_planned();
-        }
+        self.stage = Stage::Opening {
+            recovered: Box::new(recovered),
+            checkpoint: found.checkpoint,
+        };
     }
 
     /// The cache, when it is ready, or why it cannot be; once.
     pub fn finished(&mut self) -> Option<Result<Recovered, OpenError>> {
-        match &self.stage {
-            Stage::Failed(error) => {
-                let error = error.clone();
-                self.stage = Stage::Taken;
-                Some(Err(error))
-            }
+        match std::mem::replace(&mut self.stage, Stage::Taken) {
+            Stage::Failed(error) => Some(Err(error)),
             Stage::Opening {
                 recovered,
                 checkpoint,
-            } => {
-                let Some(flash) = recovered.cache.flash.as_ref() else {
-                    self.stage = Stage::Taken;
-                    return Some(Err(OpenError::Io(IoError::Failed)));
-                };
-                let ready = flash.checkpoint.complete() >= *checkpoint;
-                if !ready {
-                    return None;
+            } => match recovered.cache.flash.as_ref() {
+                None => Some(Err(OpenError::Io(IoError::Failed))),
+                Some(flash) if flash.has_checkpoint(checkpoint) => Some(Ok(*recovered)),
+                Some(_) => {
+                    self.stage = Stage::Opening {
+                        recovered,
+                        checkpoint,
+                    };
+                    None
                 }
-                let Stage::Opening { recovered, .. } =
-                    std::mem::replace(&mut self.stage, Stage::Taken)
-                else {
-                    return None;
-                };
-                Some(Ok(*recovered))
+            },
+            stage @ (Stage::Store(_) | Stage::Taken) => {
+                self.stage = stage;
+                None
             }
-            Stage::Superblocks(_)
-            | Stage::Tables(_)
-            | Stage::Logs(_)
-            | Stage::Segments(_)
-            | Stage::Inspected(_)
-            | Stage::Taken => None,
         }
     }
 
     /// How far the reading has come: parts done and parts in all, of the present stage.
     pub fn progress(&self) -> (u64, u64) {
         match &self.stage {
-            Stage::Segments(segments) => segments.progress(),
-            _ => (0, 0),
+            Stage::Store(store) => store.progress(),
+            Stage::Opening { .. } | Stage::Failed(_) | Stage::Taken => (0, 0),
         }
-    }
-
-    fn plan(&mut self, what: What, offset: Bytes, pages: usize) {
-        self.planned.push_back(Plan {
-            what,
-            offset,
-            pages,
-            bytes: None,
-        });
-    }
-
-    fn issue_planned(&mut self) {
-        while self.reads.len() < READS_MAX {
-            let Some(plan) = self.planned.pop_front() else {
-                return;
-            };
-            let token = Token(self.reads.insert(plan.what) as u64);
-            let verb = match plan.bytes {
-                None => {
-                    let bytes = plan.pages * PAGE_BYTES;
-                    FlashVerb::Read {
-                        offset: plan.offset,
-                        length: Bytes::new(bytes as u64),
-                        buf: self.pool.take(bytes),
-                    }
-                }
-                Some(bytes) => {
-                    self.written.descriptors += PAGE_BYTES as u64;
-                    self.written.dirty += (bytes.len() - PAGE_BYTES) as u64;
-                    FlashVerb::Write {
-                        offset: plan.offset,
-                        data: self.pool.copy_of(&bytes),
-                        durable: true,
-                    }
-                }
-            };
-            self.effects.push(Effect::Flash(FlashOp { token, verb }));
-        }
-    }
-
-    fn read_done(&mut self, what: What, bytes: Option<&[u8]>, error: Option<IoError>) {
-        match (&mut self.stage, what) {
-            (Stage::Superblocks(slots), What::Superblock(slot)) => match (bytes, error) {
-                (Some(bytes), _) => slots[slot] = Some(Box::new(page(bytes))),
-                (None, error) => {
-                    self.stage = Stage::Failed(OpenError::Io(error.unwrap_or(IoError::Failed)));
-                }
-            },
-            (Stage::Tables(tables), What::Journal { first }) => tables.journal_read(first, bytes),
-            (Stage::Tables(tables), What::Checkpoint { first }) => {
-                tables.checkpoint_read(first, bytes);
-            }
-            (Stage::Segments(segments), What::Footer { segment }) => {
-                if let Some((page, offset)) = segments.footer_read(segment, bytes) {
-                    self.plan(What::ChunkHeader { segment, page }, offset, 1);
-                }
-            }
-            (Stage::Segments(segments), What::ChunkHeader { segment, page }) => {
-                if let Some((page, offset)) = segments.chunk_header_read(segment, page, bytes) {
-                    self.plan(What::ChunkHeader { segment, page }, offset, 1);
-                }
-            }
-            (Stage::Logs(logs), What::Log(part)) => {
-                let next = match part {
-                    LogPart::First(segment) => logs.first_read(segment, bytes),
-                    LogPart::Header(segment, page) => logs.header_read(segment, page, bytes),
-                    LogPart::Search(segment, page, count) => {
-                        logs.search_read(segment, page, count, bytes)
-                    }
-                    LogPart::Data(segment, page) => logs.data_read(segment, page, bytes),
-                    LogPart::Written => {
-                        if let Some(error) = error {
-                            self.stage = Stage::Failed(OpenError::Io(error));
-                        }
-                        None
-                    }
-                };
-                if let (Some(wanted), Stage::Logs(logs)) = (next, &self.stage) {
-                    let plan = plan_of(logs, wanted);
-                    self.planned.push_back(plan);
-                }
-            }
-            // A superblock failed already; what else was read does not matter.
-            _ => {}
-        }
-    }
-
-    fn next_stage(&mut self) {
-        match std::mem::replace(&mut self.stage, Stage::Taken) {
-            Stage::Superblocks([Some(a), Some(b)]) => {
-                match Superblock::choose([&a, &b], self.capacity) {
-                    Ok(superblock) => self.read_tables(superblock),
-                    Err(error) => self.stage = Stage::Failed(error.into()),
-                }
-            }
-            Stage::Tables(tables) => {
-                let replayed = tables.replay(self.required, self.served, self.committed);
-                let left = std::mem::take(&mut self.left);
-                let void = std::mem::take(&mut self.void);
-                self.read_logs(Logs::new(replayed, left, void, self.looks_only));
-            }
-            Stage::Logs(logs) => self.read_logs(*logs),
-            Stage::Segments(segments) => self.open(*segments),
-            other => self.stage = other,
-        }
-    }
-
-    fn read_tables(&mut self, superblock: Superblock) {
-        let geometry = superblock.geometry;
-        // Each step ends at a multiple of 64 pages, so that it never crosses the ring's end.
-        for first in (0..geometry.journal_pages()).step_by(64) {
-            let pages = (geometry.journal_pages() - first).min(64);
-            self.plan(
-                What::Journal { first },
-                geometry.journal_page_offset(first),
-                count(pages),
-            );
-        }
-        for first in (0..geometry.checkpoint_pages()).step_by(64) {
-            let pages = (geometry.checkpoint_pages() - first).min(64);
-            let offset = geometry.checkpoint_page_offset(superblock.checkpoint_area, first);
-            self.plan(What::Checkpoint { first }, offset, count(pages));
-        }
-        self.stage = Stage::Tables(Box::new(Tables::new(superblock)));
-    }
-
-    fn read_logs(&mut self, mut logs: Logs) {
-        let Some(wanted) = logs.next() else {
-            self.read_segments(logs);
-            return;
-        };
-        let plans = wanted.into_iter().map(|wanted| plan_of(&logs, wanted));
-        self.planned.extend(plans);
-        self.stage = Stage::Logs(Box::new(logs));
-    }
-
-    fn read_segments(&mut self, logs: Logs) {
-        let (replayed, found) = logs.into_found();
-        if self.looks_only {
-            let report = DirtyReport::of(&replayed, &found);
-            self.stage = Stage::Inspected(Box::new(report));
-            return;
-        }
-        let segments = Segments::new(replayed, &found, &self.config, self.now);
-        for (segment, offset, pages) in segments.footers() {
-            self.plan(What::Footer { segment }, offset, pages);
-        }
-        let nothing = self.planned.is_empty();
-        self.stage = Stage::Segments(Box::new(segments));
-        if nothing {
-            self.next_stage();
-        }
-    }
-
-    fn open(&mut self, segments: Segments) {
-        let (mut recovered, checkpoint) =
-            segments.into_cache(self.config.clone(), self.pool.clone(), self.now);
-        let counted = &mut recovered.cache.ports.stats.flash_written;
-        counted.descriptors += self.written.descriptors;
-        counted.dirty += self.written.dirty;
-        self.stage = Stage::Opening {
-            recovered: Box::new(recovered),
-            checkpoint,
-        };
     }
 }
 
-fn plan_of(logs: &Logs, wanted: Wanted) -> Plan {
-    let read = |part, segment, page, pages: u32| Plan {
-        what: What::Log(part),
-        offset: logs.page_offset(segment, page),
-        pages: count(u64::from(pages)),
-        bytes: None,
-    };
-    match wanted {
-        Wanted::First(segment) => read(LogPart::First(segment), segment, 0, 1),
-        Wanted::Header(segment, page) => read(LogPart::Header(segment, page), segment, page, 1),
-        Wanted::Search(segment, page, pages) => {
-            read(LogPart::Search(segment, page, pages), segment, page, pages)
-        }
-        Wanted::Data(segment, page, pages) => {
-            read(LogPart::Data(segment, page), segment, page + 1, pages)
-        }
-        Wanted::Write(segment, page, bytes) => Plan {
-            bytes: Some(bytes),
-            ..read(LogPart::Written, segment, page, 0)
-        },
+/// The state machine that looks for what is dirty. Driven like [`Recovery`]: effects out,
+/// completions in; all effects are reads of the flash.
+pub struct Inspection(block_store::Inspection);
+
+impl Inspection {
+    /// Begins to look at the cache on a device of `capacity` bytes.
+    pub fn new(capacity: Bytes, pool: BufPool, now: Instant) -> Self {
+        Self(block_store::Inspection::new(capacity, pool, now))
     }
-}
 
-fn count(pages: u64) -> usize {
-    usize::try_from(pages).expect("at most 64")
-}
+    /// See [`block_store::Recovery::set_left`].
+    pub fn set_left(&mut self, left: Vec<LeftChunk>) {
+        self.0.set_left(left);
+    }
 
-fn page(bytes: &[u8]) -> PageBytes {
-    bytes[..PAGE_BYTES].try_into().expect("a page has its size")
+    /// Moves what is to be done to the end of `into`, in order.
+    pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
+        into.extend(self.0.take_operations().map(Effect::Flash));
+    }
+
+    /// A flash operation has ended.
+    ///
+    /// # Panics
+    /// If it was not issued by this, or has ended before.
+    pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
+        self.0.flash_done(done, now);
+    }
+
+    /// What was found, or why nothing could be; once.
+    pub fn finished(&mut self) -> Option<Result<DirtyReport, OpenError>> {
+        self.0.finished()
+    }
 }

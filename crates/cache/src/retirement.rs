@@ -7,23 +7,22 @@
 use crate::api::{Config, Effect};
 use crate::back::transfer::DestageRead;
 use crate::cache::Cache;
-use crate::dirty::DirtyDisk;
 use crate::division::Admission;
-use crate::flash::Flash;
 use crate::limits::{PATIENCE_TIMEOUTS, RETRY_PAUSE_MIN, WATCH_PARTS};
-use crate::ports::{FlashPurpose, Hit};
+use crate::ports::{Hit, ReadPurpose};
 use block_io::{IoError, Token};
+use block_store::{DirtyDisk, Purpose, Store};
 use units::{DiskSlot, Duration, Instant};
 
 /// What a cache has of flash.
 pub(crate) enum FlashUse {
     /// What is cached lies on it.
-    InUse(Box<Flash>),
+    InUse(Box<Store>),
     /// It was given up, and is written no more.
     GivenUp {
         reason: &'static str,
         /// It, as long as it has bytes that an origin lacks: those are read from it.
-        failed: Option<Box<Flash>>,
+        failed: Option<Box<Store>>,
     },
     /// The cache was opened without.
     Absent { reason: String },
@@ -32,7 +31,7 @@ pub(crate) enum FlashUse {
 impl FlashUse {
     /// The flash that is in use.
     #[inline]
-    pub(crate) fn as_ref(&self) -> Option<&Flash> {
+    pub(crate) fn as_ref(&self) -> Option<&Store> {
         match self {
             Self::InUse(flash) => Some(flash),
             Self::GivenUp { .. } | Self::Absent { .. } => None,
@@ -41,7 +40,7 @@ impl FlashUse {
 
     /// The same, to change it.
     #[inline]
-    pub(crate) fn as_mut(&mut self) -> Option<&mut Flash> {
+    pub(crate) fn as_mut(&mut self) -> Option<&mut Store> {
         match self {
             Self::InUse(flash) => Some(flash),
             Self::GivenUp { .. } | Self::Absent { .. } => None,
@@ -54,7 +53,7 @@ impl FlashUse {
     }
 
     /// Flash that was given up with bytes that an origin lacks.
-    pub(crate) fn failed(&self) -> Option<&Flash> {
+    pub(crate) fn failed(&self) -> Option<&Store> {
         match self {
             Self::GivenUp { failed, .. } => failed.as_deref(),
             Self::InUse(_) | Self::Absent { .. } => None,
@@ -62,7 +61,7 @@ impl FlashUse {
     }
 
     /// The same, to change it.
-    pub(crate) fn failed_mut(&mut self) -> Option<&mut Flash> {
+    pub(crate) fn failed_mut(&mut self) -> Option<&mut Store> {
         match self {
             Self::GivenUp { failed, .. } => failed.as_deref_mut(),
             Self::InUse(_) | Self::Absent { .. } => None,
@@ -70,12 +69,12 @@ impl FlashUse {
     }
 
     /// What has the dirty logs: the flash that is in use, or that has failed with them.
-    pub(crate) fn with_logs(&self) -> Option<&Flash> {
+    pub(crate) fn with_logs(&self) -> Option<&Store> {
         self.as_ref().or_else(|| self.failed())
     }
 
     /// The same, to change it.
-    pub(crate) fn with_logs_mut(&mut self) -> Option<&mut Flash> {
+    pub(crate) fn with_logs_mut(&mut self) -> Option<&mut Store> {
         match self {
             Self::InUse(flash) => Some(flash),
             Self::GivenUp { failed, .. } => failed.as_deref_mut(),
@@ -96,7 +95,7 @@ impl FlashUse {
     /// What a block is read from: the flash that is in use, or else what has failed, for a block that
     /// nobody else has.
     #[inline]
-    pub(crate) fn source_mut(&mut self, is_dirty: bool) -> Option<&mut Flash> {
+    pub(crate) fn source_mut(&mut self, is_dirty: bool) -> Option<&mut Store> {
         if is_dirty {
             self.with_logs_mut()
         } else {
@@ -185,9 +184,7 @@ impl Cache {
     pub(crate) fn ask_to_retire(&mut self, incarnation: u64) {
         let token = self.ports.question();
         self.retirement = Retirement::Asked { incarnation, token };
-        self.ports
-            .effects
-            .push(Effect::Retire { token, incarnation });
+        self.ports.push(Effect::Retire { token, incarnation });
     }
 
     /// Whether the origin must not be written now, since the flash has failed and that is not recorded.
@@ -258,7 +255,7 @@ impl Cache {
             has_failed: !self.flash.is_in_use(),
             ..Watch::default()
         };
-        for (purpose, time) in self.ports.flash_in_flight() {
+        for (purpose, time) in self.ports.store.in_flight() {
             watch.look(purpose, time >= timeout, time >= patience);
         }
         for hit in watch.unreadable {
@@ -319,10 +316,10 @@ struct Watch {
 
 impl Watch {
     /// Looks at an operation that has taken longer than the timeout, or than all patience.
-    fn look(&mut self, purpose: &mut FlashPurpose, is_late: bool, is_hopeless: bool) {
+    fn look(&mut self, purpose: &mut Purpose<ReadPurpose>, is_late: bool, is_hopeless: bool) {
         match purpose {
             // The origin cannot be asked instead.
-            FlashPurpose::Hit(hit) if hit.dirty && !hit.abandoned => {
+            Purpose::Caller(ReadPurpose::Hit(hit)) if hit.dirty && !hit.abandoned => {
                 self.lost_patience |= is_hopeless && !self.has_failed;
                 self.pending = true;
                 if is_hopeless && self.has_failed {
@@ -330,13 +327,15 @@ impl Watch {
                     self.unreadable.push(hit.clone());
                 }
             }
-            FlashPurpose::DestageRead(DestageRead { disk, .. }) if self.has_failed => {
+            Purpose::Caller(ReadPurpose::DestageRead(DestageRead { disk, .. }))
+                if self.has_failed =>
+            {
                 self.pending = true;
                 if is_hopeless {
                     self.lost.push(*disk);
                 }
             }
-            FlashPurpose::Hit(hit) if !hit.abandoned => {
+            Purpose::Caller(ReadPurpose::Hit(hit)) if !hit.abandoned => {
                 if is_late || self.has_failed {
                     hit.abandoned = true;
                     self.late.push(hit.clone());
@@ -344,25 +343,17 @@ impl Watch {
                     self.pending = true;
                 }
             }
-            FlashPurpose::Journal
-            | FlashPurpose::CheckpointPages
-            | FlashPurpose::Superblock
-            | FlashPurpose::LogFlush(_) => {
+            Purpose::Caller(ReadPurpose::Hit(_)) => {}
+            Purpose::Store(own) if own.is_awaited_by_guests() => {
                 self.stuck |= is_late || self.has_failed;
                 self.pending = true;
             }
             // No guest waits for these, but a detach, a stop or a reclaim may.
-            FlashPurpose::Chunk(_)
-            | FlashPurpose::Footer(_)
-            | FlashPurpose::FlashFlush
-            | FlashPurpose::MergeHit(_)
-            | FlashPurpose::DestageRead(_)
-            | FlashPurpose::ReclaimFooter
-            | FlashPurpose::ReclaimRun { .. } => {
+            Purpose::Store(_)
+            | Purpose::Caller(ReadPurpose::MergeHit(_) | ReadPurpose::DestageRead(_)) => {
                 self.stuck |= is_hopeless;
                 self.pending = true;
             }
-            FlashPurpose::Hit(_) => {}
         }
     }
 }

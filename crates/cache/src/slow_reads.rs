@@ -145,7 +145,7 @@ impl Cache {
                 dirty: false,
                 in_place: false,
             };
-            flash.read_hit(&mut self.ports, probe, None);
+            probe.read(flash, &mut self.ports, None);
         }
         self.fetch_part(id, part, disk, bytes.start, length);
     }

@@ -1,7 +1,7 @@
 //! What the cache counts. Plain numbers; the program turns them into metrics.
 
+pub use block_store::FlashWritten;
 use policy::admission::Refusals;
-pub use segment_log::FlashWritten;
 
 /// Counters of a cache since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +62,33 @@ pub struct Stats {
     /// Reads and writes of parts of blocks that failed because a block that the origin lacks could
     /// not be read.
     pub dirty_unreadable: u64,
+}
+
+impl Stats {
+    /// These, with what the store has counted.
+    pub(crate) fn with_store(&self, store: &block_store::Stats) -> Self {
+        Self {
+            flash_written: store.flash_written,
+            reclaim_read_bytes: store.reclaim_read_bytes,
+            checksum_mismatches: store.checksum_mismatches,
+            flash_errors: store.flash_errors,
+            blocks_appended: store.blocks_appended,
+            segments_reclaimed: store.segments_reclaimed,
+            blocks_kept: store.blocks_kept,
+            blocks_evicted: store.blocks_evicted,
+            not_admitted: NotAdmitted {
+                no_segment: store.not_taken.no_segment,
+                write_buffer: store.not_taken.write_buffer,
+                index_full: store.not_taken.index_full,
+                ..self.not_admitted
+            },
+            journal_commits: store.journal_commits,
+            checkpoints: store.checkpoints,
+            never_trusted: store.never_trusted,
+            retrusted_blocks: store.retrusted_blocks,
+            ..self.clone()
+        }
+    }
 }
 
 /// Blocks that were not admitted, by reason.

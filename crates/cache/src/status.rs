@@ -1,10 +1,10 @@
 //! What a cache is like at a moment, for people and metrics.
 
 use crate::cache::Cache;
-use crate::facts::SegmentCounts;
 use crate::retirement::Retirement;
 use crate::views::Views;
 use block_io::PAGE_BYTES;
+use block_store::SegmentCounts;
 use units::{Bytes, TenantSlot};
 
 /// Whether the flash is in use.

@@ -1,6 +1,7 @@
 //! What an operator can say about write-back, and see of it.
 
 use block_io::IoError;
+use block_store::LockReason;
 use units::{Bytes, Duration, Instant};
 
 /// In which order bytes reach the origin.
@@ -57,20 +58,6 @@ pub enum OfDirty {
     Keep,
     /// They are lost.
     Drop,
-}
-
-/// Why a disk's bytes on flash cannot be brought to the origin without the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum LockReason {
-    /// Bytes that were acknowledged as durable are not on flash, or are not what was written.
-    #[error("bytes that were durable on flash are lost or damaged")]
-    Damaged,
-    /// The flash's metadata cannot be believed, so it is not known what the origin has already.
-    #[error("it cannot be known which of its bytes the origin has already")]
-    Unbelievable,
-    /// The flash has failed, and bytes that the origin lacks could not be read from it.
-    #[error("the flash has failed with bytes that the origin lacks")]
-    FlashLost,
 }
 
 /// What the transfer to the origin does.

@@ -20,13 +20,12 @@ use crate::RequestId;
 use crate::WritePolicy;
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
-use crate::journal::Ticket;
 use crate::limits::ERASE_BLOCKS_MAX;
 use crate::ports::{OriginPurpose, Wake};
 use crate::request::Span;
-use crate::take::Taken;
 use admission::Key;
 use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
+use block_store::{Taken, Ticket};
 use segment_log::Source;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -225,7 +224,7 @@ impl Cache {
             (Some(_), Some(flash)) if self.late_writes.pass(self.retirement) => {
                 if !flash.pass() {
                     let reason = "the flash was late for too long while guests wrote";
-                    self.ports.wakes.push(Wake::FlashFailed(reason));
+                    self.ports.wake(Wake::FlashFailed(reason));
                 }
                 self.send_to_origin(id);
             }
@@ -283,7 +282,7 @@ impl Cache {
             {
                 continue;
             }
-            match flash.take_for_write(&mut self.ports, write.disk, block) {
+            match flash.take_for_write(&mut self.ports.store, write.disk, block) {
                 Taken::NotCached => continue,
                 Taken::Untrusted => {}
                 Taken::Trusted(found) => {
@@ -299,7 +298,7 @@ impl Cache {
             }
         }
         if commits && !passes {
-            flash.rest_around(&mut self.ports, write.disk, write.first, write.blocks);
+            flash.rest_around(&mut self.ports.store, write.disk, write.first, write.blocks);
         }
         ticket.filter(|ticket| !flash.is_durable(*ticket))
     }

@@ -3,14 +3,13 @@
 use super::{Back, Phase};
 use crate::RequestId;
 use crate::cache::Cache;
-use crate::dirty::append::NoRoom;
 use crate::guard::{Guard, holds};
 use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
 use crate::request::Span;
-use crate::take::Taken;
 use crate::writes::Change;
 use admission::Key;
 use block_io::{IoError, PAGE_BYTES, Payload, Slice};
+use block_store::{NoRoom, Taken};
 use flash_format::{Erasure, ErasureKind};
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
@@ -306,7 +305,7 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return Err(NoRoom::Segment);
         };
-        flash.log_block(&mut self.ports, disk, block, page)?;
+        flash.log_block(&mut self.ports.store, disk, block, page)?;
         self.take_older_copy(disk, block, arrival);
         Ok(())
     }
@@ -318,7 +317,7 @@ impl Cache {
             return;
         };
         let taken = if holds(Guard::DistrustOlderCopy) {
-            flash.take_for_write(&mut self.ports, disk, block)
+            flash.take_for_write(&mut self.ports.store, disk, block)
         } else {
             flash.forget(disk, block)
         };
@@ -356,7 +355,7 @@ impl Cache {
                 Change::Discard | Change::Data { .. } => ErasureKind::Discard,
             },
         };
-        flash.log_erasure(&mut self.ports, disk, erasure)?;
+        flash.log_erasure(&mut self.ports.store, disk, erasure)?;
         let cached = flash.cached_blocks_of(disk) > 0;
         if let Some(tenant) = self.tenant_of(disk) {
             self.admission.discarded(tenant, disk, first.get(), blocks);

@@ -4,12 +4,11 @@ use super::switch::{Change, To, unfit};
 use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
-use crate::dirty::DirtyDisk;
-use crate::durability::WriteCount;
 use crate::guard::{Guard, holds};
 use crate::ports::OriginPurpose;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, OriginVerb};
+use block_store::{DirtyDisk, WriteCount};
 use units::DiskSlot;
 
 impl Cache {
@@ -119,14 +118,14 @@ impl Cache {
             Ok(()) => Ok(ControlOutcome::Done),
             Err(error) => Err(ControlError::Origin(error)),
         };
-        self.ports.effects.push(Effect::ControlDone { id, result });
+        self.ports.push(Effect::ControlDone { id, result });
     }
 
     /// The origin refused: those who wait for it hear so.
     pub(crate) fn fail_demands(&mut self, _disk: DiskSlot, back: &mut Back, error: IoError) {
         back.destage.drop_demand();
         for (_, id) in std::mem::take(&mut back.demands) {
-            self.ports.effects.push(Effect::ControlDone {
+            self.ports.push(Effect::ControlDone {
                 id,
                 result: Err(ControlError::Origin(error)),
             });
@@ -173,7 +172,7 @@ impl Cache {
         if dirty == OfDirty::Keep
             && let Some(flash) = self.flash.as_mut()
         {
-            flash.flush_log(&mut self.ports, disk);
+            flash.flush_log(&mut self.ports.store, disk);
         }
         self.ports.stir(disk);
         Ok(())
@@ -194,14 +193,14 @@ impl Cache {
         // Of an ordered disk the origin alone is a disk from then on.
         let unordered = dirty.is_some_and(|dirty| back.returns_to_order(dirty.log()));
         let at_origin = dirty.map_or(u64::MAX, |dirty| dirty.log().base());
-        let effects = &mut self.ports.effects;
+        let ports = &mut self.ports;
         back.demands.retain(|(number, id)| {
             let result = match locked {
                 _ if *number <= base && !unordered => Ok(ControlOutcome::Done),
                 Some(reason) => Err(ControlError::Locked(reason)),
                 None => return true,
             };
-            effects.push(Effect::ControlDone { id: *id, result });
+            ports.push(Effect::ControlDone { id: *id, result });
             false
         });
         // A commit for each interval would be one page of flash for each.

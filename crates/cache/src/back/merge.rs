@@ -3,11 +3,11 @@
 
 use super::accept::{Edge, Waiting};
 use crate::cache::Cache;
-use crate::flash::Location;
 use crate::guard::{Guard, holds};
-use crate::ports::{FlashPurpose, OriginPurpose};
+use crate::ports::{OriginPurpose, ReadPurpose};
 use admission::Key;
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Slice};
+use block_store::Location;
 use dirty_log::Found;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
 
@@ -48,17 +48,14 @@ impl Cache {
                 let zeroes = self.ports.pool.take_zeroed(PAGE_BYTES);
                 return Edge::Ready(zeroes.freeze().slice(0..PAGE_BYTES));
             }
-            Found::Dirty(slot) => (flash.bytes_of(&self.ports, slot), true),
-            Found::Clean => (flash.locate(&self.ports, disk, block), false),
+            Found::Dirty(slot) => (flash.bytes_of(&self.ports.store, slot), true),
+            Found::Clean => (flash.locate(&self.ports.store, disk, block), false),
         };
         match location {
             Location::Memory(bytes) => Edge::Ready(bytes),
             Location::Flash(slot) => {
-                flash.pin_for(&mut self.ports, slot);
-                let hit = MergeHit { merge, slot, dirty };
-                let offset = flash.offset_of(slot);
-                self.ports
-                    .flash_read(FlashPurpose::MergeHit(hit), offset, PAGE_BYTES);
+                let purpose = ReadPurpose::MergeHit(MergeHit { merge, slot, dirty });
+                flash.read(&mut self.ports.store, slot, 1, None, purpose);
                 Edge::Reading
             }
             Location::Nowhere => {

@@ -22,12 +22,12 @@ pub(crate) mod transfer;
 
 use crate::RequestId;
 use crate::cache::Cache;
-use crate::dirty::DirtyDisk;
 use crate::guard::{Guard, holds};
 use crate::limits::TICK_MAX;
 use crate::write_back::{DestageOrder, DirtyStatus, WriteBack};
 use accept::Waiting;
 use block_io::{IoError, Payload};
+use block_store::DirtyDisk;
 use destage::{Destage, ReadTimes};
 use dirty_log::DirtyLog;
 use std::collections::VecDeque;
@@ -241,7 +241,7 @@ impl Cache {
     /// Ends the interval, and asks for everything so far to become durable.
     fn log_end_for_flush(&mut self, disk: DiskSlot) -> u64 {
         if let Some(flash) = self.flash.as_mut() {
-            return flash.flush_log(&mut self.ports, disk);
+            return flash.flush_log(&mut self.ports.store, disk);
         }
         // Nothing becomes durable on it any more: the origin has to have it, and be flushed.
         let dirty = self.flash.failed().and_then(|flash| flash.dirty_log(disk));
@@ -259,8 +259,8 @@ impl Cache {
 
     /// Does what can be done for the disks for which something has happened. True if there was one.
     pub(crate) fn turn_backs(&mut self) -> bool {
-        let some = !self.ports.stirred.is_empty();
-        while let Some(disk) = self.ports.stirred.pop() {
+        let some = self.ports.has_stirred();
+        while let Some(disk) = self.ports.take_stirred() {
             self.turn_back(disk);
         }
         some
@@ -287,7 +287,7 @@ impl Cache {
             return;
         }
         if let Some(flash) = self.flash.as_mut() {
-            flash.push_durability(&mut self.ports, disk);
+            flash.push_durability(&mut self.ports.store, disk);
         }
         self.accept_waiting(disk);
         self.answer_durable(disk);

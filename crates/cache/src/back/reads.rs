@@ -1,11 +1,11 @@
 //! Reads of what the origin lacks: from the log, never from the origin.
 
 use crate::cache::Cache;
-use crate::flash::Location;
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::Hit;
 use crate::reads::{ReadId, blocks_to, index};
+use block_store::Location;
 use dirty_log::Found;
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 
@@ -37,7 +37,7 @@ impl Cache {
             Found::Clean => None,
             Found::Erased(_) if !holds(Guard::ErasedReadsZeroes) => None,
             Found::Erased(erased) => Some(self.read_zeroes(id, at, end, erased)),
-            Found::Dirty(slot) => match flash.bytes_of(&self.ports, slot) {
+            Found::Dirty(slot) => match flash.bytes_of(&self.ports.store, slot) {
                 Location::Memory(bytes) => {
                     self.count_hits(id, block, 1);
                     Some(self.read_from_memory(id, at, end, &bytes))
@@ -68,7 +68,7 @@ impl Cache {
         let first = BlockIndex::containing(Bytes::new(at));
         let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let flash = self.flash.with_logs().expect("the log is on it");
-        let count = flash.dirty_run(&self.ports, disk, first, slot, most);
+        let count = flash.dirty_run(&self.ports.store, disk, first, slot, most);
         let stop = first.advance(u64::from(count)).start().get().min(end);
         self.count_hits(id, first, count);
         if self.is_prefetch(id) {

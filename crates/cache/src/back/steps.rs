@@ -5,14 +5,12 @@ use super::Phase;
 use super::switch::{Next, Step, To};
 use crate::api::ControlError;
 use crate::cache::Cache;
-use crate::dirty::DirtyDisk;
-use crate::flash::Flash;
 use crate::guard::{Guard, holds};
-use crate::journal::Ticket;
 use crate::ownership::OwnerRecord;
 use crate::ports::OriginPurpose;
 use crate::write_back::OfDirty;
 use block_io::OriginVerb;
+use block_store::{DirtyDisk, Store, Ticket};
 use units::DiskSlot;
 
 impl Cache {
@@ -72,7 +70,7 @@ impl Cache {
         if !open && self.waits_for_retirement() {
             return Next::Wait;
         }
-        let cache = self.flash.with_logs().map_or(0, Flash::uuid);
+        let cache = self.flash.with_logs().map_or(0, Store::uuid);
         let record = OwnerRecord {
             epoch: back.epoch,
             cache,
@@ -177,7 +175,7 @@ impl Cache {
     /// Throws away what the origin lacks.
     fn drop_log(&mut self, disk: DiskSlot) {
         if let Some(flash) = self.flash.as_mut() {
-            flash.void_log(&mut self.ports, disk);
+            flash.void_log(&mut self.ports.store, disk);
             flash.hurry();
         } else if let Some(failed) = self.flash.failed_mut() {
             failed.end_log(disk);

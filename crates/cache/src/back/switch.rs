@@ -12,11 +12,10 @@
 use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
-use crate::dirty::DirtyDisk;
-use crate::journal::Ticket;
 use crate::limits::RETRY_PAUSE_MIN;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, Token};
+use block_store::{DirtyDisk, Ticket};
 use units::{DiskSlot, Instant};
 
 /// What a disk under write-back is on its way to.
@@ -310,7 +309,7 @@ impl Cache {
 
     fn done(&mut self, id: Option<ControlId>, result: Result<ControlOutcome, ControlError>) {
         if let Some(id) = id {
-            self.ports.effects.push(Effect::ControlDone { id, result });
+            self.ports.push(Effect::ControlDone { id, result });
         }
     }
 

@@ -2,18 +2,17 @@
 
 use super::{Back, Phase};
 use crate::cache::Cache;
-use crate::dirty::DirtyDisk;
-use crate::flash::{Flash, Location};
 use crate::guard::{Guard, holds};
-use crate::ports::{FlashPurpose, OriginPurpose};
+use crate::ports::{OriginPurpose, ReadPurpose};
 use crate::retirement::FlashUse;
-use crate::write_back::{DestageState, LockReason};
-use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES};
+use crate::write_back::DestageState;
+use block_io::{Buf, IoError, OriginVerb};
+use block_store::{DirtyDisk, Location, LockReason, Store};
 use destage::{
     Batched, Flushed, Need, Next, Paused, Piece, ReadId, Sequence, Settles, Unfit, WriteId,
 };
 use dirty_log::DirtyLog;
-use units::{DiskSlot, FlashSlot};
+use units::{BLOCK_BYTES, DiskSlot, FlashSlot};
 
 /// Pages of a log that come from flash.
 #[derive(Clone, Copy, Debug)]
@@ -106,9 +105,9 @@ impl Cache {
         if !holds(Guard::DurableBeforeDestage) {
             return wanted;
         }
-        let durable = |flash: &Flash| flash.dirty_log(disk).map_or(0, DirtyDisk::durable);
+        let durable = |flash: &Store| flash.dirty_log(disk).map_or(0, DirtyDisk::durable);
         if durable(flash) < wanted {
-            flash.want_durable(&mut self.ports, disk, wanted, hurries);
+            flash.want_durable(&mut self.ports.store, disk, wanted, hurries);
         }
         wanted.min(durable(flash))
     }
@@ -144,7 +143,7 @@ impl Cache {
                 only: only.then(|| log.blocks_before_holes_end()),
             }
         };
-        let in_memory = |slot| match flash.bytes_of(ports, slot) {
+        let in_memory = |slot| match flash.bytes_of(&ports.store, slot) {
             Location::Memory(bytes) => Some(bytes),
             Location::Flash(_) | Location::Nowhere => None,
         };
@@ -156,16 +155,13 @@ impl Cache {
             return false;
         };
         for read in reads {
-            flash.pin_for(ports, read.slot);
-            let purpose = FlashPurpose::DestageRead(DestageRead {
+            let purpose = ReadPurpose::DestageRead(DestageRead {
                 disk,
                 slot: read.slot,
                 id: read.id,
             });
-            let offset = flash.offset_of(read.slot);
-            let length = read.pages as usize * PAGE_BYTES;
-            ports.stats.destage_read_bytes += length as u64;
-            ports.flash_read(purpose, offset, length);
+            ports.stats.destage_read_bytes += u64::from(read.pages) * BLOCK_BYTES;
+            flash.read(&mut ports.store, read.slot, read.pages, None, purpose);
         }
         true
     }
@@ -181,7 +177,7 @@ impl Cache {
         if let Some(flash) = self.flash.as_mut() {
             flash.unpin(slot);
             if result.is_err() {
-                flash.failed(&mut self.ports);
+                flash.failed(&mut self.ports.store);
             }
         } else if let Some(failed) = self.flash.failed_mut() {
             failed.unpin(slot);
@@ -199,10 +195,10 @@ impl Cache {
         };
         back.destage.read_done(id, bytes, |number, slot, page| {
             if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeDestage) {
-                return Some(flash.shown_record(ports, disk, number, page));
+                return Some(flash.shown_record(&ports.store, disk, number, page));
             }
             let block = flash.block_of_record(disk, number);
-            ports.damaged(disk, block, flash.offset_of(slot));
+            ports.store.damaged(disk, block, flash.offset_of(slot));
             None
         });
     }
@@ -343,10 +339,10 @@ impl Cache {
         let before = self.dirty_bytes(disk).get();
         match (&mut self.flash, settles) {
             (FlashUse::InUse(flash), Settles::Before(to)) => {
-                flash.settle(&mut self.ports, disk, to);
+                flash.settle(&mut self.ports.store, disk, to);
             }
             (FlashUse::InUse(flash), Settles::Some(some)) => {
-                flash.settle_some(&mut self.ports, disk, &some);
+                flash.settle_some(&mut self.ports.store, disk, &some);
             }
             // Nothing is written to it any more.
             (given_up, settles) => {

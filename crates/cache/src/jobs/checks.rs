@@ -2,7 +2,7 @@
 
 use crate::api::ControlError;
 use crate::cache::{Cache, Disk};
-use crate::dirty::DirtyDisk;
+use block_store::DirtyDisk;
 use flash_format::DISK_BYTES_MAX;
 use units::{BLOCK_BYTES, Bytes, DiskSlot};
 

@@ -2,8 +2,8 @@
 
 use super::{Job, Kind};
 use crate::api::ControlError;
-use crate::journal::Ticket;
 use block_io::Token;
+use block_store::Ticket;
 use flash_format::SegmentIndex;
 use units::{Duration, Instant};
 

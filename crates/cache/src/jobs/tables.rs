@@ -2,7 +2,7 @@
 
 use super::{Newcomer, Ports, Step};
 use crate::guard::{Guard, holds};
-use crate::tables::Served;
+use block_store::Served;
 
 impl Newcomer {
     /// What the table is to say of it.

@@ -28,6 +28,11 @@ impl Rig {
         (bytes.clone().count(), bytes.sum())
     }
 
+    pub(super) fn next(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
     /// Lets time pass, in small steps.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
@@ -182,12 +187,23 @@ impl Rig {
         self.origin_durable[range].fill(byte);
     }
 
-    /// Damages every page of the flash that has these bytes.
     /// Whether a page of the flash is this.
     pub(crate) fn has_on_flash(&self, bytes: &[u8]) -> bool {
         self.flash.chunks_exact(4096).any(|page| page == bytes)
     }
 
+    /// What is on the flash.
+    pub(crate) fn flash(&self) -> &[u8] {
+        &self.flash
+    }
+
+    /// The process ends, and another one finds this on the flash.
+    pub(crate) fn restart_with(&mut self, flash: &[u8]) {
+        self.flash.copy_from_slice(flash);
+        self.power_cut_of_nothing();
+    }
+
+    /// Damages every page of the flash that has these bytes.
     pub(crate) fn damage(&mut self, bytes: &[u8]) {
         for page in self.flash.chunks_exact_mut(4096) {
             if page == bytes {

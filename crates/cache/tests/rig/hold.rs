@@ -3,6 +3,8 @@
 use super::Rig;
 use block_io::{FlashOp, FlashVerb, IoError, OriginVerb};
 use cache::{WriteBack, WritePolicy};
+use flash_format::{Geometry, PAGE_BYTES};
+use units::Bytes;
 
 impl Rig {
     /// What the flash was asked and is held never ends.
@@ -16,6 +18,7 @@ impl Rig {
         self.hold_flash = false;
         self.hold_flash_writes = false;
         self.hold_flash_flush = false;
+        self.hold_journal = false;
         self.hold_reads = false;
         self.hold_writes = false;
         self.hold_flush = false;
@@ -65,6 +68,15 @@ impl Rig {
         self.hold_flash
             || (self.hold_flash_flush && matches!(op.verb, FlashVerb::Flush))
             || (self.hold_flash_writes && matches!(op.verb, FlashVerb::Write { .. }))
+            || (self.hold_journal && self.is_of_journal(&op.verb))
+    }
+
+    fn is_of_journal(&self, verb: &FlashVerb) -> bool {
+        let geometry = Geometry::new(Bytes::new(self.flash.len() as u64), Bytes::kib(256)).unwrap();
+        let first = geometry.journal_page_offset(0);
+        let length = Bytes::new(geometry.journal_pages() * PAGE_BYTES as u64);
+        let journal = first..first + length;
+        matches!(verb, FlashVerb::Write { offset, .. } if journal.contains(offset))
     }
 
     pub(super) fn holds(&self, verb: &OriginVerb) -> bool {

@@ -60,6 +60,8 @@ pub(crate) struct Rig {
     /// Flushes of the flash wait, everything else on it goes on: its durable writes vouch for
     /// themselves only.
     pub(crate) hold_flash_flush: bool,
+    /// Writes of the journal wait, everything else on the flash goes on.
+    pub(crate) hold_journal: bool,
     pub(crate) hold_reads: bool,
     pub(crate) hold_writes: bool,
     pub(crate) hold_flush: bool,
@@ -148,6 +150,7 @@ impl Rig {
             hold_flash: false,
             hold_flash_writes: false,
             hold_flash_flush: false,
+            hold_journal: false,
             hold_reads: false,
             hold_writes: false,
             hold_flush: false,
@@ -425,11 +428,6 @@ impl Rig {
             }
             self.cache_mut().origin_done(done, now);
         }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.next += 1;
-        self.next
     }
 
     pub(crate) fn command(&mut self, command: Command) -> u64 {

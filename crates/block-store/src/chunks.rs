@@ -1,0 +1,69 @@
+//! What waits in memory to be written to a segment.
+
+use crate::write_count::WriteCount;
+use block_io::{Buf, Slice};
+use flash_format::{Descriptor, DirtyRecord, PAGE_BYTES, SegmentIndex};
+use segment_log::Source;
+use units::{BlockIndex, DiskSlot};
+
+/// A block in a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) block: BlockIndex,
+    pub(crate) source: Source,
+    /// What had been written to the origin when these bytes were taken.
+    pub(crate) count: WriteCount,
+}
+
+/// Blocks that wait to be written behind one header.
+pub(crate) struct Gathered {
+    /// Room for the header, and the blocks.
+    pub(crate) buf: Buf,
+    pub(crate) entries: Vec<Entry>,
+    /// Of a dirty log: what its header will say.
+    pub(crate) records: Vec<DirtyRecord>,
+}
+
+/// What is remembered of an open segment until its footer is written.
+#[derive(Default)]
+pub(crate) struct Content {
+    /// What the footer will say.
+    pub(crate) descriptors: Vec<Descriptor>,
+    /// The blocks of its open chunk.
+    pub(crate) chunk: Option<Gathered>,
+}
+
+/// A chunk on its way to flash.
+pub(crate) struct Chunk {
+    pub(crate) disk: DiskSlot,
+    pub(crate) segment: SegmentIndex,
+    /// The header's page in the segment.
+    pub(crate) page: u32,
+    pub(crate) entries: Vec<Entry>,
+    /// Header and blocks.
+    pub(crate) bytes: Slice,
+    pub(crate) of_log: Option<OfLog>,
+}
+
+/// What a chunk is to a dirty log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfLog {
+    /// The number behind its last record.
+    pub(crate) end: u64,
+    /// Its place in lasting memory.
+    pub(crate) place: u32,
+}
+
+impl Chunk {
+    /// The block in this page of the segment, and its bytes as they lie on flash, if it is in the
+    /// chunk.
+    pub(crate) fn block(&self, segment: SegmentIndex, page: u32) -> Option<(BlockIndex, Slice)> {
+        if segment != self.segment || page <= self.page {
+            return None;
+        }
+        let at = (page - self.page) as usize;
+        let block = self.entries.get(at - 1)?.block;
+        let bytes = self.bytes.slice(at * PAGE_BYTES..(at + 1) * PAGE_BYTES);
+        Some((block, bytes))
+    }
+}

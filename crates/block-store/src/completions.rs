@@ -1,0 +1,61 @@
+//! Operations of the store's own that have ended.
+
+use crate::ports::{Errand, Own, Ports};
+use crate::store::Store;
+use block_io::Buf;
+
+/// What has come of an operation that others may wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing.
+    None,
+    /// There is room in the write buffer, or a place in memory that outlives the process.
+    Room,
+    /// Something that was queued for the journal is durable ([`Store::is_durable`]).
+    Journal,
+    /// A checkpoint may be complete ([`Store::has_checkpoint`]).
+    Checkpoint,
+}
+
+impl Store {
+    /// An operation of the store's own has ended, well or not; if it was a read, this was read.
+    pub fn completed<T>(
+        &mut self,
+        ports: &mut Ports<T>,
+        own: Own,
+        ok: bool,
+        read: Option<Buf>,
+    ) -> Progress {
+        let read = read.filter(|_| ok);
+        let Own(errand) = own;
+        match errand {
+            Errand::Chunk(id) => {
+                self.chunk_done(ports, id, ok);
+                return Progress::Room;
+            }
+            Errand::Footer(segment) => self.footer_done(ports, segment, ok),
+            Errand::Journal if ok => {
+                self.journal_done(ports);
+                return Progress::Journal;
+            }
+            Errand::Journal => ports.fail("the journal could not be written"),
+            Errand::CheckpointPages => self.checkpoint_pages_done(ports, ok),
+            Errand::Superblock => {
+                self.superblock_done(ports, ok);
+                return Progress::Checkpoint;
+            }
+            Errand::ReclaimFooter => self.reclaim_footer_done(ports, read.as_deref()),
+            Errand::ReclaimRun { first, count } => {
+                self.reclaim_run_done(ports, first, count, read.as_ref());
+            }
+            Errand::LogFlush(disk) if ok => {
+                self.log_flush_done(ports, disk);
+                ports.log_moved(disk);
+            }
+            Errand::LogFlush(_) => ports.fail("a dirty log could not be made durable"),
+            Errand::FlashFlush if ok => {}
+            Errand::FlashFlush => self.failed(ports),
+        }
+        Progress::None
+    }
+}

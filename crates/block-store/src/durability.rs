@@ -1,0 +1,183 @@
+//! What the origin may still lose.
+//!
+//! A write that the origin has acknowledged but not flushed can vanish if the origin's host loses
+//! power, and the guest may not complain: it has not flushed. But if a copy of it were trusted on
+//! flash, the cache would go on serving bytes that the origin no longer has. So a copy is trusted
+//! only after a flush of the origin that began when the copy's bytes were already there.
+//!
+//! Each disk counts its writes. A copy is tagged with the count at the time when it was taken;
+//! it may be trusted when a flush that began at that count or later has succeeded. Guests flush
+//! often enough; where one does not, the cache sends a flush of its own.
+//!
+//! A flush that fails says that some of what was written since the last good one may be gone, and the
+//! next flush that succeeds does not bring it back: a kernel that could not write a page keeps it as
+//! if it had. So every copy of such bytes leaves the cache, and whoever asked for the flush is told. If
+//! the cache itself had asked, the guest's next flush fails in its place.
+
+use crate::guard::{Guard, holds};
+use crate::ports::Ports;
+use crate::store::Store;
+use crate::write_count::WriteCount;
+use std::ops::{Index, IndexMut};
+use units::DiskSlot;
+
+/// How far a disk's writes are durable at its origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Durability {
+    ended: WriteCount,
+    flushed: WriteCount,
+    /// The latest count of a copy that is not known to be durable at the origin and has lost its tag.
+    untagged: WriteCount,
+    /// A flush of our own is on its way.
+    flushing: bool,
+    /// The disk is attached, so its origin can be flushed: false once a detach has come so far
+    /// that it no longer waits for one.
+    reachable: bool,
+}
+
+impl Durability {
+    const NEVER_ATTACHED: Self = Self {
+        ended: WriteCount::NONE,
+        flushed: WriteCount::NONE,
+        untagged: WriteCount::NONE,
+        flushing: false,
+        reachable: false,
+    };
+
+    /// A disk that has just been attached. What its last life wrote may not be flushed, unless
+    /// it cannot have written.
+    pub(crate) fn attached(read_only: bool) -> Self {
+        Self {
+            ended: if read_only {
+                WriteCount::NONE
+            } else {
+                WriteCount::NONE.next()
+            },
+            reachable: true,
+            ..Self::NEVER_ATTACHED
+        }
+    }
+
+    /// The disk is being detached, and nothing is asked of its origin any more.
+    pub(crate) fn leave(&mut self) {
+        self.reachable = false;
+    }
+
+    /// Whether the origin can still be flushed.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.reachable
+    }
+
+    /// Whether whatever the origin held at `count` is durable there.
+    pub(crate) fn covers(&self, count: WriteCount) -> bool {
+        self.flushed >= count || !holds(Guard::OriginFlushBeforeTrust)
+    }
+
+    pub(crate) fn is_flushing(&self) -> bool {
+        self.flushing
+    }
+
+    /// Whether everything that was written so far is durable at the origin.
+    fn covers_all(&self) -> bool {
+        self.covers(self.ended)
+    }
+}
+
+/// What each disk's origin may still lose; memory only up to the highest slot that was attached.
+#[derive(Debug, Default)]
+pub(crate) struct Durabilities(Vec<Durability>);
+
+impl Durabilities {
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Durability>()
+    }
+}
+
+impl Index<DiskSlot> for Durabilities {
+    type Output = Durability;
+
+    #[inline]
+    fn index(&self, disk: DiskSlot) -> &Durability {
+        self.0
+            .get(disk.index())
+            .unwrap_or(&Durability::NEVER_ATTACHED)
+    }
+}
+
+impl IndexMut<DiskSlot> for Durabilities {
+    fn index_mut(&mut self, disk: DiskSlot) -> &mut Durability {
+        if self.0.len() <= disk.index() {
+            self.0.resize(disk.index() + 1, Durability::NEVER_ATTACHED);
+        }
+        &mut self.0[disk.index()]
+    }
+}
+
+impl Store {
+    /// How many writes of a disk have ended.
+    pub fn write_count(&self, disk: DiskSlot) -> WriteCount {
+        self.durability[disk].ended
+    }
+
+    /// A write of this disk has ended, well or badly.
+    pub fn write_ended_at_origin(&mut self, disk: DiskSlot) {
+        let durability = &mut self.durability[disk];
+        durability.ended = durability.ended.next();
+    }
+
+    /// A flush that began at `count` has succeeded.
+    pub fn origin_flushed(&mut self, disk: DiskSlot, count: WriteCount) {
+        let durability = &mut self.durability[disk];
+        durability.flushed = durability.flushed.max(count);
+    }
+
+    /// Flushes a disk's origin if anything of it may not be durable.
+    pub fn flush_origin<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+        let durability = &mut self.durability[disk];
+        if durability.flushing || durability.covers_all() {
+            return;
+        }
+        durability.flushing = true;
+        let count = durability.ended;
+        ports.flush_origin(disk, count);
+    }
+
+    /// A flush of our own has ended.
+    pub fn origin_flush_ended(&mut self, disk: DiskSlot) {
+        self.durability[disk].flushing = false;
+    }
+
+    /// A copy of a disk's block is cached that loses its tag.
+    pub(crate) fn tag_is_lost(&mut self, disk: DiskSlot) {
+        let durability = &mut self.durability[disk];
+        if !durability.covers_all() {
+            durability.untagged = durability.ended;
+        }
+    }
+
+    /// Forgets every copy of bytes that a disk's origin may have lost.
+    pub fn forget_unflushed<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+        let durability = self.durability[disk];
+        if durability.covers_all() {
+            return;
+        }
+        let mut suspects = self.take_resting_unflushed(disk);
+        suspects.extend(self.gathered_unflushed(disk));
+        for (block, slot) in suspects {
+            if self.log.forget_if(disk, block, slot) {
+                ports.left(disk, block);
+            }
+        }
+        if durability.covers(durability.untagged) {
+            return;
+        }
+        self.durability[disk].untagged = WriteCount::default();
+        let trusted = &self.trusted;
+        self.log.forget_of_disk(
+            disk,
+            |slot| !trusted.contains(slot),
+            |block| ports.left(disk, block),
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! Blocks that lie encrypted on flash, for disks that have a key.
+//!
+//! ```text
+//!  guest's bytes ─► encrypted in the chunk ─► checksum of that ─► flash
+//!  guest's bytes ◄─ decrypted ◄─────────────── verified ◄─────────┘
+//! ```
+//!
+//! Checksums are of what lies on flash, so that recovery and reclaim need no key: what is moved is
+//! moved as it lies. The tag of the key is in the disk's entry on flash: a block is never decrypted
+//! by another key than it was encrypted by. A disk that comes with another key, with none, or with
+//! its first one finds its blocks dropped; if the origin lacks some of them, it is refused.
+
+use crate::guard::{Guard, holds};
+use crate::ports::Ports;
+use crate::store::Store;
+use block_io::{BlockCipher, Buf, PAGE_BYTES, Slice};
+use dirty_log::What;
+use std::num::NonZeroU64;
+use units::{BlockIndex, DiskId, DiskSlot};
+
+/// The ciphers of the disks that have one.
+#[derive(Default)]
+pub(crate) struct Ciphers {
+    by_slot: Vec<Option<Box<dyn BlockCipher>>>,
+}
+
+impl Ciphers {
+    #[inline]
+    pub(crate) fn get(&self, disk: DiskSlot) -> Option<&dyn BlockCipher> {
+        self.by_slot.get(disk.index())?.as_deref()
+    }
+
+    pub(crate) fn set(&mut self, disk: DiskSlot, cipher: Option<Box<dyn BlockCipher>>) {
+        if self.by_slot.len() <= disk.index() {
+            if cipher.is_none() {
+                return;
+            }
+            self.by_slot.resize_with(disk.index() + 1, || None);
+        }
+        self.by_slot[disk.index()] = cipher;
+    }
+
+    /// Decrypts blocks that follow each other, from `first` on.
+    pub(crate) fn show(&self, disk: DiskSlot, first: BlockIndex, pages: &mut [u8]) {
+        if let Some(cipher) = self.get(disk) {
+            for (i, page) in (0..).zip(pages.chunks_exact_mut(PAGE_BYTES)) {
+                cipher.decrypt(first.advance(i), page);
+            }
+        }
+    }
+
+    /// The bytes of a block that lies like this on flash.
+    pub(crate) fn shown<T>(
+        &self,
+        ports: &Ports<T>,
+        disk: DiskSlot,
+        block: BlockIndex,
+        lies: Slice,
+    ) -> Slice {
+        let Some(cipher) = self.get(disk) else {
+            return lies;
+        };
+        let mut page = ports.pool.take(PAGE_BYTES);
+        page[..PAGE_BYTES].copy_from_slice(&lies);
+        cipher.decrypt(block, &mut page[..PAGE_BYTES]);
+        page.freeze().slice(0..PAGE_BYTES)
+    }
+}
+
+impl Store {
+    /// Whether what lies on flash of a disk was written under another key than it comes with, or
+    /// under none.
+    pub fn key_differs(&self, slot: DiskSlot, id: DiskId, key: Option<NonZeroU64>) -> bool {
+        let entry = self.disks.get(slot).filter(|entry| entry.id == id);
+        entry.is_some_and(|entry| entry.key != key) && holds(Guard::SameKey)
+    }
+
+    /// The bytes of a record of a disk's dirty log that lies like this on flash.
+    pub fn shown_record<T>(
+        &self,
+        ports: &Ports<T>,
+        disk: DiskSlot,
+        number: u64,
+        lies: Slice,
+    ) -> Slice {
+        match self.block_of_record(disk, number) {
+            Some(block) => self.ciphers.shown(ports, disk, block, lies),
+            None => lies,
+        }
+    }
+
+    /// Which block a record of a disk's dirty log holds; none if it is an erasure.
+    pub fn block_of_record(&self, disk: DiskSlot, number: u64) -> Option<BlockIndex> {
+        let record = self.dirty.get(disk).map(|dirty| dirty.log().record(number));
+        match record.map(|record| record.what) {
+            Some(What::Data { block, .. }) => Some(block),
+            Some(What::Erasure(_)) | None => None,
+        }
+    }
+
+    /// Decrypts a run of a disk's blocks.
+    #[inline]
+    pub fn show(&self, disk: DiskSlot, first: BlockIndex, buf: &mut Buf, blocks: u32) {
+        let pages = &mut buf[..blocks as usize * PAGE_BYTES];
+        self.ciphers.show(disk, first, pages);
+    }
+}

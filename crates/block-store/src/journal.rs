@@ -1,0 +1,356 @@
+//! Group commit of changes to the segment table.
+//!
+//! Entries get tickets in the order in which they are queued. One batch is on its way at a
+//! time; while it is, new entries gather for the next. A batch is one durable write of whole
+//! pages. [`Journal::durable`] is the ticket up to which everything survives a crash.
+//!
+//! Most entries can wait (trusting slots, opening segments). Some are waited for: before the
+//! origin is written the old copy must be durably distrusted, and before a segment is written
+//! over it must be durably freed. Those make the commit urgent.
+
+use crate::guard::{Guard, holds};
+use crate::limits::{JOURNAL_BATCH_PAGES_MAX, JOURNAL_EAGER_ENTRIES};
+use flash_format::{Geometry, JOURNAL_ENTRIES_PER_PAGE, JournalEntry, JournalPage};
+use std::collections::VecDeque;
+use units::{Duration, Instant};
+
+/// Position of an entry in the order of all entries since the cache was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// An entry and, for entries about slots, the generation of their segment when it was queued.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queued {
+    pub(crate) entry: JournalEntry,
+    pub(crate) generation: u64,
+}
+
+/// A batch that is ready to be written.
+pub(crate) struct Batch {
+    pub(crate) first_sequence: u64,
+    pub(crate) pages: Vec<JournalPage>,
+}
+
+struct InFlight {
+    first_sequence: u64,
+    entries: Vec<Queued>,
+}
+
+/// The journal's queue and its place in the ring.
+pub(crate) struct Journal {
+    ring_pages: u64,
+    checkpoint_due: u64,
+    next_sequence: u64,
+    /// First page that a recovery would replay.
+    replay_from: u64,
+    queue: VecDeque<Queued>,
+    queued: Ticket,
+    durable: Ticket,
+    urgent: bool,
+    waiting_since: Option<Instant>,
+    in_flight: Option<InFlight>,
+}
+
+impl Journal {
+    pub(crate) fn new(geometry: &Geometry, next_sequence: u64, replay_from: u64) -> Self {
+        assert!(
+            replay_from <= next_sequence,
+            "the journal is replayed from its past"
+        );
+        Self {
+            ring_pages: geometry.journal_pages(),
+            checkpoint_due: geometry.checkpoint_due(),
+            next_sequence,
+            replay_from,
+            queue: VecDeque::new(),
+            queued: Ticket(0),
+            durable: Ticket(0),
+            urgent: false,
+            waiting_since: None,
+            in_flight: None,
+        }
+    }
+
+    /// Queues an entry; its ticket becomes durable in order. Runs of neighbouring slots that are
+    /// queued one after the other become one entry.
+    pub(crate) fn push(&mut self, entry: JournalEntry, generation: u64, now: Instant) -> Ticket {
+        if let Some(last) = self.queue.back_mut()
+            && last.generation == generation
+            && extend(&mut last.entry, entry)
+        {
+            return self.queued;
+        }
+        self.queue.push_back(Queued { entry, generation });
+        self.waiting_since.get_or_insert(now);
+        self.queued = Ticket(self.queued.0 + 1);
+        self.queued
+    }
+
+    /// Asks for everything queued to be committed as soon as may be.
+    pub(crate) fn hurry(&mut self) {
+        self.urgent |= !self.queue.is_empty();
+    }
+
+    /// The ticket of the entry queued last.
+    pub(crate) fn last(&self) -> Ticket {
+        self.queued
+    }
+
+    /// Everything up to this ticket survives a crash.
+    pub(crate) fn durable(&self) -> Ticket {
+        self.durable
+    }
+
+    /// Entries that are not durable yet, the latest first.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &Queued> {
+        let in_flight = self.in_flight.iter().flat_map(|batch| &batch.entries);
+        self.queue.iter().rev().chain(in_flight.rev())
+    }
+
+    /// Entries that are not on their way yet.
+    pub(crate) fn queued_entries(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.in_flight.is_none()
+    }
+
+    /// When entries that can wait have waited long enough.
+    pub(crate) fn due(&self, delay: Duration) -> Option<Instant> {
+        self.waiting_since.map(|since| since + delay)
+    }
+
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// The first page that may not be durable.
+    pub(crate) fn durable_end(&self) -> u64 {
+        let in_flight = self.in_flight.as_ref();
+        in_flight.map_or(self.next_sequence, |batch| batch.first_sequence)
+    }
+
+    /// Where a checkpoint that starts now must be replayed from: the first page whose entries
+    /// may not be durable yet.
+    pub(crate) fn checkpoint_start(&self) -> u64 {
+        let in_flight = self.in_flight.as_ref();
+        let in_flight = in_flight.filter(|_| holds(Guard::CheckpointStart));
+        in_flight.map_or(self.next_sequence, |batch| batch.first_sequence)
+    }
+
+    /// A checkpoint is complete: pages before `sequence` may be written over.
+    pub(crate) fn truncate(&mut self, sequence: u64) {
+        assert!(
+            sequence >= self.replay_from && sequence <= self.next_sequence,
+            "a checkpoint moves forward"
+        );
+        self.replay_from = sequence;
+    }
+
+    /// Whether so much of the ring is in use that a checkpoint should start.
+    pub(crate) fn wants_checkpoint(&self) -> bool {
+        self.next_sequence - self.replay_from > self.checkpoint_due
+    }
+
+    /// Whether something is committed now if the ring has room.
+    pub(crate) fn goes(&self, now: Instant, delay: Duration) -> bool {
+        let due = self.due(delay).is_some_and(|due| now >= due);
+        let wanted = self.urgent || due || self.queue.len() >= JOURNAL_EAGER_ENTRIES;
+        wanted && self.in_flight.is_none() && !self.queue.is_empty()
+    }
+
+    /// The next batch, if there is something to commit, no batch is on its way, and the ring
+    /// has room.
+    pub(crate) fn start_batch(&mut self, now: Instant, delay: Duration) -> Option<Batch> {
+        if !self.goes(now, delay) {
+            return None;
+        }
+        let room = self.ring_pages - (self.next_sequence - self.replay_from);
+        let to_ring_end = self.ring_pages - self.next_sequence % self.ring_pages;
+        let pages_max = room.min(to_ring_end).min(JOURNAL_BATCH_PAGES_MAX);
+        let entries_max =
+            usize::try_from(pages_max).expect("at most 64") * JOURNAL_ENTRIES_PER_PAGE;
+        let taken = self.queue.len().min(entries_max);
+        if taken == 0 {
+            return None;
+        }
+        let entries: Vec<Queued> = self.queue.drain(..taken).collect();
+        let first_sequence = self.next_sequence;
+        let pages: Vec<JournalPage> = (first_sequence..)
+            .zip(entries.chunks(JOURNAL_ENTRIES_PER_PAGE))
+            .map(|(sequence, entries)| JournalPage {
+                sequence,
+                batch: first_sequence,
+                entries: entries.iter().map(|queued| queued.entry).collect(),
+            })
+            .collect();
+        self.next_sequence += pages.len() as u64;
+        self.in_flight = Some(InFlight {
+            first_sequence,
+            entries,
+        });
+        if self.queue.is_empty() {
+            self.urgent = false;
+            self.waiting_since = None;
+        }
+        Some(Batch {
+            first_sequence,
+            pages,
+        })
+    }
+
+    /// The batch on its way is durable; its entries, in order.
+    pub(crate) fn batch_durable(&mut self) -> Vec<Queued> {
+        let batch = self.in_flight.take().expect("a batch was on its way");
+        self.durable = Ticket(self.durable.0 + batch.entries.len() as u64);
+        batch.entries
+    }
+}
+
+/// Makes `entry` cover `next` too, if they do the same to neighbouring slots.
+fn extend(entry: &mut JournalEntry, next: JournalEntry) -> bool {
+    let (first, count, more, length) = match (entry, next) {
+        (
+            JournalEntry::Trust { first, count },
+            JournalEntry::Trust {
+                first: more,
+                count: length,
+            },
+        )
+        | (
+            JournalEntry::Distrust { first, count },
+            JournalEntry::Distrust {
+                first: more,
+                count: length,
+            },
+        ) => (*first, count, more, length),
+        _ => return false,
+    };
+    let follows = first.advance(*count) == more;
+    if follows {
+        *count += length;
+    }
+    follows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash_format::SegmentIndex;
+    use units::{Bytes, FlashSlot};
+
+    fn journal() -> Journal {
+        let geometry = Geometry::new(Bytes::mib(16), Bytes::kib(256)).unwrap();
+        Journal::new(&geometry, 10, 10)
+    }
+
+    fn free(n: u32) -> JournalEntry {
+        JournalEntry::Free {
+            segment: SegmentIndex::new(n),
+            generation: 1,
+        }
+    }
+
+    const DELAY: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn entries_that_can_wait_wait() {
+        let mut journal = journal();
+        let now = Instant::ZERO;
+        journal.push(free(1), 1, now);
+        assert!(journal.start_batch(now, DELAY).is_none());
+        assert!(journal.start_batch(now + DELAY, DELAY).is_some());
+    }
+
+    #[test]
+    fn a_ticket_is_durable_when_its_batch_is() {
+        let mut journal = journal();
+        let now = Instant::ZERO;
+        let first = journal.push(free(1), 1, now);
+        journal.hurry();
+        let batch = journal.start_batch(now, DELAY).unwrap();
+        assert_eq!((batch.first_sequence, batch.pages.len()), (10, 1));
+        let second = journal.push(free(2), 1, now);
+        journal.hurry();
+        assert!(
+            journal.start_batch(now, DELAY).is_none(),
+            "one batch at a time"
+        );
+        assert!(journal.durable() < first);
+        journal.batch_durable();
+        assert!(journal.durable() >= first && journal.durable() < second);
+        assert!(journal.start_batch(now, DELAY).is_some());
+    }
+
+    #[test]
+    fn a_full_ring_waits_for_a_checkpoint() {
+        let mut journal = journal();
+        let now = Instant::ZERO;
+        for round in 0..journal.ring_pages {
+            journal.push(free(u32::try_from(round).unwrap()), 1, now);
+            journal.hurry();
+            journal.start_batch(now, DELAY).unwrap();
+            journal.batch_durable();
+        }
+        assert!(journal.wants_checkpoint());
+        journal.push(free(0), 1, now);
+        journal.hurry();
+        assert!(journal.start_batch(now, DELAY).is_none());
+        journal.truncate(journal.next_sequence());
+        assert!(journal.start_batch(now, DELAY).is_some());
+    }
+
+    #[test]
+    fn neighbouring_slots_share_an_entry() {
+        let mut journal = journal();
+        let now = Instant::ZERO;
+        let slot = FlashSlot::new(100);
+        let first = journal.push(
+            JournalEntry::Distrust {
+                first: slot,
+                count: 1,
+            },
+            1,
+            now,
+        );
+        assert_eq!(
+            journal.push(
+                JournalEntry::Distrust {
+                    first: slot.advance(1),
+                    count: 1
+                },
+                1,
+                now
+            ),
+            first
+        );
+        assert!(
+            journal.push(
+                JournalEntry::Trust {
+                    first: slot.advance(2),
+                    count: 1
+                },
+                1,
+                now
+            ) > first
+        );
+        assert!(
+            journal.push(
+                JournalEntry::Trust {
+                    first: slot.advance(3),
+                    count: 1
+                },
+                2,
+                now
+            ) > first
+        );
+        journal.hurry();
+        assert_eq!(
+            journal.start_batch(now, DELAY).unwrap().pages[0]
+                .entries
+                .len(),
+            3
+        );
+    }
+}

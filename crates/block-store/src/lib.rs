@@ -1,0 +1,80 @@
+//! What lies on the flash of a shard: clean blocks, dirty logs, and the tables that say what of them may
+//! be trusted after a crash.
+//!
+//! A [`Store`] knows no request and no origin. Its caller hands it blocks to keep, asks where they are,
+//! has them read, distrusts and forgets them; the store appends them in chunks, reclaims segments,
+//! commits its journal and writes checkpoints. It is pure: what is to be done comes out of its
+//! [`Ports`], and what has been done goes in again. [`Recovery`] makes a store of what is on flash,
+//! [`Inspection`] only looks, [`format()`] makes an empty one.
+//!
+//! ```text
+//!        admit, log_block, take_for_write, read, settle, tables ...
+//!  ┌──────────────────────────────▼──────────────────────────────┐
+//!  │ segment-log: segments, streams, what is reclaimed           │
+//!  │ index      where each clean block is, exactly               │
+//!  │ trusted    slots                        rest  rewritten     │
+//!  │ append     chunks, footers              reclaim             │
+//!  │ dirty      logs of what origins lack                        │
+//!  │ durability what origins may still lose                      │
+//!  │ journal    group commit                 checkpoint          │
+//!  └──────────────────────────────┬──────────────────────────────┘
+//!                                 ▼
+//!     effects: flash, memory that outlives the process, flushes of origins
+//!     notices: written, evicted, moved, failed          wake-ups
+//! ```
+//!
+//! A clean block on flash is *trusted* after a crash only if the segment table says so, and it says so
+//! only while the block surely equals the origin's. The bytes are described in the book
+//! (`format.md`).
+
+#![forbid(unsafe_code)]
+
+mod append;
+mod checkpoint;
+mod chunks;
+mod completions;
+mod config;
+mod dirty;
+mod disks;
+mod durability;
+mod encryption;
+mod facts;
+mod format;
+pub mod index;
+mod journal;
+mod limits;
+mod lock;
+mod ports;
+mod reclaim;
+mod recovery;
+mod rest;
+mod stats;
+mod store;
+mod tables;
+mod take;
+mod trusted;
+mod write_count;
+
+use core_guards as guard;
+
+pub use completions::Progress;
+pub use config::Config;
+pub use dirty::DirtyDisk;
+pub use dirty::append::NoRoom;
+pub use dirty::lasting::Lasting;
+pub use disks::slots;
+pub use facts::{Committed, SegmentCounts};
+pub use format::{FormatOptions, format};
+pub use journal::Ticket;
+pub use lock::LockReason;
+pub use ports::{Effect, Own, Ports, Purpose};
+pub use recovery::{
+    ColdReason, DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LeftChunk, LogReport,
+    OpenError, Recovered, Recovery,
+};
+pub use segment_log::FlashWritten;
+pub use stats::{NotTaken, Stats};
+pub use store::{Location, Store};
+pub use tables::Served;
+pub use take::Taken;
+pub use write_count::WriteCount;

@@ -1,0 +1,532 @@
+//! Everything about the blocks on flash: where they are, how they get there and leave again.
+//!
+//! ```text
+//!            append               chunk written         journal commit
+//!  fill ───► open chunk ────────► slots on flash ─────► slots trusted
+//!  rewrite      │ (RAM)               │ rest untrusted, trust_delay later ─┘
+//!  survivor ◄── reclaim ◄─ closed segment ◄─ footer ◄─ segment full
+//! ```
+//!
+//! Invariants, checked by [`Store::self_check`]:
+//!
+//! - A slot that may be trusted on flash is in the index, or a write in flight is waiting for
+//!   it to be distrusted, or its segment is about to be freed. So whoever changes a block at
+//!   the origin knows every copy that a recovery could find.
+//! - A block has one entry in the index, and at most one trusted slot outside of a reclaim.
+//! - A segment's `live` is the number of index entries that point into it.
+
+use crate::checkpoint::Checkpoint;
+use crate::chunks::{Chunk, Content};
+use crate::config::Config;
+use crate::dirty::DirtyDisks;
+use crate::dirty::lasting::Places;
+use crate::disks::DiskTable;
+use crate::durability::Durabilities;
+use crate::encryption::Ciphers;
+use crate::format::FORMATTED;
+use crate::guard::{Guard, holds};
+use crate::index::Index;
+use crate::journal::{Journal, Queued, Ticket};
+use crate::limits::{FLASH_FAILURES_MAX, LOGGED_AFTER};
+use crate::ports::{Errand, Ports};
+use crate::reclaim::Reclaiming;
+use crate::rest::Resting;
+use crate::trusted::Trusted;
+use block_io::{Place, Slice};
+use flash_format::{Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
+use segment_log::{SegmentLog, Whereabouts};
+use slab::Slab;
+use std::collections::{BTreeMap, VecDeque};
+use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Instant, Set};
+
+/// Where a block is.
+pub enum Location {
+    /// On flash, in this slot.
+    Flash(FlashSlot),
+    /// On its way to flash: here are its bytes.
+    Memory(Slice),
+    /// Not in the cache.
+    Nowhere,
+}
+
+/// What lies on a flash.
+pub struct Store {
+    pub(crate) config: Config,
+    pub(crate) geometry: Geometry,
+    pub(crate) uuid: u128,
+    pub(crate) incarnation: u64,
+    /// Where blocks and segments are.
+    pub(crate) log: SegmentLog<Index, Content>,
+    /// crc32c of the block in each slot.
+    pub(crate) checksums: Vec<u32>,
+    pub(crate) trusted: Trusted,
+    /// Where the recovery has cut dirty logs: the page of the segment at which one ends.
+    pub(crate) cuts: BTreeMap<SegmentIndex, u32>,
+    pub(crate) journal: Journal,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) disks: DiskTable,
+    /// By disk: what its origin may still lose.
+    pub(crate) durability: Durabilities,
+    pub(crate) chunks: Slab<Chunk>,
+    /// Bytes of blocks in chunks that are open or on their way.
+    pub(crate) buffered_bytes: usize,
+    pub(crate) resting: Resting,
+    pub(crate) reclaiming: Option<Reclaiming>,
+    /// Disks to which nothing is admitted: they are being dropped or detached.
+    pub(crate) closed_to: Set<DiskSlot>,
+    /// Nothing is admitted any more: the cache is stopping.
+    pub(crate) stopping: bool,
+    /// Blocks whose slots are being distrusted because they are bad; forgotten when that is
+    /// durable.
+    pub(crate) bad: VecDeque<(Ticket, DiskSlot, BlockIndex, FlashSlot)>,
+    /// Flash operations that failed since the last one that succeeded.
+    pub(crate) failures: u32,
+    /// What the origins lack.
+    pub(crate) dirty: DirtyDisks,
+    /// Of memory that outlives the process: where no chunk of a dirty log is.
+    pub(crate) places: Places,
+    pub(crate) ciphers: Ciphers,
+    /// Dirty logs that are durable farther than the journal says, and since when.
+    pub(crate) unnamed: VecDeque<(Instant, DiskSlot)>,
+}
+
+impl Store {
+    /// Where a block is; marks it as referenced.
+    pub fn locate<T>(&mut self, ports: &Ports<T>, disk: DiskSlot, block: BlockIndex) -> Location {
+        match self.log.touch(disk, block) {
+            Some(slot) => self.bytes_of(ports, slot),
+            None => Location::Nowhere,
+        }
+    }
+
+    /// Where the bytes of a slot are: in memory until they are on flash.
+    #[inline]
+    pub fn bytes_of<T>(&self, ports: &Ports<T>, slot: FlashSlot) -> Location {
+        let in_memory = match self.log.whereabouts(slot) {
+            Whereabouts::Written => None,
+            Whereabouts::PerhapsWritten => self.in_memory(ports, slot),
+            Whereabouts::PerhapsInOpenChunk => self.in_open_chunk(ports, slot),
+        };
+        in_memory.map_or(Location::Flash(slot), Location::Memory)
+    }
+
+    /// Whether these are the bytes that were written to a slot.
+    #[inline]
+    pub fn is_whole(&self, slot: FlashSlot, bytes: &[u8]) -> bool {
+        checksum(bytes) == self.checksums[slot.index()]
+    }
+
+    /// Reads slots that follow each other, to where the caller wants their bytes if it says so. They
+    /// stay what they are until [`Store::unpin`] of the first.
+    #[inline]
+    pub fn read<T>(
+        &mut self,
+        ports: &mut Ports<T>,
+        slot: FlashSlot,
+        count: u32,
+        place: Option<Place>,
+        tag: T,
+    ) {
+        self.log.pin(slot);
+        ports.wake_at(ports.now + self.config.flash_timeout);
+        let length = count as usize * PAGE_BYTES;
+        ports.read(tag, self.geometry.slot_offset(slot), length, place);
+    }
+
+    /// Whether what was read into memory that is not ours is what was written, each of its blocks.
+    /// If not, nothing is concluded: others write there too.
+    ///
+    /// # Panics
+    /// If the memory is not as long as the slots.
+    pub fn is_whole_in<T>(
+        &self,
+        ports: &mut Ports<T>,
+        slot: FlashSlot,
+        count: u32,
+        place: &Place,
+    ) -> bool {
+        assert!(
+            place.len() == count as usize * PAGE_BYTES,
+            "whole blocks are read into others' memory"
+        );
+        let page = &mut ports.page[..PAGE_BYTES];
+        (0..count).all(|i| {
+            place.load(i as usize * PAGE_BYTES, page);
+            self.is_whole(slot.advance(i), page) || !holds(Guard::VerifyChecksum)
+        })
+    }
+
+    /// Whether these pages, which were read from slots that follow each other, are what was written
+    /// there: the blocks of a disk from `first` on. Those that are not are given up.
+    pub fn verify<T>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        first: BlockIndex,
+        slot: FlashSlot,
+        pages: &[u8],
+    ) -> bool {
+        let mut whole = true;
+        for (i, page) in (0..).zip(pages.chunks_exact(PAGE_BYTES)) {
+            let slot = slot.advance(i);
+            if !self.is_whole(slot, page) && holds(Guard::VerifyChecksum) {
+                whole = false;
+                let block = first.advance(u64::from(i));
+                ports.damaged(disk, Some(block), self.geometry.slot_offset(slot));
+                self.condemn(ports, disk, block, slot);
+            }
+        }
+        whole
+    }
+
+    /// A read from this slot has ended.
+    pub fn unpin(&mut self, slot: FlashSlot) {
+        self.log.unpin(slot);
+    }
+
+    /// Gives up a slot whose content is wrong. If it is trusted, the block stays in the index
+    /// until that is durably undone, so that a write to it still knows.
+    fn condemn<T>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        block: BlockIndex,
+        slot: FlashSlot,
+    ) {
+        // A record that is clean although the watermark is before it is told from a dirty one by its
+        // being trusted.
+        if self.log.index().get(disk, block) != Some(slot)
+            || self.is_condemned(slot)
+            || self.log.segment_of(slot).is_dirty
+        {
+            return;
+        }
+        if self.trusted.contains(slot) {
+            let ticket = self.distrust(ports, slot, 1);
+            self.bad.push_back((ticket, disk, block, slot));
+        } else {
+            self.log.forget(disk, block);
+            ports.left(disk, block);
+        }
+    }
+
+    /// Whether a slot's content is wrong, and that it is distrusted not durable yet.
+    pub(crate) fn is_condemned(&self, slot: FlashSlot) -> bool {
+        self.bad.iter().any(|bad| bad.3 == slot)
+    }
+
+    /// A segment's last content is gone for good.
+    pub(crate) fn release(&mut self, segment: SegmentIndex) {
+        self.cuts.remove(&segment);
+        self.trusted.clear_segment(segment);
+        #[cfg(feature = "mutants")]
+        self.log.ignore_readers(!holds(Guard::PinReaders));
+        self.log.release(segment);
+    }
+
+    /// Queues the entry that trusts these slots.
+    pub(crate) fn trust<T>(&mut self, ports: &mut Ports<T>, first: FlashSlot, count: u32) {
+        self.trusted.set(first, count);
+        self.queue(ports, JournalEntry::Trust { first, count }, first);
+    }
+
+    /// Whether nothing was ever written to it but what formatting wrote.
+    pub fn is_new(&self) -> bool {
+        self.incarnation == FORMATTED + 1 && self.log.is_untouched()
+    }
+
+    /// Queues the entry that distrusts these slots; urgent if somebody will wait for it.
+    pub(crate) fn distrust<T>(
+        &mut self,
+        ports: &mut Ports<T>,
+        first: FlashSlot,
+        count: u32,
+    ) -> Ticket {
+        self.queue(ports, JournalEntry::Distrust { first, count }, first)
+    }
+
+    fn queue<T>(&mut self, ports: &mut Ports<T>, entry: JournalEntry, slot: FlashSlot) -> Ticket {
+        let generation = self.log.segment_of(slot).generation;
+        ports.wake_at(ports.now + self.config.write_delay);
+        self.journal.push(entry, generation, ports.now)
+    }
+
+    /// Starts what can be started: a commit, a checkpoint, a reclaim.
+    pub fn pump<T>(&mut self, ports: &mut Ports<T>) {
+        self.pump_reclaim(ports);
+        self.pump_checkpoint(ports);
+        self.pump_journal(ports);
+    }
+
+    fn pump_journal<T>(&mut self, ports: &mut Ports<T>) {
+        self.name_durable(ports);
+        // An entry is true only after what a recovery has decided, and no entry tells that.
+        if !self.checkpoint.has_found() {
+            return;
+        }
+        let Some(batch) = self.journal.start_batch(ports.now, self.config.write_delay) else {
+            return;
+        };
+        let bytes = batch.pages.len() * PAGE_BYTES;
+        let mut buf = ports.pool.take(bytes);
+        for (page, to) in batch.pages.iter().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
+            to.copy_from_slice(&page.encode(self.uuid));
+        }
+        ports.count_written(None, |written| written.journal += bytes as u64);
+        ports.wake_at(ports.now + self.config.flash_timeout);
+        let offset = self.geometry.journal_page_offset(batch.first_sequence);
+        ports.flash_write(Errand::Journal, offset, buf.freeze().slice(0..bytes), true);
+    }
+
+    /// A batch of the journal is durable: what waited for it goes on.
+    pub(crate) fn journal_done<T>(&mut self, ports: &mut Ports<T>) {
+        ports.stats.journal_commits += 1;
+        for Queued { entry, generation } in self.journal.batch_durable() {
+            if let JournalEntry::Distrust { first, count } = entry {
+                // The slot may have been freed and used again since: then the bit is another block's.
+                if self.log.segment_of(first).generation == generation {
+                    self.trusted.clear(first, count);
+                }
+            }
+        }
+        for disk in self.dirty.waiting_for_the_journal() {
+            self.release_log_segments(disk);
+            self.push_durability(ports, disk);
+            ports.log_moved(disk);
+        }
+        let durable = self.journal.durable();
+        self.places.clear(ports, durable);
+        while let Some((_, disk, block, slot)) = self.bad.pop_front_if(|bad| bad.0 <= durable) {
+            if self.log.forget_if(disk, block, slot) {
+                ports.left(disk, block);
+            }
+        }
+    }
+
+    /// Counts a failed flash operation.
+    pub fn failed<T>(&mut self, ports: &mut Ports<T>) {
+        ports.stats.flash_errors += 1;
+        self.failures += 1;
+        if self.failures >= FLASH_FAILURES_MAX {
+            ports.fail("too many flash operations failed");
+        }
+    }
+
+    /// What waits for time. While the cache is in doubt blocks go on resting: they could not be trusted.
+    pub fn tick<T>(&mut self, ports: &mut Ports<T>, is_in_doubt: bool) {
+        self.tick_streams(ports);
+        if !is_in_doubt {
+            self.tick_resting(ports);
+        }
+        // What is due already is on its way, or goes when the commit in flight has ended.
+        if let Some(due) = self.journal.due(self.config.write_delay)
+            && due > ports.now
+        {
+            ports.wake_at(due);
+        }
+        if let Some((since, _)) = self.unnamed.front()
+            && *since + LOGGED_AFTER > ports.now
+        {
+            ports.wake_at(*since + LOGGED_AFTER);
+        }
+    }
+
+    /// Bytes of memory, all in.
+    pub fn memory_bytes(&self) -> Bytes {
+        let bytes = self.log.index().bytes()
+            + self.checksums.capacity() * size_of::<u32>()
+            + self.log.bytes()
+            + self.trusted.bytes()
+            + self.resting.bytes()
+            + self.disks.bytes()
+            + self.durability.bytes()
+            + self.dirty.bytes();
+        Bytes::new(bytes as u64)
+    }
+
+    /// Asserts the invariants; walks the whole index.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn self_check(&self) {
+        self.log.index().self_check();
+        self.log.self_check();
+        for entry in self.log.index().iter() {
+            assert_eq!(
+                self.log.segment_of(entry.slot).disk,
+                entry.disk,
+                "a block lies in a segment of its disk"
+            );
+        }
+        self.check_resting();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Effect, FormatOptions, Purpose, Recovery, format};
+    use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
+    use flash_format::CheckpointPage;
+    use segment_log::{Source, Step, StreamKey};
+    use units::Bytes;
+
+    const CAPACITY: Bytes = Bytes::mib(2);
+
+    fn carry_out(device: &[u8], op: FlashOp) -> FlashDone {
+        let mut done = FlashDone {
+            token: op.token,
+            place: None,
+            buf: None,
+            result: Ok(()),
+        };
+        if let FlashVerb::Read {
+            offset,
+            length,
+            mut buf,
+        } = op.verb
+        {
+            let bytes = &device[offset.to_usize()..][..length.to_usize()];
+            buf[..bytes.len()].copy_from_slice(bytes);
+            done.buf = Some(buf);
+        }
+        done
+    }
+
+    /// An empty store, opened from a formatted device.
+    fn open() -> (Box<Store>, Ports<()>) {
+        let mut device = vec![0; CAPACITY.to_usize()];
+        let options = FormatOptions {
+            segment_bytes: Bytes::kib(64),
+            ..FormatOptions::new(CAPACITY, 1)
+        };
+        for (offset, bytes) in format(&options).unwrap() {
+            device[offset.to_usize()..][..bytes.len()].copy_from_slice(&bytes);
+        }
+        let (pool, now) = (BufPool::new(), Instant::ZERO);
+        let mut recovery = Recovery::new(Config::default(), CAPACITY, None, pool.clone(), now);
+        let mut found = loop {
+            if let Some(recovered) = recovery.finished() {
+                break recovered.unwrap();
+            }
+            let operations: Vec<FlashOp> = recovery.take_operations().collect();
+            for op in operations {
+                recovery.flash_done(carry_out(&device, op), now);
+            }
+        };
+        let mut ports = found.ports(pool, now);
+        let (mut store, checkpoint) = (found.store, found.checkpoint);
+        store.pump(&mut ports);
+        while !store.has_checkpoint(checkpoint) {
+            let effects: Vec<Effect> = ports.take_effects().collect();
+            for effect in effects {
+                let Effect::Flash(op) = effect else {
+                    panic!("a checkpoint is on the flash")
+                };
+                let done = carry_out(&device, op);
+                if let (Purpose::Store(own), _) = ports.completed(done.token) {
+                    store.completed(&mut ports, own, true, done.buf);
+                }
+                store.pump(&mut ports);
+            }
+        }
+        (store, ports)
+    }
+
+    /// Opens a segment for a disk's survivors.
+    fn segment_of_next_block(flash: &mut Store, disk: DiskSlot) -> (SegmentIndex, u64) {
+        match flash
+            .log
+            .prepare(StreamKey::of(disk, Source::Survivor), Instant::ZERO)
+        {
+            Step::Opened {
+                segment,
+                generation,
+            } => (segment, generation),
+            other => panic!("a segment is opened, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_distrust_of_an_earlier_use_of_a_segment_leaves_the_later_one_alone() {
+        let (mut flash, mut ports) = open();
+        let disk = DiskSlot::new(0);
+        let (segment, earlier) = segment_of_next_block(&mut flash, disk);
+        let slot = flash.geometry.slot(segment, 1);
+        flash.trust(&mut ports, slot, 1);
+        flash.distrust(&mut ports, slot, 1);
+        // The segment is freed and used again while that entry waits for its commit.
+        let key = StreamKey::of(disk, Source::Survivor);
+        flash.log.close(key).unwrap();
+        flash.log.write_ended(segment);
+        flash.log.begin_free(segment);
+        flash.release(segment);
+        let mut reopened = earlier;
+        while reopened == earlier {
+            let (next, generation) = segment_of_next_block(&mut flash, disk);
+            if next == segment {
+                reopened = generation;
+            } else {
+                flash.log.close(key).unwrap();
+            }
+        }
+        assert!(reopened > earlier);
+        flash.trust(&mut ports, slot, 1);
+
+        flash.journal.hurry();
+        flash.pump(&mut ports);
+        flash.journal_done(&mut ports);
+
+        assert!(
+            flash.trusted.contains(slot),
+            "recovery would trust it: a write has to know"
+        );
+    }
+
+    #[test]
+    fn a_distrust_takes_effect_when_it_is_durable_and_not_before() {
+        let (mut flash, mut ports) = open();
+        let (segment, _) = segment_of_next_block(&mut flash, DiskSlot::new(0));
+        let slot = flash.geometry.slot(segment, 1);
+        flash.trust(&mut ports, slot, 1);
+        flash.distrust(&mut ports, slot, 1);
+        flash.journal.hurry();
+        flash.pump(&mut ports);
+        assert!(flash.trusted.contains(slot));
+        flash.journal_done(&mut ports);
+        assert!(!flash.trusted.contains(slot));
+    }
+
+    #[test]
+    fn a_checkpoint_has_of_trust_what_the_journal_has_durably() {
+        let (mut flash, mut ports) = open();
+        let (segment, _) = segment_of_next_block(&mut flash, DiskSlot::new(0));
+        let slot = flash.geometry.slot(segment, 1);
+        let is_trusted = |flash: &Store| {
+            let holds = |page: &u64| {
+                CheckpointPage::segments_of(&flash.geometry, *page).contains(&segment.get())
+            };
+            let page = (0..1000).find(holds).unwrap();
+            let CheckpointPage::Segments(entries) = flash.checkpoint_page(page) else {
+                panic!("the page has segments")
+            };
+            let first = CheckpointPage::segments_of(&flash.geometry, page).start;
+            entries[(segment.get() - first) as usize].is_trusted(1)
+        };
+        let make_durable = |flash: &mut Store, ports: &mut Ports<()>| {
+            flash.journal.hurry();
+            flash.pump(ports);
+            flash.journal_done(ports);
+        };
+
+        flash.trust(&mut ports, slot, 1);
+        assert!(!is_trusted(&flash));
+        make_durable(&mut flash, &mut ports);
+        assert!(is_trusted(&flash));
+
+        flash.distrust(&mut ports, slot, 1);
+        assert!(is_trusted(&flash));
+        make_durable(&mut flash, &mut ports);
+        assert!(!is_trusted(&flash));
+    }
+}

@@ -1,0 +1,343 @@
+//! The crates of the workspace, lower ones first.
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layer {
+    /// Decides; no files, sockets, threads, clocks, dice.
+    Pure,
+    /// Acts.
+    Shell,
+    /// Programs, tests, tools.
+    Program,
+}
+
+pub(super) struct Crate {
+    pub(super) name: &'static str,
+    pub(super) folder: &'static str,
+    pub(super) layer: Layer,
+    /// Crates of this workspace that it may depend on.
+    pub(super) below: &'static [&'static str],
+    /// Whether it may hold unsafe code (each module that does says why).
+    pub(super) may_be_unsafe: bool,
+}
+
+const fn pure(name: &'static str, folder: &'static str, below: &'static [&'static str]) -> Crate {
+    Crate {
+        name,
+        folder,
+        layer: Layer::Pure,
+        below,
+        may_be_unsafe: false,
+    }
+}
+
+const fn shell(name: &'static str, folder: &'static str, below: &'static [&'static str]) -> Crate {
+    Crate {
+        name,
+        folder,
+        layer: Layer::Shell,
+        below,
+        may_be_unsafe: true,
+    }
+}
+
+const fn program(
+    name: &'static str,
+    folder: &'static str,
+    below: &'static [&'static str],
+) -> Crate {
+    Crate {
+        name,
+        folder,
+        layer: Layer::Program,
+        below,
+        may_be_unsafe: false,
+    }
+}
+
+pub(super) const TABLE: &[Crate] = &[
+    pure("guards", "crates/guards", &[]),
+    pure("core-guards", "crates/core-guards", &["guards"]),
+    pure("units", "crates/units", &[]),
+    pure("block-io", "crates/block-io", &["units"]),
+    pure("policy", "crates/policy", &["units"]),
+    pure("mrc", "crates/mrc", &["units", "policy"]),
+    pure(
+        "flash-format",
+        "crates/flash-format",
+        &["units", "block-io"],
+    ),
+    pure(
+        "nbd-protocol",
+        "crates/nbd-protocol",
+        &["units", "block-io"],
+    ),
+    pure(
+        "nbd-client",
+        "crates/nbd-client",
+        &["guards", "units", "block-io", "nbd-protocol"],
+    ),
+    pure("vhost-protocol", "crates/vhost-protocol", &["units"]),
+    pure("workload", "crates/workload", &["units"]),
+    pure("medium", "crates/medium", &["units", "block-io"]),
+    pure(
+        "segment-log",
+        "crates/segment-log",
+        &["units", "policy", "flash-format"],
+    ),
+    pure(
+        "tenancy",
+        "crates/tenancy",
+        &["units", "policy", "mrc", "flash-format", "segment-log"],
+    ),
+    pure(
+        "admission",
+        "crates/admission",
+        &["units", "policy", "tenancy"],
+    ),
+    pure(
+        "dirty-log",
+        "crates/dirty-log",
+        &["core-guards", "units", "flash-format"],
+    ),
+    pure(
+        "destage",
+        "crates/destage",
+        &[
+            "core-guards",
+            "units",
+            "block-io",
+            "flash-format",
+            "dirty-log",
+        ],
+    ),
+    pure(
+        "block-store",
+        "crates/block-store",
+        &[
+            "core-guards",
+            "dirty-log",
+            "units",
+            "block-io",
+            "policy",
+            "flash-format",
+            "segment-log",
+        ],
+    ),
+    pure(
+        "cache",
+        "crates/cache",
+        &[
+            "admission",
+            "core-guards",
+            "block-store",
+            "dirty-log",
+            "destage",
+            "units",
+            "block-io",
+            "policy",
+            "mrc",
+            "flash-format",
+            "segment-log",
+            "tenancy",
+        ],
+    ),
+    shell("ring", "crates/ring", &["units", "block-io"]),
+    Crate {
+        may_be_unsafe: false,
+        ..shell("durable-file", "crates/durable-file", &[])
+    },
+    Crate {
+        may_be_unsafe: false,
+        ..shell(
+            "at-rest",
+            "crates/at-rest",
+            &["units", "block-io", "durable-file"],
+        )
+    },
+    shell(
+        "device",
+        "crates/device",
+        &["units", "block-io", "medium", "ring"],
+    ),
+    shell(
+        "origin",
+        "crates/origin",
+        &[
+            "units",
+            "block-io",
+            "medium",
+            "durable-file",
+            "ring",
+            "nbd-protocol",
+            "nbd-client",
+        ],
+    ),
+    shell(
+        "frontend",
+        "crates/frontend",
+        &["units", "block-io", "ring"],
+    ),
+    shell(
+        "nbd-server",
+        "crates/nbd-server",
+        &["units", "block-io", "ring", "nbd-protocol", "frontend"],
+    ),
+    shell(
+        "vhost-user",
+        "crates/vhost-user",
+        &["units", "block-io", "ring", "vhost-protocol", "frontend"],
+    ),
+    Crate {
+        may_be_unsafe: false,
+        ..shell(
+            "shard",
+            "crates/shard",
+            &[
+                "at-rest",
+                "durable-file",
+                "units",
+                "block-io",
+                "policy",
+                "flash-format",
+                "tenancy",
+                "cache",
+                "ring",
+                "device",
+                "origin",
+                "frontend",
+            ],
+        )
+    },
+    shell(
+        "load",
+        "crates/load",
+        &["units", "block-io", "workload", "nbd-protocol", "ring"],
+    ),
+    program("trace-fixtures", "crates/trace-fixtures", &[]),
+    program("trace", "crates/trace", &["units", "workload"]),
+    program(
+        "curves",
+        "crates/curves",
+        &["units", "policy", "mrc", "trace", "trace-fixtures"],
+    ),
+    program(
+        "yardstick",
+        "crates/yardstick",
+        &["units", "policy", "trace", "trace-fixtures"],
+    ),
+    program(
+        "simulator",
+        "crates/simulator",
+        &[
+            "admission",
+            "units",
+            "policy",
+            "mrc",
+            "flash-format",
+            "segment-log",
+            "tenancy",
+            "trace",
+        ],
+    ),
+    Crate {
+        may_be_unsafe: false,
+        ..shell(
+            "configuration",
+            "crates/configuration",
+            &["at-rest", "units", "policy", "tenancy", "cache"],
+        )
+    },
+    Crate {
+        may_be_unsafe: false,
+        ..shell("api", "crates/api", &["units", "configuration"])
+    },
+    Crate {
+        may_be_unsafe: false,
+        ..shell(
+            "daemon",
+            "crates/daemon",
+            &[
+                "api",
+                "configuration",
+                "at-rest",
+                "durable-file",
+                "units",
+                "block-io",
+                "policy",
+                "flash-format",
+                "tenancy",
+                "cache",
+                "device",
+                "origin",
+                "frontend",
+                "nbd-server",
+                "vhost-user",
+                "shard",
+                "trace",
+                "mrc",
+            ],
+        )
+    },
+    program(
+        "hearth",
+        "crates/hearth",
+        &[
+            "api",
+            "configuration",
+            "daemon",
+            "at-rest",
+            "units",
+            "block-io",
+            "policy",
+            "flash-format",
+            "cache",
+            "ring",
+            "device",
+            "origin",
+            "shard",
+            "simulator",
+            "trace",
+            "mrc",
+            "curves",
+            "workload",
+            "load",
+        ],
+    ),
+    program(
+        "world",
+        "crates/world",
+        &[
+            "units",
+            "block-io",
+            "policy",
+            "flash-format",
+            "tenancy",
+            "cache",
+            "core-guards",
+            "medium",
+            "device",
+            "origin",
+            "nbd-protocol",
+            "nbd-client",
+        ],
+    ),
+    program(
+        "hostile",
+        "crates/hostile",
+        &[
+            "units",
+            "block-io",
+            "flash-format",
+            "cache",
+            "nbd-protocol",
+            "trace",
+            "ring",
+            "frontend",
+            "vhost-protocol",
+            "vhost-user",
+        ],
+    ),
+    program("guest-probe", "crates/guest-probe", &[]),
+    program("e2e", "tests", &[]),
+    program("xtask", "crates/xtask", &[]),
+];
