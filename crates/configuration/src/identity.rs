@@ -1,8 +1,16 @@
-//! A disk's identity and the canonical text of its origin.
+//! What follows from a disk's name, id and origin: its identity, serial number and socket; and the canonical
+//! text of its origin.
 
 use super::model::{DiskConfig, OriginConfig};
+use super::text::{Switch, Text};
 use super::uri::NbdUri;
+use super::vhost::VhostUserConfig;
+use super::words::Name;
+use std::path::PathBuf;
 use units::DiskId;
+
+/// Longest serial number, in bytes: what virtio has room for.
+pub(super) const SERIAL_BYTES_MAX: usize = 20;
 
 /// One text for an origin however it was spelled: `file:/path`, or the canonical NBD URI.
 ///
@@ -30,6 +38,41 @@ pub fn disk_id(disk: &DiskConfig) -> DiskId {
     text.push(0);
     text.extend_from_slice(canonical_origin(&disk.origin).as_bytes());
     DiskId::from_u128(xxhash_rust::xxh3::xxh3_128(&text))
+}
+
+/// The serial number of a disk: what is written, or its name, or as much of its identity as fits if
+/// the name is longer than a serial number.
+pub fn serial(disk: &DiskConfig) -> String {
+    if let Some(serial) = &disk.vhost_user.serial {
+        return serial.clone();
+    }
+    let name = disk.name.as_str();
+    if name.len() <= SERIAL_BYTES_MAX {
+        return name.to_owned();
+    }
+    let mut id = disk_id(disk).to_string();
+    id.truncate(SERIAL_BYTES_MAX);
+    id
+}
+
+/// Where a disk listens for its VM, or a base image for this reader; nothing if it does not.
+pub fn vhost_socket(
+    common: &VhostUserConfig,
+    disk: &DiskConfig,
+    reader: Option<&Name>,
+) -> Option<PathBuf> {
+    match &disk.vhost_user.socket {
+        Some(Text(Switch::Off)) => None,
+        Some(Text(Switch::On(path))) if !disk.shared => Some(path.0.clone()),
+        Some(_) | None => {
+            let directory = common.directory.0.as_ref()?;
+            let file = match reader {
+                Some(vm) => format!("{}@{vm}.sock", disk.name),
+                None => format!("{}.sock", disk.name),
+            };
+            Some(directory.0.join(file))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@
 mod change;
 mod check;
 mod encryption;
+mod fault;
 mod identity;
+mod likeness;
 mod load;
 mod log_filter;
 mod model;
@@ -27,37 +29,36 @@ mod text;
 mod uri;
 mod vhost;
 mod vm;
-mod vms;
 mod walk;
 mod words;
 mod write_back;
 
-pub use check::{cache_of, disk_faults, faults, meant, policy_faults};
+pub use check::{
+    DIRTY_LEAST, REQUEST_MEMORY_LEAST, cache_of, dirty_max, disk_faults, faults, meant,
+    policy_faults, room_faults, settings_faults, too_many_tenants, vm_faults,
+};
 pub use encryption::EncryptionConfig;
-pub use identity::{canonical_origin, disk_id};
-pub use load::{ConfigError, Fault, load, locate, parse};
+pub use fault::Fault;
+pub use identity::{canonical_origin, disk_id, serial, vhost_socket};
+pub use likeness::nearest;
+pub use load::{ConfigError, load, locate, parse};
 pub use log_filter::{check_log_filter, log_filter};
 pub use model::{
-    CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, SocketPath, TlsConfig,
+    CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, TlsConfig,
 };
 pub use nbd_clients::{ClientName, DiskNbdConfig, ParseClientError};
 pub use origin_place::{OriginPlace, identity};
 pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use reference::{Entry, Section, reference_sections};
-pub use text::{Address, Auto, Mode, Switch, Text};
+pub use text::{Address, Auto, Mode, SocketPath, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
-pub use vhost::{DiskVhostConfig, VhostUserConfig, serial, vhost_socket};
+pub use vhost::{DiskVhostConfig, VhostUserConfig};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
-pub use vms::{too_many_tenants, vm_faults};
-pub use walk::nearest;
 pub use words::{
     DestageOrder, LogFormat, LogTarget, NAME_BYTES_MAX, Name, OriginFormat, ParseNameError,
     ReclaimPolicy, TlsMode, WritePolicy,
 };
-pub use write_back::{
-    DIRTY_LEAST, ParseRateError, PerSecond, WriteBackChange, WriteBackConfig, dirty_max,
-    room_faults, settings_faults,
-};
+pub use write_back::{ParseRateError, PerSecond, WriteBackChange, WriteBackConfig};
 
 /// Where the admin API listens unless configured otherwise, and where the CLI looks for it.
 pub const ADMIN_SOCKET_DEFAULT: &str = "/run/hearth/admin.sock";
@@ -67,7 +68,3 @@ pub const CONFIG_DEFAULT: &str = "/etc/hearth/hearth.toml";
 
 /// Every key with its unit, meaning and default.
 pub const REFERENCE: &str = include_str!("../../../packaging/reference.toml");
-
-/// The least memory for requests that a cache may have: a request of the largest size has to fit into
-/// half of it.
-pub const REQUEST_MEMORY_LEAST: units::Bytes = units::Bytes::mib(64);

@@ -1,5 +1,6 @@
 //! From a file to a configuration, or to everything that is wrong with it.
 
+use super::fault::Fault;
 use super::model::Config;
 use super::read;
 use super::walk::{Examples, Walk};
@@ -7,28 +8,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
-
-/// One thing that is wrong with a configuration, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The key it is about, such as `disk[2].origin.nbd`; empty for the whole file.
-    pub key: String,
-    /// Its line in the file, from 1, where known.
-    pub line: Option<usize>,
-    /// What is wrong and what to write instead.
-    pub message: String,
-}
-
-impl Fault {
-    /// A fault of this key.
-    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            key: key.into(),
-            line: None,
-            message: message.into(),
-        }
-    }
-}
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@
 //! nothing but that part, at the finest level: a mistyped `inof` would silence the daemon. So names
 //! are checked here first.
 
-use super::nearest;
+use super::likeness::nearest;
 
 /// What a filter can say of a part.
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];

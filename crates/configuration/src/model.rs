@@ -6,7 +6,7 @@
 use super::encryption::EncryptionConfig;
 use super::nbd_clients::{ClientName, DiskNbdConfig};
 use super::policy::PolicyConfig;
-use super::text::{Address, Mode, Switch, Text};
+use super::text::{Address, Mode, SocketPath, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
 use super::words::{LogFormat, LogTarget, Name, OriginFormat, ReclaimPolicy, TlsMode, WritePolicy};
@@ -141,24 +141,6 @@ impl Default for NbdConfig {
             clients: None,
             tls: TlsConfig::default(),
         }
-    }
-}
-
-/// A path that [`Switch`] can parse.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SocketPath(pub PathBuf);
-
-impl std::fmt::Display for SocketPath {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.display().fmt(f)
-    }
-}
-
-impl std::str::FromStr for SocketPath {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(PathBuf::from(text)))
     }
 }
 

@@ -10,7 +10,7 @@
 //! be read something stands in. What is then found may be the stand-in's fault, so the rest is checked
 //! twice, with different ones: a fault that is found both times is one whatever is written there.
 
-use super::Fault;
+use super::fault::Fault;
 use super::model::Config;
 use super::walk::{Examples, Mend, Walk, line_at};
 use serde::Deserialize;
@@ -91,7 +91,7 @@ impl<'a> Reading<'a> {
             return (None, self.faults, Vec::new());
         };
         let walk = Walk::of(self.text, self.examples, self.table.get_ref());
-        let mut values = super::faults(&config);
+        let mut values = super::check::faults(&config);
         values.retain(|fault| !self.is_stood_in(&fault.key));
         for fault in &mut values {
             fault.line = fault.line.or_else(|| walk.line_of(&fault.key));

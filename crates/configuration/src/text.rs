@@ -4,6 +4,7 @@ use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// A value that is written as a string and has one spelling to print: `"64MiB"`, `"10s"`.
@@ -165,6 +166,24 @@ impl FromStr for Mode {
             Ok(bits) if bits <= 0o777 => Ok(Self(bits)),
             _ => Err(error()),
         }
+    }
+}
+
+/// A path that [`Switch`] can parse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketPath(pub PathBuf);
+
+impl fmt::Display for SocketPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+impl FromStr for SocketPath {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(PathBuf::from(text)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can be said of a configuration's keys and how their values are written, before it is typed.
 
-use super::Fault;
+use super::fault::Fault;
+use super::likeness::nearest;
 use super::model::{CacheConfig, Config, DiskConfig, OriginConfig};
 use super::reference::reference_sections;
 use super::vm::VmConfig;
@@ -280,16 +281,4 @@ fn without_numbers(key: &str) -> String {
         name.push_str(part.split_once(']').map_or(part, |(_, rest)| rest));
     }
     name
-}
-
-/// A guess is offered when it is at least this like what was written (Jaro-Winkler, 0 to 1).
-const LIKENESS_MIN: f64 = 0.75;
-
-/// The one of the known words that was probably meant.
-pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
 }

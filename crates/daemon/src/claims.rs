@@ -1,7 +1,6 @@
 //! Which origins the disks of this daemon use. A file is locked against a second use; an NBD export is
 //! not, and its server may let two connections write what neither sees of the other.
 
-use super::registry::Entry;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use configuration::{Name, NbdConfig, OriginPlace};
@@ -13,6 +12,16 @@ pub(super) struct Claims {
     /// Where this daemon serves.
     nbd: NbdConfig,
     claims: Mutex<Vec<Claim>>,
+}
+
+/// Who uses an origin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct User<'a> {
+    /// Of its attachment.
+    pub(super) serial: u64,
+    pub(super) name: &'a Name,
+    /// Whether it only reads.
+    pub(super) read_only: bool,
 }
 
 #[derive(Debug)]
@@ -44,19 +53,22 @@ impl Claims {
     /// If a disk has the origin and one of both writes, or it is this daemon's own export.
     pub(super) fn claim(
         &self,
-        entry: &Entry,
+        user: User<'_>,
         place: OriginPlace,
         there: &[u64],
     ) -> Result<(), Problem> {
-        let name = &entry.config.name;
+        let User {
+            serial,
+            name,
+            read_only,
+        } = user;
         if place.is_served_by(&self.nbd) {
             let detail = format!("the origin of '{name}' is an export of this daemon");
             return Err(Problem::new(ProblemKind::Refused, detail)
                 .with_remedy("name the server that has the disk's bytes"));
         }
         let mut claims = self.lock();
-        claims.retain(|claim| there.contains(&claim.serial) && claim.serial != entry.serial);
-        let read_only = entry.config.read_only || entry.config.shared;
+        claims.retain(|claim| there.contains(&claim.serial) && claim.serial != serial);
         let conflicts = |claim: &&Claim| claim.place.is(&place) && !(claim.read_only && read_only);
         if let Some(other) = claims.iter().find(conflicts) {
             let detail = format!(
@@ -67,7 +79,7 @@ impl Claims {
                 .with_remedy(format!("hearth disk detach {}", other.name)));
         }
         claims.push(Claim {
-            serial: entry.serial,
+            serial,
             name: name.clone(),
             place,
             read_only,
@@ -76,7 +88,7 @@ impl Claims {
     }
 
     /// The attachment does not use its origin.
-    pub(super) fn give_back(&self, entry: &Entry) {
-        self.lock().retain(|claim| claim.serial != entry.serial);
+    pub(super) fn give_back(&self, serial: u64) {
+        self.lock().retain(|claim| claim.serial != serial);
     }
 }

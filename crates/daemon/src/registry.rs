@@ -13,7 +13,7 @@
 //! Asked by handshakes and changed by the control, both on the runtime's threads, each for a
 //! few map operations and never across a wait; hence a lock rather than a task of its own.
 
-use super::claims::Claims;
+use super::claims::{Claims, User};
 use api::types::{DiskSource, Problem};
 use block_io::OriginGeometry;
 use configuration::{DiskConfig, Name, NbdConfig, OriginPlace};
@@ -113,12 +113,17 @@ impl Registry {
     /// If a disk uses it and one of both writes, or it is this daemon's own export.
     pub(super) fn claim_origin(&self, of: &Entry, place: OriginPlace) -> Result<(), Problem> {
         let serials: Vec<u64> = self.lock().values().map(|entry| entry.serial).collect();
-        self.claims.claim(of, place, &serials)
+        let user = User {
+            serial: of.serial,
+            name: &of.config.name,
+            read_only: of.config.read_only || of.config.shared,
+        };
+        self.claims.claim(user, place, &serials)
     }
 
     /// The attachment does not use its origin any more.
     pub(super) fn give_origin_back(&self, of: &Entry) {
-        self.claims.give_back(of);
+        self.claims.give_back(of.serial);
     }
 
     /// Enters a disk under a serial number of its own, unless its name or identity is taken.

@@ -19,5 +19,7 @@ pub mod docs;
 pub mod mrc;
 pub mod offline;
 pub mod sim;
+pub mod terminal;
 pub mod top;
+pub mod traces;
 pub mod xml;

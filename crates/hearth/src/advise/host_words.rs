@@ -1,6 +1,6 @@
 //! Advice on a running host, in words.
 
-use crate::cli::{Side, Table, quantity};
+use crate::terminal::{Side, Table, quantity};
 use api::advice::{CacheAdvice, Finding, HostAdvice};
 use std::fmt::{self, Write};
 

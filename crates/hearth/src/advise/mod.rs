@@ -8,9 +8,9 @@ pub mod args;
 pub(crate) mod host_words;
 mod words;
 
-use crate::cli::exit::{CliError, Exit};
-use crate::cli::to_json;
 use crate::mrc::in_blocks;
+use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::to_json;
 use answer::Answer;
 use args::Advise;
 use curves::{Curves, Measured, Settings};

@@ -1,7 +1,7 @@
 //! An advice in words that an operator can act on.
 
 use super::answer::{Answer, AnswerCaution, AnswerObstacle, AnswerOutlook};
-use crate::cli::{Side, Table, quantity};
+use crate::terminal::{Side, Table, quantity};
 use std::fmt::{self, Write};
 
 /// Writes the advice on one trace: what to do first, the figures below.

@@ -9,8 +9,8 @@ pub mod args;
 mod interrupt;
 mod words;
 
-use crate::cli::exit::{CliError, Exit, chain};
-use crate::cli::{Progress, print, to_json};
+use crate::terminal::exit::{CliError, Exit, chain};
+use crate::terminal::{Progress, print, to_json};
 use args::Bench;
 use interrupt::Interrupt;
 use load::{LoadError, Outcome, Settings};

@@ -1,7 +1,7 @@
 //! A load's figures for people.
 
-use crate::cli::quantity;
-use crate::cli::{Side, Table};
+use crate::terminal::quantity;
+use crate::terminal::{Side, Table};
 use load::{JobOutcome, Outcome, Settings, Tally};
 use std::fmt::{self, Write};
 use units::number::real;

@@ -4,28 +4,19 @@
 use super::caches::Set;
 use super::disks::args::Disk;
 use super::recover::args::Recover;
-use super::traces::args::Trace;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::bench::args::Bench;
 use crate::mrc::args::Mrc;
 use crate::sim::args::Sim;
+use crate::terminal::exit::EXIT_CODES;
+use crate::top::args::Top;
+use crate::traces::args::Trace;
 use crate::xml::Xml;
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use configuration::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat};
 use std::path::PathBuf;
-use units::{Bytes, Duration};
-
-/// How every command ends, in the words of the help text.
-pub const EXIT_CODES: &str = "\
-Exit codes:
-  0  done
-  1  failed
-  2  wrong usage or configuration
-  3  the daemon cannot be reached
-  4  refused in the present state
-  5  a check found damage
-  6  there is no such disk, VM or cache";
+use units::Bytes;
 
 /// Keeps the disks of virtual machines warm on the flash of their host.
 #[derive(Debug, Parser)]
@@ -217,59 +208,6 @@ pub struct Check {
     /// Read every block and verify its checksum too
     #[arg(long)]
     pub read_data: bool,
-}
-
-/// Arguments of `top`.
-#[derive(Debug, Args)]
-pub struct Top {
-    /// Time between two looks
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub interval: Duration,
-    /// The column to sort by
-    #[arg(long, value_name = "COLUMN", default_value_t = SortBy::Iops)]
-    pub sort: SortBy,
-    /// Show VMs and base images instead of disks
-    #[arg(long)]
-    pub vms: bool,
-    /// Print one interval as text and end; so does --json, as JSON
-    #[arg(long)]
-    pub once: bool,
-}
-
-/// Columns of `hearth top` to sort by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SortBy {
-    /// The disk's name
-    Disk,
-    /// Requests a second
-    Iops,
-    /// Bytes read and written a second
-    Bytes,
-    /// Share of read blocks that came from flash
-    Hit,
-    /// 99th percentile of the guest's latency
-    P99,
-    /// Bytes written to flash a second
-    Flash,
-    /// Bytes read from the origin a second
-    Origin,
-    /// Bytes that the origin lacks
-    Dirty,
-}
-
-impl std::fmt::Display for SortBy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Disk => "disk",
-            Self::Iops => "iops",
-            Self::Bytes => "bytes",
-            Self::Hit => "hit",
-            Self::P99 => "p99",
-            Self::Flash => "flash",
-            Self::Origin => "origin",
-            Self::Dirty => "dirty",
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! `hearth cache set`: a cache's policy while the daemon runs.
 
-use super::exit::CliError;
-use super::run::{json, show};
-use super::{args::Global, progress};
+use super::args::Global;
+use super::run::show;
+use crate::terminal::exit::CliError;
+use crate::terminal::output::json;
+use crate::terminal::progress;
 use api::client::Client;
 use api::client::Method;
 use api::types::CacheStatus;

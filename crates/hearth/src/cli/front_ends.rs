@@ -1,6 +1,6 @@
 //! Front ends in words.
 
-use super::quantity::bytes;
+use crate::terminal::quantity::bytes;
 use api::front_ends::{NbdSocket, RequestMemory, VhostUser};
 use std::fmt::Write as _;
 

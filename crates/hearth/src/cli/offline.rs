@@ -1,11 +1,11 @@
 //! `hearth cache format` and `hearth cache check`.
 
 use super::args::{Check, Format};
-use super::exit::{CliError, Exit, chain};
-use super::progress::Progress;
-use super::quantity;
-use super::table::{Side, Table, facts};
 use crate::offline::{self, CheckReport, Checked, OfflineError, Present};
+use crate::terminal::Progress;
+use crate::terminal::exit::{CliError, Exit, chain};
+use crate::terminal::quantity;
+use crate::terminal::{Side, Table, facts};
 use daemon::holder_of;
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub(super) fn format(format: &Format, json: bool) -> Result<Vec<u8>, CliError> {
     let made = offline::format(&format.path, format.size, format.segment_size)
         .map_err(|error| explain(&error, format))?;
     if json {
-        return super::run::to_json(&made);
+        return crate::terminal::to_json(&made);
     }
     let text = format!(
         "{} is an empty cache of {}: {} of {}, room for {}\n",
@@ -132,7 +132,7 @@ pub(super) fn check(check: &Check, json: bool) -> Result<Vec<u8>, CliError> {
         _ => CliError::of(Exit::Failed, &error),
     })?;
     let text = if json {
-        super::run::to_json(&report)?
+        crate::terminal::to_json(&report)?
     } else {
         let mut text = String::new();
         render(&mut text, &report).map_err(|error| CliError::of(Exit::Failed, &error))?;
@@ -141,7 +141,7 @@ pub(super) fn check(check: &Check, json: bool) -> Result<Vec<u8>, CliError> {
     if report.sound {
         return Ok(text);
     }
-    super::run::print(&text)?;
+    crate::terminal::print(&text)?;
     Err(unsound(&report))
 }
 

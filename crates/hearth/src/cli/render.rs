@@ -1,12 +1,14 @@
 //! Answers of the admin API as text.
 
-use super::table::{Side, Table, facts};
-use super::{caches, front_ends, quantity, vms};
+use super::{caches, front_ends, vms};
+use crate::terminal::quantity;
+use crate::terminal::{Side, Table, facts};
+use crate::top::dirty_cells;
 use api::types::{
     CacheState, CacheStatus, DiskCounters, DiskSource, DiskState, DiskStatus, Disks, Latency,
     RecordingState, Status,
 };
-use api::write_back::{Barrier, DestageState, KeptOnFlash, WriteBackStatus};
+use api::write_back::{Barrier, KeptOnFlash, WriteBackStatus};
 use std::fmt::{self, Write};
 
 /// `hearth status`.
@@ -230,25 +232,6 @@ pub(crate) fn disks(out: &mut String, disks: &Disks) -> fmt::Result {
         ]);
     }
     write!(out, "{table}")
-}
-
-/// What an origin lacks, for how long, and what is done about it; dashes for a disk that is not under
-/// write-back.
-pub(crate) fn dirty_cells(
-    bytes: Option<u64>,
-    oldest_seconds: Option<f64>,
-    state: Option<DestageState>,
-) -> [String; 3] {
-    let none = || "-".to_owned();
-    [
-        bytes.map_or_else(none, quantity::bytes),
-        oldest_seconds.map_or_else(none, quantity::seconds),
-        state.map_or_else(none, |state| match state {
-            // What needs the operator is to be seen among many disks.
-            DestageState::Failing | DestageState::Locked => state.word().to_uppercase(),
-            _ => state.word().to_owned(),
-        }),
-    ]
 }
 
 fn policy(disk: &DiskStatus) -> String {

@@ -1,15 +1,16 @@
 //! From a parsed command line to an exit code.
 
 use super::args::{Cache, Cli, Command, Global};
-use super::exit::{CliError, Exit, chain};
-use super::traces::{self, args::Trace};
-use super::{caches, disks, offline, progress, recover, render, serve, vms};
+use super::{caches, disks, offline, recover, render, serve, vms};
 use crate::advise::host_words;
+use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::{print, progress, to_json};
+use crate::traces::{self, args::Trace};
 use crate::{advise, bench, docs, mrc, sim, top, xml};
 use api::advice::HostAdvice;
 use api::client::Client;
 use api::types::Status;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -65,9 +66,9 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
         Command::Sim(arguments) => sim::run(arguments, global.json),
         Command::Bench(arguments) => bench::run(arguments, global.json),
-        Command::Completions { shell } => Ok(docs::completions(*shell)),
-        Command::Man { dir } => written(docs::man(dir)),
-        Command::Generate { root } => written(docs::generate(root)),
+        Command::Completions { shell } => Ok(docs::completions(*shell, Cli::command())),
+        Command::Man { dir } => written(docs::man(dir, Cli::command())),
+        Command::Generate { root } => written(docs::generate(root, Cli::command())),
         Command::Status
         | Command::Advise(_)
         | Command::Cache(Cache::Set(_))
@@ -96,18 +97,6 @@ fn written(outcome: io::Result<()>) -> Result<Vec<u8>, CliError> {
         .map_err(|error| CliError::of(Exit::Failed, &error))
 }
 
-/// Writes to standard output. A reader that has gone away (`| head`) is no error.
-pub(crate) fn print(text: &[u8]) -> Result<(), CliError> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::new(
-            Exit::Failed,
-            format!("cannot write the answer: {}", chain(&error)),
-        )),
-        _ => Ok(()),
-    }
-}
-
 async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError> {
     let client = Client::new(&global.socket);
     match command {
@@ -134,10 +123,6 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
     }
 }
 
-pub(super) fn json<T: Serialize>(value: &T) -> Result<serde_json::Value, CliError> {
-    serde_json::to_value(value).map_err(|error| CliError::of(Exit::Failed, &error))
-}
-
 /// An answer as text, or as JSON.
 pub(super) fn show<T: Serialize>(
     global: &Global,
@@ -150,12 +135,4 @@ pub(super) fn show<T: Serialize>(
     let mut out = String::new();
     text(&mut out, answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
     Ok(out.into_bytes())
-}
-
-/// An answer as JSON for people and programs.
-pub(crate) fn to_json<T: Serialize>(answer: &T) -> Result<Vec<u8>, CliError> {
-    let mut text =
-        serde_json::to_vec_pretty(answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
-    text.push(b'\n');
-    Ok(text)
 }

@@ -1,8 +1,8 @@
 //! `hearth serve`, and what it finds wrong with a configuration.
 
 use super::args::Serve;
-use super::exit::{CliError, Exit};
-use super::quantity;
+use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::quantity;
 use configuration::{Config, ConfigError};
 use daemon::{ServeError, ServeErrorKind};
 
@@ -46,7 +46,7 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
             .map(|fault| format!("{}: {}", fault.key, fault.message))
             .collect();
         let answer = serde_json::json!({ "sound": false, "starts": starts, "faults": said });
-        super::print(format!("{answer}\n").as_bytes())?;
+        crate::terminal::print(format!("{answer}\n").as_bytes())?;
     }
     let path = args.config.clone();
     Err(CliError::of(

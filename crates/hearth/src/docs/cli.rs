@@ -1,14 +1,13 @@
 //! The book's page of the command line.
 
 use super::NOTICE;
-use crate::cli::args::Cli;
-use clap::{Command, CommandFactory};
+use clap::Command;
 use std::fmt::Write;
 
 /// Columns of the help texts in the book.
 const WIDTH: usize = 88;
 
-pub(super) fn page() -> String {
+pub(super) fn page(hearth: Command) -> String {
     let mut page = format!("# Command line\n\n{NOTICE}\n");
     page.push_str(
         "`serve` is the daemon. `cache` works on flash that no daemon is using; `sim`, `mrc`, `advise`\n\
@@ -23,7 +22,7 @@ pub(super) fn page() -> String {
          `kind` is the last word of a problem's type in the admin API, or `usage`, `failed`, `unreachable`,\n\
          `refused`, `damaged` or `not-found`, as the exit code; `remedy` may be `null`.\n",
     );
-    let mut root = Cli::command().term_width(WIDTH);
+    let mut root = hearth.term_width(WIDTH);
     root.build();
     command(&mut page, root, "hearth");
     page

@@ -1,7 +1,7 @@
 //! The manual pages: one of each command, and hearth.toml(5), which is `packaging/reference.toml`.
 
-use crate::cli::args::{Cli, EXIT_CODES};
-use clap::{Command, CommandFactory};
+use crate::terminal::exit::EXIT_CODES;
+use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use configuration::reference_sections;
@@ -9,17 +9,17 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes a manual page for each command into `man1` of `dir`, and that of the configuration file into its
+/// Writes a manual page for each command of `hearth` into `man1` of `dir`, and that of the configuration file into its
 /// `man5`, as `man` looks for them.
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn man(dir: &Path) -> io::Result<()> {
+pub fn man(dir: &Path, hearth: Command) -> io::Result<()> {
     let [of_commands, of_files] = ["man1", "man5"].map(|section| dir.join(section));
     fs::create_dir_all(&of_commands)?;
     fs::create_dir_all(&of_files)?;
     // Every page has the exit codes in a section of their own.
-    let mut root = Cli::command().disable_help_subcommand(true).after_help("");
+    let mut root = hearth.disable_help_subcommand(true).after_help("");
     root.build();
     commands(&root, &of_commands)?;
     fs::write(of_files.join("hearth.toml.5"), configuration()?)

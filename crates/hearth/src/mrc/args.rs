@@ -1,6 +1,6 @@
 //! Arguments of `hearth mrc`, and those that it shares with `hearth advise`.
 
-use crate::cli::traces::args::Reading;
+use crate::traces::args::Reading;
 use clap::{Args, ValueEnum, ValueHint};
 use curves::Method;
 use mrc::{Counted, Writes};

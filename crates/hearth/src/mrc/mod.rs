@@ -11,9 +11,9 @@ pub mod args;
 pub(crate) mod plot;
 mod render;
 
-use crate::cli::exit::{CliError, Exit, chain};
-use crate::cli::output::{self, to_file};
-use crate::cli::{Progress, to_json};
+use crate::terminal::exit::{CliError, Exit, chain};
+use crate::terminal::output::{self, to_file};
+use crate::terminal::{Progress, to_json};
 pub(crate) use answer::in_blocks;
 use answer::{Answer, Named, answers};
 use args::{Mrc, Sampling};
@@ -114,7 +114,7 @@ fn page(mrc: &Mrc, all: &[Vec<Answer>]) -> Result<String, std::fmt::Error> {
 fn of_trace(mrc: &Mrc, path: &Path) -> Result<Vec<Answer>, CliError> {
     let name = path.display().to_string();
     let is_one_pass = matches!(&mrc.policy.0[..], [only] if is_plain_lru(only));
-    if !is_one_pass && !crate::sim::is_regular(path) {
+    if !is_one_pass && !crate::traces::is_regular(path) {
         return Err(CliError::new(
             Exit::Usage,
             format!("{name} can be read only once, but each policy beside lru needs a pass"),

@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::plot;
-use crate::cli::{Side, Table, quantity};
+use crate::terminal::{Side, Table, quantity};
 use mrc::Counted;
 use std::fmt::{self, Write};
 use units::number::real;

@@ -1,8 +1,8 @@
 //! Arguments of `hearth sim`.
 
 use super::host::HostArgs;
-use crate::cli::exit::{CliError, Exit};
-use crate::cli::traces::args::Reading;
+use crate::terminal::exit::{CliError, Exit};
+use crate::traces::args::Reading;
 use clap::{Args, ValueEnum, ValueHint};
 use simulator::policy::PolicyError;
 use simulator::{

@@ -10,14 +10,15 @@ mod host;
 mod outputs;
 mod render;
 
-use crate::cli::exit::{CliError, Exit, chain};
-use crate::cli::{Progress, to_json};
+use crate::terminal::exit::{CliError, Exit, chain};
+use crate::terminal::{Progress, to_json};
+use crate::traces::is_regular;
 use args::{Sim, Together};
 use simulator::policy::PolicyError;
 use simulator::study::StudyResult;
 use simulator::{SimError, Study};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+
+use std::path::PathBuf;
 use trace::{OpenError, Opened, Options, Part};
 
 /// A trace with what was found out about it.
@@ -109,13 +110,6 @@ fn open_trace(
     };
     let parts: Vec<Part> = paths.iter().map(of_path).collect();
     trace::open_together(&parts, together.arrangement(), options)
-}
-
-/// What is not there is for the reader to say.
-pub(crate) fn is_regular(path: &Path) -> bool {
-    File::open(path)
-        .and_then(|file| file.metadata())
-        .map_or(path != Path::new("-"), |facts| facts.is_file())
 }
 
 fn explain(error: &SimError, trace: &str) -> CliError {

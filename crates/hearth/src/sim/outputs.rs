@@ -2,8 +2,8 @@
 
 use super::Simulated;
 use super::args::{Sim, Together};
-use crate::cli::exit::{CliError, Exit, chain};
-use crate::cli::output::{self, to_file};
+use crate::terminal::exit::{CliError, Exit, chain};
+use crate::terminal::output::{self, to_file};
 use serde_json::json;
 use simulator::report::TraceReport;
 use simulator::{Arrival, Manifest, RunResult, Study, TraceFile, manifest, report};

@@ -1,8 +1,8 @@
 //! Results for people.
 
 use super::Simulated;
-use crate::cli::exit::{CliError, Exit};
-use crate::cli::{Side, Table, quantity, to_json};
+use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::{Side, Table, quantity, to_json};
 use simulator::{Counters, RunResult, policy};
 use std::fmt::{self, Write};
 

@@ -1,7 +1,7 @@
 //! The difference of two looks at the counters.
 
+use super::args::SortBy;
 use super::vms::{self, VmRow};
-use crate::cli::args::SortBy;
 use api::types::{CacheStatus, DiskCounters, DiskStatus, Disks, Latency, Status};
 use api::vms::Vms;
 use api::write_back::DestageState;

@@ -1,10 +1,10 @@
 //! An interval as a table: on a terminal, or as text.
 
+use super::args::SortBy;
 use super::interval::{CacheRow, DiskRow, Interval};
 use super::vms;
-use crate::cli::args::SortBy;
-use crate::cli::quantity::{bytes, count, percent, seconds};
-use crate::cli::{Side, Table, render};
+use crate::terminal::quantity::{bytes, count, percent, seconds};
+use crate::terminal::{Side, Table};
 use clap::ValueEnum;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
@@ -55,7 +55,7 @@ const BY_WORTH: [usize; 14] = [0, 2, 3, 6, 8, 11, 4, 5, 13, 7, 9, 10, 12, 1];
 
 fn cells(row: &DiskRow) -> [String; 14] {
     let [dirty, age, destage] =
-        render::dirty_cells(row.dirty_bytes, row.dirty_oldest_seconds, row.destage);
+        super::words::dirty_cells(row.dirty_bytes, row.dirty_oldest_seconds, row.destage);
     [
         row.disk.clone(),
         row.vm.clone(),

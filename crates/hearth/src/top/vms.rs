@@ -1,7 +1,7 @@
 //! What VMs and base images did between two looks, and what they have of the flash.
 
-use crate::cli::Side;
-use crate::cli::quantity::{bytes, count, percent};
+use crate::terminal::Side;
+use crate::terminal::quantity::{bytes, count, percent};
 use api::vms::{Share, Vms};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! The loop of `hearth top`: look, show, listen to the keyboard.
 
+use super::args::Top;
 use super::interval::{Interval, Look};
 use super::screen::{self, View};
-use crate::cli::args::Top;
-use crate::cli::exit::{CliError, Exit};
+use crate::terminal::exit::{CliError, Exit};
 use api::client::Client;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};

@@ -18,8 +18,8 @@ mod words;
 
 pub use args::{FrontEndWord, Only, Xml};
 
-use crate::cli::exit::{CliError, Exit};
-use crate::cli::to_json;
+use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::to_json;
 use api::client::Client;
 use api::types::{DiskStatus, Listener, Status};
 use api::vms::Vms;

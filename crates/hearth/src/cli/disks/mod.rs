@@ -3,9 +3,11 @@
 pub mod args;
 
 use super::args::Global;
-use super::exit::{CliError, Exit};
-use super::run::{json, show};
-use super::{Progress, progress, quantity, render};
+use super::render;
+use super::run::show;
+use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::output::json;
+use crate::terminal::{Progress, progress, quantity};
 use api::client::Client;
 use api::client::Method;
 use api::types::{DiskState, DiskStatus, Disks};

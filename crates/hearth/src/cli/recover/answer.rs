@@ -1,9 +1,9 @@
 //! What `hearth recover` says.
 
 use super::places::Place;
-use crate::cli::quantity;
-use crate::cli::{Side, Table};
 use crate::offline::recover::{Standing, Verified, sizes};
+use crate::terminal::quantity;
+use crate::terminal::{Side, Table};
 use cache::LogReport;
 use serde::Serialize;
 use std::fmt::{self, Write};

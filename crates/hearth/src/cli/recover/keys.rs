@@ -6,7 +6,7 @@
 
 use super::args::KeyArgs;
 use super::places::Known;
-use crate::cli::exit::{CliError, Exit, chain};
+use crate::terminal::exit::{CliError, Exit, chain};
 use at_rest::XtsCipher;
 use block_io::BlockCipher;
 use cache::LogReport;

@@ -5,14 +5,14 @@ pub mod args;
 mod keys;
 mod places;
 
-use super::Progress;
-use super::exit::{CliError, Exit, chain};
-use super::quantity;
-use super::run::{print, to_json};
 use crate::offline::OfflineError;
 use crate::offline::recover::{
     self, FileTarget, Looked, OriginTarget, Standing, Target, TargetError, Verified, sizes,
 };
+use crate::terminal::Progress;
+use crate::terminal::exit::{CliError, Exit, chain};
+use crate::terminal::quantity;
+use crate::terminal::{print, to_json};
 use answer::{Done, Listed, ListedLog};
 use args::{KeyArgs, Places, Recover};
 use at_rest::XtsCipher;

@@ -3,8 +3,8 @@
 use super::args::Places;
 use super::explain;
 use crate::cli::disks::args::OriginArg;
-use crate::cli::exit::{CliError, Exit};
 use crate::offline::recover::LeftMemory;
+use crate::terminal::exit::{CliError, Exit};
 use at_rest::{KeySource, KeyStore};
 use configuration::{CONFIG_DEFAULT, Config, DiskConfig, OriginConfig, disk_id};
 use daemon::{NoDaemon, StateError};

@@ -1,7 +1,7 @@
 //! A live miss-ratio curve on a terminal, with the present size and the one that is aimed at.
 
-use crate::cli::quantity;
 use crate::mrc::plot;
+use crate::terminal::quantity;
 use api::vms::{CurvePoint, Share};
 use std::fmt::{self, Write};
 use units::number::real;

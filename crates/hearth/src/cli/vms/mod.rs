@@ -6,9 +6,11 @@ mod render;
 
 pub(super) use render::budget;
 
-use super::exit::CliError;
-use super::run::{json, show};
-use super::{args::Global, progress};
+use super::args::Global;
+use super::run::show;
+use crate::terminal::exit::CliError;
+use crate::terminal::output::json;
+use crate::terminal::progress;
 use api::client::Method;
 use api::client::{Client, ClientError};
 use api::problem::ProblemKind;

@@ -1,8 +1,8 @@
 //! Answers about VMs and base images as text.
 
 use super::curve;
-use crate::cli::quantity;
-use crate::cli::table::{Side, Table, facts};
+use crate::terminal::quantity;
+use crate::terminal::{Side, Table, facts};
 use api::vms::{ImageRead, ImageStatus, Share, VmStatus, Vms, WriteBudget};
 use configuration::Name;
 use std::fmt::{self, Write};

@@ -1,9 +1,9 @@
 //! `hearth trace record`: asked of the daemon.
 
 use super::args::Record;
-use crate::cli::exit::{CliError, Exit};
-use crate::cli::quantity;
-use crate::cli::table::facts;
+use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::facts;
+use crate::terminal::quantity;
 use api::client::Client;
 use api::client::Method;
 use api::types::{RecordRequest, Recording, RecordingState};

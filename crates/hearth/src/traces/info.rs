@@ -2,10 +2,10 @@
 
 use super::args::Info as Arguments;
 use super::unopened;
-use crate::cli::exit::{CliError, Exit};
-use crate::cli::progress::Progress;
-use crate::cli::quantity::{bytes, count, percent, seconds, uptime};
-use crate::cli::table::{Side, Table, facts};
+use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::progress::Progress;
+use crate::terminal::quantity::{bytes, count, percent, seconds, uptime};
+use crate::terminal::{Side, Table, facts};
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -37,8 +37,8 @@ pub(super) fn info(arguments: &Arguments, json: bool) -> Result<Vec<u8>, CliErro
     }
     if json {
         return match &reports[..] {
-            [only] => crate::cli::run::to_json(only),
-            several => crate::cli::run::to_json(&several),
+            [only] => crate::terminal::to_json(only),
+            several => crate::terminal::to_json(&several),
         };
     }
     let mut out = String::new();

@@ -24,6 +24,17 @@ pub enum Exit {
     NotFound = 6,
 }
 
+/// How every command ends, in the words of the help text.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage or configuration
+  3  the daemon cannot be reached
+  4  refused in the present state
+  5  a check found damage
+  6  there is no such disk, VM or cache";
+
 impl Exit {
     /// The kind of error, where nothing more is known of it.
     const fn kind(self) -> &'static str {
@@ -75,7 +86,7 @@ impl CliError {
     }
 
     /// What clap says of a command line that it cannot read.
-    pub(super) fn of_usage(error: &clap::Error) -> Self {
+    pub(crate) fn of_usage(error: &clap::Error) -> Self {
         let text = error.render().to_string();
         let mut parts = text.trim().split("\n\n");
         let said = parts.next().unwrap_or_default();
@@ -91,7 +102,7 @@ impl CliError {
     }
 
     /// The error as a JSON object in a line.
-    pub(super) fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let told = Told {
             kind: &self.kind,
             detail: &self.message,

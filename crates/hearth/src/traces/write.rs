@@ -2,9 +2,9 @@
 
 use super::args::{Convert, Generate, Writing};
 use super::{unopened, unwritten};
-use crate::cli::exit::{CliError, Exit};
-use crate::cli::progress::Progress;
-use crate::cli::quantity;
+use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::progress::Progress;
+use crate::terminal::quantity;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
@@ -83,7 +83,7 @@ fn write(
         size_bytes: written.bytes,
     };
     if json {
-        return crate::cli::run::to_json(&report);
+        return crate::terminal::to_json(&report);
     }
     Ok(told(&report, target, &written).into_bytes())
 }

@@ -1,11 +1,11 @@
 //! Contradictions among VMs, and between them and the disks.
 
-use super::Fault;
-use super::check::{cache_of, meant};
-use super::model::{Config, DiskConfig};
-use super::text::Switch;
-use super::vm::{VmConfig, WEIGHT_MAX};
-use super::words::Name;
+use super::{cache_of, meant};
+use crate::fault::Fault;
+use crate::model::{Config, DiskConfig};
+use crate::text::Switch;
+use crate::vm::{VmConfig, WEIGHT_MAX};
+use crate::words::Name;
 use policy::admission::budget::Rate;
 use policy::replacement::Fraction;
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,7 +159,7 @@ fn two_meanings(config: &Config, faults: &mut Vec<Fault>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use crate::parse;
     use std::ops::Range;
 
     const CACHE: &str = "[[cache]]\nname = 'a'\npath = '/a'\n";

@@ -7,10 +7,12 @@ mod write;
 
 pub(super) use record::{record, render as render_recording};
 
-use super::exit::{CliError, Exit, chain};
-use super::table::{Side, Table};
+use crate::terminal::exit::{CliError, Exit, chain};
+use crate::terminal::{Side, Table};
 use args::Trace;
 use serde::Serialize;
+use std::fs::File;
+use std::path::Path;
 use trace::write::{Target, WriteError};
 use trace::{Format, OpenError};
 
@@ -48,7 +50,7 @@ fn formats(json: bool) -> Result<Vec<u8>, CliError> {
         })
         .collect();
     if json {
-        return super::run::to_json(&rows);
+        return crate::terminal::to_json(&rows);
     }
     let mut table = Table::new(&[
         ("format", Side::Left),
@@ -82,4 +84,11 @@ fn unwritten(error: &WriteError) -> CliError {
         WriteError::Unfit { .. } => cli(Exit::Usage),
         WriteError::Read(_) | WriteError::Split(_) | WriteError::Io { .. } => cli(Exit::Failed),
     }
+}
+
+/// What is not there is for the reader to say.
+pub(crate) fn is_regular(path: &Path) -> bool {
+    File::open(path)
+        .and_then(|file| file.metadata())
+        .map_or(path != Path::new("-"), |facts| facts.is_file())
 }

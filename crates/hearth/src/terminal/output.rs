@@ -4,6 +4,7 @@
 //! not at all; and no file takes the place of one that is read.
 
 use super::exit::{CliError, Exit, chain};
+use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -68,6 +69,31 @@ pub(crate) fn to_file(
             format!("{} cannot be written: {}", path.display(), chain(&error)),
         )
     })
+}
+
+/// Writes to standard output. A reader that has gone away (`| head`) is no error.
+pub(crate) fn print(text: &[u8]) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::new(
+            Exit::Failed,
+            format!("cannot write the answer: {}", chain(&error)),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An answer as JSON for people and programs.
+pub(crate) fn to_json<T: Serialize>(answer: &T) -> Result<Vec<u8>, CliError> {
+    let mut text =
+        serde_json::to_vec_pretty(answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// The same as a value.
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<serde_json::Value, CliError> {
+    serde_json::to_value(value).map_err(|error| CliError::of(Exit::Failed, &error))
 }
 
 #[cfg(test)]

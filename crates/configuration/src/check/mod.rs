@@ -1,10 +1,22 @@
 //! Contradictions within a configuration, found without touching anything.
 
-use super::model::{CacheConfig, Config, DiskConfig, NbdConfig, OriginConfig, TlsConfig};
-use super::policy::PolicyConfig;
-use super::uri::{NbdUri, NbdUriAddress};
-use super::words::{Name, TlsMode};
-use super::{Fault, REQUEST_MEMORY_LEAST, Switch, disk_id};
+mod nbd_clients;
+mod vhost;
+mod vms;
+mod write_back;
+
+pub use vms::{too_many_tenants, vm_faults};
+pub use write_back::{DIRTY_LEAST, dirty_max, room_faults, settings_faults};
+
+use crate::fault::Fault;
+use crate::identity::disk_id;
+use crate::likeness::nearest;
+use crate::log_filter::check_log_filter;
+use crate::model::{CacheConfig, Config, DiskConfig, NbdConfig, OriginConfig, TlsConfig};
+use crate::policy::PolicyConfig;
+use crate::text::Switch;
+use crate::uri::{NbdUri, NbdUriAddress};
+use crate::words::{Name, TlsMode};
 use policy::demand::Reuses;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +26,11 @@ use units::{Bytes, Duration, SECTOR_BYTES};
 const ORIGIN_CONNECTIONS_MAX: u8 = 16;
 /// Bytes in the longest path of a socket: the system takes 107, and a socket is first bound
 /// under a longer name beside its own.
-pub(super) const SOCKET_PATH_BYTES_MAX: usize = 96;
+const SOCKET_PATH_BYTES_MAX: usize = 96;
+
+/// The least memory for requests that a cache may have: a request of the largest size has to fit into
+/// half of it.
+pub const REQUEST_MEMORY_LEAST: Bytes = Bytes::mib(64);
 
 /// All contradictions of a configuration. Lines are not known here.
 pub fn faults(config: &Config) -> Vec<Fault> {
@@ -24,9 +40,9 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     tls(&config.nbd, &mut faults);
     caches(&config.caches, &mut faults);
     disks(config, &mut faults);
-    super::vms::faults(config, &mut faults);
-    super::nbd_clients::faults(config, &mut faults);
-    super::vhost::faults(config, &mut faults);
+    vms::faults(config, &mut faults);
+    nbd_clients::faults(config, &mut faults);
+    vhost::faults(config, &mut faults);
     faults
 }
 
@@ -37,7 +53,7 @@ fn daemon(config: &Config, faults: &mut Vec<Fault>) {
     if let Some(shared) = &daemon.owners_dir {
         absolute(shared, "daemon.owners_dir", faults);
     }
-    if let Err(message) = super::check_log_filter(&daemon.log) {
+    if let Err(message) = check_log_filter(&daemon.log) {
         faults.push(Fault::new("daemon.log", message));
     }
     if config.request_memory_of_cache() < REQUEST_MEMORY_LEAST {
@@ -166,9 +182,9 @@ fn caches(caches: &[CacheConfig], faults: &mut Vec<Fault>) {
 pub fn policy_faults(policy: &PolicyConfig) -> Vec<Fault> {
     let mut faults = Vec::new();
     if let Switch::On(rate) = policy.write_budget.0
-        && super::vms::is_nothing(rate)
+        && vms::is_nothing(rate)
     {
-        faults.push(Fault::new("write_budget", super::vms::NO_BUDGET));
+        faults.push(Fault::new("write_budget", vms::NO_BUDGET));
     }
     if Reuses::new(policy.reuses.into()).is_err() {
         faults.push(Fault::new("reuses", "must be 0, 1, 2 or 3"));
@@ -255,9 +271,9 @@ pub fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
             "give one of key_file, key_credential and key_command",
         ));
     }
-    faults.extend(super::nbd_clients::disk_faults(disk));
-    faults.extend(super::vhost::disk_faults(disk));
-    faults.extend(super::write_back::disk_faults(disk));
+    faults.extend(nbd_clients::disk_faults(disk));
+    faults.extend(vhost::disk_faults(disk));
+    faults.extend(write_back::disk_faults(disk));
     faults.extend(origin(&disk.origin).into_iter().map(|fault| Fault {
         key: format!("origin{}", fault.key),
         ..fault
@@ -310,7 +326,7 @@ fn is_own_export(config: &Config, disk: &DiskConfig) -> bool {
 
 /// What to write instead of a name that nothing has.
 pub fn meant<'a>(name: &Name, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    if let Some(one) = super::nearest(name.as_str(), known.clone()) {
+    if let Some(one) = nearest(name.as_str(), known.clone()) {
         return format!("did you mean '{one}'?");
     }
     let known: Vec<&str> = known.collect();
@@ -320,7 +336,7 @@ pub fn meant<'a>(name: &Name, known: impl Iterator<Item = &'a str> + Clone) -> S
     format!("there are: {}", known.join(", "))
 }
 
-pub(super) fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
     absolute(path, key, faults);
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
         let message = format!("a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes");
@@ -328,7 +344,7 @@ pub(super) fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-pub(super) fn absolute(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+fn absolute(path: &Path, key: &str, faults: &mut Vec<Fault>) {
     if !path.is_absolute() {
         faults.push(Fault::new(
             key,
@@ -339,7 +355,7 @@ pub(super) fn absolute(path: &Path, key: &str, faults: &mut Vec<Fault>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use crate::parse;
 
     fn found(text: &str) -> Vec<(Option<usize>, String)> {
         let faults = parse(text).unwrap_err();

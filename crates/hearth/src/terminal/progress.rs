@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(120);
 
 /// Waits for `work`; after [`PATIENCE`] a spinner tells what for. On anything but a terminal
 /// nothing is shown.
-pub(super) async fn waiting<T>(message: String, work: impl Future<Output = T>) -> T {
+pub(crate) async fn waiting<T>(message: String, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     if let Ok(done) = tokio::time::timeout(PATIENCE, &mut work).await {
         return done;

@@ -1,0 +1,23 @@
+//! What is wrong with a configuration.
+
+/// One thing that is wrong with a configuration, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The key it is about, such as `disk[2].origin.nbd`; empty for the whole file.
+    pub key: String,
+    /// Its line in the file, from 1, where known.
+    pub line: Option<usize>,
+    /// What is wrong and what to write instead.
+    pub message: String,
+}
+
+impl Fault {
+    /// A fault of this key.
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            line: None,
+            message: message.into(),
+        }
+    }
+}
