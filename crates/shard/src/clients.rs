@@ -1,148 +1,280 @@
-//! The clients of a shard: their connections, and which request is whose.
+//! The clients of a shard, which of them are to be polled, and whose queues are looked at.
 //!
-//! A cache's request id is made of a client's key and the connection's own key of the request:
+//! A guest whose ring was found empty is not asked to kick at once: its next request is likely to
+//! come soon, and while the thread is awake it sees that itself. That spares the guest a kick (of a
+//! VM: leaving the guest) and us a poll, a wake-up and the reading of a counter.
 //!
 //! ```text
-//!   63            32 31             0
-//!  ┌────────────────┬────────────────┐
-//!  │ client         │ request key    │   client = COMMANDS: a command's flush, by number
-//!  └────────────────┴────────────────┘
+//!  polled, empty ─► watched ─┬─ a request ─► polled
+//!                            └─ quiet for TURNS_MAX turns, or the thread sleeps ─► asked to kick
 //! ```
-//! A client's key is used again only after its last request was answered, so an id names one
-//! request as long as it is in flight.
+//!
+//! Invariants:
+//! - The thread never sleeps while a guest of which it has not asked to be kicked may put a request
+//!   into its ring.
+//! - A client is listed at most once among those that are to be polled, and among the watched.
 
-use crate::disk::RequestKind;
-use crate::memory::Debt;
-use cache::RequestId;
-use frontend::{Connection, FrontEnd, RequestKey, Reservation};
-use units::{DiskSlot, Instant, TenantSlot};
+use crate::client::Client;
+use crate::status::FrontEndStatus;
+use frontend::{Counters, FrontEnd, PolledQueues, Reservation};
+use ring::Watch;
+use slab::Slab;
+use units::{Bytes, DiskSlot, Instant, TenantSlot};
 
-/// The client number of requests that a command makes.
-const COMMANDS: u32 = u32::MAX;
+/// Turns without a request after which a guest has to kick: while one guest is busy, a hundred that
+/// have become quiet are not looked at for ever.
+const TURNS_MAX: u32 = 64;
 
-/// Whose request it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asker {
-    Client { client: usize, key: RequestKey },
-    Command(usize),
+/// All clients, by key.
+#[derive(Default)]
+pub(crate) struct Clients {
+    table: Slab<Entry>,
+    /// To be polled.
+    touched: Vec<usize>,
+    watched: Vec<Watched>,
 }
 
-impl Asker {
-    pub(crate) fn id(self) -> RequestId {
-        let (high, low) = match self {
-            Self::Client { client, key } => (number(client), key.get()),
-            Self::Command(command) => (COMMANDS, number(command)),
-        };
-        assert!(
-            high != COMMANDS || matches!(self, Self::Command(_)),
-            "there are fewer clients than numbers"
-        );
-        RequestId(u64::from(high) << 32 | u64::from(low))
+struct Entry {
+    client: Client,
+    is_touched: bool,
+    is_watched: bool,
+}
+
+/// A client whose queues are looked at.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    client: usize,
+    /// Without a request.
+    turns: u32,
+}
+
+impl Clients {
+    /// Adds one, to be polled.
+    pub(crate) fn insert(&mut self, client: Client) -> usize {
+        let key = self.table.insert(Entry {
+            client,
+            is_touched: false,
+            is_watched: false,
+        });
+        self.touch(key);
+        key
     }
 
-    pub(crate) fn of(id: RequestId) -> Self {
-        let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).expect("32 bits");
-        let (high, low) = (half(id.0 >> 32), half(id.0));
-        if high == COMMANDS {
-            Self::Command(low as usize)
-        } else {
-            Self::Client {
-                client: high as usize,
-                key: RequestKey::from_number(low),
+    /// # Panics
+    /// If there is no such client.
+    pub(crate) fn remove(&mut self, key: usize) -> Client {
+        self.table.remove(key).client
+    }
+
+    /// # Panics
+    /// If there is no such client.
+    pub(crate) fn get(&self, key: usize) -> &Client {
+        &self.table[key].client
+    }
+
+    /// # Panics
+    /// If there is no such client.
+    pub(crate) fn get_mut(&mut self, key: usize) -> &mut Client {
+        &mut self.table[key].client
+    }
+
+    /// Lists a client to be polled, if it is still there.
+    pub(crate) fn touch(&mut self, key: usize) {
+        if let Some(known) = self.table.get_mut(key)
+            && !std::mem::replace(&mut known.is_touched, true)
+        {
+            self.touched.push(key);
+        }
+    }
+
+    /// Lists all clients of a disk.
+    pub(crate) fn touch_all_of(&mut self, disk: DiskSlot) {
+        for (key, known) in &mut self.table {
+            if known.client.disk() == disk && !std::mem::replace(&mut known.is_touched, true) {
+                self.touched.push(key);
             }
         }
     }
-}
 
-fn number(key: usize) -> u32 {
-    u32::try_from(key).expect("a table in memory has fewer than 2^32 entries")
-}
+    /// Lists the client whose account this is.
+    pub(crate) fn touch_account(&mut self, account: usize) {
+        let mut all = self.table.iter();
+        let found = all.find(|(_, known)| known.client.connection().account().id() == account);
+        if let Some((key, _)) = found {
+            self.touch(key);
+        }
+    }
 
-/// A client of a disk.
-pub(crate) struct Client {
-    pub(crate) connection: Box<dyn Connection>,
-    front_end: FrontEnd,
-    reservation: Reservation,
-    pub(crate) disk: DiskSlot,
-    /// Which VM it is.
-    pub(crate) vm: TenantSlot,
-    /// When the disk began to detach, how long the client may take to get its answers.
-    pub(crate) farewell: Option<Instant>,
-    /// Listed to be polled at the end of this turn.
-    pub(crate) touched: bool,
-    /// Listed among those whose rings are looked at.
-    pub(crate) watched: bool,
-    /// What it owes, while others wait for memory.
-    pub(crate) debt: Option<Debt>,
-    /// When each request in flight came, by its key.
-    starts: Vec<(Instant, RequestKind)>,
-}
+    pub(crate) fn has_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
 
-impl Client {
-    pub(crate) fn new(
-        connection: Box<dyn Connection>,
-        front_end: FrontEnd,
-        reservation: Reservation,
+    /// Those that are listed now, for [`Clients::begin_poll`] of each; the emptied vector comes back
+    /// with [`Clients::give_back`].
+    pub(crate) fn take_touched(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.touched)
+    }
+
+    pub(crate) fn give_back(&mut self, emptied: Vec<usize>) {
+        if self.touched.is_empty() {
+            self.touched = emptied;
+        }
+    }
+
+    /// A client that was listed, to be polled now, if it is still there.
+    pub(crate) fn begin_poll(&mut self, key: usize) -> Option<&mut Client> {
+        let known = self.table.get_mut(key)?;
+        known.is_touched = false;
+        Some(&mut known.client)
+    }
+
+    /// The clients of a disk.
+    pub(crate) fn of(&self, disk: DiskSlot) -> impl Iterator<Item = &Client> {
+        let all = self.table.iter().map(|(_, known)| &known.client);
+        all.filter(move |client| client.disk() == disk)
+    }
+
+    /// The reservation of a disk that a VM's connections share.
+    pub(crate) fn reservation_of(&self, disk: DiskSlot, vm: TenantSlot) -> Reservation {
+        let mut theirs = self.of(disk).filter(|client| client.vm() == vm);
+        let shared = theirs.next().map(|client| client.reservation().clone());
+        shared.unwrap_or_default()
+    }
+
+    /// A disk has grown, by whole blocks.
+    pub(crate) fn resize(&mut self, disk: DiskSlot, size: Bytes) {
+        for (_, known) in &mut self.table {
+            if known.client.disk() == disk {
+                known.client.connection_mut().resize(size);
+            }
+        }
+        self.touch_all_of(disk);
+    }
+
+    /// Closes the clients of a disk, which have this long to receive their answers.
+    pub(crate) fn close(&mut self, disk: DiskSlot, farewell: Instant) {
+        for (_, known) in &mut self.table {
+            if known.client.disk() == disk {
+                known.client.close(farewell);
+            }
+        }
+        self.touch_all_of(disk);
+    }
+
+    /// Closed clients that have had all the time they get, and have nothing at their disk.
+    pub(crate) fn silent(&self, now: Instant) -> Vec<usize> {
+        let late = |client: &Client| {
+            let overdue = client.farewell().is_some_and(|farewell| farewell <= now);
+            overdue && client.connection().in_flight() == 0
+        };
+        let silent = self.table.iter().filter(|(_, known)| late(&known.client));
+        silent.map(|(key, _)| key).collect()
+    }
+
+    /// When the time of the next closed client ends. One that has passed waits for its disk.
+    pub(crate) fn next_farewell(&self, now: Instant) -> Option<Instant> {
+        let all = self.table.iter();
+        let farewells = all.filter_map(|(_, known)| known.client.farewell());
+        farewells.filter(|farewell| *farewell > now).min()
+    }
+
+    /// A look at who owes: those who have owed for too long.
+    pub(crate) fn stalled(&mut self, look: u64, now: Instant) -> Vec<usize> {
+        let mut stalled = Vec::new();
+        for (key, known) in &mut self.table {
+            if known.client.is_stalled(look, now) {
+                stalled.push(key);
+            }
+        }
+        stalled
+    }
+
+    /// What a disk's connections are like, by front end, with what earlier ones have counted.
+    pub(crate) fn status_of(
+        &self,
         disk: DiskSlot,
-        vm: TenantSlot,
-    ) -> Self {
-        Self {
-            connection,
-            front_end,
-            reservation,
-            disk,
-            vm,
-            farewell: None,
-            touched: false,
-            watched: false,
-            debt: None,
-            starts: Vec::new(),
+        before: &[(FrontEnd, Counters)],
+    ) -> Vec<FrontEndStatus> {
+        let unused =
+            |(front_end, counters): &(FrontEnd, _)| FrontEndStatus::unused(*front_end, *counters);
+        let mut all: Vec<FrontEndStatus> = before.iter().map(unused).collect();
+        for client in self.of(disk) {
+            let front_end = client.front_end();
+            let known = all.iter().position(|one| one.front_end == front_end);
+            let at = known.unwrap_or_else(|| {
+                all.push(FrontEndStatus::unused(front_end, Counters::default()));
+                all.len() - 1
+            });
+            all[at].add(
+                client.connection().report(),
+                client.connection().in_flight(),
+            );
+        }
+        all
+    }
+
+    /// A client was polled and has quiet queues: they are looked at from now on.
+    pub(crate) fn watch(&mut self, key: usize) {
+        if let Some(known) = self.table.get_mut(key)
+            && !std::mem::replace(&mut known.is_watched, true)
+        {
+            let turns = 0;
+            self.watched.push(Watched { client: key, turns });
         }
     }
 
-    pub(crate) fn front_end(&self) -> FrontEnd {
-        self.front_end
+    /// Lists the clients in whose queues there is something, and lets go of those that are quiet for
+    /// long or have been asked to kick.
+    pub(crate) fn look_at_queues(&mut self) {
+        let mut watched = std::mem::take(&mut self.watched);
+        watched.retain_mut(|one| self.look_at(one));
+        self.watched = watched;
     }
 
-    /// Shared with the VM's other connections to the disk.
-    pub(crate) fn reservation(&self) -> &Reservation {
-        &self.reservation
-    }
-
-    /// Notes that a request came.
-    pub(crate) fn begin(&mut self, key: RequestKey, kind: RequestKind, now: Instant) {
-        let index = key.get() as usize;
-        if index >= self.starts.len() {
-            self.starts.resize(index + 1, (now, kind));
+    /// Whether it goes on being watched.
+    fn look_at(&mut self, one: &mut Watched) -> bool {
+        let Some(known) = self.table.get_mut(one.client) else {
+            return false;
+        };
+        let Some(queues) = known.client.connection_mut().polled_queues() else {
+            return false;
+        };
+        one.turns += 1;
+        let (has_work, stays) = if !queues.is_quiet() {
+            // The guest was asked to kick, which may have shown that something had come.
+            (queues.is_pending(), false)
+        } else if queues.has_work() {
+            one.turns = 0;
+            (true, true)
+        } else if one.turns >= TURNS_MAX {
+            (queues.rest(), false)
+        } else {
+            (false, true)
+        };
+        known.is_watched = stays;
+        if has_work {
+            self.touch(one.client);
         }
-        self.starts[index] = (now, kind);
-    }
-
-    /// When a request came, and what it was.
-    pub(crate) fn start_of(&self, key: RequestKey) -> (Instant, RequestKind) {
-        self.starts[key.get() as usize]
+        stays
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The queues of a watched client, if they are still looked at.
+fn quiet<'a>(table: &'a mut Slab<Entry>, one: &Watched) -> Option<&'a mut dyn PolledQueues> {
+    table.get_mut(one.client)?.client.quiet_queues()
+}
 
-    #[test]
-    fn an_id_names_its_asker() {
-        for asker in [
-            Asker::Client {
-                client: 0,
-                key: RequestKey::from_number(0),
-            },
-            Asker::Client {
-                client: 70_000,
-                key: RequestKey::from_number(u32::MAX),
-            },
-            Asker::Command(0),
-            Asker::Command(9),
-        ] {
-            assert_eq!(Asker::of(asker.id()), asker);
+impl Watch for Clients {
+    fn has_work(&mut self) -> bool {
+        let mut watched = self.watched.iter();
+        watched.any(|one| quiet(&mut self.table, one).is_some_and(|queues| queues.has_work()))
+    }
+
+    fn rest(&mut self) -> bool {
+        let mut found = false;
+        for one in &self.watched {
+            found |= quiet(&mut self.table, one).is_some_and(PolledQueues::rest);
         }
+        found
     }
 }

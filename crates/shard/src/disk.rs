@@ -6,16 +6,17 @@
 //! A draining disk takes no more requests. Once its clients are gone and neither the cache nor
 //! its origin has anything of it in flight, the cache is told to detach it.
 
-use crate::control::{Reply, ShardError};
+use crate::error::{Reply, ShardError};
+use crate::failures::Failure;
 use crate::latency::Timed;
 use crate::spec::DiskSpec;
 use crate::status::{DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, RequestTimes};
 use crate::tap::Tap;
 use block_io::OriginGeometry;
 use cache::{Cache, DropReason, OfDirty, Verb};
-use frontend::{Counters, FrontEnd};
+use frontend::{Counters, FrontEnd, Offer};
 use origin::Origin;
-use units::{DiskSlot, Duration, Instant};
+use units::{Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
 
 /// The origin of a disk, through the ring and timed.
 pub(crate) type DiskOrigin = Timed<Box<dyn Origin>>;
@@ -42,7 +43,7 @@ impl RequestKind {
 }
 
 /// Where a disk is in its life.
-pub(crate) enum Phase {
+enum Phase {
     Serving,
     /// Who wants to know when it is gone.
     Draining(Vec<Reply<()>>),
@@ -50,36 +51,32 @@ pub(crate) enum Phase {
     Leaving(Vec<Reply<()>>),
 }
 
-impl Phase {
-    /// Tells everybody who waits for the end how it came.
-    pub(crate) fn answer(self, outcome: &Result<(), ShardError>) {
-        let (Self::Draining(waiting) | Self::Leaving(waiting)) = self else {
-            return;
-        };
-        for reply in waiting {
-            reply(outcome.clone());
-        }
-    }
-}
-
 pub(crate) struct Disk {
-    pub(crate) spec: DiskSpec,
-    pub(crate) geometry: OriginGeometry,
-    pub(crate) origin: DiskOrigin,
-    pub(crate) phase: Phase,
+    spec: DiskSpec,
+    geometry: OriginGeometry,
+    origin: DiskOrigin,
+    phase: Phase,
     /// How long a draining disk waits for late writes at its origin.
-    pub(crate) late_until: Option<Instant>,
+    late_until: Option<Instant>,
     /// What becomes of bytes that its origin lacks, once it is detached.
-    pub(crate) of_dirty: OfDirty,
-    pub(crate) connections: usize,
-    pub(crate) warm_blocks: u64,
-    pub(crate) dropped: Option<DropReason>,
+    of_dirty: OfDirty,
+    connections: usize,
+    found: Found,
     /// Who writes down what its guests ask.
-    pub(crate) tap: Option<Tap>,
+    tap: Option<Tap>,
     /// What connections that have gone had counted.
-    pub(crate) counted_before: Vec<(FrontEnd, Counters)>,
+    counted_before: Vec<(FrontEnd, Counters)>,
     failed_requests: u64,
     latency: GuestLatency,
+}
+
+/// What was on flash when a disk was attached.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// Blocks that are served from there.
+    pub(crate) warm_blocks: u64,
+    /// Why others are not.
+    pub(crate) dropped: Option<DropReason>,
 }
 
 impl Disk {
@@ -92,13 +89,165 @@ impl Disk {
             late_until: None,
             of_dirty: OfDirty::default(),
             connections: 0,
-            warm_blocks: 0,
-            dropped: None,
+            found: Found::default(),
             tap: None,
             counted_before: Vec::new(),
             failed_requests: 0,
             latency: GuestLatency::default(),
         }
+    }
+
+    pub(crate) fn id(&self) -> DiskId {
+        self.spec.id
+    }
+
+    /// What people call it.
+    pub(crate) fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// Whether it is a base image that VMs share.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.spec.shared
+    }
+
+    pub(crate) fn geometry(&self) -> OriginGeometry {
+        self.geometry
+    }
+
+    /// Its origin takes requests up to there now. False: that was its size already.
+    pub(crate) fn set_size(&mut self, size: Bytes) -> bool {
+        let before = std::mem::replace(&mut self.geometry.size, size);
+        if before != size {
+            tracing::info!(disk = self.spec.name, from = %before, to = %size, "disk grown");
+        }
+        before != size
+    }
+
+    /// The cache has attached it.
+    pub(crate) fn set_found(&mut self, found: Found) {
+        self.found = found;
+    }
+
+    pub(crate) fn origin(&self) -> &DiskOrigin {
+        &self.origin
+    }
+
+    pub(crate) fn origin_mut(&mut self) -> &mut DiskOrigin {
+        &mut self.origin
+    }
+
+    /// Gives each operation of its origin that has failed since the last call to `told`, with the disk's
+    /// name.
+    pub(crate) fn take_failures(&mut self, mut told: impl FnMut(&str, Failure)) {
+        for failure in self.origin.failures() {
+            told(&self.spec.name, failure);
+        }
+    }
+
+    /// What clients are offered.
+    pub(crate) fn offer(&self) -> Offer {
+        Offer {
+            name: self.spec.name.clone(),
+            size: self.geometry.size,
+            read_only: self.is_read_only(),
+            can_discard: self.geometry.can_discard,
+        }
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections
+    }
+
+    /// A client has come.
+    pub(crate) fn connected(&mut self) {
+        self.connections += 1;
+    }
+
+    /// A client has gone, and had counted this.
+    pub(crate) fn disconnected(&mut self, front_end: FrontEnd, counters: Counters) {
+        self.connections -= 1;
+        let mut known = self.counted_before.iter_mut();
+        match known.find(|(other, _)| *other == front_end) {
+            Some((_, before)) => *before += counters,
+            None => self.counted_before.push((front_end, counters)),
+        }
+    }
+
+    /// What connections that have gone had counted.
+    pub(crate) fn counted_before(&self) -> &[(FrontEnd, Counters)] {
+        &self.counted_before
+    }
+
+    /// Tells its tap of a request.
+    pub(crate) fn tell_tap(&mut self, verb: &Verb, vm: TenantSlot, now: Instant) {
+        if let Some(tap) = &self.tap
+            && !tap.tell(verb, vm, now)
+        {
+            self.tap = None;
+        }
+    }
+
+    pub(crate) fn set_tap(&mut self, tap: Option<Tap>) {
+        self.tap = tap;
+    }
+
+    /// Takes no more requests. False, and `reply` waits with the others: it does so already.
+    pub(crate) fn drain(
+        &mut self,
+        reply: Reply<()>,
+        of_dirty: OfDirty,
+        late_until: Instant,
+    ) -> bool {
+        match &mut self.phase {
+            Phase::Draining(waiting) | Phase::Leaving(waiting) => {
+                waiting.push(reply);
+                return false;
+            }
+            Phase::Serving => self.phase = Phase::Draining(vec![reply]),
+        }
+        self.of_dirty = of_dirty;
+        self.late_until = Some(late_until);
+        true
+    }
+
+    /// What becomes of bytes that its origin lacks, once it is detached.
+    pub(crate) fn of_dirty(&self) -> OfDirty {
+        self.of_dirty
+    }
+
+    /// How long it waits for late writes at its origin, once it is draining.
+    pub(crate) fn late_until(&self) -> Option<Instant> {
+        self.late_until
+    }
+
+    /// Whether its clients have gone, and nothing of it is in flight at its origin.
+    pub(crate) fn is_idle(&self, now: Instant) -> bool {
+        let is_late = self.late_until.is_none_or(|until| until <= now);
+        self.connections == 0
+            && self.origin.in_flight() == 0
+            && (is_late || self.origin.condition().late.is_zero())
+    }
+
+    /// The cache is about to detach it.
+    pub(crate) fn leave(&mut self) {
+        if let Phase::Draining(waiting) = &mut self.phase {
+            self.phase = Phase::Leaving(std::mem::take(waiting));
+        }
+    }
+
+    /// It is not detached after all: who waits for that is told why, and it is served again.
+    pub(crate) fn serve_again(&mut self, error: &ShardError) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Serving);
+        phase.answer(&Err(error.clone()));
+    }
+
+    /// It is gone: its origin is let go, and who waits for that is told.
+    pub(crate) fn end(self) {
+        let Self { origin, phase, .. } = self;
+        // Who hears of it may open the origin at once.
+        drop(origin);
+        phase.answer(&Ok(()));
     }
 
     pub(crate) fn is_serving(&self) -> bool {
@@ -117,15 +266,6 @@ impl Disk {
             RequestKind::Write => self.latency.write.record(time),
             RequestKind::Flush => self.latency.flush.record(time),
             RequestKind::Prefetch => {}
-        }
-    }
-
-    /// Keeps what a connection that goes had counted.
-    pub(crate) fn keep_counters(&mut self, front_end: FrontEnd, counters: Counters) {
-        let mut known = self.counted_before.iter_mut();
-        match known.find(|(other, _)| *other == front_end) {
-            Some((_, before)) => *before += counters,
-            None => self.counted_before.push((front_end, counters)),
         }
     }
 
@@ -163,8 +303,8 @@ impl Disk {
             in_flight: cache.in_flight(slot),
             origin_connected: condition.connected,
             late_bytes: condition.late,
-            warm_blocks: self.warm_blocks,
-            dropped: self.dropped,
+            warm_blocks: self.found.warm_blocks,
+            dropped: self.found.dropped,
             stats: cache.stats_of(slot).unwrap_or_default(),
             failed_requests: self.failed_requests,
             guest_latency: self.latency.clone(),
@@ -173,7 +313,14 @@ impl Disk {
     }
 }
 
-/// The slot with this index.
-pub(crate) fn slot(index: usize) -> DiskSlot {
-    DiskSlot::new(u16::try_from(index).expect("slots are few"))
+impl Phase {
+    /// Tells everybody who waits for the end how it came.
+    fn answer(self, outcome: &Result<(), ShardError>) {
+        let (Self::Draining(waiting) | Self::Leaving(waiting)) = self else {
+            return;
+        };
+        for reply in waiting {
+            reply(outcome.clone());
+        }
+    }
 }

@@ -10,12 +10,10 @@
 //!
 //! [`Repeats`] decides which failure is told; the time is passed in.
 
-use crate::disk::Disk;
 use crate::limits::FAILURE_PAUSE;
-use crate::run::Shard;
-use crate::spec::ShardConfig;
 use block_io::{Extent, FailureKind, IoError, PAGE_BYTES};
 use std::io;
+use std::path::Path;
 use units::{BlockIndex, Bytes, DiskSlot, Instant};
 
 /// An operation that has failed.
@@ -41,9 +39,16 @@ impl Failure {
 
 /// What failures are counted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+enum Subject {
     Flash,
     Disk(DiskSlot),
+}
+
+/// What people call a cache and its flash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlashName<'a> {
+    pub(crate) cache: &'a str,
+    pub(crate) flash: &'a Path,
 }
 
 /// Which failures of a shard are told at once, and how many others there were.
@@ -102,7 +107,7 @@ impl Repeats {
     }
 
     /// The flash has failed an operation. Guests are not hurt.
-    pub(crate) fn flash_failed(&mut self, config: &ShardConfig, failure: Failure, now: Instant) {
+    pub(crate) fn flash_failed(&mut self, at: FlashName<'_>, failure: Failure, now: Instant) {
         if !self.tells(Subject::Flash, failure.kind, now) {
             return;
         }
@@ -110,21 +115,20 @@ impl Repeats {
         let (cause_errno, cause) = failure.cause();
         let kind = failure.kind;
         tracing::warn!(
-            kind = kind.name(), message_id = kind.message_id(), cache = config.name,
-            flash = %config.flash.display(), offset = offset(failure), length = length(failure),
+            kind = kind.name(), message_id = kind.message_id(), cache = at.cache,
+            flash = %at.flash.display(), offset = offset(failure), length = length(failure),
             error = error_name, errno, cause_errno, cause, "the flash failed {}: {}", doing(kind), failure.error
         );
     }
 
-    /// A disk's origin was polled: tells of what it has failed.
-    pub(crate) fn origin_polled(&mut self, slot: DiskSlot, disk: &mut Disk, now: Instant) {
-        for failure in disk.origin.failures() {
-            self.origin_failed(slot, &disk.spec.name, failure, now);
-        }
-    }
-
     /// An origin has failed an operation.
-    fn origin_failed(&mut self, slot: DiskSlot, disk: &str, failure: Failure, now: Instant) {
+    pub(crate) fn origin_failed(
+        &mut self,
+        slot: DiskSlot,
+        disk: &str,
+        failure: Failure,
+        now: Instant,
+    ) {
         if !self.tells(Subject::Disk(slot), failure.kind, now) {
             return;
         }
@@ -146,49 +150,48 @@ impl Repeats {
             failure.error
         );
     }
-}
 
-impl Shard {
     /// Tells of failures that were counted, in pauses that have ended.
-    pub(crate) fn tell_of_repeats(&mut self) {
-        while let Some((subject, kind, count)) = self.repeats.due(self.now) {
-            match subject {
-                Subject::Flash => tell_of_more(kind, None, &self.config.name, count),
-                Subject::Disk(slot) => {
-                    let disk = self.disks[slot.index()].as_ref();
-                    let name = disk.map(|disk| disk.spec.name.as_str());
-                    tell_of_more(kind, name, &self.config.name, count);
-                }
-            }
+    pub(crate) fn tell_due<'a>(
+        &mut self,
+        cache: &str,
+        disk: impl Fn(DiskSlot) -> Option<&'a str>,
+        now: Instant,
+    ) {
+        while let Some((subject, kind, count)) = self.due(now) {
+            let disk = match subject {
+                Subject::Flash => None,
+                Subject::Disk(slot) => disk(slot),
+            };
+            tell_of_more(kind, disk, cache, count);
         }
     }
 
     /// A block came from flash and is not what was written there.
-    pub(crate) fn tell_of_damage(
+    pub(crate) fn flash_damaged(
         &mut self,
-        slot: DiskSlot,
+        at: FlashName<'_>,
+        (slot, disk): (DiskSlot, Option<&str>),
         block: Option<BlockIndex>,
         flash_offset: Bytes,
+        now: Instant,
     ) {
         const KIND: FailureKind = FailureKind::FlashDamaged;
-        if !self.repeats.tells(Subject::Disk(slot), KIND, self.now) {
+        if !self.tells(Subject::Disk(slot), KIND, now) {
             return;
         }
-        let disk = self.disks[slot.index()].as_ref();
         tracing::warn!(
-            kind = KIND.name(), message_id = KIND.message_id(),
-            disk = disk.map(|disk| disk.spec.name.as_str()),
+            kind = KIND.name(), message_id = KIND.message_id(), disk,
             offset = block.map(|block| block.start().get()), length = PAGE_BYTES,
-            cache = self.config.name, flash = %self.config.flash.display(),
-            flash_offset = flash_offset.get(),
+            cache = at.cache, flash = %at.flash.display(), flash_offset = flash_offset.get(),
             "a block on flash is damaged: its checksum is wrong"
         );
     }
 
     /// Tells of all failures of a disk that were counted, before it leaves.
-    pub(crate) fn tell_of_last(&mut self, slot: DiskSlot, disk: &str) {
-        for (kind, count) in self.repeats.leave(Subject::Disk(slot)) {
-            tell_of_more(kind, Some(disk), &self.config.name, count);
+    pub(crate) fn tell_last(&mut self, slot: DiskSlot, disk: &str, cache: &str) {
+        for (kind, count) in self.leave(Subject::Disk(slot)) {
+            tell_of_more(kind, Some(disk), cache, count);
         }
     }
 }

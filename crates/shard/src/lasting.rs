@@ -3,7 +3,7 @@
 //! A file by the cache's name in the folder for such memory. It takes no memory until a disk comes
 //! under write-back.
 
-use crate::open::chain;
+use crate::error::chain;
 use crate::spec::ShardConfig;
 use cache::{Committed, Lasting, LeftChunk};
 use device::lasting::Left;

@@ -20,38 +20,42 @@
 
 #![forbid(unsafe_code)]
 
-mod arrived;
+mod asker;
+mod cache_record;
+mod client;
 mod clients;
 mod control;
 mod deadlines;
 mod disk;
+mod disks;
+mod error;
 mod failures;
-mod front_ends;
+mod flash;
 mod jobs;
 mod lasting;
 mod latency;
 mod limits;
 mod memory;
 mod open;
+mod owner_records;
 mod owners;
 mod progress;
-mod records;
 mod retirement;
-mod run;
+mod shard;
 mod slow_flash;
+mod sources;
 mod spec;
 mod standstill;
 mod status;
 mod tap;
 mod tripwire;
-mod vms;
-mod watch;
 
-pub use control::{Attached, Reply, ShardError, ShardHandle, SpawnError};
+pub use control::{Attached, ShardHandle};
+pub use error::{Reply, ShardError, SpawnError};
 pub use latency::{Bucket, Histogram, ReadWrite};
 pub use owners::{Folders, LockWatch, Owner, OwnerError, OwnerFile, SystemError};
 pub use retirement::RecordError;
-pub use run::Shard;
+pub use shard::Shard;
 pub use spec::{DiskSpec, ShardConfig};
 pub use status::{
     DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, Opening, RequestTimes, ShardStatus,

@@ -55,3 +55,6 @@ pub(crate) const LATE_TIME_MAX: Duration = Duration::from_secs(5);
 /// How far the record in the state directory of how far the flash is may lag behind it. Each writing is a
 /// small file replaced and synced, only when the journal or a checkpoint has moved on.
 pub(crate) const PROGRESS_PAUSE: Duration = Duration::from_secs(5);
+
+/// Between two looks at who keeps memory for which others wait: far less than a client is given.
+pub(crate) const STALL_LOOK: Duration = Duration::from_secs(1);

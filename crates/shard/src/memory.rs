@@ -2,26 +2,26 @@
 //! others wait for without doing its part is cut off.
 //!
 //! ```text
-//!   a request waits ─► look, every LOOK ─┬─ a client owes, and has done nothing since ─► cut off
-//!                                        └─ else ─► again, while one waits
+//!   a request waits ─► look, every STALL_LOOK ─┬─ a client owes, and has done nothing since ─► cut off
+//!                                              └─ else ─► again, while one waits
 //! ```
 //!
 //! A client owes the rest of a payload that it announced, or has to receive answers. An honest one
 //! does so at the speed of its connection. Nobody is cut off while there is room for all.
 
-use crate::run::Shard;
+use crate::limits::STALL_LOOK;
+use frontend::budget::{Account, BudgetStatus, MemoryBudget};
 use frontend::limits::STALL_TIME_MAX;
-use units::{Duration, Instant};
+use units::{Bytes, Instant};
 
-/// Between two looks at who owes.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// When the next look is due; none while nobody waits for memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MemoryWatch {
-    next: Option<Instant>,
-    /// Filled and emptied within a call.
+/// The memory of a shard's clients.
+pub(crate) struct ClientMemory {
+    budget: MemoryBudget,
+    /// When the next look at who owes is due; none while nobody waits for memory.
+    next_look: Option<Instant>,
     looks: u64,
+    /// Filled and emptied within a call.
+    granted: Vec<usize>,
 }
 
 /// What a client was seen to owe, and since when.
@@ -34,7 +34,7 @@ pub(crate) struct Debt {
 
 impl Debt {
     /// The debt after another look at it, `look` being that look's number.
-    fn after(before: Option<Self>, progress: u64, look: u64, now: Instant) -> Self {
+    pub(crate) fn after(before: Option<Self>, progress: u64, look: u64, now: Instant) -> Self {
         let same = before.filter(|debt| debt.progress == progress && debt.look + 1 == look);
         Self {
             progress,
@@ -42,78 +42,70 @@ impl Debt {
             look,
         }
     }
+
+    /// Whether its client has had all the time that it gets.
+    pub(crate) fn is_overdue(&self, now: Instant) -> bool {
+        now - self.since >= STALL_TIME_MAX
+    }
 }
 
-impl Shard {
-    /// Lists the clients that were granted room to be polled.
-    pub(crate) fn touch_granted(&mut self) {
-        let mut granted = std::mem::take(&mut self.scratch.granted);
-        self.memory.take_granted(&mut granted);
-        for account in granted.drain(..) {
-            let mut clients = self.clients.iter();
-            let found = clients.find(|(_, client)| client.connection.account().id() == account);
-            if let Some(client) = found.map(|(key, _)| key) {
-                self.touch(client);
-            }
-        }
-        self.scratch.granted = granted;
-        if self.memory_watch.next.is_none() && self.memory.is_short() {
-            self.memory_watch.next = Some(self.now + LOOK);
+impl ClientMemory {
+    pub(crate) fn new(limit: Bytes) -> Self {
+        Self {
+            budget: MemoryBudget::new(limit),
+            next_look: None,
+            looks: 0,
+            granted: Vec::new(),
         }
     }
 
-    /// When the next look at who owes is due.
-    pub(crate) fn next_memory_look(&self) -> Option<Instant> {
-        self.memory_watch.next
+    /// An account for one more connection, if there is memory for it.
+    pub(crate) fn open(&self) -> Option<Account> {
+        self.budget.open()
     }
 
-    /// Cuts off clients that keep memory others wait for.
-    pub(crate) fn watch_memory(&mut self) {
-        if self.memory_watch.next.is_none_or(|next| next > self.now) {
-            return;
-        }
-        if !self.memory.is_short() {
-            self.memory_watch.next = None;
-            return;
-        }
-        self.memory_watch.next = Some(self.now + LOOK);
-        self.memory_watch.looks += 1;
-        let (now, look) = (self.now, self.memory_watch.looks);
-        let mut late = Vec::new();
-        for (key, client) in &mut self.clients {
-            let debt = client.connection.debt();
-            client.debt = debt.map(|progress| Debt::after(client.debt, progress, look, now));
-            if client
-                .debt
-                .is_some_and(|debt| now - debt.since >= STALL_TIME_MAX)
-            {
-                late.push(key);
-            }
-        }
-        for key in late {
-            self.cut_off(key);
+    /// Gives the accounts that were granted room to `granted`.
+    pub(crate) fn take_granted(&mut self, now: Instant, granted: impl FnMut(usize)) {
+        self.budget.take_granted(&mut self.granted);
+        self.granted.drain(..).for_each(granted);
+        if self.next_look.is_none() && self.budget.is_short() {
+            self.next_look = Some(now + STALL_LOOK);
         }
     }
 
-    fn cut_off(&mut self, key: usize) {
-        let client = &mut self.clients[key];
-        let disk = self.disks[client.disk.index()].as_ref();
-        let disk = disk.map_or("", |disk| disk.spec.name.as_str());
-        let front_end = client.front_end();
-        tracing::warn!(
-            disk,
-            "an {front_end} client was cut off: it kept memory that others wait for, and did \
-            not send or receive for {STALL_TIME_MAX}"
-        );
-        client.connection.cut_off();
-        self.memory.count_closed();
-        self.touch(key);
+    /// The number of the look at who owes that is due, if one is.
+    pub(crate) fn take_look(&mut self, now: Instant) -> Option<u64> {
+        if self.next_look.is_none_or(|next| next > now) {
+            return None;
+        }
+        if !self.budget.is_short() {
+            self.next_look = None;
+            return None;
+        }
+        self.next_look = Some(now + STALL_LOOK);
+        self.looks += 1;
+        Some(self.looks)
+    }
+
+    /// When the next look is due.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.next_look
+    }
+
+    /// Counts a connection that was cut off for want of room.
+    pub(crate) fn count_closed(&self) {
+        self.budget.count_closed();
+    }
+
+    pub(crate) fn status(&self) -> BudgetStatus {
+        self.budget.status()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Duration;
 
     #[test]
     fn a_debt_grows_old_only_while_nothing_is_done_about_it() {

@@ -12,7 +12,7 @@
 //! it is recorded that the flash must not be believed when it comes back, since the origin
 //! moves on meanwhile: promise one. If even that is impossible, the shard does not start.
 
-use crate::control::SpawnError;
+use crate::error::{SpawnError, chain};
 use crate::lasting::LastingMemory;
 use crate::latency::Timed;
 use crate::limits::OPENING_SILENCE_MAX;
@@ -28,7 +28,6 @@ use device::interleaved::Interleaved;
 use device::uring::{FlashFile, OpenError, UringDevice};
 use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
 use ring::Ring;
-use std::error::Error;
 use units::{Duration, Instant};
 
 /// The flash of a shard, through the ring and timed.
@@ -263,16 +262,4 @@ fn recover(
             return Err(Unusable::Silent);
         }
     }
-}
-
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -21,9 +21,9 @@
 
 use crate::control::Message;
 use crate::limits::PROGRESS_PAUSE;
-use crate::run::Shard;
 use cache::Committed;
 use durable_file::Readers;
+use ring::Sender;
 use std::io;
 use std::path::{Path, PathBuf};
 use units::Instant;
@@ -39,8 +39,10 @@ pub(crate) struct ProgressFile {
 }
 
 /// What is noted, and what is being written.
-#[derive(Debug, Default)]
 pub(crate) struct Progress {
+    file: ProgressFile,
+    /// To the shard, for the thread that writes.
+    sender: Sender<Message>,
     noted: Committed,
     stored: Committed,
     is_storing: bool,
@@ -95,28 +97,37 @@ fn parse(whole: &str) -> Option<(u128, Committed)> {
     (text(flash, committed) == whole).then_some((flash, committed))
 }
 
-impl Shard {
-    /// Notes how far the flash is durable. Once a turn.
-    pub(crate) fn note_progress(&mut self) {
-        let Some(committed) = self.cache.committed() else {
-            return;
-        };
-        if committed != self.progress.noted {
-            self.progress.noted = committed;
-            self.lasting.note_committed(committed);
-            self.progress.due.get_or_insert(self.now + PROGRESS_PAUSE);
-        }
-        let is_due = self.progress.due.is_some_and(|due| due <= self.now);
-        if is_due && !self.progress.is_storing && committed != self.progress.stored {
-            self.store_progress(committed);
+impl Progress {
+    pub(crate) fn new(file: ProgressFile, sender: Sender<Message>) -> Self {
+        Self {
+            file,
+            sender,
+            noted: Committed::default(),
+            stored: Committed::default(),
+            is_storing: false,
+            due: None,
         }
     }
 
+    /// Notes how far the flash is durable, once a turn. True if it is farther than before.
+    pub(crate) fn note(&mut self, committed: Committed, now: Instant) -> bool {
+        let has_changed = committed != self.noted;
+        if has_changed {
+            self.noted = committed;
+            self.due.get_or_insert(now + PROGRESS_PAUSE);
+        }
+        let is_due = self.due.is_some_and(|due| due <= now);
+        if is_due && !self.is_storing && committed != self.stored {
+            self.store(committed);
+        }
+        has_changed
+    }
+
     /// On a thread of its own.
-    fn store_progress(&mut self, committed: Committed) {
-        self.progress.due = None;
-        self.progress.stored = committed;
-        let (file, sender) = (self.progress_file(), self.sender.clone());
+    fn store(&mut self, committed: Committed) {
+        self.due = None;
+        self.stored = committed;
+        let (file, sender) = (self.file.clone(), self.sender.clone());
         let thread = std::thread::Builder::new().name("progress".to_owned());
         let spawned = thread.spawn(move || {
             if let Err(error) = file.store(committed) {
@@ -127,29 +138,24 @@ impl Shard {
             let _ended = sender.send(Message::ProgressStored);
         });
         // It is tried again with the next change.
-        self.progress.is_storing = spawned.is_ok();
+        self.is_storing = spawned.is_ok();
     }
 
-    pub(crate) fn progress_stored(&mut self) {
-        self.progress.is_storing = false;
+    /// The thread has ended.
+    pub(crate) fn stored(&mut self) {
+        self.is_storing = false;
     }
 
     /// When there is something to write.
-    pub(crate) fn progress_due(&self) -> Option<Instant> {
-        self.progress.due.filter(|_| !self.progress.is_storing)
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.due.filter(|_| !self.is_storing)
     }
 
     /// The cache has stopped: what its flash is now is what the next start has to find. May block.
-    pub(crate) fn store_last_progress(&self) {
-        if let Some(committed) = self.cache.committed()
-            && let Err(error) = self.progress_file().store(committed)
-        {
-            tracing::warn!(cache = self.config.name, %error, "how far the flash is was not recorded");
+    pub(crate) fn store_last(&self, committed: Committed, cache: &str) {
+        if let Err(error) = self.file.store(committed) {
+            tracing::warn!(cache, %error, "how far the flash is was not recorded");
         }
-    }
-
-    fn progress_file(&self) -> ProgressFile {
-        ProgressFile::new(&self.config.state_dir, &self.config.name, self.record.flash)
     }
 }
 

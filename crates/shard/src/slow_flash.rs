@@ -1,7 +1,7 @@
 //! Tells the log when guests begin to go past slow flash, when they wait for it again, and when it is
 //! given up.
 
-use crate::run::Shard;
+use crate::failures::FlashName;
 use block_io::FailureKind;
 use cache::Cache;
 
@@ -29,19 +29,19 @@ fn changed(told: &mut bool, now: bool) -> Option<bool> {
     (std::mem::replace(told, now) != now).then_some(now)
 }
 
-impl Shard {
-    pub(crate) fn tell_of_slow_flash(&mut self) {
-        let (cache, flash) = (&self.config.name, self.config.flash.display());
-        let given_up = self.cache.why_bypassed();
-        if let (Some(true), Some(reason)) = (
-            changed(&mut self.told.is_given_up, given_up.is_some()),
-            given_up,
-        ) {
+impl Told {
+    /// Tells what has changed.
+    pub(crate) fn tell(&mut self, state: &Cache, at: FlashName<'_>) {
+        let (cache, flash) = (at.cache, at.flash.display());
+        let given_up = state.why_bypassed();
+        if let (Some(true), Some(reason)) =
+            (changed(&mut self.is_given_up, given_up.is_some()), given_up)
+        {
             let kind = FailureKind::FlashGivenUp;
             tracing::error!(kind = kind.name(), message_id = kind.message_id(), cache, %flash, reason,
                 "the flash was given up: every disk of this cache is served from its origin");
         }
-        match changed(&mut self.told.bypasses_reads, self.cache.bypasses_reads()) {
+        match changed(&mut self.bypasses_reads, state.bypasses_reads()) {
             Some(true) => tracing::warn!(cache, %flash,
                 "the flash is late with reads: they go to the origins until it is in time"),
             Some(false) if given_up.is_none() => {
@@ -49,7 +49,7 @@ impl Shard {
             }
             Some(false) | None => {}
         }
-        match changed(&mut self.told.is_in_doubt, self.cache.is_in_doubt()) {
+        match changed(&mut self.is_in_doubt, state.is_in_doubt()) {
             Some(true) => tracing::warn!(cache, %flash,
                 "the flash is late with writes: guests do not wait for it until it is in time, and after \
                  a crash the cache would start empty"),

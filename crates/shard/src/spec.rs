@@ -1,6 +1,6 @@
 //! What a shard and its disks are. The program's configuration maps onto these.
 
-use crate::control::ShardError;
+use crate::error::ShardError;
 use crate::owners::OwnerFile;
 use at_rest::{DataKey, XtsCipher};
 use block_io::BlockCipher;

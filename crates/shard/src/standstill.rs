@@ -10,10 +10,7 @@
 //!   |◄────────────────── asked ─────────────────────────────────►|
 //! ```
 
-use crate::limits::{STANDSTILL_MIN, STANDSTILL_TOLD};
-use crate::run::Shard;
-use origin::Origin as _;
-use std::io;
+use crate::limits::STANDSTILL_MIN;
 use units::{Duration, Instant};
 
 /// When the present turn should have ended at the latest.
@@ -38,27 +35,6 @@ impl Standstill {
     pub(crate) fn ended(&self, now: Instant) -> Option<Duration> {
         let late = now.since(self.due?);
         (late >= STANDSTILL_MIN).then_some(late)
-    }
-}
-
-impl Shard {
-    /// After a standstill of the loop: takes in what has completed meanwhile, all of it, and does
-    /// not let the time count against what has not.
-    pub(crate) fn discount_standstill(&mut self) -> io::Result<()> {
-        let Some(time) = self.standstill.ended(self.now) else {
-            return Ok(());
-        };
-        self.ring.submit_and_wait(Some(Duration::ZERO))?;
-        self.now = self.ring.now();
-        self.cache.stood_still(time, self.now);
-        for disk in self.disks.iter_mut().flatten() {
-            disk.origin.stood_still(time);
-        }
-        if time >= STANDSTILL_TOLD {
-            tracing::warn!(cache = self.config.name, %time,
-                "the cache's thread stood still: the process was stopped, its host suspended or overloaded");
-        }
-        Ok(())
     }
 }
 

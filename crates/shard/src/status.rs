@@ -1,7 +1,6 @@
 //! What a shard tells about itself: plain values, copied out of its thread.
 
 use crate::latency::{Histogram, ReadWrite};
-use crate::run::Shard;
 use cache::{
     DirtyStatus, DiskStats, DropReason, Kept, TenantStatus, ViewStats, WriteBack, WritePolicy,
 };
@@ -215,35 +214,4 @@ pub struct GuestLatency {
     pub write: Histogram,
     /// Flushes.
     pub flush: Histogram,
-}
-
-impl Shard {
-    /// What it is like now.
-    pub(crate) fn status(&self) -> ShardStatus {
-        let flash_latency = self
-            .flash
-            .as_ref()
-            .map(|flash| flash.inner().latency().clone());
-        let disks = self.attached_slots().filter_map(|slot| {
-            let disk = self.disks[slot.index()].as_ref()?;
-            Some(disk.status(slot, &self.cache, self.front_ends_of(slot)))
-        });
-        ShardStatus {
-            name: self.config.name.clone(),
-            flash: self.config.flash.clone(),
-            cache: self.cache.status(),
-            stats: self.cache.stats().clone(),
-            opening: self.opening.clone(),
-            turns: self.turns,
-            request_memory: self.memory.status(),
-            now: self.now,
-            flash_latency: flash_latency.unwrap_or_default(),
-            detached_times: self.jobs.detached_times().clone(),
-            disks: disks.collect(),
-            kept: self.cache.kept(),
-            reports: self.cache.tenant_reports(),
-            host: self.cache.host_report(),
-            tenants: self.cache.tenants(),
-        }
-    }
 }

@@ -10,23 +10,26 @@
 //!                     └─ the rest ─► next turn, which does not wait
 //! ```
 
+use crate::failures::Failure;
+use crate::latency::ReadWrite;
 use crate::limits::TURN_BYTES;
-use crate::run::Shard;
-use block_io::FlashDone;
+use crate::open::Flash;
+use block_io::{FlashDone, FlashOp};
 use device::Device as _;
+use ring::{Ring, SourceId};
 use std::collections::VecDeque;
-use units::Bytes;
+use units::{Bytes, Instant};
 
 /// What the cache was not told of yet, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Arrived {
+struct Arrived {
     queue: VecDeque<FlashDone>,
     /// Filled and emptied within a call.
     polled: Vec<FlashDone>,
 }
 
 impl Arrived {
-    pub(crate) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
@@ -41,25 +44,73 @@ impl Arrived {
     }
 }
 
-impl Shard {
-    /// Takes in what the flash has done.
-    pub(crate) fn poll_flash(&mut self) {
-        let Some(flash) = &mut self.flash else { return };
-        flash.poll(self.now, &mut self.arrived.polled);
+/// The flash of a shard, if it has any, and what has come from it.
+pub(crate) struct FlashSide {
+    device: Option<Flash>,
+    arrived: Arrived,
+}
+
+impl FlashSide {
+    pub(crate) fn new(device: Option<Flash>) -> Self {
+        Self {
+            device,
+            arrived: Arrived::default(),
+        }
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        self.device.is_some()
+    }
+
+    pub(crate) fn source(&self) -> Option<SourceId> {
+        self.device.as_ref()?.source()
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.device.as_ref()?.next_deadline()
+    }
+
+    /// Whether something has come that the cache was not told of.
+    pub(crate) fn has_arrived(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
+    /// How long its operations have taken.
+    pub(crate) fn latency(&self) -> ReadWrite {
+        let flash = self.device.as_ref();
+        flash
+            .map(|flash| flash.inner().latency().clone())
+            .unwrap_or_default()
+    }
+
+    /// Asks the flash.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn submit(&mut self, op: FlashOp, now: Instant) {
+        let flash = self.device.as_mut();
+        flash
+            .expect("a cache without flash asks nothing of it")
+            .submit(op, now);
+    }
+
+    /// Takes in what the flash has done, and gives each operation that has failed to `failed`.
+    pub(crate) fn poll(&mut self, ring: &Ring, now: Instant, mut failed: impl FnMut(Failure)) {
+        let Some(flash) = &mut self.device else {
+            return;
+        };
+        flash.poll(now, &mut self.arrived.polled);
         for failure in flash.inner_mut().failures() {
-            self.repeats.flash_failed(&self.config, failure, self.now);
+            failed(failure);
         }
         // Reads that waited for these: the flash should not idle while the answers are made.
-        self.ring.submit();
+        ring.submit();
         self.arrived.queue.extend(self.arrived.polled.drain(..));
     }
 
-    /// Tells the cache of it, a turn's worth.
-    pub(crate) fn tell_of_flash(&mut self) {
-        let mut taken = Bytes::ZERO;
-        while let Some(done) = self.arrived.next(&mut taken) {
-            self.cache.flash_done(done, self.now);
-        }
+    /// The next completion that this turn takes on, which has taken so many bytes.
+    pub(crate) fn next(&mut self, taken: &mut Bytes) -> Option<FlashDone> {
+        self.arrived.next(taken)
     }
 }
 

@@ -1,0 +1,125 @@
+//! Clients come and go, over whichever front end.
+//!
+//! Invariants:
+//! - A disk that is written has clients over one front end at a time: neither knows of what the
+//!   other one's guest caches. A shared disk is never written, so there it does not matter.
+//! - Connections of one VM to a disk share a [`Reservation`](frontend::Reservation).
+
+use super::Shard;
+use crate::client::Client;
+use crate::error::ShardError;
+use crate::sources::Handler;
+use frontend::limits::STALL_TIME_MAX;
+use frontend::{Context, FrontEnd, NewClient};
+use units::{DiskId, DiskSlot, TenantSlot};
+
+impl Shard {
+    /// A client has come for a disk.
+    pub(super) fn connect(
+        &mut self,
+        disk: DiskId,
+        client: Box<dyn NewClient>,
+        vm: Option<&str>,
+    ) -> Result<(), ShardError> {
+        let slot = self.disks.serving(disk)?;
+        let front_end = client.front_end();
+        self.refuse_both(slot, front_end)?;
+        let account = self.memory.open().ok_or(ShardError::NoMemory)?;
+        let most = front_end.connections_max;
+        let most = most.unwrap_or(self.config.connections_per_disk_max);
+        let vm = self.admit_vm(slot, vm, most)?;
+        let reservation = self.clients.reservation_of(slot, vm);
+        let disk = self.disks.get_mut(slot).expect("it is serving");
+        let connection = client.open(Context {
+            offer: disk.offer(),
+            ring: &self.ring,
+            pool: &self.pool,
+            limits: self.config.connection,
+            account,
+            reservation: reservation.clone(),
+        });
+        disk.connected();
+        let source = connection.id();
+        let client = Client::new(connection, front_end, reservation, slot, vm);
+        let client = self.clients.insert(client);
+        self.sources.set(source, Handler::Client(client));
+        Ok(())
+    }
+
+    fn refuse_both(&self, slot: DiskSlot, wanted: FrontEnd) -> Result<(), ShardError> {
+        let disk = self.disks.get(slot).expect("it is serving");
+        if disk.is_shared() {
+            return Ok(());
+        }
+        let mut others = self.clients.of(slot).map(Client::front_end);
+        match others.find(|other| *other != wanted) {
+            Some(other) => Err(ShardError::OtherFrontEnd(other)),
+            None => Ok(()),
+        }
+    }
+
+    /// The VM under whose name a client asks. Of a shared disk each VM may have as many clients
+    /// as any other disk.
+    fn admit_vm(
+        &mut self,
+        slot: DiskSlot,
+        vm: Option<&str>,
+        most: usize,
+    ) -> Result<TenantSlot, ShardError> {
+        let disk = self.disks.get(slot).expect("it is serving");
+        match (disk.is_shared(), vm) {
+            (false, Some(_)) => Err(ShardError::NotShared),
+            (true, None) => Err(ShardError::WhichVm),
+            (false, None) if disk.connections() >= most => {
+                Err(ShardError::TooManyConnections(most))
+            }
+            (false, None) => Ok(self.cache.tenant_of(slot).expect("it is serving")),
+            (true, Some(vm)) => {
+                let vm = self.cache.join(slot, vm)?;
+                let theirs = self.clients.of(slot).filter(|client| client.vm() == vm);
+                if theirs.count() >= most {
+                    self.cache.leave(slot, vm);
+                    return Err(ShardError::TooManyConnections(most));
+                }
+                Ok(vm)
+            }
+        }
+    }
+
+    pub(super) fn forget_client(&mut self, client: usize) {
+        let client = self.clients.remove(client);
+        let source = client.connection().id();
+        self.sources.set(source, Handler::Nobody);
+        let slot = client.disk();
+        if let Some(disk) = self.disks.get_mut(slot) {
+            let counters = client.connection().report().counters;
+            disk.disconnected(client.front_end(), counters);
+            if disk.is_shared() {
+                self.cache.leave(slot, client.vm());
+            }
+        }
+        // Dropped first, which releases its disk.
+        drop(client);
+        self.clients.touch_all_of(slot);
+    }
+
+    /// Cuts off clients that keep memory others wait for.
+    pub(super) fn cut_off_stalled_clients(&mut self) {
+        let Some(look) = self.memory.take_look(self.now) else {
+            return;
+        };
+        for key in self.clients.stalled(look, self.now) {
+            let client = self.clients.get_mut(key);
+            let disk = self.disks.name_of(client.disk()).unwrap_or_default();
+            let front_end = client.front_end();
+            tracing::warn!(
+                disk,
+                "an {front_end} client was cut off: it kept memory that others wait for, and did \
+                not send or receive for {STALL_TIME_MAX}"
+            );
+            client.connection_mut().cut_off();
+            self.memory.count_closed();
+            self.clients.touch(key);
+        }
+    }
+}

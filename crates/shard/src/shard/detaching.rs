@@ -1,0 +1,147 @@
+//! Disks leave, and the shard stops.
+
+use super::Shard;
+use crate::error::Reply;
+use crate::jobs::Job;
+use crate::limits::{FAREWELL_TIME_MAX, LATE_TIME_MAX};
+use crate::sources::Handler;
+use cache::{Command, ControlError, ControlOutcome, OfDirty};
+use origin::Origin as _;
+use units::{DiskSlot, Instant};
+
+impl Shard {
+    /// Detaches a disk, unless it is known already that this will be refused: then its clients
+    /// keep their connections.
+    pub(super) fn detach_if_clean(&mut self, slot: DiskSlot, dirty: OfDirty, reply: Reply<()>) {
+        let lacking = self.cache.write_back_of(slot).map(|status| status.distinct);
+        match lacking {
+            Some(bytes) if dirty == OfDirty::Refuse && !bytes.is_zero() => {
+                reply(Err(ControlError::Dirty { bytes }.into()));
+            }
+            _ => self.detach(slot, dirty, reply),
+        }
+    }
+
+    pub(super) fn detach(&mut self, slot: DiskSlot, dirty: OfDirty, reply: Reply<()>) {
+        let late_until = self.now + LATE_TIME_MAX;
+        let disk = self.disks.get_mut(slot);
+        let disk = disk.expect("a slot that is known has a disk");
+        if !disk.drain(reply, dirty, late_until) {
+            return;
+        }
+        self.disks.wait_for(slot);
+        self.clients.close(slot, self.now + FAREWELL_TIME_MAX);
+        self.cache.cut_prefetches(slot, self.now);
+    }
+
+    /// Lets draining disks go on. True if the cache was asked something.
+    pub(super) fn go_on_draining(&mut self) -> bool {
+        if !self.disks.are_draining() {
+            return false;
+        }
+        for client in self.clients.silent(self.now) {
+            self.forget_client(client);
+        }
+        let mut has_asked = false;
+        for slot in self.disks.take_draining() {
+            if self.is_drained(slot) {
+                self.leave(slot);
+                has_asked = true;
+            } else {
+                self.disks.wait_for(slot);
+            }
+        }
+        has_asked
+    }
+
+    /// When the next client of a draining disk has had all the time it gets, or a disk has waited long
+    /// enough for late writes.
+    pub(super) fn next_end_of_draining(&self) -> Option<Instant> {
+        if !self.disks.are_draining() {
+            return None;
+        }
+        let farewell = self.clients.next_farewell(self.now);
+        farewell
+            .into_iter()
+            .chain(self.disks.next_late(self.now))
+            .min()
+    }
+
+    fn is_drained(&self, slot: DiskSlot) -> bool {
+        let disk = self.disks.get(slot);
+        disk.is_some_and(|disk| disk.is_idle(self.now))
+            && self.cache.in_flight(slot) == 0
+            && !self.jobs.concern(slot)
+    }
+
+    fn leave(&mut self, slot: DiskSlot) {
+        let disk = self.disks.get_mut(slot);
+        let disk = disk.expect("a draining disk is there");
+        disk.leave();
+        if disk.of_dirty() == OfDirty::Flush {
+            let id = self.jobs.ask(Job::FlushFirst(slot));
+            let command = Command::Destage { disk: slot };
+            return self.cache.control(id, command, self.now);
+        }
+        self.leave_now(slot);
+    }
+
+    /// Nobody writes the origin any more, so its fingerprint will hold.
+    pub(super) fn leave_now(&mut self, slot: DiskSlot) {
+        let disk = self.disks.get(slot);
+        let disk = disk.expect("a leaving disk is there");
+        let (fingerprint, dirty) = (disk.origin().fingerprint(), disk.of_dirty());
+        let id = self.jobs.ask(Job::Detach(slot));
+        let command = Command::Detach {
+            disk: slot,
+            fingerprint,
+            dirty,
+        };
+        self.cache.control(id, command, self.now);
+    }
+
+    /// The cache no longer knows the disk; if it never did, so much the better. If it refused, the
+    /// disk is served again; unless everything stops.
+    pub(super) fn detached(
+        &mut self,
+        slot: DiskSlot,
+        result: Result<ControlOutcome, ControlError>,
+    ) {
+        let disk = self.disks.get_mut(slot);
+        let disk = disk.expect("a leaving disk is there");
+        if let Err(error) = result {
+            let error = self.owner_records.explain(Some(disk.id()), error);
+            tracing::error!(disk = disk.name(), %error, "the disk was not detached");
+            if !self.jobs.is_stopping() {
+                return disk.serve_again(&error);
+            }
+        }
+        let disk = self.disks.remove(slot);
+        let disk = disk.expect("a leaving disk is there");
+        self.owner_records.leave(disk.id());
+        for source in disk.origin().sources() {
+            self.sources.set(source, Handler::Nobody);
+        }
+        self.repeats.tell_last(slot, disk.name(), &self.config.name);
+        disk.add_times(&mut self.detached_times);
+        tracing::info!(disk = disk.name(), "disk detached");
+        disk.end();
+    }
+
+    pub(super) fn stop(&mut self, reply: Reply<()>) {
+        self.jobs.stop(reply);
+        let attached: Vec<DiskSlot> = self.disks.all().map(|(slot, _)| slot).collect();
+        for slot in attached {
+            self.detach(slot, OfDirty::Keep, Box::new(|_| {}));
+        }
+        self.stop_if_empty();
+    }
+
+    pub(super) fn stop_if_empty(&mut self) {
+        if self.disks.is_empty()
+            && let Some(id) = self.jobs.ask_to_stop()
+        {
+            self.cache.control(id, Command::Stop, self.now);
+        }
+    }
+}

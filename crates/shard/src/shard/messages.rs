@@ -1,0 +1,118 @@
+//! What other threads ask of the shard, and how the cache has ended what it was asked for them.
+//!
+//! ```text
+//!  attach ─► cache ─► Attached ─► served ─► answer
+//!  detach ─► clients close, requests end ─► cache ─► gone ─► answer
+//!  stop   ─► detach of every disk ─► cache stops ─► the thread ends ─► answer
+//! ```
+
+use super::Shard;
+use crate::control::Message;
+use crate::error::ShardError;
+use crate::jobs::Job;
+use cache::{ControlError, ControlId, ControlOutcome};
+use std::sync::Arc;
+use tenancy::{Settings, TenantSettings};
+
+impl Shard {
+    /// Begins to do what a message says.
+    pub(super) fn handle(&mut self, message: Message) {
+        let always = matches!(
+            message,
+            Message::Status { .. }
+                | Message::Recorded { .. }
+                | Message::ProgressStored
+                | Message::Owned { .. }
+                | Message::Stop { .. }
+        );
+        if self.jobs.is_stopping() && !always {
+            return message.refuse(ShardError::Stopping);
+        }
+        match message {
+            Message::Attach {
+                spec,
+                opened,
+                reply,
+            } => self.attach(*spec, opened, reply),
+            Message::Detach { disk, dirty, reply } => match self.disks.slot_of(disk) {
+                Some(slot) => self.detach_if_clean(slot, dirty, reply),
+                None => reply(Err(ShardError::NoSuchDisk)),
+            },
+            Message::Drop { .. }
+            | Message::SetPolicy { .. }
+            | Message::SetWriteBack { .. }
+            | Message::Destage { .. } => self.pass_to_cache(message),
+            Message::Grow { disk, size, reply } => self.grow(disk, size, reply),
+            Message::Flush { disk, reply } => match self.disks.serving(disk) {
+                Ok(disk) => self.flush(disk, reply),
+                Err(error) => reply(Err(error)),
+            },
+            Message::Tap { disk, tap, reply } => reply(self.tap(disk, tap)),
+            Message::SetTenancy { settings, reply } => {
+                reply(self.set_tenancy(settings.map(|boxed| *boxed)));
+            }
+            Message::SetTenant {
+                tenant,
+                settings,
+                reply,
+            } => {
+                reply(self.set_tenant(&tenant, *settings));
+            }
+            Message::Status { reply } => reply(Ok(self.status())),
+            Message::Connect {
+                disk,
+                client,
+                vm,
+                reply,
+            } => reply(self.connect(disk, client, vm.as_deref())),
+            Message::Stop { reply } => self.stop(reply),
+            Message::Recorded { token, recorded } => {
+                let ended = self.cache_record.ended(token, recorded);
+                self.cache_recorded(ended);
+            }
+            Message::ProgressStored => self.progress.stored(),
+            Message::Owned {
+                token,
+                disk,
+                outcome,
+            } => {
+                let ended = self.owner_records.ended(token, disk, outcome);
+                self.owner_recorded(ended);
+            }
+        }
+    }
+
+    /// The cache has ended a command.
+    pub(super) fn control_done(
+        &mut self,
+        id: ControlId,
+        result: Result<ControlOutcome, ControlError>,
+    ) {
+        match self.jobs.ended(id) {
+            Job::Attach { disk, reply } => self.attached(disk, reply, result),
+            Job::FlushFirst(slot) if result.is_ok() => self.leave_now(slot),
+            Job::FlushFirst(slot) | Job::Detach(slot) => self.detached(slot, result),
+            Job::Grow { disk, size, reply } => {
+                if result.is_ok() {
+                    self.has_grown(disk, size);
+                }
+                self.answer(disk, reply, result);
+            }
+            Job::Word { disk, reply } => self.answer(disk, reply, result),
+            Job::Stop => self.jobs.set_stopped(),
+        }
+        self.stop_if_empty();
+    }
+
+    /// Changes what holds for all.
+    fn set_tenancy(&mut self, settings: Option<Settings>) -> Result<(), ShardError> {
+        let result = self.cache.set_tenancy(settings, self.now);
+        result.map_err(|error| Arc::new(error).into())
+    }
+
+    /// Changes what holds for one.
+    fn set_tenant(&mut self, tenant: &str, settings: TenantSettings) -> Result<(), ShardError> {
+        let result = self.cache.set_tenant(tenant, settings, self.now);
+        result.map_err(|error| Arc::new(error).into())
+    }
+}

@@ -1,0 +1,200 @@
+//! Attaching a disk, and commands about one that is served.
+
+use super::Shard;
+use crate::asker::Asker;
+use crate::control::{Attached, Message};
+use crate::disk::{Disk, Found};
+use crate::error::{Reply, ShardError};
+use crate::jobs::Job;
+use crate::spec::DiskSpec;
+use crate::tap::Tap;
+use cache::{Command, ControlError, ControlOutcome, OfDirty, Request, Verb};
+use origin::{Opened, Origin as _};
+use units::{Bytes, DiskId, DiskSlot};
+
+impl Shard {
+    pub(super) fn attach(&mut self, spec: DiskSpec, opened: Opened, reply: Reply<Attached>) {
+        let found = opened.geometry().size;
+        if let Some(expected) = spec.size
+            && expected != found
+        {
+            // Who hears of it may open the origin again at once, so it is let go first.
+            drop(opened);
+            return reply(Err(ShardError::Size { expected, found }));
+        }
+        if self.disks.has(spec.id) {
+            drop(opened);
+            return reply(Err(ShardError::AlreadyAttached));
+        }
+        match spec.cipher() {
+            Ok(cipher) => self.cache.set_cipher(spec.id, cipher),
+            Err(error) => {
+                drop(opened);
+                return reply(Err(error));
+            }
+        }
+        let origin = opened.start(&self.ring, &self.pool);
+        let command = Command::Attach {
+            disk: spec.id,
+            name: spec.name.clone(),
+            size: found,
+            policy: spec.policy,
+            read_only: spec.read_only || origin.geometry().read_only,
+            tenant: spec.tenant.clone(),
+            shared: spec.shared,
+            fingerprint: origin.fingerprint(),
+            owner: spec.owned_by,
+            write_back: spec.write_back,
+        };
+        self.disks.expect(spec.id);
+        self.owner_records.enter(spec.id, spec.owner.clone());
+        let disk = Box::new(Disk::new(spec, origin));
+        let id = self.jobs.ask(Job::Attach { disk, reply });
+        self.cache.control(id, command, self.now);
+    }
+
+    pub(super) fn attached(
+        &mut self,
+        mut disk: Box<Disk>,
+        reply: Reply<Attached>,
+        result: Result<ControlOutcome, ControlError>,
+    ) {
+        let (slot, warm_blocks, dropped) = match result {
+            Ok(ControlOutcome::Attached {
+                disk,
+                warm_blocks,
+                dropped,
+                ..
+            }) => (disk, warm_blocks, dropped),
+            Ok(ControlOutcome::Done) => unreachable!("attaching a disk gives it a slot"),
+            Err(error) => {
+                let error = self.owner_records.explain(Some(disk.id()), error);
+                self.disks.forget(disk.id());
+                self.owner_records.leave(disk.id());
+                drop(disk);
+                return reply(Err(error));
+            }
+        };
+        let geometry = disk.geometry();
+        disk.set_found(Found {
+            warm_blocks,
+            dropped,
+        });
+        tracing::info!(disk = disk.name(), size = %geometry.size, warm_blocks, ?dropped, "disk attached");
+        self.disks.insert(slot, disk);
+        // Something may have happened to the origin while nobody listened.
+        self.poll_origin(slot);
+        reply(Ok(Attached {
+            geometry,
+            warm_blocks,
+            dropped,
+        }));
+        if self.jobs.is_stopping() {
+            self.detach(slot, OfDirty::Keep, Box::new(|_| {}));
+        }
+    }
+
+    /// Begins to do what a message says that the cache does on its own.
+    pub(super) fn pass_to_cache(&mut self, message: Message) {
+        match message {
+            Message::Drop { disk, reply } => {
+                self.ask_about(disk, reply, |disk| Command::Drop { disk });
+            }
+            Message::SetPolicy {
+                disk,
+                policy,
+                reply,
+            } => self.ask_about(disk, reply, |disk| Command::SetPolicy { disk, policy }),
+            Message::SetWriteBack {
+                disk,
+                write_back,
+                reply,
+            } => self.ask_about(disk, reply, |disk| Command::SetWriteBack {
+                disk,
+                write_back,
+            }),
+            Message::Destage { disk, reply } => {
+                self.ask_about(disk, reply, |disk| Command::Destage { disk });
+            }
+            other => other.refuse(ShardError::NoSuchDisk),
+        }
+    }
+
+    fn ask_about(
+        &mut self,
+        disk: DiskId,
+        reply: Reply<()>,
+        command: impl FnOnce(DiskSlot) -> Command,
+    ) {
+        match self.disks.serving(disk) {
+            Ok(disk) => {
+                let id = self.jobs.ask(Job::Word { disk, reply });
+                self.cache.control(id, command(disk), self.now);
+            }
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Says how such a command has ended.
+    pub(super) fn answer(
+        &mut self,
+        disk: DiskSlot,
+        reply: Reply<()>,
+        result: Result<ControlOutcome, ControlError>,
+    ) {
+        let id = self.disks.get(disk).map(Disk::id);
+        let explain = |error| self.owner_records.explain(id, error);
+        reply(result.map(drop).map_err(explain));
+    }
+
+    pub(super) fn grow(&mut self, disk: DiskId, size: Bytes, reply: Reply<()>) {
+        let slot = match self.disks.serving(disk) {
+            Ok(slot) => slot,
+            Err(error) => return reply(Err(error)),
+        };
+        let disk = self.disks.get_mut(slot).expect("it is serving");
+        if let Err(error) = disk.origin_mut().grow(size) {
+            return reply(Err(error.into()));
+        }
+        self.poll_origin(slot);
+        let id = self.jobs.ask(Job::Grow {
+            disk: slot,
+            size,
+            reply,
+        });
+        let command = Command::Grow { disk: slot, size };
+        self.cache.control(id, command, self.now);
+    }
+
+    /// The cache takes requests up to a disk's new end.
+    pub(super) fn has_grown(&mut self, slot: DiskSlot, size: Bytes) {
+        if let Some(disk) = self.disks.get_mut(slot)
+            && disk.set_size(size)
+        {
+            self.clients.resize(slot, size);
+        }
+    }
+
+    pub(super) fn flush(&mut self, disk: DiskSlot, reply: Reply<()>) {
+        if self.disks.get(disk).is_some_and(Disk::is_shared) {
+            // It is never written.
+            return reply(Ok(()));
+        }
+        let vm = self.cache.tenant_of(disk).expect("it is serving");
+        let flush = self.jobs.wait_for_flush(reply);
+        let request = Request {
+            id: Asker::Command(flush).id(),
+            disk,
+            vm,
+            verb: Verb::Flush,
+        };
+        self.cache.request(request, self.now);
+    }
+
+    pub(super) fn tap(&mut self, disk: DiskId, tap: Option<Tap>) -> Result<(), ShardError> {
+        let slot = self.disks.serving(disk)?;
+        let disk = self.disks.get_mut(slot).expect("it is serving");
+        disk.set_tap(tap);
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! What the shard is like now.
+
+use super::Shard;
+use crate::status::ShardStatus;
+
+impl Shard {
+    pub(super) fn status(&self) -> ShardStatus {
+        let disks = self.disks.all().map(|(slot, disk)| {
+            let front_ends = self.clients.status_of(slot, disk.counted_before());
+            disk.status(slot, &self.cache, front_ends)
+        });
+        ShardStatus {
+            name: self.config.name.clone(),
+            flash: self.config.flash.clone(),
+            cache: self.cache.status(),
+            stats: self.cache.stats().clone(),
+            opening: self.opening.clone(),
+            turns: self.turns,
+            request_memory: self.memory.status(),
+            now: self.now,
+            flash_latency: self.flash.latency(),
+            detached_times: self.detached_times.clone(),
+            disks: disks.collect(),
+            kept: self.cache.kept(),
+            reports: self.cache.tenant_reports(),
+            host: self.cache.host_report(),
+            tenants: self.cache.tenants(),
+        }
+    }
+}
