@@ -5,7 +5,7 @@
 //! place when a counter is full.
 
 use crate::tokens::Task;
-use block_io::Slice;
+use block_io::{BufPool, Slice};
 use ring::{Op, Source};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::IoSliceMut;
@@ -42,20 +42,39 @@ pub(crate) fn clear(fd: &OwnedFd) -> bool {
     matches!(read, Ok(COUNTER_BYTES) | Err(Errno::AGAIN | Errno::INTR))
 }
 
-/// A one, as an eventfd takes it.
-pub(crate) fn one(pool: &block_io::BufPool) -> Slice {
-    pool.copy_of(&1_u64.to_le_bytes())
+/// What writes to eventfds: the connection's source, and a one as an eventfd takes it.
+pub(crate) struct Signals {
+    source: Source,
+    one: Slice,
 }
 
-/// Rings an eventfd and asks nothing further.
-pub(crate) fn signal(fd: &Rc<OwnedFd>, source: &Source, one: &Slice) {
-    source.submit(Task::Signal.token(), write(fd, one));
-}
+impl Signals {
+    pub(crate) fn new(source: Source, pool: &BufPool) -> Self {
+        let one = pool.copy_of(&1_u64.to_le_bytes());
+        Self { source, one }
+    }
 
-fn write(fd: &Rc<OwnedFd>, one: &Slice) -> Op {
-    Op::Signal {
-        eventfd: Rc::clone(fd),
-        count: one.clone(),
+    /// The source, which has other operations of the connection too.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The same, to take completions.
+    pub(crate) fn source_mut(&mut self) -> &mut Source {
+        &mut self.source
+    }
+
+    /// Signals an eventfd, and nobody waits for that.
+    pub(crate) fn signal(&self, fd: &Rc<OwnedFd>) {
+        self.write(Task::Signal, fd);
+    }
+
+    fn write(&self, task: Task, fd: &Rc<OwnedFd>) {
+        let op = Op::Signal {
+            eventfd: Rc::clone(fd),
+            count: self.one.clone(),
+        };
+        self.source.submit(task.token(), op);
     }
 }
 
@@ -77,21 +96,21 @@ impl Bell {
         self.is_ringing
     }
 
-    pub(crate) fn ring(&mut self, queue: usize, source: &Source, one: &Slice) {
+    pub(crate) fn ring(&mut self, queue: usize, signals: &Signals) {
         let Some(fd) = &self.fd else { return };
         if self.is_ringing {
             self.again = true;
             return;
         }
         self.is_ringing = true;
-        source.submit(Task::Interrupt { queue }.token(), write(fd, one));
+        signals.write(Task::Interrupt { queue }, fd);
     }
 
     /// An interrupt was delivered, or could not be.
-    pub(crate) fn rang(&mut self, queue: usize, source: &Source, one: &Slice) {
+    pub(crate) fn rang(&mut self, queue: usize, signals: &Signals) {
         self.is_ringing = false;
         if std::mem::take(&mut self.again) {
-            self.ring(queue, source, one);
+            self.ring(queue, signals);
         }
     }
 }

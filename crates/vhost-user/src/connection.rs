@@ -20,32 +20,26 @@
 //!   [`Connection::reply_in_place`], also when its VM has gone; only then is the connection finished.
 //! - A broken connection writes nothing more into the guest's memory: QEMU may have handed the rings
 //!   to another. What the kernel was asked to read there before is waited for.
-//! - A reply that QEMU waits for while a queue drains is sent when the queue's last interrupt was
-//!   delivered; no message is read meanwhile.
-//! - At a limit nothing is taken from the rings: the guest's requests wait in its own memory.
+//! - A broken session (`session.rs`) ends the connection, a broken queue (`requests.rs`) only itself.
 
-use crate::bell;
-use crate::device::{Device, Disk, bits};
+use crate::bell::Signals;
+use crate::device::{Device, Disk};
 use crate::guard;
-use crate::intake::length_of;
-use crate::obey::Wait;
 use crate::quota::{MappingLimits, Quota};
-use crate::slots::{self, Slot, Slots};
-use crate::socket::{Message, Socket};
+use crate::requests::Requests;
+use crate::session::{Ended, Session};
 use crate::tokens::Task;
-use block_io::{BufPool, IoError, Landing as _, Payload, Slice};
+use block_io::{BufPool, IoError, Payload};
 use frontend::budget::Account;
 use frontend::limits::ConnectionLimits;
-use frontend::{Counters, Incoming, RequestKey, Reservation, Reserving, Verb};
-use ring::{Completion, Foreign, Op, Ring, Source, SourceId};
+use frontend::{Counters, Incoming, RequestKey, Reservation};
+use ring::{Completion, Foreign, Ring, SourceId};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use units::Bytes;
-use vhost_protocol::Header;
-use vhost_protocol::blk::Status;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+enum Phase {
     Open,
     /// Nothing more is taken; answers still go out.
     Draining,
@@ -55,33 +49,13 @@ pub(crate) enum Phase {
 
 /// A VM's device. See the module's text for how it is driven.
 pub struct Connection {
-    pub(crate) source: Source,
-    pub(crate) socket: Socket,
-    pub(crate) name: String,
-    pub(crate) device: Device,
-    pub(crate) pool: BufPool,
-    pub(crate) limits: ConnectionLimits,
-    pub(crate) slots: Slots,
-    /// A one for eventfds.
-    pub(crate) one: Slice,
-    /// Queues with answers that were not published, a bit each.
-    pub(crate) to_publish: u64,
-    /// The queue that is looked at first.
-    pub(crate) first_queue: usize,
-    pub(crate) counters: Counters,
-    pub(crate) phase: Phase,
-    /// The socket may have something.
-    pub(crate) is_readable: bool,
-    is_listening: bool,
-    pub(crate) held: Option<(Header, Wait)>,
-    pub(crate) reserving: Reserving,
-    /// Whoever drives it looks at its rings while awake.
-    pub(crate) is_watched: bool,
-    /// A message that waits for the reservation of the disk.
-    pub(crate) parked: Option<Message>,
-    pub(crate) account: Account,
-    /// A request that waits for room in the memory budget: its queue and head.
-    pub(crate) waiting: Option<(usize, u16)>,
+    name: String,
+    session: Session,
+    device: Device,
+    requests: Requests,
+    signals: Signals,
+    phase: Phase,
+    kicks: u64,
     /// [`guard::losses`] when it was last looked at.
     losses: u64,
 }
@@ -102,26 +76,13 @@ impl Connection {
         limits: ConnectionLimits,
     ) -> Self {
         Self {
-            source: ring.source(),
-            socket: Socket::new(socket),
             name: disk.name.clone(),
+            session: Session::new(socket, &disk.name),
             device: Device::new(disk),
-            pool: pool.clone(),
-            limits,
-            slots: Slots::default(),
-            one: bell::one(pool),
-            to_publish: 0,
-            first_queue: 0,
-            counters: Counters::default(),
+            requests: Requests::new(&disk.name, pool, limits),
+            signals: Signals::new(ring.source(), pool),
             phase: Phase::Open,
-            is_readable: true,
-            is_listening: false,
-            held: None,
-            reserving: Reserving::default(),
-            is_watched: false,
-            parked: None,
-            account: Account::default(),
-            waiting: None,
+            kicks: 0,
             losses: guard::losses(),
         }
     }
@@ -131,14 +92,14 @@ impl Connection {
     /// every queue was stopped, or the connection is dropped.
     #[must_use]
     pub fn reserving(mut self, reservation: Reservation) -> Self {
-        self.reserving = Reserving::new(reservation);
+        self.session.reserve_in(reservation);
         self
     }
 
     /// The same, mapping of its guest's memory no more than this.
     #[must_use]
     pub fn mapping_within(mut self, limits: &MappingLimits) -> Self {
-        self.device.quota = Quota::new(limits.clone());
+        self.device.set_quota(Quota::new(limits.clone()));
         self
     }
 
@@ -146,68 +107,58 @@ impl Connection {
     /// sleeping: meanwhile the guest is not asked to kick.
     #[must_use]
     pub fn watched(mut self) -> Self {
-        self.is_watched = true;
+        self.requests.set_watched();
         self
+    }
+
+    /// The same, taking its memory from a budget that it shares with others. Poll it when its account
+    /// is told that it was granted room.
+    #[must_use]
+    pub fn charging(mut self, account: Account) -> Self {
+        self.requests.set_account(account);
+        self
+    }
+
+    /// Its account in the memory budget.
+    pub fn account(&self) -> &Account {
+        self.requests.account()
     }
 
     /// Whether the guest has put something into a ring of which it tells nobody. Never of a
     /// connection that is not [watched](Connection::watched).
     pub fn has_work(&self) -> bool {
-        self.phase == Phase::Open
-            && bits(self.device.quiet, 0).any(|queue| self.device.vrings[queue].has_work())
+        self.phase == Phase::Open && self.device.queues().has_quiet_work()
     }
 
     /// Whether a ring is to be looked at: [`Connection::rest`] has found something.
     pub fn is_pending(&self) -> bool {
-        self.device.pending != 0
+        self.device.queues().is_pending()
     }
 
     /// Whether there are rings of which the guest tells nobody.
     pub fn is_quiet(&self) -> bool {
-        self.device.quiet != 0
-    }
-
-    /// Looks at the rings of which the guest tells nobody.
-    fn look_at_quiet(&mut self) {
-        for queue in bits(self.device.quiet, 0) {
-            if self.device.vrings[queue].has_work() {
-                self.device.look_at(queue);
-            }
-        }
+        self.device.queues().is_quiet()
     }
 
     /// Asks the guest to kick from now on. True: something has come already, and
     /// [`Connection::poll`] is to be called. It does not touch the ring.
     pub fn rest(&mut self) -> bool {
-        let mut found = false;
-        for queue in bits(std::mem::take(&mut self.device.quiet), 0) {
-            let vring = &mut self.device.vrings[queue];
-            // What is wrong with a ring is found out, and said, when it is looked at.
-            if vring.is_served() && !matches!(vring.listen(), Ok(false)) {
-                self.device.look_at(queue);
-                found = true;
-            }
-        }
-        found && self.phase == Phase::Open
+        self.device.queues_mut().rest() && self.phase == Phase::Open
     }
 
     /// Whether its VM waits for another connection's queues to stop. Poll it when they have.
     pub fn waits_for_reservation(&self) -> bool {
-        self.parked.is_some()
+        self.session.waits_for_reservation()
     }
 
     /// Queues that run.
     pub fn queues(&self) -> usize {
-        self.device
-            .vrings
-            .iter()
-            .filter(|vring| vring.is_running())
-            .count()
+        self.device.queues().running()
     }
 
     /// The source to watch on the ring.
     pub fn id(&self) -> SourceId {
-        self.source.id()
+        self.signals.source().id()
     }
 
     /// What the disk is called.
@@ -217,47 +168,70 @@ impl Connection {
 
     /// Requests at the disk.
     pub fn in_flight(&self) -> usize {
-        self.slots.len()
+        self.requests.in_flight()
     }
 
     /// What was counted so far.
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters {
+            kicks: self.kicks,
+            resumed: self.session.resumed(),
+            ..self.requests.counters()
+        }
     }
 
     /// Handles what the ring has for this connection, appends new requests to `incoming`, and
     /// publishes the answers put in since the last call. Call it when the source is ready and,
     /// once a turn, after replying.
     pub fn poll(&mut self, incoming: &mut Vec<Incoming>) {
-        while let Some(completion) = self.source.pop() {
+        while let Some(completion) = self.signals.source_mut().pop() {
             self.completed(&completion);
         }
         self.look_at_memory();
-        if self.phase == Phase::Open {
-            self.hear();
+        if self.phase == Phase::Open
+            && let Err(ended) = self.session.read_messages(&mut self.device)
+        {
+            self.end(ended);
         }
         if self.phase == Phase::Open {
-            self.announce();
-            self.look_at_quiet();
+            if self.device.take_announcement() {
+                // A QEMU that has known the disk under a connection before looks whether its size
+                // is another. It listens when rings run.
+                self.session.tell_size(&self.device);
+            }
+            self.device.queues_mut().look_at_quiet();
         }
-        self.take_waiting(incoming);
-        if self.phase == Phase::Open {
-            self.take_requests(incoming);
+        let (device, signals) = (&mut self.device, &self.signals);
+        let is_open = self.phase == Phase::Open;
+        self.requests
+            .take_waiting(device, signals, is_open, incoming);
+        if is_open {
+            self.requests.take(device, signals, incoming);
         }
         if self.phase != Phase::Broken {
             self.look_at_memory();
         }
         if self.phase != Phase::Broken {
-            self.publish();
-            self.settle();
+            self.requests.publish(&mut self.device, &self.signals);
+            if let Err(ended) = self.session.settle(&mut self.device) {
+                self.end(ended);
+            }
         }
         if self.phase == Phase::Open {
-            self.listen();
+            self.session.poll_socket(self.signals.source());
+            self.device.queues_mut().poll_kicks(self.signals.source());
         }
-        for token in self.device.to_cancel.drain(..) {
-            self.source.cancel(token);
+        for token in self.device.queues_mut().take_to_cancel() {
+            self.signals.source().cancel(token);
         }
-        self.account.settle(self.slots.budget());
+        self.requests.settle_account();
+    }
+
+    /// The device, unless the connection is broken: then nothing of it is touched any more.
+    fn device(&mut self) -> (&mut Requests, Option<&mut Device>) {
+        let is_broken = self.phase == Phase::Broken;
+        let device = (!is_broken).then_some(&mut self.device);
+        (&mut self.requests, device)
     }
 
     /// Answers a request; a read with exactly its bytes, anything else with no bytes. The guest
@@ -268,29 +242,8 @@ impl Connection {
     /// If the request was answered before, or a read gets more or fewer bytes than it asked for.
     #[must_use = "a durable discard goes on with a flush"]
     pub fn reply(&mut self, key: RequestKey, result: Result<Payload, IoError>) -> Option<Incoming> {
-        let slot = self.slots.get_mut(key);
-        if slot.answer == slots::Answer::WordAfterFlush && result.is_ok() {
-            slot.answer = slots::Answer::Word;
-            let verb = Verb::Flush;
-            return Some(Incoming { key, verb });
-        }
-        let slot = self.slots.remove(key);
-        if let Ok(data) = &result {
-            let bytes: usize = data.iter().map(|slice| slice.len()).sum();
-            assert!(
-                bytes as u64 == length_of(&slot.data).get(),
-                "a read gets what it asked for"
-            );
-        }
-        if self.phase == Phase::Broken {
-            return None;
-        }
-        let result = result.and_then(|data| {
-            let copied = slot.memory.scatter(&slot.data, &data);
-            copied.map_err(|_| IoError::Invalid)
-        });
-        self.answer(&slot, result);
-        None
+        let (requests, device) = self.device();
+        requests.reply(device, key, result)
     }
 
     /// Where a read's data goes, for a disk that can put it there itself; `None` if the request is
@@ -299,11 +252,7 @@ impl Connection {
     /// # Panics
     /// If there is no such request in flight.
     pub fn buffers(&self, key: RequestKey) -> Option<Foreign> {
-        let slot = self.slots.get(key).expect("a request in flight");
-        if slot.answer != slots::Answer::Data {
-            return None;
-        }
-        slot.memory.foreign(&slot.data)
+        self.requests.buffers(key)
     }
 
     /// Puts part of a read's data in, `at` bytes behind the beginning, unless the connection is
@@ -313,8 +262,7 @@ impl Connection {
     /// If there is no such request in flight, or it asked for fewer bytes.
     pub fn put(&mut self, key: RequestKey, at: usize, bytes: &[u8]) {
         if self.phase != Phase::Broken {
-            let into = self.buffers(key).expect("a read with memory for its data");
-            into.store(at, bytes);
+            self.requests.put(key, at, bytes);
         }
     }
 
@@ -323,14 +271,8 @@ impl Connection {
     /// # Panics
     /// If the request was answered before, or is no read.
     pub fn reply_in_place(&mut self, key: RequestKey, result: Result<(), IoError>) {
-        let slot = self.slots.remove(key);
-        assert!(
-            slot.answer == slots::Answer::Data,
-            "only reads are filled in place"
-        );
-        if self.phase != Phase::Broken {
-            self.answer(&slot, result);
-        }
+        let (requests, device) = self.device();
+        requests.reply_in_place(device, key, result);
     }
 
     /// Takes no more requests. Those taken are still answered; then the connection is finished.
@@ -342,10 +284,12 @@ impl Connection {
 
     /// True once nothing more will come of it: drop it then, which closes the socket.
     pub fn is_finished(&self) -> bool {
-        let answered = self.slots.len() == 0;
+        let answered = self.requests.in_flight() == 0;
         match self.phase {
             Phase::Open => false,
-            Phase::Draining => answered && self.to_publish == 0 && self.device.is_idle(),
+            Phase::Draining => {
+                answered && !self.requests.has_unpublished() && self.device.queues().is_idle()
+            }
             Phase::Broken => answered,
         }
     }
@@ -355,57 +299,25 @@ impl Connection {
     /// # Panics
     /// If the size is no multiple of the disk's sector.
     pub fn resize(&mut self, size: Bytes) {
-        let sector = u64::from(self.device.config.terms.sector);
+        let sector = u64::from(self.device.terms().sector);
         assert!(size.is_multiple_of(sector), "a disk has whole sectors");
-        self.device.config.resize(size);
-        self.tell_of_size();
-    }
-
-    fn answer(&mut self, slot: &Slot, result: Result<(), IoError>) {
-        let (status, written) = match result {
-            Ok(()) => (Status::Ok, length_of(&slot.data).get()),
-            Err(_) => (Status::Failed, 0),
-        };
-        // A read that failed may have been filled in part.
-        self.mark_all(&slot.data);
-        self.end(
-            slot.queue,
-            slot.head,
-            &slot.memory,
-            slot.status,
-            status,
-            written,
-        );
+        self.device.resize(size);
+        if self.phase == Phase::Open {
+            self.session.tell_size(&self.device);
+        }
     }
 
     fn completed(&mut self, completion: &Completion) {
         match Task::of(completion.token) {
-            Task::Socket => {
-                self.is_listening = false;
-                self.is_readable = true;
-            }
+            Task::Socket => self.session.polled(),
             Task::Again | Task::Signal => {}
-            Task::Kick { queue, generation } => self.kicked(queue, generation),
-            Task::Interrupt { queue } => {
-                let bell = &mut self.device.vrings[queue].bell;
-                bell.rang(queue, &self.source, &self.one);
+            Task::Kick { queue, generation } => {
+                self.kicks += u64::from(self.device.queues_mut().kicked(queue, generation));
             }
-        }
-    }
-
-    fn kicked(&mut self, queue: usize, generation: u32) {
-        let vring = &mut self.device.vrings[queue];
-        if vring.generation != generation {
-            return;
-        }
-        let Some(kick) = &mut vring.kick else { return };
-        kick.is_heard = false;
-        self.counters.kicks += 1;
-        if bell::clear(&kick.fd) {
-            self.device.look_at(queue);
-        } else {
-            // It can never be heard again; QEMU may set another.
-            vring.kick = None;
+            Task::Interrupt { queue } => {
+                let vring = self.device.queues_mut().vring_mut(queue);
+                vring.interrupted(queue, &self.signals);
+            }
         }
     }
 
@@ -415,56 +327,29 @@ impl Connection {
         if losses != self.losses {
             self.losses = losses;
             if self.device.is_lost() {
-                self.fail("memory of the guest was cut off under us");
+                self.fail(&"memory of the guest was cut off under us");
             }
         }
     }
 
-    /// Waits for what can come next.
-    fn listen(&mut self) {
-        if !self.is_listening && !self.is_deaf() {
-            self.is_listening = true;
-            let fd = std::rc::Rc::clone(self.socket.fd());
-            self.source.submit(Task::Socket.token(), Op::PollIn { fd });
-        }
-        let unheard = std::mem::take(&mut self.device.to_hear);
-        for queue in bits(unheard, 0) {
-            let vring = &mut self.device.vrings[queue];
-            let generation = vring.generation;
-            // One that is not served is heard when it is enabled.
-            if !vring.is_served() {
-                continue;
+    fn end(&mut self, ended: Ended) {
+        match ended {
+            Ended::Gone => {
+                let disk = &self.name;
+                tracing::debug!(disk, "the VM has gone");
+                self.phase = Phase::Broken;
             }
-            if let Some(kick) = &mut vring.kick
-                && !kick.is_heard
-            {
-                kick.is_heard = true;
-                let fd = std::rc::Rc::clone(&kick.fd);
-                let token = Task::Kick { queue, generation }.token();
-                self.source.submit(token, Op::PollIn { fd });
-            }
+            Ended::Failed(error) => self.fail(&error),
         }
     }
 
-    pub(crate) fn fail(&mut self, error: impl fmt::Display) {
+    fn fail(&mut self, error: &dyn fmt::Display) {
         let disk = &self.name;
         tracing::warn!(disk, %error, "the VM's connection is given up");
         self.phase = Phase::Broken;
-        self.waiting = None;
-        self.account.withdraw();
+        self.requests.give_up();
         // QEMU learns of it at once rather than when the disk has answered.
-        if let Err(error) = rustix::net::shutdown(self.socket.fd(), rustix::net::Shutdown::Both) {
-            tracing::trace!(disk, %error, "the socket was shut down already");
-        }
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        // The poll in flight holds the socket open until its cancellation is through.
-        if let Err(error) = rustix::net::shutdown(self.socket.fd(), rustix::net::Shutdown::Both) {
-            tracing::trace!(disk = self.name, %error, "the socket was shut down already");
-        }
+        self.session.shut_down();
     }
 }
 
@@ -473,8 +358,7 @@ impl fmt::Debug for Connection {
         f.debug_struct("Connection")
             .field("disk", &self.name)
             .field("phase", &self.phase)
-            .field("in_flight", &self.slots.len())
-            .field("held", &self.held)
+            .field("in_flight", &self.requests.in_flight())
             .finish_non_exhaustive()
     }
 }

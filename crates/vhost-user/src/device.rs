@@ -1,11 +1,14 @@
 //! The device as QEMU has set it up: features, memory, log, queues.
 
+mod messages;
+
+use crate::bell::Signals;
 use crate::dirty::DirtyLog;
 use crate::mapping::{Mapping, View};
 use crate::memory::Memory;
+use crate::queues::Queues;
 use crate::quota::Quota;
-use crate::tokens::Task;
-use crate::vring::{RingError, Start, Vring};
+use crate::vring::{RingError, Start};
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +16,9 @@ use std::rc::Rc;
 use units::Bytes;
 use vhost_protocol::blk::Terms;
 use vhost_protocol::limits::QUEUES_MAX;
-use vhost_protocol::{ConfigSpace, Features, Inflight, ProtocolFeatures};
+use vhost_protocol::{
+    ConfigSpace, Features, GuestAddress, Header, Inflight, ProtocolFeatures, Segment,
+};
 
 /// What a VM is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,20 +39,20 @@ pub struct Disk {
 
 /// Memory that outlives us, for what is in flight.
 #[derive(Debug)]
-pub(crate) struct InflightFile {
-    pub(crate) mapping: Rc<Mapping>,
-    pub(crate) queues: u16,
-    pub(crate) size: u16,
+struct InflightFile {
+    mapping: Rc<Mapping>,
+    queues: u16,
+    size: u16,
 }
 
 impl InflightFile {
     /// Bytes that it takes.
-    pub(crate) fn bytes(queues: u16, size: u16) -> usize {
+    fn bytes(queues: u16, size: u16) -> usize {
         usize::from(queues) * Inflight::<View>::stride(size)
     }
 
     /// A new one, for QEMU to keep.
-    pub(crate) fn create(queues: u16, size: u16) -> io::Result<OwnedFd> {
+    fn create(queues: u16, size: u16) -> io::Result<OwnedFd> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("hearth-inflight", flags)?;
         rustix::fs::ftruncate(&file, Self::bytes(queues, size) as u64)?;
@@ -68,38 +73,26 @@ impl InflightFile {
 /// What messages change.
 #[derive(Debug)]
 pub(crate) struct Device {
-    pub(crate) config: ConfigSpace,
-    pub(crate) serial: String,
-    pub(crate) features: Features,
-    pub(crate) protocol: ProtocolFeatures,
-    pub(crate) memory: Rc<Memory>,
+    config: ConfigSpace,
+    serial: String,
+    features: Features,
+    protocol: ProtocolFeatures,
+    memory: Rc<Memory>,
     /// What may be mapped.
-    pub(crate) quota: Quota,
-    pub(crate) log: Option<Rc<DirtyLog>>,
-    pub(crate) log_signal: Option<Rc<OwnedFd>>,
+    quota: Quota,
+    log: Option<Rc<DirtyLog>>,
+    log_signal: Option<Rc<OwnedFd>>,
     /// Something was marked in the log since it was last signalled.
-    pub(crate) has_marked: bool,
-    pub(crate) inflight: Option<InflightFile>,
-    pub(crate) channel: Option<OwnedFd>,
+    has_marked: bool,
+    inflight: Option<InflightFile>,
+    channel: Option<OwnedFd>,
     /// QEMU is to be told that the disk's size may be another.
-    pub(crate) to_announce: bool,
-    pub(crate) has_announced: bool,
-    pub(crate) vrings: Vec<Vring>,
-    /// Queues that may have something, a bit each.
-    pub(crate) pending: u64,
-    /// Queues that were empty and whose guest was not asked to kick, a bit each.
-    pub(crate) quiet: u64,
-    /// Queues whose kicks may not be heard, a bit each.
-    pub(crate) to_hear: u64,
-    /// Queues whose guest is to be interrupted whatever is published, a bit each.
-    pub(crate) to_wake: u64,
+    to_announce: bool,
+    has_announced: bool,
+    queues: Queues,
     /// Requests that were taken up and not reported yet.
-    pub(crate) resumed: usize,
-    /// Polls of descriptors that are gone.
-    pub(crate) to_cancel: Vec<u64>,
+    resumed: usize,
 }
-
-const _: () = assert!(QUEUES_MAX as u32 <= u64::BITS, "a bit for each queue");
 
 impl Device {
     /// # Panics
@@ -137,18 +130,13 @@ impl Device {
             channel: None,
             to_announce: false,
             has_announced: false,
-            vrings: (0..QUEUES_MAX).map(|_| Vring::default()).collect(),
-            pending: 0,
-            quiet: 0,
-            to_hear: 0,
-            to_wake: 0,
+            queues: Queues::default(),
             resumed: 0,
-            to_cancel: Vec::new(),
         }
     }
 
     /// What the disk offers.
-    pub(crate) fn offered(&self) -> Features {
+    fn offered(&self) -> Features {
         let terms = &self.config.terms;
         let changes = !terms.read_only;
         Features::OFFERED
@@ -163,8 +151,90 @@ impl Device {
         !self.config.write_back || !self.features.has(Features::BLK_FLUSH)
     }
 
+    /// What may be mapped.
+    pub(crate) fn set_quota(&mut self, quota: Quota) {
+        self.quota = quota;
+    }
+
+    /// What the disk is like for its guest.
+    pub(crate) fn terms(&self) -> &Terms {
+        &self.config.terms
+    }
+
+    pub(crate) fn serial(&self) -> &str {
+        &self.serial
+    }
+
+    /// The guest's memory.
+    pub(crate) fn memory(&self) -> &Rc<Memory> {
+        &self.memory
+    }
+
+    /// The disk has another size.
+    pub(crate) fn resize(&mut self, size: Bytes) {
+        self.config.resize(size);
+    }
+
+    /// Whether a chain may lie in a table of its own.
+    pub(crate) fn may_be_indirect(&self) -> bool {
+        self.features.has(Features::RING_INDIRECT_DESC)
+    }
+
+    /// Whether a message is answered that asks for an acknowledgement only.
+    pub(crate) fn acknowledges(&self, header: &Header) -> bool {
+        header.wants_acknowledgement && self.protocol.has(ProtocolFeatures::REPLY_ACK)
+    }
+
+    /// Where QEMU is told what it did not ask.
+    pub(crate) fn channel(&self) -> Option<&OwnedFd> {
+        self.channel.as_ref()
+    }
+
+    /// Whether QEMU is to be told that the disk's size may be another: once for each connection.
+    pub(crate) fn take_announcement(&mut self) -> bool {
+        std::mem::take(&mut self.to_announce)
+    }
+
+    /// Requests that were taken up since this was asked last.
+    pub(crate) fn take_resumed(&mut self) -> usize {
+        std::mem::take(&mut self.resumed)
+    }
+
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    pub(crate) fn queues_mut(&mut self) -> &mut Queues {
+        &mut self.queues
+    }
+
+    /// Tells QEMU of what was marked in the log since the last call.
+    pub(crate) fn signal_log(&mut self, signals: &Signals) {
+        if std::mem::take(&mut self.has_marked)
+            && let Some(fd) = &self.log_signal
+        {
+            signals.signal(fd);
+        }
+    }
+
+    /// Marks what was written into a buffer, while that is asked for.
+    pub(crate) fn mark(&mut self, at: GuestAddress, length: u64) {
+        if let Some(log) = self.data_log() {
+            log.mark(at, length);
+            self.has_marked = true;
+        }
+    }
+
+    /// The same of several.
+    pub(crate) fn mark_all(&mut self, segments: &[Segment]) {
+        if let Some(log) = self.data_log() {
+            log.mark_all(segments);
+            self.has_marked = true;
+        }
+    }
+
     /// The log, if what is written into buffers is marked.
-    pub(crate) fn data_log(&self) -> Option<&Rc<DirtyLog>> {
+    fn data_log(&self) -> Option<&Rc<DirtyLog>> {
         self.log
             .as_ref()
             .filter(|_| self.features.has(Features::LOG_ALL))
@@ -180,7 +250,7 @@ impl Device {
                 .is_some_and(|file| file.mapping.is_lost())
     }
 
-    pub(crate) fn start(&mut self, queue: usize) -> Result<(), RingError> {
+    fn start(&mut self, queue: usize) -> Result<(), RingError> {
         let inflight = match &self.inflight {
             Some(file) => Some(file.view(queue).ok_or(RingError::Unset)?),
             None => None,
@@ -191,108 +261,48 @@ impl Device {
             by_index: self.features.has(Features::RING_EVENT_IDX),
             inflight,
         };
-        let vring = &mut self.vrings[queue];
+        let vring = self.queues.vring_mut(queue);
         self.resumed += vring.start(start)?;
         if !self.features.has(Features::PROTOCOL_FEATURES) {
-            vring.is_enabled = true;
+            vring.set_enabled(true);
         }
-        self.look_at(queue);
+        self.queues.look_at(queue);
         Ok(())
     }
 
-    /// A queue may have something: after it started, was enabled or was kicked.
-    pub(crate) fn look_at(&mut self, queue: usize) {
-        self.pending |= 1 << queue;
-        self.to_hear |= 1 << queue;
-    }
-
-    /// The guest may have missed an interrupt: whoever served the disk before may have died after
-    /// answering and before telling.
-    pub(crate) fn wake(&mut self, queue: usize) {
-        self.to_wake |= 1 << queue;
-    }
-
-    /// Stops a queue that has nothing in flight, and says how far it was read.
-    pub(crate) fn stop(&mut self, queue: usize) -> u16 {
-        self.forget_kick(queue);
-        self.pending &= !(1 << queue);
-        self.to_hear &= !(1 << queue);
-        self.to_wake &= !(1 << queue);
-        self.vrings[queue].stop()
-    }
-
-    /// A poll of the queue's present kick must not go on.
-    pub(crate) fn forget_kick(&mut self, queue: usize) {
-        let vring = &mut self.vrings[queue];
-        if vring.kick.take().is_some_and(|kick| kick.is_heard) {
-            let generation = vring.generation;
-            self.to_cancel
-                .push(Task::Kick { queue, generation }.token());
-        }
-        vring.generation = vring.generation.wrapping_add(1);
-    }
-
     /// The rings' places are found anew after the memory changed.
-    pub(crate) fn move_rings(&mut self) -> Result<(), RingError> {
+    fn move_rings(&mut self) -> Result<(), RingError> {
         let mut result = Ok(());
-        for vring in &mut self.vrings {
+        for vring in self.queues.all_mut() {
             let moved = vring.move_to(&self.memory, self.log.as_ref());
             result = result.and(moved);
         }
         result
     }
 
-    pub(crate) fn set_log(&mut self, log: Option<Rc<DirtyLog>>) {
+    fn set_log(&mut self, log: Option<Rc<DirtyLog>>) {
         self.log = log;
-        for vring in &mut self.vrings {
+        for vring in self.queues.all_mut() {
             vring.set_log(self.log.as_ref());
         }
     }
 
     /// Everything as before the first message, but for what belongs to the connection.
     pub(crate) fn reset(&mut self) {
-        for queue in 0..self.vrings.len() {
-            self.stop(queue);
-            self.vrings[queue].reset();
+        for queue in 0..self.queues.all().len() {
+            self.queues.stop(queue);
+            self.queues.vring_mut(queue).reset();
         }
         self.features = Features::NONE;
         self.set_log(None);
         self.inflight = None;
         self.config.write_back = true;
     }
-
-    /// Whether every queue is idle.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.vrings.iter().all(Vring::is_idle)
-    }
-}
-
-/// Bits of a mask, lowest first, beginning with bit `first` and going round.
-pub(crate) fn bits(mask: u64, first: usize) -> impl Iterator<Item = usize> {
-    let rotated = mask.rotate_right(u32::try_from(first % 64).expect("a bit's number"));
-    let mut left = rotated;
-    std::iter::from_fn(move || {
-        if left == 0 {
-            return None;
-        }
-        let bit = left.trailing_zeros() as usize;
-        left &= left - 1;
-        Some((bit + first) % 64)
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bits_go_round() {
-        let of = |mask, first| bits(mask, first).collect::<Vec<usize>>();
-        assert_eq!(of(0b1011, 0), [0, 1, 3]);
-        assert_eq!(of(0b1011, 1), [1, 3, 0]);
-        assert_eq!(of(1 << 63 | 1, 63), [63, 0]);
-        assert!(of(0, 5).is_empty());
-    }
 
     #[test]
     fn a_read_only_disk_offers_no_changes() {

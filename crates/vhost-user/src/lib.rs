@@ -19,21 +19,22 @@
 //!   cut afterwards costs its owner the connection, not the process its life.
 //! - Nothing blocks: the socket is read and written without waiting, eventfds only by the ring.
 
+mod answer;
 mod bell;
 mod connection;
 mod device;
 mod dirty;
 mod front_end;
 mod guard;
-mod intake;
 pub mod limits;
 mod mapping;
 mod memory;
-mod obey;
+mod queues;
 mod quota;
+mod requests;
+mod session;
 mod slots;
 mod socket;
-mod talk;
 mod tokens;
 mod vring;
 

@@ -1,7 +1,7 @@
 //! Limits of a connection, each with its reason. What it may have in flight is
 //! [`frontend::limits::ConnectionLimits`], as for NBD.
 
-/// Messages that are obeyed in one turn. Starting a device of many queues takes some hundred, so
+/// Messages that are handled in one turn. Starting a device of many queues takes some hundred, so
 /// a few turns; one that never stops talking gets a turn like everybody else.
 pub const MESSAGES_PER_TURN: usize = 64;
 

@@ -12,7 +12,7 @@
 //! - With an inflight region, a head is marked there before anything is done with it, and until
 //!   the answer is published.
 
-use crate::bell::Bell;
+use crate::bell::{self, Bell, Signals};
 use crate::dirty::DirtyLog;
 use crate::mapping::View;
 use crate::memory::Memory;
@@ -84,10 +84,10 @@ impl Area for RingArea {
 
 /// The eventfd by which the guest kicks.
 #[derive(Debug)]
-pub(crate) struct Kick {
-    pub(crate) fd: Rc<OwnedFd>,
+struct Kick {
+    fd: Rc<OwnedFd>,
     /// A poll of it is in flight.
-    pub(crate) is_heard: bool,
+    is_polled: bool,
 }
 
 #[derive(Debug)]
@@ -109,14 +109,14 @@ pub(crate) struct Vring {
     size: u16,
     base: u16,
     addresses: Option<RingAddresses>,
-    pub(crate) is_enabled: bool,
+    is_enabled: bool,
     /// QEMU waits for it to stop: nothing more is taken.
-    pub(crate) is_stopping: bool,
-    pub(crate) kick: Option<Kick>,
+    is_stopping: bool,
+    kick: Option<Kick>,
     /// Counts kick descriptors, so that polls of old ones are known.
-    pub(crate) generation: u32,
-    pub(crate) bell: Bell,
-    pub(crate) error: Option<Rc<OwnedFd>>,
+    generation: u32,
+    bell: Bell,
+    error: Option<Rc<OwnedFd>>,
     running: Option<Running>,
 }
 
@@ -137,6 +137,89 @@ impl Vring {
     pub(crate) fn is_served(&self) -> bool {
         let works = self.running.as_ref().is_some_and(|ring| !ring.is_broken);
         self.is_enabled && !self.is_stopping && works
+    }
+
+    pub(crate) fn set_enabled(&mut self, is_enabled: bool) {
+        self.is_enabled = is_enabled;
+    }
+
+    /// QEMU waits for it to stop: nothing more is taken.
+    pub(crate) fn stop_taking(&mut self) {
+        self.is_stopping = true;
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping
+    }
+
+    /// The eventfd by which the guest kicks; the one before it is [forgotten](Vring::forget_kick).
+    pub(crate) fn set_kick(&mut self, fd: Rc<OwnedFd>) {
+        let is_polled = false;
+        self.kick = Some(Kick { fd, is_polled });
+    }
+
+    /// Forgets the eventfd by which the guest kicks. Gives the generation of a poll of it that is in
+    /// flight.
+    pub(crate) fn forget_kick(&mut self) -> Option<u32> {
+        let kick = self.kick.take();
+        let generation = self.generation;
+        self.generation = self.generation.wrapping_add(1);
+        kick.is_some_and(|kick| kick.is_polled)
+            .then_some(generation)
+    }
+
+    /// What to poll for a kick, and its generation, unless that is polled already. A queue that is not
+    /// served is polled when it is enabled.
+    pub(crate) fn poll_kick(&mut self) -> Option<(Rc<OwnedFd>, u32)> {
+        if !self.is_served() {
+            return None;
+        }
+        let kick = self.kick.as_mut()?;
+        let was_polled = std::mem::replace(&mut kick.is_polled, true);
+        (!was_polled).then(|| (Rc::clone(&kick.fd), self.generation))
+    }
+
+    /// A poll of this generation has ended. True: the guest has kicked. `None`: it was of an eventfd
+    /// that is gone.
+    pub(crate) fn kicked(&mut self, generation: u32) -> Option<bool> {
+        if self.generation != generation {
+            return None;
+        }
+        let kick = self.kick.as_mut()?;
+        kick.is_polled = false;
+        let was_cleared = bell::clear(&kick.fd);
+        if !was_cleared {
+            // It can never be polled again; QEMU may set another.
+            self.kick = None;
+        }
+        Some(was_cleared)
+    }
+
+    /// The eventfd that interrupts the guest.
+    pub(crate) fn set_interrupt(&mut self, fd: Option<Rc<OwnedFd>>) {
+        self.bell.set(fd);
+    }
+
+    /// Interrupts the guest; this is queue `number`.
+    pub(crate) fn interrupt(&mut self, number: usize, signals: &Signals) {
+        self.bell.ring(number, signals);
+    }
+
+    /// An interrupt was delivered, or could not be.
+    pub(crate) fn interrupted(&mut self, number: usize, signals: &Signals) {
+        self.bell.rang(number, signals);
+    }
+
+    /// The eventfd that tells QEMU of a broken ring.
+    pub(crate) fn set_error(&mut self, fd: Option<Rc<OwnedFd>>) {
+        self.error = fd;
+    }
+
+    /// Tells QEMU that the ring is broken.
+    pub(crate) fn signal_error(&self, signals: &Signals) {
+        if let Some(fd) = &self.error {
+            signals.signal(fd);
+        }
     }
 
     pub(crate) fn set_size(&mut self, size: u32) -> Result<(), RingError> {

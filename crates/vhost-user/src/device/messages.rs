@@ -1,40 +1,19 @@
-//! What QEMU says, done.
+//! What QEMU's messages do to its device.
 
+use super::{Device, InflightFile};
+use crate::answer::{Answer, Wait};
 use crate::bell::{self, NotAnEventfd};
-use crate::device::{Device, InflightFile};
 use crate::dirty::DirtyLog;
 use crate::mapping::{MapError, map};
 use crate::memory::{Memory, RegionError};
-use crate::vring::{Kick, RingError, Vring};
+use crate::vring::RingError;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use vhost_protocol::limits::{QUEUE_SIZE_MAX, QUEUES_MAX, REGIONS_MAX};
 use vhost_protocol::{Features, Header, ProtocolFeatures, Region, Request, RingDescriptor, reply};
 
-/// What a message is answered with.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    /// An acknowledgement, if it was asked for.
-    Done,
-    /// A number.
-    Number(u64),
-    /// A reply, and a descriptor beside it.
-    Bytes(Vec<u8>, Option<OwnedFd>),
-    /// A reply when nothing is in flight any more.
-    Later(Wait),
-}
-
-/// What a reply waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// A queue that is to stop.
-    Queue(usize),
-    /// All of them: the device is to be reset.
-    Reset,
-}
-
-/// Why a message was not obeyed.
+/// Why a message was refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("there is no queue {0}")]
@@ -71,7 +50,7 @@ pub(crate) enum Refusal {
 
 impl Device {
     /// Does what a message says.
-    pub(crate) fn obey(
+    pub(crate) fn handle(
         &mut self,
         to: &Header,
         request: Request,
@@ -97,12 +76,12 @@ impl Device {
             Request::GetInflight { queues, size } => make_inflight(to, queues, size),
             Request::GetRingBase { ring } => {
                 let queue = self.queue(ring)?;
-                self.vrings[queue].is_stopping = true;
+                self.queues.vring_mut(queue).stop_taking();
                 Ok(Answer::Later(Wait::Queue(queue)))
             }
             Request::ResetDevice => {
-                for vring in &mut self.vrings {
-                    vring.is_stopping = true;
+                for vring in self.queues.all_mut() {
+                    vring.stop_taking();
                 }
                 Ok(Answer::Later(Wait::Reset))
             }
@@ -197,7 +176,7 @@ impl Device {
         queues: u16,
         size: u16,
     ) -> Result<(), Refusal> {
-        if self.vrings.iter().any(Vring::is_running) {
+        if self.queues.running() > 0 {
             return Err(Refusal::Busy);
         }
         check_inflight(queues, size)?;
@@ -220,61 +199,68 @@ impl Device {
         match request {
             Request::SetRingSize { ring, size } => {
                 let queue = self.queue(ring)?;
-                self.vrings[queue].set_size(size).map_err(in_queue(queue))
+                self.queues
+                    .vring_mut(queue)
+                    .set_size(size)
+                    .map_err(in_queue(queue))
             }
             Request::SetRingBase { ring, base } => {
                 let queue = self.queue(ring)?;
-                self.vrings[queue].set_base(base).map_err(in_queue(queue))
+                self.queues
+                    .vring_mut(queue)
+                    .set_base(base)
+                    .map_err(in_queue(queue))
             }
             Request::SetRingAddresses(addresses) => {
                 let queue = self.queue(addresses.ring)?;
                 let log = self.log.as_ref();
-                self.vrings[queue]
+                self.queues
+                    .vring_mut(queue)
                     .set_addresses(addresses, log)
                     .map_err(in_queue(queue))
             }
             Request::EnableRing { ring, enabled } => {
                 let queue = self.queue(ring)?;
-                self.vrings[queue].is_enabled = enabled;
+                self.queues.vring_mut(queue).set_enabled(enabled);
                 if enabled {
                     self.to_announce |= !std::mem::replace(&mut self.has_announced, true);
-                    self.look_at(queue);
-                    self.wake(queue);
+                    self.queues.look_at(queue);
+                    self.queues.wake(queue);
                 }
                 Ok(())
             }
             Request::SetRingKick(RingDescriptor { ring, .. }) => {
                 let queue = self.queue(u32::from(ring))?;
                 let fd = bell::eventfd(descriptor.ok_or(Refusal::NoKick)?)?;
-                self.forget_kick(queue);
-                if !self.vrings[queue].is_running() {
+                self.queues.forget_kick(queue);
+                if !self.queues.vring(queue).is_running() {
                     self.start(queue).map_err(in_queue(queue))?;
                 }
-                let is_heard = false;
-                self.vrings[queue].kick = Some(Kick { fd, is_heard });
-                self.look_at(queue);
+                self.queues.vring_mut(queue).set_kick(fd);
+                self.queues.look_at(queue);
                 Ok(())
             }
             Request::SetRingCall(RingDescriptor { ring, .. }) => {
                 let queue = self.queue(u32::from(ring))?;
                 let fd = descriptor.map(bell::eventfd).transpose()?;
-                self.vrings[queue].bell.set(fd);
-                self.wake(queue);
+                self.queues.vring_mut(queue).set_interrupt(fd);
+                self.queues.wake(queue);
                 Ok(())
             }
             Request::SetRingError(RingDescriptor { ring, .. }) => {
                 let queue = self.queue(u32::from(ring))?;
-                self.vrings[queue].error = descriptor.map(bell::eventfd).transpose()?;
+                let fd = descriptor.map(bell::eventfd).transpose()?;
+                self.queues.vring_mut(queue).set_error(fd);
                 Ok(())
             }
-            other => unreachable!("{other:?} concerns no queue and was obeyed before"),
+            other => unreachable!("{other:?} concerns no queue and was handled before"),
         }
     }
 
     fn queue(&self, ring: u32) -> Result<usize, Refusal> {
         usize::try_from(ring)
             .ok()
-            .filter(|queue| *queue < self.vrings.len())
+            .filter(|queue| *queue < self.queues.all().len())
             .ok_or(Refusal::NoQueue(ring))
     }
 }
