@@ -49,7 +49,7 @@ impl Store {
             ports.stats.not_taken.no_segment += 1;
             return None;
         }
-        let count = self.write_count(disk);
+        let count = self.origins.write_count(disk);
         let placed = self.log.place(key, source, ports.now);
         self.buffered_bytes += PAGE_BYTES;
         ports.stats.blocks_appended += 1;
@@ -243,7 +243,7 @@ impl Store {
             let slot = self.geometry.slot(chunk.segment, page);
             let mut fresh = entry.source == Source::Fill
                 && self.log.index().get(chunk.disk, entry.block) == Some(slot);
-            if fresh && !self.durability[chunk.disk].covers(entry.count) {
+            if fresh && !self.origins.covers(chunk.disk, entry.count) {
                 self.rest(ports, chunk.disk, entry.block, slot, entry.count);
                 fresh = false;
             }
@@ -325,7 +325,7 @@ impl Store {
         let mut found = Vec::new();
         let mut look = |segment, page, entries: &[Entry]| {
             for (page, entry) in (page + 1..).zip(entries) {
-                if !self.durability[disk].covers(entry.count) {
+                if !self.origins.covers(disk, entry.count) {
                     found.push((entry.block, self.geometry.slot(segment, page)));
                 }
             }

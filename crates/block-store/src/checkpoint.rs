@@ -3,19 +3,16 @@
 //! Pages are encoded and written step by step while the cache goes on. That is right because
 //! the journal is replayed from the checkpoint's start: entries that a page already contains
 //! change nothing when they are applied again. Of trust and of watermarks a page has what is durable
-//! in the journal and no more: each entry is true only with those before it, and a watermark behind an
+//! in the journal and no more ([`Snapshot`](crate::snapshot::Snapshot)): each entry is true only with those before it, and a watermark behind an
 //! erasure, without the entry that distrusts what was erased, would bring that back. That a segment
 //! was opened is true at once.
 //!
 //! The superblock completes the checkpoint. Until then the previous one counts.
 
 use crate::guard::{Guard, holds};
+use crate::journal::Journal;
 use crate::limits::CHECKPOINT_STEP_PAGES;
-use crate::ports::{Errand, Ports};
-use crate::store::Store;
-use flash_format::{
-    CheckpointPage, JournalEntry, PAGE_BYTES, SegmentEntry, SegmentIndex, Superblock,
-};
+use std::ops::Range;
 
 struct Running {
     number: u64,
@@ -82,163 +79,81 @@ impl Checkpoint {
     pub(crate) fn has_found(&self) -> bool {
         self.complete > self.found || !holds(Guard::TablesBeforeJournal)
     }
-}
 
-impl Store {
-    pub(crate) fn pump_checkpoint<T>(&mut self, ports: &mut Ports<T>) {
-        let wanted = self.checkpoint.wanted || self.journal.wants_checkpoint();
-        if self.checkpoint.running.is_none() && wanted {
-            self.checkpoint.wanted = false;
-            self.checkpoint.running = Some(Running {
-                number: self.checkpoint.complete + 1,
-                area: 1 - self.checkpoint.area,
-                replay_from: self.journal.checkpoint_start(),
+    /// What is to be written next, if something is; `pages` is the length of a checkpoint. Whoever writes
+    /// it says when it is durable.
+    pub(crate) fn next_step(&mut self, journal: &Journal, pages: u64) -> Option<Step> {
+        let wanted = self.wanted || journal.wants_checkpoint();
+        if self.running.is_none() && wanted {
+            self.wanted = false;
+            self.running = Some(Running {
+                number: self.complete + 1,
+                area: 1 - self.area,
+                replay_from: journal.checkpoint_start(),
                 next_page: 0,
-                clean: std::mem::take(&mut self.checkpoint.wanted_clean),
+                clean: std::mem::take(&mut self.wanted_clean),
                 busy: false,
             });
         }
-        if self
-            .checkpoint
-            .running
-            .as_ref()
-            .is_some_and(|running| !running.busy)
-        {
-            self.write_checkpoint_step(ports);
-        }
-    }
-
-    fn write_checkpoint_step<T>(&mut self, ports: &mut Ports<T>) {
-        let total = self.geometry.checkpoint_pages();
-        let running = self
-            .checkpoint
-            .running
-            .as_mut()
-            .expect("a checkpoint is running");
+        let running = self.running.as_mut().filter(|running| !running.busy)?;
         running.busy = true;
-        let (first, number, area) = (running.next_page, running.number, running.area);
-        ports.wake_at(ports.now + self.config.flash_timeout);
-        if first == total {
-            self.write_superblock(ports);
-            return;
+        let (number, area, first) = (running.number, running.area, running.next_page);
+        if first < pages {
+            let count = (pages - first).min(CHECKPOINT_STEP_PAGES);
+            running.next_page = first + count;
+            return Some(Step::Pages {
+                number,
+                area,
+                pages: first..first + count,
+            });
         }
-        let count = (total - first).min(CHECKPOINT_STEP_PAGES);
-        running.next_page = first + count;
-        let bytes = usize::try_from(count).expect("at most 64") * PAGE_BYTES;
-        let mut buf = ports.pool.take(bytes);
-        for (page, to) in (first..).zip(buf[..bytes].chunks_exact_mut(PAGE_BYTES)) {
-            let encoded =
-                self.checkpoint_page(page)
-                    .encode(&self.geometry, self.uuid, number, page);
-            to.copy_from_slice(&encoded);
-        }
-        ports.count_written(None, |written| written.checkpoint += bytes as u64);
-        let offset = self.geometry.checkpoint_page_offset(area, first);
-        ports.flash_write(
-            Errand::CheckpointPages,
-            offset,
-            buf.freeze().slice(0..bytes),
-            true,
-        );
-    }
-
-    /// A page of a checkpoint that is written now.
-    pub(crate) fn checkpoint_page(&self, page: u64) -> CheckpointPage {
-        if let Some(slots) = CheckpointPage::disks_of(page) {
-            CheckpointPage::Disks(self.disks.part(slots))
-        } else {
-            let segments = CheckpointPage::segments_of(&self.geometry, page);
-            let first = segments.start;
-            let mut entries: Vec<SegmentEntry> = segments
-                .map(SegmentIndex::new)
-                .map(|n| {
-                    let cut = self.cuts.get(&n).copied();
-                    self.trusted.entry(n, self.log.segment(n), cut)
-                })
-                .collect();
-            self.take_back_pending(first, &mut entries);
-            CheckpointPage::Segments(entries)
-        }
-    }
-
-    /// Leaves of the trusted slots of segments `first` and on what the journal has durably.
-    fn take_back_pending(&self, first: u32, entries: &mut [SegmentEntry]) {
-        if !holds(Guard::CheckpointIsDurable) {
-            return;
-        }
-        for queued in self.journal.pending() {
-            let (slot, count, trusted) = match queued.entry {
-                JournalEntry::Trust { first, count } => (first, count, false),
-                JournalEntry::Distrust { first, count } => (first, count, true),
-                _ => continue,
-            };
-            let segment = self.geometry.segment_of(slot).get();
-            let Some(entry) = segment
-                .checked_sub(first)
-                .and_then(|nth| entries.get_mut(nth as usize))
-                .filter(|entry| entry.generation == queued.generation)
-            else {
-                continue;
-            };
-            for page in (self.geometry.page_of(slot)..).take(count as usize) {
-                entry.set_trusted(page, trusted);
-            }
-        }
-    }
-
-    fn write_superblock<T>(&mut self, ports: &mut Ports<T>) {
-        let running = self
-            .checkpoint
-            .running
-            .as_ref()
-            .expect("a checkpoint is running");
-        // With entries queued the stop would not be clean: then it is an ordinary checkpoint.
-        let clean = running.clean && self.journal.is_idle();
-        let superblock = Superblock {
-            uuid: self.uuid,
-            sequence: self.checkpoint.superblock_sequence + 1,
-            geometry: self.geometry,
-            incarnation: self.incarnation,
-            checkpoint: running.number,
-            checkpoint_area: running.area,
+        self.superblock_sequence += 1;
+        Some(Step::Superblock {
+            sequence: self.superblock_sequence,
+            number,
+            area,
             replay_from: running.replay_from,
-            clean_end: clean.then(|| self.journal.next_sequence()),
-        };
-        self.checkpoint.superblock_sequence = superblock.sequence;
-        ports.count_written(None, |written| written.checkpoint += PAGE_BYTES as u64);
-        let page = ports.pool.copy_of(&superblock.encode());
-        ports.flash_write(Errand::Superblock, superblock.offset(), page, true);
+            // With entries queued the stop would not be clean: then it is an ordinary checkpoint.
+            clean_end: (running.clean && journal.is_idle()).then(|| journal.next_sequence()),
+        })
     }
 
-    /// Pages of the running checkpoint are durable, or have failed to be.
-    pub(crate) fn checkpoint_pages_done<T>(&mut self, ports: &mut Ports<T>, written: bool) {
-        if !written {
-            checkpoint_failed(ports);
-        } else if let Some(running) = &mut self.checkpoint.running {
+    /// Pages are durable.
+    pub(crate) fn pages_durable(&mut self) {
+        if let Some(running) = &mut self.running {
             running.busy = false;
         }
     }
 
-    /// The superblock of the running checkpoint is durable, or has failed to be.
-    pub(crate) fn superblock_done<T>(&mut self, ports: &mut Ports<T>, written: bool) {
-        if !written {
-            checkpoint_failed(ports);
-            return;
-        }
-        let running = self
-            .checkpoint
-            .running
-            .take()
-            .expect("a checkpoint was running");
-        self.checkpoint.complete = running.number;
-        self.checkpoint.superblock_durable = self.checkpoint.superblock_sequence;
-        self.checkpoint.area = running.area;
-        self.journal.truncate(running.replay_from);
-        ports.stats.checkpoints += 1;
+    /// The superblock is durable, and with it the checkpoint is complete. Returns from which page on the
+    /// journal has to be kept.
+    ///
+    /// # Panics
+    /// If no checkpoint was running.
+    pub(crate) fn complete_now(&mut self) -> u64 {
+        let running = self.running.take().expect("a checkpoint was running");
+        self.complete = running.number;
+        self.superblock_durable = self.superblock_sequence;
+        self.area = running.area;
+        running.replay_from
     }
 }
 
-fn checkpoint_failed<T>(ports: &mut Ports<T>) {
-    ports.stats.flash_errors += 1;
-    ports.fail("a checkpoint could not be written");
+/// What is to be written of a checkpoint.
+pub(crate) enum Step {
+    /// These pages of it.
+    Pages {
+        number: u64,
+        area: u8,
+        pages: Range<u64>,
+    },
+    /// The superblock that completes it.
+    Superblock {
+        sequence: u64,
+        number: u64,
+        area: u8,
+        replay_from: u64,
+        /// Where the journal ends if the stop is clean.
+        clean_end: Option<u64>,
+    },
 }

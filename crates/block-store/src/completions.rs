@@ -39,9 +39,16 @@ impl Store {
                 return Progress::Journal;
             }
             Errand::Journal => ports.fail("the journal could not be written"),
-            Errand::CheckpointPages => self.checkpoint_pages_done(ports, ok),
+            Errand::CheckpointPages if ok => self.checkpoint.pages_durable(),
+            Errand::CheckpointPages => checkpoint_failed(ports),
             Errand::Superblock => {
-                self.superblock_done(ports, ok);
+                if ok {
+                    let replay_from = self.checkpoint.complete_now();
+                    self.journal.truncate(replay_from);
+                    ports.stats.checkpoints += 1;
+                } else {
+                    checkpoint_failed(ports);
+                }
                 return Progress::Checkpoint;
             }
             Errand::ReclaimFooter => self.reclaim_footer_done(ports, read.as_deref()),
@@ -58,4 +65,9 @@ impl Store {
         }
         Progress::None
     }
+}
+
+fn checkpoint_failed<T>(ports: &mut Ports<T>) {
+    ports.stats.flash_errors += 1;
+    ports.fail("a checkpoint could not be written");
 }

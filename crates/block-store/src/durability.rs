@@ -18,12 +18,11 @@ use crate::guard::{Guard, holds};
 use crate::ports::Ports;
 use crate::store::Store;
 use crate::write_count::WriteCount;
-use std::ops::{Index, IndexMut};
 use units::DiskSlot;
 
 /// How far a disk's writes are durable at its origin.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Durability {
+struct Durability {
     ended: WriteCount,
     flushed: WriteCount,
     /// The latest count of a copy that is not known to be durable at the origin and has lost its tag.
@@ -46,7 +45,7 @@ impl Durability {
 
     /// A disk that has just been attached. What its last life wrote may not be flushed, unless
     /// it cannot have written.
-    pub(crate) fn attached(read_only: bool) -> Self {
+    fn attached(read_only: bool) -> Self {
         Self {
             ended: if read_only {
                 WriteCount::NONE
@@ -58,23 +57,9 @@ impl Durability {
         }
     }
 
-    /// The disk is being detached, and nothing is asked of its origin any more.
-    pub(crate) fn leave(&mut self) {
-        self.reachable = false;
-    }
-
-    /// Whether the origin can still be flushed.
-    pub(crate) fn is_reachable(&self) -> bool {
-        self.reachable
-    }
-
     /// Whether whatever the origin held at `count` is durable there.
-    pub(crate) fn covers(&self, count: WriteCount) -> bool {
+    fn covers(&self, count: WriteCount) -> bool {
         self.flushed >= count || !holds(Guard::OriginFlushBeforeTrust)
-    }
-
-    pub(crate) fn is_flushing(&self) -> bool {
-        self.flushing
     }
 
     /// Whether everything that was written so far is durable at the origin.
@@ -85,56 +70,41 @@ impl Durability {
 
 /// What each disk's origin may still lose; memory only up to the highest slot that was attached.
 #[derive(Debug, Default)]
-pub(crate) struct Durabilities(Vec<Durability>);
+pub struct Origins(Vec<Durability>);
 
-impl Durabilities {
-    /// Bytes of memory.
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Durability>()
+impl Origins {
+    /// A disk that is served is attached: its origin can be flushed, and may have been written before
+    /// unless it cannot be.
+    pub fn attached(&mut self, disk: DiskSlot, read_only: bool) {
+        *self.of_mut(disk) = Durability::attached(read_only);
     }
-}
 
-impl Index<DiskSlot> for Durabilities {
-    type Output = Durability;
-
-    #[inline]
-    fn index(&self, disk: DiskSlot) -> &Durability {
-        self.0
-            .get(disk.index())
-            .unwrap_or(&Durability::NEVER_ATTACHED)
+    /// Nothing is asked of a disk's origin any more.
+    pub fn leave(&mut self, disk: DiskSlot) {
+        self.of_mut(disk).reachable = false;
     }
-}
 
-impl IndexMut<DiskSlot> for Durabilities {
-    fn index_mut(&mut self, disk: DiskSlot) -> &mut Durability {
-        if self.0.len() <= disk.index() {
-            self.0.resize(disk.index() + 1, Durability::NEVER_ATTACHED);
-        }
-        &mut self.0[disk.index()]
-    }
-}
-
-impl Store {
     /// How many writes of a disk have ended.
+    #[inline]
     pub fn write_count(&self, disk: DiskSlot) -> WriteCount {
-        self.durability[disk].ended
+        self.of(disk).ended
     }
 
     /// A write of this disk has ended, well or badly.
-    pub fn write_ended_at_origin(&mut self, disk: DiskSlot) {
-        let durability = &mut self.durability[disk];
+    pub fn write_ended(&mut self, disk: DiskSlot) {
+        let durability = self.of_mut(disk);
         durability.ended = durability.ended.next();
     }
 
     /// A flush that began at `count` has succeeded.
-    pub fn origin_flushed(&mut self, disk: DiskSlot, count: WriteCount) {
-        let durability = &mut self.durability[disk];
+    pub fn flushed(&mut self, disk: DiskSlot, count: WriteCount) {
+        let durability = self.of_mut(disk);
         durability.flushed = durability.flushed.max(count);
     }
 
     /// Flushes a disk's origin if anything of it may not be durable.
-    pub fn flush_origin<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
-        let durability = &mut self.durability[disk];
+    pub fn flush<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+        let durability = self.of_mut(disk);
         if durability.flushing || durability.covers_all() {
             return;
         }
@@ -143,23 +113,72 @@ impl Store {
         ports.flush_origin(disk, count);
     }
 
-    /// A flush of our own has ended.
-    pub fn origin_flush_ended(&mut self, disk: DiskSlot) {
-        self.durability[disk].flushing = false;
+    /// A flush that [`Origins::flush`] has asked for has ended.
+    pub fn flush_ended(&mut self, disk: DiskSlot) {
+        self.of_mut(disk).flushing = false;
+    }
+
+    pub(crate) fn is_flushing(&self, disk: DiskSlot) -> bool {
+        self.of(disk).flushing
+    }
+
+    /// Whether a disk's origin can still be flushed.
+    pub(crate) fn is_reachable(&self, disk: DiskSlot) -> bool {
+        self.of(disk).reachable
+    }
+
+    /// Whether whatever a disk's origin held at `count` is durable there.
+    pub(crate) fn covers(&self, disk: DiskSlot, count: WriteCount) -> bool {
+        self.of(disk).covers(count)
     }
 
     /// A copy of a disk's block is cached that loses its tag.
     pub(crate) fn tag_is_lost(&mut self, disk: DiskSlot) {
-        let durability = &mut self.durability[disk];
+        let durability = self.of_mut(disk);
         if !durability.covers_all() {
             durability.untagged = durability.ended;
         }
     }
 
+    /// Whether everything that was written so far is durable at a disk's origin.
+    fn covers_all(&self, disk: DiskSlot) -> bool {
+        self.of(disk).covers_all()
+    }
+
+    /// Whether copies without a tag may be of bytes that a disk's origin has lost. They are forgotten.
+    fn take_untagged(&mut self, disk: DiskSlot) -> bool {
+        let durability = self.of_mut(disk);
+        let is_suspect = !durability.covers(durability.untagged);
+        if is_suspect {
+            durability.untagged = WriteCount::NONE;
+        }
+        is_suspect
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Durability>()
+    }
+
+    #[inline]
+    fn of(&self, disk: DiskSlot) -> &Durability {
+        self.0
+            .get(disk.index())
+            .unwrap_or(&Durability::NEVER_ATTACHED)
+    }
+
+    fn of_mut(&mut self, disk: DiskSlot) -> &mut Durability {
+        if self.0.len() <= disk.index() {
+            self.0.resize(disk.index() + 1, Durability::NEVER_ATTACHED);
+        }
+        &mut self.0[disk.index()]
+    }
+}
+
+impl Store {
     /// Forgets every copy of bytes that a disk's origin may have lost.
     pub fn forget_unflushed<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
-        let durability = self.durability[disk];
-        if durability.covers_all() {
+        if self.origins.covers_all(disk) {
             return;
         }
         let mut suspects = self.take_resting_unflushed(disk);
@@ -169,10 +188,9 @@ impl Store {
                 ports.left(disk, block);
             }
         }
-        if durability.covers(durability.untagged) {
+        if !self.origins.take_untagged(disk) {
             return;
         }
-        self.durability[disk].untagged = WriteCount::default();
         let trusted = &self.trusted;
         self.log.forget_of_disk(
             disk,

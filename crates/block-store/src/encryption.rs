@@ -41,6 +41,7 @@ impl Ciphers {
     }
 
     /// Decrypts blocks that follow each other, from `first` on.
+    #[inline]
     pub(crate) fn show(&self, disk: DiskSlot, first: BlockIndex, pages: &mut [u8]) {
         if let Some(cipher) = self.get(disk) {
             for (i, page) in (0..).zip(pages.chunks_exact_mut(PAGE_BYTES)) {

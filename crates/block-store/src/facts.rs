@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::dirty::DirtyDisk;
+use crate::durability::Origins;
 use crate::journal::Ticket;
 use crate::limits::PASSED_ENTRIES_MAX;
 use crate::ports::Ports;
@@ -80,6 +81,16 @@ impl Store {
             superblock: self.checkpoint.superblock_durable(),
             journal: self.journal.durable_end(),
         }
+    }
+
+    /// What origins may still lose.
+    pub fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    /// The same, to say what has happened to them.
+    pub fn origins_mut(&mut self) -> &mut Origins {
+        &mut self.origins
     }
 
     /// Bytes of blocks that wait in memory to be written.

@@ -130,6 +130,7 @@ impl Index {
     }
 
     /// Where a block lies, if it is cached.
+    #[inline]
     pub fn get(&self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
         let address = self.geometry.address(disk, block);
         self.lookup(&address)
@@ -137,6 +138,7 @@ impl Index {
     }
 
     /// Where a block lies, and its mark, if it is cached.
+    #[inline]
     pub fn find(&self, disk: DiskSlot, block: BlockIndex) -> Option<Marked> {
         let address = self.geometry.address(disk, block);
         let (_, _, entry) = self.lookup(&address)?;
@@ -148,6 +150,7 @@ impl Index {
     ///
     /// # Panics
     /// If the new slot is above the count that the index was made for.
+    #[inline]
     pub fn change(
         &mut self,
         disk: DiskSlot,
@@ -166,6 +169,7 @@ impl Index {
         Some(before)
     }
 
+    #[inline]
     fn marked(&self, entry: Entry) -> Marked {
         Marked {
             slot: self.geometry.slot(entry),

@@ -21,8 +21,8 @@ pub enum Effect {
     Flash(FlashOp),
     /// Tell this to memory that outlives the process, at once.
     Lasting(Lasting),
-    /// Flush the origin of a disk, and say so to [`crate::Store::origin_flush_ended`] and
-    /// [`crate::Store::origin_flushed`].
+    /// Flush the origin of a disk, and say so to [`crate::Origins::flush_ended`] and
+    /// [`crate::Origins::flushed`].
     FlushOrigin {
         /// Whose.
         disk: DiskSlot,
@@ -200,6 +200,7 @@ impl<T> Ports<T> {
     }
 
     /// The time of the clock that stands still when the driver does: nobody could be late then.
+    #[inline]
     pub fn attended(&self) -> Instant {
         Instant::ZERO + self.now.since(Instant::ZERO + self.stood_still)
     }
@@ -220,6 +221,7 @@ impl<T> Ports<T> {
     ///
     /// # Panics
     /// If an operation is completed twice, or was never issued.
+    #[inline]
     pub fn completed(&mut self, token: Token) -> (Purpose<T>, Duration) {
         let key = usize::try_from(token.0).expect("a token that these ports gave out");
         let io = self
@@ -257,6 +259,7 @@ impl<T> Ports<T> {
     }
 
     /// Reads for the caller: into a buffer, or to where it wants the bytes.
+    #[inline]
     pub(crate) fn read(&mut self, tag: T, offset: Bytes, length: usize, place: Option<Place>) {
         let verb = match place {
             Some(place) => FlashVerb::ReadInto { offset, place },
@@ -270,6 +273,7 @@ impl<T> Ports<T> {
         self.flash(errand, verb);
     }
 
+    #[inline]
     fn read_verb(&self, offset: Bytes, length: usize) -> FlashVerb {
         FlashVerb::Read {
             offset,
@@ -299,6 +303,7 @@ impl<T> Ports<T> {
         self.issue(Purpose::Store(Own(errand)), verb);
     }
 
+    #[inline]
     fn issue(&mut self, purpose: Purpose<T>, verb: FlashVerb) {
         let issued = self.attended();
         let token = Token(self.ios.insert(Io { issued, purpose }) as u64);

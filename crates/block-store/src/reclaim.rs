@@ -205,7 +205,7 @@ impl Store {
         let survivors = victim.survivors();
         if let Some(to) = self.append_to(ports, survivors, block, Source::Survivor, bytes) {
             if !self.trusted.contains(from) {
-                self.tag_is_lost(survivors.disk);
+                self.origins.tag_is_lost(survivors.disk);
             }
             victim.moved(Move { block, from, to });
         }
@@ -276,7 +276,7 @@ impl Store {
         } else {
             // What kept the old copy from being trusted holds for the new one.
             let disk = victim.disk();
-            let count = self.write_count(disk);
+            let count = self.origins.write_count(disk);
             self.rest(ports, disk, moved.block, moved.to, count);
         }
     }

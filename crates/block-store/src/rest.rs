@@ -82,7 +82,7 @@ impl Store {
         slot: FlashSlot,
         count: WriteCount,
     ) {
-        if !self.durability[disk].is_reachable() {
+        if !self.origins.is_reachable(disk) {
             ports.stats.never_trusted += 1;
             return;
         }
@@ -100,7 +100,7 @@ impl Store {
             && !self.end_rest(ports, rest)
         {
             ports.stats.never_trusted += 1;
-            self.tag_is_lost(rest.disk);
+            self.origins.tag_is_lost(rest.disk);
         }
     }
 
@@ -162,8 +162,8 @@ impl Store {
         {
             return true;
         }
-        if !self.durability[rest.disk].covers(rest.count) {
-            self.flush_origin(ports, rest.disk);
+        if !self.origins.covers(rest.disk, rest.count) {
+            self.origins.flush(ports, rest.disk);
             return false;
         }
         // In memory only: it must be on flash before it may be trusted there.
@@ -208,10 +208,10 @@ impl Store {
         &mut self,
         disk: DiskSlot,
     ) -> Vec<(BlockIndex, FlashSlot)> {
-        let durability = self.durability[disk];
+        let origins = &self.origins;
         let mut taken = Vec::new();
         self.resting.queue.retain(|rest| {
-            let is_suspect = rest.disk == disk && !durability.covers(rest.count);
+            let is_suspect = rest.disk == disk && !origins.covers(disk, rest.count);
             if is_suspect {
                 taken.push((rest.block, rest.slot));
             }
@@ -227,7 +227,7 @@ impl Store {
     pub(crate) fn check_resting(&self) {
         for rest in &self.resting.queue {
             assert!(
-                self.durability[rest.disk].is_reachable(),
+                self.origins.is_reachable(rest.disk),
                 "only blocks of attached disks rest"
             );
         }
@@ -242,8 +242,7 @@ impl Store {
             };
             if disk.is_some_and(|disk| disk != rest.disk) {
                 self.resting.queue.push_back(rest);
-            } else if !self.durability[rest.disk].covers(rest.count) || !self.end_rest(ports, rest)
-            {
+            } else if !self.origins.covers(rest.disk, rest.count) || !self.end_rest(ports, rest) {
                 // Nobody will be there to flush its origin once the disk is detached.
                 ports.stats.never_trusted += 1;
             }

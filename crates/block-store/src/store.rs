@@ -21,14 +21,14 @@ use crate::config::Config;
 use crate::dirty::DirtyDisks;
 use crate::dirty::lasting::Places;
 use crate::disks::DiskTable;
-use crate::durability::Durabilities;
+use crate::durability::Origins;
 use crate::encryption::Ciphers;
 use crate::format::FORMATTED;
 use crate::guard::{Guard, holds};
 use crate::index::Index;
 use crate::journal::{Journal, Queued, Ticket};
 use crate::limits::{FLASH_FAILURES_MAX, LOGGED_AFTER};
-use crate::ports::{Errand, Ports};
+use crate::ports::Ports;
 use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
 use crate::trusted::Trusted;
@@ -66,7 +66,7 @@ pub struct Store {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) disks: DiskTable,
     /// By disk: what its origin may still lose.
-    pub(crate) durability: Durabilities,
+    pub(crate) origins: Origins,
     pub(crate) chunks: Slab<Chunk>,
     /// Bytes of blocks in chunks that are open or on their way.
     pub(crate) buffered_bytes: usize,
@@ -92,6 +92,7 @@ pub struct Store {
 
 impl Store {
     /// Where a block is; marks it as referenced.
+    #[inline]
     pub fn locate<T>(&mut self, ports: &Ports<T>, disk: DiskSlot, block: BlockIndex) -> Location {
         match self.log.touch(disk, block) {
             Some(slot) => self.bytes_of(ports, slot),
@@ -158,6 +159,7 @@ impl Store {
 
     /// Whether these pages, which were read from slots that follow each other, are what was written
     /// there: the blocks of a disk from `first` on. Those that are not are given up.
+    #[inline]
     pub fn verify<T>(
         &mut self,
         ports: &mut Ports<T>,
@@ -180,6 +182,7 @@ impl Store {
     }
 
     /// A read from this slot has ended.
+    #[inline]
     pub fn unpin(&mut self, slot: FlashSlot) {
         self.log.unpin(slot);
     }
@@ -258,26 +261,6 @@ impl Store {
         self.pump_journal(ports);
     }
 
-    fn pump_journal<T>(&mut self, ports: &mut Ports<T>) {
-        self.name_durable(ports);
-        // An entry is true only after what a recovery has decided, and no entry tells that.
-        if !self.checkpoint.has_found() {
-            return;
-        }
-        let Some(batch) = self.journal.start_batch(ports.now, self.config.write_delay) else {
-            return;
-        };
-        let bytes = batch.pages.len() * PAGE_BYTES;
-        let mut buf = ports.pool.take(bytes);
-        for (page, to) in batch.pages.iter().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
-            to.copy_from_slice(&page.encode(self.uuid));
-        }
-        ports.count_written(None, |written| written.journal += bytes as u64);
-        ports.wake_at(ports.now + self.config.flash_timeout);
-        let offset = self.geometry.journal_page_offset(batch.first_sequence);
-        ports.flash_write(Errand::Journal, offset, buf.freeze().slice(0..bytes), true);
-    }
-
     /// A batch of the journal is durable: what waited for it goes on.
     pub(crate) fn journal_done<T>(&mut self, ports: &mut Ports<T>) {
         ports.stats.journal_commits += 1;
@@ -339,7 +322,7 @@ impl Store {
             + self.trusted.bytes()
             + self.resting.bytes()
             + self.disks.bytes()
-            + self.durability.bytes()
+            + self.origins.bytes()
             + self.dirty.bytes();
         Bytes::new(bytes as u64)
     }
@@ -507,7 +490,7 @@ mod tests {
                 CheckpointPage::segments_of(&flash.geometry, *page).contains(&segment.get())
             };
             let page = (0..1000).find(holds).unwrap();
-            let CheckpointPage::Segments(entries) = flash.checkpoint_page(page) else {
+            let CheckpointPage::Segments(entries) = flash.snapshot().page(page) else {
                 panic!("the page has segments")
             };
             let first = CheckpointPage::segments_of(&flash.geometry, page).start;

@@ -1,7 +1,6 @@
 //! What the tables say of disks that come and go, and of their segments.
 
 use crate::dirty::DirtyDisk;
-use crate::durability::Durability;
 use crate::ports::Ports;
 use crate::store::Store;
 use flash_format::{DiskEntry, Position, SegmentIndex};
@@ -73,17 +72,6 @@ impl Store {
         self.checkpoint.want()
     }
 
-    /// A disk that is served is attached: its origin can be flushed, and may have been written before
-    /// unless it cannot be.
-    pub fn disk_attached(&mut self, disk: DiskSlot, read_only: bool) {
-        self.durability[disk] = Durability::attached(read_only);
-    }
-
-    /// Nothing is asked of a disk's origin any more.
-    pub fn disk_leaves(&mut self, disk: DiskSlot) {
-        self.durability[disk].leave();
-    }
-
     /// Admits nothing of a disk from now on: it is being dropped or detached.
     pub fn close_to(&mut self, disk: DiskSlot) {
         self.closed_to.insert(disk);
@@ -139,7 +127,7 @@ impl Store {
 
     /// Whether writes to flash, a flush of the origin or a reclaim are under way for a disk.
     pub fn is_busy_with(&self, disk: Option<DiskSlot>) -> bool {
-        let flushing = disk.is_some_and(|disk| self.durability[disk].is_flushing());
+        let flushing = disk.is_some_and(|disk| self.origins.is_flushing(disk));
         flushing || self.writes_of(disk) || self.reclaims(disk)
     }
 

@@ -59,7 +59,7 @@ impl Store {
             return false;
         }
         if source == Source::Update {
-            let count = self.write_count(disk);
+            let count = self.origins.write_count(disk);
             self.rest(ports, disk, block, slot, count);
         }
         true

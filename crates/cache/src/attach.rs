@@ -213,7 +213,7 @@ impl Cache {
             flash.set_cipher(slot, cipher);
         }
         if let Some(flash) = self.flash.as_mut() {
-            flash.disk_attached(slot, newcomer.disk.read_only);
+            flash.origins_mut().attached(slot, newcomer.disk.read_only);
         }
         self.bypassed_ids.insert(slot, newcomer.id);
         let tenant = newcomer.disk.tenant;

@@ -106,7 +106,7 @@ impl Cache {
             }
             OriginPurpose::OwnFlush { disk, count } => {
                 if let Some(flash) = self.flash.as_mut() {
-                    flash.origin_flush_ended(disk);
+                    flash.origins_mut().flush_ended(disk);
                 }
                 self.origin_flushed(disk, count, done.result.is_ok(), false);
             }

@@ -328,7 +328,7 @@ impl Cache {
         // Only now can the shell reach the origin of a disk that was attached.
         if let (ControlOutcome::Attached { disk, .. }, Some(flash)) = (outcome, self.flash.as_mut())
         {
-            flash.flush_origin(&mut self.ports.store, disk);
+            flash.origins_mut().flush(&mut self.ports.store, disk);
         }
     }
 
@@ -434,7 +434,7 @@ impl Job {
                 if let Some(disk) = self.disk() {
                     flash.close_to(disk);
                     if matches!(self.kind, Kind::Detach { .. }) {
-                        flash.flush_origin(&mut ports.store, disk);
+                        flash.origins_mut().flush(&mut ports.store, disk);
                     }
                 }
                 Step::Written
@@ -456,7 +456,7 @@ impl Job {
             }
             Kind::Detach { disk, .. } => {
                 flash.trust_resting(&mut ports.store, Some(*disk));
-                flash.disk_leaves(*disk);
+                flash.origins_mut().leave(*disk);
             }
             Kind::Grow { .. } => unreachable!("a disk that grows writes its tables only"),
             Kind::Stop => flash.trust_resting(&mut ports.store, None),

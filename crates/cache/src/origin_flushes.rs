@@ -19,7 +19,7 @@ impl Cache {
         is_told: bool,
     ) {
         if let (Some(flash), true) = (self.flash.as_mut(), ok) {
-            flash.origin_flushed(disk, count);
+            flash.origins_mut().flushed(disk, count);
         }
         if ok {
             return;
@@ -50,7 +50,9 @@ impl Cache {
     /// How many writes of a disk have ended, as far as that matters to what is cached.
     pub(crate) fn write_count(&self, disk: DiskSlot) -> WriteCount {
         let flash = self.flash.as_ref();
-        flash.map_or_else(WriteCount::default, |flash| flash.write_count(disk))
+        flash.map_or_else(WriteCount::default, |flash| {
+            flash.origins().write_count(disk)
+        })
     }
 
     /// Whether a guest that flushes has to be told of an earlier flush that failed.

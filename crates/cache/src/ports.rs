@@ -199,21 +199,23 @@ impl Ports {
             return;
         }
         let issued = self.store.attended();
-        for effect in self.store.take_effects() {
-            self.effects.push(match effect {
-                block_store::Effect::Flash(op) => Effect::Flash(op),
-                block_store::Effect::Lasting(what) => Effect::Lasting(what),
-                block_store::Effect::Damaged { disk, block, at } => {
-                    Effect::Damaged { disk, block, at }
-                }
-                block_store::Effect::FlushOrigin { disk, count } => {
-                    let purpose = OriginPurpose::OwnFlush { disk, count };
-                    let token = Token(self.ios.insert(Io { issued, purpose }) as u64);
-                    let verb = OriginVerb::Flush;
-                    Effect::Origin(OriginOp { token, disk, verb })
-                }
-            });
-        }
+        let Self {
+            store,
+            effects,
+            ios,
+            ..
+        } = self;
+        effects.extend(store.take_effects().map(|effect| match effect {
+            block_store::Effect::Flash(op) => Effect::Flash(op),
+            block_store::Effect::Lasting(what) => Effect::Lasting(what),
+            block_store::Effect::Damaged { disk, block, at } => Effect::Damaged { disk, block, at },
+            block_store::Effect::FlushOrigin { disk, count } => {
+                let purpose = OriginPurpose::OwnFlush { disk, count };
+                let token = Token(ios.insert(Io { issued, purpose }) as u64);
+                let verb = OriginVerb::Flush;
+                Effect::Origin(OriginOp { token, disk, verb })
+            }
+        }));
     }
 
     pub(crate) fn origin(&mut self, purpose: OriginPurpose, disk: DiskSlot, verb: OriginVerb) {

@@ -367,7 +367,7 @@ impl Cache {
     pub(crate) fn origin_write_done(&mut self, id: WriteId, result: Result<(), IoError>) {
         let write = &self.writes.all[id];
         if let Some(flash) = self.flash.as_mut() {
-            flash.write_ended_at_origin(write.disk);
+            flash.origins_mut().write_ended(write.disk);
         }
         if result.is_ok() && write.piece_end < write.end {
             self.start_piece(id);

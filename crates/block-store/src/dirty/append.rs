@@ -48,7 +48,7 @@ impl Store {
         let placed = self.log.place(key, Source::Dirty, ports.now);
         self.buffered_bytes += PAGE_BYTES;
         ports.stats.blocks_appended += 1;
-        let count = self.write_count(disk);
+        let count = self.origins.write_count(disk);
         let content = self.log.content_mut(key).expect("the stream is open");
         let chunk = content.chunk.as_mut().expect("the chunk is open");
         chunk.entries.push(Entry {

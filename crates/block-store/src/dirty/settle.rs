@@ -135,7 +135,7 @@ impl Store {
         if written || self.log.is_written(slot) {
             return true;
         }
-        let count = self.write_count(disk);
+        let count = self.origins.write_count(disk);
         self.rest(ports, disk, block, slot, count);
         false
     }

@@ -9,7 +9,7 @@ use crate::chunks::Content;
 use crate::config::Config;
 use crate::dirty::lasting::Places;
 use crate::dirty::{DirtyDisk, DirtyDisks};
-use crate::durability::Durabilities;
+use crate::durability::Origins;
 use crate::encryption::Ciphers;
 use crate::guard::{Guard, holds};
 use crate::index::{Index, Located};
@@ -377,7 +377,7 @@ impl Segments {
             checksums: self.checksums,
             trusted: self.trusted,
             disks: self.disks.into(),
-            durability: Durabilities::default(),
+            origins: Origins::default(),
             chunks: Slab::new(),
             buffered_bytes: 0,
             reclaiming: None,
