@@ -22,6 +22,7 @@
 
 mod doubt;
 mod format;
+mod kind;
 mod open;
 mod qemu_locks;
 mod ranges;

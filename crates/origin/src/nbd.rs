@@ -14,6 +14,7 @@
 //! only if the server promises exactly that (`NBD_FLAG_CAN_MULTI_CONN`).
 
 mod dial;
+mod kind;
 mod limits;
 mod stream;
 

@@ -1,10 +1,10 @@
 //! Opening an origin, in two steps: reach it, then put it on a shard's ring.
 
-use crate::{Identity, ImageFormat, Keeping, Origin, OriginSpec, file, nbd};
+use crate::{Identity, ImageFormat, Keeping, Origin, OriginSpec};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 use units::Bytes;
 
 /// Why an origin cannot be opened.
@@ -62,15 +62,37 @@ pub enum OpenError {
     },
 }
 
+/// One kind of origin: what its specification can do.
+pub(crate) trait Kind: fmt::Display {
+    /// Reaches the origin: see [`open`] and, with `keeping`, [`open_keeping`].
+    fn reach(
+        &self,
+        read_only: bool,
+        keeping: Option<&Keeping>,
+    ) -> Result<Box<dyn Reached>, OpenError>;
+
+    /// How long it is now: see [`measure`].
+    fn measure(&self) -> Result<Bytes, OpenError>;
+}
+
+/// An origin of one kind that was reached: what [`Opened`] does.
+pub(crate) trait Reached: fmt::Debug + Send {
+    fn geometry(&self) -> OriginGeometry;
+
+    fn identity(&self) -> Option<Identity> {
+        None
+    }
+
+    fn image_format(&self) -> Option<ImageFormat> {
+        None
+    }
+
+    fn start(self: Box<Self>, ring: &Ring, pool: &BufPool) -> Box<dyn Origin>;
+}
+
 /// An origin that was reached: its geometry is known, it can move to its shard's thread.
 #[derive(Debug)]
-pub struct Opened(Form);
-
-#[derive(Debug)]
-enum Form {
-    File(file::OpenedFile),
-    Nbd(Box<nbd::Dialled>),
-}
+pub struct Opened(Box<dyn Reached>);
 
 /// Reaches an origin. Blocks for as long as the origin takes, up to the specification's own
 /// time limits; to be called from a thread that may wait.
@@ -80,11 +102,7 @@ enum Form {
 /// # Errors
 /// [`OpenError`]; every variant names the origin.
 pub fn open(spec: &OriginSpec, read_only: bool) -> Result<Opened, OpenError> {
-    let form = match spec {
-        OriginSpec::File(spec) => Form::File(file::open(spec, read_only)?),
-        OriginSpec::Nbd(spec) => Form::Nbd(Box::new(nbd::dial(spec, read_only, None)?)),
-    };
-    Ok(Opened(form))
+    spec.kind().reach(read_only, None).map(Opened)
 }
 
 /// Reaches an origin as [`open`] does. Changes that are in flight outlive the process in `keeping`, and
@@ -97,13 +115,7 @@ pub fn open_keeping(
     read_only: bool,
     keeping: &Keeping,
 ) -> Result<Opened, OpenError> {
-    match spec {
-        OriginSpec::File(_) => open(spec, read_only),
-        OriginSpec::Nbd(spec) => {
-            let dialled = nbd::dial(spec, read_only, Some(keeping))?;
-            Ok(Opened(Form::Nbd(Box::new(dialled))))
-        }
-    }
+    spec.kind().reach(read_only, Some(keeping)).map(Opened)
 }
 
 /// How long an origin is now, whoever has it open. Blocks as [`open`] does.
@@ -111,43 +123,28 @@ pub fn open_keeping(
 /// # Errors
 /// [`OpenError`]; every variant names the origin.
 pub fn measure(spec: &OriginSpec) -> Result<Bytes, OpenError> {
-    match spec {
-        OriginSpec::File(spec) => file::measure(spec),
-        OriginSpec::Nbd(spec) => Ok(nbd::dial(spec, true, None)?.geometry().size),
-    }
+    spec.kind().measure()
 }
 
 impl Opened {
     /// Size, sector and abilities.
     pub fn geometry(&self) -> OriginGeometry {
-        match &self.0 {
-            Form::File(file) => file.geometry(),
-            Form::Nbd(dialled) => dialled.geometry(),
-        }
+        self.0.geometry()
     }
 
     /// Which file it is, if it is a file and its file system can tell for good.
     pub fn identity(&self) -> Option<Identity> {
-        match &self.0 {
-            Form::File(file) => file.identity(),
-            Form::Nbd(_) => None,
-        }
+        self.0.identity()
     }
 
     /// The format that its first bytes are of, if it is a file or device that does not seem to hold
     /// a disk's bytes as they are.
     pub fn image_format(&self) -> Option<ImageFormat> {
-        match &self.0 {
-            Form::File(file) => file.image_format(),
-            Form::Nbd(_) => None,
-        }
+        self.0.image_format()
     }
 
     /// Puts the origin on a shard's ring. Does not block.
     pub fn start(self, ring: &Ring, pool: &BufPool) -> Box<dyn Origin> {
-        match self.0 {
-            Form::File(opened) => Box::new(file::FileOrigin::new(opened, ring, pool)),
-            Form::Nbd(dialled) => Box::new(nbd::NbdOrigin::new(*dialled, ring, pool)),
-        }
+        self.0.start(ring, pool)
     }
 }

@@ -1,5 +1,6 @@
 //! What names an origin. The program's configuration maps onto these.
 
+use crate::open::Kind;
 use std::fmt;
 use std::path::PathBuf;
 use units::Duration;
@@ -13,12 +14,19 @@ pub enum OriginSpec {
     Nbd(NbdSpec),
 }
 
+impl OriginSpec {
+    /// What its kind can do: a line for each.
+    pub(crate) fn kind(&self) -> &dyn Kind {
+        match self {
+            Self::File(file) => file,
+            Self::Nbd(nbd) => nbd,
+        }
+    }
+}
+
 impl fmt::Display for OriginSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(file) => write!(f, "file:{}", file.path.display()),
-            Self::Nbd(nbd) => write!(f, "{nbd}"),
-        }
+        self.kind().fmt(f)
     }
 }
 
@@ -30,6 +38,12 @@ pub struct FileSpec {
     /// Whether to go around the host's page cache where the file system allows it. Hearth
     /// keeps what is worth keeping on flash; a second copy in RAM only costs memory.
     pub direct: bool,
+}
+
+impl fmt::Display for FileSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file:{}", self.path.display())
+    }
 }
 
 /// An export of an NBD server as an origin.

@@ -1,0 +1,41 @@
+//! Files and block devices among the kinds of origins.
+
+use super::{FileOrigin, ImageFormat, OpenedFile, measure, open};
+use crate::open::{Kind, Reached};
+use crate::{FileSpec, Identity, Keeping, OpenError, Origin};
+use block_io::{BufPool, OriginGeometry};
+use ring::Ring;
+use units::Bytes;
+
+impl Kind for FileSpec {
+    /// What was in flight when a process ended is over with it, so nothing is kept.
+    fn reach(
+        &self,
+        read_only: bool,
+        _keeping: Option<&Keeping>,
+    ) -> Result<Box<dyn Reached>, OpenError> {
+        Ok(Box::new(open(self, read_only)?))
+    }
+
+    fn measure(&self) -> Result<Bytes, OpenError> {
+        measure(self)
+    }
+}
+
+impl Reached for OpenedFile {
+    fn geometry(&self) -> OriginGeometry {
+        self.geometry()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        self.identity()
+    }
+
+    fn image_format(&self) -> Option<ImageFormat> {
+        self.image_format()
+    }
+
+    fn start(self: Box<Self>, ring: &Ring, pool: &BufPool) -> Box<dyn Origin> {
+        Box::new(FileOrigin::new(*self, ring, pool))
+    }
+}
