@@ -1,5 +1,7 @@
 //! What is wrong with a configuration.
 
+use std::path::Path;
+
 /// One thing that is wrong with a configuration, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -19,5 +21,15 @@ impl Fault {
             line: None,
             message: message.into(),
         }
+    }
+}
+
+/// A path that is to be absolute.
+pub(super) fn absolute(path: &Path, key: &str, faults: &mut Vec<Fault>) {
+    if !path.is_absolute() {
+        faults.push(Fault::new(
+            key,
+            format!("'{}' is not an absolute path", path.display()),
+        ));
     }
 }

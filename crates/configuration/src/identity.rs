@@ -1,9 +1,9 @@
 //! What follows from a disk's name, id and origin: its identity, serial number and socket; and the canonical
 //! text of its origin.
 
-use super::model::{DiskConfig, OriginConfig};
+use super::model::DiskConfig;
+use super::origins::OriginConfig;
 use super::text::{Switch, Text};
-use super::uri::NbdUri;
 use super::vhost::VhostUserConfig;
 use super::words::Name;
 use std::path::PathBuf;
@@ -13,16 +13,8 @@ use units::DiskId;
 pub(super) const SERIAL_BYTES_MAX: usize = 20;
 
 /// One text for an origin however it was spelled: `file:/path`, or the canonical NBD URI.
-///
-/// A malformed NBD address stands for itself; [`super::faults`] refuses it.
 pub fn canonical_origin(origin: &OriginConfig) -> String {
-    match (&origin.file, &origin.nbd) {
-        (Some(file), _) => format!("file:{}", file.display()),
-        (None, Some(nbd)) => nbd
-            .parse::<NbdUri>()
-            .map_or_else(|_| nbd.clone(), |uri| uri.to_string()),
-        (None, None) => String::new(),
-    }
+    origin.canonical()
 }
 
 /// The disk's id: the one it was given, or one made of its name and its canonical origin.

@@ -22,6 +22,7 @@ mod log_filter;
 mod model;
 mod nbd_clients;
 mod origin_place;
+mod origins;
 mod policy;
 mod read;
 mod reference;
@@ -43,11 +44,10 @@ pub use identity::{canonical_origin, disk_id, serial, vhost_socket};
 pub use likeness::nearest;
 pub use load::{ConfigError, load, locate, parse};
 pub use log_filter::{check_log_filter, log_filter};
-pub use model::{
-    CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, OriginConfig, TlsConfig,
-};
+pub use model::{CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, TlsConfig};
 pub use nbd_clients::{ClientName, DiskNbdConfig, ParseClientError};
 pub use origin_place::{OriginPlace, identity};
+pub use origins::{FileOrigin, NbdOrigin, OriginConfig};
 pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use reference::{Entry, Section, reference_sections};
 pub use text::{Address, Auto, Mode, SocketPath, Switch, Text};

@@ -5,11 +5,12 @@
 
 use super::encryption::EncryptionConfig;
 use super::nbd_clients::{ClientName, DiskNbdConfig};
+use super::origins::OriginConfig;
 use super::policy::PolicyConfig;
 use super::text::{Address, Mode, SocketPath, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
-use super::words::{LogFormat, LogTarget, Name, OriginFormat, ReclaimPolicy, TlsMode, WritePolicy};
+use super::words::{LogFormat, LogTarget, Name, ReclaimPolicy, TlsMode, WritePolicy};
 use super::write_back::WriteBackConfig;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -283,52 +284,6 @@ impl DiskConfig {
     /// a shared disk has one of its own.
     pub fn tenant(&self) -> &Name {
         self.vm.as_ref().unwrap_or(&self.name)
-    }
-}
-
-/// Where a disk's bytes live: either a file or an NBD export. Times are texts with a unit,
-/// such as `10s`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct OriginConfig {
-    /// A file or block device.
-    #[schema(value_type = Option<String>)]
-    pub file: Option<PathBuf>,
-    /// Whether the file is read and written around the host's page cache.
-    pub direct: bool,
-    /// Whether the file's bytes are the disk's although they look like an image of another format.
-    pub format: OriginFormat,
-    /// An NBD export, as an NBD URI.
-    pub nbd: Option<String>,
-    /// Connections to it.
-    pub connections: u8,
-    /// How long connecting may take.
-    #[schema(value_type = String, example = "10s")]
-    pub connect_timeout: Text<Duration>,
-    /// The longest pause between two attempts to reconnect.
-    #[schema(value_type = String, example = "10s")]
-    pub reconnect_pause_max: Text<Duration>,
-    /// How long a request may wait, reconnects included.
-    #[schema(value_type = String, example = "10s")]
-    pub request_timeout: Text<Duration>,
-    /// How long a server may go on with a write after its connection has ended.
-    #[schema(value_type = String, example = "30s")]
-    pub settle_time: Text<Duration>,
-}
-
-impl Default for OriginConfig {
-    fn default() -> Self {
-        Self {
-            file: None,
-            direct: true,
-            format: OriginFormat::default(),
-            nbd: None,
-            connections: 4,
-            connect_timeout: Text(Duration::from_secs(10)),
-            reconnect_pause_max: Text(Duration::from_secs(5)),
-            request_timeout: Text(Duration::from_secs(60)),
-            settle_time: Text(Duration::from_secs(30)),
-        }
     }
 }
 

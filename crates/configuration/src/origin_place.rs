@@ -4,9 +4,10 @@
 //! address in one of its spellings. That a name and an address, or a socket and a port, lead to one
 //! server is not known here.
 
-use super::model::{NbdConfig, OriginConfig};
+use super::model::NbdConfig;
+use super::origins::OriginConfig;
 use super::text::Switch;
-use super::uri::{NbdUri, NbdUriAddress};
+use super::uri::NbdUriAddress;
 use std::fs::Metadata;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -40,22 +41,21 @@ struct Node {
 }
 
 impl OriginPlace {
-    /// Where this origin is now; `None` if it is nowhere, which the configuration's check refuses.
-    /// Looks at the file system, so it may block.
-    pub fn of(origin: &OriginConfig) -> Option<Self> {
-        if let Some(file) = &origin.file {
-            return Some(Self(Place::File(Node::at(file))));
-        }
-        let uri: NbdUri = origin.nbd.as_ref()?.parse().ok()?;
-        let server = match uri.address {
-            NbdUriAddress::Unix(path) => Server::Unix(Node::at(&path)),
+    /// Where this origin is now. Looks at the file system, so it may block.
+    pub fn of(origin: &OriginConfig) -> Self {
+        let uri = match origin {
+            OriginConfig::File(origin) => return Self(Place::File(Node::at(&origin.file))),
+            OriginConfig::Nbd(origin) => &origin.nbd.0,
+        };
+        let server = match &uri.address {
+            NbdUriAddress::Unix(path) => Server::Unix(Node::at(path)),
             NbdUriAddress::Tcp { host, port } => Server::Tcp {
-                host: canonical_host(&host),
-                port,
+                host: canonical_host(host),
+                port: *port,
             },
         };
-        let export = uri.export;
-        Some(Self(Place::Export { server, export }))
+        let export = uri.export.clone();
+        Self(Place::Export { server, export })
     }
 
     /// Whether both are known to be one origin.
@@ -173,19 +173,13 @@ fn listens_at(own: SocketAddr, host: &str, port: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::origins::{FileOrigin, NbdOrigin};
 
     fn place(origin: &str) -> OriginPlace {
-        let origin = match origin.strip_prefix("nbd") {
-            Some(_) => OriginConfig {
-                nbd: Some(origin.to_owned()),
-                ..OriginConfig::default()
-            },
-            None => OriginConfig {
-                file: Some(origin.into()),
-                ..OriginConfig::default()
-            },
-        };
-        OriginPlace::of(&origin).unwrap()
+        OriginPlace::of(&match origin.strip_prefix("nbd") {
+            Some(_) => NbdOrigin::new(origin.parse().unwrap()).into(),
+            None => FileOrigin::new(origin.into()).into(),
+        })
     }
 
     #[test]

@@ -12,6 +12,7 @@
 
 use super::fault::Fault;
 use super::model::Config;
+use super::origins;
 use super::walk::{Examples, Mend, Walk, line_at};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -129,27 +130,21 @@ impl<'a> Reading<'a> {
             let mut fault = fault_of(&error, self.text);
             let walk = Walk::of(self.text, self.examples, self.table.get_ref());
             let key = error.span().and_then(|span| walk.key_at(&span));
-            let key = key.map(str::to_owned);
+            let mut key = key.unwrap_or_default().to_owned();
             let is_missing = if let Some(name) = missing(error.message()) {
-                let key = key.unwrap_or_default();
-                fault.key = if key.is_empty() {
-                    name.to_owned()
-                } else {
-                    format!("{key}.{name}")
-                };
-                fault.message = match self.examples.of(&fault.key) {
-                    Some(example) => format!("is missing; write it, such as {name} = {example}"),
-                    None => "is missing".to_owned(),
-                };
+                if !key.is_empty() {
+                    key.push('.');
+                }
+                key.push_str(name);
+                (fault.key, fault.message) = self.of_missing(&key);
                 fault.line = walk.line_of(&fault.key);
                 true
             } else {
-                fault.key = key.unwrap_or_default();
+                fault.key.clone_from(&key);
                 false
             };
-            let key = fault.key.clone();
             // What stands in is left out by one of the two readings, where that can be.
-            if !self.stood_in.contains(&key) {
+            if !self.is_stood_in(&key) {
                 self.faults.push(fault);
             } else if !is_missing {
                 return None;
@@ -160,6 +155,20 @@ impl<'a> Reading<'a> {
                 self.mend(&key, Mend::StandIn)?;
             }
         }
+    }
+
+    /// The key to name for one that is missing, and what to say.
+    fn of_missing(&self, key: &str) -> (String, String) {
+        let outer = key.rsplit_once('.').map_or("", |(outer, _)| outer);
+        if outer.ends_with(".origin") {
+            return (outer.to_owned(), origins::choose());
+        }
+        let name = key.rsplit('.').next().unwrap_or(key);
+        let message = match self.examples.of(key) {
+            Some(example) => format!("is missing; write it, such as {name} = {example}"),
+            None => "is missing".to_owned(),
+        };
+        (key.to_owned(), message)
     }
 
     /// Mends what is at a key; none if there is nothing.
@@ -217,11 +226,21 @@ impl<'a> Reading<'a> {
                 };
                 DeValue::String(Cow::Owned(format!("{text}-{which}-{count}")))
             }
-            None => DeValue::Table(DeTable::new()),
+            None => DeValue::Table(self.table_for(key)),
         };
         let (table, name) = self.around(key)?;
         let name = spanned(Cow::Owned(name.to_owned()));
         table.insert(name, spanned(value)).is_none().then_some(())
+    }
+
+    /// A table for a key that has to be one: it has what an origin has to have.
+    fn table_for(&self, key: &str) -> DeTable<'a> {
+        let name = origins::first_name();
+        let mut table = DeTable::new();
+        if let Some(example) = self.example(&format!("{key}.{name}")) {
+            table.insert(spanned(Cow::Borrowed(name)), example);
+        }
+        table
     }
 
     fn example(&self, key: &str) -> Option<Spanned<DeValue<'a>>> {
@@ -264,6 +283,9 @@ fn spanned<T>(value: T) -> Spanned<T> {
 
 /// The field that an error says is missing.
 fn missing(message: &str) -> Option<&str> {
+    if message == origins::choose() {
+        return Some(origins::first_name());
+    }
     message.strip_prefix("missing field `")?.strip_suffix('`')
 }
 
@@ -303,8 +325,8 @@ mod tests {
                 (12, "cache[0].write_delay"),
                 (13, "cache[0].write_buffer"),
                 (16, "disk[0].origin.fil"),
-                (16, "disk[0].origin.file"),
                 (16, "disk[0].origin.connections"),
+                (16, "disk[0].origin.file"),
                 (17, "disk[0].cache"),
             ],
         );
@@ -349,8 +371,8 @@ mod tests {
                 (5, "cache[0].name"),
                 (9, "cache[1].path"),
                 (13, "disk[0].origin"),
-                (17, "disk[1].origin"),
                 (17, "disk[1].origin.connections"),
+                (17, "disk[1].origin"),
             ],
         );
     }

@@ -69,7 +69,7 @@ pub fn reference_sections() -> Vec<Section> {
 #[cfg(test)]
 mod tests {
     use super::super::walk::schema;
-    use super::super::{CacheConfig, Config, DiskConfig, OriginConfig, VmConfig, parse};
+    use super::super::{CacheConfig, Config, DiskConfig, FileOrigin, NbdOrigin, VmConfig, parse};
     use super::*;
     use serde_json::Value;
     use std::collections::BTreeSet;
@@ -84,12 +84,14 @@ mod tests {
             vms: vec![VmConfig::new("web".parse().unwrap())],
             disks: vec![DiskConfig::new(
                 "web-1".parse().unwrap(),
-                OriginConfig::default(),
+                FileOrigin::new("/srv/images/web-1.raw".into()).into(),
             )],
             ..Config::default()
         };
-        expected.disks[0].origin.file = Some("/srv/images/web-1.raw".into());
         assert_eq!(parse(REFERENCE).unwrap(), expected);
+        let nbd = REFERENCE.replace("file = \"/srv/images/web-1.raw\"", "nbd = 'nbd://h/e'");
+        expected.disks[0].origin = NbdOrigin::new("nbd://h/e".parse().unwrap()).into();
+        assert_eq!(parse(&nbd).unwrap(), expected);
     }
 
     fn keys_of(schema: &Value, path: &str, keys: &mut BTreeSet<String>) {

@@ -2,7 +2,8 @@
 
 use super::fault::Fault;
 use super::likeness::nearest;
-use super::model::{CacheConfig, Config, DiskConfig, OriginConfig};
+use super::model::{CacheConfig, Config, DiskConfig};
+use super::origins::{FileOrigin, OriginConfig};
 use super::reference::reference_sections;
 use super::vm::VmConfig;
 use serde_json::{Map, Value};
@@ -29,16 +30,21 @@ pub(super) fn line_at(text: &str, span: &Range<usize>) -> usize {
 }
 
 /// Every key that may appear, as nested objects: the serialized form of a configuration with
-/// one cache, one VM and one disk in it. Unset keys are there as nulls.
+/// one cache, one VM and one disk in it, whose origin is of every kind. Unset keys are there as nulls.
 pub(super) fn schema() -> Value {
     let name = || "x".parse().expect("x is a name");
     let config = Config {
         caches: vec![CacheConfig::new(name(), PathBuf::new())],
         vms: vec![VmConfig::new(name())],
-        disks: vec![DiskConfig::new(name(), OriginConfig::default())],
+        disks: vec![DiskConfig::new(
+            name(),
+            FileOrigin::new(PathBuf::new()).into(),
+        )],
         ..Config::default()
     };
-    serde_json::to_value(config).expect("a configuration is plain data")
+    let mut schema = serde_json::to_value(config).expect("a configuration is plain data");
+    schema["disk"][0]["origin"] = OriginConfig::every_key();
+    schema
 }
 
 /// How the value of each key is written, from the reference file.

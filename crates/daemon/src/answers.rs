@@ -147,7 +147,7 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
 pub(super) fn kept(entry: &Entry, shard: &ShardStatus, folders: &Folders) -> Option<KeptOnFlash> {
     let kept = shard.kept.as_ref()?;
     let kept = kept.iter().find(|kept| kept.id == entry.id);
-    let spec = settings::origin(&entry.config.origin)?;
+    let spec = settings::origin(&entry.config.origin);
     let owner = OwnerFile::new(entry.id, &spec, folders, entry.cache.as_str());
     Some(KeptOnFlash {
         cached_blocks: kept.map_or(0, |kept| kept.cached_blocks),

@@ -94,8 +94,7 @@ async fn measured(entry: &Entry) -> Result<Bytes, Problem> {
     let name = &entry.config.name;
     let failed =
         |reason: String| Problem::new(ProblemKind::Origin, format!("disk '{name}': {reason}"));
-    let spec = settings::origin(&entry.config.origin)
-        .ok_or_else(|| failed("it names no origin".to_owned()))?;
+    let spec = settings::origin(&entry.config.origin);
     match tokio::task::spawn_blocking(move || origin::measure(&spec)).await {
         Ok(Ok(size)) => Ok(size),
         Ok(Err(error)) => Err(failed(chain(&error))),

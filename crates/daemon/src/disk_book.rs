@@ -72,13 +72,13 @@ pub(super) fn changed(disk: &DiskConfig, change: &DiskChange) -> DiskConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use configuration::{Auto, OriginConfig, Text, WriteBackChange, WritePolicy};
+    use configuration::{Auto, FileOrigin, Text, WriteBackChange, WritePolicy};
     use units::Bytes;
 
     #[test]
     fn a_change_holds_over_the_file_until_it_is_taken_back() {
         let name: Name = "web".parse().unwrap();
-        let file = DiskConfig::new(name.clone(), OriginConfig::default());
+        let file = DiskConfig::new(name.clone(), FileOrigin::new("/o".into()).into());
         let book = DiskBook::default();
         assert_eq!(book.over(&file), file);
         let change = DiskChange {

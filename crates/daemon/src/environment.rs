@@ -5,8 +5,8 @@ use super::state::is_running;
 use super::{settings, tenants};
 use api::problem::chain;
 use configuration::{
-    CacheConfig, Config, DiskConfig, Fault, OriginPlace, Switch, Text, VmConfig, cache_of,
-    identity, room_faults,
+    CacheConfig, Config, DiskConfig, Fault, FileOrigin, OriginConfig, OriginPlace, Switch, Text,
+    VmConfig, cache_of, identity, room_faults,
 };
 use rustix::fs::Access;
 use std::io;
@@ -224,7 +224,7 @@ fn origins(config: &Config, faults: &mut Vec<Fault>) {
         .map(|metadata| identity(&metadata))
         .collect();
     for (at, disk) in config.disks.iter().enumerate() {
-        let Some(file) = &disk.origin.file else {
+        let OriginConfig::File(FileOrigin { file, .. }) = &disk.origin else {
             continue;
         };
         let key = format!("disk[{at}].origin.file");
@@ -250,9 +250,7 @@ fn origins(config: &Config, faults: &mut Vec<Fault>) {
 fn writers(config: &Config, faults: &mut Vec<Fault>) {
     let mut used: Vec<(OriginPlace, bool, usize)> = Vec::new();
     for (at, disk) in config.disks.iter().enumerate() {
-        let Some(place) = OriginPlace::of(&disk.origin) else {
-            continue;
-        };
+        let place = OriginPlace::of(&disk.origin);
         let read_only = disk.read_only || disk.shared;
         let key = format!("disk[{at}].origin");
         if place.is_served_by(&config.nbd) {

@@ -3,7 +3,7 @@
 
 use super::settings::origin as origin_spec;
 use api::problem::chain;
-use configuration::{Config, DiskConfig, Fault, Switch, Text};
+use configuration::{Config, DiskConfig, Fault, OriginConfig, Switch, Text};
 use device::uring::{FlashFile, OpenError};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -80,10 +80,9 @@ fn tcp(address: SocketAddr, key: &str, faults: &mut Vec<Fault>) {
 
 /// Origins over NBD that do not answer; those that are files were looked at.
 fn origins(disks: &[DiskConfig]) -> Vec<Fault> {
+    let disks = disks.iter().enumerate();
     let over_nbd: Vec<(usize, &DiskConfig)> = disks
-        .iter()
-        .enumerate()
-        .filter(|(_, disk)| disk.origin.nbd.is_some())
+        .filter(|(_, disk)| matches!(disk.origin, OriginConfig::Nbd(_)))
         .collect();
     let mut faults = Vec::new();
     for some in over_nbd.chunks(ASKED_AT_ONCE) {
@@ -91,7 +90,7 @@ fn origins(disks: &[DiskConfig]) -> Vec<Fault> {
             let ask = |(at, disk): &(usize, &DiskConfig)| {
                 let (at, spec) = (*at, origin_spec(&disk.origin));
                 scope.spawn(move || {
-                    let error = origin::measure(&spec?).err()?;
+                    let error = origin::measure(&spec).err()?;
                     let key = format!("disk[{at}].origin.nbd");
                     let message = format!("{}; the disk would wait for it", chain(&error));
                     Some(Fault::new(key, message))

@@ -9,7 +9,7 @@ use super::settings;
 use api::problem::ProblemKind;
 use api::problem::chain;
 use api::types::Problem;
-use configuration::{DiskConfig, OriginPlace, WritePolicy};
+use configuration::{Name, OriginPlace, WritePolicy};
 use origin::{ImageFormat, Keeping, OriginSpec};
 use shard::{DiskSpec, OwnerError, OwnerFile, ShardError};
 use std::path::Path;
@@ -45,9 +45,7 @@ impl Control {
             Ok(place) => place,
             Err(error) => return Err(Problem::new(ProblemKind::Origin, chain(&error)).into()),
         };
-        if let Some(place) = place {
-            self.registry().claim_origin(entry, place)?;
-        }
+        self.registry().claim_origin(entry, place)?;
         let attached = self.open_claimed(entry, policy).await;
         if attached.is_err() {
             self.registry().give_origin_back(entry);
@@ -57,8 +55,7 @@ impl Control {
 
     async fn open_claimed(&self, entry: &Entry, policy: WritePolicy) -> Result<Phase, Unattached> {
         let failed = |detail: String| Problem::new(ProblemKind::Origin, detail);
-        let spec = settings::origin(&entry.config.origin)
-            .ok_or_else(|| failed("the disk names no origin".to_owned()))?;
+        let spec = settings::origin(&entry.config.origin);
         let dirty_max = self.room_for_dirty(entry, &entry.config)?;
         let read_only = entry.config.read_only;
         let (id, cache) = (entry.id, entry.cache.to_string());
@@ -94,8 +91,9 @@ impl Control {
         let name = &entry.config.name;
         let found = found.map_err(|error| problem(name, &error.into()))?;
         let was_served = found.is_some();
-        if let Some(format) = settings::other_format(&entry.config, &opened, was_served) {
-            return Err(not_raw(&entry.config, format).into());
+        let other = settings::other_format(&entry.config, &opened, was_served);
+        if let Some((file, format)) = other {
+            return Err(not_raw(name, file, format).into());
         }
         if !self.registry().begin(entry) {
             // Forgotten, or given other settings, while its origin was being opened.
@@ -131,7 +129,7 @@ impl Control {
     /// `is_leaving`: the next daemon gets the connections.
     pub(super) async fn settle_origin(&self, entry: &Entry, is_leaving: bool) {
         let keeping = self.state().keeping();
-        let (Some(keeping), Some(OriginSpec::Nbd(spec))) =
+        let (Some(keeping), OriginSpec::Nbd(spec)) =
             (keeping, settings::origin(&entry.config.origin))
         else {
             return;
@@ -160,20 +158,18 @@ impl Control {
     /// What the names of the connections begin with that are kept for disks' origins.
     pub(super) fn origins_wanted(&self) -> Vec<String> {
         let entries = self.entries().into_iter();
-        let specs = entries.filter_map(|entry| match settings::origin(&entry.config.origin)? {
-            OriginSpec::Nbd(spec) => Some(spec),
-            OriginSpec::File(_) => None,
+        let prefixes = entries.filter_map(|entry| {
+            let OriginSpec::Nbd(spec) = settings::origin(&entry.config.origin) else {
+                return None;
+            };
+            Some(Keeping::prefix(&spec))
         });
-        specs.map(|spec| Keeping::prefix(&spec)).collect()
+        prefixes.collect()
     }
 }
 
 /// The origin is an image, and Hearth serves bytes as they lie.
-fn not_raw(disk: &DiskConfig, format: ImageFormat) -> Problem {
-    let (name, file) = (
-        &disk.name,
-        disk.origin.file.as_deref().unwrap_or(Path::new("")),
-    );
+fn not_raw(name: &Name, file: &Path, format: ImageFormat) -> Problem {
     let file = file.display();
     let detail = format!(
         "the origin {file} of '{name}' begins like an image of the format {format}, and Hearth serves a file's bytes as they lie"

@@ -4,8 +4,9 @@ use super::flash_size::FlashSize;
 use super::tenants;
 use at_rest::DataKey;
 use configuration::{
-    Auto, CacheConfig, DiskConfig, NbdConfig, NbdUri, NbdUriAddress, OriginConfig, OriginFormat,
-    PolicyConfig, REQUEST_MEMORY_LEAST, ReclaimPolicy, TlsMode, VhostUserConfig, disk_id,
+    Auto, CacheConfig, DiskConfig, NbdConfig, NbdOrigin, NbdUri, NbdUriAddress, OriginConfig,
+    OriginFormat, PolicyConfig, REQUEST_MEMORY_LEAST, ReclaimPolicy, TlsMode, VhostUserConfig,
+    disk_id,
 };
 use frontend::budget::MemoryBudget;
 use frontend::limits::ConnectionLimits;
@@ -135,38 +136,46 @@ pub(super) fn fits(disk: &DiskConfig, opened: Opened) -> Result<Opened, String> 
     ))
 }
 
-/// The format of an image that must not be served as it lies. One that Hearth has written before is the
+/// The file that is an image which must not be served as it lies, and its format. One that Hearth has written before is the
 /// disk's own bytes: a guest can write there what it likes, and must not lose its disk by it.
-pub(super) fn other_format(
-    disk: &DiskConfig,
+pub(super) fn other_format<'a>(
+    disk: &'a DiskConfig,
     opened: &Opened,
     was_served: bool,
-) -> Option<ImageFormat> {
-    let is_meant = disk.origin.format == OriginFormat::Raw;
-    opened.image_format().filter(|_| !is_meant && !was_served)
+) -> Option<(&'a Path, ImageFormat)> {
+    let OriginConfig::File(origin) = &disk.origin else {
+        return None;
+    };
+    let is_meant = origin.format == OriginFormat::Raw;
+    let format = opened.image_format()?;
+    (!is_meant && !was_served).then_some((&origin.file, format))
 }
 
-/// The origin of a disk whose configuration was checked; `None` for one that names no origin.
-pub fn origin(origin: &OriginConfig) -> Option<OriginSpec> {
-    if let Some(path) = &origin.file {
-        return Some(OriginSpec::File(FileSpec {
-            path: path.clone(),
+/// What is opened as a disk's origin.
+pub fn origin(origin: &OriginConfig) -> OriginSpec {
+    match origin {
+        OriginConfig::File(origin) => OriginSpec::File(FileSpec {
+            path: origin.file.clone(),
             direct: origin.direct,
-        }));
+        }),
+        OriginConfig::Nbd(origin) => OriginSpec::Nbd(nbd_origin(origin)),
     }
-    let uri: NbdUri = origin.nbd.as_ref()?.parse().ok()?;
-    Some(OriginSpec::Nbd(NbdSpec {
-        address: match uri.address {
+}
+
+fn nbd_origin(origin: &NbdOrigin) -> NbdSpec {
+    let NbdUri { address, export } = origin.nbd.0.clone();
+    NbdSpec {
+        address: match address {
             NbdUriAddress::Unix(path) => NbdAddress::Unix(path),
             NbdUriAddress::Tcp { host, port } => NbdAddress::Tcp { host, port },
         },
-        export: uri.export,
+        export,
         connections: origin.connections,
         connect_timeout: origin.connect_timeout.0,
         reconnect_pause_max: origin.reconnect_pause_max.0,
         request_timeout: origin.request_timeout.0,
         settle_time: origin.settle_time.0,
-    }))
+    }
 }
 
 /// What the TCP listener, and the unix one if it is to, offers.

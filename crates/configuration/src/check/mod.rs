@@ -8,22 +8,21 @@ mod write_back;
 pub use vms::{too_many_tenants, vm_faults};
 pub use write_back::{DIRTY_LEAST, dirty_max, room_faults, settings_faults};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, absolute};
 use crate::identity::disk_id;
 use crate::likeness::nearest;
 use crate::log_filter::check_log_filter;
-use crate::model::{CacheConfig, Config, DiskConfig, NbdConfig, OriginConfig, TlsConfig};
+use crate::model::{CacheConfig, Config, DiskConfig, NbdConfig, TlsConfig};
+use crate::origins::OriginConfig;
 use crate::policy::PolicyConfig;
 use crate::text::Switch;
-use crate::uri::{NbdUri, NbdUriAddress};
+use crate::uri::NbdUriAddress;
 use crate::words::{Name, TlsMode};
 use policy::demand::Reuses;
 use std::collections::BTreeMap;
 use std::path::Path;
 use units::{Bytes, Duration, SECTOR_BYTES};
 
-/// Connections that an NBD origin may be asked for.
-const ORIGIN_CONNECTIONS_MAX: u8 = 16;
 /// Bytes in the longest path of a socket: the system takes 107, and a socket is first bound
 /// under a longer name beside its own.
 const SOCKET_PATH_BYTES_MAX: usize = 96;
@@ -274,52 +273,20 @@ pub fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
     faults.extend(nbd_clients::disk_faults(disk));
     faults.extend(vhost::disk_faults(disk));
     faults.extend(write_back::disk_faults(disk));
-    faults.extend(origin(&disk.origin).into_iter().map(|fault| Fault {
+    faults.extend(disk.origin.faults().into_iter().map(|fault| Fault {
         key: format!("origin{}", fault.key),
         ..fault
     }));
     faults
 }
 
-/// What is wrong with an origin; keys are relative to it.
-fn origin(origin: &OriginConfig) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    match (&origin.file, &origin.nbd) {
-        (Some(file), None) => absolute(file, ".file", &mut faults),
-        (None, Some(uri)) => {
-            if let Err(error) = uri.parse::<NbdUri>() {
-                faults.push(Fault::new(".nbd", error.to_string()));
-            }
-        }
-        (None, None) => faults.push(Fault::new("", "give either file or nbd")),
-        (Some(_), Some(_)) => faults.push(Fault::new("", "give either file or nbd, not both")),
-    }
-    if !(1..=ORIGIN_CONNECTIONS_MAX).contains(&origin.connections) {
-        faults.push(Fault::new(
-            ".connections",
-            format!("must be between 1 and {ORIGIN_CONNECTIONS_MAX}"),
-        ));
-    }
-    for (key, value) in [
-        (".connect_timeout", origin.connect_timeout),
-        (".reconnect_pause_max", origin.reconnect_pause_max),
-        (".request_timeout", origin.request_timeout),
-    ] {
-        if value.0 == Duration::ZERO {
-            faults.push(Fault::new(key, "must not be zero"));
-        }
-    }
-    faults
-}
-
 /// Whether a disk's origin is the socket on which this daemon will serve it.
 fn is_own_export(config: &Config, disk: &DiskConfig) -> bool {
-    let uri: Option<NbdUri> = disk.origin.nbd.as_ref().and_then(|nbd| nbd.parse().ok());
-    match (
-        uri.map(|uri| uri.address),
-        config.nbd.unix_socket.0.as_ref(),
-    ) {
-        (Some(NbdUriAddress::Unix(path)), Some(ours)) => path == ours.0,
+    let OriginConfig::Nbd(origin) = &disk.origin else {
+        return false;
+    };
+    match (&origin.nbd.0.address, config.nbd.unix_socket.0.as_ref()) {
+        (NbdUriAddress::Unix(path), Some(ours)) => *path == ours.0,
         _ => false,
     }
 }
@@ -341,15 +308,6 @@ fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
         let message = format!("a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes");
         faults.push(Fault::new(key, message));
-    }
-}
-
-fn absolute(path: &Path, key: &str, faults: &mut Vec<Fault>) {
-    if !path.is_absolute() {
-        faults.push(Fault::new(
-            key,
-            format!("'{}' is not an absolute path", path.display()),
-        ));
     }
 }
 

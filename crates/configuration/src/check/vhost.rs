@@ -1,7 +1,7 @@
 //! What is wrong with `[vhost_user]` and `[disk.vhost_user]`.
 
-use super::{SOCKET_PATH_BYTES_MAX, absolute, nbd_clients, socket};
-use crate::fault::Fault;
+use super::{SOCKET_PATH_BYTES_MAX, nbd_clients, socket};
+use crate::fault::{Fault, absolute};
 use crate::identity::{SERIAL_BYTES_MAX, vhost_socket};
 use crate::model::{Config, DiskConfig};
 use crate::text::{Auto, Switch, Text};

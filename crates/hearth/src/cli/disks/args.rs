@@ -3,8 +3,8 @@
 use api::write_back::OfDirty;
 use clap::{Args, Subcommand};
 use configuration::{
-    Auto, ClientName, DestageOrder, Mode, Name, NbdUri, PerSecond, SocketPath, Switch, Text,
-    WriteBackChange, WritePolicy,
+    Auto, ClientName, DestageOrder, FileOrigin, Mode, Name, NbdOrigin, NbdUri, OriginConfig,
+    PerSecond, SocketPath, Switch, Text, WriteBackChange, WritePolicy,
 };
 use std::path::{Path, PathBuf};
 use units::{Bytes, DiskId, Duration};
@@ -186,7 +186,7 @@ pub struct Attach {
     pub name: Name,
     /// Where its bytes live: a path, `nbd://host:port/export` or `nbd+unix:///export?socket=/path`
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
-    pub origin: OriginArg,
+    pub origin: OriginConfig,
     /// Whose disk it is; its own name if not given
     #[arg(long, value_name = "NAME")]
     pub vm: Option<Name>,
@@ -260,19 +260,10 @@ fn absolute(path: &Path) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|error| error.to_string())
 }
 
-/// An origin on the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OriginArg {
-    /// A file or block device.
-    File(PathBuf),
-    /// An NBD export.
-    Nbd(String),
-}
-
-pub(in crate::cli) fn parse_origin(text: &str) -> Result<OriginArg, String> {
+pub(in crate::cli) fn parse_origin(text: &str) -> Result<OriginConfig, String> {
     if text.starts_with("nbd") && text.contains("://") {
         let uri: NbdUri = text.parse().map_err(|error| format!("{error}"))?;
-        return Ok(OriginArg::Nbd(uri.to_string()));
+        return Ok(NbdOrigin::new(uri).into());
     }
     if let Some((scheme, _)) = text.split_once("://")
         && scheme != "file"
@@ -287,7 +278,7 @@ pub(in crate::cli) fn parse_origin(text: &str) -> Result<OriginArg, String> {
     let path = PathBuf::from(path.unwrap_or(text));
     // The daemon has another working directory, so the path is made absolute here.
     match std::path::absolute(&path) {
-        Ok(path) => Ok(OriginArg::File(path)),
+        Ok(path) => Ok(FileOrigin::new(path).into()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -300,13 +291,14 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_path_or_an_nbd_address() {
-        assert_eq!(parse_origin("/o"), Ok(OriginArg::File("/o".into())));
-        assert_eq!(parse_origin("file:/o"), Ok(OriginArg::File("/o".into())));
+        let file: OriginConfig = FileOrigin::new("/o".into()).into();
+        assert_eq!(parse_origin("/o"), Ok(file.clone()));
+        assert_eq!(parse_origin("file:/o"), Ok(file.clone()));
         assert_eq!(
             parse_origin("nbd://H/e"),
-            Ok(OriginArg::Nbd("nbd://h:10809/e".to_owned()))
+            Ok(NbdOrigin::new("nbd://h:10809/e".parse().unwrap()).into())
         );
-        assert_eq!(parse_origin("file:///o"), Ok(OriginArg::File("/o".into())));
+        assert_eq!(parse_origin("file:///o"), Ok(file));
         assert!(parse_origin("nbd://").is_err());
         for text in [
             "http://host/image.raw",

@@ -12,7 +12,7 @@ use api::client::Client;
 use api::client::Method;
 use api::types::{DiskState, DiskStatus, Disks};
 use api::write_back::{Barrier, DiskChange, OfDirty};
-use args::{Attach, Disk, OriginArg, Set};
+use args::{Attach, Disk, Set};
 use configuration::{
     DiskConfig, DiskNbdConfig, DiskVhostConfig, Name, OriginConfig, OriginFormat, Text,
     WriteBackConfig, WritePolicy,
@@ -241,19 +241,17 @@ fn forgotten(disk: &DiskStatus) -> String {
 }
 
 fn disk_config(attach: &Attach) -> DiskConfig {
-    let mut origin = OriginConfig::default();
-    match &attach.origin {
-        OriginArg::File(path) => origin.file = Some(path.clone()),
-        OriginArg::Nbd(uri) => origin.nbd = Some(uri.clone()),
+    let mut origin = attach.origin.clone();
+    if let OriginConfig::File(file) = &mut origin
+        && attach.raw
+    {
+        file.format = OriginFormat::Raw;
     }
-    if attach.raw {
-        origin.format = OriginFormat::Raw;
+    if let OriginConfig::Nbd(nbd) = &mut origin {
+        nbd.connections = attach.connections.unwrap_or(nbd.connections);
     }
     let mut write_back = WriteBackConfig::default();
     attach.write_back.change().apply(&mut write_back);
-    if let Some(connections) = attach.connections {
-        origin.connections = connections;
-    }
     let clients: Vec<_> = attach.nbd_clients.iter().cloned().map(Text).collect();
     DiskConfig {
         vm: attach.vm.clone(),

@@ -1,9 +1,9 @@
 //! Arguments of `hearth recover`.
 
-use crate::cli::disks::args::{OriginArg, parse_origin};
+use crate::cli::disks::args::parse_origin;
 use at_rest::KeySource;
 use clap::{Args, Subcommand, ValueHint};
-use configuration::EncryptionConfig;
+use configuration::{EncryptionConfig, OriginConfig};
 use std::path::PathBuf;
 
 /// Get at writes that wait on flash for their origin, without the daemon.
@@ -126,7 +126,7 @@ pub struct Places {
     pub config: Option<PathBuf>,
     /// The disk's origin instead of the configuration's: a path or an NBD address
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
-    pub origin: Option<OriginArg>,
+    pub origin: Option<OriginConfig>,
     /// The daemon's state directory instead of the configuration's
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub state_dir: Option<PathBuf>,

@@ -2,7 +2,6 @@
 
 use super::args::Places;
 use super::explain;
-use crate::cli::disks::args::OriginArg;
 use crate::offline::recover::LeftMemory;
 use crate::terminal::exit::{CliError, Exit};
 use at_rest::{KeySource, KeyStore};
@@ -102,20 +101,10 @@ impl Known {
             .map_or(Vec::new(), |known| known.disks.clone());
         let remembered = daemon::remembered_disks(&state_dir);
         disks.extend(remembered.map_err(|error| CliError::of(Exit::Failed, &error))?);
-        let origin = places.origin.as_ref().map(|origin| match origin {
-            OriginArg::File(path) => OriginConfig {
-                file: Some(path.clone()),
-                ..OriginConfig::default()
-            },
-            OriginArg::Nbd(uri) => OriginConfig {
-                nbd: Some(uri.clone()),
-                ..OriginConfig::default()
-            },
-        });
         Ok(Self {
             config,
             disks,
-            origin,
+            origin: places.origin.clone(),
             state_dir,
             _no_daemon: no_daemon,
         })
@@ -210,9 +199,7 @@ impl Known {
         let Some(origin) = self.origin.as_ref().or(known) else {
             return Ok(None);
         };
-        let Some(origin) = daemon::origin_spec(origin) else {
-            return Ok(None);
-        };
+        let origin = daemon::origin_spec(origin);
         let owner = OwnerFile::new(id, &origin, &self.folders(), WRITER);
         let found = owner
             .load()
