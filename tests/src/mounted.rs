@@ -91,6 +91,7 @@ impl WeakFlash {
         let inside = Flash::format(lab, "weak-flash.img", mib)?;
         let failing = lab.path("flash-is-slow");
         let (file, slow) = (inside.path().display(), failing.display());
+        let tenths = 10 * seconds;
         let count = "bs=64k iflag=fullblock,count_bytes,skip_bytes";
         let seek = "bs=64k iflag=fullblock oflag=seek_bytes conv=notrunc";
         let mut command = Command::new("nbdkit");
@@ -103,7 +104,8 @@ impl WeakFlash {
                 "pread=dd if={file} {count} count=$3 skip=$4 status=none"
             ))
             .arg(format!(
-                "pwrite=if [ -e {slow} ]; then sleep {seconds}; fi; dd of={file} {seek} seek=$4 status=none"
+                "pwrite=n=0; while [ -e {slow} ] && [ $n -lt {tenths} ]; do sleep .1; n=$((n + 1)); done; \
+                 dd of={file} {seek} seek=$4 status=none"
             ))
             .arg("can_multi_conn=exit 0")
             .arg("can_flush=exit 0")

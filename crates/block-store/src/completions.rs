@@ -29,7 +29,7 @@ impl Store {
         let read = read.filter(|_| ok);
         let Own(errand) = own;
         match errand {
-            Errand::Chunk(id) => {
+            Errand::Chunk(id) | Errand::LogChunk(id) => {
                 self.chunk_done(ports, id, ok);
                 return Progress::Room;
             }

@@ -60,6 +60,7 @@ impl Own {
             Errand::Journal
             | Errand::CheckpointPages
             | Errand::Superblock
+            | Errand::LogChunk(_)
             | Errand::LogFlush(_) => true,
             Errand::Chunk(_)
             | Errand::Footer(_)
@@ -75,6 +76,8 @@ impl Own {
 pub(crate) enum Errand {
     /// A chunk of blocks on its way to flash.
     Chunk(usize),
+    /// The same of a dirty log.
+    LogChunk(usize),
     /// The footer of a segment that closes.
     Footer(SegmentIndex),
     /// A flush that nobody waits for.

@@ -209,6 +209,9 @@ pub enum ControlError {
     /// It has no flash to keep them on, or nobody may write it.
     #[error("writes cannot wait on flash: the disk is read-only or the cache has no flash")]
     NoWriteBack,
+    /// A log is begun on flash that is in time.
+    #[error("writes of the flash are late: try again when the cache is no longer in doubt")]
+    FlashLate,
     /// The flash has bytes that the origin lacks.
     #[error("the cache has {bytes} that the origin lacks: flush the disk first")]
     Dirty {

@@ -221,6 +221,7 @@ impl Cache {
             .flash
             .as_ref()
             .is_some_and(|flash| flash.is_dirty(slot));
+        self.backs.stay_through(slot);
         let back = newcomer.disk.policy == WritePolicy::Back || has_log;
         // If the flash has failed meanwhile the record is to be closed, and the log is on the wreck.
         let is_open = newcomer.record.is_some_and(|record| record.open);

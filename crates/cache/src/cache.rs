@@ -205,7 +205,7 @@ impl Cache {
     fn start(&mut self, id: RequestId, disk: DiskSlot, vm: TenantSlot, verb: Verb, aim: Aim) {
         let back = self.writes_back(disk);
         if back {
-            self.asked_back(disk);
+            self.backs.asked(disk, self.ports.now);
         }
         let span = |offset, length| Span {
             id,
@@ -354,6 +354,7 @@ impl Cache {
     pub(crate) fn pump(&mut self) {
         self.is_pump_due = false;
         self.take_flash_back();
+        self.return_to_back();
         loop {
             // First the jobs: a checkpoint that starts now is not replayed from the entries that
             // have just become durable, so the table has to show already what they freed.

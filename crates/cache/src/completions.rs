@@ -67,7 +67,7 @@ impl Cache {
         let (purpose, time) = self.ports.origin_completed(done.token);
         match purpose {
             OriginPurpose::Fill(fill) => {
-                self.read_took(self.fills.disk(fill), time);
+                self.backs.read_took(self.fills.disk(fill), time);
                 if let Some(tenant) = self.tenant_of(self.fills.disk(fill)) {
                     self.admission.origin_took(tenant, time);
                 }
@@ -80,7 +80,7 @@ impl Cache {
                 skip,
                 length,
             } => {
-                self.read_took(disk, time);
+                self.backs.read_took(disk, time);
                 let bytes = bytes_of(done, skip, length);
                 self.direct_done(read, part, disk, bytes);
             }

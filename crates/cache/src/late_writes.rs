@@ -16,13 +16,13 @@
 //! from flash is right at any moment; the entries that distrust their copies gather in the journal's
 //! queue. When they are durable the host is asked to believe this incarnation again.
 //!
-//! A crash in between opens cold. Nothing of a dirty log changes: its writes go through the log as
-//! ever, and whoever waits for that has the flash given up (`retirement.rs`).
+//! A crash in between opens cold. A dirty log goes on until its guest has to wait for the flash: then
+//! the disk does without until the flash is taken back (`back/late.rs`).
 //!
 //! Invariant: every entry that a write has not waited for is durable, or the host's record says that
 //! this incarnation is not to be believed, or is about to say so before the write goes on.
 
-use crate::api::Effect;
+use crate::api::{ControlError, Effect};
 use crate::back::Back;
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
@@ -145,11 +145,13 @@ impl Cache {
     pub(crate) fn write_is_late(&mut self) {
         let (attended, patience) = (self.ports.attended(), patience(&self.config));
         let tired = |job: &Job| job.has_waited(attended) >= patience;
-        let is_waited_for = self.backs.any(Back::waits) || self.jobs.iter().any(tired);
+        let is_detaching = self
+            .backs
+            .any(|back| back.detaches_for(attended) >= patience);
         let Some(incarnation) = self.flash.as_ref().map(Store::incarnation) else {
             return;
         };
-        if is_waited_for {
+        if is_detaching || self.jobs.iter().any(tired) {
             return self.fail_flash("the flash took too long");
         }
         self.late_writes.late(attended);
@@ -157,7 +159,10 @@ impl Cache {
             Retirement::None => self.ask_to_retire(incarnation),
             Retirement::Refused { until, .. } if self.ports.now >= until => self.retire_again(),
             Retirement::Refused { .. } | Retirement::Asked { .. } => {}
-            Retirement::Done => self.let_waiting_pass(),
+            Retirement::Done => {
+                self.let_waiting_pass();
+                self.bypass_late_flash();
+            }
         }
     }
 
@@ -166,6 +171,7 @@ impl Cache {
         let is_answered = !matches!(self.retirement, Retirement::Asked { .. });
         if let (Some(flash), true) = (self.flash.as_mut(), is_answered) {
             self.late_writes.calm(flash, &self.ports);
+            self.backs.keep_on_flash(&mut self.ports);
         }
     }
 
@@ -195,6 +201,56 @@ impl Cache {
             self.ports.wake_at(now);
         }
         self.pump();
+    }
+
+    /// Writes of the flash are late: disks whose guests wait for them go on without. The flash is given up
+    /// if one cannot.
+    pub(crate) fn bypass_late_flash(&mut self) {
+        if !self.late_writes.pass(self.retirement) {
+            return;
+        }
+        for disk in self.backs.slots() {
+            let is_locked = self
+                .flash
+                .log_of(disk)
+                .is_some_and(|log| log.locked().is_some());
+            // One that leaves may wait for the flash, too.
+            self.ports.stir(disk);
+            let back = self.backs.get_mut(disk);
+            let Some(back) = back.filter(|back| back.is_waited_for()) else {
+                continue;
+            };
+            if is_locked {
+                return self.fail_flash("the flash took too long");
+            }
+            if back.may_be_bypassed() {
+                let id = back.bypass(self.ports.attended());
+                self.done(id, Err(ControlError::FlashLate));
+            }
+        }
+    }
+
+    /// Disks that left since the flash was late come under write-back again, if it is in time.
+    pub(crate) fn return_to_back(&mut self) {
+        let is_late = self.late_writes.is_in_doubt() && holds(Guard::OpenRecordInTime);
+        if is_late || self.backs.none_returns() {
+            return;
+        }
+        let (now, since) = (self.ports.now, self.ports.attended());
+        for disk in self.backs.take_returning(now) {
+            let Some(served) = self.disks[disk.index()].as_ref() else {
+                continue;
+            };
+            if self.has_job_about(disk) {
+                self.backs
+                    .return_after(&mut self.ports, disk, RETRY_PAUSE_MIN);
+                continue;
+            }
+            let number = self.backs.number();
+            let back = Back::returning(served.write_back, served.epoch, number, since, now);
+            self.backs.set(disk, Box::new(back));
+            self.ports.stir(disk);
+        }
     }
 
     /// Sends on whatever waits for the journal: nothing has to be waited for any more.

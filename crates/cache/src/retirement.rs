@@ -5,6 +5,7 @@
 //! of the cache must never be trusted. Reads go on meanwhile; writes wait for the record.
 
 use crate::api::{Config, Effect};
+use crate::back::Back;
 use crate::back::transfer::DestageRead;
 use crate::cache::Cache;
 use crate::division::Admission;
@@ -167,6 +168,7 @@ impl Cache {
         self.admission = Admission::default();
         self.late_writes.end();
         self.writes.wait_no_more();
+        self.backs.all_stay_through();
         match self.retirement {
             Retirement::None | Retirement::Refused { .. } => self.ask_to_retire(incarnation),
             Retirement::Asked { .. } => {}
@@ -239,6 +241,7 @@ impl Cache {
         }
         if recorded {
             self.let_waiting_pass();
+            self.bypass_late_flash();
         } else if !self.flash.is_in_use() {
             for write in self.writes.waiting() {
                 self.fail_write(write);
@@ -277,7 +280,9 @@ impl Cache {
             self.refetch(&hit);
             self.read_is_late();
         }
-        if watch.lost_patience {
+        let is_waited_for =
+            |disk: &DiskSlot| self.backs.get(*disk).is_some_and(Back::is_waited_for);
+        if watch.lost_patience || watch.unread.iter().any(is_waited_for) {
             self.fail_flash("the flash took too long");
         } else if watch.stuck {
             self.write_is_late();
@@ -306,6 +311,8 @@ struct Watch {
     unreadable: Vec<Hit>,
     /// Disks whose logs cannot be read.
     lost: Vec<DiskSlot>,
+    /// Disks of whose logs something takes longer than all patience to be read.
+    unread: Vec<DiskSlot>,
     /// Something that is written takes too long.
     stuck: bool,
     /// What a guest reads and nobody else has takes longer than all patience.
@@ -327,13 +334,19 @@ impl Watch {
                     self.unreadable.push(hit.clone());
                 }
             }
-            Purpose::Caller(ReadPurpose::DestageRead(DestageRead { disk, .. }))
-                if self.has_failed =>
-            {
+            Purpose::Caller(ReadPurpose::DestageRead(DestageRead { disk, .. })) => {
                 self.pending = true;
-                if is_hopeless {
+                if is_hopeless && self.has_failed {
                     self.lost.push(*disk);
+                } else if is_hopeless {
+                    self.unread.push(*disk);
                 }
+                self.stuck |= is_hopeless;
+            }
+            Purpose::Caller(ReadPurpose::MergeHit(_)) => {
+                self.pending = true;
+                self.lost_patience |= is_hopeless;
+                self.stuck |= is_hopeless;
             }
             Purpose::Caller(ReadPurpose::Hit(hit)) if !hit.abandoned => {
                 if is_late || self.has_failed {
@@ -349,8 +362,7 @@ impl Watch {
                 self.pending = true;
             }
             // No guest waits for these, but a detach, a stop or a reclaim may.
-            Purpose::Store(_)
-            | Purpose::Caller(ReadPurpose::MergeHit(_) | ReadPurpose::DestageRead(_)) => {
+            Purpose::Store(_) => {
                 self.stuck |= is_hopeless;
                 self.pending = true;
             }

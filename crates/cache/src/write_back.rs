@@ -104,4 +104,6 @@ pub struct DirtyStatus {
     pub stalls: u64,
     /// The period in which it is attached, as in the owner's record; zero if it never had one.
     pub epoch: u64,
+    /// It is written through until the flash is in time: its guest would have had to wait.
+    pub is_bypassed: bool,
 }

@@ -4,7 +4,7 @@
 
 mod rig;
 
-use cache::{Mode, OfDirty};
+use cache::{Command, ControlError, ControlOutcome, Mode, OfDirty, WriteBack, WritePolicy};
 use rig::{Rig, lazy, page};
 use units::Duration;
 
@@ -220,7 +220,7 @@ fn a_late_write_that_fails_gives_the_flash_up() {
 fn a_command_that_waits_for_late_flash_has_it_given_up_at_last() {
     let mut rig = in_doubt();
     let begun = rig.now();
-    let detach = rig.command(cache::Command::Detach {
+    let detach = rig.command(Command::Detach {
         disk: rig.disk,
         fingerprint: None,
         dirty: OfDirty::Refuse,
@@ -237,7 +237,7 @@ fn a_command_that_waits_for_late_flash_has_it_given_up_at_last() {
 fn a_cache_that_is_stopped_in_doubt_is_taken_back_first() {
     let mut rig = in_doubt();
     rig.free();
-    let stop = rig.command(cache::Command::Stop);
+    let stop = rig.command(Command::Stop);
     assert_eq!(rig.outcome(stop), None);
     rig.pass(CALM);
     assert!(matches!(rig.outcome(stop), Some(Ok(_))));
@@ -267,14 +267,185 @@ fn a_log_that_nobody_waits_for_stays_as_it_is() {
     assert_eq!(rig.read(399), Ok(page(7)));
 }
 
-#[test]
-fn late_flash_that_a_flush_of_a_log_waits_for_is_given_up() {
+/// A log in which block 1 is, with flash that stalls while its guest flushes.
+fn bypassed() -> Rig {
     let mut rig = Rig::new(lazy());
+    rig.fill_origin(FAR[4], 9);
+    rig.read(FAR[4]).unwrap();
+    rig.write(2, 1);
+    rig.flush();
     rig.hold_flash_writes = true;
     rig.begin_write(1, 1);
     let flush = rig.begin_flush();
     rig.pass(LONG);
     assert_eq!(rig.answer(flush), Some(Ok(())));
-    assert!(rig.durable_block(1) == page(1));
+    assert!(rig.durable_block(1) == page(1) && rig.durable_block(2) == page(1));
+    assert!(is_active(&mut rig) && is_in_doubt(&mut rig));
+    assert!(!is_recorded_open(&rig));
+    rig
+}
+
+fn is_recorded_open(rig: &Rig) -> bool {
+    rig.record.is_some_and(|record| record.open)
+}
+
+/// Whether a write waits in the log, and not for anything else.
+fn goes_to_the_log(rig: &mut Rig, block: u64) -> bool {
+    let before = rig.origin_block(block);
+    rig.write(block, 77);
+    rig.origin_block(block) == before
+}
+
+#[test]
+fn a_disk_under_write_back_does_without_late_flash_and_comes_back() {
+    let mut rig = bypassed();
+    // It is written through, and waits for nothing.
+    rig.write(1, 2);
+    rig.write(3, 2);
+    rig.flush();
+    assert!(rig.durable_block(1) == page(2) && rig.durable_block(3) == page(2));
+    rig.free();
+    rig.pass(CALM);
+    assert!(is_active(&mut rig) && !is_in_doubt(&mut rig) && is_believed(&mut rig));
+    assert!(is_recorded_open(&rig));
+    assert!(goes_to_the_log(&mut rig, 3));
+    rig.flush();
+    assert!(is_cached(&mut rig, FAR[4]), "it is as warm as it was");
+    rig.power_cut();
+    assert_eq!(rig.read(1), Ok(page(2)));
+    assert_eq!(rig.read(2), Ok(page(1)));
+    assert_eq!(rig.read(3), Ok(page(77)));
+}
+
+#[test]
+fn a_crash_while_a_disk_does_without_late_flash_brings_no_log_back() {
+    let mut rig = bypassed();
+    rig.write(1, 2);
+    rig.flush();
+    rig.power_cut();
+    assert_eq!(rig.read(1), Ok(page(2)));
+    assert_eq!(rig.read(2), Ok(page(1)));
+}
+
+#[test]
+fn a_disk_whose_flash_is_in_time_again_stays_under_write_back() {
+    let mut rig = Rig::new(lazy());
+    for block in 0..64 {
+        rig.write(block, 1);
+    }
+    rig.flush();
+    rig.hold_flash_writes = true;
+    rig.hold_writes = true;
+    rig.begin_write(1, 2);
+    let flush = rig.begin_flush();
+    rig.pass(LONG);
+    assert_eq!(
+        rig.answer(flush),
+        None,
+        "the origin is as late as the flash"
+    );
+    rig.hold_flash_writes = false;
+    rig.pass(Duration::from_secs(1));
+    assert_eq!(rig.answer(flush), Some(Ok(())));
+    assert!(is_recorded_open(&rig));
+    rig.free();
+    rig.pass(CALM);
+    assert!(!is_in_doubt(&mut rig) && is_recorded_open(&rig));
+    assert!(goes_to_the_log(&mut rig, 3));
+}
+
+#[test]
+fn a_disk_whose_record_cannot_be_opened_again_is_written_through_until_it_can() {
+    let mut rig = bypassed();
+    rig.own_error = true;
+    rig.free();
+    rig.pass(CALM);
+    assert!(!is_in_doubt(&mut rig) && !is_recorded_open(&rig));
+    rig.write(3, 2);
+    assert_eq!(rig.origin_block(3), page(2));
+    rig.own_error = false;
+    rig.pass(Duration::from_secs(3));
+    assert!(is_recorded_open(&rig) && goes_to_the_log(&mut rig, 3));
+}
+
+#[test]
+fn no_log_is_begun_on_late_flash() {
+    let mut rig = in_doubt();
+    let (disk, policy) = (rig.disk, WritePolicy::Back);
+    let set = Command::SetPolicy { disk, policy };
+    let refused = rig.command(set.clone());
+    assert_eq!(rig.outcome(refused), Some(Err(ControlError::FlashLate)));
+    rig.free();
+    rig.pass(CALM);
+    let taken = rig.command(set);
+    assert_eq!(rig.outcome(taken), Some(Ok(ControlOutcome::Done)));
+}
+
+#[test]
+fn an_operator_s_policy_outlives_late_flash() {
+    let mut rig = bypassed();
+    let disk = rig.disk;
+    let [back, around] = [WritePolicy::Back, WritePolicy::Around];
+    // It comes back by itself, unless it is to be something else.
+    for policy in [back, around] {
+        let set = rig.command(Command::SetPolicy { disk, policy });
+        assert_eq!(rig.outcome(set), Some(Ok(ControlOutcome::Done)));
+    }
+    rig.free();
+    rig.pass(CALM);
+    assert!(!is_in_doubt(&mut rig) && !is_recorded_open(&rig));
+    assert_eq!(rig.cache_mut().policy_of(disk), Some(around));
+}
+
+#[test]
+fn a_disk_that_leaves_write_back_does_not_wait_for_late_flash() {
+    let mut rig = Rig::new(lazy());
+    rig.hold_flash_writes = true;
+    rig.begin_write(1, 1);
+    let (disk, policy) = (rig.disk, WritePolicy::Through);
+    let set = rig.command(Command::SetPolicy { disk, policy });
+    rig.pass(LONG);
+    assert_eq!(rig.outcome(set), Some(Ok(ControlOutcome::Done)));
+    assert!(is_active(&mut rig) && !is_recorded_open(&rig));
+    assert_eq!(rig.durable_block(1), page(1));
+    rig.write(1, 2);
+    rig.power_cut_of_nothing();
+    rig.attach(policy, WriteBack::default()).unwrap();
+    assert_eq!(rig.read(1), Ok(page(2)));
+}
+
+#[test]
+fn a_detach_of_a_log_that_waits_for_late_flash_has_it_given_up_at_last() {
+    let mut rig = Rig::new(lazy());
+    rig.hold_flash_writes = true;
+    rig.write(1, 1);
+    let begun = rig.now();
+    let detach = rig.command(Command::Detach {
+        disk: rig.disk,
+        fingerprint: None,
+        dirty: OfDirty::Flush,
+    });
+    while rig.outcome(detach).is_none() {
+        rig.pass(Duration::from_millis(100));
+    }
+    let waited = rig.now().since(begun);
+    assert!(waited > LONG && waited < Duration::from_secs(10));
     assert!(!is_active(&mut rig));
+    assert_eq!(rig.durable_block(1), page(1));
+}
+
+#[test]
+fn a_guest_whose_log_cannot_be_read_from_late_flash_waits_no_longer_than_patience() {
+    let mut rig = Rig::new(lazy());
+    for block in 0..64 {
+        rig.write(block, 1);
+    }
+    rig.flush();
+    rig.hold_flash = true;
+    rig.begin_write(1, 2);
+    let flush = rig.begin_flush();
+    rig.pass(Duration::from_secs(12));
+    assert!(!is_active(&mut rig));
+    rig.pass(Duration::from_secs(12));
+    assert_eq!(rig.answer(flush), Some(Err(block_io::IoError::Failed)));
 }

@@ -62,6 +62,8 @@ guards::guards! {
         KnownBeforeReinstated,
         /// Writes wait for the flash again before the host believes it.
         WaitWhileReturning,
+        /// An owner's record is opened when the host believes the flash.
+        OpenRecordInTime,
         /// An incarnation that the host no longer trusts is not believed.
         Incarnation,
         /// What waits on an older copy of the flash is in doubt.

@@ -220,7 +220,10 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
 fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> DiskStatus {
     let stats = &served.stats;
     let vhost = served.over(vhost_user::FRONT_END);
+    let late_flash = || "without write-back: the flash is late with writes".to_owned();
+    let is_bypassed = served.dirty.is_bypassed;
     DiskStatus {
+        reason: bare.reason.or_else(|| is_bypassed.then(late_flash)),
         size_bytes: Some(served.size.get()),
         write_policy: served.policy.into(),
         write_back: write_back(served, now),

@@ -69,7 +69,7 @@ fn of_cache(error: &ControlError) -> ProblemKind {
         ControlError::UnalignedSize | ControlError::NoWriteBack | ControlError::UnsupportedSize => {
             ProblemKind::Invalid
         }
-        ControlError::Busy => ProblemKind::Busy,
+        ControlError::Busy | ControlError::FlashLate => ProblemKind::Busy,
         ControlError::Origin(_) => ProblemKind::Origin,
         ControlError::Elsewhere { .. }
         | ControlError::Lost { .. }

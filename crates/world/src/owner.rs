@@ -141,6 +141,7 @@ impl World {
             || rates.origin_errors > 0
             || rates.origin_stalls > 0
             || rates.origin_late > 0;
+        let is_late = matches!(&self.host.software, Software::Cache(cache) if cache.is_in_doubt());
         let (mark, may) = match error {
             ControlError::AlreadyAttached
             | ControlError::NotAttached
@@ -167,6 +168,7 @@ impl World {
                 "refused: no write-back",
                 disk.settings.read_only || self.is_bypassed(),
             ),
+            ControlError::FlashLate => ("refused: flash late", is_late),
             ControlError::Dirty { bytes } => {
                 ("refused: dirty", disk.is_open() && bytes > Bytes::ZERO)
             }

@@ -163,6 +163,7 @@ missed! {
     }
     BACK {
         tell_of_a_failed_flush: FailedFlushIsTold from 43 ["I2"],
+        open_a_record_on_flash_that_is_believed: OpenRecordInTime from 2779 ["I1", "I3", "I6", "prefix"],
         open_the_record_before_the_first_write: RecordOpenBeforeWrite from 43 ["I2"],
         take_accepted_writes_over_to_the_next_process: AcceptedOutlivesProcess from 0 ["I1", "I6", "prefix"],
         append_before_a_flush_is_answered: AppendBeforeAnswer from 0 ["I1", "I6", "prefix"],

@@ -274,6 +274,6 @@ impl Store {
             }),
         });
         ports.wake_at(ports.now + self.config.flash_timeout);
-        ports.flash_write(Errand::Chunk(chunk), offset, bytes, open.wanted);
+        ports.flash_write(Errand::LogChunk(chunk), offset, bytes, open.wanted);
     }
 }

@@ -22,7 +22,8 @@ impl Cache {
         let Some(served) = self.disks[disk.index()].as_mut() else {
             return Some(Err(ControlError::NotAttached));
         };
-        let now = self.ports.now;
+        let (now, since) = (self.ports.now, self.ports.attended());
+        let returns = self.backs.returns(disk);
         match (self.backs.get_mut(disk), policy) {
             (Some(back), _) if back.is_changing() => {
                 return Some(Err(ControlError::Busy));
@@ -32,18 +33,24 @@ impl Cache {
                 return Some(Err(ControlError::Busy));
             }
             (Some(back), policy) if policy != WritePolicy::Back => {
-                back.change = Some(Change::asked(id, To::Origin(policy)));
+                back.change = Some(Change::new(Some(id), To::Origin(policy), since));
                 back.phase = Phase::Leaving;
                 back.credit = 0;
             }
+            // It comes back by itself.
+            (None, WritePolicy::Back) if returns => return Some(Ok(())),
             (None, WritePolicy::Back) if self.flash.is_in_use() => {
                 if let Some(error) = unfit(served) {
                     return Some(Err(error));
                 }
+                if self.late_writes.is_in_doubt() && holds(Guard::OpenRecordInTime) {
+                    return Some(Err(ControlError::FlashLate));
+                }
                 let (settings, epoch) = (served.write_back, served.epoch);
                 let number = self.backs.number();
                 let mut back = Box::new(Back::new(settings, epoch, number, now));
-                back.change = Some(Change::asked(id, To::Back));
+                let to = To::Back { opens_record: true };
+                back.change = Some(Change::new(Some(id), to, since));
                 self.backs.set(disk, back);
             }
             (None | Some(_), WritePolicy::Back) => {
@@ -52,6 +59,7 @@ impl Cache {
             }
             (None | Some(_), policy) => {
                 served.policy = policy;
+                self.backs.stay_through(disk);
                 return Some(Ok(()));
             }
         }
@@ -167,7 +175,7 @@ impl Cache {
             batches,
             dirty,
         };
-        back.change = Some(Change::asked(id, to));
+        back.change = Some(Change::new(Some(id), to, self.ports.attended()));
         back.phase = Phase::Closing;
         if dirty == OfDirty::Keep
             && let Some(flash) = self.flash.as_mut()

@@ -14,6 +14,7 @@
 
 pub(crate) mod accept;
 mod commands;
+mod late;
 pub(crate) mod merge;
 mod reads;
 mod steps;
@@ -99,11 +100,14 @@ impl Back {
         !self.queue.is_empty()
     }
 
-    /// Whether somebody waits for it.
-    pub(crate) fn waits(&self) -> bool {
-        !(self.queue.is_empty() && self.answers.is_empty())
-            || self.change.is_some()
-            || !self.demands.is_empty()
+    /// Whether a guest waits for it, or a command for the origin to have everything.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        !(self.queue.is_empty() && self.answers.is_empty() && self.demands.is_empty())
+    }
+
+    /// Whether anybody waits for it, or it is on its way to something.
+    fn waits(&self) -> bool {
+        self.is_waited_for() || self.change.is_some()
     }
 
     /// Whether its log is brought to the origin in its order: not while something of it was settled
@@ -136,6 +140,8 @@ impl Back {
 pub(crate) struct Backs {
     of: Vec<Option<Box<Back>>>,
     numbers: u64,
+    /// Those that are bypassed since the flash was late, and when each may come back.
+    returning: Vec<(DiskSlot, Instant)>,
     /// Guests' reads of the flash, of any disk: one in [`FLASH_READS_SAMPLED`].
     pub(crate) flash_reads: ReadTimes,
     /// How many there were.
@@ -165,6 +171,21 @@ impl Backs {
             self.of.resize_with(disk.index() + 1, || None);
         }
         self.of[disk.index()] = Some(back);
+    }
+
+    /// A guest of a disk under write-back asks for something.
+    #[inline]
+    pub(crate) fn asked(&mut self, disk: DiskSlot, now: Instant) {
+        if let Some(back) = self.get_mut(disk) {
+            back.asked_at = now;
+        }
+    }
+
+    /// A guest's read of the origin took so long.
+    pub(crate) fn read_took(&mut self, disk: DiskSlot, time: Duration) {
+        if let Some(back) = self.get_mut(disk) {
+            back.destage.read_took(time);
+        }
     }
 
     /// A guest's read of the flash took so long.
@@ -201,15 +222,6 @@ impl Backs {
 }
 
 impl Cache {
-    /// A guest of a disk under write-back asks for something.
-    #[inline]
-    pub(crate) fn asked_back(&mut self, disk: DiskSlot) {
-        let now = self.ports.now;
-        if let Some(back) = self.backs.get_mut(disk) {
-            back.asked_at = now;
-        }
-    }
-
     /// Whether a disk's writes go to its log.
     #[inline]
     pub(crate) fn writes_back(&self, disk: DiskSlot) -> bool {
@@ -272,13 +284,6 @@ impl Cache {
             if self.backs.get(disk).is_some_and(Back::waits) {
                 self.ports.stir(disk);
             }
-        }
-    }
-
-    /// A guest's read of the origin has ended.
-    pub(crate) fn read_took(&mut self, disk: DiskSlot, time: Duration) {
-        if let Some(back) = self.backs.get_mut(disk) {
-            back.destage.read_took(time);
         }
     }
 
@@ -359,6 +364,7 @@ impl Cache {
         let mut status = DirtyStatus {
             destaged: Bytes::new(stats.destaged_bytes),
             stalls: stats.stalled_writes,
+            is_bypassed: self.backs.returns(disk),
             ..DirtyStatus::default()
         };
         if let Some(flash) = self.flash.with_logs() {

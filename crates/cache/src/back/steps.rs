@@ -14,7 +14,13 @@ use block_store::{DirtyDisk, Store, Ticket};
 use units::DiskSlot;
 
 impl Cache {
-    pub(super) fn enter_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
+    pub(super) fn enter_step(
+        &mut self,
+        disk: DiskSlot,
+        back: &mut Back,
+        step: Step,
+        opens_record: bool,
+    ) -> Next {
         let now = self.ports.now;
         let waits = holds(Guard::SwitchWaits);
         match step {
@@ -30,12 +36,11 @@ impl Cache {
                 Next::Step(Step::Flushing(number))
             }
             Step::Begun | Step::FlushAt(_) => Next::Step(Step::Flushed),
-            // The record is open since before the disk was attached.
-            Step::Flushed if back.change.as_ref().is_some_and(|c| c.id.is_none()) => Next::Done,
-            Step::Flushed => self.own(disk, back, true),
-            Step::Owned => Next::Done,
+            Step::Flushed if opens_record => self.own(disk, back, true),
+            // Else the record is open since before the disk was attached.
+            Step::Flushed | Step::Owned => Next::Done,
             Step::Owning(_) if !holds(Guard::RecordOpenBeforeWrite) => Next::Done,
-            Step::Flushing(_) | Step::Journaling(_) | Step::Owning(_) => Next::Wait,
+            Step::Flushing(_) | Step::Journaling(_) | Step::Owning(_) | Step::Leaves => Next::Wait,
             Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
         }
     }
@@ -54,7 +59,7 @@ impl Cache {
     fn close_when_known(&mut self, disk: DiskSlot, back: &Back, known: Ticket) -> Next {
         let flash = self.flash.as_ref();
         let is_known = flash.is_none_or(|flash| flash.is_durable(known));
-        if is_known || !holds(Guard::KnownBeforeClosed) {
+        if is_known || self.late_writes.pass(self.retirement) || !holds(Guard::KnownBeforeClosed) {
             self.own(disk, back, false)
         } else {
             Next::Wait
@@ -84,13 +89,17 @@ impl Cache {
     pub(super) fn leave_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
         let now = self.ports.now;
         match step {
-            Step::Begun => {
+            Step::Begun | Step::Leaves => {
                 let dirty = self.flash.log_of(disk);
                 if let Some(reason) = dirty.and_then(DirtyDisk::locked) {
                     return Next::Failed(ControlError::Locked(reason));
                 }
                 let empty = dirty.is_none_or(|dirty| dirty.log().is_empty());
                 let arrived = empty || !holds(Guard::EmptyBeforeClosed);
+                let passes = self.late_writes.pass(self.retirement);
+                if !arrived && step == Step::Begun && passes && back.is_held_up(now) {
+                    return Next::Step(Step::Leaves);
+                }
                 if !arrived || !back.destage.is_idle() {
                     return Next::Wait;
                 }

@@ -16,7 +16,7 @@ use crate::limits::RETRY_PAUSE_MIN;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, Token};
 use block_store::{DirtyDisk, Ticket};
-use units::{DiskSlot, Instant};
+use units::{DiskSlot, Duration, Instant};
 
 /// What a disk under write-back is on its way to.
 #[derive(Debug)]
@@ -25,12 +25,16 @@ pub(crate) struct Change {
     pub(super) id: Option<ControlId>,
     pub(super) to: To,
     pub(super) step: Step,
+    pub(super) since: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
     /// Its writes are accepted.
-    Back,
+    Back {
+        /// The owner's record is not open yet.
+        opens_record: bool,
+    },
     /// Its writes go to the origin.
     Origin(WritePolicy),
     /// It is detached.
@@ -40,7 +44,7 @@ pub(super) enum To {
         fingerprint: Option<u128>,
         dirty: OfDirty,
     },
-    /// The flash has failed: it goes on without.
+    /// It goes on without the flash, which has failed or is late with writes.
     Bypass,
 }
 
@@ -48,6 +52,9 @@ pub(super) enum To {
 pub(super) enum Step {
     /// It waits for what was under way.
     Begun,
+    /// As `Begun`, and what late flash does not have durably goes to the origin, too: the disk leaves
+    /// whatever the flash does now.
+    Leaves,
     /// The origin is being flushed, by the flush with this number.
     Flushing(u64),
     /// The origin could not be flushed; it is tried again then.
@@ -63,19 +70,13 @@ pub(super) enum Step {
 }
 
 impl Change {
-    pub(crate) fn attached() -> Self {
+    /// It begins at this time of [`Ports::attended`](crate::ports::Ports::attended).
+    pub(super) fn new(id: Option<ControlId>, to: To, since: Instant) -> Self {
         Self {
-            id: None,
-            to: To::Back,
-            step: Step::Begun,
-        }
-    }
-
-    pub(super) fn asked(id: ControlId, to: To) -> Self {
-        Self {
-            id: Some(id),
+            id,
             to,
             step: Step::Begun,
+            since,
         }
     }
 }
@@ -83,8 +84,11 @@ impl Change {
 impl Back {
     /// A disk that has just been attached: its record is open already.
     pub(crate) fn attached(settings: WriteBack, epoch: u64, number: u64, now: Instant) -> Self {
+        let to = To::Back {
+            opens_record: false,
+        };
         Self {
-            change: Some(Change::attached()),
+            change: Some(Change::new(None, to, now)),
             ..Self::new(settings, epoch, number, now)
         }
     }
@@ -134,7 +138,7 @@ impl Cache {
         while let Some(change) = &back.change {
             let (to, step) = (change.to, change.step);
             let next = match to {
-                To::Back => self.enter_step(disk, &mut back, step),
+                To::Back { opens_record } => self.enter_step(disk, &mut back, step, opens_record),
                 To::Origin(_) | To::Bypass => self.leave_step(disk, &mut back, step),
                 To::Detached { dirty, .. } => self.part_step(disk, &mut back, step, dirty),
             };
@@ -181,19 +185,8 @@ impl Cache {
             return;
         }
         back.parted = false;
-        back.phase = Phase::Closing;
-        if let Some(To::Origin(_)) = back.change.as_ref().map(|change| change.to) {
-            // It is on its way there, and only when that is recorded.
-            return;
-        }
-        if let Some(id) = back.change.take().and_then(|change| change.id) {
-            self.done(Some(id), Err(ControlError::NoWriteBack));
-        }
-        back.change = Some(Change {
-            id: None,
-            to: To::Bypass,
-            step: Step::Begun,
-        });
+        let id = back.bypass(self.ports.attended());
+        self.done(id, Err(ControlError::NoWriteBack));
     }
 
     /// The change has come to its end. False if the disk is not under write-back any more.
@@ -202,18 +195,15 @@ impl Cache {
             return true;
         };
         match to {
-            To::Back => {
+            To::Back { opens_record } => {
                 back.phase = Phase::Open;
                 self.give_log(disk);
                 let policy = self.policy(disk);
-                if id.is_none() && policy != WritePolicy::Back {
+                if !opens_record && policy != WritePolicy::Back {
                     // It was attached for another policy, with a log of its last life.
                     back.phase = Phase::Leaving;
-                    back.change = Some(Change {
-                        id: None,
-                        to: To::Origin(policy),
-                        step: Step::Begun,
-                    });
+                    let since = self.ports.attended();
+                    back.change = Some(Change::new(None, To::Origin(policy), since));
                 } else {
                     self.set_policy_of(disk, WritePolicy::Back);
                 }
@@ -231,6 +221,11 @@ impl Cache {
             To::Bypass => {
                 self.let_writes_through(disk, back);
                 self.flash.release_failed();
+                if self.flash.is_in_use() && self.policy(disk) == WritePolicy::Back {
+                    self.set_policy_of(disk, WritePolicy::Through);
+                    self.backs
+                        .return_after(&mut self.ports, disk, Duration::ZERO);
+                }
                 false
             }
             To::Detached {
@@ -267,8 +262,12 @@ impl Cache {
             return true;
         };
         self.done(id, Err(error));
-        if to == To::Back {
+        if let To::Back { opens_record } = to {
             self.let_writes_through(disk, back);
+            if id.is_none() && opens_record {
+                self.backs
+                    .return_after(&mut self.ports, disk, RETRY_PAUSE_MIN);
+            }
             return false;
         }
         if back.phase != Phase::Locked {
@@ -307,7 +306,11 @@ impl Cache {
         }
     }
 
-    fn done(&mut self, id: Option<ControlId>, result: Result<ControlOutcome, ControlError>) {
+    pub(crate) fn done(
+        &mut self,
+        id: Option<ControlId>,
+        result: Result<ControlOutcome, ControlError>,
+    ) {
         if let Some(id) = id {
             self.ports.push(Effect::ControlDone { id, result });
         }

@@ -50,7 +50,7 @@ impl Cache {
         let wanted = self.durable_to(disk, back, wanted);
         let began = self.load_next(disk, back, wanted);
         if let Some(pieces) = back.destage.ready() {
-            if !self.knows_watermark(disk, pieces) {
+            if !back.leaves_late_flash() && !self.knows_watermark(disk, pieces) {
                 return began;
             }
             return self.begin_batch(disk, back, wanted);
@@ -102,7 +102,7 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return wanted;
         };
-        if !holds(Guard::DurableBeforeDestage) {
+        if back.leaves_late_flash() || !holds(Guard::DurableBeforeDestage) {
             return wanted;
         }
         let durable = |flash: &Store| flash.dirty_log(disk).map_or(0, DirtyDisk::durable);
