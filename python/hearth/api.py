@@ -48,12 +48,12 @@ def read_trace(
 
 def simulate(
     traces: Path | Iterable[Path],
-    policies: PolicyLike | Iterable[PolicyLike] = "segment-clock",
+    policies: PolicyLike | Iterable[PolicyLike] = "daemon",
     sizes: str | Iterable[str] = "10%",
     *,
     block: str | int = "4KiB",
     write_policy: Literal["around", "through", "back"] = "through",
-    write_miss: Literal["allocate", "bypass"] = "allocate",
+    write_miss: Literal["allocate", "bypass"] | None = None,
     warmup: str = "none",
     interval: str | int | None = None,
     latency: bool = False,
@@ -74,7 +74,7 @@ def simulate(
     >>> [(run.policy, run.size, run.misses) for run in runs if run.policy == "lru"]
     [('lru', '49blk', 1000), ('lru', '100%', 50)]
 
-    Arguments mean what the options of ``hearth sim`` mean. ``sizes`` are bytes with a unit (``4MiB``), blocks
+    Arguments mean what the options of ``hearth sim`` mean. ``daemon`` is what ``hearth serve`` does by default. ``sizes`` are bytes with a unit (``4MiB``), blocks
     (``27000blk``) or a part of the trace's distinct blocks (``10%``). ``interval`` (``auto``, ``60s``, a number
     of accesses) adds a ``series`` to each result. ``latency=True``, or any of ``flash``, ``origin``, ``speed`` and
     ``depth``, models how long requests would have taken. ``threads`` is the number of threads that the runs are

@@ -26,7 +26,7 @@ class Part:
 
 def sweep(
     traces: Path | Iterable[Path],
-    policies: PolicyLike | Iterable[PolicyLike] = "segment-clock",
+    policies: PolicyLike | Iterable[PolicyLike] = "daemon",
     sizes: str | Iterable[str] = "10%",
     *,
     workers: int | None = None,

@@ -30,7 +30,7 @@ pub(crate) struct Asked {
     format: Option<String>,
     columns: Option<String>,
     write_policy: String,
-    write_miss: String,
+    write_miss: Option<String>,
     warmup: String,
     interval: Option<String>,
     latency: bool,
@@ -174,7 +174,11 @@ impl Asked {
                 .collect::<PyResult<_>>()?,
             block: block(&self.block)?,
             write_policy: one_of("write_policy", &self.write_policy)?,
-            write_miss: one_of("write_miss", &self.write_miss)?,
+            write_miss: self
+                .write_miss
+                .as_deref()
+                .map(|word| one_of("write_miss", word))
+                .transpose()?,
             warmup: parse(&self.warmup)?,
             interval: self.interval.as_deref().map(parse).transpose()?,
             latency: self.latency()?,

@@ -381,7 +381,7 @@ impl Default for Config {
             write_buffer: Bytes::mib(64),
             reclaim: policy::reclaim::Kind::default(),
             tenancy: None,
-            allocate_writes: false,
+            allocate_writes: tenancy::daemon::ALLOCATE_WRITES,
             lasting_places: 64,
         }
     }

@@ -205,7 +205,7 @@ impl CacheConfig {
             trust_delay: defaults::trust_delay(),
             flash_timeout: defaults::flash_timeout(),
             write_buffer: defaults::write_buffer(),
-            allocate_writes: false,
+            allocate_writes: tenancy::daemon::ALLOCATE_WRITES,
             policy: PolicyConfig::default(),
         }
     }

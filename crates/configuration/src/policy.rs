@@ -42,37 +42,31 @@ impl Default for PolicyConfig {
     /// What was measured to be the best of what there is, instead of what changes nothing:
     /// `book/src/reproduction.md` has the figures.
     fn default() -> Self {
-        let brain = tenancy::Settings::default();
-        let spec = "it is registered by this name";
+        // Of no certain flash: staging follows it.
+        let daemon = tenancy::daemon::settings(Bytes::ZERO);
         Self {
             enabled: true,
-            admission: Text("reuse-age".parse().expect(spec)),
-            fill: true,
+            admission: Text(daemon.admission),
+            fill: daemon.fill,
             staging: Text(Staging::Auto),
             write_budget: Text(Switch::Off),
-            allocation: Text("utility".parse().expect(spec)),
-            spare: match brain.spare {
+            allocation: Text(daemon.allocation),
+            spare: match daemon.spare {
                 tenancy::Spare::Lent => Spare::Lent,
                 tenancy::Spare::Idle => Spare::Idle,
                 tenancy::Spare::Strict => Spare::Strict,
             },
-            reuses: brain.reuses.get(),
-            window: Text(match brain.window {
+            reuses: daemon.reuses.get(),
+            window: Text(match daemon.window {
                 tenancy::Window::Fixed(time) => Window::Fixed(time),
                 tenancy::Window::Knee { .. } => Window::Auto,
             }),
-            prediction: Text(brain.prediction),
-            hysteresis: brain.hysteresis.to_f64(),
-            memory: Text(brain.memory),
+            prediction: Text(daemon.prediction),
+            hysteresis: daemon.hysteresis.to_f64(),
+            memory: Text(daemon.memory),
         }
     }
 }
-
-/// `auto` staging is the flash divided by this: half as much costs three hundredths of the read hits,
-/// twice as much wins one.
-const STAGING_AUTO_PART: u64 = 200;
-/// The least `auto` staging: a small cache has a few hundred blocks and addresses at any rate.
-const STAGING_AUTO_MIN: Bytes = Bytes::mib(1);
 
 /// Memory for what admission stages and remembers: `auto` is as much as fits the flash and the memory
 /// for all.
@@ -81,11 +75,8 @@ pub type Staging = Auto<Bytes>;
 impl Staging {
     /// The bytes beside that much flash, if all may have `memory`.
     pub fn bytes(self, flash: Bytes, memory: Bytes) -> Bytes {
-        let half = Bytes::new(memory.get() / 2);
         match self {
-            Self::Auto => Bytes::new(flash.get() / STAGING_AUTO_PART)
-                .max(STAGING_AUTO_MIN)
-                .min(half),
+            Self::Auto => tenancy::daemon::staging(flash, memory),
             Self::Fixed(bytes) => bytes,
         }
     }

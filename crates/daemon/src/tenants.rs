@@ -189,17 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_the_brain_but_for_what_was_measured_to_be_best() {
+    fn the_defaults_are_those_that_the_simulator_takes_for_the_daemon() {
         let policy = PolicyConfig::default();
         let settings = settings(&policy, FLASH).unwrap().unwrap();
-        let best = Settings {
-            admission: "reuse-age".parse().unwrap(),
-            fill: true,
-            staging: Bytes::mib(1),
-            allocation: "utility".parse().unwrap(),
-            ..Settings::default()
-        };
-        assert_eq!(settings, best);
+        assert_eq!(settings, tenancy::daemon::settings(FLASH.capacity.bytes()));
         let vm = VmConfig::new("web".parse().unwrap());
         assert_eq!(tenant(&vm, &[], FLASH).unwrap(), TenantSettings::default());
     }

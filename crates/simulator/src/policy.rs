@@ -2,6 +2,7 @@
 //! segments, and any that the caller brings.
 
 mod custom;
+mod daemon;
 mod divided;
 mod guarded;
 pub(crate) mod shared;
@@ -39,6 +40,8 @@ pub enum Policy {
         /// How the caller wrote it: a script finds its own names in the answer.
         written: String,
     },
+    /// What `hearth serve` does by default.
+    Daemon,
     /// The daemon's log.
     Segment {
         /// How it reclaims.
@@ -131,6 +134,12 @@ pub enum PolicyError {
     /// What is to divide it contradicts itself.
     #[error("the cache cannot be divided so")]
     Settings(#[from] tenancy::SettingsError),
+    /// The daemon's defaults are changed in its log, with what stands in front said one by one.
+    #[error(
+        "daemon is what hearth serve does by default and takes no {0}: take segment-twin-clock with --admission, \
+         --allocation, --staging and --fill, which say one by one what daemon has"
+    )]
+    OfDaemon(String),
     /// Write-back is simulated in place only: the simulator has no dirty log.
     #[error("write-back is simulated in place only, not in the daemon's log or over shared blocks")]
     WriteBack,
@@ -180,10 +189,12 @@ pub fn known() -> Vec<Known> {
             .collect(),
         paper: about.paper,
     };
+    let daemon = std::iter::once(&daemon::ABOUT);
     let in_place = Spec::ALL.iter().copied();
     let segments = SEGMENT_POLICIES.iter().map(|(_, about)| about);
     let shared = shared::SHARED_POLICIES.iter().map(|(.., about)| about);
-    in_place
+    daemon
+        .chain(in_place)
         .chain(segments)
         .chain(shared)
         .map(as_listed)
@@ -199,11 +210,23 @@ impl Policy {
         split_list(list).iter().map(|text| text.parse()).collect()
     }
 
+    /// The daemon's log as it reclaims by default, with nothing in front.
+    pub fn of_log() -> Self {
+        Self::Segment {
+            kind: Kind::default(),
+            segment: None,
+        }
+    }
+
     /// Whether it wants the next use of each access.
     pub(crate) fn knows_the_future(&self) -> bool {
         match self {
             Self::InPlace { spec, .. } => spec.about().knows_future,
-            Self::Segment { .. } | Self::Shared(_) | Self::Custom(_) | Self::Divided(_) => false,
+            Self::Daemon
+            | Self::Segment { .. }
+            | Self::Shared(_)
+            | Self::Custom(_)
+            | Self::Divided(_) => false,
             Self::Guarded(guarded) => guarded.policy.knows_the_future(),
         }
     }
@@ -220,9 +243,11 @@ impl Policy {
                 Ok(Some(spec.build(setup)))
             }
             Self::Custom(custom) => Ok(Some(custom.build(maker.blocks))),
-            Self::Segment { .. } | Self::Shared(_) | Self::Guarded(_) | Self::Divided(_) => {
-                Ok(None)
-            }
+            Self::Daemon
+            | Self::Segment { .. }
+            | Self::Shared(_)
+            | Self::Guarded(_)
+            | Self::Divided(_) => Ok(None),
         }
     }
 
@@ -232,6 +257,10 @@ impl Policy {
             return Ok(Box::new(InPlace::new(blocks, policy, miss)));
         }
         match self {
+            Self::Daemon => {
+                Capacity::new(maker.blocks.into())?;
+                daemon::build(maker)
+            }
             Self::Segment { kind, segment } => Ok(Box::new(Segments::new(*kind, *segment, maker)?)),
             Self::Shared(settings) => {
                 if maker.write_policy == WritePolicy::Back {
@@ -262,6 +291,9 @@ impl FromStr for Policy {
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+        if name == daemon::ABOUT.name {
+            return without_parameters(settings).map(|()| Self::Daemon);
+        }
         if let Some(shared) = SharedSettings::parse(text) {
             return Ok(Self::Shared(shared?));
         }
@@ -284,6 +316,14 @@ impl FromStr for Policy {
                     other => other.into(),
                 }),
         }
+    }
+}
+
+/// The daemon's own settings are not changed here: then it would be another policy.
+fn without_parameters(settings: &str) -> Result<(), PolicyError> {
+    match settings.split(['=', ',']).next() {
+        None | Some("") => Ok(()),
+        Some(name) => Err(PolicyError::OfDaemon(name.to_owned())),
     }
 }
 
@@ -330,6 +370,7 @@ impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InPlace { written, .. } => f.write_str(written),
+            Self::Daemon => f.write_str(daemon::ABOUT.name),
             Self::Segment { kind, segment } => {
                 let named = SEGMENT_POLICIES.iter().find(|(other, _)| other == kind);
                 f.write_str(named.map_or("segment", |(_, about)| about.name))?;

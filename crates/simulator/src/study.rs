@@ -37,8 +37,9 @@ pub struct Study {
     pub block: Bytes,
     /// What writes do.
     pub write_policy: WritePolicy,
-    /// What writes do to blocks that are not in the cache.
-    pub write_miss: WriteMiss,
+    /// What writes do to blocks that are not in the cache; none is what each policy does by itself: that of
+    /// the daemon lets them pass, all others allocate.
+    pub write_miss: Option<WriteMiss>,
     /// What does not count yet.
     pub warmup: Warmup,
     /// Whether samples are taken, and how often.
@@ -232,7 +233,7 @@ impl Study {
                 blocks: size.blocks(self.block, survey.footprint)?,
                 block: self.block,
                 write_policy: self.write_policy,
-                write_miss: self.write_miss,
+                write_miss: self.write_miss_of(policy),
                 future: survey.future.clone(),
             };
             let latency = self.latency.map(|settings| {
@@ -248,6 +249,10 @@ impl Study {
             )
         };
         self.cases().map(run).collect()
+    }
+
+    fn write_miss_of(&self, policy: &Policy) -> WriteMiss {
+        self.write_miss.unwrap_or_else(|| policy.write_miss())
     }
 
     fn result(
@@ -272,13 +277,13 @@ impl Study {
         Ok(RunResult {
             trace: trace.to_owned(),
             policy: policy.to_string(),
-            admission: policy.admission().unwrap_or("always").to_owned(),
+            admission: policy.admission().unwrap_or_else(|| "always".to_owned()),
             allocation: policy.allocation().unwrap_or_else(|| "none".to_owned()),
             size: size.to_string(),
             size_blocks: size.blocks(self.block, footprint)?,
             block_bytes: self.block.get(),
             write_policy: self.write_policy.name(),
-            write_miss: self.write_miss.name(),
+            write_miss: self.write_miss_of(policy).name(),
             footprint_blocks: footprint,
             counters: finished.total,
             volumes: finished

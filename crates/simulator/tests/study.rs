@@ -73,7 +73,7 @@ fn study(policies: &str, sizes: &str) -> Study {
             .collect(),
         block: Bytes::new(BLOCK),
         write_policy: WritePolicy::Through,
-        write_miss: WriteMiss::Allocate,
+        write_miss: Some(WriteMiss::Allocate),
         warmup: Warmup::None,
         interval: None,
         latency: None,

@@ -44,6 +44,7 @@
 
 mod check;
 mod counts;
+pub mod daemon;
 mod error;
 mod events;
 mod gauge;

@@ -20,9 +20,11 @@ pub struct Sim {
     #[arg(value_name = "TRACE", required_unless_present = "list_policies")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub traces: Vec<PathBuf>,
-    /// The policies, separated by commas; parameters follow a colon: lru,s3-fifo:small=0.2
-    #[arg(long, value_name = "POLICY,...", default_value = "segment-twin-clock", value_parser = policies)]
-    pub policy: Policies,
+    /// The policies, separated by commas; parameters follow a colon: lru,s3-fifo:small=0.2. If not given
+    /// daemon, which is what hearth serve does by default; with an admission, a division among VMs or a
+    /// budget of their own segment-twin-clock, the daemon's log
+    #[arg(long, value_name = "POLICY,...", value_parser = policies)]
+    pub policy: Option<Policies>,
     /// The sizes, separated by commas: bytes (4MiB), blocks (27000blk) or a part of the distinct
     /// blocks of the trace (10%)
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
@@ -61,9 +63,10 @@ pub struct Sim {
     /// What writes do: around, through or back
     #[arg(help_heading = "Writes", long, value_name = "POLICY", default_value_t)]
     pub write_policy: WritePolicy,
-    /// What writes through and back do to blocks that are not in the cache: allocate or bypass
-    #[arg(help_heading = "Writes", long, value_name = "WHAT", default_value_t)]
-    pub write_miss: WriteMiss,
+    /// What writes through and back do to blocks that are not in the cache: allocate or bypass. If not
+    /// given they allocate, but for policy daemon, which lets them pass as hearth serve does by default
+    #[arg(help_heading = "Writes", long, value_name = "WHAT")]
+    pub write_miss: Option<WriteMiss>,
     /// What does not count yet: a part of the trace's accesses (10%) or a time (30min)
     #[arg(
         help_heading = "What is counted",
@@ -202,15 +205,30 @@ impl Sim {
             Some(list) => list.0.iter().map(Some).collect(),
             None => vec![None],
         };
+        let log = [Policy::of_log()];
+        let daemon = [Policy::Daemon];
+        let wanted = match &self.policy {
+            Some(list) => &list.0[..],
+            None if self.changes_the_daemon() => &log,
+            None => &daemon,
+        };
         let mut policies = Vec::new();
         for allocation in &allocations {
             for admission in admissions {
-                for policy in &self.policy.0 {
+                for policy in wanted {
                     policies.push(self.one_policy(policy, admission, *allocation)?);
                 }
             }
         }
         Ok(policies)
+    }
+
+    /// Whether something is asked of the log that is not the daemon's default.
+    fn changes_the_daemon(&self) -> bool {
+        self.admission.is_some()
+            || self.host.allocation.is_some()
+            || self.host.budget.is_some()
+            || self.host.fill
     }
 
     fn one_policy(
@@ -220,11 +238,11 @@ impl Sim {
         allocation: Option<&policy::allocation::Spec>,
     ) -> Result<Policy, PolicyError> {
         let is_log = matches!(policy, Policy::Segment { .. });
-        let needs_brain = allocation.is_some()
+        let is_divided = allocation.is_some()
             || self.host.budget.is_some()
             || self.host.fill
             || (is_log && self.admission.is_some());
-        if needs_brain {
+        if is_divided {
             let host = self
                 .host
                 .host(allocation, admission, self.staging, self.seed);

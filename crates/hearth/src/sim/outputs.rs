@@ -6,7 +6,7 @@ use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::output::{self, to_file};
 use serde_json::json;
 use simulator::report::TraceReport;
-use simulator::{Arrival, Manifest, RunResult, Study, TraceFile, manifest, report};
+use simulator::{Arrival, Manifest, RunResult, Study, TraceFile, WriteMiss, manifest, report};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -98,13 +98,13 @@ fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, 
     let texts = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>();
     let parameters = json!({
         "policies": texts(&mut study.policies.iter().map(ToString::to_string)),
-        "admissions": texts(&mut study.policies.iter().map(|policy| policy.admission().unwrap_or("always").to_owned())),
+        "admissions": texts(&mut study.policies.iter().map(|policy| policy.admission().unwrap_or_else(|| "always".to_owned()))),
         "staging": sim.admission.as_ref().map(|_| sim.staging.to_string()),
         "together": sim.together.map(Together::name),
         "sizes": texts(&mut study.sizes.iter().map(ToString::to_string)),
         "block_bytes": study.block.get(),
         "write_policy": study.write_policy.name(),
-        "write_miss": study.write_miss.name(),
+        "write_miss": study.write_miss.map_or("by policy", WriteMiss::name),
         "warmup": study.warmup.to_string(),
         "interval": study.interval.map(|interval| interval.to_string()),
         "latency": study.latency.map(|latency| json!({

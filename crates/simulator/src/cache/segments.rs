@@ -40,7 +40,7 @@ impl Evicted<u32> for Unasked {
 /// the daemon's own. Of `p` pages each, segments lose [`OWN_PAGES`]` / p` to their own pages
 /// and [`IDLE_HALVES`]` / 2 * p / blocks` to segments that are free or open; the sum is least where
 /// both are equal, and of two powers of two the one is taken that is nearer by ratio.
-pub(super) fn segment_for(blocks: u32) -> Bytes {
+pub(crate) fn segment_for(blocks: u32) -> Bytes {
     let least_squared = u64::from(blocks) * OWN_PAGES * 2 / IDLE_HALVES;
     let mut segment = flash_format::SEGMENT_BYTES_MIN.get();
     let pages_squared = |segment: u64| (segment / BLOCK_BYTES).pow(2);

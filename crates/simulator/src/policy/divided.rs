@@ -99,6 +99,7 @@ impl Policy {
                 kind: *kind,
                 segment: *segment,
             },
+            Self::Daemon => return Err(PolicyError::OfDaemon("other division".to_owned())),
             _ => return Err(PolicyError::Undivided(self.to_string())),
         };
         let mut settings = host.settings.clone();

@@ -1,6 +1,6 @@
 //! A policy behind admission: what may enter it, and the RAM that deciding takes.
 
-use super::{Policy, PolicyError};
+use super::{Policy, PolicyError, daemon};
 use policy::admission::Spec;
 use std::fmt;
 use std::str::FromStr;
@@ -141,6 +141,7 @@ impl Policy {
                 written: admission.written.clone(),
                 staging,
             })),
+            Self::Daemon => Err(PolicyError::OfDaemon("other admission".to_owned())),
             Self::Segment { .. } | Self::Shared(_) | Self::Guarded(_) | Self::Divided(_) => {
                 Err(PolicyError::Admission(self.to_string()))
             }
@@ -148,10 +149,11 @@ impl Policy {
     }
 
     /// The admission in front, as it was written; none lets everything in.
-    pub fn admission(&self) -> Option<&str> {
+    pub fn admission(&self) -> Option<String> {
         match self {
-            Self::Guarded(guarded) => Some(&guarded.written),
-            Self::Divided(divided) => Some(divided.admission()),
+            Self::Guarded(guarded) => Some(guarded.written.clone()),
+            Self::Divided(divided) => Some(divided.admission().to_owned()),
+            Self::Daemon => Some(daemon::words().0),
             _ => None,
         }
     }
@@ -160,6 +162,7 @@ impl Policy {
     pub fn allocation(&self) -> Option<String> {
         match self {
             Self::Divided(divided) => divided.allocation(),
+            Self::Daemon => Some(daemon::words().1),
             _ => None,
         }
     }
@@ -192,7 +195,7 @@ mod tests {
         let lru = behind("lru").unwrap();
         assert_eq!(
             (lru.to_string().as_str(), lru.admission()),
-            ("lru", Some("always"))
+            ("lru", Some("always".to_owned()))
         );
         let message = behind("s-cave").unwrap_err().to_string();
         assert!(message.contains("s-cave"), "{message}");

@@ -237,6 +237,7 @@ pub(super) const TABLE: &[Crate] = &[
             "segment-log",
             "tenancy",
             "trace",
+            "trace-fixtures",
         ],
     ),
     Crate {
