@@ -13,11 +13,12 @@
 
 mod support;
 
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
+use block_io::{BufPool, IoError};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovered, Recovery,
     Request, RequestId, Verb, WriteBack, WritePolicy, format,
 };
+use medium::FlashBytes;
 use support::{cpu_nanos, origin};
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map, TenantSlot};
 
@@ -26,40 +27,24 @@ struct Flash {
     pages: Map<u64, Vec<u8>>,
 }
 
-impl Flash {
-    fn run(&mut self, op: FlashOp) -> FlashDone {
-        let mut read = None;
-        match op.verb {
-            FlashVerb::Read {
-                offset,
-                length,
-                mut buf,
-            } => {
-                let pages = buf[..length.to_usize()].chunks_mut(4096);
-                for (at, to) in (offset.get()..).step_by(4096).zip(pages) {
-                    match self.pages.get(&at) {
-                        Some(page) => to.copy_from_slice(page),
-                        None => to.fill(0),
-                    }
-                }
-                read = Some(buf);
+impl FlashBytes for Flash {
+    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError> {
+        for (at, to) in (offset.get()..).step_by(4096).zip(into.chunks_mut(4096)) {
+            match self.pages.get(&at) {
+                Some(page) => to.copy_from_slice(page),
+                None => to.fill(0),
             }
-            FlashVerb::Write { offset, data, .. } => {
-                for (at, page) in (offset.get()..).step_by(4096).zip(data.chunks(4096)) {
-                    if page.starts_with(b"HEARTH") {
-                        self.pages.insert(at, page.to_vec());
-                    }
-                }
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, offset: Bytes, data: &[u8], _durable: bool) -> Result<(), IoError> {
+        for (at, page) in (offset.get()..).step_by(4096).zip(data.chunks(4096)) {
+            if page.starts_with(b"HEARTH") {
+                self.pages.insert(at, page.to_vec());
             }
-            FlashVerb::Flush => {}
-            FlashVerb::ReadInto { .. } => panic!("nobody offers memory"),
         }
-        FlashDone {
-            token: op.token,
-            place: None,
-            buf: read,
-            result: Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -73,7 +58,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
         }
         for effect in effects.drain(..) {
             match effect {
-                Effect::Flash(op) => cache.flash_done(flash.run(op), now),
+                Effect::Flash(op) => cache.flash_done(medium::carry_out(flash, op), now),
                 Effect::Origin(op) => cache.origin_done(origin(op), now),
                 Effect::Reply { result, .. } => drop(result.unwrap()),
                 Effect::ControlDone { result, .. } => {
@@ -113,7 +98,7 @@ fn open(capacity: Bytes, flash: &mut Flash, pool: &BufPool) -> (Recovered, i64) 
             let Effect::Flash(op) = effect else {
                 panic!("recovery uses the flash")
             };
-            let done = flash.run(op);
+            let done = medium::carry_out(flash, op);
             nanos -= cpu_nanos();
             recovery.flash_done(done, Instant::ZERO);
             nanos += cpu_nanos();

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, OriginDone, OriginOp, OriginVerb};
+use block_io::{BufPool, FlashOp, OriginDone, OriginOp, OriginVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
     RequestId, Verb, WriteBack, WritePolicy, format,
@@ -66,32 +66,6 @@ impl Bench {
         }
     }
 
-    fn flash_op(&mut self, op: FlashOp) -> FlashDone {
-        let buf = match op.verb {
-            FlashVerb::Read {
-                offset,
-                length,
-                mut buf,
-            } => {
-                let length = length.to_usize();
-                buf[..length].copy_from_slice(&self.flash[at(offset, length)]);
-                Some(buf)
-            }
-            FlashVerb::Write { offset, data, .. } => {
-                self.flash[at(offset, data.len())].copy_from_slice(&data);
-                None
-            }
-            FlashVerb::ReadInto { .. } => panic!("nobody offers memory"),
-            FlashVerb::Flush => None,
-        };
-        FlashDone {
-            token: op.token,
-            place: None,
-            buf,
-            result: Ok(()),
-        }
-    }
-
     fn origin_op(&mut self, op: OriginOp) -> OriginDone {
         let buf = match op.verb {
             OriginVerb::Read {
@@ -133,7 +107,7 @@ impl Bench {
                 let Effect::Flash(op) = effect else {
                     panic!("recovery reads flash")
                 };
-                let done = self.flash_op(op);
+                let done = medium::carry_out(&mut self.flash, op);
                 recovery.flash_done(done, self.now);
             }
         };
@@ -191,7 +165,7 @@ impl Bench {
             if !self.pending.is_empty() {
                 let lucky = usize::try_from(self.dice.below(self.pending.len() as u64)).unwrap();
                 let op = self.pending.swap_remove(lucky);
-                let done = self.flash_op(op);
+                let done = medium::carry_out(&mut self.flash, op);
                 cache.flash_done(done, self.now);
             }
         }

@@ -1,9 +1,8 @@
 //! A device that fails by a plan: errors, stalls, misdirected and rotten data, lost writes.
 
 use crate::Device;
-use crate::memory::{narrow, widen};
 use block_io::{FlashDone, FlashOp, FlashVerb, Landings, OriginDone, OriginVerb, PAGE_BYTES};
-use medium::{Faults, Injector};
+use medium::{Faults, Injector, flash_done, medium_verb};
 use ring::SourceId;
 use units::{Bytes, Instant};
 
@@ -36,7 +35,7 @@ impl<D: Device> Device for Faulty<D> {
 
     fn submit(&mut self, op: FlashOp, now: Instant) {
         let op = self.landings.begin(op);
-        if let Some(verb) = self.injector.inject(op.token, widen(op.verb), now) {
+        if let Some(verb) = self.injector.inject(op.token, medium_verb(op.verb), now) {
             let verb = flash_verb(verb);
             let token = op.token;
             self.inner.submit(FlashOp { token, verb }, now);
@@ -48,7 +47,7 @@ impl<D: Device> Device for Faulty<D> {
             let verb = flash_verb(verb);
             self.inner.submit(FlashOp { token, verb }, now);
         }
-        let answered = self.injector.take_answered().map(narrow);
+        let answered = self.injector.take_answered().map(flash_done);
         done.extend(answered.map(|one| self.landings.end(one)));
         self.inner.poll(now, &mut self.done);
         for one in self.done.drain(..) {
@@ -57,7 +56,7 @@ impl<D: Device> Device for Faulty<D> {
                 buf: one.buf,
                 result: one.result,
             };
-            let one = narrow(self.injector.returned(one));
+            let one = flash_done(self.injector.returned(one));
             done.push(self.landings.end(one));
         }
     }

@@ -10,8 +10,8 @@
 //! ```
 
 use crate::Device;
-use block_io::{FlashDone, FlashOp, FlashVerb, Landings, OriginDone, OriginVerb};
-use medium::{Medium, Session};
+use block_io::{FlashDone, FlashOp, Landings, OriginDone};
+use medium::{Medium, Session, flash_done, medium_verb};
 use units::{Bytes, Instant};
 
 /// A session of a [`Medium`] as a flash device.
@@ -40,55 +40,16 @@ impl Device for MemoryDevice {
 
     fn submit(&mut self, op: FlashOp, now: Instant) {
         let op = self.landings.begin(op);
-        self.session.submit(op.token, widen(op.verb), now);
+        self.session.submit(op.token, medium_verb(op.verb), now);
     }
 
     fn poll(&mut self, now: Instant, done: &mut Vec<FlashDone>) {
         self.session.poll(now, &mut self.done);
-        let ended = self.done.drain(..).map(narrow);
+        let ended = self.done.drain(..).map(flash_done);
         done.extend(ended.map(|one| self.landings.end(one)));
     }
 
     fn next_deadline(&self) -> Option<Instant> {
         self.session.next_deadline()
-    }
-}
-
-/// A flash operation in the words of a medium, which knows more verbs, and no memory but ours.
-///
-/// # Panics
-/// If it reads into other memory: see [`Landings`].
-pub(crate) fn widen(verb: FlashVerb) -> OriginVerb {
-    match verb {
-        FlashVerb::Read {
-            offset,
-            length,
-            buf,
-        } => OriginVerb::Read {
-            offset,
-            length,
-            buf,
-        },
-        FlashVerb::Write {
-            offset,
-            data,
-            durable,
-        } => OriginVerb::Write {
-            offset,
-            data,
-            fua: durable,
-        },
-        FlashVerb::Flush => OriginVerb::Flush,
-        FlashVerb::ReadInto { .. } => unreachable!("a medium reads into buffers of ours"),
-    }
-}
-
-/// A medium's outcome in the words of flash.
-pub(crate) fn narrow(done: OriginDone) -> FlashDone {
-    FlashDone {
-        token: done.token,
-        place: None,
-        buf: done.buf,
-        result: done.result,
     }
 }

@@ -12,12 +12,13 @@
 //! flash say anything. Rot, tears and misdirection, which no checksum survives, are the world's.
 
 use crate::pieces;
-use block_io::{Buf, BufPool, FlashDone, FlashOp, FlashVerb, OriginDone, OriginOp, OriginVerb};
+use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, OriginVerb};
 use cache::{
     Cache, Command, Config, ControlId, Effect, FormatOptions, OfDirty, Recovery, Request,
     RequestId, Verb, WriteBack, WritePolicy,
 };
 use flash_format::{PAGE_BYTES, SEGMENT_BYTES_MIN, checksum};
+use medium::FlashBytes;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -235,45 +236,32 @@ impl Life {
     fn flash(&mut self, op: FlashOp) -> FlashDone {
         self.effects += 1;
         assert!(self.effects < EFFECTS_MAX, "it goes round in circles");
-        let buf = match op.verb {
-            FlashVerb::Read {
-                offset,
-                length,
-                buf,
-            } => Some(self.read(offset, length, buf)),
-            FlashVerb::Write { offset, data, .. } => {
-                let end = offset + Bytes::new(data.len() as u64);
-                assert!(end <= CAPACITY, "nothing is written beyond the device");
-                self.write(offset, &data);
-                None
-            }
-            FlashVerb::ReadInto { .. } => panic!("nobody offers memory"),
-            FlashVerb::Flush => None,
-        };
-        FlashDone {
-            token: op.token,
-            place: None,
-            buf,
-            result: Ok(()),
-        }
+        medium::carry_out(self, op)
     }
+}
 
-    fn read(&self, offset: Bytes, length: Bytes, mut buf: Buf) -> Buf {
+impl FlashBytes for Life {
+    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError> {
+        let end = offset.checked_add(Bytes::new(into.len() as u64));
         assert!(
-            offset
-                .checked_add(length)
-                .is_some_and(|end| end <= CAPACITY),
+            end.is_some_and(|end| end <= CAPACITY),
             "nothing is read beyond the device"
         );
         let first = offset.get() / PAGE_BYTES as u64;
-        let pages = buf[..length.to_usize()].chunks_mut(PAGE_BYTES);
-        for (page, bytes) in (first..).zip(pages) {
+        for (page, bytes) in (first..).zip(into.chunks_mut(PAGE_BYTES)) {
             match self.page(page) {
                 Some(found) => bytes.copy_from_slice(found),
                 None => bytes.fill(0),
             }
         }
-        buf
+        Ok(())
+    }
+
+    fn store(&mut self, offset: Bytes, data: &[u8], _durable: bool) -> Result<(), IoError> {
+        let end = offset + Bytes::new(data.len() as u64);
+        assert!(end <= CAPACITY, "nothing is written beyond the device");
+        self.write(offset, data);
+        Ok(())
     }
 }
 

@@ -12,12 +12,14 @@
 
 #![forbid(unsafe_code)]
 
+mod at_once;
 mod faults;
 mod image;
 mod injector;
 mod limits;
 mod medium;
 
+pub use at_once::{FlashBytes, carry_out, flash_done, medium_verb};
 pub use faults::{Fault, Faults, Kind};
 pub use image::{Image, WriteMark};
 pub use injector::Injector;

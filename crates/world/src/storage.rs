@@ -266,28 +266,7 @@ impl Storage {
             self.landing_ends.insert(op.token, now + SYSTEM_PATIENCE);
         }
         let op = self.landings.begin(op);
-        let verb = match op.verb {
-            FlashVerb::Read {
-                offset,
-                length,
-                buf,
-            } => OriginVerb::Read {
-                offset,
-                length,
-                buf,
-            },
-            FlashVerb::Write {
-                offset,
-                data,
-                durable,
-            } => OriginVerb::Write {
-                offset,
-                data,
-                fua: durable,
-            },
-            FlashVerb::Flush => OriginVerb::Flush,
-            FlashVerb::ReadInto { .. } => unreachable!("landings have made it a plain read"),
-        };
+        let verb = medium::medium_verb(op.verb);
         if honest {
             self.honest.insert(op.token);
         }
@@ -434,12 +413,7 @@ impl Storage {
     /// An outcome in the words of flash.
     pub(crate) fn flash_done(&mut self, done: OriginDone) -> FlashDone {
         self.landing_ends.remove(&done.token);
-        self.landings.end(FlashDone {
-            token: done.token,
-            place: None,
-            buf: done.buf,
-            result: done.result,
-        })
+        self.landings.end(medium::flash_done(done))
     }
 
     /// Where the writes that have not ended begin.

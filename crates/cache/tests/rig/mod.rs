@@ -14,6 +14,7 @@ use cache::{
     Cache, Command, Config, ControlError, ControlId, ControlOutcome, Effect, FormatOptions,
     OfDirty, OwnerRecord, Recovery, WriteBack, WritePolicy, format,
 };
+use medium::FlashBytes;
 use std::collections::BTreeMap;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant};
 
@@ -99,6 +100,31 @@ fn config(write_delay: Duration) -> Config {
         trust_delay: Duration::from_millis(50),
         ..Config::default()
     }
+}
+
+impl FlashBytes for Rig {
+    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError> {
+        into.copy_from_slice(&self.flash[at(offset, into.len())]);
+        failing(self.flash_read_error)
+    }
+
+    fn store(&mut self, offset: Bytes, data: &[u8], durable: bool) -> Result<(), IoError> {
+        failing(self.flash_write_error)?;
+        self.flash[at(offset, data.len())].copy_from_slice(data);
+        if durable {
+            self.flash_durable[at(offset, data.len())].copy_from_slice(data);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), IoError> {
+        self.flash_durable.copy_from_slice(&self.flash);
+        Ok(())
+    }
+}
+
+fn failing(fails: bool) -> Result<(), IoError> {
+    if fails { Err(IoError::Failed) } else { Ok(()) }
 }
 
 impl Rig {
@@ -214,47 +240,15 @@ impl Rig {
     }
 
     fn flash_op(&mut self, op: FlashOp) -> FlashDone {
-        let mut done = FlashDone {
-            token: op.token,
-            place: None,
-            buf: None,
-            result: Ok(()),
-        };
         match op.verb {
-            FlashVerb::Read {
-                offset,
-                length,
-                mut buf,
-            } => {
-                let length = length.to_usize();
-                buf[..length].copy_from_slice(&self.flash[at(offset, length)]);
-                done.buf = Some(buf);
-                if self.flash_read_error {
-                    done.result = Err(IoError::Failed);
-                }
-            }
-            FlashVerb::ReadInto { offset, place } => {
-                if self.flash_read_error || self.memory_error {
-                    done.result = Err(IoError::Failed);
-                } else {
-                    place.store(&self.flash[at(offset, place.len())]);
-                }
-                done.place = Some(place);
-            }
-            FlashVerb::Write { .. } if self.flash_write_error => done.result = Err(IoError::Failed),
-            FlashVerb::Write {
-                offset,
-                data,
-                durable,
-            } => {
-                self.flash[at(offset, data.len())].copy_from_slice(&data);
-                if durable {
-                    self.flash_durable[at(offset, data.len())].copy_from_slice(&data);
-                }
-            }
-            FlashVerb::Flush => self.flash_durable.copy_from_slice(&self.flash),
+            FlashVerb::ReadInto { place, .. } if self.memory_error => FlashDone {
+                token: op.token,
+                place: Some(place),
+                buf: None,
+                result: Err(IoError::Failed),
+            },
+            _ => medium::carry_out(self, op),
         }
-        done
     }
 
     fn origin_op(&mut self, op: OriginOp) -> OriginDone {

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginOp, OriginVerb};
+use block_io::{BufPool, IoError, OriginDone, OriginOp, OriginVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, OfDirty, Recovery,
     Request, RequestId, Verb, WriteBack, WritePolicy, format,
@@ -25,32 +25,6 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    fn flash_op(&mut self, op: FlashOp) -> FlashDone {
-        let mut buf = None;
-        match op.verb {
-            FlashVerb::Read {
-                offset,
-                length,
-                buf: mut to,
-            } => {
-                let from = &self.flash[offset.to_usize()..][..length.to_usize()];
-                to[..from.len()].copy_from_slice(from);
-                buf = Some(to);
-            }
-            FlashVerb::Write { offset, data, .. } => {
-                self.flash[offset.to_usize()..][..data.len()].copy_from_slice(&data);
-            }
-            FlashVerb::Flush => {}
-            FlashVerb::ReadInto { .. } => panic!("nobody offers memory"),
-        }
-        FlashDone {
-            token: op.token,
-            place: None,
-            buf,
-            result: Ok(()),
-        }
-    }
-
     fn origin_op(&mut self, op: OriginOp) -> OriginDone {
         self.asked.push(op.disk);
         let result = match op.verb {
@@ -93,7 +67,7 @@ impl Bench {
                 let Effect::Flash(op) = effect else {
                     panic!("recovery uses the flash")
                 };
-                let done = bench.flash_op(op);
+                let done = medium::carry_out(&mut bench.flash, op);
                 recovery.flash_done(done, bench.now);
             }
         }
@@ -109,7 +83,7 @@ impl Bench {
             for effect in effects.drain(..) {
                 match effect {
                     Effect::Flash(op) => {
-                        let done = self.flash_op(op);
+                        let done = medium::carry_out(&mut self.flash, op);
                         cache.flash_done(done, self.now);
                     }
                     Effect::Origin(op) => {

@@ -329,6 +329,7 @@ pub(super) const TABLE: &[Crate] = &[
             "units",
             "block-io",
             "flash-format",
+            "medium",
             "cache",
             "nbd-protocol",
             "trace",

@@ -3,13 +3,13 @@
 use super::super::*;
 use crate::lock::LockReason;
 use crate::{Config, Effect, FormatOptions, Ports, Purpose, Store, format};
-use block_io::{FlashDone, FlashVerb};
 use dirty_log::{Found, What};
 use flash_format::{
     CheckpointPage, Descriptor, DirtyChunkHeader, DirtyRecord, DiskEntry, Erasure, ErasureKind,
     FooterPage, Geometry, JournalEntry, JournalPage, Position, SegmentEntry, SegmentKind,
     SegmentState, checksum,
 };
+use medium::FlashBytes;
 use segment_log::Phase;
 use units::{BlockIndex, DiskId, DiskSlot, Duration, FlashSlot};
 
@@ -57,7 +57,7 @@ impl Opened {
             let Effect::Flash(op) = effect else {
                 panic!("it needs nothing but the flash")
             };
-            let done = hand.carry_out(op);
+            let done = medium::carry_out(hand, op);
             *now = *now + hand.pace;
             self.ports.set_now(*now);
             let (Purpose::Store(own), _) = self.ports.completed(done.token) else {
@@ -302,7 +302,7 @@ impl Hand {
             let operations: Vec<FlashOp> = recovery.take_operations().collect();
             assert!(!operations.is_empty(), "recovery goes on");
             for op in operations {
-                let done = self.carry_out(op);
+                let done = medium::carry_out(self, op);
                 now = now + self.pace;
                 recovery.flash_done(done, now);
             }
@@ -347,49 +347,33 @@ impl Hand {
             let operations: Vec<FlashOp> = inspection.take_operations().collect();
             assert!(!operations.is_empty(), "it goes on");
             for op in operations {
-                let done = self.carry_out(op);
+                let done = medium::carry_out(self, op);
                 inspection.flash_done(done, Instant::ZERO);
             }
         }
     }
+}
 
-    pub(super) fn carry_out(&mut self, op: FlashOp) -> FlashDone {
-        let mut done = FlashDone {
-            token: op.token,
-            place: None,
-            buf: None,
-            result: Ok(()),
-        };
-        match op.verb {
-            FlashVerb::Read {
-                offset,
-                length,
-                mut buf,
-            } => {
-                let range = offset.get()..offset.get() + length.get();
-                let bad = |page: &u64| range.contains(&(page * PAGE_BYTES as u64));
-                if self.unreadable.iter().any(bad) {
-                    done.result = Err(IoError::Failed);
-                }
-                let bytes = &self.device[offset.to_usize()..][..length.to_usize()];
-                buf[..bytes.len()].copy_from_slice(bytes);
-                for (page, times) in &mut self.garbled {
-                    let at = *page * PAGE_BYTES as u64;
-                    if range.contains(&at) && *times > 0 {
-                        *times -= 1;
-                        buf[Bytes::new(at - range.start).to_usize()] ^= 1;
-                    }
-                }
-                done.buf = Some(buf);
+impl FlashBytes for Hand {
+    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError> {
+        let range = offset.get()..offset.get() + into.len() as u64;
+        let bad = |page: &u64| range.contains(&(page * PAGE_BYTES as u64));
+        let is_readable = !self.unreadable.iter().any(bad);
+        into.copy_from_slice(&self.device[offset.to_usize()..][..into.len()]);
+        for (page, times) in &mut self.garbled {
+            let at = *page * PAGE_BYTES as u64;
+            if range.contains(&at) && *times > 0 {
+                *times -= 1;
+                into[Bytes::new(at - range.start).to_usize()] ^= 1;
             }
-            FlashVerb::Write { offset, data, .. } => {
-                self.written.push(offset);
-                self.write(offset, &data);
-            }
-            FlashVerb::Flush => {}
-            FlashVerb::ReadInto { .. } => panic!("an inspection has buffers"),
         }
-        done
+        is_readable.then_some(()).ok_or(IoError::Failed)
+    }
+
+    fn store(&mut self, offset: Bytes, data: &[u8], _durable: bool) -> Result<(), IoError> {
+        self.written.push(offset);
+        self.write(offset, data);
+        Ok(())
     }
 }
 
