@@ -2,20 +2,30 @@
 //! the origin gets what it lacks, the disk is written through meanwhile, and comes under write-back again when
 //! the flash is in time. Other disks go on.
 
+use std::ops::Range;
+
 use anyhow::ensure;
 use e2e::{
-    Back, DiskSettings, Hearth, HearthSettings, Image, LONG, MOUNT_TOOLS, WeakFlash, can_mount,
-    nbdsh, reads, scenario, wait_until, writes,
+    Back, DiskSettings, Hearth, HearthSettings, Image, LONG, MOUNT_TOOLS, WeakFlash, block,
+    can_mount, nbdsh, reads, scenario, wait_until, writes,
 };
 
 const OTHER: &str = "other";
+
+fn has_at_origin(image: &Image, blocks: Range<u64>, round: u8) -> anyhow::Result<()> {
+    for number in blocks {
+        let bytes = image.read(number * 4096, 4096)?;
+        ensure!(bytes == block(number, round), "block {number} is older");
+    }
+    Ok(())
+}
 
 #[test]
 fn flash_that_takes_seconds_gives_its_bytes_to_the_origin_and_is_taken_back() {
     if !can_mount("flash that is slow") {
         return;
     }
-    scenario(&[MOUNT_TOOLS, &["nbdsh", "nbdcopy"]].concat(), |lab| {
+    scenario(&[MOUNT_TOOLS, &["nbdsh"]].concat(), |lab| {
         let slow = WeakFlash::format_slow(lab, 64, 60)?;
         let image = Image::new(lab, "origin.raw", 16)?;
         let other = Image::new(lab, "other.raw", 16)?;
@@ -42,9 +52,9 @@ fn flash_that_takes_seconds_gives_its_bytes_to_the_origin_and_is_taken_back() {
         let reason = served["reason"].as_str().unwrap_or_default();
         ensure!(reason.contains("without write-back"), "{served}");
         nbdsh(Some(&uri), &(reads(0, 10, 6) + &reads(10, 290, 5)))?;
-        image.check_equals_export(lab, &uri)?;
+        has_at_origin(&image, 0..10, 6)?;
         nbdsh(Some(&uri), &writes(0, 20, 7))?;
-        image.check_equals_export(lab, &uri)?;
+        has_at_origin(&image, 0..20, 7)?;
         nbdsh(Some(&hearth.uri(OTHER)), &writes(0, 8, 4))?;
         nbdsh(Some(&hearth.uri(OTHER)), &reads(0, 8, 4))?;
 
