@@ -2,7 +2,7 @@
 //!
 //! To a guest an accepted write is in its disk's cache, which does not lose its power when our
 //! process ends. So each record is told, before the write is answered, to memory that a later
-//! process finds again ([`Effect::Lasting`]); when its chunk is on flash its place is free again.
+//! process finds again ([`Lasting`]); when its chunk is on flash its place is free again.
 //!
 //! ```text
 //!  chunk opened: Begin ─► each record: Push ─► ... ─► chunk written: Clear

@@ -1,6 +1,6 @@
 //! Bytes that only the flash has: the dirty logs.
 //!
-//! A disk under [`crate::WritePolicy::Back`] has a log of what its guest did, in the order in which
+//! A disk under write-back has a log of what its guest did, in the order in which
 //! it was accepted. It is the truth for every block in it until the origin has that block durably.
 //! A block of it is in no other way in the cache: its clean copy left the index when the record was
 //! accepted, and it enters the index again when the record is settled.
