@@ -3,7 +3,7 @@
 
 use crate::chunks::{Chunk, Entry, Gathered};
 use crate::limits::TICK_MAX;
-use crate::ports::{Errand, Ports};
+use crate::ports::{Errand, Ports, Tag};
 use crate::store::Store;
 use block_io::{FlashVerb, Slice};
 use flash_format::{
@@ -16,7 +16,7 @@ use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 impl Store {
     /// Appends a block to a stream of its disk. Returns where it will be, or none if it cannot
     /// be admitted now; the reason is counted. The caller enters it into the index.
-    pub(crate) fn append<T>(
+    pub(crate) fn append<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -28,7 +28,7 @@ impl Store {
     }
 
     /// [`Store::append`] to the stream of a disk that takes the survivors of a reclaim.
-    pub(crate) fn append_to<T>(
+    pub(crate) fn append_to<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         key: StreamKey,
@@ -83,7 +83,7 @@ impl Store {
     }
 
     /// Makes sure that the stream has an open chunk with room for a block.
-    pub(crate) fn ensure_chunk<T>(&mut self, ports: &mut Ports<T>, key: StreamKey) -> bool {
+    pub(crate) fn ensure_chunk<T: Tag>(&mut self, ports: &mut Ports<T>, key: StreamKey) -> bool {
         loop {
             match self.log.prepare(key, ports.now) {
                 Step::Ready => return true,
@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// Writes the open chunk of a stream, if there is one.
-    pub(crate) fn seal_chunk<T>(&mut self, ports: &mut Ports<T>, key: StreamKey) {
+    pub(crate) fn seal_chunk<T: Tag>(&mut self, ports: &mut Ports<T>, key: StreamKey) {
         let Some(sealed) = self.log.seal(key) else {
             return;
         };
@@ -167,7 +167,7 @@ impl Store {
     }
 
     /// Ends a stream's open segment: last chunk, then the footer.
-    pub(crate) fn close_stream<T>(&mut self, ports: &mut Ports<T>, key: StreamKey) {
+    pub(crate) fn close_stream<T: Tag>(&mut self, ports: &mut Ports<T>, key: StreamKey) {
         self.seal_chunk(ports, key);
         let Some(closed) = self.log.close(key) else {
             return;
@@ -200,7 +200,7 @@ impl Store {
     }
 
     /// A chunk has been written, or has failed to be.
-    pub(crate) fn chunk_done<T>(&mut self, ports: &mut Ports<T>, id: usize, written: bool) {
+    pub(crate) fn chunk_done<T: Tag>(&mut self, ports: &mut Ports<T>, id: usize, written: bool) {
         if !written && self.chunks[id].of_log.is_some() {
             // Its bytes are nowhere else: they stay in memory until the origin has them.
             let reason = "a part of a dirty log could not be written";
@@ -237,7 +237,7 @@ impl Store {
     /// Trusts the blocks of a chunk that came from the origin and are still in the index. Those
     /// whose bytes the origin may still lose rest first; rewritten ones rest already, and
     /// survivors wait for their reclaim to end.
-    fn trust_fills<T>(&mut self, ports: &mut Ports<T>, chunk: &Chunk) {
+    fn trust_fills<T: Tag>(&mut self, ports: &mut Ports<T>, chunk: &Chunk) {
         let mut run: Option<(FlashSlot, u32)> = None;
         for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
             let slot = self.geometry.slot(chunk.segment, page);
@@ -263,7 +263,7 @@ impl Store {
     }
 
     /// A footer has been written, or has failed to be: without it recovery walks the chunks.
-    pub(crate) fn footer_done<T>(
+    pub(crate) fn footer_done<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         segment: SegmentIndex,
@@ -277,7 +277,7 @@ impl Store {
         self.write_ended(ports, segment);
     }
 
-    fn write_ended<T>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex) {
+    fn write_ended<T: Tag>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex) {
         if self.log.write_ended(segment) {
             // Bounds what a power cut takes from the device's own cache; nothing waits for it.
             ports.flash(Errand::FlashFlush, FlashVerb::Flush);
@@ -285,7 +285,7 @@ impl Store {
     }
 
     /// The bytes of a slot whose chunk is on its way or still open.
-    pub(crate) fn in_memory<T>(&self, ports: &Ports<T>, slot: FlashSlot) -> Option<Slice> {
+    pub(crate) fn in_memory<T: Tag>(&self, ports: &Ports<T>, slot: FlashSlot) -> Option<Slice> {
         let segment = self.geometry.segment_of(slot);
         let page = self.geometry.page_of(slot);
         let on_its_way = self
@@ -301,7 +301,7 @@ impl Store {
     }
 
     /// A copy of the bytes of a slot whose chunk is still open.
-    pub(crate) fn in_open_chunk<T>(&self, ports: &Ports<T>, slot: FlashSlot) -> Option<Slice> {
+    pub(crate) fn in_open_chunk<T: Tag>(&self, ports: &Ports<T>, slot: FlashSlot) -> Option<Slice> {
         let segment = self.geometry.segment_of(slot);
         let page = self.geometry.page_of(slot);
         let disk = self.log.segment(segment).disk;
@@ -347,7 +347,7 @@ impl Store {
     }
 
     /// Writes chunks that have waited long enough.
-    pub(crate) fn tick_streams<T>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn tick_streams<T: Tag>(&mut self, ports: &mut Ports<T>) {
         for key in self.log.stream_keys() {
             let Some(chunk) = self.log.stream(key).and_then(|open| open.chunk) else {
                 continue;

@@ -1,6 +1,6 @@
 //! Operations of the store's own that have ended.
 
-use crate::ports::{Errand, Own, Ports};
+use crate::ports::{Errand, Own, Ports, Tag};
 use crate::store::Store;
 use block_io::Buf;
 
@@ -19,7 +19,7 @@ pub enum Progress {
 
 impl Store {
     /// An operation of the store's own has ended, well or not; if it was a read, this was read.
-    pub fn completed<T>(
+    pub fn completed<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         own: Own,
@@ -67,7 +67,7 @@ impl Store {
     }
 }
 
-fn checkpoint_failed<T>(ports: &mut Ports<T>) {
+fn checkpoint_failed<T: Tag>(ports: &mut Ports<T>) {
     ports.stats.flash_errors += 1;
     ports.fail("a checkpoint could not be written");
 }

@@ -15,7 +15,7 @@
 //! the cache itself had asked, the guest's next flush fails in its place.
 
 use crate::guard::{Guard, holds};
-use crate::ports::Ports;
+use crate::ports::{Ports, Tag};
 use crate::store::Store;
 use crate::write_count::WriteCount;
 use units::DiskSlot;
@@ -103,7 +103,7 @@ impl Origins {
     }
 
     /// Flushes a disk's origin if anything of it may not be durable.
-    pub fn flush<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    pub fn flush<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         let durability = self.of_mut(disk);
         if durability.flushing || durability.covers_all() {
             return;
@@ -177,7 +177,7 @@ impl Origins {
 
 impl Store {
     /// Forgets every copy of bytes that a disk's origin may have lost.
-    pub fn forget_unflushed<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    pub fn forget_unflushed<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         if self.origins.covers_all(disk) {
             return;
         }

@@ -11,7 +11,7 @@
 //! its first one finds its blocks dropped; if the origin lacks some of them, it is refused.
 
 use crate::guard::{Guard, holds};
-use crate::ports::Ports;
+use crate::ports::{Ports, Tag};
 use crate::store::Store;
 use block_io::{BlockCipher, Buf, PAGE_BYTES, Slice};
 use dirty_log::What;
@@ -51,7 +51,7 @@ impl Ciphers {
     }
 
     /// The bytes of a block that lies like this on flash.
-    pub(crate) fn shown<T>(
+    pub(crate) fn shown<T: Tag>(
         &self,
         ports: &Ports<T>,
         disk: DiskSlot,
@@ -77,7 +77,7 @@ impl Store {
     }
 
     /// The bytes of a record of a disk's dirty log that lies like this on flash.
-    pub fn shown_record<T>(
+    pub fn shown_record<T: Tag>(
         &self,
         ports: &Ports<T>,
         disk: DiskSlot,

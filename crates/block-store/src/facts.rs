@@ -5,7 +5,7 @@ use crate::dirty::DirtyDisk;
 use crate::durability::Origins;
 use crate::journal::Ticket;
 use crate::limits::PASSED_ENTRIES_MAX;
-use crate::ports::Ports;
+use crate::ports::{Ports, Tag};
 use crate::store::{Location, Store};
 use block_io::BlockCipher;
 use dirty_log::Found;
@@ -152,7 +152,7 @@ impl Store {
     }
 
     /// The same of records of the disk's dirty log.
-    pub fn dirty_run<T>(
+    pub fn dirty_run<T: Tag>(
         &self,
         ports: &Ports<T>,
         disk: DiskSlot,

@@ -70,7 +70,7 @@ pub use facts::{Committed, SegmentCounts};
 pub use format::{FormatOptions, format};
 pub use journal::Ticket;
 pub use lock::LockReason;
-pub use ports::{Effect, Own, Ports, Purpose};
+pub use ports::{Effect, Own, Ports, Purpose, Tag};
 pub use recovery::{
     ColdReason, DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LeftChunk, LogReport,
     OpenError, Recovered, Recovery,

@@ -2,7 +2,7 @@
 //!
 //! Whoever drives the store hands its ports in with each call, and takes out of them what the call has
 //! left there. A caller has effects of its own, and their order counts: a reply must not overtake what
-//! memory that outlives the process is told. So it takes the store's before it adds one.
+//! memory that outlives the process is told. So they are in one queue with the store's ([`Tag`]).
 
 use crate::dirty::lasting::Lasting;
 use crate::stats::Stats;
@@ -11,6 +11,7 @@ use block_io::{Buf, BufPool, FlashOp, FlashVerb, PAGE_BYTES, Place, Slice, Token
 use flash_format::SegmentIndex;
 use segment_log::FlashWritten;
 use slab::Slab;
+use std::collections::VecDeque;
 use std::vec::Drain;
 use units::{BlockIndex, Bytes, DiskSlot, Duration, Instant};
 
@@ -21,14 +22,6 @@ pub enum Effect {
     Flash(FlashOp),
     /// Tell this to memory that outlives the process, at once.
     Lasting(Lasting),
-    /// Flush the origin of a disk, and say so to [`crate::Origins::flush_ended`] and
-    /// [`crate::Origins::flushed`].
-    FlushOrigin {
-        /// Whose.
-        disk: DiskSlot,
-        /// How many writes of the disk had ended when this was asked.
-        count: WriteCount,
-    },
     /// Say that a block came from flash and is not what was written there.
     Damaged {
         /// Whose block.
@@ -38,6 +31,17 @@ pub enum Effect {
         /// Where on the flash it was read, in bytes.
         at: Bytes,
     },
+}
+
+/// What a caller remembers of a read.
+pub trait Tag {
+    /// What the caller has to have done, the store's effects among it.
+    type Effect: From<Effect>;
+}
+
+/// Of a caller that reads nothing and has no effects of its own.
+impl Tag for () {
+    type Effect = Effect;
 }
 
 /// What an operation of the flash is for.
@@ -105,14 +109,16 @@ struct Io<T> {
 }
 
 /// The way out of the store; `T` is what its caller remembers of a read.
-pub struct Ports<T> {
-    effects: Vec<Effect>,
+pub struct Ports<T: Tag> {
+    effects: Vec<T::Effect>,
     ios: Slab<Io<T>>,
     pub(crate) pool: BufPool,
     pub(crate) now: Instant,
     pub(crate) stats: Stats,
     /// Why the flash cannot be relied on any more.
     failure: Option<&'static str>,
+    /// Origins that are to be flushed.
+    origin_flushes: VecDeque<(DiskSlot, WriteCount)>,
     /// What went to flash, for a disk or for nobody.
     written: Vec<(Option<DiskSlot>, FlashWritten)>,
     /// Clean blocks that left the flash.
@@ -126,7 +132,7 @@ pub struct Ports<T> {
     next_tick: Option<Instant>,
 }
 
-impl<T> Ports<T> {
+impl<T: Tag> Ports<T> {
     /// Ports of which nothing is asked yet. Buffers come from `pool`.
     pub fn new(pool: BufPool, now: Instant) -> Self {
         Self {
@@ -137,6 +143,7 @@ impl<T> Ports<T> {
             now,
             stats: Stats::default(),
             failure: None,
+            origin_flushes: VecDeque::new(),
             written: Vec::new(),
             evicted: Vec::new(),
             moved: Vec::new(),
@@ -156,16 +163,23 @@ impl<T> Ports<T> {
         &self.stats
     }
 
-    /// Whether there is nothing to be done.
+    /// Adds what the caller has to have done, behind what the store has asked for so far.
     #[inline]
-    pub fn has_effects(&self) -> bool {
-        !self.effects.is_empty()
+    pub fn push(&mut self, effect: T::Effect) {
+        self.effects.push(effect);
     }
 
-    /// Takes out what is to be done, in order.
+    /// Moves what is to be done to the end of `into`, in order.
     #[inline]
-    pub fn take_effects(&mut self) -> Drain<'_, Effect> {
-        self.effects.drain(..)
+    pub fn take_effects(&mut self, into: &mut Vec<T::Effect>) {
+        into.append(&mut self.effects);
+    }
+
+    /// Takes out an origin that is to be flushed, and how many writes of the disk had ended when that was
+    /// asked. When it has been, say so to [`crate::Origins::flush_ended`] and [`crate::Origins::flushed`].
+    #[inline]
+    pub fn take_origin_flush(&mut self) -> Option<(DiskSlot, WriteCount)> {
+        self.origin_flushes.pop_front()
     }
 
     /// Takes out why the flash cannot be relied on any more, if that is so.
@@ -217,7 +231,8 @@ impl<T> Ports<T> {
     /// A copy on flash is not what was written there.
     pub fn damaged(&mut self, disk: DiskSlot, block: Option<BlockIndex>, at: Bytes) {
         self.stats.checksum_mismatches += 1;
-        self.effects.push(Effect::Damaged { disk, block, at });
+        self.effects
+            .push(Effect::Damaged { disk, block, at }.into());
     }
 
     /// Takes back an operation that has completed: what it was for, and how long it took.
@@ -310,15 +325,16 @@ impl<T> Ports<T> {
     fn issue(&mut self, purpose: Purpose<T>, verb: FlashVerb) {
         let issued = self.attended();
         let token = Token(self.ios.insert(Io { issued, purpose }) as u64);
-        self.effects.push(Effect::Flash(FlashOp { token, verb }));
+        self.effects
+            .push(Effect::Flash(FlashOp { token, verb }).into());
     }
 
     pub(crate) fn tell(&mut self, what: Lasting) {
-        self.effects.push(Effect::Lasting(what));
+        self.effects.push(Effect::Lasting(what).into());
     }
 
     pub(crate) fn flush_origin(&mut self, disk: DiskSlot, count: WriteCount) {
-        self.effects.push(Effect::FlushOrigin { disk, count });
+        self.origin_flushes.push_back((disk, count));
     }
 
     /// The flash cannot be relied on any more.

@@ -14,7 +14,7 @@
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::RECLAIM_RUN_BLOCKS_MAX;
-use crate::ports::{Errand, Ports};
+use crate::ports::{Errand, Ports, Tag};
 use crate::store::Store;
 use block_io::Buf;
 use flash_format::{Descriptor, JournalEntry, PAGE_BYTES, SegmentIndex, checksum, read_footer};
@@ -54,7 +54,7 @@ impl Reclaiming {
 }
 
 impl Store {
-    pub(crate) fn pump_reclaim<T>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn pump_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>) {
         match &self.reclaiming {
             None if !self.stopping => match self.log.begin_reclaim() {
                 Begin::Enough | Begin::Wait => {}
@@ -75,7 +75,7 @@ impl Store {
         }
     }
 
-    fn start_reclaim<T>(&mut self, ports: &mut Ports<T>, victim: Victim) {
+    fn start_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>, victim: Victim) {
         let footer_pages = self.geometry.footer_pages();
         let first = self.geometry.segment_pages() - footer_pages;
         let offset = self.geometry.segment_offset(victim.segment())
@@ -94,7 +94,11 @@ impl Store {
 
     /// The footer of the victim has come. Without one (torn, rotten, never written) nothing is
     /// kept, and what the index has in the segment is found by walking the index.
-    pub(crate) fn reclaim_footer_done<T>(&mut self, ports: &mut Ports<T>, bytes: Option<&[u8]>) {
+    pub(crate) fn reclaim_footer_done<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        bytes: Option<&[u8]>,
+    ) {
         let Some(mut reclaiming) = self.reclaiming.take() else {
             return;
         };
@@ -154,7 +158,7 @@ impl Store {
     }
 
     /// A run of survivors has come, or has failed to.
-    pub(crate) fn reclaim_run_done<T>(
+    pub(crate) fn reclaim_run_done<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         first: usize,
@@ -186,7 +190,7 @@ impl Store {
         }
     }
 
-    fn keep<T>(
+    fn keep<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         victim: &mut Victim,
@@ -211,7 +215,7 @@ impl Store {
         }
     }
 
-    fn survivors_read<T>(&mut self, ports: &mut Ports<T>) {
+    fn survivors_read<T: Tag>(&mut self, ports: &mut Ports<T>) {
         let Some(reclaiming) = &mut self.reclaiming else {
             return;
         };
@@ -220,7 +224,7 @@ impl Store {
         self.seal_chunk(ports, key);
     }
 
-    fn free_when_survivors_are_written<T>(&mut self, ports: &mut Ports<T>) {
+    fn free_when_survivors_are_written<T: Tag>(&mut self, ports: &mut Ports<T>) {
         let Some(reclaiming) = &self.reclaiming else {
             return;
         };
@@ -236,7 +240,11 @@ impl Store {
     }
 
     /// Queues the entry that frees a segment.
-    pub(crate) fn push_free<T>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex) -> Ticket {
+    pub(crate) fn push_free<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        segment: SegmentIndex,
+    ) -> Ticket {
         let generation = self.log.segment(segment).generation;
         self.journal.push(
             JournalEntry::Free {
@@ -248,7 +256,7 @@ impl Store {
         )
     }
 
-    fn finish_reclaim<T>(&mut self, ports: &mut Ports<T>) {
+    fn finish_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>) {
         let Some(mut reclaiming) = self.reclaiming.take() else {
             return;
         };
@@ -264,7 +272,7 @@ impl Store {
         self.release(reclaiming.victim.segment());
     }
 
-    fn point_at<T>(&mut self, ports: &mut Ports<T>, victim: &Victim, moved: &Move) {
+    fn point_at<T: Tag>(&mut self, ports: &mut Ports<T>, victim: &Victim, moved: &Move) {
         // A guest that wrote the block meanwhile has taken it out of the index, or has put a
         // newer copy there: then the survivor is dead and was never trusted.
         if !self.log.point_at(victim, moved) {

@@ -24,7 +24,7 @@
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::REST_MORE_MIN;
-use crate::ports::Ports;
+use crate::ports::{Ports, Tag};
 use crate::store::Store;
 use crate::write_count::WriteCount;
 use flash_format::Geometry;
@@ -74,7 +74,7 @@ impl Resting {
 
 impl Store {
     /// Lays a block to rest whose bytes were taken when `count` writes had ended.
-    pub(crate) fn rest<T>(
+    pub(crate) fn rest<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -105,7 +105,7 @@ impl Store {
     }
 
     /// The trusted copies beside a write's blocks go to rest, with the commit that the write waits for.
-    pub fn rest_around<T>(
+    pub fn rest_around<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -155,7 +155,7 @@ impl Store {
     }
 
     /// Trusts a block at rest if it still counts. False if it cannot be trusted yet.
-    fn end_rest<T>(&mut self, ports: &mut Ports<T>, rest: Rest) -> bool {
+    fn end_rest<T: Tag>(&mut self, ports: &mut Ports<T>, rest: Rest) -> bool {
         if self.log.index().get(rest.disk, rest.block) != Some(rest.slot)
             || self.trusted.contains(rest.slot)
             || self.is_condemned(rest.slot)
@@ -176,7 +176,7 @@ impl Store {
     }
 
     /// Ends the rest of the longest-resting, or lets it rest a little longer.
-    fn wake_longest_resting<T>(&mut self, ports: &mut Ports<T>) {
+    fn wake_longest_resting<T: Tag>(&mut self, ports: &mut Ports<T>) {
         let Some(rest) = self.resting.queue.pop_front() else {
             return;
         };
@@ -188,7 +188,7 @@ impl Store {
     }
 
     /// Trusts the blocks that have rested long enough.
-    pub(crate) fn tick_resting<T>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn tick_resting<T: Tag>(&mut self, ports: &mut Ports<T>) {
         // Those that go on resting are due later: each is looked at once.
         while self
             .resting
@@ -235,7 +235,7 @@ impl Store {
 
     /// Trusts every block at rest whose disk is `disk` (or any, for none) and whose bytes the
     /// origin cannot lose. All chunks have been written.
-    pub fn trust_resting<T>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
+    pub fn trust_resting<T: Tag>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
         for _ in 0..self.resting.queue.len() {
             let Some(rest) = self.resting.queue.pop_front() else {
                 return;

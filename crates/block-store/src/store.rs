@@ -28,7 +28,7 @@ use crate::guard::{Guard, holds};
 use crate::index::Index;
 use crate::journal::{Journal, Queued, Ticket};
 use crate::limits::{FLASH_FAILURES_MAX, LOGGED_AFTER};
-use crate::ports::Ports;
+use crate::ports::{Ports, Tag};
 use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
 use crate::trusted::Trusted;
@@ -93,7 +93,12 @@ pub struct Store {
 impl Store {
     /// Where a block is; marks it as referenced.
     #[inline]
-    pub fn locate<T>(&mut self, ports: &Ports<T>, disk: DiskSlot, block: BlockIndex) -> Location {
+    pub fn locate<T: Tag>(
+        &mut self,
+        ports: &Ports<T>,
+        disk: DiskSlot,
+        block: BlockIndex,
+    ) -> Location {
         match self.log.touch(disk, block) {
             Some(slot) => self.bytes_of(ports, slot),
             None => Location::Nowhere,
@@ -102,7 +107,7 @@ impl Store {
 
     /// Where the bytes of a slot are: in memory until they are on flash.
     #[inline]
-    pub fn bytes_of<T>(&self, ports: &Ports<T>, slot: FlashSlot) -> Location {
+    pub fn bytes_of<T: Tag>(&self, ports: &Ports<T>, slot: FlashSlot) -> Location {
         let in_memory = match self.log.whereabouts(slot) {
             Whereabouts::Written => None,
             Whereabouts::PerhapsWritten => self.in_memory(ports, slot),
@@ -120,7 +125,7 @@ impl Store {
     /// Reads slots that follow each other, to where the caller wants their bytes if it says so. They
     /// stay what they are until [`Store::unpin`] of the first.
     #[inline]
-    pub fn read<T>(
+    pub fn read<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         slot: FlashSlot,
@@ -139,7 +144,7 @@ impl Store {
     ///
     /// # Panics
     /// If the memory is not as long as the slots.
-    pub fn is_whole_in<T>(
+    pub fn is_whole_in<T: Tag>(
         &self,
         ports: &mut Ports<T>,
         slot: FlashSlot,
@@ -160,7 +165,7 @@ impl Store {
     /// Whether these pages, which were read from slots that follow each other, are what was written
     /// there: the blocks of a disk from `first` on. Those that are not are given up.
     #[inline]
-    pub fn verify<T>(
+    pub fn verify<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -189,7 +194,7 @@ impl Store {
 
     /// Gives up a slot whose content is wrong. If it is trusted, the block stays in the index
     /// until that is durably undone, so that a write to it still knows.
-    fn condemn<T>(
+    fn condemn<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -228,7 +233,7 @@ impl Store {
     }
 
     /// Queues the entry that trusts these slots.
-    pub(crate) fn trust<T>(&mut self, ports: &mut Ports<T>, first: FlashSlot, count: u32) {
+    pub(crate) fn trust<T: Tag>(&mut self, ports: &mut Ports<T>, first: FlashSlot, count: u32) {
         self.trusted.set(first, count);
         self.queue(ports, JournalEntry::Trust { first, count }, first);
     }
@@ -239,7 +244,7 @@ impl Store {
     }
 
     /// Queues the entry that distrusts these slots; urgent if somebody will wait for it.
-    pub(crate) fn distrust<T>(
+    pub(crate) fn distrust<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         first: FlashSlot,
@@ -248,21 +253,26 @@ impl Store {
         self.queue(ports, JournalEntry::Distrust { first, count }, first)
     }
 
-    fn queue<T>(&mut self, ports: &mut Ports<T>, entry: JournalEntry, slot: FlashSlot) -> Ticket {
+    fn queue<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        entry: JournalEntry,
+        slot: FlashSlot,
+    ) -> Ticket {
         let generation = self.log.segment_of(slot).generation;
         ports.wake_at(ports.now + self.config.write_delay);
         self.journal.push(entry, generation, ports.now)
     }
 
     /// Starts what can be started: a commit, a checkpoint, a reclaim.
-    pub fn pump<T>(&mut self, ports: &mut Ports<T>) {
+    pub fn pump<T: Tag>(&mut self, ports: &mut Ports<T>) {
         self.pump_reclaim(ports);
         self.pump_checkpoint(ports);
         self.pump_journal(ports);
     }
 
     /// A batch of the journal is durable: what waited for it goes on.
-    pub(crate) fn journal_done<T>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn journal_done<T: Tag>(&mut self, ports: &mut Ports<T>) {
         ports.stats.journal_commits += 1;
         for Queued { entry, generation } in self.journal.batch_durable() {
             if let JournalEntry::Distrust { first, count } = entry {
@@ -287,7 +297,7 @@ impl Store {
     }
 
     /// Counts a failed flash operation.
-    pub fn failed<T>(&mut self, ports: &mut Ports<T>) {
+    pub fn failed<T: Tag>(&mut self, ports: &mut Ports<T>) {
         ports.stats.flash_errors += 1;
         self.failures += 1;
         if self.failures >= FLASH_FAILURES_MAX {
@@ -296,7 +306,7 @@ impl Store {
     }
 
     /// What waits for time. While the cache is in doubt blocks go on resting: they could not be trusted.
-    pub fn tick<T>(&mut self, ports: &mut Ports<T>, is_in_doubt: bool) {
+    pub fn tick<T: Tag>(&mut self, ports: &mut Ports<T>, is_in_doubt: bool) {
         self.tick_streams(ports);
         if !is_in_doubt {
             self.tick_resting(ports);
@@ -401,7 +411,8 @@ mod tests {
         let (mut store, checkpoint) = (found.store, found.checkpoint);
         store.pump(&mut ports);
         while !store.has_checkpoint(checkpoint) {
-            let effects: Vec<Effect> = ports.take_effects().collect();
+            let mut effects = Vec::new();
+            ports.take_effects(&mut effects);
             for effect in effects {
                 let Effect::Flash(op) = effect else {
                     panic!("a checkpoint is on the flash")

@@ -1,14 +1,14 @@
 //! The tables on their way to flash: batches of the journal, checkpoints.
 
 use crate::checkpoint::Step;
-use crate::ports::{Errand, Ports};
+use crate::ports::{Errand, Ports, Tag};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use flash_format::{PAGE_BYTES, Superblock};
 use std::ops::Range;
 
 impl Store {
-    pub(crate) fn pump_checkpoint<T>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn pump_checkpoint<T: Tag>(&mut self, ports: &mut Ports<T>) {
         let pages = self.geometry.checkpoint_pages();
         let Some(step) = self.checkpoint.next_step(&self.journal, pages) else {
             return;
@@ -44,7 +44,7 @@ impl Store {
         }
     }
 
-    fn write_checkpoint_pages<T>(
+    fn write_checkpoint_pages<T: Tag>(
         &self,
         ports: &mut Ports<T>,
         number: u64,
@@ -67,7 +67,7 @@ impl Store {
         ports.flash_write(Errand::CheckpointPages, offset, bytes, true);
     }
 
-    pub(crate) fn pump_journal<T>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn pump_journal<T: Tag>(&mut self, ports: &mut Ports<T>) {
         self.name_durable(ports);
         // An entry is true only after what a recovery has decided, and no entry tells that.
         if !self.checkpoint.has_found() {

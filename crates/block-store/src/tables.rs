@@ -1,7 +1,7 @@
 //! What the tables say of disks that come and go, and of their segments.
 
 use crate::dirty::DirtyDisk;
-use crate::ports::Ports;
+use crate::ports::{Ports, Tag};
 use crate::store::Store;
 use flash_format::{DiskEntry, Position, SegmentIndex};
 use segment_log::Phase;
@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// Ends the open segments of a disk, or of all.
-    pub fn close_streams<T>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
+    pub fn close_streams<T: Tag>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
         for key in self.log.stream_keys() {
             if disk.is_none_or(|disk| disk == key.disk) {
                 self.close_stream(ports, key);
@@ -145,7 +145,7 @@ impl Store {
     }
 
     /// Queues the entries that free every segment of a disk.
-    pub fn free_segments_of<T>(
+    pub fn free_segments_of<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: Option<DiskSlot>,

@@ -1,7 +1,7 @@
 //! Clean blocks that come into the cache, and those that leave it since they are written.
 
 use crate::journal::Ticket;
-use crate::ports::Ports;
+use crate::ports::{Ports, Tag};
 use crate::store::Store;
 use segment_log::Source;
 use units::{BlockIndex, DiskSlot};
@@ -26,7 +26,7 @@ impl Store {
     }
 
     /// Takes a block that is about to be written out of the index.
-    pub fn take_for_write<T>(
+    pub fn take_for_write<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -43,7 +43,7 @@ impl Store {
     }
 
     /// Appends a block and enters it into the index, if there is room. True if there was.
-    pub fn admit<T>(
+    pub fn admit<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,

@@ -1,7 +1,6 @@
 //! The way out: effects, operations of origins in flight, buffers, and the time of the current event.
 //!
-//! The store has ports of its own. Effects of both are given in the order in which they arose: those of
-//! the store are taken before one of the cache is added.
+//! The store has ports of its own. Effects of both are in its queue, in the order in which they arose.
 
 use crate::RequestId;
 use crate::api::ControlId;
@@ -14,7 +13,7 @@ use crate::reads::ReadId;
 use crate::stats::Stats;
 use crate::writes::WriteId;
 use block_io::{BufPool, OriginOp, OriginVerb, Place, Token};
-use block_store::{Store, WriteCount};
+use block_store::{Store, Tag, WriteCount};
 use destage::WriteId as DestageWriteId;
 use slab::Slab;
 use units::{BLOCK_BYTES, BlockIndex, DiskId, DiskSlot, Duration, FlashSlot, Instant};
@@ -36,6 +35,21 @@ pub(crate) enum ReadPurpose {
     MergeHit(MergeHit),
     /// Records of a dirty log, on their way to the origin.
     DestageRead(DestageRead),
+}
+
+impl Tag for ReadPurpose {
+    type Effect = Effect;
+}
+
+impl From<block_store::Effect> for Effect {
+    #[inline]
+    fn from(effect: block_store::Effect) -> Self {
+        match effect {
+            block_store::Effect::Flash(op) => Self::Flash(op),
+            block_store::Effect::Lasting(what) => Self::Lasting(what),
+            block_store::Effect::Damaged { disk, block, at } => Self::Damaged { disk, block, at },
+        }
+    }
 }
 
 /// What the completion of an operation of an origin means.
@@ -135,7 +149,6 @@ pub(crate) enum Wake {
 pub(crate) struct Ports {
     /// The way out of the store.
     pub(crate) store: block_store::Ports<ReadPurpose>,
-    effects: Vec<Effect>,
     ios: Slab<Io>,
     pub(crate) pool: BufPool,
     pub(crate) now: Instant,
@@ -161,7 +174,6 @@ impl Ports {
     ) -> Self {
         Self {
             store,
-            effects: Vec::new(),
             ios: Slab::new(),
             stranded: 0,
             pool,
@@ -183,47 +195,31 @@ impl Ports {
     /// Adds what is to be done, behind what the store has to have done.
     #[inline]
     pub(crate) fn push(&mut self, effect: Effect) {
-        self.take_from_store();
-        self.effects.push(effect);
+        self.store.push(effect);
     }
 
     /// Moves what is to be done to the end of `into`, in order.
     pub(crate) fn take_effects(&mut self, into: &mut Vec<Effect>) {
-        self.take_from_store();
-        into.append(&mut self.effects);
+        self.flush_origins();
+        self.store.take_effects(into);
     }
 
+    /// Flushes the origins that the store wants to be flushed.
     #[inline]
-    fn take_from_store(&mut self) {
-        if !self.store.has_effects() {
-            return;
+    fn flush_origins(&mut self) {
+        while let Some((disk, count)) = self.store.take_origin_flush() {
+            self.origin(
+                OriginPurpose::OwnFlush { disk, count },
+                disk,
+                OriginVerb::Flush,
+            );
         }
-        let issued = self.store.attended();
-        let Self {
-            store,
-            effects,
-            ios,
-            ..
-        } = self;
-        effects.extend(store.take_effects().map(|effect| match effect {
-            block_store::Effect::Flash(op) => Effect::Flash(op),
-            block_store::Effect::Lasting(what) => Effect::Lasting(what),
-            block_store::Effect::Damaged { disk, block, at } => Effect::Damaged { disk, block, at },
-            block_store::Effect::FlushOrigin { disk, count } => {
-                let purpose = OriginPurpose::OwnFlush { disk, count };
-                let token = Token(ios.insert(Io { issued, purpose }) as u64);
-                let verb = OriginVerb::Flush;
-                Effect::Origin(OriginOp { token, disk, verb })
-            }
-        }));
     }
 
     pub(crate) fn origin(&mut self, purpose: OriginPurpose, disk: DiskSlot, verb: OriginVerb) {
-        self.take_from_store();
         let issued = self.attended();
         let token = Token(self.ios.insert(Io { issued, purpose }) as u64);
-        self.effects
-            .push(Effect::Origin(OriginOp { token, disk, verb }));
+        self.push(Effect::Origin(OriginOp { token, disk, verb }));
     }
 
     /// Takes back an operation of an origin that has completed: what it was for, and how long it took.

@@ -5,7 +5,7 @@ use super::durable::OpenChunk;
 use super::lasting;
 use crate::chunks::{Chunk, Entry, Gathered, OfLog};
 use crate::journal::Ticket;
-use crate::ports::{Errand, Ports};
+use crate::ports::{Errand, Ports, Tag};
 use crate::store::Store;
 use block_io::Slice;
 use dirty_log::{Record, What};
@@ -33,7 +33,7 @@ impl Store {
     ///
     /// # Panics
     /// If the disk has no log.
-    pub fn log_block<T>(
+    pub fn log_block<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -95,7 +95,7 @@ impl Store {
     ///
     /// # Panics
     /// If the disk has no log.
-    pub fn log_erasure<T>(
+    pub fn log_erasure<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -121,7 +121,7 @@ impl Store {
         Ok(())
     }
 
-    fn prepare_log<T>(
+    fn prepare_log<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -141,7 +141,7 @@ impl Store {
         Ok(key)
     }
 
-    fn begin_log_chunk<T>(&mut self, ports: &mut Ports<T>, key: StreamKey) {
+    fn begin_log_chunk<T: Tag>(&mut self, ports: &mut Ports<T>, key: StreamKey) {
         let open = self.log.stream(key).expect("the stream is open");
         let entry = self.disks.get(key.disk);
         let entry = entry.expect("a disk with a log is known");
@@ -167,7 +167,7 @@ impl Store {
         });
     }
 
-    fn tell_lasting<T>(
+    fn tell_lasting<T: Tag>(
         &self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -179,7 +179,7 @@ impl Store {
         lasting::push(ports, open.place, record, page);
     }
 
-    fn accepted<T>(&mut self, ports: &Ports<T>, disk: DiskSlot, record: Record) {
+    fn accepted<T: Tag>(&mut self, ports: &Ports<T>, disk: DiskSlot, record: Record) {
         let epoch = self.disks.get(disk).map_or(0, |entry| entry.epoch);
         let dirty = self.dirty.get_mut(disk).expect("the disk has a log");
         let number = dirty.log.push(record, ports.now);
@@ -188,7 +188,7 @@ impl Store {
         segment.expect("its segment was opened").end = number + 1;
     }
 
-    fn after_record<T>(&mut self, ports: &mut Ports<T>, key: StreamKey, after: After) {
+    fn after_record<T: Tag>(&mut self, ports: &mut Ports<T>, key: StreamKey, after: After) {
         match after {
             After::Nothing => {}
             After::Seal => self.seal_chunk(ports, key),
@@ -224,7 +224,7 @@ impl Store {
     }
 
     /// Writes the open chunk of a dirty log, which the stream has just sealed.
-    pub(crate) fn write_log_chunk<T>(
+    pub(crate) fn write_log_chunk<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,

@@ -16,7 +16,7 @@
 
 use crate::guard::{Guard, holds};
 use crate::limits::{DURABLE_WRITES_MAX, LOGGED_AFTER};
-use crate::ports::{Errand, Ports};
+use crate::ports::{Errand, Ports, Tag};
 use crate::store::Store;
 use block_io::FlashVerb;
 use flash_format::{JournalEntry, Position};
@@ -132,7 +132,7 @@ impl super::DirtyDisk {
 impl Store {
     /// A guest flushes: ends the interval. Returns the number before which everything has to be
     /// durable before the flush is answered.
-    pub fn flush_log<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) -> u64 {
+    pub fn flush_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) -> u64 {
         let Some(dirty) = self.dirty.get_mut(disk) else {
             return 0;
         };
@@ -149,7 +149,7 @@ impl Store {
 
     /// What is to go to the origin has to be durable here: records before this number, but for those
     /// of the open chunk unless there is a hurry.
-    pub fn want_durable<T>(
+    pub fn want_durable<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -176,7 +176,7 @@ impl Store {
 
     /// What a recovery has found may not be durable yet, or the tables may not know that it is: both
     /// are mended at once, whether a guest flushes or not.
-    pub(crate) fn make_found_durable<T>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn make_found_durable<T: Tag>(&mut self, ports: &mut Ports<T>) {
         let logs = self.dirty.iter();
         let ends: Vec<(DiskSlot, u64)> =
             logs.map(|(disk, dirty)| (disk, dirty.log.end())).collect();
@@ -186,7 +186,7 @@ impl Store {
     }
 
     /// Does what can be done now so that what is wanted becomes durable.
-    pub fn push_durability<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    pub fn push_durability<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         self.see_what_is_durable(disk);
         self.note_durable(ports, disk);
         let Some(dirty) = self.dirty.get_mut(disk) else {
@@ -242,7 +242,7 @@ impl Store {
     }
 
     /// The disk's entry says how far its log is durable, and the journal will.
-    fn note_durable<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    fn note_durable<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         let (Some(dirty), Some(entry)) = (self.dirty.get(disk), self.disks.get_mut(disk)) else {
             return;
         };
@@ -259,7 +259,7 @@ impl Store {
 
     /// Queues the entries that say how far logs are durable: with a commit that is made anyway, or
     /// when they have waited long enough. A cache that stops says so in its last checkpoint.
-    pub(crate) fn name_durable<T>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn name_durable<T: Tag>(&mut self, ports: &mut Ports<T>) {
         if self.stopping {
             self.unnamed.clear();
         }
@@ -283,7 +283,12 @@ impl Store {
     }
 
     /// A chunk of a dirty log has been written.
-    pub(crate) fn log_chunk_written<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, end: u64) {
+    pub(crate) fn log_chunk_written<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        end: u64,
+    ) {
         if let Some(dirty) = self.dirty.get_mut(disk) {
             dirty.chunks.written(end);
         }
@@ -291,7 +296,7 @@ impl Store {
     }
 
     /// A flush of the flash has ended that a dirty log asked for.
-    pub(crate) fn log_flush_done<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    pub(crate) fn log_flush_done<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         if let Some(dirty) = self.dirty.get_mut(disk)
             && let Some(end) = dirty.chunks.flushing.take()
         {

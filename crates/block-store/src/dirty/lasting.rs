@@ -10,7 +10,7 @@
 
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
-use crate::ports::Ports;
+use crate::ports::{Ports, Tag};
 use block_io::Slice;
 use flash_format::{DirtyChunkHeader, DirtyRecord, LASTING_HEAD_BYTES, RECORD_BYTES};
 
@@ -67,7 +67,7 @@ impl Places {
     ///
     /// # Panics
     /// If there is none.
-    pub(super) fn begin<T>(&mut self, ports: &mut Ports<T>, chunk: &DirtyChunkHeader) -> u32 {
+    pub(super) fn begin<T: Tag>(&mut self, ports: &mut Ports<T>, chunk: &DirtyChunkHeader) -> u32 {
         let place = self.free.pop().expect("it was looked whether there is one");
         let head = chunk.lasting_head();
         tell(ports, Lasting::Begin { place, head });
@@ -76,7 +76,7 @@ impl Places {
 
     /// The chunk is on flash. It is found there when the journal has become durable up to `opened`,
     /// and is so up to `durable`.
-    pub(crate) fn written<T>(
+    pub(crate) fn written<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         place: u32,
@@ -88,7 +88,7 @@ impl Places {
     }
 
     /// Clears what is found on flash now that the journal is durable up to `durable`.
-    pub(crate) fn clear<T>(&mut self, ports: &mut Ports<T>, durable: Ticket) {
+    pub(crate) fn clear<T: Tag>(&mut self, ports: &mut Ports<T>, durable: Ticket) {
         let known =
             |held: &mut (Ticket, u32)| held.0 <= durable || !holds(Guard::OpenBeforeForgotten);
         for (_, place) in self.held.extract_if(.., known) {
@@ -99,7 +99,7 @@ impl Places {
 }
 
 /// Another record of the chunk in a place.
-pub(super) fn push<T>(
+pub(super) fn push<T: Tag>(
     ports: &mut Ports<T>,
     place: u32,
     record: &DirtyRecord,
@@ -116,7 +116,7 @@ pub(super) fn push<T>(
     );
 }
 
-fn tell<T>(ports: &mut Ports<T>, what: Lasting) {
+fn tell<T: Tag>(ports: &mut Ports<T>, what: Lasting) {
     if holds(Guard::AcceptedOutlivesProcess) {
         ports.tell(what);
     }

@@ -1,7 +1,7 @@
 //! What the origin has durably becomes clean.
 
 use super::{DirtyDisk, Settled};
-use crate::ports::Ports;
+use crate::ports::{Ports, Tag};
 use crate::store::Store;
 use flash_format::{JournalEntry, Position};
 use segment_log::Phase;
@@ -12,7 +12,7 @@ impl Store {
     ///
     /// # Panics
     /// If the log does not go so far.
-    pub fn settle<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, to: u64) {
+    pub fn settle<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, to: u64) {
         let Some(dirty) = self.dirty.get_mut(disk) else {
             return;
         };
@@ -27,7 +27,7 @@ impl Store {
     }
 
     /// The origin has these records, durably, whatever came before them.
-    pub fn settle_some<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, numbers: &[u64]) {
+    pub fn settle_some<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, numbers: &[u64]) {
         let Some(dirty) = self.dirty.get_mut(disk) else {
             return;
         };
@@ -42,7 +42,7 @@ impl Store {
     }
 
     /// Nothing that the log has counts any more.
-    pub fn void_log<T>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    pub fn void_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         let Some(dirty) = self.dirty.get_mut(disk) else {
             return;
         };
@@ -66,7 +66,7 @@ impl Store {
         known
     }
 
-    fn settled<T>(
+    fn settled<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -76,7 +76,7 @@ impl Store {
     }
 
     /// The watermark is where the log says that it is, or at `least`.
-    fn settled_to<T>(
+    fn settled_to<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -120,7 +120,7 @@ impl Store {
     }
 
     /// Enters a block into the index. True if its slot may be trusted at once.
-    fn becomes_clean<T>(
+    fn becomes_clean<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,

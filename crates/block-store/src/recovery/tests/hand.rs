@@ -51,7 +51,8 @@ impl Opened {
     /// Carries out what the store asks of the flash; each operation takes its pace. False if it asks
     /// for nothing.
     fn step(&mut self, hand: &mut Hand, now: &mut Instant) -> bool {
-        let effects: Vec<Effect> = self.ports.take_effects().collect();
+        let mut effects = Vec::new();
+        self.ports.take_effects(&mut effects);
         let goes_on = !effects.is_empty();
         for effect in effects {
             let Effect::Flash(op) = effect else {
