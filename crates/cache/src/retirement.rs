@@ -280,8 +280,7 @@ impl Cache {
             self.refetch(&hit);
             self.read_is_late();
         }
-        let is_waited_for =
-            |disk: &DiskSlot| self.backs.get(*disk).is_some_and(Back::is_waited_for);
+        let is_waited_for = |disk: &DiskSlot| self.backs.get(*disk).is_some_and(Back::waits);
         if watch.lost_patience || watch.unread.iter().any(is_waited_for) {
             self.fail_flash("the flash took too long");
         } else if watch.stuck {

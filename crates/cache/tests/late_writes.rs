@@ -449,3 +449,21 @@ fn a_guest_whose_log_cannot_be_read_from_late_flash_waits_no_longer_than_patienc
     rig.pass(Duration::from_secs(12));
     assert_eq!(rig.answer(flush), Some(Err(block_io::IoError::Failed)));
 }
+
+#[test]
+fn a_disk_that_leaves_write_back_waits_for_its_log_no_longer_than_patience() {
+    let mut rig = Rig::new(lazy());
+    for block in 0..64 {
+        rig.write(block, 1);
+    }
+    rig.flush();
+    rig.hold_flash = true;
+    let (disk, policy) = (rig.disk, WritePolicy::Through);
+    let set = rig.command(Command::SetPolicy { disk, policy });
+    rig.pass(Duration::from_secs(24));
+    assert!(!is_active(&mut rig));
+    assert!(matches!(
+        rig.outcome(set),
+        Some(Err(ControlError::Locked(_)))
+    ));
+}

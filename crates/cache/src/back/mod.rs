@@ -106,7 +106,7 @@ impl Back {
     }
 
     /// Whether anybody waits for it, or it is on its way to something.
-    fn waits(&self) -> bool {
+    pub(crate) fn waits(&self) -> bool {
         self.is_waited_for() || self.change.is_some()
     }
 
