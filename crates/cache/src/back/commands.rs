@@ -24,8 +24,9 @@ impl Cache {
         };
         let (now, since) = (self.ports.now, self.ports.attended());
         let returns = self.backs.returns(disk);
+        let is_in_use = self.flash.is_in_use();
         match (self.backs.get_mut(disk), policy) {
-            (Some(back), _) if back.is_changing() => {
+            (Some(back), _) if back.is_changing() || (is_in_use && back.is_bypassed()) => {
                 return Some(Err(ControlError::Busy));
             }
             (Some(back), WritePolicy::Back) if back.is_leaving() => {
@@ -39,7 +40,7 @@ impl Cache {
             }
             // It comes back by itself.
             (None, WritePolicy::Back) if returns => return Some(Ok(())),
-            (None, WritePolicy::Back) if self.flash.is_in_use() => {
+            (None, WritePolicy::Back) if is_in_use => {
                 if let Some(error) = unfit(served) {
                     return Some(Err(error));
                 }

@@ -39,14 +39,19 @@ impl Back {
         is_held_up && self.destage.rests_until(now).is_none()
     }
 
-    /// Whether a guest waits for the flash, and the disk may do without.
+    /// Whether a guest waits for the flash, and the disk may do without. One that is entering waits for
+    /// its origin, and is looked at again when its writes are accepted.
     pub(crate) fn may_be_bypassed(&self) -> bool {
-        let to = self.change.as_ref().map(|change| change.to);
-        let is_served = matches!(to, None | Some(To::Back { .. })) && self.phase != Phase::Locked;
-        is_served && self.is_waited_for()
+        self.phase == Phase::Open && self.change.is_none() && self.is_waited_for()
     }
 
-    /// The disk is on its way to do without the flash. Returns the command that would have it under
+    /// Whether the disk is on its way to do without the flash.
+    pub(super) fn is_bypassed(&self) -> bool {
+        let to = self.change.as_ref().map(|change| change.to);
+        to == Some(To::Bypass)
+    }
+
+    /// The disk is on its way to do without the flash from now on. Returns the command that would have it under
     /// write-back, if there is one.
     pub(crate) fn bypass(&mut self, since: Instant) -> Option<ControlId> {
         self.phase = Phase::Closing;
