@@ -17,6 +17,7 @@
 pub mod budget;
 mod client;
 mod connection;
+mod in_flight;
 pub mod limits;
 mod report;
 mod request;
@@ -25,6 +26,7 @@ mod reservation;
 pub use block_io::Verb;
 pub use client::{Context, FrontEnd, NewClient, Offer};
 pub use connection::{Connection, PolledQueues, State};
+pub use in_flight::{InFlight, Weight};
 pub use report::{Counters, Report};
 pub use request::{Incoming, RequestKey};
 pub use reservation::{Reservation, Reserving};

@@ -24,16 +24,16 @@ use crate::intake::{Intake, Taken};
 use crate::limits::UNSENT_SLICES_MAX;
 use crate::negotiated::{Admission, Negotiated};
 use crate::outbox::Outbox;
-use crate::slots::{Answer, Slot, Slots};
 use block_io::{BufPool, IoError, Payload, Slice, Verb};
 use frontend::budget::Account;
 use frontend::limits::{ConnectionLimits, weight_of_range};
-use frontend::{Incoming, RequestKey};
+use frontend::{InFlight, Incoming, RequestKey, Weight};
 use nbd_protocol::{Command, Cookie, Errno, Terms};
 use ring::{Completion, Op, Ring, Source, SourceId};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use units::Bytes;
 
 /// Why a client is cut off that does not do its part.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,24 @@ enum Phase {
     Broken,
 }
 
+/// How a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// With this much data from there.
+    Data { offset: Bytes, length: u32 },
+    /// With success or failure.
+    Word,
+    /// With success or failure, but a flush comes first.
+    WordAfterFlush,
+}
+
+/// A request at the disk.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    cookie: Cookie,
+    answer: Answer,
+}
+
 /// A client's connection. See the module's text for how it is driven.
 pub struct Connection {
     source: Source,
@@ -62,7 +80,7 @@ pub struct Connection {
     limits: ConnectionLimits,
     intake: Intake,
     outbox: Outbox,
-    slots: Slots,
+    requests: InFlight<Asked>,
     phase: Phase,
     receiving: bool,
     sending: bool,
@@ -90,7 +108,7 @@ impl Connection {
             limits,
             intake: Intake::new(pool, &negotiated.leftover),
             outbox: Outbox::new(pool, terms.structured),
-            slots: Slots::default(),
+            requests: InFlight::default(),
             phase: Phase::Open,
             receiving: false,
             sending: false,
@@ -120,7 +138,7 @@ impl Connection {
 
     /// Requests at the disk.
     pub fn in_flight(&self) -> usize {
-        self.slots.len()
+        self.requests.len()
     }
 
     /// Handles what the ring has for this connection, appends new requests to `incoming`, and
@@ -162,7 +180,8 @@ impl Connection {
 
     /// Tells the account what is held: what was answered and sent is given back.
     fn settle(&self) {
-        let held = self.slots.memory() + self.outbox.bytes() + self.intake.memory() as u64;
+        let held =
+            self.requests.weight().memory + self.outbox.bytes() + self.intake.memory() as u64;
         self.account.settle(held);
     }
 
@@ -175,13 +194,13 @@ impl Connection {
     /// for.
     #[must_use = "a durable discard goes on with a flush"]
     pub fn reply(&mut self, key: RequestKey, result: Result<Payload, IoError>) -> Option<Incoming> {
-        let slot = self.slots.get_mut(key);
-        if slot.answer == Answer::WordAfterFlush && result.is_ok() {
-            slot.answer = Answer::Word;
+        let asked = self.requests.get_mut(key);
+        if asked.answer == Answer::WordAfterFlush && result.is_ok() {
+            asked.answer = Answer::Word;
             let verb = Verb::Flush;
             return Some(Incoming { key, verb });
         }
-        let Slot { cookie, answer, .. } = self.slots.remove(key);
+        let Asked { cookie, answer } = self.requests.remove(key);
         if self.phase == Phase::Broken {
             return None;
         }
@@ -206,7 +225,7 @@ impl Connection {
 
     /// True once nothing more will come of it: drop it then, which closes the socket.
     pub fn is_finished(&self) -> bool {
-        let answered = self.slots.len() == 0;
+        let answered = self.requests.is_empty();
         match self.phase {
             Phase::Open => false,
             Phase::Draining => answered && !self.sending && self.outbox.bytes() == 0,
@@ -260,8 +279,8 @@ impl Connection {
     }
 
     fn has_room(&self) -> bool {
-        self.slots.len() < self.limits.requests
-            && self.slots.bytes() + self.outbox.bytes() < self.limits.bytes.get()
+        self.requests.len() < self.limits.requests
+            && self.requests.weight().bytes + self.outbox.bytes() < self.limits.bytes.get()
             && self.outbox.waiting() < UNSENT_SLICES_MAX
     }
 
@@ -389,13 +408,8 @@ impl Connection {
             Command::Disconnect => return self.close(),
         };
         let memory = memory_of(&verb);
-        let slot = Slot {
-            cookie,
-            answer,
-            bytes,
-            memory,
-        };
-        let key = self.slots.insert(slot);
+        let asked = Asked { cookie, answer };
+        let key = self.requests.insert(asked, Weight { bytes, memory });
         incoming.push(Incoming { key, verb });
     }
 }
@@ -427,7 +441,7 @@ impl fmt::Debug for Connection {
         f.debug_struct("Connection")
             .field("export", &self.export)
             .field("phase", &self.phase)
-            .field("in_flight", &self.slots.len())
+            .field("in_flight", &self.requests.len())
             .field("unsent", &self.outbox.bytes())
             .finish_non_exhaustive()
     }

@@ -28,7 +28,6 @@ mod pipe;
 mod psk;
 mod server;
 mod session;
-mod slots;
 mod tls;
 mod tls_error;
 

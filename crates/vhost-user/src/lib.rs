@@ -20,6 +20,7 @@
 //! - Nothing blocks: the socket is read and written without waiting, eventfds only by the ring.
 
 mod answer;
+mod asked;
 mod bell;
 mod connection;
 mod device;
@@ -33,7 +34,6 @@ mod queues;
 mod quota;
 mod requests;
 mod session;
-mod slots;
 mod socket;
 mod tokens;
 mod vring;

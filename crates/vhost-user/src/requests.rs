@@ -1,22 +1,22 @@
 //! From rings to requests, and back.
 //!
 //! ```text
-//!  pending queue ─► take() ─► Chain ─► Call ─┬─ for the disk ─► slot, Incoming
+//!  pending queue ─► take() ─► Chain ─► Call ─┬─ for the disk ─► Asked, Incoming
 //!    ▲                                       ├─ known already ─► answered at once
 //!    └── room again, kick, enable            └─ nonsense ─► the ring is broken
 //! ```
 
+use crate::asked::{Answer, Asked, Place};
 use crate::bell::Signals;
 use crate::device::Device;
 use crate::limits::CHAINS_PER_TURN;
 use crate::memory::Memory;
-use crate::slots::{Answer, Slot, Slots};
 use crate::tokens::Task;
 use crate::vring::RingError;
 use block_io::{BufPool, IoError, Landing as _, Payload};
 use frontend::budget::Account;
 use frontend::limits::{ConnectionLimits, weight_of_range};
-use frontend::{Counters, Incoming, RequestKey, Verb};
+use frontend::{Counters, InFlight, Incoming, RequestKey, Verb, Weight};
 use ring::{Foreign, Op};
 use std::rc::Rc;
 use units::Bytes;
@@ -32,14 +32,6 @@ enum Looked {
     Full,
     /// It had its turn.
     Tired,
-}
-
-/// Where a request's answer goes.
-#[derive(Clone, Copy)]
-struct Place {
-    queue: usize,
-    head: u16,
-    status: GuestAddress,
 }
 
 /// What a request comes to.
@@ -58,7 +50,7 @@ pub(crate) struct Requests {
     disk: String,
     pool: BufPool,
     limits: ConnectionLimits,
-    slots: Slots,
+    in_flight: InFlight<Asked>,
     account: Account,
     /// A request that waits for room in the memory budget: its queue and head.
     waiting: Option<(usize, u16)>,
@@ -77,7 +69,7 @@ impl Requests {
             disk: disk.to_owned(),
             pool: pool.clone(),
             limits,
-            slots: Slots::default(),
+            in_flight: InFlight::default(),
             account: Account::default(),
             waiting: None,
             first_queue: 0,
@@ -101,12 +93,12 @@ impl Requests {
 
     /// Tells the account what is held.
     pub(crate) fn settle_account(&self) {
-        self.account.settle(self.slots.budget());
+        self.account.settle(self.in_flight.weight().memory);
     }
 
     /// Requests at the disk.
     pub(crate) fn in_flight(&self) -> usize {
-        self.slots.len()
+        self.in_flight.len()
     }
 
     /// Whether there are answers that were not published.
@@ -135,26 +127,26 @@ impl Requests {
         key: RequestKey,
         result: Result<Payload, IoError>,
     ) -> Option<Incoming> {
-        let slot = self.slots.get_mut(key);
-        if slot.answer == Answer::WordAfterFlush && result.is_ok() {
-            slot.answer = Answer::Word;
+        let asked = self.in_flight.get_mut(key);
+        if asked.answer == Answer::WordAfterFlush && result.is_ok() {
+            asked.answer = Answer::Word;
             let verb = Verb::Flush;
             return Some(Incoming { key, verb });
         }
-        let slot = self.slots.remove(key);
+        let asked = self.in_flight.remove(key);
         if let Ok(data) = &result {
             let bytes: usize = data.iter().map(|slice| slice.len()).sum();
             assert!(
-                bytes as u64 == length_of(&slot.data).get(),
+                bytes as u64 == length_of(&asked.data).get(),
                 "a read gets what it asked for"
             );
         }
         let device = device?;
         let result = result.and_then(|data| {
-            let copied = slot.memory.scatter(&slot.data, &data);
+            let copied = asked.memory.scatter(&asked.data, &data);
             copied.map_err(|_| IoError::Invalid)
         });
-        self.answer(device, &slot, result);
+        self.answer(device, &asked, result);
         None
     }
 
@@ -164,11 +156,11 @@ impl Requests {
     /// # Panics
     /// If there is no such request in flight.
     pub(crate) fn buffers(&self, key: RequestKey) -> Option<Foreign> {
-        let slot = self.slots.get(key).expect("a request in flight");
-        if slot.answer != Answer::Data {
+        let asked = self.in_flight.get(key).expect("a request in flight");
+        if asked.answer != Answer::Data {
             return None;
         }
-        slot.memory.foreign(&slot.data)
+        asked.memory.foreign(&asked.data)
     }
 
     /// Puts part of a read's data in, `at` bytes behind the beginning.
@@ -190,29 +182,24 @@ impl Requests {
         key: RequestKey,
         result: Result<(), IoError>,
     ) {
-        let slot = self.slots.remove(key);
+        let asked = self.in_flight.remove(key);
         assert!(
-            slot.answer == Answer::Data,
+            asked.answer == Answer::Data,
             "only reads are filled in place"
         );
         if let Some(device) = device {
-            self.answer(device, &slot, result);
+            self.answer(device, &asked, result);
         }
     }
 
-    fn answer(&mut self, device: &mut Device, slot: &Slot, result: Result<(), IoError>) {
+    fn answer(&mut self, device: &mut Device, asked: &Asked, result: Result<(), IoError>) {
         let (status, written) = match result {
-            Ok(()) => (Status::Ok, length_of(&slot.data).get()),
+            Ok(()) => (Status::Ok, length_of(&asked.data).get()),
             Err(_) => (Status::Failed, 0),
         };
         // A read that failed may have been filled in part.
-        device.mark_all(&slot.data);
-        let place = Place {
-            queue: slot.queue,
-            head: slot.head,
-            status: slot.status,
-        };
-        self.end(device, &slot.memory, place, status, written);
+        device.mark_all(&asked.data);
+        self.end(device, &asked.memory, asked.place, status, written);
     }
 
     /// Takes requests from every queue that may have some, as far as there is room.
@@ -313,7 +300,8 @@ impl Requests {
     }
 
     fn has_room(&self) -> bool {
-        self.slots.len() < self.limits.requests && self.slots.bytes() < self.limits.bytes.get()
+        self.in_flight.len() < self.limits.requests
+            && self.in_flight.weight().bytes < self.limits.bytes.get()
     }
 
     fn break_off(
@@ -357,25 +345,23 @@ impl Requests {
             self.waiting = Some((queue, head));
             return Ok(());
         }
+        let place = Place {
+            queue,
+            head,
+            status: call.status,
+        };
         let step = match call.ask {
             Ok(ask) => self.step(device, &memory, &mut chain, ask),
             Err(status) => Step::Known(status, 0),
         };
         match step {
             Step::Known(status, written) => {
-                let place = Place {
-                    queue,
-                    head,
-                    status: call.status,
-                };
                 self.end(device, &memory, place, status, written);
             }
             Step::Disk(verb, answer, bytes) => {
                 let is_read = answer == Answer::Data;
-                let key = self.slots.insert(Slot {
-                    queue,
-                    head,
-                    status: call.status,
+                let asked = Asked {
+                    place,
                     memory,
                     data: if is_read {
                         chain.writable
@@ -383,9 +369,12 @@ impl Requests {
                         Segments::new()
                     },
                     answer,
+                };
+                let weight = Weight {
                     bytes: bytes.get(),
-                    budget,
-                });
+                    memory: budget,
+                };
+                let key = self.in_flight.insert(asked, weight);
                 incoming.push(Incoming { key, verb });
             }
         }
