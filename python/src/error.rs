@@ -29,13 +29,7 @@ create_exception!(
 
 /// An error with its causes, in the words of this package: `format=` is what the program calls `--format`.
 pub(crate) fn words(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
+    let mut text = units::errors::chain(error);
     for (option, argument) in [
         ("--format text", "format=\"text\""),
         ("--format", "format="),

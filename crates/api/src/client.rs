@@ -1,6 +1,6 @@
 //! The client's side of the admin API: one request, one answer, over the daemon's unix socket.
 
-use super::problem::{Problem, chain};
+use super::problem::Problem;
 use http_body_util::{BodyExt, Full, Limited};
 pub use hyper::Method;
 use hyper::body::Bytes;
@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixStream;
+use units::errors::chain;
 
 /// How long connecting to a socket of this host may take; the daemon accepts at once or its
 /// control thread is stuck.

@@ -5,9 +5,9 @@ use super::problems::problem;
 use super::registry::{Entry, Phase};
 use super::settings;
 use api::problem::ProblemKind;
-use api::problem::chain;
 use api::types::{DiskSource, DiskStatus, Problem};
 use configuration::{Name, Text};
+use units::errors::chain;
 use units::{BLOCK_BYTES, Bytes};
 
 impl Control {

@@ -13,10 +13,10 @@ use super::state::Changed;
 use super::tenants;
 use api::advice::HostAdvice;
 use api::problem::ProblemKind;
-use api::problem::chain;
 use api::types::{CacheStatus, Problem};
 use configuration::{DiskConfig, Name, PolicyChange, PolicyConfig, VmConfig};
 use shard::ShardError;
+use units::errors::chain;
 
 impl Control {
     /// Changes a cache's policy, and remembers it.

@@ -19,7 +19,6 @@ use super::state::StateDir;
 use super::vms::VmBook;
 use super::without_back;
 use api::problem::ProblemKind;
-use api::problem::chain;
 use api::types::{DiskSource, DiskStatus, Listener, Problem, Status};
 use api::write_back::OfDirty;
 use configuration::{DiskConfig, Name};
@@ -28,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use units::DiskId;
+use units::errors::chain;
 
 /// The first pause before an origin that could not be opened is tried again; each doubles.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(500);

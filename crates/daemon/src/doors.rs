@@ -25,7 +25,6 @@ use super::sockets::{Place, Sockets};
 use super::vms::VmBook;
 use api::front_ends::{NbdSocket, VhostSocket};
 use api::problem::ProblemKind;
-use api::problem::chain;
 use api::types::Problem;
 use configuration::{DiskConfig, Name, NbdConfig, VhostUserConfig, serial, vhost_socket};
 use nbd_server::{self as nbd, Server, TlsOffer};
@@ -41,6 +40,7 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use units::DiskId;
+use units::errors::chain;
 use vhost_user::MappingLimits;
 
 /// Permission bits of a directory of sockets that we make; the socket's own say who may reach it.

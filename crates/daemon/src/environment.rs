@@ -3,7 +3,6 @@
 use super::flash_size::{FlashSize, block_storage, superblock};
 use super::state::is_running;
 use super::{settings, tenants};
-use api::problem::chain;
 use configuration::{
     CacheConfig, Config, DiskConfig, Fault, FileOrigin, OriginConfig, OriginPlace, Switch, Text,
     VmConfig, cache_of, identity, room_faults,
@@ -12,6 +11,7 @@ use rustix::fs::Access;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use units::errors::chain;
 use units::{Bytes, SECTOR_BYTES};
 
 /// All that this machine lacks for a configuration: paths that are missing or cannot be

@@ -1,7 +1,7 @@
 //! Why the daemon did not start, or did not stop cleanly.
 
-use api::problem::chain;
 use std::fmt;
+use units::errors::chain;
 
 /// What kind of error it is: how the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 
 use super::state::remembered_disks;
 use api::problem::ProblemKind;
-use api::problem::chain;
 use api::types::{DiskSource, Problem};
 use at_rest::{DataKey, KeyStore};
 use configuration::{Config, DiskConfig, EncryptionConfig, Fault};
 use std::path::Path;
 use std::sync::Arc;
 use units::DiskId;
+use units::errors::chain;
 
 /// Where the wrapped data keys of this host's disks are.
 pub fn key_store(state_dir: &Path) -> KeyStore {

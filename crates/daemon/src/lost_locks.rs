@@ -12,12 +12,12 @@
 use super::control::Control;
 use super::registry::{Entry, Phase};
 use api::problem::ProblemKind;
-use api::problem::chain;
 use api::types::Problem;
 use cache::OfDirty;
 use shard::{LockWatch, OwnerError, ShardError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use units::errors::chain;
 
 /// How often each lock is asked for.
 const LOOK: Duration = Duration::from_secs(2);

@@ -2,12 +2,12 @@
 //! configuration runs, which would have all of it.
 
 use super::settings::origin as origin_spec;
-use api::problem::chain;
 use configuration::{Config, DiskConfig, Fault, OriginConfig, Switch, Text};
 use device::uring::{FlashFile, OpenError};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use units::errors::chain;
 
 /// How many origins are asked at a time: one that does not answer takes its `connect_timeout`.
 const ASKED_AT_ONCE: usize = 16;

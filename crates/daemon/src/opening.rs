@@ -7,12 +7,12 @@ use super::problems::{problem, refused};
 use super::registry::{Entry, Phase};
 use super::settings;
 use api::problem::ProblemKind;
-use api::problem::chain;
 use api::types::Problem;
 use configuration::{Name, OriginPlace, WritePolicy};
 use origin::{ImageFormat, Keeping, OriginSpec};
 use shard::{DiskSpec, OwnerError, OwnerFile, ShardError};
 use std::path::Path;
+use units::errors::chain;
 
 /// Why a disk was not attached.
 pub(super) struct Unattached {

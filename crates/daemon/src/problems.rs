@@ -1,11 +1,11 @@
 //! What goes wrong in shards, in the words of the admin API.
 
 use api::problem::ProblemKind;
-use api::problem::chain;
 use api::types::Problem;
 use cache::ControlError;
 use configuration::Name;
 use shard::{Owner, OwnerError, ShardError};
+use units::errors::chain;
 
 /// Something is under way with the disk.
 pub(super) fn on_its_way(name: &Name) -> Problem {

@@ -13,7 +13,6 @@
 //! last second.
 
 use super::sampling::Sampling;
-use api::problem::chain;
 use shard::{Tap, TapEvent, TapVerb};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -26,6 +25,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use trace::write::CsvWriter;
 use trace::{Op, Volume};
+use units::errors::chain;
 use units::{Bytes, DiskId, Instant, TenantSlot};
 
 /// Events that wait for the thread: at 500,000 requests a second it may be late by 130 ms. 40 bytes each.

@@ -6,13 +6,13 @@
 //! the brain refuses it says itself.
 
 use super::flash_size::FlashSize;
-use api::problem::chain;
 use configuration::{DiskConfig, Name, PolicyConfig, Spare, VmConfig, Window, WritePolicy};
 use mrc::Writes;
 use policy::admission::budget::{Budget, BudgetError};
 use policy::demand::{Reuses, WindowSettings, Windows};
 use policy::replacement::Fraction;
 use tenancy::{Capacity, Settings, SettingsError, Tenancy, TenantSettings};
+use units::errors::chain;
 use units::{Bytes, Instant, TenantSlot};
 
 /// What a cache's policy is to the brain; none if it is switched off.

@@ -6,12 +6,12 @@ use super::disk_book::changed;
 use super::problems::{on_its_way, problem};
 use super::registry::{Entry, Phase};
 use api::problem::ProblemKind;
-use api::problem::chain;
 use api::types::{DiskSource, DiskStatus, Problem};
 use api::write_back::{Barrier, DiskChange};
 use configuration::{Auto, DestageOrder, DiskConfig, Name, WritePolicy, dirty_max};
 use std::time::{SystemTime, UNIX_EPOCH};
 use units::Bytes;
+use units::errors::chain;
 
 impl Control {
     /// Changes a disk's settings. A change from or to write-back ends when the origin has what it

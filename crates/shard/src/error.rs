@@ -6,7 +6,6 @@ use block_io::IoError;
 use cache::ControlError;
 use device::uring::OpenError;
 use frontend::FrontEnd;
-use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use tenancy::SettingsError;
@@ -89,16 +88,4 @@ pub enum ShardError {
     /// The shard's thread has ended.
     #[error("the shard has ended")]
     Ended,
-}
-
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

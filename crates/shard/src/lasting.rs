@@ -3,10 +3,10 @@
 //! A file by the cache's name in the folder for such memory. It takes no memory until a disk comes
 //! under write-back.
 
-use crate::error::chain;
 use crate::spec::ShardConfig;
 use cache::{Committed, Lasting, LeftChunk};
 use device::lasting::Left;
+use units::errors::chain;
 
 /// The memory, if it could be had.
 pub(crate) struct LastingMemory(Option<device::lasting::Lasting>);

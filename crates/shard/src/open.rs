@@ -12,7 +12,7 @@
 //! it is recorded that the flash must not be believed when it comes back, since the origin
 //! moves on meanwhile: promise one. If even that is impossible, the shard does not start.
 
-use crate::error::{SpawnError, chain};
+use crate::error::SpawnError;
 use crate::lasting::LastingMemory;
 use crate::latency::Timed;
 use crate::limits::OPENING_SILENCE_MAX;
@@ -28,6 +28,7 @@ use device::interleaved::Interleaved;
 use device::uring::{FlashFile, OpenError, UringDevice};
 use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
 use ring::Ring;
+use units::errors::chain;
 use units::{Duration, Instant};
 
 /// The flash of a shard, through the ring and timed.

@@ -11,6 +11,7 @@
 mod bytes;
 mod collections;
 mod disk;
+pub mod errors;
 mod flash;
 pub mod number;
 mod prng;

@@ -1,11 +1,11 @@
 //! How commands end, and how an error is told: as text, or with `--json` as an object.
 
 use api::client::ClientError;
-pub(crate) use api::problem::chain;
 use api::types::Problem;
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
+pub(crate) use units::errors::chain;
 
 /// Exit codes. They are part of the interface: scripts branch on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
