@@ -9,6 +9,7 @@ use crate::jobs::Job;
 use crate::keys::Coming;
 use crate::late_writes::LateWrites;
 use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
+use crate::origin_flushes::Asked;
 use crate::ports::{OriginPurpose, Ports, Wake};
 use crate::prefetch::Prefetches;
 use crate::reads::{Aim, Read};
@@ -239,7 +240,7 @@ impl Cache {
                 if back && self.flush_back(id, disk) {
                     return;
                 }
-                self.flush_through(id, disk);
+                self.flush_through(id, disk, Asked::Flush);
             }
             Verb::Discard { offset, length } => {
                 stats.erase_requests += 1;
@@ -281,11 +282,12 @@ impl Cache {
         self.pump();
     }
 
-    /// A guest's flush goes to the origin.
-    pub(crate) fn flush_through(&mut self, request: RequestId, disk: DiskSlot) {
+    /// A guest's request waits for a flush of its origin.
+    pub(crate) fn flush_through(&mut self, request: RequestId, disk: DiskSlot, asked: Asked) {
         let count = self.write_count(disk);
         let purpose = OriginPurpose::GuestFlush {
             request,
+            asked,
             disk,
             count,
         };

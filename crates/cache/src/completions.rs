@@ -2,6 +2,7 @@
 
 use crate::cache::Cache;
 use crate::landing::Filled;
+use crate::origin_flushes::Asked;
 use crate::ports::{OriginPurpose, ReadPurpose, Wake};
 use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};
 use block_store::{Own, Progress, Purpose};
@@ -112,11 +113,13 @@ impl Cache {
             }
             OriginPurpose::GuestFlush {
                 request,
+                asked,
                 disk,
                 count,
             } => {
-                self.origin_flushed(disk, count, done.result.is_ok(), true);
-                let result = if self.tells_of_failed_flush(disk) {
+                let is_flush = asked == Asked::Flush;
+                self.origin_flushed(disk, count, done.result.is_ok(), is_flush);
+                let result = if is_flush && self.tells_of_failed_flush(disk) {
                     done.result.and(Err(IoError::Failed))
                 } else {
                     done.result

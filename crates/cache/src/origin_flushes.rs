@@ -1,16 +1,26 @@
 //! Flushes of origins that have ended, those that failed among them.
 //!
 //! Whatever an origin may have lost by a flush that failed leaves the cache, and whoever asked for the
-//! flush is told. If the cache itself had asked, the guest's next flush fails in its place.
+//! flush is told. If that was no flush of the guest, the guest's next flush fails in its place: a guest
+//! that is told of a durable write knows nothing of what it wrote before.
 
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use block_store::WriteCount;
 use units::{BlockIndex, DiskSlot};
 
+/// Which request of a guest waits for everything before it to be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A flush. One that fails tells the guest that any of its earlier writes may be lost.
+    Flush,
+    /// A write with FUA. One that fails tells of itself alone.
+    DurableWrite,
+}
+
 impl Cache {
-    /// A flush of a disk's origin that was asked for at `count` has ended. `is_told` if a guest hears
-    /// of it.
+    /// A flush of a disk's origin that was asked for at `count` has ended. `is_told` if a guest's flush
+    /// is answered by this.
     pub(crate) fn origin_flushed(
         &mut self,
         disk: DiskSlot,

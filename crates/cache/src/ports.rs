@@ -8,6 +8,7 @@ use crate::api::Effect;
 use crate::back::merge::{Merge, MergeHit};
 use crate::back::transfer::DestageRead;
 use crate::fills::FillId;
+use crate::origin_flushes::Asked;
 use crate::ownership::OwnerRecord;
 use crate::reads::ReadId;
 use crate::stats::Stats;
@@ -67,9 +68,10 @@ pub(crate) enum OriginPurpose {
     },
     /// A guest's write.
     GuestWrite(WriteId),
-    /// A guest's flush.
+    /// A flush that a guest's request waits for.
     GuestFlush {
         request: RequestId,
+        asked: Asked,
         disk: DiskSlot,
         count: WriteCount,
     },

@@ -4,9 +4,9 @@
 mod rig;
 
 use block_io::IoError;
-use cache::{Command, ControlOutcome, WriteBack, WritePolicy};
+use cache::{Command, ControlOutcome, Verb, WriteBack, WritePolicy};
 use rig::{Rig, page};
-use units::Duration;
+use units::{BLOCK_BYTES, Bytes, Duration};
 
 /// A disk of which block 3 is cached, and was written after the origin was flushed.
 fn written() -> Rig {
@@ -129,6 +129,61 @@ fn a_guest_is_told_of_a_flush_that_failed_as_its_disk_came_under_write_back() {
     rig.pass(Duration::from_secs(5));
     assert_eq!(rig.outcome(switch), Some(Ok(ControlOutcome::Done)));
     assert_eq!(rig.read(3), Ok(page(1)));
+    assert_eq!(flush(&mut rig), Err(IoError::Failed));
+    assert_eq!(flush(&mut rig), Ok(()));
+}
+
+/// A disk under write-back, whose guest has not been told yet of a flush that failed as it came there.
+fn entered_by_a_failed_flush() -> Rig {
+    let mut rig = written();
+    rig.flush_loses = true;
+    rig.command(Command::SetPolicy {
+        disk: rig.disk,
+        policy: WritePolicy::Back,
+    });
+    rig.flush_loses = false;
+    rig.pass(Duration::from_secs(5));
+    rig
+}
+
+/// A write that is to be durable when it is answered.
+fn begin_durable_write(rig: &mut Rig, block: u64) -> u64 {
+    rig.ask(Verb::WriteZeroes {
+        offset: Bytes::new(block * BLOCK_BYTES),
+        length: Bytes::new(BLOCK_BYTES),
+        may_unmap: false,
+        fua: true,
+    })
+}
+
+#[test]
+fn a_durable_write_that_flash_fails_under_is_not_told_of_a_failed_flush() {
+    let mut rig = entered_by_a_failed_flush();
+    rig.flash_write_error = true;
+    let write = begin_durable_write(&mut rig, 5);
+    rig.pass(Duration::from_secs(5));
+    assert_eq!(rig.answer(write), Some(Ok(())), "the origin has it");
+    assert_eq!(flush(&mut rig), Err(IoError::Failed));
+    assert_eq!(flush(&mut rig), Ok(()));
+}
+
+#[test]
+fn a_guest_is_told_of_a_flush_that_failed_for_its_durable_write() {
+    let mut rig = Rig::new(WriteBack::default());
+    rig.hold_closing = true;
+    rig.flash_write_error = true;
+    let write = begin_durable_write(&mut rig, 5);
+    rig.pass(Duration::from_secs(5));
+    assert_eq!(
+        rig.answer(write),
+        None,
+        "it waits until the record is closed"
+    );
+    rig.flush_loses = true;
+    rig.hold_closing = false;
+    rig.answer_closing();
+    assert_eq!(rig.answer(write), Some(Err(IoError::Failed)));
+    rig.flush_loses = false;
     assert_eq!(flush(&mut rig), Err(IoError::Failed));
     assert_eq!(flush(&mut rig), Ok(()));
 }

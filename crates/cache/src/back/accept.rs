@@ -5,6 +5,7 @@ use crate::RequestId;
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
+use crate::origin_flushes::Asked;
 use crate::request::Span;
 use crate::writes::Change;
 use admission::Key;
@@ -181,7 +182,7 @@ impl Cache {
         };
         for (request, fua, result) in ended {
             if fua {
-                self.answer_when_durable(disk, number, request);
+                self.answer_when_durable(disk, number, request, Asked::DurableWrite);
             } else {
                 self.reply(disk, request, result.map(|()| Payload::new()));
             }

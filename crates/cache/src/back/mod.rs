@@ -25,6 +25,7 @@ use crate::RequestId;
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::limits::TICK_MAX;
+use crate::origin_flushes::Asked;
 use crate::write_back::{DestageOrder, DirtyStatus, WriteBack};
 use accept::Waiting;
 use block_io::{IoError, Payload};
@@ -50,6 +51,14 @@ pub(crate) enum Phase {
     Locked,
 }
 
+/// A request that is answered when everything before a number of the log is durable.
+#[derive(Debug)]
+struct Answer {
+    before: u64,
+    request: RequestId,
+    asked: Asked,
+}
+
 /// A disk under write-back.
 #[derive(Debug)]
 pub(crate) struct Back {
@@ -60,8 +69,8 @@ pub(crate) struct Back {
     /// Writes that are not accepted yet, in their order.
     queue: VecDeque<Waiting>,
     waiting_next: u64,
-    /// Flushes and writes with FUA, by the number before which everything has to be durable.
-    answers: VecDeque<(u64, RequestId)>,
+    /// Flushes and writes with FUA, in the order in which they were asked for.
+    answers: VecDeque<Answer>,
     pub(crate) destage: Destage,
     /// The policy or the disk's end that it is on its way to.
     change: Option<Change>,
@@ -245,7 +254,7 @@ impl Cache {
             return true;
         }
         let number = self.log_end_for_flush(disk);
-        self.answer_when_durable(disk, number, request);
+        self.answer_when_durable(disk, number, request, Asked::Flush);
         self.ports.stir(disk);
         true
     }
@@ -261,11 +270,21 @@ impl Cache {
         dirty.map_or(u64::MAX, |dirty| dirty.log().end())
     }
 
-    fn answer_when_durable(&mut self, disk: DiskSlot, number: u64, request: RequestId) {
+    fn answer_when_durable(
+        &mut self,
+        disk: DiskSlot,
+        before: u64,
+        request: RequestId,
+        asked: Asked,
+    ) {
         if !holds(Guard::AppendBeforeAnswer) {
             self.reply(disk, request, Ok(Payload::new()));
         } else if let Some(back) = self.backs.get_mut(disk) {
-            back.answers.push_back((number, request));
+            back.answers.push_back(Answer {
+                before,
+                request,
+                asked,
+            });
         }
     }
 
@@ -312,12 +331,13 @@ impl Cache {
         };
         let locked = back.phase == Phase::Locked;
         let mut answered = Vec::new();
-        while let Some((number, request)) = back.answers.front().copied()
-            && (number <= durable || locked)
+        while let Some(answer) = back
+            .answers
+            .pop_front_if(|answer| answer.before <= durable || locked)
         {
-            back.answers.pop_front();
-            let lost = number > durable;
-            answered.push((request, if lost { Err(IoError::Failed) } else { Ok(()) }));
+            let lost = answer.before > durable;
+            let result = if lost { Err(IoError::Failed) } else { Ok(()) };
+            answered.push((answer.request, result));
         }
         for (request, result) in answered {
             self.reply(disk, request, result.map(|()| Payload::new()));
@@ -403,8 +423,8 @@ impl Cache {
         for (span, _) in Self::take_waiting(disk, &mut back) {
             self.reply(disk, span.id, Err(error));
         }
-        for (_, request) in std::mem::take(&mut back.answers) {
-            self.reply(disk, request, Err(error));
+        for answer in std::mem::take(&mut back.answers) {
+            self.reply(disk, answer.request, Err(error));
         }
     }
 

@@ -244,8 +244,8 @@ impl Cache {
                 };
                 self.refuse_demands(back);
                 if self.dirty_bytes(disk).is_zero() {
-                    for (_, request) in std::mem::take(&mut back.answers) {
-                        self.reply(disk, request, Ok(block_io::Payload::new()));
+                    for answer in std::mem::take(&mut back.answers) {
+                        self.reply(disk, answer.request, Ok(block_io::Payload::new()));
                     }
                 }
                 if let Some(id) = id {
@@ -284,8 +284,8 @@ impl Cache {
         }
         // The origin has everything: that is why the disk leaves. What went past the log is durable
         // there when it is flushed.
-        for (_, request) in std::mem::take(&mut back.answers) {
-            self.flush_through(request, disk);
+        for answer in std::mem::take(&mut back.answers) {
+            self.flush_through(answer.request, disk, answer.asked);
         }
         for (_, id) in std::mem::take(&mut back.demands) {
             self.done(Some(id), Ok(ControlOutcome::Done));
