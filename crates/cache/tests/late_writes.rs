@@ -355,6 +355,48 @@ fn a_disk_whose_flash_is_in_time_again_stays_under_write_back() {
 }
 
 #[test]
+fn a_policy_that_is_asked_for_while_a_disk_drains_is_refused() {
+    let mut rig = Rig::new(lazy());
+    rig.write(2, 1);
+    rig.flush();
+    rig.hold_flash_writes = true;
+    rig.hold_writes = true;
+    rig.begin_write(1, 2);
+    let flush = rig.begin_flush();
+    rig.pass(LONG);
+    let disk = rig.disk;
+    for policy in [WritePolicy::Back, WritePolicy::Through, WritePolicy::Around] {
+        let set = rig.command(Command::SetPolicy { disk, policy });
+        assert_eq!(rig.outcome(set), Some(Err(ControlError::Busy)));
+    }
+    rig.free();
+    rig.pass(CALM);
+    assert_eq!(rig.answer(flush), Some(Ok(())));
+    assert!(!is_in_doubt(&mut rig) && is_recorded_open(&rig));
+    assert!(goes_to_the_log(&mut rig, 3));
+}
+
+#[test]
+fn a_disk_that_comes_under_write_back_as_the_flash_is_late_accepts_nothing_before_its_record_is_open()
+ {
+    let mut rig = Rig::through();
+    rig.hold_flush = true;
+    let (disk, policy) = (rig.disk, WritePolicy::Back);
+    let set = rig.command(Command::SetPolicy { disk, policy });
+    rig.begin_write(1, 1);
+    rig.hold_flash_writes = true;
+    rig.read(FAR[0]).unwrap();
+    rig.pass(Duration::from_secs(9));
+    assert!(is_in_doubt(&mut rig));
+    rig.own_error = true;
+    rig.free();
+    rig.pass(CALM);
+    assert_eq!(rig.outcome(set), Some(Err(ControlError::NotRecorded)));
+    assert!(!is_in_doubt(&mut rig) && !is_recorded_open(&rig));
+    assert!(!goes_to_the_log(&mut rig, 3));
+}
+
+#[test]
 fn a_disk_whose_record_cannot_be_opened_again_is_written_through_until_it_can() {
     let mut rig = bypassed();
     rig.own_error = true;
