@@ -2,8 +2,8 @@
 
 use crate::cache::Cache;
 use crate::landing::Filled;
-use crate::origin_flushes::Asked;
 use crate::ports::{OriginPurpose, ReadPurpose, Wake};
+use crate::request::Asked;
 use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};
 use block_store::{Own, Progress, Purpose};
 use units::Instant;

@@ -9,15 +9,6 @@ use crate::guard::{Guard, holds};
 use block_store::WriteCount;
 use units::{BlockIndex, DiskSlot};
 
-/// Which request of a guest waits for everything before it to be durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// A flush. One that fails tells the guest that any of its earlier writes may be lost.
-    Flush,
-    /// A write with FUA. One that fails tells of itself alone.
-    DurableWrite,
-}
-
 impl Cache {
     /// A flush of a disk's origin that was asked for at `count` has ended. `is_told` if a guest's flush
     /// is answered by this.

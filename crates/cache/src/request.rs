@@ -21,3 +21,12 @@ impl Span {
         self.offset + self.length
     }
 }
+
+/// Which request of a guest waits for everything before it to be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A flush. One that fails tells the guest that any of its earlier writes may be lost.
+    Flush,
+    /// A write with FUA. One that fails tells of itself alone.
+    DurableWrite,
+}

@@ -104,6 +104,7 @@ pub struct DirtyStatus {
     pub stalls: u64,
     /// The period in which it is attached, as in the owner's record; zero if it never had one.
     pub epoch: u64,
-    /// It is written through until the flash is in time: its guest would have had to wait.
+    /// The flash is late and its guest does not wait for it: all of its log goes to the origin, and then its
+    /// writes do, until the flash is in time.
     pub is_bypassed: bool,
 }

@@ -170,7 +170,7 @@ pub(crate) struct Back {
     pub since: Moment,
     /// Since when the order is what it is.
     pub order_since: Moment,
-    /// The power went while failed flash was being emptied: of what was not flushed any part is there.
+    /// The power went while failed or late flash was being emptied: of what was not flushed any part is there.
     pub ragged: bool,
     /// What the audit after a start has read of each sector.
     pub found: Vec<Vec<Option<Tag>>>,
@@ -342,11 +342,7 @@ impl World {
 
     /// Whether the cache says that the operator has to decide about a disk.
     fn is_locked(&self, number: usize) -> bool {
-        let (Some(slot), Software::Cache(cache)) = (self.disks[number].slot(), &self.host.software)
-        else {
-            return false;
-        };
-        let status = cache.write_back_of(slot);
+        let status = self.write_back_of(number);
         status.is_some_and(|status| matches!(status.state, DestageState::Locked(_)))
     }
 

@@ -37,10 +37,15 @@ impl World {
         self.mark_writes_in_flight();
         let power_cut = life.end == End::PowerCut;
         let emptied = self.host.is_up() && self.is_bypassed();
-        for disk in self.disks.iter_mut().filter(|disk| disk.is_open()) {
-            disk.back.ragged |= emptied && power_cut;
-            // What has come from failed flash comes again, from the beginning.
-            disk.back.ordered &= !emptied;
+        for number in 0..self.disks.len() {
+            let status = self.write_back_of(number);
+            let emptied = emptied || status.is_some_and(|status| status.is_bypassed);
+            let disk = &mut self.disks[number];
+            if disk.is_open() && emptied {
+                disk.back.ragged |= power_cut;
+                // What has come from failed or late flash comes again, from the beginning.
+                disk.back.ordered = false;
+            }
         }
         let lands = self.dice.one_in(2);
         self.host.accepted.process_ended();

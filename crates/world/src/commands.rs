@@ -402,10 +402,7 @@ impl World {
         number: usize,
         slot: units::DiskSlot,
     ) -> Result<(), Violation> {
-        let Software::Cache(cache) = &self.host.software else {
-            return Ok(());
-        };
-        let Some(status) = cache.write_back_of(slot) else {
+        let Some(status) = self.write_back_of(number) else {
             return Ok(());
         };
         let geometry = geometry(&self.settings);

@@ -18,7 +18,7 @@ use crate::trace::Trace;
 use crate::violation::Violation;
 use crate::{Options, Outcome};
 use block_io::{BufPool, Token};
-use cache::{ControlId, ControlOutcome, RequestId};
+use cache::{ControlId, ControlOutcome, DirtyStatus, RequestId};
 use flash_format::{Geometry, SegmentIndex};
 use std::collections::BTreeMap;
 use units::{Bytes, Duration, Instant, Prng};
@@ -376,7 +376,8 @@ impl World {
         let Some(issued) = self.disks[number].origin_flushes.remove(&token) else {
             return;
         };
-        if self.has_dirty_log(number) {
+        let status = self.write_back_of(number);
+        if status.is_some_and(|status| !status.logged.is_zero()) {
             // What was written through before was flushed when the log began, and what the log has is
             // written again.
             return;
@@ -391,14 +392,12 @@ impl World {
         }
     }
 
-    /// Whether a disk that is attached has something that its origin lacks.
-    fn has_dirty_log(&self, number: usize) -> bool {
-        let (Software::Cache(cache), Some(slot)) = (&self.host.software, self.disks[number].slot())
-        else {
-            return false;
-        };
-        let status = cache.write_back_of(slot);
-        status.is_some_and(|status| !status.logged.is_zero())
+    /// What a disk that is attached has that its origin lacks.
+    pub(crate) fn write_back_of(&self, number: usize) -> Option<DirtyStatus> {
+        match &self.host.software {
+            Software::Cache(cache) => cache.write_back_of(self.disks[number].slot()?),
+            Software::Down | Software::Recovery(_) => None,
+        }
     }
 
     fn devices_recover(&mut self) {

@@ -33,6 +33,14 @@ impl Back {
         step == Some(Step::Leaves)
     }
 
+    /// Whether the origin may have what late flash does not have durably, while the record is open.
+    fn may_have_left_late_flash(&self) -> bool {
+        let goes = |change: &Change| {
+            matches!(change.to, To::Bypass | To::Origin(_)) && change.step != Step::Begun
+        };
+        self.change.as_ref().is_some_and(goes)
+    }
+
     /// Whether nothing of its log is on its way to the origin, and nothing keeps it from that but the flash.
     pub(super) fn is_held_up(&self, now: Instant) -> bool {
         let is_held_up = self.destage.is_idle() || self.destage.ready().is_some();
@@ -92,6 +100,12 @@ impl Backs {
     pub(super) fn returns(&self, disk: DiskSlot) -> bool {
         let mut returning = self.returning.iter();
         returning.any(|(returning, _)| *returning == disk)
+    }
+
+    /// Whether a disk does without flash whose writes are late, if they are.
+    pub(super) fn does_without(&self, disk: DiskSlot, are_late: bool) -> bool {
+        let leaves = self.get(disk).is_some_and(Back::may_have_left_late_flash);
+        self.returns(disk) || (leaves && are_late)
     }
 
     /// Whether no disk does.

@@ -25,7 +25,7 @@ use crate::RequestId;
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::limits::TICK_MAX;
-use crate::origin_flushes::Asked;
+use crate::request::Asked;
 use crate::write_back::{DestageOrder, DirtyStatus, WriteBack};
 use accept::Waiting;
 use block_io::{IoError, Payload};
@@ -381,10 +381,11 @@ impl Cache {
     pub fn write_back_of(&self, disk: DiskSlot) -> Option<DirtyStatus> {
         self.disks[disk.index()].as_ref()?;
         let stats = &self.disk_stats[disk.index()];
+        let are_late = self.late_writes.pass(self.retirement);
         let mut status = DirtyStatus {
             destaged: Bytes::new(stats.destaged_bytes),
             stalls: stats.stalled_writes,
-            is_bypassed: self.backs.returns(disk),
+            is_bypassed: self.backs.does_without(disk, are_late),
             ..DirtyStatus::default()
         };
         if let Some(flash) = self.flash.with_logs() {
