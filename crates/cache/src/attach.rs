@@ -3,7 +3,8 @@
 use crate::api::{ControlError, ControlOutcome, DropReason, WritePolicy};
 use crate::back::Back;
 use crate::back::switch::unfit;
-use crate::cache::{Cache, Disk};
+use crate::cache::Cache;
+use crate::disks::Disk;
 use crate::guard::{Guard, holds};
 use crate::ownership::{Flashed, OwnerRecord, Verdict, judge};
 use crate::tenants::Use;
@@ -145,7 +146,7 @@ impl Cache {
     }
 
     fn bypassed_slot(&self, id: DiskId) -> Result<DiskSlot, ControlError> {
-        if self.bypassed_ids.values().any(|other| *other == id) {
+        if self.disks.has(id) {
             return Err(ControlError::AlreadyAttached);
         }
         slots()
@@ -215,7 +216,6 @@ impl Cache {
         if let Some(flash) = self.flash.as_mut() {
             flash.origins_mut().attached(slot, newcomer.disk.read_only);
         }
-        self.bypassed_ids.insert(slot, newcomer.id);
         let tenant = newcomer.disk.tenant;
         let has_log = self
             .flash
@@ -233,8 +233,7 @@ impl Cache {
             self.give_log(slot);
             self.ports.stir(slot);
         }
-        self.disks[slot.index()] = Some(newcomer.disk);
-        self.disk_stats[slot.index()] = crate::stats::DiskStats::default();
+        self.disks.attach(slot, newcomer.id, newcomer.disk);
         self.own_disk(slot, Some(tenant));
         self.begin_tenant(tenant);
         ControlOutcome::Attached {

@@ -2,13 +2,14 @@
 
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, WritePolicy};
 use crate::back::Backs;
+use crate::disks::Disks;
 use crate::division::{Admission, admission_of};
 use crate::fills::Fills;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
 use crate::keys::Coming;
 use crate::late_writes::LateWrites;
-use crate::limits::{REQUEST_BYTES_MAX, TICK_MAX};
+use crate::limits::TICK_MAX;
 use crate::ports::{OriginPurpose, Ports, Wake};
 use crate::prefetch::Prefetches;
 use crate::reads::{Aim, Read};
@@ -18,36 +19,12 @@ use crate::slow_reads::SlowReads;
 use crate::stats::{DiskStats, Stats};
 use crate::status::Status;
 use crate::tenants::Tenants;
-use crate::views::Views;
-use crate::write_back::WriteBack;
 use crate::writes::{Change, Writes};
 use block_io::{BufPool, IoError, Landing, OriginVerb, Payload, Token, Verb};
 use block_store::Committed;
 use slab::Slab;
 use std::rc::Rc;
-use units::{
-    BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map, SECTOR_BYTES, TenantSlot,
-};
-
-/// An attached disk.
-#[derive(Clone, Debug)]
-pub(crate) struct Disk {
-    pub(crate) size: Bytes,
-    pub(crate) policy: WritePolicy,
-    pub(crate) read_only: bool,
-    /// Whose it is.
-    pub(crate) tenant: TenantSlot,
-    /// Who reads it, if it is shared.
-    pub(crate) views: Option<Views>,
-    /// Requests that are not answered yet.
-    pub(crate) in_flight: u32,
-    /// How writes go to the origin under write-back.
-    pub(crate) write_back: WriteBack,
-    /// The period in which it is attached; 0 if it has none.
-    pub(crate) epoch: u64,
-    /// A flush of its origin has failed that no guest had asked for, and none has been told since.
-    pub(crate) failed_flush_untold: bool,
-}
+use units::{Bytes, DiskSlot, Duration, Instant, TenantSlot};
 
 /// The cache of a shard.
 ///
@@ -59,10 +36,7 @@ pub struct Cache {
     pub(crate) flash: FlashUse,
     pub(crate) retirement: Retirement,
     pub(crate) late_writes: LateWrites,
-    pub(crate) disks: Vec<Option<Disk>>,
-    /// Who is attached where; with a flash its disk table says the same.
-    pub(crate) bypassed_ids: Map<DiskSlot, DiskId>,
-    pub(crate) disk_stats: Vec<DiskStats>,
+    pub(crate) disks: Disks,
     pub(crate) tenants: Tenants,
     pub(crate) admission: Admission,
     pub(crate) reads: Slab<Read>,
@@ -96,9 +70,7 @@ impl Cache {
             flash,
             retirement: Retirement::None,
             late_writes: LateWrites::default(),
-            disks: vec![None; DiskSlot::COUNT],
-            bypassed_ids: Map::default(),
-            disk_stats: vec![DiskStats::default(); DiskSlot::COUNT],
+            disks: Disks::new(),
             tenants: Tenants::default(),
             admission,
             reads: Slab::new(),
@@ -149,14 +121,8 @@ impl Cache {
         self.ports.set_now(now);
         let Request { id, disk, vm, verb } = request;
         let is_read = matches!(verb, Verb::Read { .. });
-        match self.check(disk, vm, &verb) {
-            Ok(()) => {
-                self.disks[disk.index()]
-                    .as_mut()
-                    .expect("it was checked")
-                    .in_flight += 1;
-                self.start(id, disk, vm, verb, aim);
-            }
+        match self.disks.begin(disk, vm, &verb) {
+            Ok(()) => self.start(id, disk, vm, verb, aim),
             Err(error) => self.ports.push(Effect::Reply {
                 request: id,
                 result: Err(error),
@@ -166,39 +132,6 @@ impl Cache {
             self.pump_soon();
         } else {
             self.pump();
-        }
-    }
-
-    fn check(&self, disk: DiskSlot, vm: TenantSlot, verb: &Verb) -> Result<(), IoError> {
-        let disk = self.disks[disk.index()]
-            .as_ref()
-            .filter(|disk| disk.views.as_ref().is_none_or(|views| views.has(vm)))
-            .ok_or(IoError::ShuttingDown)?;
-        let (offset, length, writes) = match verb {
-            Verb::Flush => return Ok(()),
-            Verb::Read { offset, length } => {
-                if *length > REQUEST_BYTES_MAX {
-                    return Err(IoError::Invalid);
-                }
-                (*offset, *length, false)
-            }
-            Verb::Prefetch { offset, length } => (*offset, *length, false),
-            Verb::Write { offset, data, .. } => (*offset, Bytes::new(data.len() as u64), true),
-            Verb::Discard { offset, length } | Verb::WriteZeroes { offset, length, .. } => {
-                (*offset, *length, true)
-            }
-        };
-        if writes && disk.read_only {
-            return Err(IoError::NotPermitted);
-        }
-        let aligned = offset.is_multiple_of(SECTOR_BYTES) && length.is_multiple_of(SECTOR_BYTES);
-        let inside = offset
-            .checked_add(length)
-            .is_some_and(|end| end <= disk.size);
-        if aligned && inside && !length.is_zero() {
-            Ok(())
-        } else {
-            Err(IoError::Invalid)
         }
     }
 
@@ -214,12 +147,12 @@ impl Cache {
             offset,
             length,
         };
-        let stats = self.disk_stats(disk);
+        let stats = self.disks.stats(disk);
         match verb {
             Verb::Read { offset, length } => {
                 stats.read_requests += 1;
                 stats.read_bytes += length.get();
-                if let Some(views) = self.views(disk) {
+                if let Some(views) = self.disks.views(disk) {
                     views.asked(vm, length);
                 }
                 self.read(span(offset, length), aim);
@@ -393,39 +326,8 @@ impl Cache {
 
     /// Gives a request's answer.
     pub(crate) fn answer(&mut self, disk: DiskSlot, answer: Effect) {
-        let disk = self.disks[disk.index()]
-            .as_mut()
-            .expect("a disk with requests stays attached");
-        disk.in_flight = disk
-            .in_flight
-            .checked_sub(1)
-            .expect("each request was counted");
+        self.disks.end(disk);
         self.ports.push(answer);
-    }
-
-    pub(crate) fn disk_size(&self, disk: DiskSlot) -> u64 {
-        self.disks[disk.index()]
-            .as_ref()
-            .map_or(0, |disk| disk.size.get())
-    }
-
-    /// Where the whole blocks of a disk end: a last part of a block is never cached.
-    pub(crate) fn cached_end(&self, disk: DiskSlot) -> u64 {
-        self.disk_size(disk) / BLOCK_BYTES * BLOCK_BYTES
-    }
-
-    pub(crate) fn policy(&self, disk: DiskSlot) -> WritePolicy {
-        self.disks[disk.index()]
-            .as_ref()
-            .map_or(WritePolicy::Around, |disk| disk.policy)
-    }
-
-    pub(crate) fn views(&mut self, disk: DiskSlot) -> Option<&mut Views> {
-        self.disks[disk.index()].as_mut()?.views.as_mut()
-    }
-
-    pub(crate) fn disk_stats(&mut self, disk: DiskSlot) -> &mut DiskStats {
-        &mut self.disk_stats[disk.index()]
     }
 
     /// Counters since the cache was opened.
@@ -435,27 +337,25 @@ impl Cache {
 
     /// Counters of a disk since it was attached; none if it is not.
     pub fn stats_of(&self, disk: DiskSlot) -> Option<DiskStats> {
-        self.disks[disk.index()].as_ref()?;
+        self.disks.get(disk)?;
         let cached = self
             .flash
             .as_ref()
             .map_or(0, |flash| flash.cached_blocks_of(disk));
         Some(DiskStats {
             cached_blocks: cached,
-            ..self.disk_stats[disk.index()]
+            ..*self.disks.counted(disk)
         })
     }
 
     /// The write policy of an attached disk.
     pub fn policy_of(&self, disk: DiskSlot) -> Option<WritePolicy> {
-        Some(self.disks[disk.index()].as_ref()?.policy)
+        Some(self.disks.get(disk)?.policy)
     }
 
     /// Requests of a disk that are not answered yet.
     pub fn in_flight(&self, disk: DiskSlot) -> u32 {
-        self.disks[disk.index()]
-            .as_ref()
-            .map_or(0, |disk| disk.in_flight)
+        self.disks.get(disk).map_or(0, |disk| disk.in_flight)
     }
 
     /// How far the tables on flash are durable; `None` without flash.

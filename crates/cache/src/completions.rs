@@ -69,7 +69,7 @@ impl Cache {
         match purpose {
             OriginPurpose::Fill(fill) => {
                 self.backs.read_took(self.fills.disk(fill), time);
-                if let Some(tenant) = self.tenant_of(self.fills.disk(fill)) {
+                if let Some(tenant) = self.disks.tenant_of(self.fills.disk(fill)) {
                     self.admission.origin_took(tenant, time);
                 }
                 self.fill_done(fill, done.buf, done.result);

@@ -22,10 +22,10 @@ impl Cache {
         length: u64,
     ) {
         // Whole blocks where the disk has them, so that the origin can read past its own caches.
-        let size = self.disk_size(disk);
+        let size = self.disks.size(disk);
         let start = at / BLOCK_BYTES * BLOCK_BYTES;
         let stop = (at + length).next_multiple_of(BLOCK_BYTES).min(size);
-        self.disk_stats(disk).origin_read_bytes += stop - start;
+        self.disks.stats(disk).origin_read_bytes += stop - start;
         let buf = self.ports.pool.take(index(stop - start));
         let verb = OriginVerb::Read {
             offset: Bytes::new(start),
@@ -56,7 +56,7 @@ impl Cache {
                 self.part_done(read);
             }
             Err(error) => {
-                self.disk_stats(disk).origin_errors += 1;
+                self.disks.stats(disk).origin_errors += 1;
                 self.part_failed(read, error);
             }
         }

@@ -12,7 +12,6 @@ use crate::cache::Cache;
 use admission::{AdmissionControl, Key};
 use block_io::Slice;
 use block_store::Store;
-use block_store::slots;
 use segment_log::Spare;
 use tenancy::{Capacity, Settings, SettingsError, TenantSettings};
 use units::{DiskSlot, Instant, TenantSlot};
@@ -45,9 +44,7 @@ impl Cache {
         };
         let disks = &self.disks;
         let cached = |tenant: TenantSlot| {
-            let own = slots().zip(disks);
-            let own =
-                own.filter(|(_, disk)| disk.as_ref().is_some_and(|disk| disk.tenant == tenant));
+            let own = disks.iter().filter(|(_, disk)| disk.tenant == tenant);
             own.map(|(slot, _)| flash.cached_blocks_of(slot)).sum()
         };
         let mut has_ended = false;
@@ -104,12 +101,7 @@ impl Cache {
 
     /// Tries again those tenants whose settings contradicted others.
     fn begin_tenants(&mut self) {
-        let mut waiting: Vec<TenantSlot> = self
-            .disks
-            .iter()
-            .flatten()
-            .map(|disk| disk.tenant)
-            .collect();
+        let mut waiting: Vec<TenantSlot> = self.disks.iter().map(|(_, disk)| disk.tenant).collect();
         waiting.sort_unstable();
         waiting.dedup();
         for tenant in waiting {
@@ -119,8 +111,8 @@ impl Cache {
 
     /// A tenant's settings, with what follows from its disks.
     fn tenant_settings(&self, tenant: TenantSlot) -> TenantSettings {
-        let mut disks = self.disks.iter().flatten();
-        let image = disks.any(|disk| disk.tenant == tenant && disk.views.is_some());
+        let mut disks = self.disks.iter();
+        let image = disks.any(|(_, disk)| disk.tenant == tenant && disk.views.is_some());
         TenantSettings {
             image,
             ..self.tenants.settings(tenant)
@@ -164,12 +156,10 @@ impl Cache {
         let admission = admission_of(settings, flash, self.ports.now)?;
         let is_open = admission.is_open();
         self.admission = admission;
-        for (slot, disk) in slots().zip(&self.disks) {
-            if let Some(disk) = disk {
-                let owner = (!is_open).then_some(disk.tenant);
-                flash.set_tenant(slot, owner);
-                flash.set_share(disk.tenant, 0);
-            }
+        for (slot, disk) in self.disks.iter() {
+            let owner = (!is_open).then_some(disk.tenant);
+            flash.set_tenant(slot, owner);
+            flash.set_share(disk.tenant, 0);
         }
         if is_open {
             flash.set_spare(Spare::Lent);

@@ -141,7 +141,7 @@ impl Cache {
             self.ports.stats.writes_allocated += u64::from(source == Source::Update);
             return;
         }
-        if let Some(tenant) = self.tenant_of(disk) {
+        if let Some(tenant) = self.disks.tenant_of(disk) {
             self.admission.withheld(tenant, Key::new(disk, block));
         }
     }
@@ -192,17 +192,16 @@ impl Cache {
     /// Tells disks and admission what was written to flash, and what reclaim dropped.
     pub(crate) fn account(&mut self) {
         for (disk, written) in self.ports.store.take_written() {
-            let tenant = disk.and_then(|disk| Some(self.disks[disk.index()].as_ref()?.tenant));
+            let tenant = disk.and_then(|disk| self.disks.tenant_of(disk));
             if let Some(disk) = disk {
                 let blocks = written.fill + written.update + written.reclaim;
-                self.disk_stats[disk.index()].flash_written_bytes += blocks;
+                self.disks.stats(disk).flash_written_bytes += blocks;
             }
             self.admission.charge(tenant, written);
         }
         for (disk, block) in self.ports.store.take_evicted() {
-            if let Some(served) = self.disks[disk.index()].as_ref() {
-                let key = Key::new(disk, block);
-                self.admission.evicted(served.tenant, key);
+            if let Some(tenant) = self.disks.tenant_of(disk) {
+                self.admission.evicted(tenant, Key::new(disk, block));
             }
         }
     }

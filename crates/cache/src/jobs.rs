@@ -7,7 +7,8 @@ mod tables;
 
 use crate::api::{Command, ControlError, ControlId, ControlOutcome, Effect};
 use crate::attach::Newcomer;
-use crate::cache::{Cache, Disk};
+use crate::cache::Cache;
+use crate::disks::Disk;
 use crate::guard::{Guard, holds};
 use crate::ports::{Ports, Wake};
 use crate::retirement::patience;
@@ -118,7 +119,7 @@ impl Cache {
                 result.map(|()| Kind::Detach { disk, fingerprint })
             }
             Command::Drop { disk } => {
-                if let Some(tenant) = self.tenant_of(disk) {
+                if let Some(tenant) = self.disks.tenant_of(disk) {
                     self.admission.unstage_all(tenant, |key| key.disk() == disk);
                 }
                 self.clean_disk(disk).map(|()| Kind::Drop { disk })
@@ -213,7 +214,7 @@ impl Cache {
     pub(crate) fn taken(&self, slot: DiskSlot) -> bool {
         let coming =
             |job: &Job| matches!(&job.kind, Kind::Attach(newcomer) if newcomer.slot == slot);
-        self.disks[slot.index()].is_some() || self.jobs.iter().any(coming)
+        self.disks.get(slot).is_some() || self.jobs.iter().any(coming)
     }
 
     /// Lets every job go as far as it can. True if one went on or ended, so that the flash
@@ -313,7 +314,7 @@ impl Cache {
             }
             Kind::Grow { disk, size } => {
                 // A detach that had begun under write-back may have overtaken it.
-                if let Some(disk) = self.disks[disk.index()].as_mut() {
+                if let Some(disk) = self.disks.get_mut(disk) {
                     disk.size = size;
                 }
                 ControlOutcome::Done
@@ -334,9 +335,7 @@ impl Cache {
 
     fn forget_disk(&mut self, slot: DiskSlot) {
         self.end_back(slot, IoError::ShuttingDown);
-        let disk = self.disks[slot.index()].take();
-        self.bypassed_ids.remove(&slot);
-        let disk = disk.expect("a disk that is detached was attached");
+        let disk = self.disks.detach(slot);
         for vm in disk.views.iter().flat_map(Views::joins) {
             self.tenants.release(vm, Use::View);
         }

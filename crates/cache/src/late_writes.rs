@@ -237,7 +237,7 @@ impl Cache {
         }
         let (now, since) = (self.ports.now, self.ports.attended());
         for disk in self.backs.take_returning(now) {
-            let Some(served) = self.disks[disk.index()].as_ref() else {
+            let Some(served) = self.disks.get(disk) else {
                 continue;
             };
             if self.has_job_about(disk) {

@@ -43,6 +43,7 @@ mod back;
 mod cache;
 mod completions;
 mod direct;
+mod disks;
 mod division;
 mod entry;
 mod fills;

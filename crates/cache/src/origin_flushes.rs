@@ -25,8 +25,8 @@ impl Cache {
         if ok {
             return;
         }
-        self.disk_stats(disk).origin_errors += 1;
-        if let Some(served) = self.disks[disk.index()].as_mut() {
+        self.disks.stats(disk).origin_errors += 1;
+        if let Some(served) = self.disks.get_mut(disk) {
             served.failed_flush_untold |= !is_told && holds(Guard::FailedFlushIsTold);
         }
         if holds(Guard::FailedFlushForgets) {
@@ -40,7 +40,7 @@ impl Cache {
         self.writes.spoil(disk);
         self.fills
             .kill(disk, BlockIndex::new(0), 1 << BlockIndex::BITS);
-        if let Some(tenant) = self.tenant_of(disk) {
+        if let Some(tenant) = self.disks.tenant_of(disk) {
             self.admission.unstage_all(tenant, |key| key.disk() == disk);
         }
         if let Some(flash) = self.flash.as_mut() {
@@ -58,7 +58,7 @@ impl Cache {
 
     /// Whether a guest that flushes has to be told of an earlier flush that failed.
     pub(crate) fn tells_of_failed_flush(&mut self, disk: DiskSlot) -> bool {
-        let served = self.disks[disk.index()].as_mut();
+        let served = self.disks.get_mut(disk);
         served.is_some_and(|served| std::mem::take(&mut served.failed_flush_untold))
     }
 }

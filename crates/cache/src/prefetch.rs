@@ -115,7 +115,7 @@ impl Cache {
         if !self.flash.is_in_use() || self.late_writes.is_in_doubt() || read.has_failed() {
             return of.at;
         }
-        read.end.min(self.cached_end(of.disk))
+        read.end.min(self.disks.cached_end(of.disk))
     }
 
     /// Whether the write buffer takes what comes, beside all that is on its way.

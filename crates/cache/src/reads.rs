@@ -70,7 +70,7 @@ impl Cache {
         } = span;
         let (offset, end) = (span.offset.get(), span.end().get());
         let cached_end = if self.flash.is_in_use() || self.has_dirty(disk) {
-            self.cached_end(disk)
+            self.disks.cached_end(disk)
         } else {
             0
         };
@@ -144,7 +144,7 @@ impl Cache {
         let first = BlockIndex::containing(Bytes::new(offset));
         let request = tenancy::Request {
             vm,
-            tenant: self.tenant_of(disk)?,
+            tenant: self.disks.tenant_of(disk)?,
             disk,
             first,
             count: blocks_to(first, end),
@@ -167,10 +167,10 @@ impl Cache {
 
     /// Counts a read of a staged block, and asks what becomes of it.
     fn read_staged(&mut self, id: ReadId, disk: DiskSlot, block: BlockIndex) {
-        self.disk_stats(disk).read_block_staged_hits += 1;
+        self.disks.stats(disk).read_block_staged_hits += 1;
         let read = &self.reads[id];
         let (vm, arrival, prefetch) = (read.vm, read.arrival, read.is_prefetch());
-        if let Some(views) = self.views(disk) {
+        if let Some(views) = self.disks.views(disk) {
             views.read(vm, block, 1, true);
         }
         if let (Some(arrival), false) = (arrival, prefetch) {
@@ -303,7 +303,7 @@ impl Cache {
             waiters: Vec::new(),
         });
         let length = count * BLOCK_BYTES;
-        self.disk_stats(disk).origin_read_bytes += length;
+        self.disks.stats(disk).origin_read_bytes += length;
         let buf = self.ports.pool.take(index(length));
         let verb = OriginVerb::Read {
             offset: first.start(),
@@ -340,7 +340,7 @@ impl Cache {
                 }
             }
             Err(error) => {
-                self.disk_stats(fill.disk).origin_errors += 1;
+                self.disks.stats(fill.disk).origin_errors += 1;
                 for waiter in &fill.waiters {
                     self.part_failed(waiter.read, error);
                 }
@@ -365,8 +365,8 @@ impl Cache {
         let read = &self.reads[id];
         let (disk, vm, arrival) = (read.disk, read.vm, read.arrival);
         let prefetch = read.is_prefetch();
-        self.disk_stats(disk).read_block_hits += u64::from(count);
-        if let Some(views) = self.views(disk) {
+        self.disks.stats(disk).read_block_hits += u64::from(count);
+        if let Some(views) = self.disks.views(disk) {
             views.read(vm, first, count.into(), true);
         }
         if let (Some(arrival), false) = (arrival, prefetch) {
@@ -377,8 +377,8 @@ impl Cache {
     /// Counts a run of blocks (or parts) that a read did not find.
     fn count_misses(&mut self, id: ReadId, first: BlockIndex, count: u64) {
         let (disk, vm) = (self.reads[id].disk, self.reads[id].vm);
-        self.disk_stats(disk).read_block_misses += count;
-        if let Some(views) = self.views(disk) {
+        self.disks.stats(disk).read_block_misses += count;
+        if let Some(views) = self.disks.views(disk) {
             views.read(vm, first, count, false);
         }
     }

@@ -110,8 +110,7 @@ impl Status {
         let views = cache
             .disks
             .iter()
-            .flatten()
-            .filter_map(|disk| disk.views.as_ref());
+            .filter_map(|(_, disk)| disk.views.as_ref());
         let views = Bytes::new(views.map(Views::bytes).sum::<usize>() as u64);
         let geometry = flash.geometry();
         Self {

@@ -163,8 +163,7 @@ impl Cache {
     ) -> Result<TenantSlot, ControlError> {
         let slot = self.tenants.hold(name, what)?;
         if let Some(slot) = self.tenants.take_over() {
-            let disks = self.disks.iter_mut().flatten();
-            for views in disks.filter_map(|disk| disk.views.as_mut()) {
+            for views in self.disks.all_views() {
                 views.forget(slot);
             }
         }
@@ -178,13 +177,13 @@ impl Cache {
     /// [`ControlError::NotAttached`], [`ControlError::NotShared`],
     /// [`ControlError::TooManyTenants`].
     pub fn join(&mut self, disk: DiskSlot, vm: &str) -> Result<TenantSlot, ControlError> {
-        match &self.disks[disk.index()] {
+        match self.disks.get(disk) {
             None => return Err(ControlError::NotAttached),
             Some(disk) if disk.views.is_none() => return Err(ControlError::NotShared),
             Some(_) => {}
         }
         let slot = self.hold_tenant(vm, Use::View)?;
-        if let Some(views) = self.views(disk) {
+        if let Some(views) = self.disks.views(disk) {
             views.join(slot);
         }
         Ok(slot)
@@ -194,7 +193,7 @@ impl Cache {
     /// next time. The caller has seen all its requests answered. Does nothing if the disk was
     /// detached meanwhile.
     pub fn leave(&mut self, disk: DiskSlot, vm: TenantSlot) {
-        if self.views(disk).is_some_and(|views| views.leave(vm)) {
+        if self.disks.views(disk).is_some_and(|views| views.leave(vm)) {
             self.tenants.release(vm, Use::View);
         }
     }
@@ -202,14 +201,14 @@ impl Cache {
     /// What each VM asked of a shared disk since it was attached, those that have left included;
     /// nothing if it is not shared.
     pub fn views_of(&self, disk: DiskSlot) -> Vec<(TenantSlot, ViewStats)> {
-        let views = self.disks[disk.index()].as_ref();
+        let views = self.disks.get(disk);
         let views = views.and_then(|disk| disk.views.as_ref());
         views.map_or_else(Vec::new, |views| views.stats().collect())
     }
 
     /// The tenant of an attached disk.
     pub fn tenant_of(&self, disk: DiskSlot) -> Option<TenantSlot> {
-        Some(self.disks[disk.index()].as_ref()?.tenant)
+        self.disks.tenant_of(disk)
     }
 
     /// Every tenant, those included that have nothing here any more but whose slot has not been

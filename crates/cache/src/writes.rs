@@ -240,7 +240,7 @@ impl Cache {
         let Span {
             disk, vm, offset, ..
         } = *span;
-        let end = span.end().get().min(self.cached_end(disk));
+        let end = span.end().get().min(self.disks.cached_end(disk));
         let is_data = matches!(change, Change::Data { .. });
         if !is_data || self.admission.is_open() || offset.get() >= end {
             return None;
@@ -248,7 +248,7 @@ impl Cache {
         let first = BlockIndex::containing(offset);
         let request = tenancy::Request {
             vm,
-            tenant: self.tenant_of(disk)?,
+            tenant: self.disks.tenant_of(disk)?,
             disk,
             first,
             count: end.div_ceil(BLOCK_BYTES) - first.get(),
@@ -261,7 +261,7 @@ impl Cache {
     /// Takes the write's blocks out of the index and out of staging. Returns what has to be durable
     /// before the origin may be written.
     fn distrust_blocks(&mut self, id: WriteId, overtakes_a_waiting_write: bool) -> Option<Ticket> {
-        let cached_end = self.cached_end(self.writes.all[id].disk);
+        let cached_end = self.disks.cached_end(self.writes.all[id].disk);
         self.unstage_written(id);
         let passes = self.late_writes.pass(self.retirement);
         let flash = self.flash.as_mut()?;
@@ -292,9 +292,9 @@ impl Cache {
             }
             if whole && update {
                 write.cached.push(block);
-            } else if let Some(disk) = &self.disks[write.disk.index()] {
+            } else if let Some(tenant) = self.disks.tenant_of(write.disk) {
                 let key = Key::new(write.disk, block);
-                self.admission.removed(disk.tenant, key);
+                self.admission.removed(tenant, key);
             }
         }
         if commits && !passes {
@@ -309,7 +309,7 @@ impl Cache {
         let write = &self.writes.all[id];
         let (disk, first, blocks) = (write.disk, write.first, write.blocks);
         let erases = !matches!(write.change, Change::Data { .. });
-        let Some(tenant) = self.tenant_of(disk) else {
+        let Some(tenant) = self.disks.tenant_of(disk) else {
             return;
         };
         if erases {
@@ -358,7 +358,7 @@ impl Cache {
             },
         };
         if matches!(verb, OriginVerb::Write { .. }) {
-            self.disk_stats(disk).origin_written_bytes += length.get();
+            self.disks.stats(disk).origin_written_bytes += length.get();
         }
         self.ports.origin(OriginPurpose::GuestWrite(id), disk, verb);
     }
@@ -377,7 +377,7 @@ impl Cache {
         if result.is_ok() {
             self.update_copies(&write);
         } else {
-            self.disk_stats(write.disk).origin_errors += 1;
+            self.disks.stats(write.disk).origin_errors += 1;
             self.forget_copies(&write);
         }
         self.reply(write.disk, write.request, result.map(|()| Payload::new()));
@@ -395,7 +395,7 @@ impl Cache {
         let Change::Data { bytes, .. } = &write.change else {
             return;
         };
-        if write.contended || self.policy(write.disk) != WritePolicy::Through {
+        if write.contended || self.disks.policy(write.disk) != WritePolicy::Through {
             self.forget_copies(write);
             return;
         }
@@ -410,7 +410,7 @@ impl Cache {
             return;
         }
         let first = write.offset.div_ceil(BLOCK_BYTES);
-        let end = write.piece_end.min(self.cached_end(write.disk)) / BLOCK_BYTES;
+        let end = write.piece_end.min(self.disks.cached_end(write.disk)) / BLOCK_BYTES;
         let mut cached = write.cached.iter().peekable();
         for block in (first..end).map(BlockIndex::new) {
             if cached.next_if_eq(&&block).is_none() {
@@ -445,7 +445,7 @@ impl Cache {
     }
 
     fn forget_copy(&mut self, disk: DiskSlot, block: BlockIndex) {
-        if let Some(tenant) = self.tenant_of(disk) {
+        if let Some(tenant) = self.disks.tenant_of(disk) {
             self.admission.removed(tenant, Key::new(disk, block));
         }
     }

@@ -212,7 +212,7 @@ impl Cache {
         if accepted.is_err() {
             let waiting = &mut back.queue[at];
             let is_first = !std::mem::replace(&mut waiting.stalled, true);
-            self.disk_stats(disk).stalled_writes += u64::from(is_first);
+            self.disks.stats(disk).stalled_writes += u64::from(is_first);
             return Step::NoRoom;
         }
         Step::Accepted
@@ -329,7 +329,7 @@ impl Cache {
         }
         if !self.admission.stages_nothing()
             && holds(Guard::AcceptUnstages)
-            && let Some(tenant) = self.tenant_of(disk)
+            && let Some(tenant) = self.disks.tenant_of(disk)
         {
             self.admission.unstage(tenant, key);
         }
@@ -357,7 +357,7 @@ impl Cache {
         };
         flash.log_erasure(&mut self.ports.store, disk, erasure)?;
         let cached = flash.cached_blocks_of(disk) > 0;
-        if let Some(tenant) = self.tenant_of(disk) {
+        if let Some(tenant) = self.disks.tenant_of(disk) {
             self.admission.discarded(tenant, disk, first.get(), blocks);
         }
         if cached || !self.admission.stages_nothing() {

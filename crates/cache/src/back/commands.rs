@@ -19,7 +19,7 @@ impl Cache {
         disk: DiskSlot,
         policy: WritePolicy,
     ) -> Option<Result<(), ControlError>> {
-        let Some(served) = self.disks[disk.index()].as_mut() else {
+        let Some(served) = self.disks.get_mut(disk) else {
             return Some(Err(ControlError::NotAttached));
         };
         let (now, since) = (self.ports.now, self.ports.attended());
@@ -73,7 +73,7 @@ impl Cache {
         disk: DiskSlot,
         write_back: WriteBack,
     ) -> Result<(), ControlError> {
-        let served = self.disks[disk.index()].as_mut();
+        let served = self.disks.get_mut(disk);
         served.ok_or(ControlError::NotAttached)?.write_back = write_back;
         if let Some(back) = self.backs.get_mut(disk) {
             back.settings = write_back;
@@ -88,7 +88,7 @@ impl Cache {
         id: ControlId,
         disk: DiskSlot,
     ) -> Option<Result<(), ControlError>> {
-        if self.disks[disk.index()].is_none() {
+        if self.disks.get(disk).is_none() {
             return Some(Err(ControlError::NotAttached));
         }
         let goes_through =

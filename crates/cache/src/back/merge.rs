@@ -69,7 +69,7 @@ impl Cache {
     }
 
     fn merge_from_origin(&mut self, merge: Merge) {
-        self.disk_stats(merge.disk).origin_read_bytes += BLOCK_BYTES;
+        self.disks.stats(merge.disk).origin_read_bytes += BLOCK_BYTES;
         let verb = OriginVerb::Read {
             offset: merge.block.start(),
             length: Bytes::new(BLOCK_BYTES),
@@ -112,7 +112,7 @@ impl Cache {
 
     /// The rest of a block has come from the origin, or has failed to.
     pub(crate) fn merge_fill_done(&mut self, merge: Merge, bytes: Result<Slice, IoError>) {
-        self.disk_stats(merge.disk).origin_errors += u64::from(bytes.is_err());
+        self.disks.stats(merge.disk).origin_errors += u64::from(bytes.is_err());
         self.merge_ready(merge, bytes);
     }
 

@@ -379,8 +379,8 @@ impl Cache {
 
     /// What an attached disk has that its origin lacks; none if it is not attached.
     pub fn write_back_of(&self, disk: DiskSlot) -> Option<DirtyStatus> {
-        self.disks[disk.index()].as_ref()?;
-        let stats = &self.disk_stats[disk.index()];
+        self.disks.get(disk)?;
+        let stats = self.disks.counted(disk);
         let are_late = self.late_writes.pass(self.retirement);
         let mut status = DirtyStatus {
             destaged: Bytes::new(stats.destaged_bytes),
@@ -407,7 +407,7 @@ impl Cache {
     /// How the writes of an attached disk reach its origin under write-back, as it was asked for last;
     /// none if it is not attached.
     pub fn write_back_settings_of(&self, disk: DiskSlot) -> Option<WriteBack> {
-        Some(self.disks[disk.index()].as_ref()?.write_back)
+        Some(self.disks.get(disk)?.write_back)
     }
 
     /// Bytes that a disk's origin lacks, erased ones included; a block for each record.

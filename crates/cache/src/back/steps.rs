@@ -68,7 +68,7 @@ impl Cache {
 
     /// Asks for the owner's record to be written.
     fn own(&mut self, disk: DiskSlot, back: &Back, open: bool) -> Next {
-        let Some(id) = self.bypassed_ids.get(&disk).copied() else {
+        let Some(id) = self.disks.id_of(disk) else {
             return Next::Wait;
         };
         // A record that is closed lets a later life believe the clean blocks of a flash that is over.

@@ -198,21 +198,21 @@ impl Cache {
             To::Back { opens_record } => {
                 back.phase = Phase::Open;
                 self.give_log(disk);
-                let policy = self.policy(disk);
+                let policy = self.disks.policy(disk);
                 if !opens_record && policy != WritePolicy::Back {
                     // It was attached for another policy, with a log of its last life.
                     back.phase = Phase::Leaving;
                     let since = self.ports.attended();
                     back.change = Some(Change::new(None, To::Origin(policy), since));
                 } else {
-                    self.set_policy_of(disk, WritePolicy::Back);
+                    self.disks.set_policy(disk, WritePolicy::Back);
                 }
                 self.done(id, Ok(ControlOutcome::Done));
                 self.ports.stir(disk);
                 true
             }
             To::Origin(policy) => {
-                self.set_policy_of(disk, policy);
+                self.disks.set_policy(disk, policy);
                 self.done(id, Ok(ControlOutcome::Done));
                 self.let_writes_through(disk, back);
                 self.flash.release_failed();
@@ -221,8 +221,8 @@ impl Cache {
             To::Bypass => {
                 self.let_writes_through(disk, back);
                 self.flash.release_failed();
-                if self.flash.is_in_use() && self.policy(disk) == WritePolicy::Back {
-                    self.set_policy_of(disk, WritePolicy::Through);
+                if self.flash.is_in_use() && self.disks.policy(disk) == WritePolicy::Back {
+                    self.disks.set_policy(disk, WritePolicy::Through);
                     self.backs
                         .return_after(&mut self.ports, disk, Duration::ZERO);
                 }
@@ -300,12 +300,6 @@ impl Cache {
         }
     }
 
-    fn set_policy_of(&mut self, disk: DiskSlot, policy: WritePolicy) {
-        if let Some(served) = self.disks[disk.index()].as_mut() {
-            served.policy = policy;
-        }
-    }
-
     pub(crate) fn done(
         &mut self,
         id: Option<ControlId>,
@@ -370,7 +364,7 @@ pub(super) enum Next {
 }
 
 /// Why a disk cannot be under write-back, if so.
-pub(crate) fn unfit(disk: &crate::cache::Disk) -> Option<ControlError> {
+pub(crate) fn unfit(disk: &crate::disks::Disk) -> Option<ControlError> {
     if !disk.size.is_multiple_of(units::BLOCK_BYTES) {
         Some(ControlError::UnalignedSize)
     } else if disk.read_only || disk.views.is_some() {

@@ -252,7 +252,7 @@ impl Cache {
             match back.destage.next_write(need, rate, flash_reads, now, pool) {
                 Next::Write(write) => {
                     let bytes = write.id.bytes().get();
-                    self.disk_stats[disk.index()].origin_written_bytes += bytes;
+                    self.disks.stats(disk).origin_written_bytes += bytes;
                     let purpose = OriginPurpose::DestageWrite(disk, write.id);
                     self.ports.origin(purpose, disk, write.verb);
                 }
@@ -270,12 +270,12 @@ impl Cache {
         result: Result<(), IoError>,
     ) {
         self.ports.stir(disk);
-        self.disk_stats(disk).origin_errors += u64::from(result.is_err());
+        self.disks.stats(disk).origin_errors += u64::from(result.is_err());
         let Some(back) = self.backs.get_mut(disk) else {
             return;
         };
         let bytes = back.destage.write_done(write, result);
-        self.disk_stats(disk).destaged_bytes += bytes.get();
+        self.disks.stats(disk).destaged_bytes += bytes.get();
     }
 
     /// Ends the batch that is written, if every piece has ended. True if more can be done.
@@ -317,7 +317,7 @@ impl Cache {
             Flushed::Stale => {}
             Flushed::Settles(settles) => self.settle_log(disk, &mut back, settles),
             Flushed::Refused(error) => {
-                self.disk_stats(disk).origin_errors += 1;
+                self.disks.stats(disk).origin_errors += 1;
                 self.origin_refused(disk, &mut back, error);
             }
         }

@@ -1,16 +1,15 @@
 //! What a command asks of its disk before it begins.
 
 use crate::api::ControlError;
-use crate::cache::{Cache, Disk};
+use crate::cache::Cache;
+use crate::disks::Disk;
 use block_store::DirtyDisk;
 use flash_format::DISK_BYTES_MAX;
 use units::{BLOCK_BYTES, Bytes, DiskSlot};
 
 impl Cache {
     pub(super) fn attached(&self, disk: DiskSlot) -> Result<&Disk, ControlError> {
-        self.disks[disk.index()]
-            .as_ref()
-            .ok_or(ControlError::NotAttached)
+        self.disks.get(disk).ok_or(ControlError::NotAttached)
     }
 
     pub(super) fn idle_disk(&self, disk: DiskSlot) -> Result<(), ControlError> {

@@ -1,0 +1,209 @@
+//! The disks that are attached: what holds for each, its requests that are not answered yet, and what
+//! is counted of it.
+
+use crate::api::WritePolicy;
+use crate::limits::REQUEST_BYTES_MAX;
+use crate::stats::DiskStats;
+use crate::views::Views;
+use crate::write_back::WriteBack;
+use block_io::{IoError, Verb};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Map, SECTOR_BYTES, TenantSlot};
+
+/// An attached disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    pub(crate) size: Bytes,
+    pub(crate) policy: WritePolicy,
+    pub(crate) read_only: bool,
+    /// Whose it is.
+    pub(crate) tenant: TenantSlot,
+    /// Who reads it, if it is shared.
+    pub(crate) views: Option<Views>,
+    /// Requests that are not answered yet.
+    pub(crate) in_flight: u32,
+    /// How writes go to the origin under write-back.
+    pub(crate) write_back: WriteBack,
+    /// The period in which it is attached; 0 if it has none.
+    pub(crate) epoch: u64,
+    /// A flush of its origin has failed that no guest had asked for, and none has been told since.
+    pub(crate) failed_flush_untold: bool,
+}
+
+/// All disks of a cache, by slot.
+pub(crate) struct Disks {
+    table: Vec<Option<Disk>>,
+    /// Who is attached where; with flash its disk table says the same.
+    ids: Map<DiskSlot, DiskId>,
+    /// Since each was attached.
+    stats: Vec<DiskStats>,
+}
+
+impl Disks {
+    /// None is attached.
+    pub(crate) fn new() -> Self {
+        Self {
+            table: vec![None; DiskSlot::COUNT],
+            ids: Map::default(),
+            stats: vec![DiskStats::default(); DiskSlot::COUNT],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, disk: DiskSlot) -> Option<&Disk> {
+        self.table[disk.index()].as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, disk: DiskSlot) -> Option<&mut Disk> {
+        self.table[disk.index()].as_mut()
+    }
+
+    /// A disk is attached; its counters begin at zero.
+    pub(crate) fn attach(&mut self, slot: DiskSlot, id: DiskId, disk: Disk) {
+        self.ids.insert(slot, id);
+        self.table[slot.index()] = Some(disk);
+        self.stats[slot.index()] = DiskStats::default();
+    }
+
+    /// A disk is detached.
+    ///
+    /// # Panics
+    /// If it was not attached.
+    pub(crate) fn detach(&mut self, slot: DiskSlot) -> Disk {
+        self.ids.remove(&slot);
+        let disk = self.table[slot.index()].take();
+        disk.expect("a disk that is detached was attached")
+    }
+
+    /// Every disk that is attached.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (DiskSlot, &Disk)> {
+        let disks = self.table.iter().zip((0..).map(DiskSlot::new));
+        disks.filter_map(|(disk, slot)| Some((slot, disk.as_ref()?)))
+    }
+
+    /// Who reads each shared disk.
+    pub(crate) fn all_views(&mut self) -> impl Iterator<Item = &mut Views> {
+        let disks = self.table.iter_mut().flatten();
+        disks.filter_map(|disk| disk.views.as_mut())
+    }
+
+    /// Which disk is attached here.
+    pub(crate) fn id_of(&self, slot: DiskSlot) -> Option<DiskId> {
+        self.ids.get(&slot).copied()
+    }
+
+    /// Whether this disk is attached somewhere.
+    pub(crate) fn has(&self, id: DiskId) -> bool {
+        self.ids.values().any(|attached| *attached == id)
+    }
+
+    /// What is counted of a disk since it was attached.
+    #[inline]
+    pub(crate) fn stats(&mut self, disk: DiskSlot) -> &mut DiskStats {
+        &mut self.stats[disk.index()]
+    }
+
+    /// The same, to read it.
+    pub(crate) fn counted(&self, disk: DiskSlot) -> &DiskStats {
+        &self.stats[disk.index()]
+    }
+
+    /// Counts a guest's request as under way, if it may be one.
+    ///
+    /// # Errors
+    /// What the guest is answered instead.
+    #[inline]
+    pub(crate) fn begin(
+        &mut self,
+        disk: DiskSlot,
+        vm: TenantSlot,
+        verb: &Verb,
+    ) -> Result<(), IoError> {
+        let disk = self
+            .get_mut(disk)
+            .filter(|disk| disk.views.as_ref().is_none_or(|views| views.has(vm)))
+            .ok_or(IoError::ShuttingDown)?;
+        disk.check(verb)?;
+        disk.in_flight += 1;
+        Ok(())
+    }
+
+    /// A guest's request is answered.
+    ///
+    /// # Panics
+    /// If it was not counted.
+    #[inline]
+    pub(crate) fn end(&mut self, disk: DiskSlot) {
+        let disk = self.get_mut(disk);
+        let disk = disk.expect("a disk with requests stays attached");
+        let left = disk.in_flight.checked_sub(1);
+        disk.in_flight = left.expect("each request was counted");
+    }
+
+    /// Its length in bytes; 0 if it is not attached.
+    #[inline]
+    pub(crate) fn size(&self, disk: DiskSlot) -> u64 {
+        self.get(disk).map_or(0, |disk| disk.size.get())
+    }
+
+    /// Where the whole blocks of a disk end, in bytes: a last part of a block is never cached.
+    #[inline]
+    pub(crate) fn cached_end(&self, disk: DiskSlot) -> u64 {
+        self.size(disk) / BLOCK_BYTES * BLOCK_BYTES
+    }
+
+    #[inline]
+    pub(crate) fn policy(&self, disk: DiskSlot) -> WritePolicy {
+        self.get(disk)
+            .map_or(WritePolicy::Around, |disk| disk.policy)
+    }
+
+    pub(crate) fn set_policy(&mut self, disk: DiskSlot, policy: WritePolicy) {
+        if let Some(disk) = self.get_mut(disk) {
+            disk.policy = policy;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn tenant_of(&self, disk: DiskSlot) -> Option<TenantSlot> {
+        Some(self.get(disk)?.tenant)
+    }
+
+    /// Who reads a disk, if it is shared.
+    #[inline]
+    pub(crate) fn views(&mut self, disk: DiskSlot) -> Option<&mut Views> {
+        self.get_mut(disk)?.views.as_mut()
+    }
+}
+
+impl Disk {
+    /// Whether a guest may ask this.
+    fn check(&self, verb: &Verb) -> Result<(), IoError> {
+        let (offset, length, writes) = match verb {
+            Verb::Flush => return Ok(()),
+            Verb::Read { offset, length } => {
+                if *length > REQUEST_BYTES_MAX {
+                    return Err(IoError::Invalid);
+                }
+                (*offset, *length, false)
+            }
+            Verb::Prefetch { offset, length } => (*offset, *length, false),
+            Verb::Write { offset, data, .. } => (*offset, Bytes::new(data.len() as u64), true),
+            Verb::Discard { offset, length } | Verb::WriteZeroes { offset, length, .. } => {
+                (*offset, *length, true)
+            }
+        };
+        if writes && self.read_only {
+            return Err(IoError::NotPermitted);
+        }
+        let aligned = offset.is_multiple_of(SECTOR_BYTES) && length.is_multiple_of(SECTOR_BYTES);
+        let inside = offset
+            .checked_add(length)
+            .is_some_and(|end| end <= self.size);
+        if aligned && inside && !length.is_zero() {
+            Ok(())
+        } else {
+            Err(IoError::Invalid)
+        }
+    }
+}
