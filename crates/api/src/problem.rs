@@ -151,6 +151,15 @@ impl Problem {
         .with_remedy("hearth disk list")
     }
 
+    /// There is no cache of this name.
+    pub fn no_such_cache(name: &str) -> Self {
+        Self::new(
+            ProblemKind::NoSuchCache,
+            format!("there is no cache '{name}'"),
+        )
+        .with_remedy("hearth status lists the caches")
+    }
+
     /// There is no VM or base image of this name.
     pub fn no_such_vm(name: &str) -> Self {
         Self::new(

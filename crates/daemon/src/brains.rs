@@ -48,13 +48,8 @@ impl Control {
     ) -> Result<CacheStatus, Problem> {
         self.refuse_when_stopping()?;
         let _one_at_a_time = self.changing.lock().await;
-        let shard = self.shards().get(name).ok_or_else(|| {
-            Problem::new(
-                ProblemKind::NoSuchCache,
-                format!("there is no cache '{name}'"),
-            )
-            .with_remedy("hearth status lists the caches")
-        })?;
+        let shard = self.shards().get(name);
+        let shard = shard.ok_or_else(|| Problem::no_such_cache(name.as_str()))?;
         let settings = self.policies.with(name, &change);
         if let Some(fault) = configuration::policy_faults(&settings).first() {
             let detail = format!("{}: {}", fault.key, fault.message);

@@ -334,11 +334,7 @@ impl Control {
         let mut names = self.shards.all().map(|shard| shard.config().name.clone());
         match &disk.cache {
             Some(name) if self.shards.get(name).is_some() => Ok(name.clone()),
-            Some(name) => Err(Problem::new(
-                ProblemKind::NoSuchCache,
-                format!("there is no cache '{name}'"),
-            )
-            .with_remedy("hearth status lists the caches")),
+            Some(name) => Err(Problem::no_such_cache(name.as_str())),
             None => match (names.next(), names.next()) {
                 (Some(only), None) => Ok(only),
                 (None, _) => Err(Problem::new(

@@ -1,14 +1,14 @@
 //! The admin API's paths of caches' policies, and of advice on the host.
 
-use super::{Body, Refusal, Shared, parse, to_the_end};
+use super::names::CacheName;
+use super::{Answer, Body, Shared, parse, to_the_end};
 use crate::Control;
 use api::advice::HostAdvice;
-use api::problem::ProblemKind;
 use api::types::{CacheStatus, Problem};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::routing::{delete, get, patch};
 use axum::{Json, Router};
-use configuration::{Name, PolicyChange};
+use configuration::PolicyChange;
 use std::sync::Arc;
 
 /// The paths.
@@ -29,10 +29,9 @@ pub(super) fn routes() -> Router<Arc<Control>> {
 ))]
 pub(super) async fn change_policy(
     State(control): Shared,
-    Path(name): Path<String>,
+    CacheName(name): CacheName,
     body: Body,
-) -> Result<Json<CacheStatus>, Refusal> {
-    let name = known_cache(&name)?;
+) -> Answer<CacheStatus> {
     let change: PolicyChange = parse(body)?;
     to_the_end(async move { control.set_policy_of(&name, change).await })
         .await
@@ -47,9 +46,8 @@ pub(super) async fn change_policy(
 ))]
 pub(super) async fn reset_policy(
     State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<CacheStatus>, Refusal> {
-    let name = known_cache(&name)?;
+    CacheName(name): CacheName,
+) -> Answer<CacheStatus> {
     to_the_end(async move { control.reset_policy_of(&name).await })
         .await
         .map(Json)
@@ -60,16 +58,4 @@ pub(super) async fn reset_policy(
 #[utoipa::path(get, path = "/v1/advice", responses((status = 200, description = "What the caches of this host would gain from", body = HostAdvice)))]
 pub(super) async fn show_advice(State(control): Shared) -> Json<HostAdvice> {
     Json(control.advice().await)
-}
-
-/// A text that is no name names no cache.
-fn known_cache(name: &str) -> Result<Name, Refusal> {
-    name.parse().map_err(|_| {
-        Problem::new(
-            ProblemKind::NoSuchCache,
-            format!("there is no cache '{name}'"),
-        )
-        .with_remedy("hearth status lists the caches")
-        .into()
-    })
 }

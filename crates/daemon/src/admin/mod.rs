@@ -4,11 +4,13 @@
 
 mod caches;
 mod connections;
+mod names;
 mod refusal;
 mod vms;
 mod write_back;
 
 pub(super) use connections::{serve, told};
+use names::DiskName;
 use refusal::Refusal;
 
 use crate::Control;
@@ -18,13 +20,13 @@ use api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
 use api::write_back::OfDirty;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use configuration::{DiskConfig, Name};
+use configuration::DiskConfig;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use utoipa::OpenApi;
@@ -34,6 +36,7 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 
 type Shared = State<Arc<Control>>;
 type Body = Result<Bytes, BytesRejection>;
+type Answer<T> = Result<Json<T>, Refusal>;
 
 /// The whole API, for the admin socket. `disk_details`: see [`metrics::render`].
 pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
@@ -158,11 +161,8 @@ async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Ref
     (status = 200, description = "The disk as it is now", body = DiskStatus),
     (status = 404, description = "No such disk", body = Problem),
 ))]
-async fn show_disk(
-    State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<DiskStatus>, Refusal> {
-    Ok(Json(control.disk(&known(&name)?).await?))
+async fn show_disk(State(control): Shared, DiskName(name): DiskName) -> Answer<DiskStatus> {
+    Ok(Json(control.disk(&name).await?))
 }
 
 /// Forgets a disk's cached blocks.
@@ -171,11 +171,7 @@ async fn show_disk(
     (status = 404, description = "No such disk", body = Problem),
     (status = 409, description = "The disk is not attached yet", body = Problem),
 ))]
-async fn drop_disk(
-    State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<DiskStatus>, Refusal> {
-    let name = known(&name)?;
+async fn drop_disk(State(control): Shared, DiskName(name): DiskName) -> Answer<DiskStatus> {
     to_the_end(async move { control.drop_blocks(&name).await })
         .await
         .map(Json)
@@ -188,11 +184,7 @@ async fn drop_disk(
     (status = 409, description = "The disk is not attached yet, is shared, or would become shorter", body = Problem),
     (status = 502, description = "The origin cannot be asked", body = Problem),
 ))]
-async fn resize_disk(
-    State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<DiskStatus>, Refusal> {
-    let name = known(&name)?;
+async fn resize_disk(State(control): Shared, DiskName(name): DiskName) -> Answer<DiskStatus> {
     to_the_end(async move { control.resize(&name).await })
         .await
         .map(Json)
@@ -203,7 +195,7 @@ async fn resize_disk(
     (status = 200, description = "The recording", body = Recording),
     (status = 409, description = "Nothing was recorded since the start", body = Problem),
 ))]
-async fn show_recording(State(control): Shared) -> Result<Json<Recording>, Refusal> {
+async fn show_recording(State(control): Shared) -> Answer<Recording> {
     Ok(Json(control.recording()?))
 }
 
@@ -227,7 +219,7 @@ async fn start_recording(State(control): Shared, body: Body) -> Result<Response,
     (status = 200, description = "The file is whole", body = Recording),
     (status = 409, description = "Nothing is being recorded", body = Problem),
 ))]
-async fn stop_recording(State(control): Shared) -> Result<Json<Recording>, Refusal> {
+async fn stop_recording(State(control): Shared) -> Answer<Recording> {
     to_the_end(control.stop_recording()).await.map(Json)
 }
 
@@ -274,14 +266,4 @@ fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
             .with_remedy("GET /v1/openapi.json shows what belongs into the body")
             .into()
     })
-}
-
-/// A text that is no name names no disk.
-fn known(name: &str) -> Result<Name, Refusal> {
-    name.parse().map_err(|_| Problem::no_such_disk(name).into())
-}
-
-/// A text that is no name names no VM.
-fn known_vm(name: &str) -> Result<Name, Refusal> {
-    name.parse().map_err(|_| Problem::no_such_vm(name).into())
 }

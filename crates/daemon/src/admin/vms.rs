@@ -1,10 +1,11 @@
 //! The admin API's paths of VMs and base images.
 
-use super::{Body, Refusal, Shared, known_vm, parse, to_the_end};
+use super::names::VmName;
+use super::{Answer, Body, Shared, parse, to_the_end};
 use crate::Control;
 use api::types::Problem;
 use api::vms::{ImageStatus, VmStatus, Vms};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::routing::{delete, get};
 use axum::{Json, Router};
 use configuration::VmChange;
@@ -31,11 +32,8 @@ pub(super) async fn list_vms(State(control): Shared) -> Json<Vms> {
     (status = 200, description = "The VM as it is now", body = VmStatus),
     (status = 404, description = "No such VM", body = Problem),
 ))]
-pub(super) async fn show_vm(
-    State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<VmStatus>, Refusal> {
-    Ok(Json(control.vm(&known_vm(&name)?).await?))
+pub(super) async fn show_vm(State(control): Shared, VmName(name): VmName) -> Answer<VmStatus> {
+    Ok(Json(control.vm(&name).await?))
 }
 
 /// One base image.
@@ -45,9 +43,9 @@ pub(super) async fn show_vm(
 ))]
 pub(super) async fn show_image(
     State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<ImageStatus>, Refusal> {
-    Ok(Json(control.image(&known_vm(&name)?).await?))
+    VmName(name): VmName,
+) -> Answer<ImageStatus> {
+    Ok(Json(control.image(&name).await?))
 }
 
 /// How a VM's settings are changed.
@@ -70,11 +68,10 @@ pub(super) struct HowChanged {
 ))]
 pub(super) async fn change_vm(
     State(control): Shared,
-    Path(name): Path<String>,
+    VmName(name): VmName,
     Query(how): Query<HowChanged>,
     body: Body,
-) -> Result<Json<VmStatus>, Refusal> {
-    let name = known_vm(&name)?;
+) -> Answer<VmStatus> {
     let change: VmChange = parse(body)?;
     to_the_end(async move { control.set_vm(&name, change, how.new).await })
         .await
@@ -87,11 +84,7 @@ pub(super) async fn change_vm(
     (status = 400, description = "The file's settings contradict others", body = Problem),
     (status = 404, description = "No such VM", body = Problem),
 ))]
-pub(super) async fn reset_vm(
-    State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<VmStatus>, Refusal> {
-    let name = known_vm(&name)?;
+pub(super) async fn reset_vm(State(control): Shared, VmName(name): VmName) -> Answer<VmStatus> {
     to_the_end(async move { control.reset_vm(&name).await })
         .await
         .map(Json)

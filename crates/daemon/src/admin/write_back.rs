@@ -1,12 +1,13 @@
 //! The paths that change a disk, bring what its origin lacks to it, and let it go.
 
-use super::{Body, Refusal, Shared, known, parse, to_the_end};
+use super::names::DiskName;
+use super::{Answer, Body, Refusal, Shared, parse, to_the_end};
 use crate::Control;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Problem};
 use api::write_back::{Barrier, DiskChange, OfDirty};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::routing::{delete, post};
 use axum::{Json, Router};
 use serde::Deserialize;
@@ -54,9 +55,9 @@ pub(super) struct DetachQuery {
 ))]
 pub(super) async fn detach_disk(
     State(control): Shared,
-    Path(name): Path<String>,
+    DiskName(name): DiskName,
     asked: Result<Query<DetachQuery>, QueryRejection>,
-) -> Result<Json<DiskStatus>, Refusal> {
+) -> Answer<DiskStatus> {
     let how = query(asked)?;
     if (how.dirty == OfDirty::Drop) != how.yes_lose_data {
         let detail = "dirty=drop loses what guests were promised, and needs yes_lose_data=true; nothing else takes it";
@@ -66,7 +67,6 @@ pub(super) async fn detach_disk(
         let detail = "erase makes what dirty=keep keeps unreadable: use dirty=flush";
         return Err(Problem::new(ProblemKind::Invalid, detail).into());
     }
-    let name = known(&name)?;
     to_the_end(async move { control.detach(&name, how.force, how.dirty, how.erase).await })
         .await
         .map(Json)
@@ -85,10 +85,9 @@ pub(super) async fn detach_disk(
 ))]
 pub(super) async fn change_disk(
     State(control): Shared,
-    Path(name): Path<String>,
+    DiskName(name): DiskName,
     body: Body,
-) -> Result<Json<DiskStatus>, Refusal> {
-    let name = known(&name)?;
+) -> Answer<DiskStatus> {
     let change: DiskChange = parse(body)?;
     if change.is_nothing() {
         let detail = "nothing is to be changed: give write_policy or write_back";
@@ -108,9 +107,8 @@ pub(super) async fn change_disk(
 ))]
 pub(super) async fn reset_disk(
     State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<DiskStatus>, Refusal> {
-    let name = known(&name)?;
+    DiskName(name): DiskName,
+) -> Answer<DiskStatus> {
     to_the_end(async move { control.reset_disk(&name).await })
         .await
         .map(Json)
@@ -137,11 +135,10 @@ pub(super) struct FlushQuery {
 ))]
 pub(super) async fn flush_disk(
     State(control): Shared,
-    Path(name): Path<String>,
+    DiskName(name): DiskName,
     asked: Result<Query<FlushQuery>, QueryRejection>,
-) -> Result<Json<DiskStatus>, Refusal> {
+) -> Answer<DiskStatus> {
     let FlushQuery { wait } = query(asked)?;
-    let name = known(&name)?;
     to_the_end(async move { control.flush(&name, wait).await })
         .await
         .map(Json)
@@ -154,11 +151,7 @@ pub(super) async fn flush_disk(
     (status = 409, description = "The disk is not attached yet, is locked, or is destaged in any order", body = Problem),
     (status = 502, description = "The origin does not take what it lacks", body = Problem),
 ))]
-pub(super) async fn barrier(
-    State(control): Shared,
-    Path(name): Path<String>,
-) -> Result<Json<Barrier>, Refusal> {
-    let name = known(&name)?;
+pub(super) async fn barrier(State(control): Shared, DiskName(name): DiskName) -> Answer<Barrier> {
     to_the_end(async move { control.barrier(&name).await })
         .await
         .map(Json)
