@@ -183,23 +183,7 @@ fn at_its_limits_a_connection_is_not_read() {
         requests: 4,
         bytes: Bytes::mib(1),
     };
-    let rig = Rig::with(&Options {
-        connection: limits,
-        ..Options::default()
-    });
-    let mut raw = Raw::attached(&rig.socket(), "disk");
-    rig.hold();
-    for cookie in 0..20 {
-        raw.request(wire::command::READ, NONE, cookie, (0, 512));
-    }
-    wait_for(&rig, |log| log.len() == 4);
-    // Another client is served meanwhile, which shows that the shard has had its turn.
-    let mut other = Raw::attached(&rig.socket(), "disk");
-    other.request(wire::command::FLUSH, NONE, 1, (0, 0));
-    wait_for(&rig, |log| log.len() == 5);
-    rig.release();
-    let answered: Vec<u64> = (0..20).map(|_| raw.reply(512).cookie).collect();
-    assert_eq!(answered, (0..20).collect::<Vec<u64>>());
+    held_up_after(4, limits, (wire::command::READ, 512), 20);
 }
 
 #[test]
@@ -208,47 +192,50 @@ fn payload_counts_against_the_limit() {
         requests: 100,
         bytes: Bytes::mib(1),
     };
-    let rig = Rig::with(&Options {
-        connection: limits,
-        ..Options::default()
-    });
-    let mut raw = Raw::attached(&rig.socket(), "disk");
-    rig.hold();
-    for cookie in 0..6 {
-        raw.request(wire::command::READ, NONE, cookie, (0, 512 << 10));
-    }
-    wait_for(&rig, |log| log.len() == 2);
-    let mut other = Raw::attached(&rig.socket(), "disk");
-    other.request(wire::command::FLUSH, NONE, 1, (0, 0));
-    wait_for(&rig, |log| log.len() == 3);
-    rig.release();
-    let answered: Vec<u64> = (0..6).map(|_| raw.reply(512 << 10).cookie).collect();
-    assert_eq!(answered, (0..6).collect::<Vec<u64>>());
+    held_up_after(2, limits, (wire::command::READ, 512 << 10), 6);
 }
 
 #[test]
 fn ranges_that_carry_nothing_count_too() {
+    let limits = ConnectionLimits {
+        requests: 100,
+        bytes: Bytes::kib(8),
+    };
     for command in [wire::command::TRIM, wire::command::WRITE_ZEROES] {
-        let rig = Rig::with(&Options {
-            connection: ConnectionLimits {
-                requests: 100,
-                bytes: Bytes::kib(8),
-            },
-            ..Options::default()
-        });
-        let mut raw = Raw::attached(&rig.socket(), "disk");
-        rig.hold();
-        for cookie in 0..4 {
-            raw.request(command, NONE, cookie, (0, 512 << 10));
-        }
-        wait_for(&rig, |log| log.len() == 1);
-        let mut other = Raw::attached(&rig.socket(), "disk");
-        other.request(wire::command::FLUSH, NONE, 1, (0, 0));
-        wait_for(&rig, |log| log.len() == 2);
-        rig.release();
-        let answered: Vec<u64> = (0..4).map(|_| raw.reply(0).cookie).collect();
-        assert_eq!(answered, (0..4).collect::<Vec<u64>>());
+        held_up_after(1, limits, (command, 512 << 10), 4);
     }
+}
+
+/// Sends `count` requests to a disk that keeps its answers back. `taken` of them reach it, and another
+/// client's; when it answers, all are answered in order.
+fn held_up_after(
+    taken: usize,
+    connection: ConnectionLimits,
+    (command, length): (u16, u32),
+    count: u64,
+) {
+    let rig = Rig::with(&Options {
+        connection,
+        ..Options::default()
+    });
+    let mut raw = Raw::attached(&rig.socket(), "disk");
+    rig.hold();
+    for cookie in 0..count {
+        raw.request(command, NONE, cookie, (0, length));
+    }
+    wait_for(&rig, |log| log.len() == taken);
+    // Another client is served meanwhile, which shows that the shard has had its turn.
+    let mut other = Raw::attached(&rig.socket(), "disk");
+    other.request(wire::command::FLUSH, NONE, 1, (0, 0));
+    wait_for(&rig, |log| log.len() == taken + 1);
+    rig.release();
+    let data = if command == wire::command::READ {
+        usize::try_from(length).unwrap()
+    } else {
+        0
+    };
+    let answered: Vec<u64> = (0..count).map(|_| raw.reply(data).cookie).collect();
+    assert_eq!(answered, (0..count).collect::<Vec<u64>>());
 }
 
 #[test]
