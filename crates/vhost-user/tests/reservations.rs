@@ -5,10 +5,10 @@
 mod support;
 
 use frontend::limits::ConnectionLimits;
-use frontend::{Incoming, Reservation};
+use frontend::{Incoming, RequestKey, Reservation};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use support::driver::{READ, Style};
+use support::driver::{Queue, READ, Style};
 use support::front::{Front, start_messages, whole};
 use support::{DATA, Rig, disk};
 use vhost_protocol::{Features, ProtocolFeatures, Request};
@@ -65,9 +65,8 @@ impl Second {
     }
 }
 
-#[test]
-fn the_second_talks_and_starts_when_the_first_has_stopped() {
-    let reservation = Reservation::default();
+/// A QEMU that has the reservation, its queue, and a read of 512 bytes that is at the disk.
+fn first_with_a_read(reservation: &Reservation) -> (Rig, Queue, RequestKey) {
     let mut rig = Rig::new(&disk());
     let first = rig.connection.take().unwrap();
     rig.connection = Some(first.reserving(reservation.clone()));
@@ -76,15 +75,19 @@ fn the_second_talks_and_starts_when_the_first_has_stopped() {
     let mut queue = rig.start_queue(0, PLAIN);
     queue.request(READ, 0, &[(DATA, 512)]);
     queue.kick();
-    let asked = rig.take(1);
+    let read = rig.take(1)[0].key;
+    (rig, queue, read)
+}
+
+#[test]
+fn the_second_talks_and_starts_when_the_first_has_stopped() {
+    let reservation = Reservation::default();
+    let (mut rig, queue, read) = first_with_a_read(&reservation);
 
     let mut second = Second::new(&rig, &reservation);
     second.start(&mut rig);
     let messages = start_messages(&queue, 0, 1, false);
-    for (request, file) in &messages {
-        let files: Vec<BorrowedFd<'_>> = file.iter().map(AsFd::as_fd).collect();
-        second.front.say(request, false, &files);
-    }
+    second.front.say_all(&messages);
     second.front.say(&Request::GetQueueCount, false, &[]);
     second.turn(&mut rig);
     assert!(second.connection.waits_for_reservation());
@@ -95,7 +98,7 @@ fn the_second_talks_and_starts_when_the_first_has_stopped() {
     rig.front.say(&Request::GetRingBase { ring: 0 }, false, &[]);
     second.turn(&mut rig);
     assert!(second.connection.waits_for_reservation());
-    rig.give(asked[0].key, &[7; 512]);
+    rig.give(read, &[7; 512]);
     rig.until("the stop", |_| reservation.take_released());
     second.turn(&mut rig);
     assert!(!second.connection.waits_for_reservation());
@@ -103,10 +106,7 @@ fn the_second_talks_and_starts_when_the_first_has_stopped() {
     assert_eq!(second.front.reply().unwrap().number(), 64);
 
     // And the first waits now.
-    for (request, file) in &messages {
-        let files: Vec<BorrowedFd<'_>> = file.iter().map(AsFd::as_fd).collect();
-        rig.front.say(request, false, &files);
-    }
+    rig.front.say_all(&messages);
     rig.turn();
     assert!(rig.connection().waits_for_reservation());
     drop(second);
@@ -117,28 +117,17 @@ fn the_second_talks_and_starts_when_the_first_has_stopped() {
 #[test]
 fn a_reservation_outlives_a_socket_until_the_disk_has_answered() {
     let reservation = Reservation::default();
-    let mut rig = Rig::new(&disk());
-    let first = rig.connection.take().unwrap();
-    rig.connection = Some(first.reserving(reservation.clone()));
-    rig.negotiate(Features::LOG_ALL.with(Features::RING_EVENT_IDX));
-    rig.give_memory();
-    let mut queue = rig.start_queue(0, PLAIN);
-    queue.request(READ, 0, &[(DATA, 512)]);
-    queue.kick();
-    let asked = rig.take(1);
+    let (mut rig, queue, read) = first_with_a_read(&reservation);
     let mut second = Second::new(&rig, &reservation);
     second.start(&mut rig);
-    for (request, file) in &start_messages(&queue, 0, 0, false) {
-        let files: Vec<BorrowedFd<'_>> = file.iter().map(AsFd::as_fd).collect();
-        second.front.say(request, false, &files);
-    }
+    second.front.say_all(&start_messages(&queue, 0, 0, false));
     rig.front = Front {
         socket: UnixStream::pair().unwrap().0,
     };
     second.turn(&mut rig);
     assert!(!rig.is_finished());
     assert!(second.connection.waits_for_reservation());
-    rig.give(asked[0].key, &[7; 512]);
+    rig.give(read, &[7; 512]);
     rig.turn();
     assert!(rig.is_finished());
     drop(rig.connection.take());

@@ -39,6 +39,14 @@ impl Front {
         self.send(&encode(request, wants), files);
     }
 
+    /// Says each of them, with its descriptor.
+    pub(crate) fn say_all(&self, messages: &[(Request, Option<OwnedFd>)]) {
+        for (request, file) in messages {
+            let files: Vec<BorrowedFd<'_>> = file.iter().map(AsFd::as_fd).collect();
+            self.say(request, false, &files);
+        }
+    }
+
     pub(crate) fn send(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
