@@ -6,7 +6,7 @@ mod support;
 
 use policy::admission::Reason;
 use policy::admission::budget::Budget;
-use simulator::divided_log::{DividedLog, Found};
+use simulator::divided_log::{DividedLog, Found, Outcome};
 use support::{disk, host, key, log_of, read, request, seconds, vm, write};
 use tenancy::{
     Capacity, Measure, Request, Settings, SettingsError, Spare, Tenancy, TenantSettings, Window,
@@ -33,6 +33,23 @@ fn two() -> [TenantSettings; 2] {
 fn segments(host: &DividedLog) -> Vec<u32> {
     let shares = host.tenancy().shares();
     shares.of.iter().map(|of| of.segments).collect()
+}
+
+/// So many MiB a day, and so many of them at once.
+fn budget(mib_a_day: u64, burst_mib: u64) -> Budget {
+    let budget = Budget::per_day(Bytes::mib(mib_a_day)).unwrap();
+    budget.with_burst(Bytes::mib(burst_mib))
+}
+
+/// How many of the blocks were written to flash.
+fn stored(outcomes: &[Outcome]) -> u64 {
+    outcomes.iter().filter(|outcome| outcome.stored).count() as u64
+}
+
+/// How many blocks of a VM were refused for this reason.
+fn refused(host: &DividedLog, number: u16, reason: Reason) -> u64 {
+    let counts = host.tenancy().counts(vm(number)).unwrap();
+    counts.refused.of(reason)
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -150,24 +167,20 @@ fn what_one_leaves_another_uses() {
 /// a checkpoint, nothing comes in until time has passed.
 #[test]
 fn a_budget_that_is_used_up_refuses_and_says_so() {
-    let budget = Budget::per_day(Bytes::mib(14_400))
-        .unwrap()
-        .with_burst(Bytes::mib(1));
     let settings = Settings {
-        budget: Some(budget),
+        budget: Some(budget(14_400, 1)),
         ..Settings::default()
     };
     let mut host = host(512, settings, &[TenantSettings::default()]);
-    let outcomes = read(&mut host, 0, 0, 1000, seconds(0));
-    let stored = outcomes.iter().filter(|outcome| outcome.stored).count();
-    let refused = host.tenancy().refused().of(Reason::Budget);
-    assert_eq!(stored as u64 + refused, 1000);
+    let at_once = stored(&read(&mut host, 0, 0, 1000, seconds(0)));
+    let all = host.tenancy().refused().of(Reason::Budget);
+    assert_eq!(at_once + all, 1000);
     // Each 14 blocks pay for a header and a footer, too.
     let reserve = host.tenancy().capacity().device_reserve();
     let most = (256 - reserve.get() / 4096) * 14 / 16;
     assert!(
-        (most - 14..=most + 2).contains(&(stored as u64)),
-        "{stored} of {most}"
+        (most - 14..=most + 2).contains(&at_once),
+        "{at_once} of {most}"
     );
     let left = host.tenancy().host_report().budget.unwrap();
     assert!(
@@ -176,17 +189,9 @@ fn a_budget_that_is_used_up_refuses_and_says_so() {
     );
     // Half a second is 85 KiB, 21 blocks, some of them for headers.
     let later = Instant::ZERO + Duration::from_millis(500);
-    let outcomes = read(&mut host, 0, 5000, 100, later);
-    let stored = outcomes.iter().filter(|outcome| outcome.stored).count();
-    assert!((15..=24).contains(&stored), "{stored}");
-    assert_eq!(
-        host.tenancy()
-            .counts(vm(0))
-            .unwrap()
-            .refused
-            .of(Reason::Budget),
-        refused + 100 - stored as u64
-    );
+    let then = stored(&read(&mut host, 0, 5000, 100, later));
+    assert!((15..=24).contains(&then), "{then}");
+    assert_eq!(refused(&host, 0, Reason::Budget), all + 100 - then);
 }
 
 /// Room for 840 blocks: what is read for the first time enters until one has to leave, and from then on only
@@ -205,83 +210,65 @@ fn an_empty_flash_is_filled_with_all_that_is_read() {
     assert!(outcomes.iter().all(|outcome| outcome.stored));
     let before = *host.tenancy().counts(vm(0)).unwrap();
     assert_eq!((before.filled, before.evicted), (840, 0));
-    let outcomes = read(&mut host, 0, 2000, 100, seconds(2));
-    let stored = outcomes.iter().filter(|outcome| outcome.stored).count() as u64;
-    assert!((1..=28).contains(&stored), "{stored}: two segments at most");
+    let more = stored(&read(&mut host, 0, 2000, 100, seconds(2)));
+    assert!((1..=28).contains(&more), "{more}: two segments at most");
     let after = *host.tenancy().counts(vm(0)).unwrap();
-    assert_eq!(after.filled, 840 + stored);
+    assert_eq!(after.filled, 840 + more);
     assert!(after.evicted > 0);
     assert_eq!(
         after.refused.of(Reason::FirstTouch) - before.refused.of(Reason::FirstTouch),
-        100 - stored
+        100 - more
     );
 }
 
 #[test]
 fn a_fill_stays_within_the_write_budget() {
-    let budget = Budget::per_day(Bytes::mib(64)).unwrap();
     let settings = Settings {
         admission: "larc".parse().unwrap(),
         staging: Bytes::mib(1),
         fill: true,
-        budget: Some(budget.with_burst(Bytes::mib(1))),
+        budget: Some(budget(64, 1)),
         ..Settings::default()
     };
     let mut host = host(512, settings, &[TenantSettings::default()]);
-    let outcomes = read(&mut host, 0, 0, 1000, seconds(0));
-    let stored = outcomes.iter().filter(|outcome| outcome.stored).count() as u64;
+    let filled = stored(&read(&mut host, 0, 0, 1000, seconds(0)));
     let counts = host.tenancy().counts(vm(0)).unwrap();
-    assert!((10..256).contains(&stored), "{stored}");
-    assert_eq!((counts.filled, counts.admitted), (stored, stored));
-    assert_eq!(counts.refused.of(Reason::Budget), 1000 - stored);
+    assert!((10..256).contains(&filled), "{filled}");
+    assert_eq!((counts.filled, counts.admitted), (filled, filled));
+    assert_eq!(counts.refused.of(Reason::Budget), 1000 - filled);
 }
 
 #[test]
 fn a_vms_own_budget_leaves_the_others_alone() {
-    let budget = Budget::per_day(Bytes::mib(64))
-        .unwrap()
-        .with_burst(Bytes::mib(1));
     let poor = TenantSettings {
-        budget: Some(budget),
+        budget: Some(budget(64, 1)),
         ..TenantSettings::default()
     };
     let mut host = host(512, Settings::default(), &[poor, TenantSettings::default()]);
     read(&mut host, 0, 0, 1000, seconds(0));
     read(&mut host, 1, 0, 1000, seconds(0));
-    let refused = |number| {
-        host.tenancy()
-            .counts(vm(number))
-            .unwrap()
-            .refused
-            .of(Reason::Budget)
-    };
-    assert!(refused(0) > 700);
-    assert_eq!(refused(1), 0);
+    assert!(refused(&host, 0, Reason::Budget) > 700);
+    assert_eq!(refused(&host, 1, Reason::Budget), 0);
 }
 
 /// Whatever is done to a budget of 1 MiB at once, no more is written in that moment: it is set again,
 /// changed and changed back, and its tenant goes and comes back.
 #[test]
 fn a_budget_that_is_set_again_and_again_hands_out_one_burst() {
-    let budget = |mib| {
-        let budget = Budget::per_day(Bytes::mib(64)).unwrap();
-        Some(budget.with_burst(Bytes::mib(mib)))
-    };
-    let all = |mib| Settings {
-        budget: budget(mib),
+    let all = |burst_mib| Settings {
+        budget: Some(budget(64, burst_mib)),
         ..Settings::default()
     };
-    let own = |mib| TenantSettings {
-        budget: budget(mib),
+    let own = |burst_mib| TenantSettings {
+        budget: Some(budget(64, burst_mib)),
         ..TenantSettings::default()
     };
     let mut of_all = host(512, all(1), &[TenantSettings::default()]);
     let mut of_one = host(512, Settings::default(), &[own(1)]);
-    let mut stored = [0, 0];
+    let mut written = [0, 0];
     for round in 0..20 {
-        for (stored, host) in stored.iter_mut().zip([&mut of_all, &mut of_one]) {
-            let outcomes = read(host, 0, round * 300, 300, seconds(0));
-            *stored += outcomes.iter().filter(|outcome| outcome.stored).count();
+        for (written, host) in written.iter_mut().zip([&mut of_all, &mut of_one]) {
+            *written += stored(&read(host, 0, round * 300, 300, seconds(0)));
         }
         for mib in [1, 1, 4, 2, 1] {
             of_all.change(|admission| admission.set(all(mib))).unwrap();
@@ -297,19 +284,16 @@ fn a_budget_that_is_set_again_and_again_hands_out_one_burst() {
             .unwrap();
     }
     assert!(
-        stored.iter().all(|stored| (150..=256).contains(stored)),
-        "{stored:?}"
+        written.iter().all(|written| (150..=256).contains(written)),
+        "{written:?}"
     );
 }
 
 /// A cached block whose new copy may not be written leaves the cache: it must not be served stale.
 #[test]
 fn a_rewrite_beyond_the_budget_drops_the_block() {
-    let budget = Budget::per_day(Bytes::mib(64))
-        .unwrap()
-        .with_burst(Bytes::mib(1));
     let settings = Settings {
-        budget: Some(budget),
+        budget: Some(budget(64, 1)),
         ..Settings::default()
     };
     let mut host = host(512, settings, &[TenantSettings::default()]);
