@@ -217,7 +217,8 @@ impl Store {
             self.log_chunk_written(ports, chunk.disk, of_log.end);
         } else if written {
             self.failures = 0;
-            self.trust_fills(ports, &chunk);
+            let (mut copies, resting) = self.copies();
+            resting.trust_fills(ports, &mut copies, &chunk);
         } else {
             self.failed(ports);
             // Nothing in it was ever trusted, so forgetting it is all there is to do.
@@ -232,34 +233,6 @@ impl Store {
             }
         }
         self.write_ended(ports, chunk.segment);
-    }
-
-    /// Trusts the blocks of a chunk that came from the origin and are still in the index. Those
-    /// whose bytes the origin may still lose rest first; rewritten ones rest already, and
-    /// survivors wait for their reclaim to end.
-    fn trust_fills<T: Tag>(&mut self, ports: &mut Ports<T>, chunk: &Chunk) {
-        let mut run: Option<(FlashSlot, u32)> = None;
-        for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
-            let slot = self.geometry.slot(chunk.segment, page);
-            let mut fresh = entry.source == Source::Fill
-                && self.log.index().get(chunk.disk, entry.block) == Some(slot);
-            if fresh && !self.origins.covers(chunk.disk, entry.count) {
-                self.rest(ports, chunk.disk, entry.block, slot, entry.count);
-                fresh = false;
-            }
-            run = match run {
-                Some((first, count)) if fresh => Some((first, count + 1)),
-                None if fresh => Some((slot, 1)),
-                Some((first, count)) => {
-                    self.trust(ports, first, count);
-                    None
-                }
-                None => None,
-            };
-        }
-        if let Some((first, count)) = run {
-            self.trust(ports, first, count);
-        }
     }
 
     /// A footer has been written, or has failed to be: without it recovery walks the chunks.

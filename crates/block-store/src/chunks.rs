@@ -1,9 +1,10 @@
 //! What waits in memory to be written to a segment.
 
+use crate::index::Index;
 use crate::write_count::WriteCount;
 use block_io::{Buf, Slice};
 use flash_format::{Descriptor, DirtyRecord, PAGE_BYTES, SegmentIndex};
-use segment_log::Source;
+use segment_log::{SegmentLog, Source};
 use units::{BlockIndex, DiskSlot};
 
 /// A block in a chunk.
@@ -32,6 +33,9 @@ pub(crate) struct Content {
     /// The blocks of its open chunk.
     pub(crate) chunk: Option<Gathered>,
 }
+
+/// Where blocks and segments are.
+pub(crate) type Segments = SegmentLog<Index, Content>;
 
 /// A chunk on its way to flash.
 pub(crate) struct Chunk {

@@ -16,7 +16,6 @@
 
 use crate::guard::{Guard, holds};
 use crate::ports::{Ports, Tag};
-use crate::store::Store;
 use crate::write_count::WriteCount;
 use units::DiskSlot;
 
@@ -141,12 +140,12 @@ impl Origins {
     }
 
     /// Whether everything that was written so far is durable at a disk's origin.
-    fn covers_all(&self, disk: DiskSlot) -> bool {
+    pub(crate) fn covers_all(&self, disk: DiskSlot) -> bool {
         self.of(disk).covers_all()
     }
 
     /// Whether copies without a tag may be of bytes that a disk's origin has lost. They are forgotten.
-    fn take_untagged(&mut self, disk: DiskSlot) -> bool {
+    pub(crate) fn take_untagged(&mut self, disk: DiskSlot) -> bool {
         let durability = self.of_mut(disk);
         let is_suspect = !durability.covers(durability.untagged);
         if is_suspect {
@@ -172,30 +171,5 @@ impl Origins {
             self.0.resize(disk.index() + 1, Durability::NEVER_ATTACHED);
         }
         &mut self.0[disk.index()]
-    }
-}
-
-impl Store {
-    /// Forgets every copy of bytes that a disk's origin may have lost.
-    pub fn forget_unflushed<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
-        if self.origins.covers_all(disk) {
-            return;
-        }
-        let mut suspects = self.take_resting_unflushed(disk);
-        suspects.extend(self.gathered_unflushed(disk));
-        for (block, slot) in suspects {
-            if self.log.forget_if(disk, block, slot) {
-                ports.left(disk, block);
-            }
-        }
-        if !self.origins.take_untagged(disk) {
-            return;
-        }
-        let trusted = &self.trusted;
-        self.log.forget_of_disk(
-            disk,
-            |slot| !trusted.contains(slot),
-            |block| ports.left(disk, block),
-        );
     }
 }

@@ -10,6 +10,7 @@
 
 use crate::guard::{Guard, holds};
 use crate::limits::{JOURNAL_BATCH_PAGES_MAX, JOURNAL_EAGER_ENTRIES};
+use crate::ports::{Ports, Tag};
 use flash_format::{Geometry, JOURNAL_ENTRIES_PER_PAGE, JournalEntry, JournalPage};
 use std::collections::VecDeque;
 use units::{Duration, Instant};
@@ -40,6 +41,8 @@ struct InFlight {
 pub(crate) struct Journal {
     ring_pages: u64,
     checkpoint_due: u64,
+    /// How long entries that can wait do so.
+    delay: Duration,
     next_sequence: u64,
     /// First page that a recovery would replay.
     replay_from: u64,
@@ -52,16 +55,15 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(geometry: &Geometry, next_sequence: u64, replay_from: u64) -> Self {
-        assert!(
-            replay_from <= next_sequence,
-            "the journal is replayed from its past"
-        );
+    /// A journal with nothing to replay, whose next page is `next_sequence`. Entries that can wait do so
+    /// for `delay`.
+    pub(crate) fn new(geometry: &Geometry, delay: Duration, next_sequence: u64) -> Self {
         Self {
             ring_pages: geometry.journal_pages(),
             checkpoint_due: geometry.checkpoint_due(),
+            delay,
             next_sequence,
-            replay_from,
+            replay_from: next_sequence,
             queue: VecDeque::new(),
             queued: Ticket(0),
             durable: Ticket(0),
@@ -84,6 +86,17 @@ impl Journal {
         self.waiting_since.get_or_insert(now);
         self.queued = Ticket(self.queued.0 + 1);
         self.queued
+    }
+
+    /// Queues an entry, and asks to be looked at when it has waited long enough.
+    pub(crate) fn queue<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        entry: JournalEntry,
+        generation: u64,
+    ) -> Ticket {
+        ports.wake_at(ports.now + self.delay);
+        self.push(entry, generation, ports.now)
     }
 
     /// Asks for everything queued to be committed as soon as may be.
@@ -117,8 +130,8 @@ impl Journal {
     }
 
     /// When entries that can wait have waited long enough.
-    pub(crate) fn due(&self, delay: Duration) -> Option<Instant> {
-        self.waiting_since.map(|since| since + delay)
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.waiting_since.map(|since| since + self.delay)
     }
 
     pub(crate) fn next_sequence(&self) -> u64 {
@@ -154,16 +167,16 @@ impl Journal {
     }
 
     /// Whether something is committed now if the ring has room.
-    pub(crate) fn goes(&self, now: Instant, delay: Duration) -> bool {
-        let due = self.due(delay).is_some_and(|due| now >= due);
+    pub(crate) fn goes(&self, now: Instant) -> bool {
+        let due = self.due().is_some_and(|due| now >= due);
         let wanted = self.urgent || due || self.queue.len() >= JOURNAL_EAGER_ENTRIES;
         wanted && self.in_flight.is_none() && !self.queue.is_empty()
     }
 
     /// The next batch, if there is something to commit, no batch is on its way, and the ring
     /// has room.
-    pub(crate) fn start_batch(&mut self, now: Instant, delay: Duration) -> Option<Batch> {
-        if !self.goes(now, delay) {
+    pub(crate) fn start_batch(&mut self, now: Instant) -> Option<Batch> {
+        if !self.goes(now) {
             return None;
         }
         let room = self.ring_pages - (self.next_sequence - self.replay_from);
@@ -242,7 +255,7 @@ mod tests {
 
     fn journal() -> Journal {
         let geometry = Geometry::new(Bytes::mib(16), Bytes::kib(256)).unwrap();
-        Journal::new(&geometry, 10, 10)
+        Journal::new(&geometry, DELAY, 10)
     }
 
     fn free(n: u32) -> JournalEntry {
@@ -259,8 +272,8 @@ mod tests {
         let mut journal = journal();
         let now = Instant::ZERO;
         journal.push(free(1), 1, now);
-        assert!(journal.start_batch(now, DELAY).is_none());
-        assert!(journal.start_batch(now + DELAY, DELAY).is_some());
+        assert!(journal.start_batch(now).is_none());
+        assert!(journal.start_batch(now + DELAY).is_some());
     }
 
     #[test]
@@ -269,18 +282,15 @@ mod tests {
         let now = Instant::ZERO;
         let first = journal.push(free(1), 1, now);
         journal.hurry();
-        let batch = journal.start_batch(now, DELAY).unwrap();
+        let batch = journal.start_batch(now).unwrap();
         assert_eq!((batch.first_sequence, batch.pages.len()), (10, 1));
         let second = journal.push(free(2), 1, now);
         journal.hurry();
-        assert!(
-            journal.start_batch(now, DELAY).is_none(),
-            "one batch at a time"
-        );
+        assert!(journal.start_batch(now).is_none(), "one batch at a time");
         assert!(journal.durable() < first);
         journal.batch_durable();
         assert!(journal.durable() >= first && journal.durable() < second);
-        assert!(journal.start_batch(now, DELAY).is_some());
+        assert!(journal.start_batch(now).is_some());
     }
 
     #[test]
@@ -290,15 +300,15 @@ mod tests {
         for round in 0..journal.ring_pages {
             journal.push(free(u32::try_from(round).unwrap()), 1, now);
             journal.hurry();
-            journal.start_batch(now, DELAY).unwrap();
+            journal.start_batch(now).unwrap();
             journal.batch_durable();
         }
         assert!(journal.wants_checkpoint());
         journal.push(free(0), 1, now);
         journal.hurry();
-        assert!(journal.start_batch(now, DELAY).is_none());
+        assert!(journal.start_batch(now).is_none());
         journal.truncate(journal.next_sequence());
-        assert!(journal.start_batch(now, DELAY).is_some());
+        assert!(journal.start_batch(now).is_some());
     }
 
     #[test]
@@ -346,11 +356,6 @@ mod tests {
             ) > first
         );
         journal.hurry();
-        assert_eq!(
-            journal.start_batch(now, DELAY).unwrap().pages[0]
-                .entries
-                .len(),
-            3
-        );
+        assert_eq!(journal.start_batch(now).unwrap().pages[0].entries.len(), 3);
     }
 }

@@ -34,6 +34,7 @@ mod checkpoint;
 mod chunks;
 mod completions;
 mod config;
+mod copies;
 mod dirty;
 mod disks;
 mod durability;
@@ -54,6 +55,7 @@ mod store;
 mod table_writes;
 mod tables;
 mod take;
+mod trust;
 mod trusted;
 mod write_count;
 

@@ -208,7 +208,7 @@ impl Store {
         }
         let survivors = victim.survivors();
         if let Some(to) = self.append_to(ports, survivors, block, Source::Survivor, bytes) {
-            if !self.trusted.contains(from) {
+            if !self.trust.contains(from) {
                 self.origins.tag_is_lost(survivors.disk);
             }
             victim.moved(Move { block, from, to });
@@ -279,13 +279,14 @@ impl Store {
             return;
         }
         ports.stats.blocks_kept += 1;
-        if self.trusted.contains(moved.from) {
-            self.trust(ports, moved.to, 1);
+        let (mut copies, resting) = self.copies();
+        if copies.trust.contains(moved.from) {
+            copies.trust(ports, moved.to, 1);
         } else {
             // What kept the old copy from being trusted holds for the new one.
             let disk = victim.disk();
-            let count = self.origins.write_count(disk);
-            self.rest(ports, disk, moved.block, moved.to, count);
+            let count = copies.origins.write_count(disk);
+            resting.rest(ports, &mut copies, disk, moved.block, moved.to, count);
         }
     }
 }

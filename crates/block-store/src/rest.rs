@@ -21,17 +21,20 @@
 //! so what rests is trusted or given up then, and what reclaim keeps of it later is never trusted
 //! unless it was before.
 
+use crate::chunks::Chunk;
+use crate::config::Config;
+use crate::copies::Copies;
+use crate::durability::Origins;
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::REST_MORE_MIN;
 use crate::ports::{Ports, Tag};
-use crate::store::Store;
 use crate::write_count::WriteCount;
 use flash_format::Geometry;
-use segment_log::{REGION_BLOCKS, resting_limit};
+use segment_log::{REGION_BLOCKS, Source, resting_limit};
 use std::collections::VecDeque;
 use std::ops::Range;
-use units::{BlockIndex, DiskSlot, FlashSlot, Instant};
+use units::{BlockIndex, DiskSlot, Duration, FlashSlot, Instant};
 
 #[derive(Clone, Copy)]
 struct Rest {
@@ -53,61 +56,101 @@ struct Neighbours {
 pub(crate) struct Resting {
     queue: VecDeque<Rest>,
     limit: usize,
+    trust_delay: Duration,
+    /// How long a block rests on that cannot be trusted yet.
+    rest_more: Duration,
     /// Oldest commit first; each has a write that waits for it.
     neighbours: VecDeque<Neighbours>,
 }
 
 impl Resting {
-    pub(crate) fn new(geometry: &Geometry) -> Self {
+    /// Nothing rests.
+    pub(crate) fn new(geometry: &Geometry, config: &Config) -> Self {
         Self {
             queue: VecDeque::new(),
             limit: resting_limit(geometry),
+            trust_delay: config.trust_delay,
+            rest_more: config.write_delay.max(REST_MORE_MIN),
             neighbours: VecDeque::new(),
         }
     }
 
+    /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         self.queue.capacity() * size_of::<Rest>()
             + self.neighbours.capacity() * size_of::<Neighbours>()
     }
-}
 
-impl Store {
     /// Lays a block to rest whose bytes were taken when `count` writes had ended.
     pub(crate) fn rest<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
+        copies: &mut Copies<'_>,
         disk: DiskSlot,
         block: BlockIndex,
         slot: FlashSlot,
         count: WriteCount,
     ) {
-        if !self.origins.is_reachable(disk) {
+        if !copies.origins.is_reachable(disk) {
             ports.stats.never_trusted += 1;
             return;
         }
-        let due = ports.now + self.config.trust_delay;
+        let due = ports.now + self.trust_delay;
         ports.wake_at(due);
-        self.resting.queue.push_back(Rest {
+        self.queue.push_back(Rest {
             due,
             disk,
             block,
             slot,
             count,
         });
-        if self.resting.queue.len() > self.resting.limit
-            && let Some(rest) = self.resting.queue.pop_front()
-            && !self.end_rest(ports, rest)
+        if self.queue.len() > self.limit
+            && let Some(rest) = self.queue.pop_front()
+            && !end_rest(ports, copies, rest)
         {
             ports.stats.never_trusted += 1;
-            self.origins.tag_is_lost(rest.disk);
+            copies.origins.tag_is_lost(rest.disk);
+        }
+    }
+
+    /// Trusts the blocks of a chunk on flash that came from the origin and are still in the index. Those
+    /// whose bytes the origin may still lose rest first; rewritten ones rest already, and
+    /// survivors wait for their reclaim to end.
+    pub(crate) fn trust_fills<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        copies: &mut Copies<'_>,
+        chunk: &Chunk,
+    ) {
+        let mut run: Option<(FlashSlot, u32)> = None;
+        for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
+            let slot = copies.segments.geometry().slot(chunk.segment, page);
+            let mut fresh = entry.source == Source::Fill
+                && copies.segments.index().get(chunk.disk, entry.block) == Some(slot);
+            if fresh && !copies.origins.covers(chunk.disk, entry.count) {
+                self.rest(ports, copies, chunk.disk, entry.block, slot, entry.count);
+                fresh = false;
+            }
+            run = match run {
+                Some((first, count)) if fresh => Some((first, count + 1)),
+                None if fresh => Some((slot, 1)),
+                Some((first, count)) => {
+                    copies.trust(ports, first, count);
+                    None
+                }
+                None => None,
+            };
+        }
+        if let Some((first, count)) = run {
+            copies.trust(ports, first, count);
         }
     }
 
     /// The trusted copies beside a write's blocks go to rest, with the commit that the write waits for.
-    pub fn rest_around<T: Tag>(
+    pub(crate) fn rest_around<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
+        copies: &mut Copies<'_>,
         disk: DiskSlot,
         first: BlockIndex,
         blocks: u64,
@@ -116,24 +159,25 @@ impl Store {
         let start = first.get() / REGION_BLOCKS * REGION_BLOCKS;
         let end = behind.next_multiple_of(REGION_BLOCKS);
         let region = start..end;
-        if holds(Guard::RestOnce) && self.is_coming_to_rest(disk, &region) {
+        if holds(Guard::RestOnce) && self.is_coming_to_rest(copies.journal.durable(), disk, &region)
+        {
             return;
         }
         let mut commit = None;
         for block in (start..first.get()).chain(behind..end.min(1 << BlockIndex::BITS)) {
             let block = BlockIndex::new(block);
-            let slot = self.log.index().get(disk, block);
+            let slot = copies.segments.index().get(disk, block);
             let may_rest = |slot: &FlashSlot| {
-                self.trusted.contains(*slot) && !self.log.segment_of(*slot).is_dirty
+                copies.trust.contains(*slot) && !copies.segments.segment_of(*slot).is_dirty
             };
             if let Some(slot) = slot.filter(may_rest) {
-                commit = Some(self.distrust(ports, slot, 1));
+                commit = Some(copies.distrust(ports, slot, 1));
                 // It was trusted, so the origin has its bytes for good.
-                self.rest(ports, disk, block, slot, WriteCount::default());
+                self.rest(ports, copies, disk, block, slot, WriteCount::default());
             }
         }
         if let Some(commit) = commit {
-            self.resting.neighbours.push_back(Neighbours {
+            self.neighbours.push_back(Neighbours {
                 commit,
                 disk,
                 blocks: region,
@@ -142,9 +186,8 @@ impl Store {
     }
 
     /// Whether copies of these blocks were put to rest by a commit that is not durable yet.
-    fn is_coming_to_rest(&mut self, disk: DiskSlot, blocks: &Range<u64>) -> bool {
-        let durable = self.journal.durable();
-        let neighbours = &mut self.resting.neighbours;
+    fn is_coming_to_rest(&mut self, durable: Ticket, disk: DiskSlot, blocks: &Range<u64>) -> bool {
+        let neighbours = &mut self.neighbours;
         while neighbours
             .pop_front_if(|oldest| oldest.commit <= durable)
             .is_some()
@@ -154,63 +197,30 @@ impl Store {
         })
     }
 
-    /// Trusts a block at rest if it still counts. False if it cannot be trusted yet.
-    fn end_rest<T: Tag>(&mut self, ports: &mut Ports<T>, rest: Rest) -> bool {
-        if self.log.index().get(rest.disk, rest.block) != Some(rest.slot)
-            || self.trusted.contains(rest.slot)
-            || self.is_condemned(rest.slot)
-        {
-            return true;
-        }
-        if !self.origins.covers(rest.disk, rest.count) {
-            self.origins.flush(ports, rest.disk);
-            return false;
-        }
-        // In memory only: it must be on flash before it may be trusted there.
-        if !self.log.is_written(rest.slot) {
-            return false;
-        }
-        ports.stats.retrusted_blocks += 1;
-        self.trust(ports, rest.slot, 1);
-        true
-    }
-
-    /// Ends the rest of the longest-resting, or lets it rest a little longer.
-    fn wake_longest_resting<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        let Some(rest) = self.resting.queue.pop_front() else {
-            return;
-        };
-        if !self.end_rest(ports, rest) {
-            let due = ports.now + self.config.write_delay.max(REST_MORE_MIN);
-            ports.wake_at(due);
-            self.resting.queue.push_back(Rest { due, ..rest });
-        }
-    }
-
     /// Trusts the blocks that have rested long enough.
-    pub(crate) fn tick_resting<T: Tag>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn tick<T: Tag>(&mut self, ports: &mut Ports<T>, copies: &mut Copies<'_>) {
         // Those that go on resting are due later: each is looked at once.
-        while self
-            .resting
-            .queue
-            .front()
-            .is_some_and(|rest| rest.due <= ports.now)
-        {
-            self.wake_longest_resting(ports);
+        let now = ports.now;
+        while let Some(rest) = self.queue.pop_front_if(|rest| rest.due <= now) {
+            if !end_rest(ports, copies, rest) {
+                let due = now + self.rest_more;
+                ports.wake_at(due);
+                self.queue.push_back(Rest { due, ..rest });
+            }
         }
-        if let Some(next) = self.resting.queue.front() {
+        if let Some(next) = self.queue.front() {
             ports.wake_at(next.due);
         }
     }
 
     /// Takes out the blocks at rest whose bytes a disk's origin may still lose.
-    pub(crate) fn take_resting_unflushed(
+    pub(crate) fn take_unflushed(
         &mut self,
+        origins: &Origins,
         disk: DiskSlot,
     ) -> Vec<(BlockIndex, FlashSlot)> {
-        let origins = &self.origins;
         let mut taken = Vec::new();
-        self.resting.queue.retain(|rest| {
+        self.queue.retain(|rest| {
             let is_suspect = rest.disk == disk && !origins.covers(disk, rest.count);
             if is_suspect {
                 taken.push((rest.block, rest.slot));
@@ -224,10 +234,10 @@ impl Store {
     ///
     /// # Panics
     /// If a block of a disk that is gone is at rest.
-    pub(crate) fn check_resting(&self) {
-        for rest in &self.resting.queue {
+    pub(crate) fn self_check(&self, origins: &Origins) {
+        for rest in &self.queue {
             assert!(
-                self.origins.is_reachable(rest.disk),
+                origins.is_reachable(rest.disk),
                 "only blocks of attached disks rest"
             );
         }
@@ -235,17 +245,45 @@ impl Store {
 
     /// Trusts every block at rest whose disk is `disk` (or any, for none) and whose bytes the
     /// origin cannot lose. All chunks have been written.
-    pub fn trust_resting<T: Tag>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
-        for _ in 0..self.resting.queue.len() {
-            let Some(rest) = self.resting.queue.pop_front() else {
+    pub(crate) fn end<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        copies: &mut Copies<'_>,
+        disk: Option<DiskSlot>,
+    ) {
+        for _ in 0..self.queue.len() {
+            let Some(rest) = self.queue.pop_front() else {
                 return;
             };
             if disk.is_some_and(|disk| disk != rest.disk) {
-                self.resting.queue.push_back(rest);
-            } else if !self.origins.covers(rest.disk, rest.count) || !self.end_rest(ports, rest) {
+                self.queue.push_back(rest);
+            } else if !copies.origins.covers(rest.disk, rest.count)
+                || !end_rest(ports, copies, rest)
+            {
                 // Nobody will be there to flush its origin once the disk is detached.
                 ports.stats.never_trusted += 1;
             }
         }
     }
+}
+
+/// Trusts a block at rest if it still counts. False if it cannot be trusted yet.
+fn end_rest<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_>, rest: Rest) -> bool {
+    if copies.segments.index().get(rest.disk, rest.block) != Some(rest.slot)
+        || copies.trust.contains(rest.slot)
+        || copies.trust.is_condemned(rest.slot)
+    {
+        return true;
+    }
+    if !copies.origins.covers(rest.disk, rest.count) {
+        copies.origins.flush(ports, rest.disk);
+        return false;
+    }
+    // In memory only: it must be on flash before it may be trusted there.
+    if !copies.segments.is_written(rest.slot) {
+        return false;
+    }
+    ports.stats.retrusted_blocks += 1;
+    copies.trust(ports, rest.slot, 1);
+    true
 }

@@ -3,23 +3,19 @@
 //! Of trust a page has what is durable in the journal and no more: each entry is true only with those
 //! before it.
 
-use crate::chunks::Content;
+use crate::chunks::Segments;
 use crate::disks::DiskTable;
 use crate::guard::{Guard, holds};
-use crate::index::Index;
 use crate::journal::Journal;
-use crate::trusted::Trusted;
+use crate::trust::Trust;
 use flash_format::{CheckpointPage, Geometry, JournalEntry, SegmentEntry, SegmentIndex};
-use segment_log::SegmentLog;
-use std::collections::BTreeMap;
 
 /// What the tables are made of.
 pub(crate) struct Snapshot<'a> {
     pub(crate) geometry: &'a Geometry,
     pub(crate) disks: &'a DiskTable,
-    pub(crate) log: &'a SegmentLog<Index, Content>,
-    pub(crate) trusted: &'a Trusted,
-    pub(crate) cuts: &'a BTreeMap<SegmentIndex, u32>,
+    pub(crate) segments: &'a Segments,
+    pub(crate) trust: &'a Trust,
     pub(crate) journal: &'a Journal,
 }
 
@@ -33,10 +29,7 @@ impl Snapshot<'_> {
             let first = segments.start;
             let mut entries: Vec<SegmentEntry> = segments
                 .map(SegmentIndex::new)
-                .map(|n| {
-                    let cut = self.cuts.get(&n).copied();
-                    self.trusted.entry(n, self.log.segment(n), cut)
-                })
+                .map(|n| self.trust.entry(n, self.segments.segment(n)))
                 .collect();
             self.take_back_pending(first, &mut entries);
             CheckpointPage::Segments(entries)

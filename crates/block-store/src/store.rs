@@ -18,6 +18,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::chunks::{Chunk, Content};
 use crate::config::Config;
+use crate::copies::Copies;
 use crate::dirty::DirtyDisks;
 use crate::dirty::lasting::Places;
 use crate::disks::DiskTable;
@@ -26,17 +27,17 @@ use crate::encryption::Ciphers;
 use crate::format::FORMATTED;
 use crate::guard::{Guard, holds};
 use crate::index::Index;
-use crate::journal::{Journal, Queued, Ticket};
+use crate::journal::Journal;
 use crate::limits::{FLASH_FAILURES_MAX, LOGGED_AFTER};
 use crate::ports::{Ports, Tag};
 use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
-use crate::trusted::Trusted;
+use crate::trust::Trust;
 use block_io::{Place, Slice};
-use flash_format::{Geometry, JournalEntry, PAGE_BYTES, SegmentIndex, checksum};
+use flash_format::{Geometry, PAGE_BYTES, SegmentIndex, checksum};
 use segment_log::{SegmentLog, Whereabouts};
 use slab::Slab;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Instant, Set};
 
 /// Where a block is.
@@ -59,9 +60,7 @@ pub struct Store {
     pub(crate) log: SegmentLog<Index, Content>,
     /// crc32c of the block in each slot.
     pub(crate) checksums: Vec<u32>,
-    pub(crate) trusted: Trusted,
-    /// Where the recovery has cut dirty logs: the page of the segment at which one ends.
-    pub(crate) cuts: BTreeMap<SegmentIndex, u32>,
+    pub(crate) trust: Trust,
     pub(crate) journal: Journal,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) disks: DiskTable,
@@ -76,9 +75,6 @@ pub struct Store {
     pub(crate) closed_to: Set<DiskSlot>,
     /// Nothing is admitted any more: the cache is stopping.
     pub(crate) stopping: bool,
-    /// Blocks whose slots are being distrusted because they are bad; forgotten when that is
-    /// durable.
-    pub(crate) bad: VecDeque<(Ticket, DiskSlot, BlockIndex, FlashSlot)>,
     /// Flash operations that failed since the last one that succeeded.
     pub(crate) failures: u32,
     /// What the origins lack.
@@ -180,7 +176,7 @@ impl Store {
                 whole = false;
                 let block = first.advance(u64::from(i));
                 ports.damaged(disk, Some(block), self.geometry.slot_offset(slot));
-                self.condemn(ports, disk, block, slot);
+                self.copies().0.condemn(ports, disk, block, slot);
             }
         }
         whole
@@ -192,76 +188,28 @@ impl Store {
         self.log.unpin(slot);
     }
 
-    /// Gives up a slot whose content is wrong. If it is trusted, the block stays in the index
-    /// until that is durably undone, so that a write to it still knows.
-    fn condemn<T: Tag>(
-        &mut self,
-        ports: &mut Ports<T>,
-        disk: DiskSlot,
-        block: BlockIndex,
-        slot: FlashSlot,
-    ) {
-        // A record that is clean although the watermark is before it is told from a dirty one by its
-        // being trusted.
-        if self.log.index().get(disk, block) != Some(slot)
-            || self.is_condemned(slot)
-            || self.log.segment_of(slot).is_dirty
-        {
-            return;
-        }
-        if self.trusted.contains(slot) {
-            let ticket = self.distrust(ports, slot, 1);
-            self.bad.push_back((ticket, disk, block, slot));
-        } else {
-            self.log.forget(disk, block);
-            ports.left(disk, block);
-        }
-    }
-
-    /// Whether a slot's content is wrong, and that it is distrusted not durable yet.
-    pub(crate) fn is_condemned(&self, slot: FlashSlot) -> bool {
-        self.bad.iter().any(|bad| bad.3 == slot)
+    /// What of the clean copies is trusted, or rests until it is.
+    pub(crate) fn copies(&mut self) -> (Copies<'_>, &mut Resting) {
+        let copies = Copies {
+            segments: &mut self.log,
+            trust: &mut self.trust,
+            journal: &mut self.journal,
+            origins: &mut self.origins,
+        };
+        (copies, &mut self.resting)
     }
 
     /// A segment's last content is gone for good.
     pub(crate) fn release(&mut self, segment: SegmentIndex) {
-        self.cuts.remove(&segment);
-        self.trusted.clear_segment(segment);
+        self.trust.release(segment);
         #[cfg(feature = "mutants")]
         self.log.ignore_readers(!holds(Guard::PinReaders));
         self.log.release(segment);
     }
 
-    /// Queues the entry that trusts these slots.
-    pub(crate) fn trust<T: Tag>(&mut self, ports: &mut Ports<T>, first: FlashSlot, count: u32) {
-        self.trusted.set(first, count);
-        self.queue(ports, JournalEntry::Trust { first, count }, first);
-    }
-
     /// Whether nothing was ever written to it but what formatting wrote.
     pub fn is_new(&self) -> bool {
         self.incarnation == FORMATTED + 1 && self.log.is_untouched()
-    }
-
-    /// Queues the entry that distrusts these slots; urgent if somebody will wait for it.
-    pub(crate) fn distrust<T: Tag>(
-        &mut self,
-        ports: &mut Ports<T>,
-        first: FlashSlot,
-        count: u32,
-    ) -> Ticket {
-        self.queue(ports, JournalEntry::Distrust { first, count }, first)
-    }
-
-    fn queue<T: Tag>(
-        &mut self,
-        ports: &mut Ports<T>,
-        entry: JournalEntry,
-        slot: FlashSlot,
-    ) -> Ticket {
-        let generation = self.log.segment_of(slot).generation;
-        ports.wake_at(ports.now + self.config.write_delay);
-        self.journal.push(entry, generation, ports.now)
     }
 
     /// Starts what can be started: a commit, a checkpoint, a reclaim.
@@ -274,13 +222,8 @@ impl Store {
     /// A batch of the journal is durable: what waited for it goes on.
     pub(crate) fn journal_done<T: Tag>(&mut self, ports: &mut Ports<T>) {
         ports.stats.journal_commits += 1;
-        for Queued { entry, generation } in self.journal.batch_durable() {
-            if let JournalEntry::Distrust { first, count } = entry {
-                // The slot may have been freed and used again since: then the bit is another block's.
-                if self.log.segment_of(first).generation == generation {
-                    self.trusted.clear(first, count);
-                }
-            }
+        for entry in self.journal.batch_durable() {
+            self.trust.entry_durable(&self.log, entry);
         }
         for disk in self.dirty.waiting_for_the_journal() {
             self.release_log_segments(disk);
@@ -289,11 +232,7 @@ impl Store {
         }
         let durable = self.journal.durable();
         self.places.clear(ports, durable);
-        while let Some((_, disk, block, slot)) = self.bad.pop_front_if(|bad| bad.0 <= durable) {
-            if self.log.forget_if(disk, block, slot) {
-                ports.left(disk, block);
-            }
-        }
+        self.trust.forget_condemned(ports, &mut self.log, durable);
     }
 
     /// Counts a failed flash operation.
@@ -309,10 +248,11 @@ impl Store {
     pub fn tick<T: Tag>(&mut self, ports: &mut Ports<T>, is_in_doubt: bool) {
         self.tick_streams(ports);
         if !is_in_doubt {
-            self.tick_resting(ports);
+            let (mut copies, resting) = self.copies();
+            resting.tick(ports, &mut copies);
         }
         // What is due already is on its way, or goes when the commit in flight has ended.
-        if let Some(due) = self.journal.due(self.config.write_delay)
+        if let Some(due) = self.journal.due()
             && due > ports.now
         {
             ports.wake_at(due);
@@ -329,7 +269,7 @@ impl Store {
         let bytes = self.log.index().bytes()
             + self.checksums.capacity() * size_of::<u32>()
             + self.log.bytes()
-            + self.trusted.bytes()
+            + self.trust.bytes()
             + self.resting.bytes()
             + self.disks.bytes()
             + self.origins.bytes()
@@ -351,7 +291,7 @@ impl Store {
                 "a block lies in a segment of its disk"
             );
         }
-        self.check_resting();
+        self.resting.self_check(&self.origins);
     }
 }
 
@@ -447,8 +387,8 @@ mod tests {
         let disk = DiskSlot::new(0);
         let (segment, earlier) = segment_of_next_block(&mut flash, disk);
         let slot = flash.geometry.slot(segment, 1);
-        flash.trust(&mut ports, slot, 1);
-        flash.distrust(&mut ports, slot, 1);
+        flash.copies().0.trust(&mut ports, slot, 1);
+        flash.copies().0.distrust(&mut ports, slot, 1);
         // The segment is freed and used again while that entry waits for its commit.
         let key = StreamKey::of(disk, Source::Survivor);
         flash.log.close(key).unwrap();
@@ -465,14 +405,14 @@ mod tests {
             }
         }
         assert!(reopened > earlier);
-        flash.trust(&mut ports, slot, 1);
+        flash.copies().0.trust(&mut ports, slot, 1);
 
         flash.journal.hurry();
         flash.pump(&mut ports);
         flash.journal_done(&mut ports);
 
         assert!(
-            flash.trusted.contains(slot),
+            flash.trust.contains(slot),
             "recovery would trust it: a write has to know"
         );
     }
@@ -482,13 +422,13 @@ mod tests {
         let (mut flash, mut ports) = open();
         let (segment, _) = segment_of_next_block(&mut flash, DiskSlot::new(0));
         let slot = flash.geometry.slot(segment, 1);
-        flash.trust(&mut ports, slot, 1);
-        flash.distrust(&mut ports, slot, 1);
+        flash.copies().0.trust(&mut ports, slot, 1);
+        flash.copies().0.distrust(&mut ports, slot, 1);
         flash.journal.hurry();
         flash.pump(&mut ports);
-        assert!(flash.trusted.contains(slot));
+        assert!(flash.trust.contains(slot));
         flash.journal_done(&mut ports);
-        assert!(!flash.trusted.contains(slot));
+        assert!(!flash.trust.contains(slot));
     }
 
     #[test]
@@ -513,12 +453,12 @@ mod tests {
             flash.journal_done(ports);
         };
 
-        flash.trust(&mut ports, slot, 1);
+        flash.copies().0.trust(&mut ports, slot, 1);
         assert!(!is_trusted(&flash));
         make_durable(&mut flash, &mut ports);
         assert!(is_trusted(&flash));
 
-        flash.distrust(&mut ports, slot, 1);
+        flash.copies().0.distrust(&mut ports, slot, 1);
         assert!(is_trusted(&flash));
         make_durable(&mut flash, &mut ports);
         assert!(!is_trusted(&flash));

@@ -73,7 +73,7 @@ impl Store {
         if !self.checkpoint.has_found() {
             return;
         }
-        let Some(batch) = self.journal.start_batch(ports.now, self.config.write_delay) else {
+        let Some(batch) = self.journal.start_batch(ports.now) else {
             return;
         };
         let bytes = batch.pages.len() * PAGE_BYTES;
@@ -92,9 +92,8 @@ impl Store {
         Snapshot {
             geometry: &self.geometry,
             disks: &self.disks,
-            log: &self.log,
-            trusted: &self.trusted,
-            cuts: &self.cuts,
+            segments: &self.log,
+            trust: &self.trust,
             journal: &self.journal,
         }
     }

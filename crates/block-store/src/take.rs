@@ -35,8 +35,8 @@ impl Store {
         let Some(slot) = self.log.forget(disk, block) else {
             return Taken::NotCached;
         };
-        if self.trusted.contains(slot) {
-            Taken::Trusted(self.distrust(ports, slot, 1))
+        if self.trust.contains(slot) {
+            Taken::Trusted(self.copies().0.distrust(ports, slot, 1))
         } else {
             Taken::Untrusted
         }
@@ -59,9 +59,52 @@ impl Store {
             return false;
         }
         if source == Source::Update {
-            let count = self.origins.write_count(disk);
-            self.rest(ports, disk, block, slot, count);
+            let (mut copies, resting) = self.copies();
+            let count = copies.origins.write_count(disk);
+            resting.rest(ports, &mut copies, disk, block, slot, count);
         }
         true
+    }
+
+    /// The trusted copies beside a write's blocks go to rest, with the commit that the write waits for.
+    pub fn rest_around<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        first: BlockIndex,
+        blocks: u64,
+    ) {
+        let (mut copies, resting) = self.copies();
+        resting.rest_around(ports, &mut copies, disk, first, blocks);
+    }
+
+    /// Trusts every block at rest whose disk is `disk` (or any, for none) and whose bytes the
+    /// origin cannot lose. All chunks have been written.
+    pub fn trust_resting<T: Tag>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
+        let (mut copies, resting) = self.copies();
+        resting.end(ports, &mut copies, disk);
+    }
+
+    /// Forgets every copy of bytes that a disk's origin may have lost.
+    pub fn forget_unflushed<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+        if self.origins.covers_all(disk) {
+            return;
+        }
+        let mut suspects = self.resting.take_unflushed(&self.origins, disk);
+        suspects.extend(self.gathered_unflushed(disk));
+        for (block, slot) in suspects {
+            if self.log.forget_if(disk, block, slot) {
+                ports.left(disk, block);
+            }
+        }
+        if !self.origins.take_untagged(disk) {
+            return;
+        }
+        let trust = &self.trust;
+        self.log.forget_of_disk(
+            disk,
+            |slot| !trust.contains(slot),
+            |block| ports.left(disk, block),
+        );
     }
 }

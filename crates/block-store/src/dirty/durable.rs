@@ -267,7 +267,7 @@ impl Store {
             return;
         };
         let due = ports.now >= *since + LOGGED_AFTER;
-        if !(due || self.journal.goes(ports.now, self.config.write_delay)) {
+        if !(due || self.journal.goes(ports.now)) {
             return;
         }
         for (_, disk) in std::mem::take(&mut self.unnamed) {

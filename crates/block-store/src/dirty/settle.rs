@@ -91,9 +91,8 @@ impl Store {
         let told = dirty.settled.back().map(|settled| settled.to);
         let known = self.disks.get(disk).map(|entry| entry.destaged);
         if known.is_some() && told.max(known) < Some(to) {
-            ports.wake_at(ports.now + self.config.write_delay);
             let entry = JournalEntry::Destaged { disk, to };
-            let ticket = self.journal.push(entry, to.generation, ports.now);
+            let ticket = self.journal.queue(ports, entry, to.generation);
             if let Some(dirty) = self.dirty.get_mut(disk) {
                 let base = dirty.log.base();
                 dirty.settled.push_back(Settled { ticket, base, to });
@@ -107,14 +106,14 @@ impl Store {
             run = match run {
                 Some((first, count)) if first.advance(count) == *slot => Some((first, count + 1)),
                 Some((first, count)) => {
-                    self.trust(ports, first, count);
+                    self.copies().0.trust(ports, first, count);
                     Some((*slot, 1))
                 }
                 None => Some((*slot, 1)),
             };
         }
         if let Some((first, count)) = run {
-            self.trust(ports, first, count);
+            self.copies().0.trust(ports, first, count);
         }
         self.release_log_segments(disk);
     }
@@ -135,8 +134,9 @@ impl Store {
         if written || self.log.is_written(slot) {
             return true;
         }
-        let count = self.origins.write_count(disk);
-        self.rest(ports, disk, block, slot, count);
+        let (mut copies, resting) = self.copies();
+        let count = copies.origins.write_count(disk);
+        resting.rest(ports, &mut copies, disk, block, slot, count);
         false
     }
 

@@ -16,6 +16,7 @@ use crate::index::{Index, Located};
 use crate::journal::Journal;
 use crate::rest::Resting;
 use crate::store::Store;
+use crate::trust::Trust;
 use crate::trusted::Trusted;
 use dirty_log::{Found, Record, What};
 use flash_format::{
@@ -367,15 +368,15 @@ impl Segments {
         );
         let first = checkpoint.want();
         let store = Store {
-            journal: Journal::new(&self.geometry, self.journal_next, self.journal_next),
+            journal: Journal::new(&self.geometry, config.write_delay, self.journal_next),
             checkpoint,
-            resting: Resting::new(&self.geometry),
+            resting: Resting::new(&self.geometry, &config),
             geometry: self.geometry,
             uuid: self.superblock.uuid,
             incarnation: self.superblock.incarnation,
             log: self.log,
             checksums: self.checksums,
-            trusted: self.trusted,
+            trust: Trust::new(self.trusted, self.cuts),
             disks: self.disks.into(),
             origins: Origins::default(),
             chunks: Slab::new(),
@@ -383,10 +384,8 @@ impl Segments {
             reclaiming: None,
             closed_to: Set::default(),
             stopping: false,
-            bad: VecDeque::new(),
             failures: 0,
             dirty: self.dirty,
-            cuts: self.cuts,
             places: Places::new(config.lasting_places),
             unnamed: VecDeque::new(),
             ciphers: Ciphers::default(),

@@ -244,7 +244,7 @@ fn a_trusted_slot_above_the_watermark_is_clean() {
     let opened = hand.open();
     assert_eq!(found(&opened, 0, 1), Found::Dirty(hand.slot(2, 4)));
     assert_eq!(clean(&opened, 0, 1), None);
-    assert!(!opened.store.trusted.contains(hand.slot(2, 1)));
+    assert!(!opened.store.trust.contains(hand.slot(2, 1)));
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn an_older_clean_copy_does_not_come_back() {
     assert_eq!(clean(&opened, 0, 40), Some(hand.slot(6, 2)));
     let flash = &opened.store;
     assert!(
-        !flash.trusted.contains(slot),
+        !flash.trust.contains(slot),
         "a later life must not bring it"
     );
 }
