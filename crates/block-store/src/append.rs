@@ -145,7 +145,7 @@ impl Store {
             page,
             blocks: content.descriptors[first..].to_vec(),
         };
-        gathered.buf[..PAGE_BYTES].copy_from_slice(&header.encode(self.uuid));
+        gathered.buf[..PAGE_BYTES].copy_from_slice(&header.encode(self.identity.uuid));
         let length = (1 + entries.len()) * PAGE_BYTES;
         let bytes = gathered.buf.freeze().slice(0..length);
         ports.count_written(Some(key.disk), |written| written.count_chunk(&sealed));
@@ -163,7 +163,8 @@ impl Store {
     }
 
     fn page_offset(&self, segment: SegmentIndex, page: u32) -> Bytes {
-        self.geometry.segment_offset(segment) + Bytes::new(u64::from(page) * PAGE_BYTES as u64)
+        self.identity.geometry.segment_offset(segment)
+            + Bytes::new(u64::from(page) * PAGE_BYTES as u64)
     }
 
     /// Ends a stream's open segment: last chunk, then the footer.
@@ -176,7 +177,7 @@ impl Store {
         if key.kind == StreamKind::Dirty {
             self.release_log_segments(key.disk);
         }
-        let pages = self.geometry.footer_pages();
+        let pages = self.identity.geometry.footer_pages();
         let length = pages as usize * PAGE_BYTES;
         let mut buf = ports.pool.take(length);
         for (part, to) in (0..).zip(buf[..length].chunks_exact_mut(PAGE_BYTES)) {
@@ -190,10 +191,10 @@ impl Store {
                 total: closed.blocks,
                 blocks: blocks.take(DESCRIPTORS_PER_PAGE).copied().collect(),
             };
-            to.copy_from_slice(&page.encode(self.uuid));
+            to.copy_from_slice(&page.encode(self.identity.uuid));
         }
         ports.count_written(Some(key.disk), |written| written.count_footer(pages));
-        let offset = self.page_offset(segment, self.geometry.segment_pages() - pages);
+        let offset = self.page_offset(segment, self.identity.geometry.segment_pages() - pages);
         ports.wake_at(ports.now + self.config.flash_timeout);
         let bytes = buf.freeze().slice(0..length);
         ports.flash_write(Errand::Footer(segment), offset, bytes, false);
@@ -223,7 +224,7 @@ impl Store {
             self.failed(ports);
             // Nothing in it was ever trusted, so forgetting it is all there is to do.
             for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
-                let slot = self.geometry.slot(chunk.segment, page);
+                let slot = self.identity.geometry.slot(chunk.segment, page);
                 if self.log.forget_if(chunk.disk, entry.block, slot) {
                     ports.left(chunk.disk, entry.block);
                 }
@@ -259,8 +260,8 @@ impl Store {
 
     /// The bytes of a slot whose chunk is on its way or still open.
     pub(crate) fn in_memory<T: Tag>(&self, ports: &Ports<T>, slot: FlashSlot) -> Option<Slice> {
-        let segment = self.geometry.segment_of(slot);
-        let page = self.geometry.page_of(slot);
+        let segment = self.identity.geometry.segment_of(slot);
+        let page = self.identity.geometry.page_of(slot);
         let on_its_way = self
             .chunks
             .iter()
@@ -275,8 +276,8 @@ impl Store {
 
     /// A copy of the bytes of a slot whose chunk is still open.
     pub(crate) fn in_open_chunk<T: Tag>(&self, ports: &Ports<T>, slot: FlashSlot) -> Option<Slice> {
-        let segment = self.geometry.segment_of(slot);
-        let page = self.geometry.page_of(slot);
+        let segment = self.identity.geometry.segment_of(slot);
+        let page = self.identity.geometry.page_of(slot);
         let disk = self.log.segment(segment).disk;
         let open = StreamKind::ALL.into_iter().find_map(|kind| {
             let open = self.log.stream(StreamKey { disk, kind })?;
@@ -299,7 +300,7 @@ impl Store {
         let mut look = |segment, page, entries: &[Entry]| {
             for (page, entry) in (page + 1..).zip(entries) {
                 if !self.origins.covers(disk, entry.count) {
-                    found.push((entry.block, self.geometry.slot(segment, page)));
+                    found.push((entry.block, self.identity.geometry.slot(segment, page)));
                 }
             }
         };

@@ -10,13 +10,11 @@
 //! by another key than it was encrypted by. A disk that comes with another key, with none, or with
 //! its first one finds its blocks dropped; if the origin lacks some of them, it is refused.
 
-use crate::guard::{Guard, holds};
 use crate::ports::{Ports, Tag};
 use crate::store::Store;
 use block_io::{BlockCipher, Buf, PAGE_BYTES, Slice};
 use dirty_log::What;
-use std::num::NonZeroU64;
-use units::{BlockIndex, DiskId, DiskSlot};
+use units::{BlockIndex, DiskSlot};
 
 /// The ciphers of the disks that have one.
 #[derive(Default)]
@@ -69,13 +67,6 @@ impl Ciphers {
 }
 
 impl Store {
-    /// Whether what lies on flash of a disk was written under another key than it comes with, or
-    /// under none.
-    pub fn key_differs(&self, slot: DiskSlot, id: DiskId, key: Option<NonZeroU64>) -> bool {
-        let entry = self.disks.get(slot).filter(|entry| entry.id == id);
-        entry.is_some_and(|entry| entry.key != key) && holds(Guard::SameKey)
-    }
-
     /// The bytes of a record of a disk's dirty log that lies like this on flash.
     pub fn shown_record<T: Tag>(
         &self,

@@ -11,7 +11,8 @@ use block_io::BlockCipher;
 use dirty_log::Found;
 use flash_format::{DiskEntry, Geometry};
 use segment_log::{Phase, Spare};
-use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, TenantSlot};
+use std::num::NonZeroU64;
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot, TenantSlot};
 
 /// Segments by what they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,24 +56,24 @@ impl Committed {
 impl Store {
     /// Which cache it is.
     pub fn uuid(&self) -> u128 {
-        self.uuid
+        self.identity.uuid
     }
 
     /// How often the cache was opened.
     pub fn incarnation(&self) -> u64 {
-        self.incarnation
+        self.identity.incarnation
     }
 
     /// Where everything is on the device.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
-        &self.geometry
+        &self.identity.geometry
     }
 
     /// Where a slot is on the device, in bytes.
     #[inline]
     pub fn offset_of(&self, slot: FlashSlot) -> Bytes {
-        self.geometry.slot_offset(slot)
+        self.identity.geometry.slot_offset(slot)
     }
 
     /// How far the tables are durable.
@@ -134,13 +135,13 @@ impl Store {
         slot: FlashSlot,
         most: u64,
     ) -> u32 {
-        let segment = self.geometry.segment_of(slot);
+        let segment = self.identity.geometry.segment_of(slot);
         let mut count = 1;
         while u64::from(count) < most {
             let next = slot.advance(count);
             let block = first.advance(u64::from(count));
             if self.log.index().get(disk, block) != Some(next)
-                || self.geometry.segment_of(next) != segment
+                || self.identity.geometry.segment_of(next) != segment
                 || !self.log.is_written(next)
             {
                 break;
@@ -160,12 +161,12 @@ impl Store {
         slot: FlashSlot,
         most: u64,
     ) -> u32 {
-        let segment = self.geometry.segment_of(slot);
+        let segment = self.identity.geometry.segment_of(slot);
         let mut count = 1;
         while u64::from(count) < most {
             let next = slot.advance(count);
             let block = first.advance(u64::from(count));
-            if self.geometry.segment_of(next) != segment
+            if self.identity.geometry.segment_of(next) != segment
                 || self.dirty_state(disk, block) != Found::Dirty(next)
                 || matches!(self.bytes_of(ports, next), Location::Memory(_))
             {
@@ -202,6 +203,17 @@ impl Store {
     /// The same, to change it.
     pub fn dirty_log_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
         self.dirty.get_mut(disk)
+    }
+
+    /// The slot of the disk with this id, attached or remembered.
+    pub fn slot_of(&self, id: DiskId) -> Option<DiskSlot> {
+        self.disks.slot_of(id)
+    }
+
+    /// Whether what lies on flash of a disk was written under another key than it comes with, or
+    /// under none.
+    pub fn key_differs(&self, slot: DiskSlot, id: DiskId, key: Option<NonZeroU64>) -> bool {
+        self.disks.key_differs(slot, id, key)
     }
 
     /// A disk's entry in the table.

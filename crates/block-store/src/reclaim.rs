@@ -76,9 +76,9 @@ impl Store {
     }
 
     fn start_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>, victim: Victim) {
-        let footer_pages = self.geometry.footer_pages();
-        let first = self.geometry.segment_pages() - footer_pages;
-        let offset = self.geometry.segment_offset(victim.segment())
+        let footer_pages = self.identity.geometry.footer_pages();
+        let first = self.identity.geometry.segment_pages() - footer_pages;
+        let offset = self.identity.geometry.segment_offset(victim.segment())
             + Bytes::new(u64::from(first) * PAGE_BYTES as u64);
         self.reclaiming = Some(Reclaiming {
             victim,
@@ -110,14 +110,14 @@ impl Store {
         reclaiming.step = Step::Survivors { runs: runs.len() };
         for (first, count) in &runs {
             let (segment, page) = (reclaiming.victim.segment(), reclaiming.kept[*first].page);
-            let slot = self.geometry.slot(segment, page);
+            let slot = self.identity.geometry.slot(segment, page);
             let length = count * PAGE_BYTES;
             ports.stats.reclaim_read_bytes += length as u64;
             let purpose = Errand::ReclaimRun {
                 first: *first,
                 count: *count,
             };
-            ports.flash_read(purpose, self.geometry.slot_offset(slot), length);
+            ports.flash_read(purpose, self.identity.geometry.slot_offset(slot), length);
         }
         let none = runs.is_empty();
         self.reclaiming = Some(reclaiming);
@@ -132,8 +132,8 @@ impl Store {
         let mut descriptors = Vec::new();
         read_footer(
             bytes,
-            &self.geometry,
-            self.uuid,
+            &self.identity.geometry,
+            self.identity.uuid,
             segment,
             generation,
             victim.disk(),
@@ -203,7 +203,11 @@ impl Store {
             return;
         };
         if checksum(bytes) != self.checksums[from.index()] {
-            ports.damaged(victim.disk(), Some(block), self.geometry.slot_offset(from));
+            ports.damaged(
+                victim.disk(),
+                Some(block),
+                self.identity.geometry.slot_offset(from),
+            );
             return;
         }
         let survivors = victim.survivors();

@@ -26,15 +26,18 @@ use crate::durability::Origins;
 use crate::encryption::Ciphers;
 use crate::format::FORMATTED;
 use crate::guard::{Guard, holds};
+use crate::identity::Identity;
 use crate::index::Index;
 use crate::journal::Journal;
 use crate::limits::{FLASH_FAILURES_MAX, LOGGED_AFTER};
 use crate::ports::{Ports, Tag};
 use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
+use crate::snapshot::Snapshot;
+use crate::table_writes::TableWrites;
 use crate::trust::Trust;
 use block_io::{Place, Slice};
-use flash_format::{Geometry, PAGE_BYTES, SegmentIndex, checksum};
+use flash_format::{PAGE_BYTES, SegmentIndex, checksum};
 use segment_log::{SegmentLog, Whereabouts};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -53,9 +56,7 @@ pub enum Location {
 /// What lies on a flash.
 pub struct Store {
     pub(crate) config: Config,
-    pub(crate) geometry: Geometry,
-    pub(crate) uuid: u128,
-    pub(crate) incarnation: u64,
+    pub(crate) identity: Identity,
     /// Where blocks and segments are.
     pub(crate) log: SegmentLog<Index, Content>,
     /// crc32c of the block in each slot.
@@ -63,6 +64,7 @@ pub struct Store {
     pub(crate) trust: Trust,
     pub(crate) journal: Journal,
     pub(crate) checkpoint: Checkpoint,
+    pub(crate) table_writes: TableWrites,
     pub(crate) disks: DiskTable,
     /// By disk: what its origin may still lose.
     pub(crate) origins: Origins,
@@ -132,7 +134,7 @@ impl Store {
         self.log.pin(slot);
         ports.wake_at(ports.now + self.config.flash_timeout);
         let length = count as usize * PAGE_BYTES;
-        ports.read(tag, self.geometry.slot_offset(slot), length, place);
+        ports.read(tag, self.identity.geometry.slot_offset(slot), length, place);
     }
 
     /// Whether what was read into memory that is not ours is what was written, each of its blocks.
@@ -175,7 +177,7 @@ impl Store {
             if !self.is_whole(slot, page) && holds(Guard::VerifyChecksum) {
                 whole = false;
                 let block = first.advance(u64::from(i));
-                ports.damaged(disk, Some(block), self.geometry.slot_offset(slot));
+                ports.damaged(disk, Some(block), self.identity.geometry.slot_offset(slot));
                 self.copies().0.condemn(ports, disk, block, slot);
             }
         }
@@ -199,6 +201,18 @@ impl Store {
         (copies, &mut self.resting)
     }
 
+    /// The tables as a checkpoint that is written now has them, with the checkpoint itself.
+    fn tables(&mut self) -> (Snapshot<'_>, &mut Checkpoint, &TableWrites) {
+        let tables = Snapshot {
+            geometry: &self.identity.geometry,
+            disks: &self.disks,
+            segments: &self.log,
+            trust: &self.trust,
+            journal: &self.journal,
+        };
+        (tables, &mut self.checkpoint, &self.table_writes)
+    }
+
     /// A segment's last content is gone for good.
     pub(crate) fn release(&mut self, segment: SegmentIndex) {
         self.trust.release(segment);
@@ -209,14 +223,19 @@ impl Store {
 
     /// Whether nothing was ever written to it but what formatting wrote.
     pub fn is_new(&self) -> bool {
-        self.incarnation == FORMATTED + 1 && self.log.is_untouched()
+        self.identity.incarnation == FORMATTED + 1 && self.log.is_untouched()
     }
 
     /// Starts what can be started: a commit, a checkpoint, a reclaim.
     pub fn pump<T: Tag>(&mut self, ports: &mut Ports<T>) {
         self.pump_reclaim(ports);
-        self.pump_checkpoint(ports);
-        self.pump_journal(ports);
+        let (tables, checkpoint, writes) = self.tables();
+        writes.checkpoint(ports, checkpoint, &tables);
+        self.name_durable(ports);
+        // An entry is true only after what a recovery has decided, and no entry tells that.
+        if self.checkpoint.has_found() {
+            self.table_writes.journal(ports, &mut self.journal);
+        }
     }
 
     /// A batch of the journal is durable: what waited for it goes on.
@@ -386,7 +405,7 @@ mod tests {
         let (mut flash, mut ports) = open();
         let disk = DiskSlot::new(0);
         let (segment, earlier) = segment_of_next_block(&mut flash, disk);
-        let slot = flash.geometry.slot(segment, 1);
+        let slot = flash.identity.geometry.slot(segment, 1);
         flash.copies().0.trust(&mut ports, slot, 1);
         flash.copies().0.distrust(&mut ports, slot, 1);
         // The segment is freed and used again while that entry waits for its commit.
@@ -421,7 +440,7 @@ mod tests {
     fn a_distrust_takes_effect_when_it_is_durable_and_not_before() {
         let (mut flash, mut ports) = open();
         let (segment, _) = segment_of_next_block(&mut flash, DiskSlot::new(0));
-        let slot = flash.geometry.slot(segment, 1);
+        let slot = flash.identity.geometry.slot(segment, 1);
         flash.copies().0.trust(&mut ports, slot, 1);
         flash.copies().0.distrust(&mut ports, slot, 1);
         flash.journal.hurry();
@@ -435,16 +454,16 @@ mod tests {
     fn a_checkpoint_has_of_trust_what_the_journal_has_durably() {
         let (mut flash, mut ports) = open();
         let (segment, _) = segment_of_next_block(&mut flash, DiskSlot::new(0));
-        let slot = flash.geometry.slot(segment, 1);
-        let is_trusted = |flash: &Store| {
-            let holds = |page: &u64| {
-                CheckpointPage::segments_of(&flash.geometry, *page).contains(&segment.get())
-            };
+        let slot = flash.identity.geometry.slot(segment, 1);
+        let is_trusted = |flash: &mut Store| {
+            let geometry = flash.identity.geometry;
+            let segments_of = |page| CheckpointPage::segments_of(&geometry, page);
+            let holds = |page: &u64| segments_of(*page).contains(&segment.get());
             let page = (0..1000).find(holds).unwrap();
-            let CheckpointPage::Segments(entries) = flash.snapshot().page(page) else {
+            let CheckpointPage::Segments(entries) = flash.tables().0.page(page) else {
                 panic!("the page has segments")
             };
-            let first = CheckpointPage::segments_of(&flash.geometry, page).start;
+            let first = segments_of(page).start;
             entries[(segment.get() - first) as usize].is_trusted(1)
         };
         let make_durable = |flash: &mut Store, ports: &mut Ports<()>| {
@@ -454,13 +473,13 @@ mod tests {
         };
 
         flash.copies().0.trust(&mut ports, slot, 1);
-        assert!(!is_trusted(&flash));
+        assert!(!is_trusted(&mut flash));
         make_durable(&mut flash, &mut ports);
-        assert!(is_trusted(&flash));
+        assert!(is_trusted(&mut flash));
 
         flash.copies().0.distrust(&mut ports, slot, 1);
-        assert!(is_trusted(&flash));
+        assert!(is_trusted(&mut flash));
         make_durable(&mut flash, &mut ports);
-        assert!(!is_trusted(&flash));
+        assert!(!is_trusted(&mut flash));
     }
 }

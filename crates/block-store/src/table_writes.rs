@@ -1,25 +1,47 @@
-//! The tables on their way to flash: batches of the journal, checkpoints.
+//! The tables on their way to flash: batches of the journal, pages of checkpoints.
 
-use crate::checkpoint::Step;
+use crate::checkpoint::{Checkpoint, Step};
+use crate::identity::Identity;
+use crate::journal::Journal;
 use crate::ports::{Errand, Ports, Tag};
 use crate::snapshot::Snapshot;
-use crate::store::Store;
 use flash_format::{PAGE_BYTES, Superblock};
 use std::ops::Range;
+use units::Duration;
 
-impl Store {
-    pub(crate) fn pump_checkpoint<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        let pages = self.geometry.checkpoint_pages();
-        let Some(step) = self.checkpoint.next_step(&self.journal, pages) else {
+/// Encodes what journal and checkpoint want written, and issues it.
+pub(crate) struct TableWrites {
+    identity: Identity,
+    flash_timeout: Duration,
+}
+
+impl TableWrites {
+    pub(crate) fn new(identity: Identity, flash_timeout: Duration) -> Self {
+        Self {
+            identity,
+            flash_timeout,
+        }
+    }
+
+    /// Writes what comes next of the checkpoint, if something does.
+    pub(crate) fn checkpoint<T: Tag>(
+        &self,
+        ports: &mut Ports<T>,
+        checkpoint: &mut Checkpoint,
+        tables: &Snapshot<'_>,
+    ) {
+        let geometry = self.identity.geometry;
+        let pages = geometry.checkpoint_pages();
+        let Some(step) = checkpoint.next_step(tables.journal, pages) else {
             return;
         };
-        ports.wake_at(ports.now + self.config.flash_timeout);
+        ports.wake_at(ports.now + self.flash_timeout);
         match step {
             Step::Pages {
                 number,
                 area,
                 pages,
-            } => self.write_checkpoint_pages(ports, number, area, pages),
+            } => self.checkpoint_pages(ports, tables, number, area, pages),
             Step::Superblock {
                 sequence,
                 number,
@@ -28,10 +50,10 @@ impl Store {
                 clean_end,
             } => {
                 let superblock = Superblock {
-                    uuid: self.uuid,
+                    uuid: self.identity.uuid,
                     sequence,
-                    geometry: self.geometry,
-                    incarnation: self.incarnation,
+                    geometry,
+                    incarnation: self.identity.incarnation,
                     checkpoint: number,
                     checkpoint_area: area,
                     replay_from,
@@ -44,22 +66,21 @@ impl Store {
         }
     }
 
-    fn write_checkpoint_pages<T: Tag>(
+    fn checkpoint_pages<T: Tag>(
         &self,
         ports: &mut Ports<T>,
+        tables: &Snapshot<'_>,
         number: u64,
         area: u8,
         pages: Range<u64>,
     ) {
-        let offset = self.geometry.checkpoint_page_offset(area, pages.start);
+        let Identity { geometry, uuid, .. } = &self.identity;
+        let offset = geometry.checkpoint_page_offset(area, pages.start);
         let count = usize::try_from(pages.end - pages.start).expect("at most 64");
         let bytes = count * PAGE_BYTES;
         let mut buf = ports.pool.take(bytes);
-        let tables = self.snapshot();
         for (page, to) in pages.zip(buf[..bytes].chunks_exact_mut(PAGE_BYTES)) {
-            let encoded = tables
-                .page(page)
-                .encode(&self.geometry, self.uuid, number, page);
+            let encoded = tables.page(page).encode(geometry, *uuid, number, page);
             to.copy_from_slice(&encoded);
         }
         ports.count_written(None, |written| written.checkpoint += bytes as u64);
@@ -67,34 +88,20 @@ impl Store {
         ports.flash_write(Errand::CheckpointPages, offset, bytes, true);
     }
 
-    pub(crate) fn pump_journal<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        self.name_durable(ports);
-        // An entry is true only after what a recovery has decided, and no entry tells that.
-        if !self.checkpoint.has_found() {
-            return;
-        }
-        let Some(batch) = self.journal.start_batch(ports.now) else {
+    /// Writes the next batch of the journal, if there is one.
+    pub(crate) fn journal<T: Tag>(&self, ports: &mut Ports<T>, journal: &mut Journal) {
+        let Some(batch) = journal.start_batch(ports.now) else {
             return;
         };
         let bytes = batch.pages.len() * PAGE_BYTES;
         let mut buf = ports.pool.take(bytes);
         for (page, to) in batch.pages.iter().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
-            to.copy_from_slice(&page.encode(self.uuid));
+            to.copy_from_slice(&page.encode(self.identity.uuid));
         }
         ports.count_written(None, |written| written.journal += bytes as u64);
-        ports.wake_at(ports.now + self.config.flash_timeout);
-        let offset = self.geometry.journal_page_offset(batch.first_sequence);
+        ports.wake_at(ports.now + self.flash_timeout);
+        let geometry = &self.identity.geometry;
+        let offset = geometry.journal_page_offset(batch.first_sequence);
         ports.flash_write(Errand::Journal, offset, buf.freeze().slice(0..bytes), true);
-    }
-
-    /// The tables as a checkpoint that is written now has them.
-    pub(crate) fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot {
-            geometry: &self.geometry,
-            disks: &self.disks,
-            segments: &self.log,
-            trust: &self.trust,
-            journal: &self.journal,
-        }
     }
 }

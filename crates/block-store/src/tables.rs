@@ -1,64 +1,27 @@
 //! What the tables say of disks that come and go, and of their segments.
 
 use crate::dirty::DirtyDisk;
+use crate::disks::{Served, slots};
 use crate::ports::{Ports, Tag};
 use crate::store::Store;
-use flash_format::{DiskEntry, Position, SegmentIndex};
+use flash_format::{Position, SegmentIndex};
 use segment_log::Phase;
-use std::num::NonZeroU64;
 use units::{Bytes, DiskId, DiskSlot};
-
-/// A disk that is to be served, for the table.
-pub struct Served {
-    /// Who it is.
-    pub id: DiskId,
-    /// What people call it.
-    pub name: String,
-    /// Size of its origin.
-    pub size: Bytes,
-    /// What its origin will be like however this life ends, if that is known.
-    pub fingerprint: Option<u128>,
-    /// The period that begins; 0 if it has none of its own, or only reads.
-    pub epoch: u64,
-    /// The tag of its key.
-    pub key: Option<NonZeroU64>,
-}
 
 impl Store {
     /// Enters a disk into the table; it is served when the checkpoint that is returned is complete.
     pub fn enter(&mut self, slot: DiskSlot, served: Served) -> u64 {
-        let before = self.disks.get(slot);
-        let takes_over = before.is_some_and(|entry| entry.id != served.id);
-        let before = before.filter(|entry| entry.id == served.id);
-        let entry = DiskEntry {
-            id: served.id,
-            name: served.name,
-            size: served.size,
-            fingerprint: served.fingerprint,
-            epoch: match served.epoch {
-                0 => before.map_or(0, |entry| entry.epoch),
-                epoch => epoch,
-            },
-            destaged: before.map_or(Position::START, |entry| entry.destaged),
-            logged: before.map_or(Position::START, |entry| entry.logged),
-            // What was in doubt of it is void, or nothing was: else it would not be let in.
-            in_doubt: false,
-            key: served.key,
-        };
-        if takes_over {
+        if self.disks.enter(slot, served) {
             self.dirty.set(slot, None);
         }
-        self.disks.set(slot, entry);
         self.checkpoint.want()
     }
 
     /// A disk that was entered is not served after all: others may write its origin, which the
     /// next attach has to notice.
     pub fn give_back(&mut self, slot: DiskSlot, id: DiskId, fingerprint: Option<u128>) -> u64 {
-        if let Some(entry) = self.disks.get_mut(slot)
-            && entry.id == id
-        {
-            entry.fingerprint = fingerprint;
+        if self.disks.get(slot).is_some_and(|entry| entry.id == id) {
+            self.disks.set_fingerprint(slot, fingerprint);
         }
         self.checkpoint.want()
     }
@@ -66,10 +29,21 @@ impl Store {
     /// A disk is served no longer, and its origin is like this: the table says so when the checkpoint
     /// that is returned is complete.
     pub fn leave(&mut self, disk: DiskSlot, fingerprint: Option<u128>) -> u64 {
-        if let Some(entry) = self.disks.get_mut(disk) {
-            entry.fingerprint = fingerprint;
-        }
+        self.disks.set_fingerprint(disk, fingerprint);
         self.checkpoint.want()
+    }
+
+    /// A slot that no disk has, or else one whose disk is not attached and has nothing here.
+    pub fn vacant_slot(&self, taken: impl Fn(DiskSlot) -> bool) -> Option<DiskSlot> {
+        let empty = |slot: &DiskSlot| {
+            !self
+                .log
+                .segments()
+                .any(|(_, segment)| segment.disk == *slot && segment.phase != Phase::Free)
+        };
+        slots()
+            .find(|slot| self.disks.get(*slot).is_none() && !taken(*slot))
+            .or_else(|| slots().find(|slot| !taken(*slot) && empty(slot)))
     }
 
     /// Admits nothing of a disk from now on: it is being dropped or detached.
@@ -103,9 +77,7 @@ impl Store {
 
     /// The table has this size of a disk when the checkpoint that is returned is complete.
     pub fn grow(&mut self, disk: DiskSlot, size: Bytes) -> u64 {
-        if let Some(entry) = self.disks.get_mut(disk) {
-            entry.size = size;
-        }
+        self.disks.set_size(disk, size);
         self.checkpoint.want()
     }
 

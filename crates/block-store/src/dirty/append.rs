@@ -251,7 +251,7 @@ impl Store {
             durable: dirty.durable_at().min(open.follows),
             records: std::mem::take(&mut gathered.records),
         };
-        gathered.buf[..PAGE_BYTES].copy_from_slice(&header.encode(self.uuid));
+        gathered.buf[..PAGE_BYTES].copy_from_slice(&header.encode(self.identity.uuid));
         let end = dirty.log.end();
         dirty.chunks.seal(end, dirty.log.last(), open.wanted);
         if open.wanted {
@@ -260,7 +260,7 @@ impl Store {
         let length = (1 + gathered.entries.len()) * PAGE_BYTES;
         let bytes = gathered.buf.freeze().slice(0..length);
         ports.count_written(Some(disk), |written| written.count_chunk(sealed));
-        let offset = self.geometry.segment_offset(sealed.segment)
+        let offset = self.identity.geometry.segment_offset(sealed.segment)
             + Bytes::new(u64::from(sealed.page) * PAGE_BYTES as u64);
         let chunk = self.chunks.insert(Chunk {
             disk,

@@ -243,14 +243,13 @@ impl Store {
 
     /// The disk's entry says how far its log is durable, and the journal will.
     fn note_durable<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
-        let (Some(dirty), Some(entry)) = (self.dirty.get(disk), self.disks.get_mut(disk)) else {
+        let Some(dirty) = self.dirty.get(disk) else {
             return;
         };
         let at = dirty.chunks.durable_at;
-        if at <= entry.logged || !holds(Guard::DurableIsNamed) {
+        if !holds(Guard::DurableIsNamed) || !self.disks.logged(disk, at) {
             return;
         }
-        entry.logged = at;
         if self.unnamed.iter().all(|(_, unnamed)| *unnamed != disk) {
             self.unnamed.push_back((ports.now, disk));
             ports.wake_at(ports.now + LOGGED_AFTER);

@@ -151,9 +151,7 @@ impl Store {
         while let Some(settled) = dirty.settled.pop_front_if(|s| s.ticket <= durable) {
             dirty.released = settled.base;
             dirty.repeats.known(settled.base);
-            if let Some(entry) = self.disks.get_mut(disk) {
-                entry.destaged = entry.destaged.max(settled.to);
-            }
+            self.disks.destaged(disk, settled.to);
         }
         while let Some(segment) = dirty.segments.front()
             && segment.end <= dirty.released

@@ -12,10 +12,12 @@ use crate::dirty::{DirtyDisk, DirtyDisks};
 use crate::durability::Origins;
 use crate::encryption::Ciphers;
 use crate::guard::{Guard, holds};
+use crate::identity::Identity;
 use crate::index::{Index, Located};
 use crate::journal::Journal;
 use crate::rest::Resting;
 use crate::store::Store;
+use crate::table_writes::TableWrites;
 use crate::trust::Trust;
 use crate::trusted::Trusted;
 use dirty_log::{Found, Record, What};
@@ -367,13 +369,17 @@ impl Segments {
             self.superblock.sequence,
         );
         let first = checkpoint.want();
+        let identity = Identity {
+            uuid: self.superblock.uuid,
+            incarnation: self.superblock.incarnation,
+            geometry: self.geometry,
+        };
         let store = Store {
             journal: Journal::new(&self.geometry, config.write_delay, self.journal_next),
             checkpoint,
             resting: Resting::new(&self.geometry, &config),
-            geometry: self.geometry,
-            uuid: self.superblock.uuid,
-            incarnation: self.superblock.incarnation,
+            table_writes: TableWrites::new(identity, config.flash_timeout),
+            identity,
             log: self.log,
             checksums: self.checksums,
             trust: Trust::new(self.trusted, self.cuts),
