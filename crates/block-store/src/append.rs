@@ -106,7 +106,7 @@ impl Store {
                     };
                     let ticket = self.journal.push(entry, generation, ports.now);
                     if dirty {
-                        self.log_segment_opened(disk, segment, ticket);
+                        self.logs.opened(&mut self.journal, disk, segment, ticket);
                     }
                     ports.wake_at(ports.now + self.config.write_delay);
                 }
@@ -175,7 +175,8 @@ impl Store {
         };
         let (segment, generation) = (closed.segment, closed.generation);
         if key.kind == StreamKind::Dirty {
-            self.release_log_segments(key.disk);
+            let (logs, mut tables) = self.log_tables();
+            logs.release(&mut tables, key.disk);
         }
         let pages = self.identity.geometry.footer_pages();
         let length = pages as usize * PAGE_BYTES;
@@ -212,10 +213,10 @@ impl Store {
         self.buffered_bytes -= chunk.entries.len() * PAGE_BYTES;
         if let Some(of_log) = chunk.of_log {
             self.failures = 0;
-            let opened = self.log_segment_known(chunk.disk, chunk.segment);
-            let durable = self.journal.durable();
-            self.places.written(ports, of_log.place, opened, durable);
-            self.log_chunk_written(ports, chunk.disk, of_log.end);
+            let (logs, mut tables) = self.log_tables();
+            let (disk, segment) = (chunk.disk, chunk.segment);
+            let seal = logs.chunk_written(ports, &mut tables, disk, segment, of_log);
+            self.seal_log(ports, disk, seal);
         } else if written {
             self.failures = 0;
             let (mut copies, resting) = self.copies();

@@ -56,7 +56,9 @@ impl Store {
                 self.reclaim_run_done(ports, first, count, read.as_ref());
             }
             Errand::LogFlush(disk) if ok => {
-                self.log_flush_done(ports, disk);
+                let (logs, mut tables) = self.log_tables();
+                let seal = logs.flush_done(ports, &mut tables, disk);
+                self.seal_log(ports, disk, seal);
                 ports.log_moved(disk);
             }
             Errand::LogFlush(_) => ports.fail("a dirty log could not be made durable"),

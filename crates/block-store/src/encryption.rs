@@ -83,7 +83,11 @@ impl Store {
 
     /// Which block a record of a disk's dirty log holds; none if it is an erasure.
     pub fn block_of_record(&self, disk: DiskSlot, number: u64) -> Option<BlockIndex> {
-        let record = self.dirty.get(disk).map(|dirty| dirty.log().record(number));
+        let record = self
+            .logs
+            .by_disk()
+            .get(disk)
+            .map(|dirty| dirty.log().record(number));
         match record.map(|record| record.what) {
             Some(What::Data { block, .. }) => Some(block),
             Some(What::Erasure(_)) | None => None,

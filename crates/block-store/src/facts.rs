@@ -180,29 +180,29 @@ impl Store {
     /// What a disk's dirty log says of a block.
     #[inline]
     pub fn dirty_state(&self, disk: DiskSlot, block: BlockIndex) -> Found {
-        self.dirty.find(disk, block)
+        self.logs.by_disk().find(disk, block)
     }
 
     /// Whether a disk's origin lacks something.
     #[inline]
     pub fn is_dirty(&self, disk: DiskSlot) -> bool {
-        self.dirty.has(disk)
+        self.logs.by_disk().has(disk)
     }
 
     /// Whether any origin lacks something.
     pub fn has_dirty(&self) -> bool {
-        self.dirty.has_any()
+        self.logs.by_disk().has_any()
     }
 
     /// A disk's dirty log.
     #[inline]
     pub fn dirty_log(&self, disk: DiskSlot) -> Option<&DirtyDisk> {
-        self.dirty.get(disk)
+        self.logs.by_disk().get(disk)
     }
 
     /// The same, to change it.
     pub fn dirty_log_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
-        self.dirty.get_mut(disk)
+        self.logs.by_disk_mut().get_mut(disk)
     }
 
     /// The slot of the disk with this id, attached or remembered.

@@ -44,8 +44,10 @@ mod format;
 mod identity;
 pub mod index;
 mod journal;
+mod lasting;
 mod limits;
 mod lock;
+mod log_append;
 mod ports;
 mod reclaim;
 mod recovery;
@@ -58,6 +60,7 @@ mod tables;
 mod take;
 mod trust;
 mod trusted;
+mod write_back;
 mod write_count;
 
 use core_guards as guard;
@@ -65,14 +68,14 @@ use core_guards as guard;
 pub use completions::Progress;
 pub use config::Config;
 pub use dirty::DirtyDisk;
-pub use dirty::append::NoRoom;
-pub use dirty::lasting::Lasting;
 pub use disks::{Served, slots};
 pub use durability::Origins;
 pub use facts::{Committed, SegmentCounts};
 pub use format::{FormatOptions, format};
 pub use journal::Ticket;
+pub use lasting::Lasting;
 pub use lock::LockReason;
+pub use log_append::NoRoom;
 pub use ports::{Effect, Own, Ports, Purpose, Tag};
 pub use recovery::{
     ColdReason, DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LeftChunk, LogReport,

@@ -4,7 +4,7 @@
 //! left there. A caller has effects of its own, and their order counts: a reply must not overtake what
 //! memory that outlives the process is told. So they are in one queue with the store's ([`Tag`]).
 
-use crate::dirty::lasting::Lasting;
+use crate::lasting::Lasting;
 use crate::stats::Stats;
 use crate::write_count::WriteCount;
 use block_io::{Buf, BufPool, FlashOp, FlashVerb, PAGE_BYTES, Place, Slice, Token};

@@ -24,6 +24,7 @@
 use crate::chunks::Chunk;
 use crate::config::Config;
 use crate::copies::Copies;
+use crate::dirty::Settled;
 use crate::durability::Origins;
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
@@ -139,6 +140,40 @@ impl Resting {
                     None
                 }
                 None => None,
+            };
+        }
+        if let Some((first, count)) = run {
+            copies.trust(ports, first, count);
+        }
+    }
+
+    /// Enters blocks of a log of which the origin has everything into the index. They are trusted if they
+    /// are on flash, else they rest.
+    pub(crate) fn trust_settled<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        copies: &mut Copies<'_>,
+        disk: DiskSlot,
+        settled: &Settled,
+    ) {
+        let mut run: Option<(FlashSlot, u32)> = None;
+        for (block, slot) in &settled.blocks {
+            if copies.segments.enter(disk, *block, *slot).is_err() {
+                ports.stats.not_taken.index_full += 1;
+                continue;
+            }
+            if !settled.written && !copies.segments.is_written(*slot) {
+                let count = copies.origins.write_count(disk);
+                self.rest(ports, copies, disk, *block, *slot, count);
+                continue;
+            }
+            run = match run {
+                Some((first, count)) if first.advance(count) == *slot => Some((first, count + 1)),
+                Some((first, count)) => {
+                    copies.trust(ports, first, count);
+                    Some((*slot, 1))
+                }
+                None => Some((*slot, 1)),
             };
         }
         if let Some((first, count)) = run {

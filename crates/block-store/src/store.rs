@@ -19,8 +19,7 @@ use crate::checkpoint::Checkpoint;
 use crate::chunks::{Chunk, Content};
 use crate::config::Config;
 use crate::copies::Copies;
-use crate::dirty::DirtyDisks;
-use crate::dirty::lasting::Places;
+use crate::dirty::Logs;
 use crate::disks::DiskTable;
 use crate::durability::Origins;
 use crate::encryption::Ciphers;
@@ -29,7 +28,7 @@ use crate::guard::{Guard, holds};
 use crate::identity::Identity;
 use crate::index::Index;
 use crate::journal::Journal;
-use crate::limits::{FLASH_FAILURES_MAX, LOGGED_AFTER};
+use crate::limits::FLASH_FAILURES_MAX;
 use crate::ports::{Ports, Tag};
 use crate::reclaim::Reclaiming;
 use crate::rest::Resting;
@@ -40,8 +39,7 @@ use block_io::{Place, Slice};
 use flash_format::{PAGE_BYTES, SegmentIndex, checksum};
 use segment_log::{SegmentLog, Whereabouts};
 use slab::Slab;
-use std::collections::VecDeque;
-use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Instant, Set};
+use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Set};
 
 /// Where a block is.
 pub enum Location {
@@ -80,12 +78,8 @@ pub struct Store {
     /// Flash operations that failed since the last one that succeeded.
     pub(crate) failures: u32,
     /// What the origins lack.
-    pub(crate) dirty: DirtyDisks,
-    /// Of memory that outlives the process: where no chunk of a dirty log is.
-    pub(crate) places: Places,
+    pub(crate) logs: Logs,
     pub(crate) ciphers: Ciphers,
-    /// Dirty logs that are durable farther than the journal says, and since when.
-    pub(crate) unnamed: VecDeque<(Instant, DiskSlot)>,
 }
 
 impl Store {
@@ -231,7 +225,11 @@ impl Store {
         self.pump_reclaim(ports);
         let (tables, checkpoint, writes) = self.tables();
         writes.checkpoint(ports, checkpoint, &tables);
-        self.name_durable(ports);
+        if self.stopping {
+            self.logs.stop();
+        }
+        self.logs
+            .name_durable(ports, &mut self.journal, &self.disks);
         // An entry is true only after what a recovery has decided, and no entry tells that.
         if self.checkpoint.has_found() {
             self.table_writes.journal(ports, &mut self.journal);
@@ -244,13 +242,14 @@ impl Store {
         for entry in self.journal.batch_durable() {
             self.trust.entry_durable(&self.log, entry);
         }
-        for disk in self.dirty.waiting_for_the_journal() {
-            self.release_log_segments(disk);
+        for disk in self.logs.by_disk().waiting_for_the_journal() {
+            let (logs, mut tables) = self.log_tables();
+            logs.release(&mut tables, disk);
             self.push_durability(ports, disk);
             ports.log_moved(disk);
         }
         let durable = self.journal.durable();
-        self.places.clear(ports, durable);
+        self.logs.journal_durable(ports, durable);
         self.trust.forget_condemned(ports, &mut self.log, durable);
     }
 
@@ -276,11 +275,7 @@ impl Store {
         {
             ports.wake_at(due);
         }
-        if let Some((since, _)) = self.unnamed.front()
-            && *since + LOGGED_AFTER > ports.now
-        {
-            ports.wake_at(*since + LOGGED_AFTER);
-        }
+        self.logs.tick(ports);
     }
 
     /// Bytes of memory, all in.
@@ -292,7 +287,7 @@ impl Store {
             + self.resting.bytes()
             + self.disks.bytes()
             + self.origins.bytes()
-            + self.dirty.bytes();
+            + self.logs.by_disk().bytes();
         Bytes::new(bytes as u64)
     }
 
@@ -321,7 +316,7 @@ mod tests {
     use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
     use flash_format::CheckpointPage;
     use segment_log::{Source, Step, StreamKey};
-    use units::Bytes;
+    use units::{Bytes, Instant};
 
     const CAPACITY: Bytes = Bytes::mib(2);
 

@@ -1,10 +1,9 @@
 //! What the tables say of disks that come and go, and of their segments.
 
-use crate::dirty::DirtyDisk;
 use crate::disks::{Served, slots};
 use crate::ports::{Ports, Tag};
 use crate::store::Store;
-use flash_format::{Position, SegmentIndex};
+use flash_format::SegmentIndex;
 use segment_log::Phase;
 use units::{Bytes, DiskId, DiskSlot};
 
@@ -12,7 +11,7 @@ impl Store {
     /// Enters a disk into the table; it is served when the checkpoint that is returned is complete.
     pub fn enter(&mut self, slot: DiskSlot, served: Served) -> u64 {
         if self.disks.enter(slot, served) {
-            self.dirty.set(slot, None);
+            self.logs.by_disk_mut().set(slot, None);
         }
         self.checkpoint.want()
     }
@@ -59,20 +58,6 @@ impl Store {
     /// Admits nothing any more: the cache is stopping.
     pub fn stop(&mut self) {
         self.stopping = true;
-    }
-
-    /// Gives a disk a dirty log if it has none.
-    pub fn give_log(&mut self, disk: DiskSlot) {
-        if self.dirty.get(disk).is_none() {
-            let entry = self.disks.get(disk);
-            let watermark = entry.map_or(Position::START, |entry| entry.destaged);
-            self.dirty.set(disk, Some(DirtyDisk::new(watermark)));
-        }
-    }
-
-    /// Takes a disk's dirty log away.
-    pub fn end_log(&mut self, disk: DiskSlot) {
-        self.dirty.set(disk, None);
     }
 
     /// The table has this size of a disk when the checkpoint that is returned is complete.

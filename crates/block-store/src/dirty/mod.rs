@@ -13,157 +13,87 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`dirty_log`] | records, intervals, watermark, what is newest: no bytes, no I/O |
-//! | [`append`] | records into the open chunk, chunks to flash |
-//! | [`lasting`] | what a process that is killed leaves to the next one |
+//! | [`disk`] | the log of one disk, and how it lies on flash |
+//! | [`chunks`] | how far each of its chunks has come |
+//! | [`append`] | records into the open chunk |
+//! | [`places`] | what a process that is killed leaves to the next one |
 //! | [`durable`] | how far the log would survive a power cut |
 //! | [`settle`] | what the origin has becomes clean |
+//!
+//! [`Logs`] has them all. It issues nothing but flushes of the flash: it says when a chunk is to be sealed,
+//! and what has become clean, and its caller does so.
 
-pub(crate) mod append;
-pub(crate) mod durable;
-pub(crate) mod lasting;
-pub(crate) mod settle;
+mod append;
+mod chunks;
+mod disk;
+mod durable;
+mod places;
+mod settle;
 
-use crate::journal::Ticket;
-use crate::lock::LockReason;
-use dirty_log::{DirtyLog, Found, Record, Repeats};
-use durable::Chunks;
-use flash_format::{Position, SegmentIndex};
+use crate::chunks::Segments;
+use crate::disks::DiskTable;
+use crate::journal::{Journal, Ticket};
+use crate::limits::LOGGED_AFTER;
+use crate::ports::{Ports, Tag};
+use dirty_log::Found;
+pub use disk::DirtyDisk;
+pub(crate) use durable::Seal;
+use places::Places;
+pub(crate) use settle::Settled;
 use std::collections::VecDeque;
-use units::{BlockIndex, DiskSlot, Instant};
+use units::{BlockIndex, DiskSlot, Duration, Instant};
 
-/// A segment of a dirty log.
-#[derive(Clone, Copy, Debug)]
-struct LogSegment {
-    segment: SegmentIndex,
-    /// The number behind its last record so far.
-    end: u64,
-    /// The entry that says that it is a part of the log.
-    opened: Ticket,
+/// What logs are entered in, and learn from.
+pub(crate) struct LogTables<'a> {
+    pub(crate) segments: &'a mut Segments,
+    pub(crate) journal: &'a mut Journal,
+    pub(crate) disks: &'a mut DiskTable,
 }
 
-/// A watermark of which the journal was told.
-#[derive(Clone, Copy, Debug)]
-struct Settled {
-    /// The entry that says so.
-    ticket: Ticket,
-    /// The number before which everything is settled.
-    base: u64,
-    /// The same as a place in the log.
-    to: Position,
+/// The dirty logs of a store.
+pub(crate) struct Logs {
+    by_disk: DirtyDisks,
+    /// Of memory that outlives the process: where no chunk of a log is.
+    places: Places,
+    /// Logs that are durable farther than the journal says, and since when.
+    unnamed: VecDeque<(Instant, DiskSlot)>,
+    flash_timeout: Duration,
 }
 
-/// The dirty log of a disk, and how it lies on flash.
-#[derive(Debug)]
-pub struct DirtyDisk {
-    log: DirtyLog,
-    /// The latest period in which a record of it was written.
-    epoch: u64,
-    /// Nothing of it goes to the origin before the operator has decided.
-    locked: Option<LockReason>,
-    /// Those that hold its records, oldest first.
-    segments: VecDeque<LogSegment>,
-    chunks: Chunks,
-    /// What the journal has been told and does not have durably.
-    settled: VecDeque<Settled>,
-    /// The number before which everything is settled, and that is durably known.
-    released: u64,
-    /// What lies between that and the log's base.
-    repeats: Repeats,
-}
-
-impl DirtyDisk {
-    /// A log with nothing in it behind this watermark.
-    pub(crate) fn new(watermark: Position) -> Self {
+impl Logs {
+    /// What a recovery has found. Memory that outlives the process has so many places.
+    pub(crate) fn new(found: DirtyDisks, places: u32, flash_timeout: Duration) -> Self {
         Self {
-            log: DirtyLog::new(watermark),
-            epoch: 0,
-            locked: None,
-            segments: VecDeque::new(),
-            chunks: Chunks::default(),
-            settled: VecDeque::new(),
-            released: 0,
-            repeats: Repeats::default(),
+            by_disk: found,
+            places: Places::new(places),
+            unnamed: VecDeque::new(),
+            flash_timeout,
         }
     }
 
-    /// What it has.
+    /// By disk.
     #[inline]
-    pub fn log(&self) -> &DirtyLog {
-        &self.log
+    pub(crate) fn by_disk(&self) -> &DirtyDisks {
+        &self.by_disk
     }
 
-    /// The latest period in which a record of it was written.
-    pub fn epoch(&self) -> u64 {
-        self.epoch
+    /// The same, to change it.
+    pub(crate) fn by_disk_mut(&mut self) -> &mut DirtyDisks {
+        &mut self.by_disk
     }
 
-    /// Why nothing of it goes to the origin before the operator has decided.
-    pub fn locked(&self) -> Option<LockReason> {
-        self.locked
+    /// The journal is durable up to here: chunks on flash are found there, and need no other memory.
+    pub(crate) fn journal_durable<T: Tag>(&mut self, ports: &mut Ports<T>, durable: Ticket) {
+        self.places.clear(ports, durable);
     }
 
-    /// Nothing of it goes to the origin before the operator has decided.
-    pub fn lock(&mut self, reason: LockReason) {
-        self.locked = Some(reason);
-    }
-
-    /// What was found says why it does not go to the origin, and in which period it was written.
-    pub(crate) fn found_in(&mut self, epoch: u64, locked: Option<LockReason>) {
-        self.epoch = epoch;
-        self.locked = locked;
-    }
-
-    /// A guest had flushed before what is found next.
-    pub(crate) fn found_flush(&mut self) {
-        self.log.end_interval();
-    }
-
-    /// The origin has every record before this number, and flash that has failed is not told.
-    pub fn settle_unwritten(&mut self, to: u64) {
-        self.log.settle(to, |_, _| {});
-    }
-
-    /// The same of these records.
-    pub fn settle_some_unwritten(&mut self, numbers: &[u64]) {
-        self.log.settle_some(numbers.iter().copied(), |_, _| {});
-    }
-
-    /// The records that are found next lie in this segment.
-    pub(crate) fn found_segment(&mut self, segment: SegmentIndex) {
-        self.segments.push_back(LogSegment {
-            segment,
-            end: self.log.end(),
-            opened: Ticket::default(),
-        });
-    }
-
-    /// A record was found on flash, behind all others.
-    ///
-    /// # Panics
-    /// If no segment was found.
-    pub(crate) fn found(&mut self, record: Record, now: Instant) {
-        let number = self.log.push(record, now);
-        let segment = self.segments.back_mut();
-        segment.expect("records lie in a segment").end = number + 1;
-        self.chunks.found(number + 1, record.at);
-    }
-
-    /// The number before which the origin has everything, and a recovery knows it.
-    pub fn released(&self) -> u64 {
-        self.released
-    }
-
-    /// Whether the origin has something of the log of which a recovery does not know, so that nothing
-    /// but these blocks may be written to it.
-    pub fn bars(&self, blocks: impl Iterator<Item = BlockIndex>) -> bool {
-        self.repeats.meets_all() || self.repeats.meets(blocks)
-    }
-
-    /// Some of the records that were found are trusted: the origin has them.
-    pub(crate) fn found_trusted(&mut self, numbers: impl Iterator<Item = u64>) {
-        self.log.settle_some(numbers, |_, _| {});
-        self.released = self.log.base();
-        self.repeats.known(self.released);
+    /// Asks to be looked at when something that waits is due.
+    pub(crate) fn tick<T: Tag>(&self, ports: &mut Ports<T>) {
+        if let Some((since, _)) = self.unnamed.front()
+            && *since + LOGGED_AFTER > ports.now
+        {
+            ports.wake_at(*since + LOGGED_AFTER);
+        }
     }
 }
 
@@ -194,18 +124,18 @@ impl DirtyDisks {
     #[inline]
     pub(crate) fn find(&self, disk: DiskSlot, block: BlockIndex) -> Found {
         self.get(disk)
-            .map_or(Found::Clean, |dirty| dirty.log.find(block))
+            .map_or(Found::Clean, |dirty| dirty.log().find(block))
     }
 
     /// Whether a disk's origin lacks something.
     #[inline]
     pub(crate) fn has(&self, disk: DiskSlot) -> bool {
-        self.get(disk).is_some_and(|dirty| !dirty.log.is_empty())
+        self.get(disk).is_some_and(|dirty| !dirty.log().is_empty())
     }
 
     /// Whether any origin lacks something.
     pub(crate) fn has_any(&self) -> bool {
-        self.iter().any(|(_, dirty)| !dirty.log.is_empty())
+        self.iter().any(|(_, dirty)| !dirty.log().is_empty())
     }
 
     /// Every disk that has a log.
@@ -216,14 +146,14 @@ impl DirtyDisks {
 
     /// Those of which something waits for the journal.
     pub(crate) fn waiting_for_the_journal(&self) -> Vec<DiskSlot> {
-        let waits = |dirty: &DirtyDisk| !dirty.settled.is_empty() || dirty.wants_durability();
-        let waiting = self.iter().filter(|(_, dirty)| waits(dirty));
+        let waiting = self
+            .iter()
+            .filter(|(_, dirty)| dirty.waits_for_the_journal());
         waiting.map(|(disk, _)| disk).collect()
     }
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        let of = |dirty: &DirtyDisk| dirty.log.bytes() + dirty.repeats.bytes();
-        self.iter().map(|(_, dirty)| of(dirty)).sum()
+        self.iter().map(|(_, dirty)| dirty.bytes()).sum()
     }
 }

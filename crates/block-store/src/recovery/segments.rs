@@ -7,14 +7,13 @@ use super::{ColdReason, Recovered};
 use crate::checkpoint::Checkpoint;
 use crate::chunks::Content;
 use crate::config::Config;
-use crate::dirty::lasting::Places;
-use crate::dirty::{DirtyDisk, DirtyDisks};
+use crate::dirty::{DirtyDisk, DirtyDisks, Logs};
 use crate::durability::Origins;
 use crate::encryption::Ciphers;
 use crate::guard::{Guard, holds};
 use crate::identity::Identity;
 use crate::index::{Index, Located};
-use crate::journal::Journal;
+use crate::journal::{Journal, Ticket};
 use crate::rest::Resting;
 use crate::store::Store;
 use crate::table_writes::TableWrites;
@@ -27,7 +26,7 @@ use flash_format::{
 };
 use segment_log::{Entered, FlashWritten, Phase, Segment, SegmentLog};
 use slab::Slab;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use units::{Bytes, Instant, Set};
 
 /// What has been read so far.
@@ -100,7 +99,7 @@ fn dirty_disks(
             .map(|(index, entry)| (entry.generation, index))
             .collect();
         for (generation, segment) in by_age {
-            dirty.found_segment(segment);
+            dirty.opened(segment, Ticket::default());
             let here = |chunk: &&Chunk| {
                 (chunk.header.segment, chunk.header.generation) == (segment, generation)
             };
@@ -391,9 +390,7 @@ impl Segments {
             closed_to: Set::default(),
             stopping: false,
             failures: 0,
-            dirty: self.dirty,
-            places: Places::new(config.lasting_places),
-            unnamed: VecDeque::new(),
+            logs: Logs::new(self.dirty, config.lasting_places, config.flash_timeout),
             ciphers: Ciphers::default(),
             config,
         };

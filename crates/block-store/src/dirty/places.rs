@@ -1,49 +1,15 @@
-//! What of a dirty log is not on flash yet, told to memory that outlives the process.
-//!
-//! To a guest an accepted write is in its disk's cache, which does not lose its power when our
-//! process ends. So each record is told, before the write is answered, to memory that a later
-//! process finds again ([`Lasting`]); when its chunk is on flash its place is free again.
-//!
-//! ```text
-//!  chunk opened: Begin ─► each record: Push ─► ... ─► chunk written: Clear
-//! ```
+//! The places that memory which outlives the process has for chunks ([`Lasting`]).
 
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
+use crate::lasting::Lasting;
 use crate::ports::{Ports, Tag};
 use block_io::Slice;
-use flash_format::{DirtyChunkHeader, DirtyRecord, LASTING_HEAD_BYTES, RECORD_BYTES};
-
-/// What memory that outlives the process is told. It is carried out at once, before any reply
-/// that comes behind it is sent.
-#[derive(Clone, Debug)]
-pub enum Lasting {
-    /// A chunk begins in a place; nothing of what was there before counts.
-    Begin {
-        /// Which place: below [`crate::Config::lasting_places`].
-        place: u32,
-        /// What it is.
-        head: [u8; LASTING_HEAD_BYTES],
-    },
-    /// Another record.
-    Push {
-        /// Of the chunk in this place.
-        place: u32,
-        /// What it is.
-        record: [u8; RECORD_BYTES],
-        /// The 4 KiB of the block, and which of the chunk's blocks it is, from 0.
-        page: Option<(u32, Slice)>,
-    },
-    /// The chunk is on flash: nothing in the place counts any more.
-    Clear {
-        /// Which place.
-        place: u32,
-    },
-}
+use flash_format::{DirtyChunkHeader, DirtyRecord};
 
 /// Which places no chunk has.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(super) struct Places {
     free: Vec<u32>,
     /// Those of chunks that are on flash, in segments of which the journal does not say yet that
     /// they belong to a log: a recovery would not look there.
@@ -51,7 +17,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub(crate) fn new(count: u32) -> Self {
+    pub(super) fn new(count: u32) -> Self {
         // The lowest first: memory that was never used stays so.
         Self {
             free: (0..count).rev().collect(),
@@ -59,7 +25,7 @@ impl Places {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.free.is_empty()
     }
 
@@ -76,7 +42,7 @@ impl Places {
 
     /// The chunk is on flash. It is found there when the journal has become durable up to `opened`,
     /// and is so up to `durable`.
-    pub(crate) fn written<T: Tag>(
+    pub(super) fn written<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         place: u32,
@@ -88,7 +54,7 @@ impl Places {
     }
 
     /// Clears what is found on flash now that the journal is durable up to `durable`.
-    pub(crate) fn clear<T: Tag>(&mut self, ports: &mut Ports<T>, durable: Ticket) {
+    pub(super) fn clear<T: Tag>(&mut self, ports: &mut Ports<T>, durable: Ticket) {
         let known =
             |held: &mut (Ticket, u32)| held.0 <= durable || !holds(Guard::OpenBeforeForgotten);
         for (_, place) in self.held.extract_if(.., known) {

@@ -1,0 +1,195 @@
+//! The chunks of a dirty log: how far each has come, and so how far the log would survive a power cut.
+
+use crate::limits::DURABLE_WRITES_MAX;
+use flash_format::Position;
+use std::collections::VecDeque;
+
+/// How far a chunk has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// On its way; it is durable when it has come, or not.
+    Writing { durable: bool },
+    /// On flash, but a power cut may take it.
+    Written,
+    /// It stays.
+    Durable,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LogChunk {
+    /// The number behind its last record.
+    end: u64,
+    last: Position,
+    state: State,
+}
+
+/// The chunk that is gathered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenChunk {
+    /// Its place in memory that outlives the process.
+    pub(super) place: u32,
+    /// The record before its first one.
+    pub(super) follows: Position,
+    pub(super) begins_interval: bool,
+    /// A flush waits for it: it ends an interval, and is written durably.
+    pub(super) wanted: bool,
+}
+
+/// The chunks of a log that are not known to be durable, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    sealed: VecDeque<LogChunk>,
+    open: Option<OpenChunk>,
+    /// Everything before this number is durable ...
+    durable: u64,
+    /// ... which is up to here.
+    durable_at: Position,
+    /// Everything before this number is to become durable.
+    wanted: u64,
+    /// A flush of the flash is on its way; it covers chunks before this number.
+    flushing: Option<u64>,
+}
+
+impl Chunks {
+    /// Another record was found on flash: whether it is durable there is not known.
+    pub(super) fn found(&mut self, end: u64, last: Position) {
+        let state = State::Written;
+        self.sealed.clear();
+        self.sealed.push_back(LogChunk { end, last, state });
+    }
+
+    /// The chunk that is gathered, if there is one.
+    pub(super) fn open(&self) -> Option<OpenChunk> {
+        self.open
+    }
+
+    /// A chunk is gathered from now on.
+    pub(super) fn begin(&mut self, chunk: OpenChunk) {
+        self.open = Some(chunk);
+    }
+
+    /// The chunk that was gathered is on its way, durably if a flush waits for it; `end` is behind its
+    /// last record, which is at `last`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn seal(&mut self, end: u64, last: Position) -> OpenChunk {
+        let open = self.open.take().expect("what is sealed was open");
+        let state = State::Writing {
+            durable: open.wanted,
+        };
+        self.sealed.push_back(LogChunk { end, last, state });
+        open
+    }
+
+    /// The chunk that ends here has been written.
+    ///
+    /// # Panics
+    /// If it was written before, or was never sealed.
+    pub(super) fn written(&mut self, end: u64) {
+        let chunk = self.sealed.iter_mut().find(|chunk| chunk.end == end);
+        let chunk = chunk.expect("a chunk that was written was sealed");
+        chunk.state = match chunk.state {
+            State::Writing { durable: true } => State::Durable,
+            State::Writing { durable: false } => State::Written,
+            State::Written | State::Durable => panic!("a chunk is written once"),
+        };
+    }
+
+    /// Records before this number survive a power cut.
+    pub(super) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// Where the last record is that survives a power cut.
+    pub(super) fn durable_at(&self) -> Position {
+        self.durable_at
+    }
+
+    /// Records before this number are on flash, durably or not.
+    pub(super) fn written_end(&self) -> u64 {
+        let is_written = |chunk: &&LogChunk| !matches!(chunk.state, State::Writing { .. });
+        let written = self.sealed.iter().take_while(is_written);
+        written.last().map_or(self.durable, |chunk| chunk.end)
+    }
+
+    /// Whether a flush waits for records that are not durable.
+    pub(super) fn wants_durability(&self) -> bool {
+        self.durable < self.wanted
+    }
+
+    /// Everything before `end` is to become durable. True if the chunk that is gathered will end the
+    /// interval: what comes into it until it is sealed was accepted before the flush is answered.
+    pub(super) fn flush(&mut self, end: u64) -> bool {
+        self.wanted = end;
+        if let Some(open) = &mut self.open {
+            open.wanted = true;
+        }
+        self.open.is_some()
+    }
+
+    /// Whether a flush has to be waited for until everything before `to` may be durable.
+    pub(super) fn needs_flush(&self, to: u64) -> bool {
+        to > self.sealed_end() && self.wanted < to
+    }
+
+    /// Everything before `to`, but for what is in the open chunk, is to become durable. True if that is
+    /// news.
+    pub(super) fn want_sealed(&mut self, to: u64) -> bool {
+        let to = to.min(self.sealed_end());
+        let is_news = self.wanted < to;
+        self.wanted = self.wanted.max(to);
+        is_news
+    }
+
+    fn sealed_end(&self) -> u64 {
+        self.sealed.back().map_or(self.durable, |chunk| chunk.end)
+    }
+
+    /// Counts what has become durable, from the oldest chunk on; records from `known` on lie where a
+    /// recovery may not look.
+    pub(super) fn count_durable(&mut self, known: u64) {
+        while let Some(chunk) = self.sealed.front()
+            && chunk.state == State::Durable
+            && chunk.end <= known
+        {
+            self.durable = chunk.end;
+            self.durable_at = chunk.last;
+            self.sealed.pop_front();
+        }
+    }
+
+    /// Whether the flash is to be flushed now: chunks are written, none is on its way plainly, and no
+    /// flush is. It covers what is written.
+    pub(super) fn starts_flush(&mut self) -> bool {
+        let plain = |chunk: &LogChunk| chunk.state == State::Writing { durable: false };
+        let mut written = self.sealed.iter();
+        let written = written.rfind(|chunk| chunk.state == State::Written);
+        let starts = self.flushing.is_none() && !self.sealed.iter().any(plain);
+        let Some(end) = written.filter(|_| starts).map(|chunk| chunk.end) else {
+            return false;
+        };
+        self.flushing = Some(end);
+        true
+    }
+
+    /// The flush of the flash has ended.
+    pub(super) fn flushed(&mut self) {
+        let Some(end) = self.flushing.take() else {
+            return;
+        };
+        for chunk in &mut self.sealed {
+            if chunk.end <= end && chunk.state == State::Written {
+                chunk.state = State::Durable;
+            }
+        }
+    }
+
+    /// Whether the chunk that is gathered is to be sealed: a flush waits for it, and not too many durable
+    /// writes are on their way.
+    pub(super) fn is_to_be_sealed(&self) -> bool {
+        let durable = |chunk: &&LogChunk| chunk.state == State::Writing { durable: true };
+        self.open.is_some_and(|open| open.wanted)
+            && self.sealed.iter().filter(durable).count() < DURABLE_WRITES_MAX
+    }
+}

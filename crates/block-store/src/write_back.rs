@@ -1,0 +1,123 @@
+//! What a store does with dirty logs: their durability, and what the origin has of them.
+
+use crate::dirty::{DirtyDisk, LogTables, Logs, Seal, Settled};
+use crate::ports::{Ports, Tag};
+use crate::store::Store;
+use flash_format::Position;
+use segment_log::{Source, StreamKey};
+use units::DiskSlot;
+
+impl Store {
+    /// The dirty logs, and what they are entered in.
+    pub(crate) fn log_tables(&mut self) -> (&mut Logs, LogTables<'_>) {
+        let tables = LogTables {
+            segments: &mut self.log,
+            journal: &mut self.journal,
+            disks: &mut self.disks,
+        };
+        (&mut self.logs, tables)
+    }
+
+    /// Gives a disk a dirty log if it has none.
+    pub fn give_log(&mut self, disk: DiskSlot) {
+        if self.logs.by_disk().get(disk).is_none() {
+            let entry = self.disks.get(disk);
+            let watermark = entry.map_or(Position::START, |entry| entry.destaged);
+            let log = DirtyDisk::new(watermark);
+            self.logs.by_disk_mut().set(disk, Some(log));
+        }
+    }
+
+    /// Takes a disk's dirty log away.
+    pub fn end_log(&mut self, disk: DiskSlot) {
+        self.logs.by_disk_mut().set(disk, None);
+    }
+
+    /// A guest flushes: ends the interval. Returns the number before which everything has to be
+    /// durable before the flush is answered.
+    pub fn flush_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) -> u64 {
+        let (logs, mut tables) = self.log_tables();
+        let (end, seal) = logs.flush(ports, &mut tables, disk);
+        self.seal_log(ports, disk, seal);
+        end
+    }
+
+    /// What is to go to the origin has to be durable here: records before this number, but for those
+    /// of the open chunk unless there is a hurry.
+    pub fn want_durable<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        to: u64,
+        hurries: bool,
+    ) {
+        let (logs, mut tables) = self.log_tables();
+        let seal = logs.want_durable(ports, &mut tables, disk, to, hurries);
+        self.seal_log(ports, disk, seal);
+    }
+
+    /// What a recovery has found may not be durable yet, or the tables may not know that it is: both
+    /// are mended at once, whether a guest flushes or not.
+    pub(crate) fn make_found_durable<T: Tag>(&mut self, ports: &mut Ports<T>) {
+        let logs = self.logs.by_disk().iter();
+        let ends: Vec<(DiskSlot, u64)> = logs
+            .map(|(disk, dirty)| (disk, dirty.log().end()))
+            .collect();
+        for (disk, end) in ends {
+            self.want_durable(ports, disk, end, false);
+        }
+    }
+
+    /// Does what can be done now so that what is wanted becomes durable.
+    pub fn push_durability<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+        let (logs, mut tables) = self.log_tables();
+        let seal = logs.push_durability(ports, &mut tables, disk);
+        self.seal_log(ports, disk, seal);
+    }
+
+    /// Seals the open chunk of a dirty log if it is time.
+    pub(crate) fn seal_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, seal: Seal) {
+        if seal == Seal::Now {
+            self.seal_chunk(ports, StreamKey::of(disk, Source::Dirty));
+        }
+    }
+
+    /// The origin has every record of a disk's log before this number, durably.
+    ///
+    /// # Panics
+    /// If the log does not go so far.
+    pub fn settle<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, to: u64) {
+        let (logs, mut tables) = self.log_tables();
+        let settled = logs.settle(ports, &mut tables, disk, to);
+        self.settled(ports, disk, &settled);
+    }
+
+    /// The origin has these records, durably, whatever came before them.
+    pub fn settle_some<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, numbers: &[u64]) {
+        let (logs, mut tables) = self.log_tables();
+        let settled = logs.settle_some(ports, &mut tables, disk, numbers);
+        self.settled(ports, disk, &settled);
+    }
+
+    fn settled<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, settled: &Settled) {
+        let (mut copies, resting) = self.copies();
+        resting.trust_settled(ports, &mut copies, disk, settled);
+        let (logs, mut tables) = self.log_tables();
+        logs.release(&mut tables, disk);
+    }
+
+    /// Nothing that the log has counts any more.
+    pub fn void_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+        let (logs, mut tables) = self.log_tables();
+        logs.void(ports, &mut tables, disk);
+    }
+
+    /// Whether a recovery would find nothing of the log of a disk of which the origin has everything.
+    pub fn knows_end_of_log(&mut self, disk: DiskSlot) -> bool {
+        let known = self.logs.knows_end(disk);
+        if !known {
+            self.journal.hurry();
+        }
+        known
+    }
+}
