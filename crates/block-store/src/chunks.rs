@@ -4,7 +4,7 @@ use crate::index::Index;
 use crate::write_count::WriteCount;
 use block_io::{Buf, Slice};
 use flash_format::{Descriptor, DirtyRecord, PAGE_BYTES, SegmentIndex};
-use segment_log::{SegmentLog, Source};
+use segment_log::{Sealed, SegmentLog, Source};
 use units::{BlockIndex, DiskSlot};
 
 /// A block in a chunk.
@@ -59,6 +59,24 @@ pub(crate) struct OfLog {
 }
 
 impl Chunk {
+    /// What a stream has sealed, with its header.
+    pub(crate) fn of(
+        disk: DiskSlot,
+        sealed: &Sealed,
+        gathered: Gathered,
+        of_log: Option<OfLog>,
+    ) -> Self {
+        let length = (1 + gathered.entries.len()) * PAGE_BYTES;
+        Self {
+            disk,
+            segment: sealed.segment,
+            page: sealed.page,
+            entries: gathered.entries,
+            bytes: gathered.buf.freeze().slice(0..length),
+            of_log,
+        }
+    }
+
     /// The block in this page of the segment, and its bytes as they lie on flash, if it is in the
     /// chunk.
     pub(crate) fn block(&self, segment: SegmentIndex, page: u32) -> Option<(BlockIndex, Slice)> {

@@ -2,7 +2,8 @@
 
 use crate::ports::{Errand, Own, Ports, Tag};
 use crate::store::Store;
-use block_io::Buf;
+use block_io::{Buf, FlashVerb};
+use flash_format::SegmentIndex;
 
 /// What has come of an operation that others may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,55 @@ impl Store {
             Errand::FlashFlush => self.failed(ports),
         }
         Progress::None
+    }
+
+    /// A chunk has been written, or has failed to be.
+    fn chunk_done<T: Tag>(&mut self, ports: &mut Ports<T>, id: usize, written: bool) {
+        let Some(chunk) = self.writer.take_written(id, written) else {
+            ports.fail("a part of a dirty log could not be written");
+            return;
+        };
+        if let Some(of_log) = chunk.of_log {
+            self.failures = 0;
+            let (logs, mut tables) = self.log_tables();
+            let (disk, segment) = (chunk.disk, chunk.segment);
+            let seal = logs.chunk_written(ports, &mut tables, disk, segment, of_log);
+            self.seal_log(ports, disk, seal);
+        } else if written {
+            self.failures = 0;
+            let (mut copies, resting) = self.copies();
+            resting.trust_fills(ports, &mut copies, &chunk);
+        } else {
+            self.failed(ports);
+            // Nothing in it was ever trusted, so forgetting it is all there is to do.
+            for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
+                let slot = self.identity.geometry.slot(chunk.segment, page);
+                if self.log.forget_if(chunk.disk, entry.block, slot) {
+                    ports.left(chunk.disk, entry.block);
+                }
+                if let Some(reclaiming) = &mut self.reclaiming {
+                    reclaiming.lost(slot);
+                }
+            }
+        }
+        self.write_ended(ports, chunk.segment);
+    }
+
+    /// A footer has been written, or has failed to be: without it recovery walks the chunks.
+    fn footer_done<T: Tag>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex, written: bool) {
+        if written {
+            self.failures = 0;
+        } else {
+            self.failed(ports);
+        }
+        self.write_ended(ports, segment);
+    }
+
+    fn write_ended<T: Tag>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex) {
+        if self.log.write_ended(segment) {
+            // Bounds what a power cut takes from the device's own cache; nothing waits for it.
+            ports.flash(Errand::FlashFlush, FlashVerb::Flush);
+        }
     }
 }
 

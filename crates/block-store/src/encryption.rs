@@ -76,7 +76,7 @@ impl Store {
         lies: Slice,
     ) -> Slice {
         match self.block_of_record(disk, number) {
-            Some(block) => self.ciphers.shown(ports, disk, block, lies),
+            Some(block) => self.writer.ciphers().shown(ports, disk, block, lies),
             None => lies,
         }
     }
@@ -98,6 +98,6 @@ impl Store {
     #[inline]
     pub fn show(&self, disk: DiskSlot, first: BlockIndex, buf: &mut Buf, blocks: u32) {
         let pages = &mut buf[..blocks as usize * PAGE_BYTES];
-        self.ciphers.show(disk, first, pages);
+        self.writer.ciphers().show(disk, first, pages);
     }
 }

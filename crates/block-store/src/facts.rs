@@ -96,7 +96,7 @@ impl Store {
 
     /// Bytes of blocks that wait in memory to be written.
     pub fn buffered(&self) -> Bytes {
-        Bytes::new(self.buffered_bytes as u64)
+        Bytes::new(self.writer.buffered() as u64)
     }
 
     /// How it behaves.
@@ -224,12 +224,12 @@ impl Store {
     /// Whether a disk's blocks lie encrypted.
     #[inline]
     pub fn is_encrypted(&self, disk: DiskSlot) -> bool {
-        self.ciphers.get(disk).is_some()
+        self.writer.ciphers().get(disk).is_some()
     }
 
     /// By which cipher a disk's blocks are encrypted from now on; none for no longer.
     pub fn set_cipher(&mut self, disk: DiskSlot, cipher: Option<Box<dyn BlockCipher>>) {
-        self.ciphers.set(disk, cipher);
+        self.writer.ciphers_mut().set(disk, cipher);
     }
 
     /// Has everything that is queued for the journal written as soon as may be.

@@ -29,7 +29,6 @@
 
 #![forbid(unsafe_code)]
 
-mod append;
 mod checkpoint;
 mod chunks;
 mod completions;
@@ -43,11 +42,11 @@ mod facts;
 mod format;
 mod identity;
 pub mod index;
+mod intake;
 mod journal;
 mod lasting;
 mod limits;
 mod lock;
-mod log_append;
 mod ports;
 mod reclaim;
 mod recovery;
@@ -62,6 +61,7 @@ mod trust;
 mod trusted;
 mod write_back;
 mod write_count;
+mod writer;
 
 use core_guards as guard;
 
@@ -75,7 +75,6 @@ pub use format::{FormatOptions, format};
 pub use journal::Ticket;
 pub use lasting::Lasting;
 pub use lock::LockReason;
-pub use log_append::NoRoom;
 pub use ports::{Effect, Own, Ports, Purpose, Tag};
 pub use recovery::{
     ColdReason, DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LeftChunk, LogReport,
@@ -86,3 +85,4 @@ pub use stats::{NotTaken, Stats};
 pub use store::{Location, Store};
 pub use take::Taken;
 pub use write_count::WriteCount;
+pub use writer::NoRoom;

@@ -11,13 +11,14 @@
 //! that writes one of its blocks distrusts the copy that a recovery would find. Survivors are
 //! trusted only afterwards: a crash in between costs their warmth, never their truth.
 
+use crate::chunks::Entry;
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::RECLAIM_RUN_BLOCKS_MAX;
 use crate::ports::{Errand, Ports, Tag};
 use crate::store::Store;
 use block_io::Buf;
-use flash_format::{Descriptor, JournalEntry, PAGE_BYTES, SegmentIndex, checksum, read_footer};
+use flash_format::{Descriptor, JournalEntry, PAGE_BYTES, SegmentIndex, read_footer};
 use segment_log::{Begin, Move, Source, Victim};
 use units::{Bytes, DiskSlot, FlashSlot};
 
@@ -56,9 +57,12 @@ impl Reclaiming {
 impl Store {
     pub(crate) fn pump_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>) {
         match &self.reclaiming {
-            None if !self.stopping => match self.log.begin_reclaim() {
+            None if !self.intake.is_stopped() => match self.log.begin_reclaim() {
                 Begin::Enough | Begin::Wait => {}
-                Begin::Close(key) => self.close_stream(ports, key),
+                Begin::Close(key) => {
+                    let (writer, mut streams) = self.writer();
+                    writer.close(ports, &mut streams, key);
+                }
                 Begin::Reclaim(victim) => self.start_reclaim(ports, victim),
             },
             None => {}
@@ -145,7 +149,7 @@ impl Store {
 
     /// What the policy says to keep of the victim's blocks.
     fn choose_survivors(&mut self, reclaiming: &mut Reclaiming) -> Vec<Descriptor> {
-        if self.closed_to.contains(&reclaiming.disk()) || self.stopping {
+        if !self.intake.takes(reclaiming.disk()) {
             return Vec::new();
         }
         let Reclaiming {
@@ -202,7 +206,7 @@ impl Store {
         let Some(from) = self.log.still_in(victim, block, descriptor.page) else {
             return;
         };
-        if checksum(bytes) != self.checksums[from.index()] {
+        if !self.writer.is_whole(from, bytes) {
             ports.damaged(
                 victim.disk(),
                 Some(block),
@@ -211,7 +215,13 @@ impl Store {
             return;
         }
         let survivors = victim.survivors();
-        if let Some(to) = self.append_to(ports, survivors, block, Source::Survivor, bytes) {
+        let entry = Entry {
+            block,
+            source: Source::Survivor,
+            count: self.origins.write_count(survivors.disk),
+        };
+        let (writer, mut streams) = self.writer();
+        if let Some(to) = writer.append(ports, &mut streams, survivors, entry, bytes) {
             if !self.trust.contains(from) {
                 self.origins.tag_is_lost(survivors.disk);
             }
@@ -225,7 +235,8 @@ impl Store {
         };
         reclaiming.step = Step::Written;
         let key = reclaiming.victim.survivors();
-        self.seal_chunk(ports, key);
+        let (writer, mut streams) = self.writer();
+        writer.seal(ports, &mut streams, key);
     }
 
     fn free_when_survivors_are_written<T: Tag>(&mut self, ports: &mut Ports<T>) {

@@ -16,17 +16,17 @@
 //! - A segment's `live` is the number of index entries that point into it.
 
 use crate::checkpoint::Checkpoint;
-use crate::chunks::{Chunk, Content};
+use crate::chunks::Content;
 use crate::config::Config;
 use crate::copies::Copies;
 use crate::dirty::Logs;
 use crate::disks::DiskTable;
 use crate::durability::Origins;
-use crate::encryption::Ciphers;
 use crate::format::FORMATTED;
 use crate::guard::{Guard, holds};
 use crate::identity::Identity;
 use crate::index::Index;
+use crate::intake::Intake;
 use crate::journal::Journal;
 use crate::limits::FLASH_FAILURES_MAX;
 use crate::ports::{Ports, Tag};
@@ -35,11 +35,11 @@ use crate::rest::Resting;
 use crate::snapshot::Snapshot;
 use crate::table_writes::TableWrites;
 use crate::trust::Trust;
+use crate::writer::Writer;
 use block_io::{Place, Slice};
-use flash_format::{PAGE_BYTES, SegmentIndex, checksum};
+use flash_format::{PAGE_BYTES, SegmentIndex};
 use segment_log::{SegmentLog, Whereabouts};
-use slab::Slab;
-use units::{BlockIndex, Bytes, DiskSlot, FlashSlot, Set};
+use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 
 /// Where a block is.
 pub enum Location {
@@ -57,8 +57,6 @@ pub struct Store {
     pub(crate) identity: Identity,
     /// Where blocks and segments are.
     pub(crate) log: SegmentLog<Index, Content>,
-    /// crc32c of the block in each slot.
-    pub(crate) checksums: Vec<u32>,
     pub(crate) trust: Trust,
     pub(crate) journal: Journal,
     pub(crate) checkpoint: Checkpoint,
@@ -66,20 +64,14 @@ pub struct Store {
     pub(crate) disks: DiskTable,
     /// By disk: what its origin may still lose.
     pub(crate) origins: Origins,
-    pub(crate) chunks: Slab<Chunk>,
-    /// Bytes of blocks in chunks that are open or on their way.
-    pub(crate) buffered_bytes: usize,
+    pub(crate) writer: Writer,
     pub(crate) resting: Resting,
     pub(crate) reclaiming: Option<Reclaiming>,
-    /// Disks to which nothing is admitted: they are being dropped or detached.
-    pub(crate) closed_to: Set<DiskSlot>,
-    /// Nothing is admitted any more: the cache is stopping.
-    pub(crate) stopping: bool,
+    pub(crate) intake: Intake,
     /// Flash operations that failed since the last one that succeeded.
     pub(crate) failures: u32,
     /// What the origins lack.
     pub(crate) logs: Logs,
-    pub(crate) ciphers: Ciphers,
 }
 
 impl Store {
@@ -102,8 +94,8 @@ impl Store {
     pub fn bytes_of<T: Tag>(&self, ports: &Ports<T>, slot: FlashSlot) -> Location {
         let in_memory = match self.log.whereabouts(slot) {
             Whereabouts::Written => None,
-            Whereabouts::PerhapsWritten => self.in_memory(ports, slot),
-            Whereabouts::PerhapsInOpenChunk => self.in_open_chunk(ports, slot),
+            Whereabouts::PerhapsWritten => self.writer.in_memory(ports, &self.log, slot),
+            Whereabouts::PerhapsInOpenChunk => self.writer.in_open_chunk(ports, &self.log, slot),
         };
         in_memory.map_or(Location::Flash(slot), Location::Memory)
     }
@@ -111,7 +103,7 @@ impl Store {
     /// Whether these are the bytes that were written to a slot.
     #[inline]
     pub fn is_whole(&self, slot: FlashSlot, bytes: &[u8]) -> bool {
-        checksum(bytes) == self.checksums[slot.index()]
+        self.writer.is_whole(slot, bytes)
     }
 
     /// Reads slots that follow each other, to where the caller wants their bytes if it says so. They
@@ -225,7 +217,7 @@ impl Store {
         self.pump_reclaim(ports);
         let (tables, checkpoint, writes) = self.tables();
         writes.checkpoint(ports, checkpoint, &tables);
-        if self.stopping {
+        if self.intake.is_stopped() {
             self.logs.stop();
         }
         self.logs
@@ -264,7 +256,8 @@ impl Store {
 
     /// What waits for time. While the cache is in doubt blocks go on resting: they could not be trusted.
     pub fn tick<T: Tag>(&mut self, ports: &mut Ports<T>, is_in_doubt: bool) {
-        self.tick_streams(ports);
+        let (writer, mut streams) = self.writer();
+        writer.tick(ports, &mut streams);
         if !is_in_doubt {
             let (mut copies, resting) = self.copies();
             resting.tick(ports, &mut copies);
@@ -281,7 +274,7 @@ impl Store {
     /// Bytes of memory, all in.
     pub fn memory_bytes(&self) -> Bytes {
         let bytes = self.log.index().bytes()
-            + self.checksums.capacity() * size_of::<u32>()
+            + self.writer.bytes()
             + self.log.bytes()
             + self.trust.bytes()
             + self.resting.bytes()

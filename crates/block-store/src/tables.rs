@@ -47,17 +47,17 @@ impl Store {
 
     /// Admits nothing of a disk from now on: it is being dropped or detached.
     pub fn close_to(&mut self, disk: DiskSlot) {
-        self.closed_to.insert(disk);
+        self.intake.close_to(disk);
     }
 
     /// Admits blocks of a disk again.
     pub fn open_to(&mut self, disk: DiskSlot) {
-        self.closed_to.remove(&disk);
+        self.intake.open_to(disk);
     }
 
     /// Admits nothing any more: the cache is stopping.
     pub fn stop(&mut self) {
-        self.stopping = true;
+        self.intake.stop();
     }
 
     /// The table has this size of a disk when the checkpoint that is returned is complete.
@@ -70,7 +70,8 @@ impl Store {
     pub fn close_streams<T: Tag>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
         for key in self.log.stream_keys() {
             if disk.is_none_or(|disk| disk == key.disk) {
-                self.close_stream(ports, key);
+                let (writer, mut streams) = self.writer();
+                writer.close(ports, &mut streams, key);
             }
         }
     }

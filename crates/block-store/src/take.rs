@@ -1,9 +1,10 @@
 //! Clean blocks that come into the cache, and those that leave it since they are written.
 
+use crate::chunks::Entry;
 use crate::journal::Ticket;
 use crate::ports::{Ports, Tag};
 use crate::store::Store;
-use segment_log::Source;
+use segment_log::{Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
 
 /// How a block was cached that is about to be written.
@@ -51,7 +52,15 @@ impl Store {
         source: Source,
         bytes: &[u8],
     ) -> bool {
-        let Some(slot) = self.append(ports, disk, block, source, bytes) else {
+        let count = self.origins.write_count(disk);
+        let entry = Entry {
+            block,
+            source,
+            count,
+        };
+        let (writer, mut streams) = self.writer();
+        let key = StreamKey::of(disk, source);
+        let Some(slot) = writer.append(ports, &mut streams, key, entry, bytes) else {
             return false;
         };
         if self.log.enter(disk, block, slot).is_err() {
@@ -60,7 +69,6 @@ impl Store {
         }
         if source == Source::Update {
             let (mut copies, resting) = self.copies();
-            let count = copies.origins.write_count(disk);
             resting.rest(ports, &mut copies, disk, block, slot, count);
         }
         true
@@ -91,7 +99,7 @@ impl Store {
             return;
         }
         let mut suspects = self.resting.take_unflushed(&self.origins, disk);
-        suspects.extend(self.gathered_unflushed(disk));
+        suspects.extend(self.writer.unflushed(&self.log, &self.origins, disk));
         for (block, slot) in suspects {
             if self.log.forget_if(disk, block, slot) {
                 ports.left(disk, block);

@@ -3,9 +3,11 @@
 use crate::dirty::{DirtyDisk, LogTables, Logs, Seal, Settled};
 use crate::ports::{Ports, Tag};
 use crate::store::Store;
-use flash_format::Position;
+use crate::writer::{NoRoom, Streams, Writer};
+use block_io::Slice;
+use flash_format::{Erasure, Position};
 use segment_log::{Source, StreamKey};
-use units::DiskSlot;
+use units::{BlockIndex, DiskSlot};
 
 impl Store {
     /// The dirty logs, and what they are entered in.
@@ -16,6 +18,56 @@ impl Store {
             disks: &mut self.disks,
         };
         (&mut self.logs, tables)
+    }
+
+    /// What is on its way to flash, and what it is written to.
+    pub(crate) fn writer(&mut self) -> (&mut Writer, Streams<'_>) {
+        let streams = Streams {
+            intake: &self.intake,
+            logs: &mut self.logs,
+            tables: LogTables {
+                segments: &mut self.log,
+                journal: &mut self.journal,
+                disks: &mut self.disks,
+            },
+        };
+        (&mut self.writer, streams)
+    }
+
+    /// Accepts a block that a guest wrote.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; nothing has happened then.
+    ///
+    /// # Panics
+    /// If the disk has no log.
+    pub fn log_block<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        block: BlockIndex,
+        bytes: &Slice,
+    ) -> Result<(), NoRoom> {
+        let count = self.origins.write_count(disk);
+        let (writer, mut streams) = self.writer();
+        writer.log_block(ports, &mut streams, disk, block, count, bytes)
+    }
+
+    /// Accepts an erasure.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; nothing has happened then.
+    ///
+    /// # Panics
+    /// If the disk has no log.
+    pub fn log_erasure<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        erasure: Erasure,
+    ) -> Result<(), NoRoom> {
+        let (writer, mut streams) = self.writer();
+        writer.log_erasure(ports, &mut streams, disk, erasure)
     }
 
     /// Gives a disk a dirty log if it has none.
@@ -78,7 +130,8 @@ impl Store {
     /// Seals the open chunk of a dirty log if it is time.
     pub(crate) fn seal_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, seal: Seal) {
         if seal == Seal::Now {
-            self.seal_chunk(ports, StreamKey::of(disk, Source::Dirty));
+            let (writer, mut streams) = self.writer();
+            writer.seal(ports, &mut streams, StreamKey::of(disk, Source::Dirty));
         }
     }
 

@@ -9,23 +9,23 @@ use crate::chunks::Content;
 use crate::config::Config;
 use crate::dirty::{DirtyDisk, DirtyDisks, Logs};
 use crate::durability::Origins;
-use crate::encryption::Ciphers;
 use crate::guard::{Guard, holds};
 use crate::identity::Identity;
 use crate::index::{Index, Located};
+use crate::intake::Intake;
 use crate::journal::{Journal, Ticket};
 use crate::rest::Resting;
 use crate::store::Store;
 use crate::table_writes::TableWrites;
 use crate::trust::Trust;
 use crate::trusted::Trusted;
+use crate::writer::Writer;
 use dirty_log::{Found, Record, What};
 use flash_format::{
     ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, PageBytes,
     SegmentEntry, SegmentIndex, SegmentKind, SegmentState, Superblock, read_footer,
 };
 use segment_log::{Entered, FlashWritten, Phase, Segment, SegmentLog};
-use slab::Slab;
 use std::collections::BTreeMap;
 use units::{Bytes, Instant, Set};
 
@@ -380,18 +380,14 @@ impl Segments {
             table_writes: TableWrites::new(identity, config.flash_timeout),
             identity,
             log: self.log,
-            checksums: self.checksums,
             trust: Trust::new(self.trusted, self.cuts),
             disks: self.disks.into(),
             origins: Origins::default(),
-            chunks: Slab::new(),
-            buffered_bytes: 0,
+            writer: Writer::new(identity, &config, self.checksums),
             reclaiming: None,
-            closed_to: Set::default(),
-            stopping: false,
+            intake: Intake::default(),
             failures: 0,
             logs: Logs::new(self.dirty, config.lasting_places, config.flash_timeout),
-            ciphers: Ciphers::default(),
             config,
         };
         let clean = self.superblock.clean_end.is_some() && self.cold.is_none();
