@@ -3,7 +3,7 @@
 use crate::ports::{Errand, Own, Ports, Tag};
 use crate::store::Store;
 use block_io::{Buf, FlashVerb};
-use flash_format::SegmentIndex;
+use flash_format::{PAGE_BYTES, SegmentIndex};
 
 /// What has come of an operation that others may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,8 @@ impl Store {
             }
             Errand::ReclaimFooter => self.reclaim_footer_done(ports, read.as_deref()),
             Errand::ReclaimRun { first, count } => {
-                self.reclaim_run_done(ports, first, count, read.as_ref());
+                let bytes = read.as_deref().map(|buf| &buf[..count * PAGE_BYTES]);
+                self.reclaim_run_done(ports, first, bytes);
             }
             Errand::LogFlush(disk) if ok => {
                 let (logs, mut tables) = self.log_tables();
@@ -93,9 +94,7 @@ impl Store {
                 if self.log.forget_if(chunk.disk, entry.block, slot) {
                     ports.left(chunk.disk, entry.block);
                 }
-                if let Some(reclaiming) = &mut self.reclaiming {
-                    reclaiming.lost(slot);
-                }
+                self.reclaim.lost(slot);
             }
         }
         self.write_ended(ports, chunk.segment);

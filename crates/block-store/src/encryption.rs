@@ -11,9 +11,7 @@
 //! its first one finds its blocks dropped; if the origin lacks some of them, it is refused.
 
 use crate::ports::{Ports, Tag};
-use crate::store::Store;
-use block_io::{BlockCipher, Buf, PAGE_BYTES, Slice};
-use dirty_log::What;
+use block_io::{BlockCipher, PAGE_BYTES, Slice};
 use units::{BlockIndex, DiskSlot};
 
 /// The ciphers of the disks that have one.
@@ -63,41 +61,5 @@ impl Ciphers {
         page[..PAGE_BYTES].copy_from_slice(&lies);
         cipher.decrypt(block, &mut page[..PAGE_BYTES]);
         page.freeze().slice(0..PAGE_BYTES)
-    }
-}
-
-impl Store {
-    /// The bytes of a record of a disk's dirty log that lies like this on flash.
-    pub fn shown_record<T: Tag>(
-        &self,
-        ports: &Ports<T>,
-        disk: DiskSlot,
-        number: u64,
-        lies: Slice,
-    ) -> Slice {
-        match self.block_of_record(disk, number) {
-            Some(block) => self.writer.ciphers().shown(ports, disk, block, lies),
-            None => lies,
-        }
-    }
-
-    /// Which block a record of a disk's dirty log holds; none if it is an erasure.
-    pub fn block_of_record(&self, disk: DiskSlot, number: u64) -> Option<BlockIndex> {
-        let record = self
-            .logs
-            .by_disk()
-            .get(disk)
-            .map(|dirty| dirty.log().record(number));
-        match record.map(|record| record.what) {
-            Some(What::Data { block, .. }) => Some(block),
-            Some(What::Erasure(_)) | None => None,
-        }
-    }
-
-    /// Decrypts a run of a disk's blocks.
-    #[inline]
-    pub fn show(&self, disk: DiskSlot, first: BlockIndex, buf: &mut Buf, blocks: u32) {
-        let pages = &mut buf[..blocks as usize * PAGE_BYTES];
-        self.writer.ciphers().show(disk, first, pages);
     }
 }

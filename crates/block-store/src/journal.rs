@@ -11,7 +11,7 @@
 use crate::guard::{Guard, holds};
 use crate::limits::{JOURNAL_BATCH_PAGES_MAX, JOURNAL_EAGER_ENTRIES};
 use crate::ports::{Ports, Tag};
-use flash_format::{Geometry, JOURNAL_ENTRIES_PER_PAGE, JournalEntry, JournalPage};
+use flash_format::{Geometry, JOURNAL_ENTRIES_PER_PAGE, JournalEntry, JournalPage, SegmentIndex};
 use std::collections::VecDeque;
 use units::{Duration, Instant};
 
@@ -97,6 +97,15 @@ impl Journal {
     ) -> Ticket {
         ports.wake_at(ports.now + self.delay);
         self.push(entry, generation, ports.now)
+    }
+
+    /// Queues the entry that frees a segment. It waits for others, or for a hurry.
+    pub(crate) fn free(&mut self, segment: SegmentIndex, generation: u64, now: Instant) -> Ticket {
+        let entry = JournalEntry::Free {
+            segment,
+            generation,
+        };
+        self.push(entry, generation, now)
     }
 
     /// Asks for everything queued to be committed as soon as may be.
@@ -250,7 +259,6 @@ fn extend(entry: &mut JournalEntry, next: JournalEntry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flash_format::SegmentIndex;
     use units::{Bytes, FlashSlot};
 
     fn journal() -> Journal {

@@ -49,6 +49,7 @@ mod limits;
 mod lock;
 mod ports;
 mod reclaim;
+mod reclaims;
 mod recovery;
 mod rest;
 mod snapshot;

@@ -10,17 +10,20 @@
 //! Until the entry that frees the segment is durable the index points into it, so that a guest
 //! that writes one of its blocks distrusts the copy that a recovery would find. Survivors are
 //! trusted only afterwards: a crash in between costs their warmth, never their truth.
+//!
+//! The part reads what it needs and says what comes next ([`Next`]); whoever drives it appends survivors,
+//! queues the entry and points the index at them.
 
-use crate::chunks::Entry;
+use crate::chunks::Segments;
+use crate::config::Config;
 use crate::guard::{Guard, holds};
+use crate::identity::Identity;
 use crate::journal::Ticket;
 use crate::limits::RECLAIM_RUN_BLOCKS_MAX;
 use crate::ports::{Errand, Ports, Tag};
-use crate::store::Store;
-use block_io::Buf;
-use flash_format::{Descriptor, JournalEntry, PAGE_BYTES, SegmentIndex, read_footer};
-use segment_log::{Begin, Move, Source, Victim};
-use units::{Bytes, DiskSlot, FlashSlot};
+use flash_format::{Descriptor, PAGE_BYTES, SegmentIndex, read_footer};
+use segment_log::{Move, StreamKey, Victim};
+use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot};
 
 enum Step {
     /// The footer is on its way from flash.
@@ -33,8 +36,8 @@ enum Step {
     Freed(Ticket),
 }
 
-/// The reclaim under way.
-pub(crate) struct Reclaiming {
+/// A segment that is made free.
+pub(crate) struct Reclaimed {
     victim: Victim,
     step: Step,
     /// What the footer said.
@@ -43,48 +46,91 @@ pub(crate) struct Reclaiming {
     kept: Vec<Descriptor>,
 }
 
-impl Reclaiming {
-    pub(crate) fn disk(&self) -> DiskSlot {
-        self.victim.disk()
+impl Reclaimed {
+    /// The segment.
+    pub(crate) fn victim(&self) -> &Victim {
+        &self.victim
     }
 
-    /// A chunk with survivors could not be written: they are not where they were meant to be.
-    pub(crate) fn lost(&mut self, slot: FlashSlot) {
-        self.victim.lost(slot);
+    /// The survivors, and where each was and is.
+    pub(crate) fn take_moves(&mut self) -> Vec<Move> {
+        self.victim.take_moves()
+    }
+
+    /// Drops what of it was not kept. `gone` is told the blocks; returns how many.
+    pub(crate) fn evict(&self, segments: &mut Segments, gone: impl FnMut(BlockIndex)) -> u32 {
+        let left = self.descriptors.iter().map(|at| (at.block, at.page));
+        segments.evict(&self.victim, left, gone)
     }
 }
 
-impl Store {
-    pub(crate) fn pump_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        match &self.reclaiming {
-            None if !self.intake.is_stopped() => match self.log.begin_reclaim() {
-                Begin::Enough | Begin::Wait => {}
-                Begin::Close(key) => {
-                    let (writer, mut streams) = self.writer();
-                    writer.close(ports, &mut streams, key);
-                }
-                Begin::Reclaim(victim) => self.start_reclaim(ports, victim),
-            },
-            None => {}
-            Some(reclaiming) => match reclaiming.step {
-                Step::Footer | Step::Survivors { .. } => {}
-                Step::Written => self.free_when_survivors_are_written(ports),
-                Step::Freed(ticket) => {
-                    if self.journal.durable() >= ticket || !holds(Guard::FreeBeforeReuse) {
-                        self.finish_reclaim(ports);
-                        self.pump_reclaim(ports);
-                    }
-                }
-            },
+/// A block of the victim that is to be kept, and is still there.
+pub(crate) struct Survivor {
+    pub(crate) block: BlockIndex,
+    /// Where it is.
+    pub(crate) from: FlashSlot,
+    /// The stream that takes it.
+    pub(crate) to: StreamKey,
+}
+
+/// What is to be done.
+pub(crate) enum Next {
+    /// Nothing before an operation ends.
+    Wait,
+    /// A segment may be chosen.
+    Begin,
+    /// The survivors are on flash: this segment may be freed.
+    Free(SegmentIndex),
+    /// That it is free is durable: it can be finished.
+    Finish,
+}
+
+/// The reclaim under way, if there is one.
+pub(crate) struct Reclaim {
+    identity: Identity,
+    flash_timeout: Duration,
+    under_way: Option<Reclaimed>,
+}
+
+impl Reclaim {
+    /// None is under way.
+    pub(crate) fn new(identity: Identity, config: &Config) -> Self {
+        Self {
+            identity,
+            flash_timeout: config.flash_timeout,
+            under_way: None,
         }
     }
 
-    fn start_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>, victim: Victim) {
-        let footer_pages = self.identity.geometry.footer_pages();
-        let first = self.identity.geometry.segment_pages() - footer_pages;
-        let offset = self.identity.geometry.segment_offset(victim.segment())
+    /// The disk of which a segment is reclaimed.
+    pub(crate) fn disk(&self) -> Option<DiskSlot> {
+        self.under_way.as_ref().map(|reclaim| reclaim.victim.disk())
+    }
+
+    /// What comes next when the journal is durable up to `durable`.
+    pub(crate) fn next(&self, segments: &Segments, durable: Ticket) -> Next {
+        let Some(reclaim) = &self.under_way else {
+            return Next::Begin;
+        };
+        match reclaim.step {
+            Step::Written if segments.survivors_written(&reclaim.victim) => {
+                Next::Free(reclaim.victim.segment())
+            }
+            Step::Freed(ticket) if durable >= ticket || !holds(Guard::FreeBeforeReuse) => {
+                Next::Finish
+            }
+            Step::Footer | Step::Survivors { .. } | Step::Written | Step::Freed(_) => Next::Wait,
+        }
+    }
+
+    /// Begins with this segment: reads its footer.
+    pub(crate) fn begin<T: Tag>(&mut self, ports: &mut Ports<T>, victim: Victim) {
+        let geometry = &self.identity.geometry;
+        let footer_pages = geometry.footer_pages();
+        let first = geometry.segment_pages() - footer_pages;
+        let offset = geometry.segment_offset(victim.segment())
             + Bytes::new(u64::from(first) * PAGE_BYTES as u64);
-        self.reclaiming = Some(Reclaiming {
+        self.under_way = Some(Reclaimed {
             victim,
             step: Step::Footer,
             descriptors: Vec::new(),
@@ -92,217 +138,110 @@ impl Store {
         });
         let length = footer_pages as usize * PAGE_BYTES;
         ports.stats.reclaim_read_bytes += length as u64;
-        ports.wake_at(ports.now + self.config.flash_timeout);
+        ports.wake_at(ports.now + self.flash_timeout);
         ports.flash_read(Errand::ReclaimFooter, offset, length);
     }
 
-    /// The footer of the victim has come. Without one (torn, rotten, never written) nothing is
-    /// kept, and what the index has in the segment is found by walking the index.
-    pub(crate) fn reclaim_footer_done<T: Tag>(
+    /// The footer of the victim has come: reads what the policy says to keep, nothing unless `keeps`.
+    /// Without a footer (torn, rotten, never written) nothing is kept, and what the index has in the
+    /// segment is found by walking the index. Returns the survivors' stream if they are all there already.
+    pub(crate) fn footer_read<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
+        segments: &mut Segments,
+        keeps: bool,
         bytes: Option<&[u8]>,
-    ) {
-        let Some(mut reclaiming) = self.reclaiming.take() else {
-            return;
-        };
-        reclaiming.descriptors = bytes
-            .and_then(|bytes| self.read_footer(&reclaiming.victim, bytes))
-            .unwrap_or_default();
-        reclaiming.kept = self.choose_survivors(&mut reclaiming);
-        let runs = runs_of(&reclaiming.kept);
-        reclaiming.step = Step::Survivors { runs: runs.len() };
+    ) -> Option<StreamKey> {
+        let Identity { geometry, uuid, .. } = &self.identity;
+        let reclaim = self.under_way.as_mut()?;
+        let victim = &mut reclaim.victim;
+        let segment = victim.segment();
+        if let Some(bytes) = bytes {
+            let (generation, disk) = (segments.segment(segment).generation, victim.disk());
+            let mut found = Vec::new();
+            let read = read_footer(
+                bytes, geometry, *uuid, segment, generation, disk, &mut found,
+            );
+            reclaim.descriptors = read.map(|()| found).unwrap_or_default();
+        }
+        if keeps {
+            let mut keeps = |at: &&Descriptor| segments.keeps(victim, at.block, at.page);
+            let descriptors = reclaim.descriptors.iter();
+            reclaim.kept = descriptors.filter(|at| keeps(at)).copied().collect();
+        }
+        let runs = runs_of(&reclaim.kept);
         for (first, count) in &runs {
-            let (segment, page) = (reclaiming.victim.segment(), reclaiming.kept[*first].page);
-            let slot = self.identity.geometry.slot(segment, page);
+            let slot = geometry.slot(segment, reclaim.kept[*first].page);
             let length = count * PAGE_BYTES;
             ports.stats.reclaim_read_bytes += length as u64;
-            let purpose = Errand::ReclaimRun {
+            let errand = Errand::ReclaimRun {
                 first: *first,
                 count: *count,
             };
-            ports.flash_read(purpose, self.identity.geometry.slot_offset(slot), length);
+            ports.flash_read(errand, geometry.slot_offset(slot), length);
         }
-        let none = runs.is_empty();
-        self.reclaiming = Some(reclaiming);
-        if none {
-            self.survivors_read(ports);
+        reclaim.step = Step::Survivors { runs: runs.len() };
+        self.end_of_survivors()
+    }
+
+    /// The descriptor with this number of those to be kept, if its block is still there: it may have been
+    /// written meanwhile, or the medium may have lost it.
+    pub(crate) fn survivor(&self, segments: &Segments, number: usize) -> Option<Survivor> {
+        let Reclaimed { victim, kept, .. } = self.under_way.as_ref()?;
+        let Descriptor { block, page, .. } = kept[number];
+        Some(Survivor {
+            block,
+            from: segments.still_in(victim, block, page)?,
+            to: victim.survivors(),
+        })
+    }
+
+    /// A survivor is on its way to a new place.
+    pub(crate) fn moved(&mut self, moved: Move) {
+        if let Some(reclaim) = &mut self.under_way {
+            reclaim.victim.moved(moved);
         }
     }
 
-    fn read_footer(&self, victim: &Victim, bytes: &[u8]) -> Option<Vec<Descriptor>> {
-        let segment = victim.segment();
-        let generation = self.log.segment(segment).generation;
-        let mut descriptors = Vec::new();
-        read_footer(
-            bytes,
-            &self.identity.geometry,
-            self.identity.uuid,
-            segment,
-            generation,
-            victim.disk(),
-            &mut descriptors,
-        )
-        .ok()?;
-        Some(descriptors)
+    /// A chunk with survivors could not be written: they are not where they were meant to be.
+    pub(crate) fn lost(&mut self, slot: FlashSlot) {
+        if let Some(reclaim) = &mut self.under_way {
+            reclaim.victim.lost(slot);
+        }
     }
 
-    /// What the policy says to keep of the victim's blocks.
-    fn choose_survivors(&mut self, reclaiming: &mut Reclaiming) -> Vec<Descriptor> {
-        if !self.intake.takes(reclaiming.disk()) {
-            return Vec::new();
-        }
-        let Reclaiming {
-            descriptors,
-            victim,
-            ..
-        } = reclaiming;
-        let mut keeps = |at: &&Descriptor| self.log.keeps(victim, at.block, at.page);
-        descriptors.iter().filter(|at| keeps(at)).copied().collect()
-    }
-
-    /// A run of survivors has come, or has failed to.
-    pub(crate) fn reclaim_run_done<T: Tag>(
-        &mut self,
-        ports: &mut Ports<T>,
-        first: usize,
-        count: usize,
-        buf: Option<&Buf>,
-    ) {
-        let Some(mut reclaiming) = self.reclaiming.take() else {
-            return;
-        };
-        if let Some(buf) = buf {
-            let Reclaiming { victim, kept, .. } = &mut reclaiming;
-            for (descriptor, bytes) in kept[first..first + count]
-                .iter()
-                .zip(buf.chunks_exact(PAGE_BYTES))
-            {
-                self.keep(ports, victim, *descriptor, bytes);
-            }
-        } else {
-            self.failed(ports);
-        }
-        let Step::Survivors { runs } = &mut reclaiming.step else {
+    /// A run of survivors has come, or has failed to. Returns their stream if it was the last one.
+    ///
+    /// # Panics
+    /// If none was being read.
+    pub(crate) fn run_ended(&mut self) -> Option<StreamKey> {
+        let reclaim = self.under_way.as_mut()?;
+        let Step::Survivors { runs } = &mut reclaim.step else {
             panic!("survivors were being read")
         };
         *runs -= 1;
-        let last = *runs == 0;
-        self.reclaiming = Some(reclaiming);
-        if last {
-            self.survivors_read(ports);
+        self.end_of_survivors()
+    }
+
+    fn end_of_survivors(&mut self) -> Option<StreamKey> {
+        let reclaim = self.under_way.as_mut()?;
+        if !matches!(reclaim.step, Step::Survivors { runs: 0 }) {
+            return None;
+        }
+        reclaim.step = Step::Written;
+        Some(reclaim.victim.survivors())
+    }
+
+    /// The entry that frees the segment is queued.
+    pub(crate) fn freed(&mut self, ticket: Ticket) {
+        if let Some(reclaim) = &mut self.under_way {
+            reclaim.step = Step::Freed(ticket);
         }
     }
 
-    fn keep<T: Tag>(
-        &mut self,
-        ports: &mut Ports<T>,
-        victim: &mut Victim,
-        descriptor: Descriptor,
-        bytes: &[u8],
-    ) {
-        let block = descriptor.block;
-        // It may have been written meanwhile, or the medium may have lost it.
-        let Some(from) = self.log.still_in(victim, block, descriptor.page) else {
-            return;
-        };
-        if !self.writer.is_whole(from, bytes) {
-            ports.damaged(
-                victim.disk(),
-                Some(block),
-                self.identity.geometry.slot_offset(from),
-            );
-            return;
-        }
-        let survivors = victim.survivors();
-        let entry = Entry {
-            block,
-            source: Source::Survivor,
-            count: self.origins.write_count(survivors.disk),
-        };
-        let (writer, mut streams) = self.writer();
-        if let Some(to) = writer.append(ports, &mut streams, survivors, entry, bytes) {
-            if !self.trust.contains(from) {
-                self.origins.tag_is_lost(survivors.disk);
-            }
-            victim.moved(Move { block, from, to });
-        }
-    }
-
-    fn survivors_read<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        let Some(reclaiming) = &mut self.reclaiming else {
-            return;
-        };
-        reclaiming.step = Step::Written;
-        let key = reclaiming.victim.survivors();
-        let (writer, mut streams) = self.writer();
-        writer.seal(ports, &mut streams, key);
-    }
-
-    fn free_when_survivors_are_written<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        let Some(reclaiming) = &self.reclaiming else {
-            return;
-        };
-        if !self.log.survivors_written(&reclaiming.victim) {
-            return;
-        }
-        let segment = reclaiming.victim.segment();
-        let ticket = self.push_free(ports, segment);
-        self.journal.hurry();
-        if let Some(reclaiming) = &mut self.reclaiming {
-            reclaiming.step = Step::Freed(ticket);
-        }
-    }
-
-    /// Queues the entry that frees a segment.
-    pub(crate) fn push_free<T: Tag>(
-        &mut self,
-        ports: &mut Ports<T>,
-        segment: SegmentIndex,
-    ) -> Ticket {
-        let generation = self.log.segment(segment).generation;
-        self.journal.push(
-            JournalEntry::Free {
-                segment,
-                generation,
-            },
-            generation,
-            ports.now,
-        )
-    }
-
-    fn finish_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        let Some(mut reclaiming) = self.reclaiming.take() else {
-            return;
-        };
-        for moved in reclaiming.victim.take_moves() {
-            self.point_at(ports, &reclaiming.victim, &moved);
-        }
-        let left = reclaiming.descriptors.iter().map(|at| (at.block, at.page));
-        let disk = reclaiming.disk();
-        let gone = |block| ports.left(disk, block);
-        let evicted = self.log.evict(&reclaiming.victim, left, gone);
-        ports.stats.blocks_evicted += u64::from(evicted);
-        ports.stats.segments_reclaimed += 1;
-        self.release(reclaiming.victim.segment());
-    }
-
-    fn point_at<T: Tag>(&mut self, ports: &mut Ports<T>, victim: &Victim, moved: &Move) {
-        // A guest that wrote the block meanwhile has taken it out of the index, or has put a
-        // newer copy there: then the survivor is dead and was never trusted.
-        if !self.log.point_at(victim, moved) {
-            return;
-        }
-        ports.stats.blocks_kept += 1;
-        let (mut copies, resting) = self.copies();
-        if copies.trust.contains(moved.from) {
-            copies.trust(ports, moved.to, 1);
-        } else {
-            // What kept the old copy from being trusted holds for the new one.
-            let disk = victim.disk();
-            let count = copies.origins.write_count(disk);
-            resting.rest(ports, &mut copies, disk, moved.block, moved.to, count);
-        }
+    /// Takes out the reclaim under way, which ends.
+    pub(crate) fn take(&mut self) -> Option<Reclaimed> {
+        self.under_way.take()
     }
 }
 
@@ -322,7 +261,6 @@ fn runs_of(kept: &[Descriptor]) -> Vec<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::BlockIndex;
 
     #[test]
     fn neighbouring_pages_are_read_together() {

@@ -30,9 +30,10 @@ use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::limits::REST_MORE_MIN;
 use crate::ports::{Ports, Tag};
+use crate::trust::distrust;
 use crate::write_count::WriteCount;
 use flash_format::Geometry;
-use segment_log::{REGION_BLOCKS, Source, resting_limit};
+use segment_log::{Move, REGION_BLOCKS, Source, resting_limit};
 use std::collections::VecDeque;
 use std::ops::Range;
 use units::{BlockIndex, DiskSlot, Duration, FlashSlot, Instant};
@@ -136,14 +137,32 @@ impl Resting {
                 Some((first, count)) if fresh => Some((first, count + 1)),
                 None if fresh => Some((slot, 1)),
                 Some((first, count)) => {
-                    copies.trust(ports, first, count);
+                    trust(ports, copies, first, count);
                     None
                 }
                 None => None,
             };
         }
         if let Some((first, count)) = run {
-            copies.trust(ports, first, count);
+            trust(ports, copies, first, count);
+        }
+    }
+
+    /// The index points at a copy that reclaim has made: it is trusted if the old one was.
+    pub(crate) fn trust_survivor<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        copies: &mut Copies<'_>,
+        disk: DiskSlot,
+        moved: &Move,
+    ) {
+        ports.stats.blocks_kept += 1;
+        if copies.trust.contains(moved.from) {
+            trust(ports, copies, moved.to, 1);
+        } else {
+            // What kept the old copy from being trusted holds for the new one.
+            let count = copies.origins.write_count(disk);
+            self.rest(ports, copies, disk, moved.block, moved.to, count);
         }
     }
 
@@ -170,14 +189,14 @@ impl Resting {
             run = match run {
                 Some((first, count)) if first.advance(count) == *slot => Some((first, count + 1)),
                 Some((first, count)) => {
-                    copies.trust(ports, first, count);
+                    trust(ports, copies, first, count);
                     Some((*slot, 1))
                 }
                 None => Some((*slot, 1)),
             };
         }
         if let Some((first, count)) = run {
-            copies.trust(ports, first, count);
+            trust(ports, copies, first, count);
         }
     }
 
@@ -206,7 +225,7 @@ impl Resting {
                 copies.trust.contains(*slot) && !copies.segments.segment_of(*slot).is_dirty
             };
             if let Some(slot) = slot.filter(may_rest) {
-                commit = Some(copies.distrust(ports, slot, 1));
+                commit = Some(distrust(ports, copies.journal, copies.segments, slot));
                 // It was trusted, so the origin has its bytes for good.
                 self.rest(ports, copies, disk, block, slot, WriteCount::default());
             }
@@ -302,6 +321,12 @@ impl Resting {
     }
 }
 
+/// Trusts these slots.
+fn trust<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_>, first: FlashSlot, count: u32) {
+    let (journal, segments) = (&mut *copies.journal, &*copies.segments);
+    copies.trust.trust(ports, journal, segments, first, count);
+}
+
 /// Trusts a block at rest if it still counts. False if it cannot be trusted yet.
 fn end_rest<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_>, rest: Rest) -> bool {
     if copies.segments.index().get(rest.disk, rest.block) != Some(rest.slot)
@@ -319,6 +344,6 @@ fn end_rest<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_>, rest: Rest) -
         return false;
     }
     ports.stats.retrusted_blocks += 1;
-    copies.trust(ports, rest.slot, 1);
+    trust(ports, copies, rest.slot, 1);
     true
 }

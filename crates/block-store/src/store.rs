@@ -30,14 +30,14 @@ use crate::intake::Intake;
 use crate::journal::Journal;
 use crate::limits::FLASH_FAILURES_MAX;
 use crate::ports::{Ports, Tag};
-use crate::reclaim::Reclaiming;
+use crate::reclaim::Reclaim;
 use crate::rest::Resting;
 use crate::snapshot::Snapshot;
 use crate::table_writes::TableWrites;
 use crate::trust::Trust;
 use crate::writer::Writer;
 use block_io::{Place, Slice};
-use flash_format::{PAGE_BYTES, SegmentIndex};
+use flash_format::PAGE_BYTES;
 use segment_log::{SegmentLog, Whereabouts};
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 
@@ -66,7 +66,7 @@ pub struct Store {
     pub(crate) origins: Origins,
     pub(crate) writer: Writer,
     pub(crate) resting: Resting,
-    pub(crate) reclaiming: Option<Reclaiming>,
+    pub(crate) reclaim: Reclaim,
     pub(crate) intake: Intake,
     /// Flash operations that failed since the last one that succeeded.
     pub(crate) failures: u32,
@@ -164,7 +164,9 @@ impl Store {
                 whole = false;
                 let block = first.advance(u64::from(i));
                 ports.damaged(disk, Some(block), self.identity.geometry.slot_offset(slot));
-                self.copies().0.condemn(ports, disk, block, slot);
+                let (journal, segments) = (&mut self.journal, &mut self.log);
+                self.trust
+                    .condemn(ports, journal, segments, disk, block, slot);
             }
         }
         whole
@@ -197,14 +199,6 @@ impl Store {
             journal: &self.journal,
         };
         (tables, &mut self.checkpoint, &self.table_writes)
-    }
-
-    /// A segment's last content is gone for good.
-    pub(crate) fn release(&mut self, segment: SegmentIndex) {
-        self.trust.release(segment);
-        #[cfg(feature = "mutants")]
-        self.log.ignore_readers(!holds(Guard::PinReaders));
-        self.log.release(segment);
     }
 
     /// Whether nothing was ever written to it but what formatting wrote.
@@ -307,7 +301,7 @@ mod tests {
     use super::*;
     use crate::{Effect, FormatOptions, Purpose, Recovery, format};
     use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
-    use flash_format::CheckpointPage;
+    use flash_format::{CheckpointPage, SegmentIndex};
     use segment_log::{Source, Step, StreamKey};
     use units::{Bytes, Instant};
 
@@ -374,6 +368,15 @@ mod tests {
         (store, ports)
     }
 
+    fn trust(flash: &mut Store, ports: &mut Ports<()>, slot: FlashSlot) {
+        let (journal, segments) = (&mut flash.journal, &flash.log);
+        flash.trust.trust(ports, journal, segments, slot, 1);
+    }
+
+    fn distrust(flash: &mut Store, ports: &mut Ports<()>, slot: FlashSlot) {
+        crate::trust::distrust(ports, &mut flash.journal, &flash.log, slot);
+    }
+
     /// Opens a segment for a disk's survivors.
     fn segment_of_next_block(flash: &mut Store, disk: DiskSlot) -> (SegmentIndex, u64) {
         match flash
@@ -394,8 +397,8 @@ mod tests {
         let disk = DiskSlot::new(0);
         let (segment, earlier) = segment_of_next_block(&mut flash, disk);
         let slot = flash.identity.geometry.slot(segment, 1);
-        flash.copies().0.trust(&mut ports, slot, 1);
-        flash.copies().0.distrust(&mut ports, slot, 1);
+        trust(&mut flash, &mut ports, slot);
+        distrust(&mut flash, &mut ports, slot);
         // The segment is freed and used again while that entry waits for its commit.
         let key = StreamKey::of(disk, Source::Survivor);
         flash.log.close(key).unwrap();
@@ -412,7 +415,7 @@ mod tests {
             }
         }
         assert!(reopened > earlier);
-        flash.copies().0.trust(&mut ports, slot, 1);
+        trust(&mut flash, &mut ports, slot);
 
         flash.journal.hurry();
         flash.pump(&mut ports);
@@ -429,8 +432,8 @@ mod tests {
         let (mut flash, mut ports) = open();
         let (segment, _) = segment_of_next_block(&mut flash, DiskSlot::new(0));
         let slot = flash.identity.geometry.slot(segment, 1);
-        flash.copies().0.trust(&mut ports, slot, 1);
-        flash.copies().0.distrust(&mut ports, slot, 1);
+        trust(&mut flash, &mut ports, slot);
+        distrust(&mut flash, &mut ports, slot);
         flash.journal.hurry();
         flash.pump(&mut ports);
         assert!(flash.trust.contains(slot));
@@ -460,12 +463,12 @@ mod tests {
             flash.journal_done(ports);
         };
 
-        flash.copies().0.trust(&mut ports, slot, 1);
+        trust(&mut flash, &mut ports, slot);
         assert!(!is_trusted(&mut flash));
         make_durable(&mut flash, &mut ports);
         assert!(is_trusted(&mut flash));
 
-        flash.copies().0.distrust(&mut ports, slot, 1);
+        distrust(&mut flash, &mut ports, slot);
         assert!(is_trusted(&mut flash));
         make_durable(&mut flash, &mut ports);
         assert!(!is_trusted(&mut flash));

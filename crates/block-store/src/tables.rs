@@ -97,9 +97,7 @@ impl Store {
 
     fn reclaims(&self, disk: Option<DiskSlot>) -> bool {
         let of = |slot| disk.is_none_or(|disk| disk == slot);
-        self.reclaiming
-            .as_ref()
-            .is_some_and(|reclaiming| of(reclaiming.disk()))
+        self.reclaim.disk().is_some_and(of)
     }
 
     /// Queues the entries that free every segment of a disk.
@@ -116,7 +114,8 @@ impl Store {
         let segments: Vec<SegmentIndex> = closed.map(|(index, _)| index).collect();
         for segment in &segments {
             self.log.begin_free(*segment);
-            self.push_free(ports, *segment);
+            let generation = self.log.segment(*segment).generation;
+            self.journal.free(*segment, generation, ports.now);
         }
         segments
     }

@@ -4,6 +4,7 @@ use crate::chunks::Entry;
 use crate::journal::Ticket;
 use crate::ports::{Ports, Tag};
 use crate::store::Store;
+use crate::trust::distrust;
 use segment_log::{Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
 
@@ -37,7 +38,7 @@ impl Store {
             return Taken::NotCached;
         };
         if self.trust.contains(slot) {
-            Taken::Trusted(self.copies().0.distrust(ports, slot, 1))
+            Taken::Trusted(distrust(ports, &mut self.journal, &self.log, slot))
         } else {
             Taken::Untrusted
         }

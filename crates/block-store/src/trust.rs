@@ -47,16 +47,17 @@ impl Trust {
         self.trusted.contains(slot)
     }
 
-    /// Queues the entry that trusts these slots of a segment of this generation.
+    /// Queues the entry that trusts these slots.
     pub(crate) fn trust<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         journal: &mut Journal,
+        segments: &Segments,
         first: FlashSlot,
         count: u32,
-        generation: u64,
     ) {
         self.trusted.set(first, count);
+        let generation = segments.segment_of(first).generation;
         journal.queue(ports, JournalEntry::Trust { first, count }, generation);
     }
 
@@ -71,20 +72,37 @@ impl Trust {
         }
     }
 
-    /// A trusted copy is wrong; `distrust` is the entry that distrusts it.
-    pub(crate) fn condemn(
+    /// Gives up a slot whose content is wrong. If it is trusted, the block stays in the index
+    /// until that is durably undone, so that a write to it still knows.
+    pub(crate) fn condemn<T: Tag>(
         &mut self,
-        distrust: Ticket,
+        ports: &mut Ports<T>,
+        journal: &mut Journal,
+        segments: &mut Segments,
         disk: DiskSlot,
         block: BlockIndex,
         slot: FlashSlot,
     ) {
-        self.condemned.push_back(Condemned {
-            distrust,
-            disk,
-            block,
-            slot,
-        });
+        // A record that is clean although the watermark is before it is told from a dirty one by its
+        // being trusted.
+        if segments.index().get(disk, block) != Some(slot)
+            || self.is_condemned(slot)
+            || segments.segment_of(slot).is_dirty
+        {
+            return;
+        }
+        if self.contains(slot) {
+            let distrust = distrust(ports, journal, segments, slot);
+            self.condemned.push_back(Condemned {
+                distrust,
+                disk,
+                block,
+                slot,
+            });
+        } else {
+            segments.forget(disk, block);
+            ports.left(disk, block);
+        }
     }
 
     /// Whether a slot's content is wrong, and that it is distrusted not durable yet.
@@ -125,4 +143,20 @@ impl Trust {
     pub(crate) fn bytes(&self) -> usize {
         self.trusted.bytes()
     }
+}
+
+/// Queues the entry that distrusts a slot; it is not urgent before somebody waits for it. The slot is
+/// untrusted when the entry is durable.
+pub(crate) fn distrust<T: Tag>(
+    ports: &mut Ports<T>,
+    journal: &mut Journal,
+    segments: &Segments,
+    slot: FlashSlot,
+) -> Ticket {
+    let generation = segments.segment_of(slot).generation;
+    let entry = JournalEntry::Distrust {
+        first: slot,
+        count: 1,
+    };
+    journal.queue(ports, entry, generation)
 }

@@ -4,7 +4,8 @@ use crate::dirty::{DirtyDisk, LogTables, Logs, Seal, Settled};
 use crate::ports::{Ports, Tag};
 use crate::store::Store;
 use crate::writer::{NoRoom, Streams, Writer};
-use block_io::Slice;
+use block_io::{Buf, PAGE_BYTES, Slice};
+use dirty_log::What;
 use flash_format::{Erasure, Position};
 use segment_log::{Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
@@ -172,5 +173,39 @@ impl Store {
             self.journal.hurry();
         }
         known
+    }
+
+    /// The bytes of a record of a disk's dirty log that lies like this on flash.
+    pub fn shown_record<T: Tag>(
+        &self,
+        ports: &Ports<T>,
+        disk: DiskSlot,
+        number: u64,
+        lies: Slice,
+    ) -> Slice {
+        match self.block_of_record(disk, number) {
+            Some(block) => self.writer.ciphers().shown(ports, disk, block, lies),
+            None => lies,
+        }
+    }
+
+    /// Which block a record of a disk's dirty log holds; none if it is an erasure.
+    pub fn block_of_record(&self, disk: DiskSlot, number: u64) -> Option<BlockIndex> {
+        let record = self
+            .logs
+            .by_disk()
+            .get(disk)
+            .map(|dirty| dirty.log().record(number));
+        match record.map(|record| record.what) {
+            Some(What::Data { block, .. }) => Some(block),
+            Some(What::Erasure(_)) | None => None,
+        }
+    }
+
+    /// Decrypts a run of a disk's blocks.
+    #[inline]
+    pub fn show(&self, disk: DiskSlot, first: BlockIndex, buf: &mut Buf, blocks: u32) {
+        let pages = &mut buf[..blocks as usize * PAGE_BYTES];
+        self.writer.ciphers().show(disk, first, pages);
     }
 }

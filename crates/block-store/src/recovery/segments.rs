@@ -14,6 +14,7 @@ use crate::identity::Identity;
 use crate::index::{Index, Located};
 use crate::intake::Intake;
 use crate::journal::{Journal, Ticket};
+use crate::reclaim::Reclaim;
 use crate::rest::Resting;
 use crate::store::Store;
 use crate::table_writes::TableWrites;
@@ -384,7 +385,7 @@ impl Segments {
             disks: self.disks.into(),
             origins: Origins::default(),
             writer: Writer::new(identity, &config, self.checksums),
-            reclaiming: None,
+            reclaim: Reclaim::new(identity, &config),
             intake: Intake::default(),
             failures: 0,
             logs: Logs::new(self.dirty, config.lasting_places, config.flash_timeout),
