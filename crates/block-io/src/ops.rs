@@ -185,6 +185,10 @@ pub struct OriginDone {
     pub buf: Option<Buf>,
     /// Whole success or failure: a short transfer is a failure.
     pub result: Result<(), IoError>,
+    /// What was read may be lost, although a flush has succeeded since: it has bytes of a change that was
+    /// given up, and was carried out too late for that flush. Only a flush that is submitted from now on
+    /// makes them durable.
+    pub volatile: bool,
 }
 
 /// What an origin is and can do.

@@ -9,6 +9,10 @@
 //! it may be trusted when a flush that began at that count or later has succeeded. Guests flush
 //! often enough; where one does not, the cache sends a flush of its own.
 //!
+//! A change that the origin has given up ends with an error, and may be carried out after a flush that
+//! began later and succeeded. So it counts once more when a read brings what it has left
+//! (`OriginDone::volatile`).
+//!
 //! A flush that fails says that some of what was written since the last good one may be gone, and the
 //! next flush that succeeds does not bring it back: a kernel that could not write a page keeps it as
 //! if it had. So every copy of such bytes leaves the cache, and whoever asked for the flush is told. If
@@ -89,7 +93,7 @@ impl Origins {
         self.of(disk).ended
     }
 
-    /// A write of this disk has ended, well or badly.
+    /// A write of this disk has ended, well or badly; or a read has brought what a late one has left.
     pub fn write_ended(&mut self, disk: DiskSlot) {
         let durability = self.of_mut(disk);
         durability.ended = durability.ended.next();

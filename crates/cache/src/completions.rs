@@ -1,12 +1,13 @@
 //! Operations of the flash and of the origins that have ended: to whoever asked for them.
 
 use crate::cache::Cache;
+use crate::guard::{Guard, holds};
 use crate::landing::Filled;
 use crate::ports::{OriginPurpose, ReadPurpose, Wake};
 use crate::request::Asked;
 use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};
-use block_store::{Own, Progress, Purpose};
-use units::Instant;
+use block_store::{Own, Progress, Purpose, Store};
+use units::{DiskSlot, Instant};
 
 impl Cache {
     /// A flash operation has ended.
@@ -66,6 +67,10 @@ impl Cache {
     pub fn origin_done(&mut self, done: OriginDone, now: Instant) {
         self.ports.set_now(now);
         let (purpose, time) = self.ports.origin_completed(done.token);
+        if done.volatile {
+            let disk = purpose.disk_of_read(&self.fills);
+            late_change_read(self.flash.as_mut(), disk);
+        }
         match purpose {
             OriginPurpose::Fill(fill) => {
                 self.backs.read_took(self.fills.disk(fill), time);
@@ -128,6 +133,15 @@ impl Cache {
             }
         }
         self.pump();
+    }
+}
+
+/// For flushes of this disk's origin, a change that it had given up ends only now that it is read.
+fn late_change_read(flash: Option<&mut Store>, disk: Option<DiskSlot>) {
+    if let (Some(flash), Some(disk)) = (flash, disk)
+        && holds(Guard::LateBytesAreFlushed)
+    {
+        flash.origins_mut().write_ended(disk);
     }
 }
 

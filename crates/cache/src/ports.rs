@@ -7,7 +7,7 @@ use crate::api::ControlId;
 use crate::api::Effect;
 use crate::back::merge::{Merge, MergeHit};
 use crate::back::transfer::DestageRead;
-use crate::fills::FillId;
+use crate::fills::{FillId, Fills};
 use crate::ownership::OwnerRecord;
 use crate::reads::ReadId;
 use crate::request::Asked;
@@ -91,6 +91,18 @@ pub(crate) enum OriginPurpose {
         disk: DiskSlot,
         count: WriteCount,
     },
+}
+
+impl OriginPurpose {
+    /// Whose origin was read, if it was.
+    pub(crate) fn disk_of_read(&self, fills: &Fills) -> Option<DiskSlot> {
+        match self {
+            Self::Fill(fill) => Some(fills.disk(*fill)),
+            Self::Direct { disk, .. } => Some(*disk),
+            Self::MergeFill(merge) => Some(merge.disk),
+            _ => None,
+        }
+    }
 }
 
 /// A read from flash for a guest.

@@ -92,6 +92,7 @@ impl Bench {
             token: op.token,
             buf,
             result: Ok(()),
+            volatile: false,
         }
     }
 

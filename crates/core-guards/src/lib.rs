@@ -48,6 +48,8 @@ guards::guards! {
         FreeBeforeReuse,
         /// A copy is trusted only when the origin cannot lose its bytes.
         OriginFlushBeforeTrust,
+        /// What a change that the origin gave up has left is flushed before it is trusted.
+        LateBytesAreFlushed,
         /// Copies of what the origin may have lost leave the cache when a flush of it fails.
         FailedFlushForgets,
         /// A guest is told of a flush that failed and that it had not asked for.

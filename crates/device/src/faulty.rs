@@ -55,6 +55,7 @@ impl<D: Device> Device for Faulty<D> {
                 token: one.token,
                 buf: one.buf,
                 result: one.result,
+                volatile: false,
             };
             let one = flash_done(self.injector.returned(one));
             done.push(self.landings.end(one));

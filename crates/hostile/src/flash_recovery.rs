@@ -283,5 +283,6 @@ fn origin(op: OriginOp) -> OriginDone {
         token: op.token,
         buf,
         result: Ok(()),
+        volatile: false,
     }
 }

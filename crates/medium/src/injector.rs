@@ -138,7 +138,12 @@ impl Injector {
 
     fn answer(&mut self, token: Token, verb: OriginVerb, result: Result<(), IoError>) {
         let buf = verb.into_buf();
-        self.answered.push(OriginDone { token, buf, result });
+        self.answered.push(OriginDone {
+            token,
+            buf,
+            result,
+            volatile: false,
+        });
     }
 
     /// A failed operation may have happened: all of it, its first half, or nothing.
@@ -338,6 +343,7 @@ mod tests {
                     token: Token(1),
                     buf: None,
                     result: Ok(()),
+                    volatile: false,
                 }),
                 None => injector.take_answered().next().unwrap(),
             };

@@ -269,6 +269,7 @@ impl State {
             token,
             buf: returned,
             result: valid,
+            volatile: false,
         }
     }
 

@@ -79,7 +79,12 @@ impl Client {
             settings,
             geometry,
             pool: pool.clone(),
-            work: Work::new(terms, settings.request_timeout, pool.clone()),
+            work: Work::new(
+                terms,
+                geometry.read_only,
+                settings.request_timeout,
+                pool.clone(),
+            ),
             session: Session::Dialling,
             links_made: 0,
             pause: Duration::ZERO,
@@ -144,6 +149,7 @@ impl Client {
                 token: op.token,
                 buf: op.verb.into_buf(),
                 result: Err(error),
+                volatile: false,
             });
             return;
         }

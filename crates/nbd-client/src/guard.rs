@@ -18,6 +18,8 @@ guards::guards! {
         FailedLeavesDoubt,
         /// A change that was sent before a loss, and runs out of time after it, leaves doubt too.
         SentBeforeLossLeavesDoubt,
+        /// A read of what is in doubt says that no flush vouches for it.
+        DoubtIsVolatile,
         /// Connections are made anew when nothing that the old ones carried can happen any more.
         DrainBeforeDial,
         /// A connection that carries nonsense is drained like any other.

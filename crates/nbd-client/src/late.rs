@@ -29,9 +29,9 @@ impl Late {
         self.patience = Some(patience);
     }
 
-    /// This one is over.
-    pub(crate) fn end(&mut self, cookie: u64) {
-        self.ranges.remove(&cookie);
+    /// This one is over. Gives its range, if it was expected.
+    pub(crate) fn end(&mut self, cookie: u64) -> Option<(u64, u64)> {
+        self.ranges.remove(&cookie)
     }
 
     /// Whether an operation of `[offset, end)` has to wait.

@@ -21,7 +21,9 @@
 //! them back, and copies of them would be wrong. Therefore the range is in *doubt*: what a read
 //! finds there is recorded before the reader gets it, as if it had been written then. So a
 //! repetition restores what was seen, and where nothing was seen, what was acknowledged.
-//! Neither the server's failure nor ours makes a sector change its mind.
+//! Neither the server's failure nor ours makes a sector change its mind. What former sessions have left
+//! (`late.rs`) is in doubt, too, when it is over. The reader is told that no flush vouches for such
+//! bytes: a copy of them may outlive this memory.
 //! A flush vouches for what was carried out of a failed change as for the rest of the server's
 //! memory. Only if a flush failed meanwhile the server may have given that up: such a doubt is *sour*,
 //! no flush ends it, and what is seen there is written again, by a repetition.

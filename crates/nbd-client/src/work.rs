@@ -58,6 +58,8 @@ use units::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Work {
     able: Abilities,
+    /// Nothing may be written, not even what has been seen before.
+    read_only: bool,
     time: Duration,
     pool: BufPool,
     ops: BTreeMap<OpId, Op>,
@@ -84,9 +86,10 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    pub(crate) fn new(terms: &Terms, time: Duration, pool: BufPool) -> Self {
+    pub(crate) fn new(terms: &Terms, read_only: bool, time: Duration, pool: BufPool) -> Self {
         Self {
             able: Abilities::of(terms),
+            read_only,
             time,
             pool,
             ops: BTreeMap::new(),
@@ -120,6 +123,7 @@ impl Work {
                 token,
                 buf: None,
                 result: Ok(()),
+                volatile: false,
             });
             return;
         }
@@ -261,8 +265,13 @@ impl Work {
         self.late.begin(changes, patience);
     }
 
+    /// A change of a former session is over: nobody knows what it has left.
     pub(crate) fn late_change_is_over(&mut self, cookie: u64) {
-        self.late.end(cookie);
+        if let Some((offset, end)) = self.late.end(cookie)
+            && offset < end
+        {
+            self.doubt(OpId::FIRST, offset, end);
+        }
     }
 
     /// Bytes of changes that were given up, by this session or before it, and may still happen.
@@ -392,14 +401,13 @@ impl Work {
             (Owner::Checkpoint, _) => self.checkpoint = false,
             (Owner::Late, _) => {}
             (Owner::Core(token), verb) => {
-                let mut buf = None;
+                let (mut buf, mut volatile) = (None, false);
                 match (verb, result) {
                     (Verb::Change { change, fua }, Ok(())) => self.note(offset, end, change, fua),
                     (Verb::Read(read), result) => {
-                        if result.is_ok() && self.unstable.is_in_doubt(offset, end) {
+                        if result.is_ok() {
                             let length = usize::try_from(op.length).unwrap_or(usize::MAX);
-                            let seen = &read[..length];
-                            self.restart_wanted |= self.unstable.seen(offset, seen, &self.pool);
+                            volatile = self.seen(offset, &read[..length]);
                         }
                         buf = Some(read);
                     }
@@ -407,10 +415,29 @@ impl Work {
                 }
                 let number = op.failed.and_then(Failure::number);
                 self.numbers.keep(&[token], number);
-                done.push(OriginDone { token, buf, result });
+                done.push(OriginDone {
+                    token,
+                    buf,
+                    result,
+                    volatile,
+                });
             }
         }
         self.waiting.extend(self.order.leave(id));
+    }
+
+    /// Somebody sees these bytes. Whether no flush vouches for them so far.
+    fn seen(&mut self, offset: u64, bytes: &[u8]) -> bool {
+        if !self
+            .unstable
+            .is_in_doubt(offset, offset + bytes.len() as u64)
+        {
+            return false;
+        }
+        if !self.read_only {
+            self.restart_wanted |= self.unstable.seen(offset, bytes, &self.pool);
+        }
+        holds(Guard::DoubtIsVolatile)
     }
 
     /// Remembers a change that was acknowledged, unless it is durable.

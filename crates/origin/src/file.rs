@@ -147,7 +147,12 @@ impl FileOrigin {
 
     fn end(&mut self, token: Token, result: Result<(), IoError>) {
         let buf = None;
-        self.ended.push(OriginDone { token, buf, result });
+        self.ended.push(OriginDone {
+            token,
+            buf,
+            result,
+            volatile: false,
+        });
     }
 
     /// Whether the file has become shorter than the disk.
@@ -293,7 +298,12 @@ impl FileOrigin {
                     Err(error) => Err(self.numbers.kind_of(token, &error)),
                 };
                 let buf = completion.buf;
-                self.ended.push(OriginDone { token, buf, result });
+                self.ended.push(OriginDone {
+                    token,
+                    buf,
+                    result,
+                    volatile: false,
+                });
             }
             Flight::Write(write) => self.written(write, completion.result),
             Flight::Discard { token, change } => {
@@ -340,6 +350,7 @@ impl Origin for FileOrigin {
                 token,
                 buf: op.verb.into_buf(),
                 result: Err(error),
+                volatile: false,
             });
             return;
         }

@@ -52,6 +52,9 @@ pub type Sources = SmallVec<[SourceId; 4]>;
 ///   on a change that was given up (`Disconnected`, `TimedOut`) lets later operations on its range wait.
 /// - Success of a flush means that every change that had completed before it was submitted is
 ///   durable, if no flush has failed since that change; success with `fua` means it for that write.
+/// - No flush vouches for what a change that was given up leaves, unless it is submitted when that change
+///   can happen no more. The first read that brings such bytes says so ([`OriginDone::volatile`]), whichever
+///   session gave the change up. A read may say so of other bytes, too.
 /// - A failed flush leaves each change since the last successful flush old or new: each sector that
 ///   was changed since holds its old or its new bytes. No later flush vouches for these changes,
 ///   only for what is changed after the failure. A form that knows what is in doubt goes further

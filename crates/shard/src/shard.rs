@@ -332,6 +332,7 @@ impl Shard {
                 token: op.token,
                 buf: op.verb.into_buf(),
                 result: Err(IoError::ShuttingDown),
+                volatile: false,
             };
             self.cache.origin_done(done, self.now);
         }

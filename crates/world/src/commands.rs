@@ -114,6 +114,7 @@ impl World {
         let key = self.draw_key(number);
         let id = ControlId(self.peek_id());
         let disk = &mut self.disks[number];
+        disk.origin.late.session_begins();
         disk.back.dropping = false;
         disk.key_coming = key;
         if let Software::Cache(cache) = &mut self.host.software {

@@ -8,6 +8,9 @@
 //!
 //! What was asked before the error goes on beside it. The end of a session makes no difference: the far
 //! side goes on, and the next session waits for it.
+//!
+//! What has landed is durable when a flush succeeds that was submitted later. The first read of it before
+//! that says so; no session says it of what landed before it began.
 
 use crate::verbs::{Piece, pieces_of, range_of};
 use block_io::{IoError, OriginDone, OriginVerb, Token};
@@ -31,6 +34,11 @@ pub(crate) struct Late {
     unsettled: Vec<Change>,
     /// Operations that wait for them, in the order in which they came.
     behind: Vec<(Token, OriginVerb)>,
+    /// Sectors of changes that are over, by their place: how many flushes had been submitted then.
+    /// Nobody has read them since, and no flush vouches for them.
+    volatile: BTreeMap<Bytes, u64>,
+    /// Flushes that were submitted.
+    flushes: u64,
 }
 
 /// A change that was given up.
@@ -56,6 +64,8 @@ impl Late {
             unanswered: BTreeMap::new(),
             unsettled: Vec::new(),
             behind: Vec::new(),
+            volatile: BTreeMap::new(),
+            flushes: 0,
         }
     }
 
@@ -116,13 +126,45 @@ impl Late {
             self.unsettled.push(change);
             let result = Err([IoError::TimedOut, IoError::Disconnected][below(&mut self.dice, 2)]);
             let buf = None;
-            done.push(OriginDone { token, buf, result });
+            done.push(OriginDone {
+                token,
+                buf,
+                result,
+                volatile: false,
+            });
         }
         for mut change in self.unsettled.extract_if(.., |change| change.over <= now) {
             self.landed += change.late.len() as u64;
             landing.append(&mut change.late);
+            let mut place = change.start;
+            while place < change.end {
+                self.volatile.insert(place, self.flushes);
+                place += Bytes::new(SECTOR_BYTES);
+            }
         }
         landing
+    }
+
+    /// A flush is submitted. Gives its number.
+    pub(crate) fn flush_submitted(&mut self) -> u64 {
+        self.flushes += 1;
+        self.flushes
+    }
+
+    /// The flush of this number has succeeded.
+    pub(crate) fn flushed(&mut self, number: u64) {
+        self.volatile.retain(|_, flushes| *flushes >= number);
+    }
+
+    /// A read of this range has ended well: whether it brings what no flush vouches for.
+    pub(crate) fn read(&mut self, start: Bytes, end: Bytes) -> bool {
+        let found = self.volatile.extract_if(start..end, |_, _| true);
+        found.count() > 0
+    }
+
+    /// A session begins.
+    pub(crate) fn session_begins(&mut self) {
+        self.volatile.clear();
     }
 
     /// Operations that have waited and need not any more.

@@ -343,7 +343,7 @@ impl NbdWorld {
             let excuses = self.server.errors + u64::from(self.other);
             let reasons = (self.now, self.settings.request_timeout, excuses);
             self.checker
-                .ended(token, result, &seen, &self.server.disk, reasons)?;
+                .ended(&done, &seen, &self.server.disk, reasons)?;
         }
         Ok(())
     }

@@ -76,8 +76,8 @@ pub(crate) struct Storage {
     landing_ends: BTreeMap<Token, Instant>,
     /// A flush that fails takes along what it would have made durable.
     pub forgets: bool,
-    /// Flushes that have not ended, and what they cover.
-    flushes: Map<Token, WriteMark>,
+    /// Flushes that have not ended: what they cover, and their numbers.
+    flushes: Map<Token, (WriteMark, u64)>,
     /// Flushes of the latest poll that have failed so.
     pub forgotten: Set<Token>,
     /// It acknowledges durable writes and flushes that are neither.
@@ -242,7 +242,8 @@ impl Storage {
             }
             OriginVerb::Flush => {
                 let mark = self.medium.with_image(|image| image.mark());
-                self.flushes.insert(token, mark);
+                let number = self.late.flush_submitted();
+                self.flushes.insert(token, (mark, number));
             }
             OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. } => {}
         }
@@ -343,10 +344,13 @@ impl Storage {
             let ended = self.lie_injector.returned(ended);
             let mut ended = self.error_injector.returned(ended);
             let flight = self.in_flight.remove(&ended.token);
-            let flush = self.flushes.remove(&ended.token);
-            if let Some(mark) = flush.filter(|_| self.forgets && ended.result.is_err()) {
-                failed_flushes.push((mark, ended));
-                continue;
+            match (self.flushes.remove(&ended.token), ended.result) {
+                (Some((mark, _)), Err(_)) if self.forgets => {
+                    failed_flushes.push((mark, ended));
+                    continue;
+                }
+                (Some((_, number)), Ok(())) => self.late.flushed(number),
+                (Some(_), Err(_)) | (None, _) => {}
             }
             self.astray.remove(&ended.token);
             let rotting = |range: &Range<Bytes>| flight.is_some_and(|f| range.contains(&f.offset));
@@ -362,6 +366,9 @@ impl Storage {
                 && self.is_unreadable(flight)
             {
                 ended.result = Err(IoError::Failed);
+            }
+            if let (Some(flight), Ok(())) = (flight.filter(|flight| !flight.writes), ended.result) {
+                ended.volatile = self.late.read(flight.offset, flight.end);
             }
             done.push(ended);
         }
@@ -406,6 +413,7 @@ impl Storage {
             token,
             buf: None,
             result: Err(IoError::Failed),
+            volatile: false,
         };
         tokens.into_iter().map(failed).collect()
     }

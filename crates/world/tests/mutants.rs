@@ -17,8 +17,8 @@
 
 use core_guards::Guard;
 use world::{
-    COMMANDED_FIRST, HASTY_FIRST, LYING_FIRST, Options, ROTTEN_FIRST, SPECIAL_EVERY, Violation,
-    YOUNGER_EVERY, run,
+    COMMANDED_FIRST, HASTY_FIRST, LATE_FIRST, LYING_FIRST, Options, ROTTEN_FIRST, SPECIAL_EVERY,
+    Violation, YOUNGER_EVERY, run,
 };
 
 /// Seeds to look through, those of other worlds included: every guard is missed long before.
@@ -46,6 +46,11 @@ const fn special(first: u64) -> Worlds {
 /// Flash that lies about what is durable, without write-back.
 const LYING: Worlds = Worlds {
     first: LYING_FIRST[0],
+    every: YOUNGER_EVERY,
+};
+/// Origins that carry out late what they have given up, without write-back.
+const LATE: Worlds = Worlds {
+    first: LATE_FIRST[0],
     every: YOUNGER_EVERY,
 };
 const HASTY: Worlds = special(HASTY_FIRST);
@@ -191,6 +196,9 @@ missed! {
     }
     LYING {
         believe_no_tables_that_are_behind_the_record: CommittedIsThere from 0 ["I1", "I3"],
+    }
+    LATE {
+        flush_what_has_come_late: LateBytesAreFlushed from 169990 ["I1", "I3"],
     }
     HASTY {
         know_the_segment_before_memory_forgets: OpenBeforeForgotten from 1677 ["I1", "I6", "prefix"],

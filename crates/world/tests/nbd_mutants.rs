@@ -103,6 +103,7 @@ missed! {
     let_a_late_change_hold_its_range: LateHoldsRange from 0 "I1",
     doubt_what_a_failed_change_left: FailedLeavesDoubt from 0 "I1",
     doubt_what_was_sent_before_a_loss: SentBeforeLossLeavesDoubt from 45000 "I1",
+    say_that_no_flush_vouches_for_what_is_in_doubt: DoubtIsVolatile from 0 "I3",
     drain_before_connecting_anew: DrainBeforeDial from 0 "I1",
     drain_what_carries_nonsense: NonsenseIsDrained from 0 "I1",
     repeat_what_may_be_forgotten: RepeatUnstable from 0 "I1",

@@ -15,6 +15,7 @@ pub(crate) fn origin(op: OriginOp) -> OriginDone {
         token: op.token,
         buf,
         result: Ok(()),
+        volatile: false,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod ask;
 mod hold;
+mod late;
 
 use block_io::{
     Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginOp, OriginVerb,
@@ -70,6 +71,9 @@ pub(crate) struct Rig {
     pub(crate) hold_closing: bool,
     closing: Vec<(Token, OwnerRecord)>,
     pub(crate) origin_error: Option<IoError>,
+    /// Writes to the origin are given up, and carried out when the next read comes.
+    pub(crate) gives_up: bool,
+    late: Vec<OriginOp>,
     /// Flushes of the origin fail, and what was written since the last good one is gone: a kernel that
     /// could not write its pages, and has dropped them.
     pub(crate) flush_loses: bool,
@@ -183,6 +187,8 @@ impl Rig {
             hold_closing: false,
             closing: Vec::new(),
             origin_error: None,
+            gives_up: false,
+            late: Vec::new(),
             flush_loses: false,
             flash_write_error: false,
             flash_read_error: false,
@@ -256,6 +262,7 @@ impl Rig {
             token: op.token,
             buf: None,
             result: Ok(()),
+            volatile: false,
         };
         let fails = self.origin_error;
         match op.verb {
@@ -411,7 +418,7 @@ impl Rig {
         if self.holds(&op.verb) {
             self.held_origin.push(op);
         } else {
-            let (done, now) = (self.origin_op(op), self.now);
+            let (done, now) = (self.late_origin_op(op), self.now);
             let begins = |block: u64| {
                 let at = Bytes::new(block * BLOCK_BYTES).to_usize();
                 u32::from_le_bytes(self.origin[at..at + 4].try_into().unwrap())

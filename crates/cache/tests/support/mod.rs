@@ -35,6 +35,7 @@ impl Bench {
             token: op.token,
             buf: op.verb.into_buf(),
             result,
+            volatile: false,
         }
     }
 

@@ -61,6 +61,7 @@ impl Work {
                 token,
                 buf: None,
                 result: Err(error),
+                volatile: false,
             });
         }
     }

@@ -35,9 +35,13 @@ struct Bench {
 
 impl Bench {
     fn new(flags: TransmissionFlags) -> Self {
+        Self::of_disk(flags, false)
+    }
+
+    fn of_disk(flags: TransmissionFlags, read_only: bool) -> Self {
         let pool = BufPool::new();
         Self {
-            work: Work::new(&terms(flags), TIME, pool.clone()),
+            work: Work::new(&terms(flags), read_only, TIME, pool.clone()),
             pool,
             sent: VecDeque::new(),
             done: Vec::new(),
@@ -591,4 +595,84 @@ fn what_a_former_session_left_holds_its_range_until_it_is_over() {
     assert_eq!(bench.answer(Ok(())), (WRITE, 4096, 512));
     bench.issue();
     assert_eq!(bench.answer(Ok(())), (READ, 4096, 4096));
+}
+
+#[test]
+fn a_read_says_that_an_earlier_flush_does_not_vouch_for_a_late_change() {
+    let mut bench = Bench::new(able());
+    bench.write_bytes(1, 0, 4096, 1, false);
+    bench.now = START + TIME;
+    let mut done = Vec::new();
+    bench.work.expire(bench.now, IoError::TimedOut, &mut done);
+    assert_eq!(done[0].result, Err(IoError::TimedOut));
+    bench.submit(2, OriginVerb::Flush);
+    let late = bench.sent.pop_front().expect("the write was sent");
+    assert_eq!(bench.answer(Ok(())), (FLUSH, 0, 0));
+    bench.sent.push_front(late);
+    bench.answer(Ok(()));
+    bench.done.clear();
+    bench.see(3, 0, 1);
+    bench.see(4, 0, 1);
+    let said = bench.done.drain(..).map(|done| done.volatile);
+    assert_eq!(said.collect::<Vec<_>>(), [true, false], "once");
+}
+
+#[test]
+fn a_flush_that_is_sent_when_a_late_change_is_over_vouches_for_it() {
+    let mut bench = Bench::new(able());
+    bench.write_bytes(1, 0, 4096, 1, false);
+    bench.now = START + TIME;
+    bench
+        .work
+        .expire(bench.now, IoError::TimedOut, &mut bench.done);
+    bench.answer(Ok(()));
+    bench.submit(2, OriginVerb::Flush);
+    assert_eq!(bench.answer(Ok(())), (FLUSH, 0, 0));
+    bench.done.clear();
+    bench.see(3, 0, 1);
+    assert!(!bench.done[0].volatile);
+}
+
+#[test]
+fn what_was_seen_of_a_former_sessions_change_is_not_undone_by_a_crash_of_the_server() {
+    let mut bench = Bench::new(able());
+    let left = SentChange {
+        cookie: 99,
+        offset: 0,
+        length: 8192,
+    };
+    bench.work.expect_late_changes(&[left], START);
+    bench.submit(1, OriginVerb::Flush);
+    assert_eq!(bench.answer(Ok(())), (FLUSH, 0, 0));
+    bench.work.late_change_is_over(99);
+    bench.done.clear();
+    bench.see(2, 0, 2);
+    assert!(
+        bench.done[0].volatile,
+        "no flush of this session knew of it"
+    );
+    bench.reconnect(able());
+    assert_eq!(bench.sent_to(0), [2], "somebody has seen it");
+    assert_eq!(bench.sent_to(4096), [], "nobody has");
+}
+
+#[test]
+fn a_session_that_may_not_write_repeats_nothing_that_it_has_seen() {
+    let mut bench = Bench::of_disk(able(), true);
+    let left = SentChange {
+        cookie: 99,
+        offset: 0,
+        length: 4096,
+    };
+    bench.work.expect_late_changes(&[left], START);
+    bench.work.late_change_is_over(99);
+    bench.see(1, 0, 2);
+    assert!(bench.done[0].volatile);
+    bench.reconnect(able());
+    assert_eq!(bench.sent(), []);
+    bench.submit(2, OriginVerb::Flush);
+    assert_eq!(bench.answer(Ok(())), (FLUSH, 0, 0));
+    bench.done.clear();
+    bench.see(3, 0, 2);
+    assert!(!bench.done[0].volatile, "the flush vouches for it");
 }

@@ -7,7 +7,8 @@
 //!   stays.
 //! - **I2** What a flush or FUA acknowledged is durable.
 //! - **I3** A copy stays equal to the origin: what a read brought is what the next one brings, as long
-//!   as nobody changes it.
+//!   as nobody changes it. It is durable if a flush has succeeded that was submitted after every change
+//!   that had ended before the read; after the read itself, if that says that its bytes are volatile.
 //! - **I4** A read sees a change of that sector, whole.
 //! - **I8** Each operation is handed back once.
 //! - **never hostage** An operation fails only for a reason that the server has given, or time.
@@ -15,7 +16,7 @@
 use super::SECTORS;
 use super::disk::Disk;
 use crate::Violation;
-use block_io::{IoError, Token};
+use block_io::{IoError, OriginDone, Token};
 use std::collections::BTreeMap;
 use units::{Duration, Instant};
 
@@ -42,6 +43,8 @@ pub(super) struct Asked {
     floors: [u64; SECTORS],
     touches: [u64; SECTORS],
     quiet: [bool; SECTORS],
+    /// How many changes had ended when it was submitted.
+    ended: u64,
     excuses: u64,
 }
 
@@ -55,7 +58,14 @@ struct Sector {
     zeroings: Vec<u64>,
     under_way: u32,
     touches: u64,
-    copy: Option<u64>,
+    copy: Option<Copied>,
+}
+
+/// What a read has brought, and how many changes had ended then.
+#[derive(Clone, Copy, Debug)]
+struct Copied {
+    value: u64,
+    ended: u64,
 }
 
 impl Sector {
@@ -78,6 +88,11 @@ impl Sector {
 pub(super) struct Checker {
     sectors: [Sector; SECTORS],
     asked: BTreeMap<Token, Asked>,
+    /// How many changes have ended. One that was given up ends once more when a read brings what it has
+    /// left.
+    ended: u64,
+    /// How many of them a flush vouches for.
+    flushed: u64,
 }
 
 impl Checker {
@@ -124,6 +139,7 @@ impl Checker {
             floors,
             touches: of(|sector| sector.touches),
             quiet: std::array::from_fn(|at| self.sectors[at].under_way == 0),
+            ended: self.ended,
             excuses,
         };
         self.asked.insert(token, asked);
@@ -135,12 +151,12 @@ impl Checker {
     /// What it violates.
     pub(super) fn ended(
         &mut self,
-        token: Token,
-        result: Result<(), IoError>,
+        done: &OriginDone,
         seen: &[u64],
         disk: &Disk,
         (now, timeout, excuses): (Instant, Duration, u64),
     ) -> Result<(), Violation> {
+        let (token, result) = (done.token, done.result);
         let Some(asked) = self.asked.remove(&token) else {
             return violation("I8", format!("operation {} ended twice", token.0));
         };
@@ -157,8 +173,13 @@ impl Checker {
             }
         }
         match asked.doing {
-            Doing::Read if result.is_ok() => self.read_ended(&asked, seen),
+            Doing::Read if result.is_ok() => {
+                self.ended += u64::from(done.volatile);
+                self.read_ended(&asked, seen)?;
+                self.copies_are_durable(disk)
+            }
             Doing::Change { number, fua, .. } => {
+                self.ended += 1;
                 for at in asked.first..asked.first + asked.count {
                     let sector = &mut self.sectors[at];
                     sector.touch();
@@ -174,10 +195,34 @@ impl Checker {
                 Ok(())
             }
             Doing::Flush if result.is_ok() => {
-                (0..SECTORS).try_for_each(|at| self.is_durable(at, asked.floors[at], disk))
+                (0..SECTORS).try_for_each(|at| self.is_durable(at, asked.floors[at], disk))?;
+                self.flushed = self.flushed.max(asked.ended);
+                self.copies_are_durable(disk)
             }
-            Doing::Read | Doing::Flush => Ok(()),
+            Doing::Flush => {
+                for sector in &mut self.sectors {
+                    sector.copy = sector.copy.filter(|copy| copy.ended <= self.flushed);
+                }
+                Ok(())
+            }
+            Doing::Read => Ok(()),
         }
+    }
+
+    /// Holds that copies are durable for which a flush vouches.
+    fn copies_are_durable(&self, disk: &Disk) -> Result<(), Violation> {
+        for (at, sector) in self.sectors.iter().enumerate() {
+            let copy = sector.copy.filter(|copy| copy.ended <= self.flushed);
+            let durable = disk.durable(at);
+            if let Some(copy) = copy.filter(|copy| copy.value != durable) {
+                let what = format!(
+                    "sector {at} is durably {durable}, a copy of it is {}",
+                    copy.value
+                );
+                return violation("I3", what);
+            }
+        }
+        Ok(())
     }
 
     fn read_ended(&mut self, asked: &Asked, seen: &[u64]) -> Result<(), Violation> {
@@ -196,13 +241,14 @@ impl Checker {
             sector.known = sector.known.max(number);
             let untouched = asked.quiet[at] && asked.touches[at] == sector.touches;
             if let (true, Some(copy)) = (untouched, sector.copy)
-                && copy != value
+                && copy.value != value
             {
-                let what = format!("sector {at} became {value}, a copy of it is {copy}");
+                let what = format!("sector {at} became {value}, a copy of it is {}", copy.value);
                 return violation("I3", what);
             }
             if untouched {
-                sector.copy = Some(value);
+                let ended = self.ended;
+                sector.copy.get_or_insert(Copied { value, ended });
             }
         }
         Ok(())
