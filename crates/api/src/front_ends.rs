@@ -51,7 +51,7 @@ pub struct VhostUser {
     pub requests_in_flight: u64,
     /// Requests that were taken from guests' queues, with those that never reach the disk.
     pub requests_taken: u64,
-    /// Kicks that were heard.
+    /// Kicks that were received.
     pub kicks: u64,
     /// Interrupts that guests wanted.
     pub interrupts: u64,

@@ -6,7 +6,7 @@
 
 use super::answers;
 use super::disk_book::DiskBook;
-use super::doors::Doors;
+use super::disk_sockets::DiskSockets;
 use super::ledger::Ledger;
 use super::lost_locks::NewLocks;
 use super::policies::PolicyBook;
@@ -39,7 +39,7 @@ pub struct Control {
     started: Instant,
     registry: Arc<Registry>,
     shards: Arc<Shards>,
-    doors: Doors,
+    disk_sockets: DiskSockets,
     pub(super) new_locks: NewLocks,
     pub(super) recordings: Recordings,
     /// Held while the list of disks is written, so that a later list is not overwritten.
@@ -60,7 +60,7 @@ impl Control {
     pub(super) fn new(
         registry: Arc<Registry>,
         shards: Arc<Shards>,
-        doors: Doors,
+        disk_sockets: DiskSockets,
         vms: Arc<VmBook>,
         policies: Arc<PolicyBook>,
         disk_book: DiskBook,
@@ -70,7 +70,7 @@ impl Control {
             started: Instant::now(),
             registry,
             shards,
-            doors,
+            disk_sockets,
             new_locks: NewLocks::default(),
             recordings: Recordings::default(),
             state: Mutex::new(state),
@@ -96,11 +96,11 @@ impl Control {
     /// From now on nothing is attached or changed.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-        self.doors.close();
+        self.disk_sockets.close();
     }
 
-    pub(super) fn doors(&self) -> &Doors {
-        &self.doors
+    pub(super) fn disk_sockets(&self) -> &DiskSockets {
+        &self.disk_sockets
     }
 
     pub(super) fn set_listeners(&self, listeners: Vec<Listener>) {
@@ -176,8 +176,8 @@ impl Control {
             let folders = self.state().folders();
             status.kept = shard.and_then(|shard| answers::kept(entry, shard, &folders));
         }
-        status.vhost_user.sockets = self.doors.of(&entry.config.name);
-        status.nbd_socket = self.doors.nbd_of(&entry.config.name);
+        status.vhost_user.sockets = self.disk_sockets.of(&entry.config.name);
+        status.nbd_socket = self.disk_sockets.nbd_of(&entry.config.name);
         if entry.source == DiskSource::Config {
             status.changed = self.disk_book.change_of(&entry.config.name).keys();
         }
@@ -192,7 +192,7 @@ impl Control {
     pub async fn attach(&self, disk: DiskConfig) -> Result<DiskStatus, Problem> {
         let entry = self.reserve(disk, DiskSource::Runtime)?;
         let has_room = self.has_room(&entry);
-        if let Err(problem) = has_room.and_then(|()| self.doors.may_attach(&entry)) {
+        if let Err(problem) = has_room.and_then(|()| self.disk_sockets.may_attach(&entry)) {
             self.registry.remove(&entry);
             return Err(problem);
         }
@@ -206,8 +206,8 @@ impl Control {
             }
         };
         self.registry.set_phase(&entry, phase);
-        self.doors.settle();
-        let opened = self.doors.is_open(&entry.config);
+        self.disk_sockets.settle();
+        let opened = self.disk_sockets.is_open(&entry.config);
         if let Err(problem) = opened.and_then(|()| self.remember()) {
             // An attachment that its VM cannot reach, or that would not survive a restart, is none.
             self.let_go(&entry, OfDirty::Keep).await?;
@@ -270,7 +270,7 @@ impl Control {
                     entry.phase = phase;
                     entry.without_back = without_back;
                 });
-                self.doors.settle();
+                self.disk_sockets.settle();
                 has_all
             }
             Err(problem) => {

@@ -86,7 +86,7 @@ impl Control {
             return Err(problem);
         }
         self.registry().remove(entry);
-        self.doors().settle();
+        self.disk_sockets().settle();
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Control {
         if gone.is_err() {
             // It is served as before.
             stay();
-            self.doors().settle();
+            self.disk_sockets().settle();
         }
         gone
     }
@@ -145,7 +145,7 @@ impl Control {
     pub(super) async fn let_go(&self, entry: &Entry, dirty: OfDirty) -> Result<(), Problem> {
         let name = &entry.config.name;
         let id = entry.id;
-        self.doors().settle();
+        self.disk_sockets().settle();
         let detached = self
             .shard(entry)?
             .ask(|handle, reply| handle.detach(id, of_dirty(dirty), reply))
@@ -178,7 +178,7 @@ async fn take_back(control: &Control, mut entry: Entry, why: Problem) -> Problem
     {
         Ok(phase) => {
             control.registry().set_phase(&entry, phase);
-            control.doors().settle();
+            control.disk_sockets().settle();
             tracing::warn!(disk = %name, reason = why.in_a_line(), "a disk stays attached");
             why
         }

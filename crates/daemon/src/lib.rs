@@ -6,8 +6,8 @@
 //!   retries  ────►│            Registry              │                        ▲
 //!                 └───────────────▲──────────────────┘                        │
 //!                                 │ names, sizes                              │ sockets
-//!   NBD clients ──► nbd_server::Server ──► Exports ─────────────────────────┤
-//!   VMs' QEMUs ───► Doors, a socket for each disk ────────────────────────────┘
+//!   NBD clients ──► nbd_server::Server ──► Exports ───────────────────────────┤
+//!   VMs' QEMUs ───► DiskSockets, one or more for each disk ───────────────────┘
 //! ```
 //!
 //! A disk is in the registry from the moment somebody asks for it, and in its shard from the
@@ -19,12 +19,11 @@ pub mod admin;
 pub mod advice;
 mod answers;
 mod blocks;
-mod brains;
 mod claims;
 mod control;
 mod detaching;
 mod disk_book;
-mod doors;
+mod disk_sockets;
 mod environment;
 mod error;
 mod exports;
@@ -56,6 +55,7 @@ mod sockets;
 mod starting;
 mod state;
 mod system;
+mod tenancy_control;
 mod tenants;
 mod vm_answers;
 mod vm_control;

@@ -100,7 +100,7 @@ impl Control {
         };
         let name = &entry.config.name;
         tracing::error!(disk = %name, reason, "the disk is let go");
-        self.doors().settle();
+        self.disk_sockets().settle();
         let detached = match self.shard(entry) {
             Ok(shard) => {
                 shard
@@ -120,7 +120,7 @@ impl Control {
             Err(error) => {
                 tracing::error!(disk = %name, reason = chain(&error), "the disk cannot be let go");
                 self.change_entry(entry, |entry| entry.phase = Phase::Attached { geometry });
-                self.doors().settle();
+                self.disk_sockets().settle();
                 false
             }
         }

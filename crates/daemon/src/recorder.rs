@@ -124,7 +124,7 @@ pub(super) enum Asker {
     Many(SharedVolume),
 }
 
-/// A base image and the VMs that were heard to read it.
+/// A base image and the VMs that were seen to read it.
 pub(super) struct SharedVolume {
     /// The volume's name in the trace.
     pub(super) name: String,

@@ -6,7 +6,7 @@
 //!  end ◄─ admin socket ◄─ shards: detach, settle the flash ◄─ sockets ◄─── SIGTERM, SIGINT
 //! ```
 //!
-//! A disk's vhost-user socket comes with the disk: see `doors.rs`.
+//! A disk's vhost-user socket comes with the disk: see `disk_sockets.rs`.
 //!
 //! NBD clients are accepted when every disk was tried once, or after a moment: a client that
 //! comes earlier finds no listener and tries again, one that finds a listener without its
@@ -15,7 +15,7 @@
 use super::admin;
 use super::control::Control;
 use super::disk_book::DiskBook;
-use super::doors::{Doors, NbdDoors};
+use super::disk_sockets::{DiskSockets, NbdSockets};
 use super::error::{ServeError, ServeErrorKind};
 use super::exports::DiskExports;
 use super::ledger;
@@ -130,8 +130,16 @@ async fn run(
     let registry = Arc::new(Registry::of(&config.nbd));
     let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
     let disk_book = DiskBook::new(&config.disks, changed.disks);
-    let (exports, server, doors) = front_ends(config, sockets, &registry, &shards, &vms);
-    let control = Control::new(registry, shards, doors, vms, policies, disk_book, state);
+    let (exports, server, disk_sockets) = front_ends(config, sockets, &registry, &shards, &vms);
+    let control = Control::new(
+        registry,
+        shards,
+        disk_sockets,
+        vms,
+        policies,
+        disk_book,
+        state,
+    );
     let control = Arc::new(control);
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
     let_go_of_sockets(&control, sockets, nbd_socket(config));
@@ -190,7 +198,7 @@ fn front_ends(
     registry: &Arc<Registry>,
     shards: &Arc<Shards>,
     vms: &Arc<VmBook>,
-) -> (Arc<DiskExports>, Server, Doors) {
+) -> (Arc<DiskExports>, Server, DiskSockets) {
     let exports = Arc::new(DiskExports::new(
         Arc::clone(registry),
         Arc::clone(shards),
@@ -198,12 +206,12 @@ fn front_ends(
         config.nbd.clients.clone(),
     ));
     let server = Server::new(exports.clone(), settings::server(&config.nbd));
-    let nbd = NbdDoors {
+    let nbd = NbdSockets {
         config: config.nbd.clone(),
         server: server.clone(),
         exports: Arc::clone(&exports),
     };
-    let doors = Doors::new(
+    let disk_sockets = DiskSockets::new(
         (
             config.vhost_user.clone(),
             settings::guest_memory(&config.vhost_user),
@@ -214,7 +222,7 @@ fn front_ends(
         Arc::clone(vms),
         Arc::clone(sockets),
     );
-    (exports, server, doors)
+    (exports, server, disk_sockets)
 }
 
 fn nbd_socket(config: &Config) -> Option<PathBuf> {

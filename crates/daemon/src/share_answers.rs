@@ -1,4 +1,4 @@
-//! From the brain's words about one tenant to those of the API.
+//! From the tenancy's words about one tenant to those of the API.
 
 use api::vms::{
     Admission, BlockCounts, Curve, CurvePoint, Demand, FlashWritten, ImageUser, Share, Sharing,
@@ -11,7 +11,7 @@ use units::{BLOCK_BYTES, TenantSlot};
 /// Steps of a curve's sizes in an octave.
 const PER_OCTAVE: u32 = 4;
 
-/// What the shard says of a tenant beside the brain's report.
+/// What the shard says of a tenant beside the tenancy's report.
 pub(super) struct About<'a> {
     pub(super) cache: &'a Name,
     pub(super) error: Option<String>,

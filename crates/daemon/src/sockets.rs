@@ -16,7 +16,7 @@
 //! and somebody keeps the socket.
 //!
 //! Connections to origins' NBD servers are kept in the same way, under `origin.HASH.NUMBER`: over
-//! them the next process hears which writes of this one the server still had in hand.
+//! them the next process learns which writes of this one the server still had in hand.
 
 use super::service::{self, Inherited};
 use super::socket::{self, SocketError, SocketPath};

@@ -1,9 +1,9 @@
-//! From an operator's words about VMs and caches to those of the brain, and the arithmetic of what
+//! From an operator's words about VMs and caches to those of the tenancy, and the arithmetic of what
 //! cannot be.
 //!
-//! The brain counts in segments and knows tenants by slots; people have names and bytes. So what is
+//! The tenancy counts in segments and knows tenants by slots; people have names and bytes. So what is
 //! promised to VMs is added up here first, and what is refused is refused in their words. Whatever else
-//! the brain refuses it says itself.
+//! the tenancy refuses it says itself.
 
 use super::flash_size::FlashSize;
 use configuration::{DiskConfig, Name, PolicyConfig, Spare, VmConfig, Window, WritePolicy};
@@ -15,7 +15,7 @@ use tenancy::{Capacity, Settings, SettingsError, Tenancy, TenantSettings};
 use units::errors::chain;
 use units::{Bytes, Instant, TenantSlot};
 
-/// What a cache's policy is to the brain; none if it is switched off.
+/// What a cache's policy is to the tenancy; none if it is switched off.
 ///
 /// # Errors
 /// If the write budget is nothing, or more than can be counted.
@@ -67,7 +67,7 @@ fn fraction(part: f64) -> Fraction {
     Fraction::millionths((part.clamp(0.0, 1.0) * 1e6).round() as u32)
 }
 
-/// What a VM is to the brain of one cache, with its own disks on that cache.
+/// What a VM is to the tenancy of one cache, with its own disks on that cache.
 ///
 /// # Errors
 /// If its write budget is nothing, or more than can be counted.
@@ -94,10 +94,10 @@ pub(crate) fn tenant(
     })
 }
 
-/// Tries a cache's policy and its VMs' settings on a brain of their own.
+/// Tries a cache's policy and its VMs' settings on a tenancy of their own.
 ///
 /// # Errors
-/// What the brain refuses, in its words.
+/// What the tenancy refuses, in its words.
 pub(crate) fn refused(
     policy: &PolicyConfig,
     flash: FlashSize,
@@ -107,7 +107,7 @@ pub(crate) fn refused(
         return Ok(());
     };
     let said = |error: SettingsError| chain(&error);
-    let mut brain = Tenancy::<u64>::new(settings, flash.capacity, Instant::ZERO).map_err(said)?;
+    let mut tenancy = Tenancy::<u64>::new(settings, flash.capacity, Instant::ZERO).map_err(said)?;
     let mut left = Vec::new();
     if let Some(message) = configuration::too_many_tenants(vms.len(), 0) {
         return Err(message);
@@ -115,7 +115,7 @@ pub(crate) fn refused(
     // A slot is made for a VM only, never for the one behind the last.
     for (vm, slot) in vms.iter().zip((0..).map(TenantSlot::new)) {
         let tenant = tenant(vm, &[], flash).map_err(|error| format!("{}: {error}", vm.name))?;
-        let attached = brain.attach(slot, tenant, &mut left);
+        let attached = tenancy.attach(slot, tenant, &mut left);
         attached.map_err(|error| format!("{}: {}", vm.name, chain(&error)))?;
     }
     Ok(())
@@ -126,7 +126,7 @@ pub(crate) fn floors(cache: &Name, capacity: Capacity, vms: &[VmConfig]) -> Opti
     let promised = vms.iter().filter(|vm| !vm.floor.0.is_zero());
     let promised: Vec<&VmConfig> = promised.collect();
     let sum: u64 = promised.iter().map(|vm| vm.floor.0.get()).sum();
-    // As the brain counts: each floor is rounded up to segments.
+    // As the tenancy counts: each floor is rounded up to segments.
     let segments: u64 = promised
         .iter()
         .map(|vm| capacity.segments_for(vm.floor.0))

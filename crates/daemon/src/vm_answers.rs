@@ -173,7 +173,7 @@ impl Seen<'_> {
     }
 }
 
-/// What a shard's brain says of a tenant; none if it is off or the tenant has no disk there.
+/// What a shard's tenancy says of a tenant; none if it is off or the tenant has no disk there.
 fn report_of(shard: &ShardStatus, slot: TenantSlot) -> Option<&Report> {
     shard.reports.iter().find(|report| report.tenant == slot)
 }

@@ -165,7 +165,7 @@ impl Control {
             let _ = self.tell_vm(&before, &settings).await;
             return Err(problem);
         }
-        self.doors().settle();
+        self.disk_sockets().settle();
         tracing::info!(vm = %name, "settings changed");
         let shards = self.shard_states().await;
         let ledger = self.ledger();

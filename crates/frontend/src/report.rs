@@ -18,7 +18,7 @@ pub struct Report {
 pub struct Counters {
     /// Chains taken from rings.
     pub chains: u64,
-    /// Kicks heard.
+    /// Kicks received.
     pub kicks: u64,
     /// Interrupts that guests wanted for their answers.
     pub interrupts: u64,

@@ -334,7 +334,7 @@ impl Origin for NbdOrigin {
 
 impl Drop for NbdOrigin {
     /// Connections on which a change was not answered stay with whoever keeps them: the next session
-    /// hears there when it is over.
+    /// learns there when it is over.
     fn drop(&mut self) {
         if !self.hold.as_ref().is_none_or(Hold::is_settled) {
             for stream in &mut self.streams {

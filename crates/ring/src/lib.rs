@@ -1,4 +1,4 @@
-//! `io_uring` with a safe face: a shard's one door to files, sockets and other threads.
+//! `io_uring` with a safe face: a shard's one way to files, sockets and other threads.
 //!
 //! A [`Ring`] belongs to one thread. Every component that does I/O holds a [`Source`], a
 //! mailbox on the ring: it submits [`Op`]s with tokens of its choice and pops [`Completion`]s.

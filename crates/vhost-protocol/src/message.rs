@@ -60,7 +60,7 @@ pub(crate) mod code {
     pub(crate) const CONFIG_CHANGE: u32 = 2;
 }
 
-/// Why a message cannot be obeyed.
+/// Why a message cannot be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// Not this protocol's version, or a reply where none was asked for.
@@ -228,7 +228,7 @@ pub enum Request {
     SetRingKick(RingDescriptor),
     /// The eventfd by which the guest is interrupted.
     SetRingCall(RingDescriptor),
-    /// The eventfd by which QEMU hears that a ring is broken.
+    /// The eventfd by which QEMU learns that a ring is broken.
     SetRingError(RingDescriptor),
     /// Which protocol features we have.
     GetProtocolFeatures,

@@ -138,19 +138,19 @@ fn main() -> anyhow::Result<()> {
 
 impl Server {
     fn serve(mut self, listener: &UnixListener) -> anyhow::Result<()> {
-        let door = self.ring.source();
+        let accepting = self.ring.source();
         let listening = Rc::new(OwnedFd::from(listener.try_clone()?));
         let mut incoming = Vec::new();
         let mut ready = Vec::new();
         loop {
-            if door.in_flight() == 0 {
+            if accepting.in_flight() == 0 {
                 while let Ok((socket, _)) = listener.accept() {
                     self.next.push_back(socket.into());
                 }
                 let fd = Rc::clone(&listening);
-                door.submit(0, Op::PollIn { fd });
+                accepting.submit(0, Op::PollIn { fd });
             }
-            while door.pop().is_some() {}
+            while accepting.pop().is_some() {}
             while let Some(done) = self.at_file.pop() {
                 self.file_done(done, &mut incoming);
             }

@@ -1,4 +1,4 @@
-//! Eventfds of QEMU's: heard and rung without ever waiting for them.
+//! Eventfds of QEMU's: read and written without ever waiting for them.
 //!
 //! They are whatever QEMU gave us, shared with it and with the guest's processor. So they are checked
 //! to be eventfds, read only in a way that cannot wait, and written by the ring, which waits in our
@@ -33,7 +33,7 @@ pub(crate) fn eventfd(fd: OwnedFd) -> Result<Rc<OwnedFd>, NotAnEventfd> {
     }
 }
 
-/// Takes an eventfd's counter down to zero. False: it cannot be heard any more.
+/// Takes an eventfd's counter down to zero. False: it cannot be read any more.
 pub(crate) fn clear(fd: &OwnedFd) -> bool {
     let mut counter = [0; COUNTER_BYTES];
     let mut into = [IoSliceMut::new(&mut counter)];

@@ -13,8 +13,8 @@ pub(crate) struct Queues {
     pending: u64,
     /// Queues that were empty and whose guest was not asked to kick, a bit each.
     quiet: u64,
-    /// Queues whose kicks may not be heard, a bit each.
-    to_hear: u64,
+    /// Queues whose kicks may not be polled for, a bit each.
+    to_poll: u64,
     /// Queues whose guest is to be interrupted whatever is published, a bit each.
     to_wake: u64,
     /// Polls of descriptors that are gone.
@@ -29,7 +29,7 @@ impl Default for Queues {
             vrings: (0..QUEUES_MAX).map(|_| Vring::default()).collect(),
             pending: 0,
             quiet: 0,
-            to_hear: 0,
+            to_poll: 0,
             to_wake: 0,
             to_cancel: Vec::new(),
         }
@@ -113,7 +113,7 @@ impl Queues {
 
     /// Polls for kicks where that has ended.
     pub(crate) fn poll_kicks(&mut self, source: &Source) {
-        for queue in bits(std::mem::take(&mut self.to_hear), 0) {
+        for queue in bits(std::mem::take(&mut self.to_poll), 0) {
             if let Some((fd, generation)) = self.vrings[queue].poll_kick() {
                 let token = Task::Kick { queue, generation }.token();
                 source.submit(token, Op::PollIn { fd });
@@ -121,7 +121,7 @@ impl Queues {
         }
     }
 
-    /// A poll for a kick has ended. True: the guest has kicked, or could not be heard any more.
+    /// A poll for a kick has ended. True: the guest has kicked, or its eventfd failed.
     pub(crate) fn kicked(&mut self, queue: usize, generation: u32) -> bool {
         let kicked = self.vrings[queue].kicked(generation);
         if kicked == Some(true) {
@@ -133,7 +133,7 @@ impl Queues {
     /// A queue may have something: after it started, was enabled or was kicked.
     pub(crate) fn look_at(&mut self, queue: usize) {
         self.pending |= 1 << queue;
-        self.to_hear |= 1 << queue;
+        self.to_poll |= 1 << queue;
     }
 
     /// The guest may have missed an interrupt: whoever served the disk before may have died after
@@ -146,7 +146,7 @@ impl Queues {
     pub(crate) fn stop(&mut self, queue: usize) -> u16 {
         self.forget_kick(queue);
         self.pending &= !(1 << queue);
-        self.to_hear &= !(1 << queue);
+        self.to_poll &= !(1 << queue);
         self.to_wake &= !(1 << queue);
         self.vrings[queue].stop()
     }

@@ -8,7 +8,7 @@
 use crate::answer::{Answer, Wait};
 use crate::device::Device;
 use crate::limits::MESSAGES_PER_TURN;
-use crate::socket::{Heard, Message, Socket, SocketError, say};
+use crate::socket::{Message, Received, Socket, SocketError, send};
 use crate::tokens::Task;
 use frontend::{Reservation, Reserving};
 use ring::{Op, Source};
@@ -92,7 +92,7 @@ impl Session {
 
     /// Waits for the next message.
     pub(crate) fn poll_socket(&mut self, source: &Source) {
-        if !self.is_polled && !self.is_deaf() {
+        if !self.is_polled && !self.is_paused() {
             self.is_polled = true;
             let fd = Rc::clone(self.socket.fd());
             source.submit(Task::Socket.token(), Op::PollIn { fd });
@@ -108,19 +108,19 @@ impl Session {
             self.handle_in_order(device, message)?;
         }
         let mut left = MESSAGES_PER_TURN;
-        while self.is_readable && !self.is_deaf() && left > 0 {
+        while self.is_readable && !self.is_paused() && left > 0 {
             left -= 1;
-            match self.socket.hear()? {
-                Heard::Message(message) => self.handle_in_order(device, message)?,
-                Heard::Nothing => self.is_readable = false,
-                Heard::End => return Err(Ended::Gone),
+            match self.socket.read_message()? {
+                Received::Message(message) => self.handle_in_order(device, message)?,
+                Received::Nothing => self.is_readable = false,
+                Received::End => return Err(Ended::Gone),
             }
         }
         Ok(())
     }
 
     /// No message is read while one waits, or is not answered.
-    fn is_deaf(&self) -> bool {
+    fn is_paused(&self) -> bool {
         self.held.is_some() || self.parked.is_some()
     }
 
@@ -151,16 +151,18 @@ impl Session {
         self.count_resumed(device.take_resumed());
         match answer {
             Ok(Answer::Done) if !acknowledges => {}
-            Ok(Answer::Done) => self.socket.say(&reply::number(&header, 0), None)?,
-            Ok(Answer::Number(number)) => self.socket.say(&reply::number(&header, number), None)?,
+            Ok(Answer::Done) => self.socket.send(&reply::number(&header, 0), None)?,
+            Ok(Answer::Number(number)) => {
+                self.socket.send(&reply::number(&header, number), None)?;
+            }
             Ok(Answer::Bytes(bytes, file)) => {
-                self.socket.say(&bytes, file.as_ref().map(AsFd::as_fd))?;
+                self.socket.send(&bytes, file.as_ref().map(AsFd::as_fd))?;
             }
             Ok(Answer::Later(wait)) => self.held = Some((header, wait)),
             Err(error) if acknowledges => {
                 let (disk, code, error) = (&self.disk, header.code, error.as_ref());
                 tracing::warn!(disk, code, error, "a message was refused");
-                self.socket.say(&reply::number(&header, 1), None)?;
+                self.socket.send(&reply::number(&header, 1), None)?;
             }
             Err(error) => return Err(Ended::Failed(error)),
         }
@@ -192,12 +194,12 @@ impl Session {
                 let base = device.queues_mut().stop(queue);
                 let ring = u32::try_from(queue).expect("few queues");
                 self.socket
-                    .say(&reply::ring_base(&header, ring, base), None)
+                    .send(&reply::ring_base(&header, ring, base), None)
             }
             Wait::Reset if device.queues().is_idle() => {
                 device.reset();
                 if device.acknowledges(&header) {
-                    self.socket.say(&reply::number(&header, 0), None)
+                    self.socket.send(&reply::number(&header, 0), None)
                 } else {
                     Ok(())
                 }
@@ -214,7 +216,7 @@ impl Session {
     /// Tells QEMU that the disk's size may be another, if it listens.
     pub(crate) fn tell_size(&self, device: &Device) {
         if let Some(channel) = device.channel()
-            && let Err(error) = say(channel, &reply::config_changed(), None)
+            && let Err(error) = send(channel, &reply::config_changed(), None)
         {
             let disk = &self.disk;
             tracing::warn!(disk, %error, "the guest was not told of the size");

@@ -25,7 +25,7 @@ pub(crate) struct Message {
 
 /// What a look at the socket brought.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum Received {
     Message(Message),
     /// Nothing yet, or not all of one.
     Nothing,
@@ -42,8 +42,8 @@ pub(crate) enum SocketError {
     Message(#[from] MessageError),
     #[error("a message came with more than {DESCRIPTORS_MAX} descriptors")]
     Descriptors,
-    #[error("the other side does not read what we say")]
-    Deaf,
+    #[error("the other side does not read what we send")]
+    Unread,
 }
 
 /// One end of a connection.
@@ -70,28 +70,28 @@ impl Socket {
     }
 
     /// The next message, if all of it is there.
-    pub(crate) fn hear(&mut self) -> Result<Heard, SocketError> {
+    pub(crate) fn read_message(&mut self) -> Result<Received, SocketError> {
         let mut descriptors = Vec::new();
         loop {
             if let Some(body) = &mut self.body {
                 if self.filled == body.payload.len() {
                     self.filled = 0;
                     let message = self.body.take().expect("it is there");
-                    return Ok(Heard::Message(message));
+                    return Ok(Received::Message(message));
                 }
                 let into = &mut body.payload[self.filled..];
                 match receive(&self.fd, into, &mut body.descriptors)? {
-                    Some(0) => return Ok(Heard::End),
+                    Some(0) => return Ok(Received::End),
                     Some(count) => self.filled += count,
-                    None => return Ok(Heard::Nothing),
+                    None => return Ok(Received::Nothing),
                 }
                 continue;
             }
             let into = &mut self.header[self.filled..];
             match receive(&self.fd, into, &mut descriptors)? {
-                Some(0) => return Ok(Heard::End),
+                Some(0) => return Ok(Received::End),
                 Some(count) => self.filled += count,
-                None if descriptors.is_empty() => return Ok(Heard::Nothing),
+                None if descriptors.is_empty() => return Ok(Received::Nothing),
                 // Descriptors came with part of a header, and would be lost: nobody sends so.
                 None => return Err(SocketError::Descriptors),
             }
@@ -107,18 +107,18 @@ impl Socket {
         }
     }
 
-    /// Says something. Our messages are short: a socket that has no room for one is not read.
-    pub(crate) fn say(
+    /// Sends a message. Ours are short: a socket that has no room for one is not read.
+    pub(crate) fn send(
         &self,
         bytes: &[u8],
         beside: Option<BorrowedFd<'_>>,
     ) -> Result<(), SocketError> {
-        say(&self.fd, bytes, beside)
+        send(&self.fd, bytes, beside)
     }
 }
 
 /// Sends a message on a socket, with a descriptor or without.
-pub(crate) fn say(
+pub(crate) fn send(
     to: impl AsFd,
     bytes: &[u8],
     beside: Option<BorrowedFd<'_>>,
@@ -133,7 +133,7 @@ pub(crate) fn say(
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     match sendmsg(to, &[IoSlice::new(bytes)], &mut ancillary, flags) {
         Ok(count) if count == bytes.len() => Ok(()),
-        Ok(_) | Err(Errno::AGAIN) => Err(SocketError::Deaf),
+        Ok(_) | Err(Errno::AGAIN) => Err(SocketError::Unread),
         Err(error) => Err(SocketError::Io(error.into())),
     }
 }

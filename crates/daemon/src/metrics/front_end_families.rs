@@ -120,7 +120,7 @@ pub(super) const FAMILIES: &[Family] = &[
         detailed_disks,
         counter,
         "disk_vhost_user_kicks",
-        "Kicks of the disk's VM that were heard; one serves every request that is there; with daemon.metrics_disk_details",
+        "Kicks of the disk's VM that were received; one serves every request that is there; with daemon.metrics_disk_details",
         kicks
     ),
     vhost!(

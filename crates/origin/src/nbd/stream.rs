@@ -54,7 +54,7 @@ impl Stream {
         self.source.id()
     }
 
-    /// Sends; the client hears when all of it is on its way.
+    /// Sends; the client learns when all of it is on its way.
     pub(super) fn send(&self, slices: Vec<Slice>) {
         let socket = Rc::clone(&self.socket);
         self.source.submit(SEND, Op::Send { socket, slices });

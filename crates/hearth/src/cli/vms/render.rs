@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_of_the_brain_is_explained() {
+    fn every_reason_of_a_refusal_is_explained() {
         for reason in policy::admission::Reason::ALL {
             assert!(
                 REASONS.iter().any(|(name, _)| *name == reason.name()),

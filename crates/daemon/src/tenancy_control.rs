@@ -1,7 +1,7 @@
-//! What operators want of caches and VMs, told to the shards' brains: checked, told, remembered.
+//! What operators want of caches and VMs, told to the tenancies of the shards: checked, told, remembered.
 //!
 //! ```text
-//!   change ─► alone? ─► beside the others? ─► every brain that it concerns ─► state directory
+//!   change ─► alone? ─► beside the others? ─► every tenancy that it concerns ─► state directory
 //!              │ no         │ no, with the sums      │ no: those told before get the old word back
 //!              └────────────┴─────── refused, and nothing has changed ───────┘
 //! ```
@@ -82,7 +82,7 @@ impl Control {
         })
     }
 
-    /// Tells every brain what holds for every VM, before the first disk comes.
+    /// Tells every tenancy what holds for every VM, before the first disk comes.
     pub(super) async fn tell_all_vms(&self) {
         for name in self.vms.names() {
             let vm = self.vms.settings(&name);
@@ -95,7 +95,7 @@ impl Control {
         }
     }
 
-    /// Tells every brain what holds for a VM from now on; if one refuses, those told before hear
+    /// Tells every tenancy what holds for a VM from now on; if one refuses, those told before get
     /// `before` again.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Control {
         Ok(())
     }
 
-    /// Tells the brain of a disk's cache what holds for its VM now that its disks are others.
+    /// Tells the tenancy of a disk's cache what holds for its VM now that its disks are others.
     pub(super) async fn tell_vm_of(&self, disk: &DiskConfig, cache: &Name) {
         if disk.shared {
             return;
@@ -213,7 +213,7 @@ impl Control {
     }
 }
 
-/// Tells a brain what its cache's policy is.
+/// Tells a tenancy what its cache's policy is.
 async fn tell_policy(shard: &Shard, policy: &PolicyConfig) -> Result<(), Problem> {
     let Some(flash) = shard.flash() else {
         return Ok(());

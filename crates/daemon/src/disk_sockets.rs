@@ -67,7 +67,7 @@ impl fmt::Display for Protocol {
 
 /// Which attachment of a disk, over which protocol, and of a base image for which VM.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Threshold {
+struct SocketKey {
     disk: Name,
     serial: u64,
     protocol: Protocol,
@@ -75,7 +75,7 @@ struct Threshold {
 }
 
 /// An open socket, or why there is none.
-struct Door {
+struct DiskSocket {
     shown: VhostSocket,
     accepting: Option<Accepting>,
 }
@@ -88,7 +88,7 @@ struct Accepting {
     _place: Place,
 }
 
-impl Drop for Door {
+impl Drop for DiskSocket {
     fn drop(&mut self) {
         if let Some(accepting) = &self.accepting {
             accepting.task.abort();
@@ -96,7 +96,7 @@ impl Drop for Door {
     }
 }
 
-impl Door {
+impl DiskSocket {
     fn shut(path: &Path, vm: Name, error: String) -> Self {
         let path = path.display().to_string();
         let error = Some(error);
@@ -110,7 +110,7 @@ impl Door {
 
 /// A socket that a disk is to have, now or when it has been opened.
 struct Claim {
-    threshold: Threshold,
+    key: SocketKey,
     entry: Entry,
     path: PathBuf,
 }
@@ -118,7 +118,7 @@ struct Claim {
 impl Claim {
     /// Whose VM connects there.
     fn vm(&self) -> Name {
-        let reader = self.threshold.reader.clone();
+        let reader = self.key.reader.clone();
         reader.unwrap_or_else(|| self.entry.vm())
     }
 }
@@ -129,18 +129,18 @@ fn is_of(path: &Path, disk: &Name) -> String {
 
 #[derive(Default)]
 struct State {
-    open: BTreeMap<Threshold, Door>,
+    open: BTreeMap<SocketKey, DiskSocket>,
     /// Who came to a path that another disk had claimed: it does not get it when that one goes.
-    barred: BTreeMap<Threshold, Name>,
+    barred: BTreeMap<SocketKey, Name>,
     is_closed: bool,
 }
 
 /// The sockets of all disks.
-pub(super) struct Doors {
+pub(super) struct DiskSockets {
     config: VhostUserConfig,
     /// What may be mapped of guests' memory, by all VMs of the daemon together.
     mapping: MappingLimits,
-    nbd: NbdDoors,
+    nbd: NbdSockets,
     registry: Arc<Registry>,
     shards: Arc<Shards>,
     vms: Arc<VmBook>,
@@ -150,14 +150,14 @@ pub(super) struct Doors {
 }
 
 /// What disks' own NBD sockets have in common.
-pub(super) struct NbdDoors {
+pub(super) struct NbdSockets {
     pub(super) config: NbdConfig,
     /// That of the sockets that all disks share; each own socket has one beside it.
     pub(super) server: Server,
     pub(super) exports: Arc<DiskExports>,
 }
 
-/// Who comes through a door, and as what.
+/// Who comes through a socket, and as what.
 struct Guests {
     id: DiskId,
     cache: Name,
@@ -168,10 +168,10 @@ struct Guests {
     mapping: MappingLimits,
 }
 
-impl Doors {
+impl DiskSockets {
     pub(super) fn new(
         (config, mapping): (VhostUserConfig, MappingLimits),
-        nbd: NbdDoors,
+        nbd: NbdSockets,
         registry: Arc<Registry>,
         shards: Arc<Shards>,
         vms: Arc<VmBook>,
@@ -201,24 +201,24 @@ impl Doors {
         let is_wanted = |claim: &&Claim| {
             !state.is_closed && matches!(claim.entry.phase, Phase::Attached { .. })
         };
-        let wanted: BTreeMap<&Threshold, &Claim> = claims
+        let wanted: BTreeMap<&SocketKey, &Claim> = claims
             .iter()
             .filter(is_wanted)
-            .map(|claim| (&claim.threshold, claim))
+            .map(|claim| (&claim.key, claim))
             .collect();
         // Closed first, so that a disk that was attached anew finds its path free.
         state
             .open
-            .retain(|threshold, door| wanted.contains_key(threshold) && door.accepting.is_some());
-        for (threshold, claim) in wanted {
-            if state.open.contains_key(threshold) {
+            .retain(|key, socket| wanted.contains_key(key) && socket.accepting.is_some());
+        for (key, claim) in wanted {
+            if state.open.contains_key(key) {
                 continue;
             }
-            let door = match state.barred.get(threshold) {
-                Some(other) => Door::shut(&claim.path, claim.vm(), is_of(&claim.path, other)),
+            let socket = match state.barred.get(key) {
+                Some(other) => DiskSocket::shut(&claim.path, claim.vm(), is_of(&claim.path, other)),
                 None => self.open(claim),
             };
-            state.open.insert(threshold.clone(), door);
+            state.open.insert(key.clone(), socket);
         }
     }
 
@@ -232,26 +232,23 @@ impl Doors {
             .collect();
         // Who has it keeps it; then who was there first.
         let has_it = |claim: &Claim| {
-            let door = state.open.get(&claim.threshold);
-            door.is_some_and(|door| door.accepting.is_some())
+            let socket = state.open.get(&claim.key);
+            socket.is_some_and(|socket| socket.accepting.is_some())
         };
-        claims.sort_by_key(|claim| (!has_it(claim), claim.threshold.serial));
-        let is_there =
-            |threshold: &Threshold| claims.iter().any(|claim| claim.threshold == *threshold);
-        state.barred.retain(|threshold, _| is_there(threshold));
+        claims.sort_by_key(|claim| (!has_it(claim), claim.key.serial));
+        let is_there = |key: &SocketKey| claims.iter().any(|claim| claim.key == *key);
+        state.barred.retain(|key, _| is_there(key));
         let mut owners: BTreeMap<&Path, &Name> = BTreeMap::new();
         for claim in &claims {
-            if state.barred.contains_key(&claim.threshold) {
+            if state.barred.contains_key(&claim.key) {
                 continue;
             }
             match owners.get(claim.path.as_path()) {
                 Some(owner) => {
                     let (disk, reason) = (&claim.entry.config.name, is_of(&claim.path, owner));
-                    let protocol = claim.threshold.protocol;
+                    let protocol = claim.key.protocol;
                     tracing::error!(%disk, reason, "the disk has no {protocol} socket");
-                    state
-                        .barred
-                        .insert(claim.threshold.clone(), (*owner).clone());
+                    state.barred.insert(claim.key.clone(), (*owner).clone());
                 }
                 None => {
                     owners.insert(&claim.path, &claim.entry.config.name);
@@ -272,7 +269,7 @@ impl Doors {
         for claim in self.claims(entry) {
             if let Some(other) = others.iter().find(|other| other.path == claim.path) {
                 let detail = is_of(&claim.path, &other.entry.config.name);
-                let remedy = match claim.threshold.protocol {
+                let remedy = match claim.key.protocol {
                     Protocol::VhostUser => {
                         "give it a path of its own: --vhost-socket PATH, or --vhost-socket off"
                     }
@@ -324,9 +321,8 @@ impl Doors {
     fn shown(&self, disk: &Name, protocol: Protocol) -> Vec<VhostSocket> {
         let state = self.lock();
         let all = state.open.iter();
-        let theirs =
-            all.filter(|(threshold, _)| threshold.disk == *disk && threshold.protocol == protocol);
-        theirs.map(|(_, door)| door.shown.clone()).collect()
+        let theirs = all.filter(|(key, _)| key.disk == *disk && key.protocol == protocol);
+        theirs.map(|(_, socket)| socket.shown.clone()).collect()
     }
 
     /// The sockets that a disk is to have.
@@ -341,7 +337,7 @@ impl Doors {
             vec![None]
         };
         let claim = |protocol, reader: Option<Name>, path: PathBuf| Claim {
-            threshold: Threshold {
+            key: SocketKey {
                 disk: disk.name.clone(),
                 serial: entry.serial,
                 protocol,
@@ -360,14 +356,14 @@ impl Doors {
             .collect()
     }
 
-    fn open(&self, claim: &Claim) -> Door {
+    fn open(&self, claim: &Claim) -> DiskSocket {
         let path = claim.path.as_path();
-        let opened = match claim.threshold.protocol {
+        let opened = match claim.key.protocol {
             Protocol::VhostUser => self.open_vhost(claim),
             Protocol::Nbd => self.open_nbd(claim),
         };
         match opened {
-            Ok(accepting) => Door {
+            Ok(accepting) => DiskSocket {
                 shown: VhostSocket {
                     path: path.display().to_string(),
                     vm: claim.vm(),
@@ -376,9 +372,9 @@ impl Doors {
                 accepting: Some(accepting),
             },
             Err(error) => {
-                let Threshold { disk, protocol, .. } = &claim.threshold;
+                let SocketKey { disk, protocol, .. } = &claim.key;
                 tracing::error!(%disk, reason = error, "the disk has no {protocol} socket");
-                Door::shut(path, claim.vm(), error)
+                DiskSocket::shut(path, claim.vm(), error)
             }
         }
     }
@@ -399,7 +395,7 @@ impl Doors {
             id: claim.entry.id,
             cache: claim.entry.cache.clone(),
             disk: disk.name.clone(),
-            reader: claim.threshold.reader.clone(),
+            reader: claim.key.reader.clone(),
             serial: serial(disk),
             sector: disk.vhost_user.sector(),
             mapping: self.mapping.clone(),
@@ -413,7 +409,7 @@ impl Doors {
     }
 
     fn open_nbd(&self, claim: &Claim) -> Result<Accepting, String> {
-        let NbdDoors {
+        let NbdSockets {
             config,
             server,
             exports,
@@ -427,7 +423,7 @@ impl Doors {
         let opened = self.sockets.unix(path, mode, group.map(String::as_str));
         let (listener, place) = opened.map_err(|error| chain(&error))?;
         let listener = nbd::Listener::of_unix(listener, path).map_err(|error| chain(&error))?;
-        let Threshold { disk, serial, .. } = &claim.threshold;
+        let SocketKey { disk, serial, .. } = &claim.key;
         let server = server.for_one_export(Arc::new(exports.only(disk.clone(), *serial)));
         let (open, closes) = watch::channel(false);
         // Who may connect is said by the file's permissions: there is nothing to prove by TLS.
