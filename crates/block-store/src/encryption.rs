@@ -57,7 +57,7 @@ impl Ciphers {
         let Some(cipher) = self.get(disk) else {
             return lies;
         };
-        let mut page = ports.pool.take(PAGE_BYTES);
+        let mut page = ports.pool().take(PAGE_BYTES);
         page[..PAGE_BYTES].copy_from_slice(&lies);
         cipher.decrypt(block, &mut page[..PAGE_BYTES]);
         page.freeze().slice(0..PAGE_BYTES)

@@ -95,8 +95,8 @@ impl Journal {
         entry: JournalEntry,
         generation: u64,
     ) -> Ticket {
-        ports.wake_at(ports.now + self.delay);
-        self.push(entry, generation, ports.now)
+        ports.wake_at(ports.now() + self.delay);
+        self.push(entry, generation, ports.now())
     }
 
     /// Queues the entry that frees a segment. It waits for others, or for a hurry.

@@ -31,7 +31,6 @@
 
 mod checkpoint;
 mod chunks;
-mod completions;
 mod config;
 mod copies;
 mod dirty;
@@ -49,24 +48,19 @@ mod limits;
 mod lock;
 mod ports;
 mod reclaim;
-mod reclaims;
 mod recovery;
 mod rest;
 mod snapshot;
 mod stats;
 mod store;
 mod table_writes;
-mod tables;
-mod take;
 mod trust;
 mod trusted;
-mod write_back;
 mod write_count;
 mod writer;
 
 use core_guards as guard;
 
-pub use completions::Progress;
 pub use config::Config;
 pub use dirty::DirtyDisk;
 pub use disks::{Served, slots};
@@ -83,7 +77,6 @@ pub use recovery::{
 };
 pub use segment_log::FlashWritten;
 pub use stats::{NotTaken, Stats};
-pub use store::{Location, Store};
-pub use take::Taken;
+pub use store::{Location, Progress, Store, Taken};
 pub use write_count::WriteCount;
 pub use writer::NoRoom;

@@ -112,9 +112,9 @@ struct Io<T> {
 pub struct Ports<T: Tag> {
     effects: Vec<T::Effect>,
     ios: Slab<Io<T>>,
-    pub(crate) pool: BufPool,
-    pub(crate) now: Instant,
-    pub(crate) stats: Stats,
+    pool: BufPool,
+    now: Instant,
+    stats: Stats,
     /// Why the flash cannot be relied on any more.
     failure: Option<&'static str>,
     /// Origins that are to be flushed.
@@ -126,7 +126,7 @@ pub struct Ports<T: Tag> {
     /// Disks of whose dirty logs something has become durable, or known.
     moved: Vec<DiskSlot>,
     /// A page of memory that is not ours, while it is judged.
-    pub(crate) page: Buf,
+    page: Buf,
     /// How long the driver has stood still, all in all.
     stood_still: Duration,
     next_tick: Option<Instant>,
@@ -156,6 +156,28 @@ impl<T: Tag> Ports<T> {
     #[inline]
     pub fn set_now(&mut self, now: Instant) {
         self.now = now;
+    }
+
+    /// It is so late.
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Where buffers come from.
+    #[inline]
+    pub(crate) fn pool(&self) -> &BufPool {
+        &self.pool
+    }
+
+    /// A page of memory that is not ours, while it is judged.
+    pub(crate) fn page(&mut self) -> &mut [u8] {
+        &mut self.page[..PAGE_BYTES]
+    }
+
+    /// What is counted, to count on.
+    pub(crate) fn stats_mut(&mut self) -> &mut Stats {
+        &mut self.stats
     }
 
     /// What has been counted since these ports were made.

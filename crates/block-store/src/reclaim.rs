@@ -137,8 +137,8 @@ impl Reclaim {
             kept: Vec::new(),
         });
         let length = footer_pages as usize * PAGE_BYTES;
-        ports.stats.reclaim_read_bytes += length as u64;
-        ports.wake_at(ports.now + self.flash_timeout);
+        ports.stats_mut().reclaim_read_bytes += length as u64;
+        ports.wake_at(ports.now() + self.flash_timeout);
         ports.flash_read(Errand::ReclaimFooter, offset, length);
     }
 
@@ -173,7 +173,7 @@ impl Reclaim {
         for (first, count) in &runs {
             let slot = geometry.slot(segment, reclaim.kept[*first].page);
             let length = count * PAGE_BYTES;
-            ports.stats.reclaim_read_bytes += length as u64;
+            ports.stats_mut().reclaim_read_bytes += length as u64;
             let errand = Errand::ReclaimRun {
                 first: *first,
                 count: *count,

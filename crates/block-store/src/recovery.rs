@@ -19,7 +19,6 @@
 //! last life left in the journal's ring, and nothing is asked of the store before it is complete.
 
 mod chain;
-mod conclude;
 mod inspect;
 mod left;
 mod logs;
@@ -90,14 +89,14 @@ pub struct Recovered {
     /// Whether the last life ended with a clean stop.
     pub clean: bool,
     /// What the recovery has written.
-    pub(crate) written: FlashWritten,
+    written: FlashWritten,
 }
 
 impl Recovered {
     /// The ports of the store from now on.
     pub fn ports<T: Tag>(&mut self, pool: BufPool, now: Instant) -> Ports<T> {
         let mut ports = Ports::new(pool, now);
-        let counted = &mut ports.stats.flash_written;
+        let counted = &mut ports.stats_mut().flash_written;
         counted.descriptors += self.written.descriptors;
         counted.dirty += self.written.dirty;
         self.store.make_found_durable(&mut ports);

@@ -94,10 +94,10 @@ impl Resting {
         count: WriteCount,
     ) {
         if !copies.origins.is_reachable(disk) {
-            ports.stats.never_trusted += 1;
+            ports.stats_mut().never_trusted += 1;
             return;
         }
-        let due = ports.now + self.trust_delay;
+        let due = ports.now() + self.trust_delay;
         ports.wake_at(due);
         self.queue.push_back(Rest {
             due,
@@ -110,7 +110,7 @@ impl Resting {
             && let Some(rest) = self.queue.pop_front()
             && !end_rest(ports, copies, rest)
         {
-            ports.stats.never_trusted += 1;
+            ports.stats_mut().never_trusted += 1;
             copies.origins.tag_is_lost(rest.disk);
         }
     }
@@ -156,7 +156,7 @@ impl Resting {
         disk: DiskSlot,
         moved: &Move,
     ) {
-        ports.stats.blocks_kept += 1;
+        ports.stats_mut().blocks_kept += 1;
         if copies.trust.contains(moved.from) {
             trust(ports, copies, moved.to, 1);
         } else {
@@ -178,7 +178,7 @@ impl Resting {
         let mut run: Option<(FlashSlot, u32)> = None;
         for (block, slot) in &settled.blocks {
             if copies.segments.enter(disk, *block, *slot).is_err() {
-                ports.stats.not_taken.index_full += 1;
+                ports.stats_mut().not_taken.index_full += 1;
                 continue;
             }
             if !settled.written && !copies.segments.is_written(*slot) {
@@ -254,7 +254,7 @@ impl Resting {
     /// Trusts the blocks that have rested long enough.
     pub(crate) fn tick<T: Tag>(&mut self, ports: &mut Ports<T>, copies: &mut Copies<'_>) {
         // Those that go on resting are due later: each is looked at once.
-        let now = ports.now;
+        let now = ports.now();
         while let Some(rest) = self.queue.pop_front_if(|rest| rest.due <= now) {
             if !end_rest(ports, copies, rest) {
                 let due = now + self.rest_more;
@@ -315,7 +315,7 @@ impl Resting {
                 || !end_rest(ports, copies, rest)
             {
                 // Nobody will be there to flush its origin once the disk is detached.
-                ports.stats.never_trusted += 1;
+                ports.stats_mut().never_trusted += 1;
             }
         }
     }
@@ -343,7 +343,7 @@ fn end_rest<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_>, rest: Rest) -
     if !copies.segments.is_written(rest.slot) {
         return false;
     }
-    ports.stats.retrusted_blocks += 1;
+    ports.stats_mut().retrusted_blocks += 1;
     trust(ports, copies, rest.slot, 1);
     true
 }

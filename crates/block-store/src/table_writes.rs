@@ -35,7 +35,7 @@ impl TableWrites {
         let Some(step) = checkpoint.next_step(tables.journal, pages) else {
             return;
         };
-        ports.wake_at(ports.now + self.flash_timeout);
+        ports.wake_at(ports.now() + self.flash_timeout);
         match step {
             Step::Pages {
                 number,
@@ -60,7 +60,7 @@ impl TableWrites {
                     clean_end,
                 };
                 ports.count_written(None, |written| written.checkpoint += PAGE_BYTES as u64);
-                let page = ports.pool.copy_of(&superblock.encode());
+                let page = ports.pool().copy_of(&superblock.encode());
                 ports.flash_write(Errand::Superblock, superblock.offset(), page, true);
             }
         }
@@ -78,7 +78,7 @@ impl TableWrites {
         let offset = geometry.checkpoint_page_offset(area, pages.start);
         let count = usize::try_from(pages.end - pages.start).expect("at most 64");
         let bytes = count * PAGE_BYTES;
-        let mut buf = ports.pool.take(bytes);
+        let mut buf = ports.pool().take(bytes);
         for (page, to) in pages.zip(buf[..bytes].chunks_exact_mut(PAGE_BYTES)) {
             let encoded = tables.page(page).encode(geometry, *uuid, number, page);
             to.copy_from_slice(&encoded);
@@ -90,16 +90,16 @@ impl TableWrites {
 
     /// Writes the next batch of the journal, if there is one.
     pub(crate) fn journal<T: Tag>(&self, ports: &mut Ports<T>, journal: &mut Journal) {
-        let Some(batch) = journal.start_batch(ports.now) else {
+        let Some(batch) = journal.start_batch(ports.now()) else {
             return;
         };
         let bytes = batch.pages.len() * PAGE_BYTES;
-        let mut buf = ports.pool.take(bytes);
+        let mut buf = ports.pool().take(bytes);
         for (page, to) in batch.pages.iter().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
             to.copy_from_slice(&page.encode(self.identity.uuid));
         }
         ports.count_written(None, |written| written.journal += bytes as u64);
-        ports.wake_at(ports.now + self.flash_timeout);
+        ports.wake_at(ports.now() + self.flash_timeout);
         let geometry = &self.identity.geometry;
         let offset = geometry.journal_page_offset(batch.first_sequence);
         ports.flash_write(Errand::Journal, offset, buf.freeze().slice(0..bytes), true);

@@ -105,16 +105,19 @@ impl Writer {
             return None;
         }
         if self.buffered_bytes + PAGE_BYTES > self.limit {
-            ports.stats.not_taken.write_buffer += 1;
+            ports.stats_mut().not_taken.write_buffer += 1;
             return None;
         }
         if !self.ensure_chunk(ports, streams, key) {
-            ports.stats.not_taken.no_segment += 1;
+            ports.stats_mut().not_taken.no_segment += 1;
             return None;
         }
-        let placed = streams.tables.segments.place(key, entry.source, ports.now);
+        let placed = streams
+            .tables
+            .segments
+            .place(key, entry.source, ports.now());
         self.buffered_bytes += PAGE_BYTES;
-        ports.stats.blocks_appended += 1;
+        ports.stats_mut().blocks_appended += 1;
         let content = streams.tables.segments.content_mut(key);
         let content = content.expect("the stream is open");
         let chunk = content.chunk.as_mut().expect("the chunk is open");
@@ -161,7 +164,7 @@ impl Writer {
         key: StreamKey,
     ) -> bool {
         loop {
-            match streams.tables.segments.prepare(key, ports.now) {
+            match streams.tables.segments.prepare(key, ports.now()) {
                 Step::Ready => return true,
                 Step::NoSegment => return false,
                 Step::Close => self.close(ports, streams, key),
@@ -193,11 +196,11 @@ impl Writer {
                         .content_mut(key)
                         .expect("the stream is open");
                     content.chunk = Some(Gathered {
-                        buf: ports.pool.take(pages as usize * PAGE_BYTES),
+                        buf: ports.pool().take(pages as usize * PAGE_BYTES),
                         entries: Vec::new(),
                         records: Vec::new(),
                     });
-                    ports.wake_at(ports.now + self.write_delay);
+                    ports.wake_at(ports.now() + self.write_delay);
                 }
             }
         }
@@ -250,7 +253,7 @@ impl Writer {
         let offset = self.page_offset(chunk.segment, chunk.page);
         let (bytes, of_log) = (chunk.bytes.clone(), chunk.of_log.is_some());
         let id = self.chunks.insert(chunk);
-        ports.wake_at(ports.now + self.flash_timeout);
+        ports.wake_at(ports.now() + self.flash_timeout);
         let errand = if of_log {
             Errand::LogChunk(id)
         } else {
@@ -281,7 +284,7 @@ impl Writer {
         }
         let pages = self.identity.geometry.footer_pages();
         let length = pages as usize * PAGE_BYTES;
-        let mut buf = ports.pool.take(length);
+        let mut buf = ports.pool().take(length);
         for (part, to) in (0..).zip(buf[..length].chunks_exact_mut(PAGE_BYTES)) {
             let descriptors = closed.content.descriptors.iter();
             let blocks = descriptors.skip(part as usize * DESCRIPTORS_PER_PAGE);
@@ -297,7 +300,7 @@ impl Writer {
         }
         ports.count_written(Some(key.disk), |written| written.count_footer(pages));
         let offset = self.page_offset(segment, self.identity.geometry.segment_pages() - pages);
-        ports.wake_at(ports.now + self.flash_timeout);
+        ports.wake_at(ports.now() + self.flash_timeout);
         let bytes = buf.freeze().slice(0..length);
         ports.flash_write(Errand::Footer(segment), offset, bytes, false);
     }
@@ -357,7 +360,7 @@ impl Writer {
             return None;
         }
         let bytes = &gathered.buf[at * PAGE_BYTES..(at + 1) * PAGE_BYTES];
-        let bytes = ports.pool.copy_of(bytes);
+        let bytes = ports.pool().copy_of(bytes);
         let block = gathered.entries[at - 1].block;
         Some(self.ciphers.shown(ports, disk, block, bytes))
     }
@@ -402,10 +405,10 @@ impl Writer {
                 continue;
             };
             let due = chunk.since + self.write_delay;
-            if ports.now >= due {
+            if ports.now() >= due {
                 self.seal(ports, streams, key);
             } else {
-                ports.wake_at(due.min(ports.now + TICK_MAX));
+                ports.wake_at(due.min(ports.now() + TICK_MAX));
             }
         }
     }

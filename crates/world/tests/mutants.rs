@@ -105,7 +105,8 @@ macro_rules! missed {
 /// a reason. The others do harm in one world of some hundred thousand: an older copy of the flash, and a journal
 /// that overtakes the tables of a recovery, are found by `crates/block-store/src/recovery/tests.rs`; a crash
 /// before what is void is durably so, and a disk that has left in one superblock only, by
-/// `crates/cache/tests/tables.rs`; a checkpoint ahead of the journal by `crates/block-store/src/store.rs`; a record that is closed before the journal is durable by
+/// `crates/cache/tests/tables.rs`; a checkpoint ahead of the journal by `crates/block-store/src/store/tests.rs`;
+/// a record that is closed before the journal is durable by
 /// `crates/cache/tests/back_changes.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`;
 /// a flush that is answered as its disk enters write-back, before the recovered log is durable, by
 /// `crates/cache/tests/back.rs`; flash that is believed again before what writes had passed is durable, by

@@ -114,7 +114,7 @@ impl Logs {
         let open = dirty.chunks().open().expect("the chunk is open");
         places::push(ports, open.place, at_flash, page);
         let epoch = tables.disks.get(disk).map_or(0, |entry| entry.epoch);
-        dirty.accept(record, epoch, ports.now);
+        dirty.accept(record, epoch, ports.now());
     }
 
     /// The stream has sealed the open chunk of a log.

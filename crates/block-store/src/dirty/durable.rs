@@ -92,7 +92,7 @@ impl Logs {
             return Seal::No;
         }
         if chunks.starts_flush() {
-            ports.wake_at(ports.now + self.flash_timeout);
+            ports.wake_at(ports.now() + self.flash_timeout);
             ports.flash(Errand::LogFlush(disk), FlashVerb::Flush);
         }
         if chunks.is_to_be_sealed() {
@@ -117,8 +117,8 @@ impl Logs {
             return;
         }
         if self.unnamed.iter().all(|(_, unnamed)| *unnamed != disk) {
-            self.unnamed.push_back((ports.now, disk));
-            ports.wake_at(ports.now + LOGGED_AFTER);
+            self.unnamed.push_back((ports.now(), disk));
+            ports.wake_at(ports.now() + LOGGED_AFTER);
         }
     }
 
@@ -133,15 +133,15 @@ impl Logs {
         let Some((since, _)) = self.unnamed.front() else {
             return;
         };
-        let due = ports.now >= *since + LOGGED_AFTER;
-        if !(due || journal.goes(ports.now)) {
+        let due = ports.now() >= *since + LOGGED_AFTER;
+        if !(due || journal.goes(ports.now())) {
             return;
         }
         for (_, disk) in std::mem::take(&mut self.unnamed) {
             if let Some(entry) = disks.get(disk) {
                 let to = entry.logged;
                 let entry = JournalEntry::Logged { disk, to };
-                journal.push(entry, to.generation, ports.now);
+                journal.push(entry, to.generation, ports.now());
             }
         }
         if due {

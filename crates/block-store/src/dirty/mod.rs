@@ -90,7 +90,7 @@ impl Logs {
     /// Asks to be looked at when something that waits is due.
     pub(crate) fn tick<T: Tag>(&self, ports: &mut Ports<T>) {
         if let Some((since, _)) = self.unnamed.front()
-            && *since + LOGGED_AFTER > ports.now
+            && *since + LOGGED_AFTER > ports.now()
         {
             ports.wake_at(*since + LOGGED_AFTER);
         }

@@ -4,7 +4,7 @@
 //! they lie and what their checksum is, and whoever wants them reads and compares them.
 
 use super::chain::Chunk;
-use super::conclude::FoundLog;
+use super::logs::FoundLog;
 use super::tables::Replayed;
 use super::{LeftChunk, OpenError, Recovery, Stage};
 use crate::config::Config;

@@ -16,11 +16,13 @@
 //!
 //! Nothing is written here but chunks that a killed process had in memory only.
 
+mod conclude;
+
 use super::chain::{self, Chunk, Data};
-use super::conclude::FoundLog;
 use super::left::LeftChunk;
 use super::tables::Replayed;
 use crate::guard::{Guard, holds};
+pub(super) use conclude::FoundLog;
 use flash_format::{
     DirtyChunkHeader, DirtyRecord, DiskEntry, Geometry, PAGE_BYTES, Position, SegmentEntry,
     SegmentIndex, SegmentKind, SegmentState, checksum,
@@ -68,18 +70,18 @@ enum Phase {
 
 /// What has been read so far.
 pub(super) struct Logs {
-    pub(super) replayed: Replayed,
-    pub(super) geometry: Geometry,
+    replayed: Replayed,
+    geometry: Geometry,
     phase: Phase,
     left: Vec<LeftChunk>,
     /// Nothing is to be written.
-    pub(super) looks_only: bool,
+    looks_only: bool,
     /// Disks whose logs do not count any more.
-    pub(super) void: Vec<DiskId>,
-    pub(super) walks: BTreeMap<u32, Walk>,
+    void: Vec<DiskId>,
+    walks: BTreeMap<u32, Walk>,
     /// How often that was read again which was not whole.
     again: BTreeMap<Wanted, u32>,
-    pub(super) found: Vec<FoundLog>,
+    found: Vec<FoundLog>,
 }
 
 impl Logs {

@@ -1,26 +1,20 @@
 //! The index: descriptors of every used segment, for the slots that are trusted.
 
 use super::chain::Chunk;
-use super::conclude::FoundLog;
+use super::logs::FoundLog;
 use super::tables::Replayed;
 use super::{ColdReason, Recovered};
 use crate::checkpoint::Checkpoint;
 use crate::chunks::Content;
 use crate::config::Config;
-use crate::dirty::{DirtyDisk, DirtyDisks, Logs};
-use crate::durability::Origins;
+use crate::dirty::{DirtyDisk, DirtyDisks};
 use crate::guard::{Guard, holds};
 use crate::identity::Identity;
 use crate::index::{Index, Located};
-use crate::intake::Intake;
-use crate::journal::{Journal, Ticket};
-use crate::reclaim::Reclaim;
-use crate::rest::Resting;
-use crate::store::Store;
-use crate::table_writes::TableWrites;
+use crate::journal::Ticket;
+use crate::store::{self, Store};
 use crate::trust::Trust;
 use crate::trusted::Trusted;
-use crate::writer::Writer;
 use dirty_log::{Found, Record, What};
 use flash_format::{
     ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, PageBytes,
@@ -369,28 +363,21 @@ impl Segments {
             self.superblock.sequence,
         );
         let first = checkpoint.want();
-        let identity = Identity {
-            uuid: self.superblock.uuid,
-            incarnation: self.superblock.incarnation,
-            geometry: self.geometry,
-        };
-        let store = Store {
-            journal: Journal::new(&self.geometry, config.write_delay, self.journal_next),
-            checkpoint,
-            resting: Resting::new(&self.geometry, &config),
-            table_writes: TableWrites::new(identity, config.flash_timeout),
-            identity,
-            log: self.log,
+        let found = store::Found {
+            identity: Identity {
+                uuid: self.superblock.uuid,
+                incarnation: self.superblock.incarnation,
+                geometry: self.geometry,
+            },
+            segments: self.log,
+            checksums: self.checksums,
             trust: Trust::new(self.trusted, self.cuts),
             disks: self.disks.into(),
-            origins: Origins::default(),
-            writer: Writer::new(identity, &config, self.checksums),
-            reclaim: Reclaim::new(identity, &config),
-            intake: Intake::default(),
-            failures: 0,
-            logs: Logs::new(self.dirty, config.lasting_places, config.flash_timeout),
-            config,
+            logs: self.dirty,
+            checkpoint,
+            journal_next: self.journal_next,
         };
+        let store = Store::new(found, config);
         let clean = self.superblock.clean_end.is_some() && self.cold.is_none();
         Recovered {
             store: Box::new(store),

@@ -43,10 +43,7 @@ fn a_log_comes_back_in_its_order_and_nowhere_else() {
         );
         let flash = &opened.store;
         assert!(flash.is_whole(slot, &content(1, 2)));
-        assert_eq!(
-            flash.logs.by_disk().get(disk(0)).unwrap().log().intervals(),
-            3
-        );
+        assert_eq!(flash.dirty_log(disk(0)).unwrap().log().intervals(), 3);
         // The next recovery finds the same.
         opened = hand.open_again();
     }
@@ -83,7 +80,7 @@ fn a_torn_tail_is_cut_and_stays_cut() {
     hand.page(2, 3).copy_from_slice(&header.encode(UUID));
     let opened = hand.open();
     assert_eq!(records(&opened, 0), [(1, 0), (2, 0)]);
-    let segment = opened.store.journal.next_sequence();
+    let segment = opened.store.committed().journal;
     let journal = JournalPage {
         sequence: segment,
         batch: segment,
@@ -173,7 +170,7 @@ fn of_a_log_that_was_given_up_nothing_is_missed() {
     hand.void.push(DiskId::from_u128(1));
     hand.open();
     let opened = hand.open_again();
-    assert!(opened.store.logs.by_disk().get(disk(0)).is_none());
+    assert!(opened.store.dirty_log(disk(0)).is_none());
 }
 
 #[test]
@@ -219,7 +216,7 @@ fn where_a_log_may_be_that_is_not_found_is_doubt() {
         }
         let mut opened = hand.open_again();
         for _ in 0..2 {
-            let entry = opened.store.disks.get(disk(0)).unwrap();
+            let entry = opened.store.disk_entry(disk(0)).unwrap();
             assert!(entry.in_doubt);
             let is_found = page == First::Whole;
             let reason = is_found.then_some(LockReason::Unbelievable);
@@ -247,7 +244,7 @@ fn a_trusted_slot_above_the_watermark_is_clean() {
     let opened = hand.open();
     assert_eq!(found(&opened, 0, 1), Found::Dirty(hand.slot(2, 4)));
     assert_eq!(clean(&opened, 0, 1), None);
-    assert!(!opened.store.trust.contains(hand.slot(2, 1)));
+    assert!(!opened.store.trusts(hand.slot(2, 1)));
 }
 
 #[test]
@@ -259,10 +256,7 @@ fn an_older_clean_copy_does_not_come_back() {
     assert_eq!(clean(&opened, 0, 1), None);
     assert_eq!(clean(&opened, 0, 40), Some(hand.slot(6, 2)));
     let flash = &opened.store;
-    assert!(
-        !flash.trust.contains(slot),
-        "a later life must not bring it"
-    );
+    assert!(!flash.trusts(slot), "a later life must not bring it");
 }
 
 #[test]
@@ -308,7 +302,7 @@ fn a_segment_below_the_watermark_is_an_ordinary_one() {
     hand.destaged(0, at(11, 1));
     hand.trusted(5, 1);
     let opened = hand.open();
-    assert!(opened.store.logs.by_disk().get(disk(0)).is_none());
+    assert!(opened.store.dirty_log(disk(0)).is_none());
     assert_eq!(clean(&opened, 0, 3), Some(hand.slot(5, 1)));
     assert_eq!(
         (phase(&opened, 2), phase(&opened, 5)),
@@ -388,7 +382,7 @@ fn a_lost_page_of_the_disk_table_is_made_up_from_the_log() {
     let opened = hand.open_again();
     assert_eq!(records(&opened, 0), [(1, 0), (2, 0), (1, 0), (3, 0)]);
     assert_eq!(locked(&opened, 0), Some(LockReason::Unbelievable));
-    let entry = opened.store.disks.get(disk(0)).unwrap();
+    let entry = opened.store.disk_entry(disk(0)).unwrap();
     assert_eq!(
         (entry.id, entry.size),
         (DiskId::from_u128(1), Bytes::mib(4))
@@ -449,7 +443,7 @@ fn what_waits_on_an_older_copy_is_in_doubt() {
     let mut hand = Hand::of_disks(1);
     hand.served = 5;
     let opened = hand.open();
-    assert!(opened.store.disks.get(disk(0)).unwrap().in_doubt);
+    assert!(opened.store.disk_entry(disk(0)).unwrap().in_doubt);
 }
 
 #[test]
@@ -623,7 +617,7 @@ fn a_log_that_the_operator_gives_up_is_void_for_good() {
     hand.void.push(DiskId::from_u128(1));
     let mut opened = hand.open();
     for _ in 0..2 {
-        assert!(opened.store.logs.by_disk().get(disk(0)).is_none());
+        assert!(opened.store.dirty_log(disk(0)).is_none());
         assert_eq!(clean(&opened, 0, 40), None);
         assert_eq!(
             (phase(&opened, 2), phase(&opened, 5)),

@@ -42,9 +42,12 @@ impl Writer {
             return Err(NoRoom::Buffer);
         }
         let key = self.prepare_log(ports, streams, disk)?;
-        let placed = streams.tables.segments.place(key, Source::Dirty, ports.now);
+        let placed = streams
+            .tables
+            .segments
+            .place(key, Source::Dirty, ports.now());
         self.buffered_bytes += PAGE_BYTES;
-        ports.stats.blocks_appended += 1;
+        ports.stats_mut().blocks_appended += 1;
         let content = streams
             .tables
             .segments
@@ -62,7 +65,7 @@ impl Writer {
         let mut lies = bytes.clone();
         if let Some(cipher) = self.ciphers.get(disk) {
             cipher.encrypt(block, page);
-            lies = ports.pool.copy_of(page);
+            lies = ports.pool().copy_of(page);
         }
         let descriptor = Descriptor {
             block,
@@ -112,7 +115,7 @@ impl Writer {
         let generation = streams.tables.segments.segment(open.segment).generation;
         let header = Position::of_page(generation, page);
         let at = streams.logs.next_erasure(disk, header);
-        let after = streams.tables.segments.place_erasure(key, ports.now);
+        let after = streams.tables.segments.place_erasure(key, ports.now());
         let content = streams
             .tables
             .segments

@@ -436,7 +436,7 @@ pub(super) fn left(header: &DirtyChunkHeader, does: &[Does]) -> LeftChunk {
 /// Blocks of a disk's log in the order in which they were written; erasures as their first block
 /// and a count.
 pub(super) fn records(opened: &Opened, number: u16) -> Vec<(u64, u32)> {
-    let Some(dirty) = opened.store.logs.by_disk().get(disk(number)) else {
+    let Some(dirty) = opened.store.dirty_log(disk(number)) else {
         return Vec::new();
     };
     let records = dirty.log().records(dirty.log().base(), dirty.log().end());
@@ -448,36 +448,30 @@ pub(super) fn records(opened: &Opened, number: u16) -> Vec<(u64, u32)> {
 }
 
 pub(super) fn locked(opened: &Opened, number: u16) -> Option<LockReason> {
-    opened.store.logs.by_disk().get(disk(number))?.locked()
+    opened.store.dirty_log(disk(number))?.locked()
 }
 
 pub(super) fn found(opened: &Opened, number: u16, block: u64) -> Found {
     opened
         .store
-        .logs
-        .by_disk()
-        .find(disk(number), BlockIndex::new(block))
+        .dirty_state(disk(number), BlockIndex::new(block))
 }
 
 /// Where a block's clean copy is.
 pub(super) fn clean(opened: &Opened, number: u16, block: u64) -> Option<FlashSlot> {
     opened
         .store
-        .log
-        .index()
-        .get(disk(number), BlockIndex::new(block))
+        .slot_of_block(disk(number), BlockIndex::new(block))
 }
 
 pub(super) fn phase(opened: &Opened, segment: u32) -> Phase {
-    opened.store.log.segment(SegmentIndex::new(segment)).phase
+    opened.store.phase_of(SegmentIndex::new(segment))
 }
 
 pub(super) fn watermark(opened: &Opened, number: u16) -> Position {
     opened
         .store
-        .logs
-        .by_disk()
-        .get(disk(number))
+        .dirty_log(disk(number))
         .unwrap()
         .log()
         .watermark()

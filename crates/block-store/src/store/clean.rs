@@ -1,9 +1,9 @@
 //! Clean blocks that come into the cache, and those that leave it since they are written.
 
+use super::Store;
 use crate::chunks::Entry;
 use crate::journal::Ticket;
 use crate::ports::{Ports, Tag};
-use crate::store::Store;
 use crate::trust::distrust;
 use segment_log::{Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
@@ -21,7 +21,7 @@ pub enum Taken {
 impl Store {
     /// Takes a block out of the index, and nothing else.
     pub fn forget(&mut self, disk: DiskSlot, block: BlockIndex) -> Taken {
-        match self.log.forget(disk, block) {
+        match self.segments.forget(disk, block) {
             None => Taken::NotCached,
             Some(_) => Taken::Untrusted,
         }
@@ -34,11 +34,11 @@ impl Store {
         disk: DiskSlot,
         block: BlockIndex,
     ) -> Taken {
-        let Some(slot) = self.log.forget(disk, block) else {
+        let Some(slot) = self.segments.forget(disk, block) else {
             return Taken::NotCached;
         };
         if self.trust.contains(slot) {
-            Taken::Trusted(distrust(ports, &mut self.journal, &self.log, slot))
+            Taken::Trusted(distrust(ports, &mut self.journal, &self.segments, slot))
         } else {
             Taken::Untrusted
         }
@@ -64,8 +64,8 @@ impl Store {
         let Some(slot) = writer.append(ports, &mut streams, key, entry, bytes) else {
             return false;
         };
-        if self.log.enter(disk, block, slot).is_err() {
-            ports.stats.not_taken.index_full += 1;
+        if self.segments.enter(disk, block, slot).is_err() {
+            ports.stats_mut().not_taken.index_full += 1;
             return false;
         }
         if source == Source::Update {
@@ -100,9 +100,9 @@ impl Store {
             return;
         }
         let mut suspects = self.resting.take_unflushed(&self.origins, disk);
-        suspects.extend(self.writer.unflushed(&self.log, &self.origins, disk));
+        suspects.extend(self.writer.unflushed(&self.segments, &self.origins, disk));
         for (block, slot) in suspects {
-            if self.log.forget_if(disk, block, slot) {
+            if self.segments.forget_if(disk, block, slot) {
                 ports.left(disk, block);
             }
         }
@@ -110,7 +110,7 @@ impl Store {
             return;
         }
         let trust = &self.trust;
-        self.log.forget_of_disk(
+        self.segments.forget_of_disk(
             disk,
             |slot| !trust.contains(slot),
             |block| ports.left(disk, block),

@@ -1,36 +1,36 @@
 //! What becomes of the segments of dirty logs, and of the tables, once it is known where each ends.
 
-use super::chain::{self, Chunk, End};
-use super::logs::{Logs, Wanted};
-use super::tables::Replayed;
+use super::super::chain::{self, Chunk, End};
+use super::super::tables::Replayed;
+use super::{Logs, Wanted};
 use crate::guard::{Guard, holds};
 use crate::lock::LockReason;
 use flash_format::{PAGE_BYTES, Position, SegmentIndex, SegmentKind, SegmentState};
 use units::{DiskId, DiskSlot};
 
 /// A disk's dirty log as it is on flash.
-pub(super) struct FoundLog {
-    pub(super) disk: DiskSlot,
-    pub(super) watermark: Position,
+pub(in super::super) struct FoundLog {
+    pub(in super::super) disk: DiskSlot,
+    pub(in super::super) watermark: Position,
     /// The tables say that it was durable up to here.
-    pub(super) logged: Position,
+    pub(in super::super) logged: Position,
     /// Chunks that count, in order. Of a damaged log all that were found.
-    pub(super) chunks: Vec<Chunk>,
+    pub(in super::super) chunks: Vec<Chunk>,
     /// Bytes that were durable are missing.
-    pub(super) is_damaged: bool,
+    pub(in super::super) is_damaged: bool,
     /// The watermark may be wrong.
-    pub(super) in_doubt: bool,
+    pub(in super::super) in_doubt: bool,
 }
 
 impl FoundLog {
     /// The latest period in which a record of it was written.
-    pub(super) fn epoch(&self) -> u64 {
+    pub(in super::super) fn epoch(&self) -> u64 {
         let epochs = self.chunks.iter().map(|chunk| chunk.header.epoch);
         epochs.max().unwrap_or(0)
     }
 
     /// Why it does not go to the origin on its own, if so.
-    pub(super) fn locked(&self) -> Option<LockReason> {
+    pub(in super::super) fn locked(&self) -> Option<LockReason> {
         match (self.is_damaged, self.in_doubt) {
             (true, _) => Some(LockReason::Damaged),
             (false, true) => Some(LockReason::Unbelievable),
@@ -39,7 +39,7 @@ impl FoundLog {
     }
 
     /// Whether the origin may lack anything of it.
-    pub(super) fn is_dirty(&self) -> bool {
+    pub(in super::super) fn is_dirty(&self) -> bool {
         let last = self.chunks.last().map(|chunk| chunk.header.last());
         self.is_damaged || last.is_some_and(|last| last > self.watermark)
     }
@@ -155,7 +155,7 @@ impl Logs {
     }
 
     /// The tables as the walks have left them, and the logs.
-    pub(super) fn into_found(mut self) -> (Replayed, Vec<FoundLog>) {
+    pub(in super::super) fn into_found(mut self) -> (Replayed, Vec<FoundLog>) {
         // What has nothing above its disk's watermark is as clean as any other segment.
         for (number, entry) in (0..).zip(&mut self.replayed.segments) {
             let log = self.found.iter().find(|log| log.disk == entry.disk);

@@ -1,7 +1,8 @@
 //! Operations of the store's own that have ended.
 
+use super::Store;
+use crate::limits::FLASH_FAILURES_MAX;
 use crate::ports::{Errand, Own, Ports, Tag};
-use crate::store::Store;
 use block_io::{Buf, FlashVerb};
 use flash_format::{PAGE_BYTES, SegmentIndex};
 
@@ -46,7 +47,7 @@ impl Store {
                 if ok {
                     let replay_from = self.checkpoint.complete_now();
                     self.journal.truncate(replay_from);
-                    ports.stats.checkpoints += 1;
+                    ports.stats_mut().checkpoints += 1;
                 } else {
                     checkpoint_failed(ports);
                 }
@@ -91,7 +92,7 @@ impl Store {
             // Nothing in it was ever trusted, so forgetting it is all there is to do.
             for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
                 let slot = self.identity.geometry.slot(chunk.segment, page);
-                if self.log.forget_if(chunk.disk, entry.block, slot) {
+                if self.segments.forget_if(chunk.disk, entry.block, slot) {
                     ports.left(chunk.disk, entry.block);
                 }
                 self.reclaim.lost(slot);
@@ -110,8 +111,41 @@ impl Store {
         self.write_ended(ports, segment);
     }
 
+    /// A batch of the journal is durable: what waited for it goes on.
+    pub(super) fn journal_done<T: Tag>(&mut self, ports: &mut Ports<T>) {
+        ports.stats_mut().journal_commits += 1;
+        for entry in self.journal.batch_durable() {
+            self.trust.entry_durable(&self.segments, entry);
+        }
+        for disk in self.logs.by_disk().waiting_for_the_journal() {
+            let (logs, mut tables) = self.log_tables();
+            logs.release(&mut tables, disk);
+            self.push_durability(ports, disk);
+            ports.log_moved(disk);
+        }
+        let durable = self.journal.durable();
+        self.logs.journal_durable(ports, durable);
+        self.trust
+            .forget_condemned(ports, &mut self.segments, durable);
+    }
+
+    /// A read has succeeded: the flash does not fail all the time.
+    #[inline]
+    pub fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Counts a failed flash operation.
+    pub fn failed<T: Tag>(&mut self, ports: &mut Ports<T>) {
+        ports.stats_mut().flash_errors += 1;
+        self.failures += 1;
+        if self.failures >= FLASH_FAILURES_MAX {
+            ports.fail("too many flash operations failed");
+        }
+    }
+
     fn write_ended<T: Tag>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex) {
-        if self.log.write_ended(segment) {
+        if self.segments.write_ended(segment) {
             // Bounds what a power cut takes from the device's own cache; nothing waits for it.
             ports.flash(Errand::FlashFlush, FlashVerb::Flush);
         }
@@ -119,6 +153,6 @@ impl Store {
 }
 
 fn checkpoint_failed<T: Tag>(ports: &mut Ports<T>) {
-    ports.stats.flash_errors += 1;
+    ports.stats_mut().flash_errors += 1;
     ports.fail("a checkpoint could not be written");
 }

@@ -1,21 +1,21 @@
 //! What a store does to reclaim segments, beside what [`Reclaim`](crate::reclaim::Reclaim) does itself.
 
+use super::Store;
 use crate::chunks::Entry;
 #[cfg(feature = "mutants")]
 use crate::guard::{Guard, holds};
 use crate::ports::{Ports, Tag};
 use crate::reclaim::{Next, Survivor};
-use crate::store::Store;
 use flash_format::{PAGE_BYTES, SegmentIndex};
 use segment_log::{Begin, Move, Source, StreamKey};
 
 impl Store {
     /// Starts what can be started of a reclaim.
-    pub(crate) fn pump_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        match self.reclaim.next(&self.log, self.journal.durable()) {
+    pub(super) fn pump_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>) {
+        match self.reclaim.next(&self.segments, self.journal.durable()) {
             Next::Wait => {}
             Next::Begin if self.intake.is_stopped() => {}
-            Next::Begin => match self.log.begin_reclaim() {
+            Next::Begin => match self.segments.begin_reclaim() {
                 Begin::Enough | Begin::Wait => {}
                 Begin::Close(key) => {
                     let (writer, mut streams) = self.writer();
@@ -24,8 +24,8 @@ impl Store {
                 Begin::Reclaim(victim) => self.reclaim.begin(ports, victim),
             },
             Next::Free(segment) => {
-                let generation = self.log.segment(segment).generation;
-                let ticket = self.journal.free(segment, generation, ports.now);
+                let generation = self.segments.segment(segment).generation;
+                let ticket = self.journal.free(segment, generation, ports.now());
                 self.journal.hurry();
                 self.reclaim.freed(ticket);
             }
@@ -37,19 +37,21 @@ impl Store {
     }
 
     /// The footer of the victim has come, or has failed to.
-    pub(crate) fn reclaim_footer_done<T: Tag>(
+    pub(super) fn reclaim_footer_done<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         bytes: Option<&[u8]>,
     ) {
         let disk = self.reclaim.disk();
         let keeps = disk.is_some_and(|disk| self.intake.takes(disk));
-        let survivors = self.reclaim.footer_read(ports, &mut self.log, keeps, bytes);
+        let survivors = self
+            .reclaim
+            .footer_read(ports, &mut self.segments, keeps, bytes);
         self.seal_survivors(ports, survivors);
     }
 
     /// A run of survivors has come, or has failed to.
-    pub(crate) fn reclaim_run_done<T: Tag>(
+    pub(super) fn reclaim_run_done<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         first: usize,
@@ -62,7 +64,7 @@ impl Store {
             None => self.failed(ports),
             Some(bytes) => {
                 for (number, page) in (first..).zip(bytes.chunks_exact(PAGE_BYTES)) {
-                    if let Some(survivor) = self.reclaim.survivor(&self.log, number) {
+                    if let Some(survivor) = self.reclaim.survivor(&self.segments, number) {
                         self.keep(ports, &survivor, page);
                     }
                 }
@@ -112,22 +114,22 @@ impl Store {
         for moved in reclaimed.take_moves() {
             // A guest that wrote the block meanwhile has taken it out of the index, or has put a
             // newer copy there: then the survivor is dead and was never trusted.
-            if self.log.point_at(reclaimed.victim(), &moved) {
+            if self.segments.point_at(reclaimed.victim(), &moved) {
                 let (mut copies, resting) = self.copies();
                 resting.trust_survivor(ports, &mut copies, disk, &moved);
             }
         }
-        let evicted = reclaimed.evict(&mut self.log, |block| ports.left(disk, block));
-        ports.stats.blocks_evicted += u64::from(evicted);
-        ports.stats.segments_reclaimed += 1;
+        let evicted = reclaimed.evict(&mut self.segments, |block| ports.left(disk, block));
+        ports.stats_mut().blocks_evicted += u64::from(evicted);
+        ports.stats_mut().segments_reclaimed += 1;
         self.release(reclaimed.victim().segment());
     }
 
     /// A segment's last content is gone for good.
-    pub(crate) fn release(&mut self, segment: SegmentIndex) {
+    pub(super) fn release(&mut self, segment: SegmentIndex) {
         self.trust.release(segment);
         #[cfg(feature = "mutants")]
-        self.log.ignore_readers(!holds(Guard::PinReaders));
-        self.log.release(segment);
+        self.segments.ignore_readers(!holds(Guard::PinReaders));
+        self.segments.release(segment);
     }
 }

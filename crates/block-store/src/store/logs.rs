@@ -1,9 +1,9 @@
 //! What a store does with dirty logs: their durability, and what the origin has of them.
 
-use crate::dirty::{DirtyDisk, LogTables, Logs, Seal, Settled};
+use super::Store;
+use crate::dirty::{DirtyDisk, Seal, Settled};
 use crate::ports::{Ports, Tag};
-use crate::store::Store;
-use crate::writer::{NoRoom, Streams, Writer};
+use crate::writer::NoRoom;
 use block_io::{Buf, PAGE_BYTES, Slice};
 use dirty_log::What;
 use flash_format::{Erasure, Position};
@@ -11,30 +11,6 @@ use segment_log::{Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
 
 impl Store {
-    /// The dirty logs, and what they are entered in.
-    pub(crate) fn log_tables(&mut self) -> (&mut Logs, LogTables<'_>) {
-        let tables = LogTables {
-            segments: &mut self.log,
-            journal: &mut self.journal,
-            disks: &mut self.disks,
-        };
-        (&mut self.logs, tables)
-    }
-
-    /// What is on its way to flash, and what it is written to.
-    pub(crate) fn writer(&mut self) -> (&mut Writer, Streams<'_>) {
-        let streams = Streams {
-            intake: &self.intake,
-            logs: &mut self.logs,
-            tables: LogTables {
-                segments: &mut self.log,
-                journal: &mut self.journal,
-                disks: &mut self.disks,
-            },
-        };
-        (&mut self.writer, streams)
-    }
-
     /// Accepts a block that a guest wrote.
     ///
     /// # Errors
@@ -129,7 +105,7 @@ impl Store {
     }
 
     /// Seals the open chunk of a dirty log if it is time.
-    pub(crate) fn seal_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, seal: Seal) {
+    pub(super) fn seal_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, seal: Seal) {
         if seal == Seal::Now {
             let (writer, mut streams) = self.writer();
             writer.seal(ports, &mut streams, StreamKey::of(disk, Source::Dirty));

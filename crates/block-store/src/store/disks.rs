@@ -1,8 +1,8 @@
 //! What the tables say of disks that come and go, and of their segments.
 
+use super::Store;
 use crate::disks::{Served, slots};
 use crate::ports::{Ports, Tag};
-use crate::store::Store;
 use flash_format::SegmentIndex;
 use segment_log::Phase;
 use units::{Bytes, DiskId, DiskSlot};
@@ -36,7 +36,7 @@ impl Store {
     pub fn vacant_slot(&self, taken: impl Fn(DiskSlot) -> bool) -> Option<DiskSlot> {
         let empty = |slot: &DiskSlot| {
             !self
-                .log
+                .segments
                 .segments()
                 .any(|(_, segment)| segment.disk == *slot && segment.phase != Phase::Free)
         };
@@ -68,7 +68,7 @@ impl Store {
 
     /// Ends the open segments of a disk, or of all.
     pub fn close_streams<T: Tag>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
-        for key in self.log.stream_keys() {
+        for key in self.segments.stream_keys() {
             if disk.is_none_or(|disk| disk == key.disk) {
                 let (writer, mut streams) = self.writer();
                 writer.close(ports, &mut streams, key);
@@ -78,7 +78,7 @@ impl Store {
 
     fn writes_of(&self, disk: Option<DiskSlot>) -> bool {
         let of = |slot| disk.is_none_or(|disk| disk == slot);
-        self.log
+        self.segments
             .segments()
             .any(|(_, segment)| of(segment.disk) && segment.writes > 0)
     }
@@ -91,7 +91,7 @@ impl Store {
 
     /// Whether segments of a disk's dirty log are held for it.
     pub fn has_log_segments(&self, disk: Option<DiskSlot>) -> bool {
-        let mut segments = self.log.segments();
+        let mut segments = self.segments.segments();
         segments.any(|(_, segment)| disk == Some(segment.disk) && segment.phase == Phase::Dirty)
     }
 
@@ -108,21 +108,21 @@ impl Store {
     ) -> Vec<SegmentIndex> {
         let of = |slot| disk == Some(slot);
         let closed = self
-            .log
+            .segments
             .segments()
             .filter(|(_, segment)| of(segment.disk) && segment.phase == Phase::Closed);
         let segments: Vec<SegmentIndex> = closed.map(|(index, _)| index).collect();
         for segment in &segments {
-            self.log.begin_free(*segment);
-            let generation = self.log.segment(*segment).generation;
-            self.journal.free(*segment, generation, ports.now);
+            self.segments.begin_free(*segment);
+            let generation = self.segments.segment(*segment).generation;
+            self.journal.free(*segment, generation, ports.now());
         }
         segments
     }
 
     /// The entries that free these segments of a disk are durable: forgets the disk's clean blocks.
     pub fn release_segments(&mut self, disk: DiskSlot, segments: &[SegmentIndex]) {
-        self.log.forget_disk(disk);
+        self.segments.forget_disk(disk);
         for segment in segments {
             self.release(*segment);
         }

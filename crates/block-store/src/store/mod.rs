@@ -1,0 +1,396 @@
+//! Everything about the blocks on flash: where they are, how they get there and leave again.
+//!
+//! ```text
+//!            append               chunk written         journal commit
+//!  fill ───► open chunk ────────► slots on flash ─────► slots trusted
+//!  rewrite      │ (RAM)               │ rest untrusted, trust_delay later ─┘
+//!  survivor ◄── reclaim ◄─ closed segment ◄─ footer ◄─ segment full
+//! ```
+//!
+//! Invariants, checked by [`Store::self_check`]:
+//!
+//! - A slot that may be trusted on flash is in the index, or a write in flight is waiting for
+//!   it to be distrusted, or its segment is about to be freed. So whoever changes a block at
+//!   the origin knows every copy that a recovery could find.
+//! - A block has one entry in the index, and at most one trusted slot outside of a reclaim.
+//! - A segment's `live` is the number of index entries that point into it.
+
+mod clean;
+mod completions;
+mod disks;
+mod facts;
+mod logs;
+mod reclaim;
+#[cfg(test)]
+mod tests;
+
+use crate::checkpoint::Checkpoint;
+use crate::chunks::Segments;
+use crate::config::Config;
+use crate::copies::Copies;
+use crate::dirty::{DirtyDisks, LogTables, Logs};
+use crate::disks::DiskTable;
+use crate::durability::Origins;
+use crate::format::FORMATTED;
+use crate::guard::{Guard, holds};
+use crate::identity::Identity;
+use crate::intake::Intake;
+use crate::journal::Journal;
+use crate::ports::{Ports, Tag};
+use crate::reclaim::Reclaim;
+use crate::rest::Resting;
+use crate::snapshot::Snapshot;
+use crate::table_writes::TableWrites;
+use crate::trust::Trust;
+use crate::writer::{Streams, Writer};
+use block_io::{Place, Slice};
+pub use clean::Taken;
+pub use completions::Progress;
+use dirty_log::Found as FoundInLog;
+use flash_format::PAGE_BYTES;
+use segment_log::Whereabouts;
+use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
+
+/// Where a block is.
+pub enum Location {
+    /// On flash, in this slot.
+    Flash(FlashSlot),
+    /// On its way to flash: here are its bytes.
+    Memory(Slice),
+    /// Not in the cache.
+    Nowhere,
+}
+
+/// What lies on a flash.
+pub struct Store {
+    config: Config,
+    identity: Identity,
+    /// Where blocks and segments are.
+    segments: Segments,
+    trust: Trust,
+    journal: Journal,
+    checkpoint: Checkpoint,
+    table_writes: TableWrites,
+    disks: DiskTable,
+    /// By disk: what its origin may still lose.
+    origins: Origins,
+    writer: Writer,
+    resting: Resting,
+    reclaim: Reclaim,
+    intake: Intake,
+    /// Flash operations that failed since the last one that succeeded.
+    failures: u32,
+    /// What the origins lack.
+    logs: Logs,
+}
+
+/// What a store is made of that a recovery has found.
+pub(crate) struct Found {
+    pub(crate) identity: Identity,
+    pub(crate) segments: Segments,
+    /// crc32c of the block in each slot.
+    pub(crate) checksums: Vec<u32>,
+    pub(crate) trust: Trust,
+    pub(crate) disks: DiskTable,
+    pub(crate) logs: DirtyDisks,
+    pub(crate) checkpoint: Checkpoint,
+    /// The first page of the journal that is written.
+    pub(crate) journal_next: u64,
+}
+
+impl Store {
+    /// The store of what was found. Its checkpoint is not complete yet.
+    pub(crate) fn new(found: Found, config: Config) -> Self {
+        let Found { identity, .. } = found;
+        let geometry = &identity.geometry;
+        Self {
+            segments: found.segments,
+            trust: found.trust,
+            journal: Journal::new(geometry, config.write_delay, found.journal_next),
+            checkpoint: found.checkpoint,
+            table_writes: TableWrites::new(identity, config.flash_timeout),
+            disks: found.disks,
+            origins: Origins::default(),
+            writer: Writer::new(identity, &config, found.checksums),
+            resting: Resting::new(geometry, &config),
+            reclaim: Reclaim::new(identity, &config),
+            intake: Intake::default(),
+            failures: 0,
+            logs: Logs::new(found.logs, config.lasting_places, config.flash_timeout),
+            config,
+            identity,
+        }
+    }
+
+    /// Where a block is; marks it as referenced.
+    #[inline]
+    pub fn locate<T: Tag>(
+        &mut self,
+        ports: &Ports<T>,
+        disk: DiskSlot,
+        block: BlockIndex,
+    ) -> Location {
+        match self.segments.touch(disk, block) {
+            Some(slot) => self.bytes_of(ports, slot),
+            None => Location::Nowhere,
+        }
+    }
+
+    /// Where the bytes of a slot are: in memory until they are on flash.
+    #[inline]
+    pub fn bytes_of<T: Tag>(&self, ports: &Ports<T>, slot: FlashSlot) -> Location {
+        let in_memory = match self.segments.whereabouts(slot) {
+            Whereabouts::Written => None,
+            Whereabouts::PerhapsWritten => self.writer.in_memory(ports, &self.segments, slot),
+            Whereabouts::PerhapsInOpenChunk => {
+                self.writer.in_open_chunk(ports, &self.segments, slot)
+            }
+        };
+        in_memory.map_or(Location::Flash(slot), Location::Memory)
+    }
+
+    /// Whether these are the bytes that were written to a slot.
+    #[inline]
+    pub fn is_whole(&self, slot: FlashSlot, bytes: &[u8]) -> bool {
+        self.writer.is_whole(slot, bytes)
+    }
+
+    /// Reads slots that follow each other, to where the caller wants their bytes if it says so. They
+    /// stay what they are until [`Store::unpin`] of the first.
+    #[inline]
+    pub fn read<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        slot: FlashSlot,
+        count: u32,
+        place: Option<Place>,
+        tag: T,
+    ) {
+        self.segments.pin(slot);
+        ports.wake_at(ports.now() + self.config.flash_timeout);
+        let length = count as usize * PAGE_BYTES;
+        ports.read(tag, self.identity.geometry.slot_offset(slot), length, place);
+    }
+
+    /// Whether what was read into memory that is not ours is what was written, each of its blocks.
+    /// If not, nothing is concluded: others write there too.
+    ///
+    /// # Panics
+    /// If the memory is not as long as the slots.
+    pub fn is_whole_in<T: Tag>(
+        &self,
+        ports: &mut Ports<T>,
+        slot: FlashSlot,
+        count: u32,
+        place: &Place,
+    ) -> bool {
+        assert!(
+            place.len() == count as usize * PAGE_BYTES,
+            "whole blocks are read into others' memory"
+        );
+        let page = ports.page();
+        (0..count).all(|i| {
+            place.load(i as usize * PAGE_BYTES, page);
+            self.is_whole(slot.advance(i), page) || !holds(Guard::VerifyChecksum)
+        })
+    }
+
+    /// Whether these pages, which were read from slots that follow each other, are what was written
+    /// there: the blocks of a disk from `first` on. Those that are not are given up.
+    #[inline]
+    pub fn verify<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        first: BlockIndex,
+        slot: FlashSlot,
+        pages: &[u8],
+    ) -> bool {
+        let mut whole = true;
+        for (i, page) in (0..).zip(pages.chunks_exact(PAGE_BYTES)) {
+            let slot = slot.advance(i);
+            if !self.is_whole(slot, page) && holds(Guard::VerifyChecksum) {
+                whole = false;
+                let block = first.advance(u64::from(i));
+                ports.damaged(disk, Some(block), self.identity.geometry.slot_offset(slot));
+                let (journal, segments) = (&mut self.journal, &mut self.segments);
+                self.trust
+                    .condemn(ports, journal, segments, disk, block, slot);
+            }
+        }
+        whole
+    }
+
+    /// How many blocks of a disk from `first` on, at most `most`, lie behind each other from `slot` on
+    /// in one segment on flash; marks them as referenced, but for the first.
+    #[inline]
+    pub fn clean_run(
+        &mut self,
+        disk: DiskSlot,
+        first: BlockIndex,
+        slot: FlashSlot,
+        most: u64,
+    ) -> u32 {
+        let segment = self.identity.geometry.segment_of(slot);
+        let mut count = 1;
+        while u64::from(count) < most {
+            let next = slot.advance(count);
+            let block = first.advance(u64::from(count));
+            if self.segments.index().get(disk, block) != Some(next)
+                || self.identity.geometry.segment_of(next) != segment
+                || !self.segments.is_written(next)
+            {
+                break;
+            }
+            self.segments.touch(disk, block);
+            count += 1;
+        }
+        count
+    }
+
+    /// The same of records of the disk's dirty log.
+    pub fn dirty_run<T: Tag>(
+        &self,
+        ports: &Ports<T>,
+        disk: DiskSlot,
+        first: BlockIndex,
+        slot: FlashSlot,
+        most: u64,
+    ) -> u32 {
+        let segment = self.identity.geometry.segment_of(slot);
+        let mut count = 1;
+        while u64::from(count) < most {
+            let next = slot.advance(count);
+            let block = first.advance(u64::from(count));
+            if self.identity.geometry.segment_of(next) != segment
+                || self.dirty_state(disk, block) != FoundInLog::Dirty(next)
+                || matches!(self.bytes_of(ports, next), Location::Memory(_))
+            {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// A read from this slot has ended.
+    #[inline]
+    pub fn unpin(&mut self, slot: FlashSlot) {
+        self.segments.unpin(slot);
+    }
+
+    /// What of the clean copies is trusted, or rests until it is.
+    fn copies(&mut self) -> (Copies<'_>, &mut Resting) {
+        let copies = Copies {
+            segments: &mut self.segments,
+            trust: &mut self.trust,
+            journal: &mut self.journal,
+            origins: &mut self.origins,
+        };
+        (copies, &mut self.resting)
+    }
+
+    /// The dirty logs, and what they are entered in.
+    fn log_tables(&mut self) -> (&mut Logs, LogTables<'_>) {
+        let tables = LogTables {
+            segments: &mut self.segments,
+            journal: &mut self.journal,
+            disks: &mut self.disks,
+        };
+        (&mut self.logs, tables)
+    }
+
+    /// What is on its way to flash, and what it is written to.
+    fn writer(&mut self) -> (&mut Writer, Streams<'_>) {
+        let streams = Streams {
+            intake: &self.intake,
+            logs: &mut self.logs,
+            tables: LogTables {
+                segments: &mut self.segments,
+                journal: &mut self.journal,
+                disks: &mut self.disks,
+            },
+        };
+        (&mut self.writer, streams)
+    }
+
+    /// The tables as a checkpoint that is written now has them, with the checkpoint itself.
+    fn tables(&mut self) -> (Snapshot<'_>, &mut Checkpoint, &TableWrites) {
+        let tables = Snapshot {
+            geometry: &self.identity.geometry,
+            disks: &self.disks,
+            segments: &self.segments,
+            trust: &self.trust,
+            journal: &self.journal,
+        };
+        (tables, &mut self.checkpoint, &self.table_writes)
+    }
+
+    /// Whether nothing was ever written to it but what formatting wrote.
+    pub fn is_new(&self) -> bool {
+        self.identity.incarnation == FORMATTED + 1 && self.segments.is_untouched()
+    }
+
+    /// Starts what can be started: a commit, a checkpoint, a reclaim.
+    pub fn pump<T: Tag>(&mut self, ports: &mut Ports<T>) {
+        self.pump_reclaim(ports);
+        let (tables, checkpoint, writes) = self.tables();
+        writes.checkpoint(ports, checkpoint, &tables);
+        if self.intake.is_stopped() {
+            self.logs.stop();
+        }
+        self.logs
+            .name_durable(ports, &mut self.journal, &self.disks);
+        // An entry is true only after what a recovery has decided, and no entry tells that.
+        if self.checkpoint.has_found() {
+            self.table_writes.journal(ports, &mut self.journal);
+        }
+    }
+
+    /// What waits for time. While the cache is in doubt blocks go on resting: they could not be trusted.
+    pub fn tick<T: Tag>(&mut self, ports: &mut Ports<T>, is_in_doubt: bool) {
+        let (writer, mut streams) = self.writer();
+        writer.tick(ports, &mut streams);
+        if !is_in_doubt {
+            let (mut copies, resting) = self.copies();
+            resting.tick(ports, &mut copies);
+        }
+        // What is due already is on its way, or goes when the commit in flight has ended.
+        if let Some(due) = self.journal.due()
+            && due > ports.now()
+        {
+            ports.wake_at(due);
+        }
+        self.logs.tick(ports);
+    }
+
+    /// Bytes of memory, all in.
+    pub fn memory_bytes(&self) -> Bytes {
+        let bytes = self.segments.index().bytes()
+            + self.writer.bytes()
+            + self.segments.bytes()
+            + self.trust.bytes()
+            + self.resting.bytes()
+            + self.disks.bytes()
+            + self.origins.bytes()
+            + self.logs.by_disk().bytes();
+        Bytes::new(bytes as u64)
+    }
+
+    /// Asserts the invariants; walks the whole index.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn self_check(&self) {
+        self.segments.index().self_check();
+        self.segments.self_check();
+        for entry in self.segments.index().iter() {
+            assert_eq!(
+                self.segments.segment_of(entry.slot).disk,
+                entry.disk,
+                "a block lies in a segment of its disk"
+            );
+        }
+        self.resting.self_check(&self.origins);
+    }
+}
