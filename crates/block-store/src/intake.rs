@@ -2,9 +2,9 @@
 
 use units::{DiskSlot, Set};
 
-/// What is closed.
+/// What a store takes in.
 #[derive(Debug, Default)]
-pub(crate) struct Intake {
+pub struct Intake {
     /// Disks to which nothing is admitted: they are being dropped or detached.
     closed_to: Set<DiskSlot>,
     /// Nothing is admitted any more: the cache is stopping.
@@ -13,17 +13,17 @@ pub(crate) struct Intake {
 
 impl Intake {
     /// Admits nothing of a disk from now on.
-    pub(crate) fn close_to(&mut self, disk: DiskSlot) {
+    pub fn close_to(&mut self, disk: DiskSlot) {
         self.closed_to.insert(disk);
     }
 
     /// Admits blocks of a disk again.
-    pub(crate) fn open_to(&mut self, disk: DiskSlot) {
+    pub fn open_to(&mut self, disk: DiskSlot) {
         self.closed_to.remove(&disk);
     }
 
     /// Admits nothing any more.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.stopping = true;
     }
 

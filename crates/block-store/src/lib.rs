@@ -8,20 +8,25 @@
 //! [`Inspection`] only looks, [`format()`] makes an empty one.
 //!
 //! ```text
-//!        admit, log_block, take_for_write, read, settle, tables ...
+//!        admit, take_for_write, read, write_back, tables_mut, facts ...
 //!  ┌──────────────────────────────▼──────────────────────────────┐
-//!  │ segment-log: segments, streams, what is reclaimed           │
+//!  │ store      routes: calls to the modules below, completions  │
+//!  ├─────────────────────────────────────────────────────────────┤
+//!  │ reclaim    makes segments free          rest  rewritten     │
+//!  │ writer     chunks, footers, checksums   dirty logs          │
+//!  │ trust      what a recovery may believe  durability          │
+//!  │ journal    group commit   checkpoint    disks  their table  │
 //!  │ index      where each clean block is, exactly               │
-//!  │ trusted    slots                        rest  rewritten     │
-//!  │ append     chunks, footers              reclaim             │
-//!  │ dirty      logs of what origins lack                        │
-//!  │ durability what origins may still lose                      │
-//!  │ journal    group commit                 checkpoint          │
+//!  │ segment-log: segments, streams, what is reclaimed           │
 //!  └──────────────────────────────┬──────────────────────────────┘
 //!                                 ▼
 //!     effects: flash, memory that outlives the process, flushes of origins
 //!     notices: written, evicted, moved, failed          wake-ups
 //! ```
+//!
+//! Each of these is a type with private state. It takes what it needs as arguments, or as a view of other
+//! modules' state (`Copies`, `LogTables`, `Streams`), and asks for operations at the ports; what it
+//! cannot do itself it says in what it returns. None knows the store.
 //!
 //! A clean block on flash is *trusted* after a crash only if the segment table says so, and it says so
 //! only while the block surely equals the origin's. The bytes are described in the book
@@ -67,6 +72,7 @@ pub use disks::{Served, slots};
 pub use durability::Origins;
 pub use facts::{Committed, SegmentCounts};
 pub use format::{FormatOptions, format};
+pub use intake::Intake;
 pub use journal::Ticket;
 pub use lasting::Lasting;
 pub use lock::LockReason;
@@ -77,6 +83,6 @@ pub use recovery::{
 };
 pub use segment_log::FlashWritten;
 pub use stats::{NotTaken, Stats};
-pub use store::{Location, Progress, Store, Taken};
+pub use store::{Facts, Location, Progress, Shares, Store, TableChanges, Taken, WriteBack};
 pub use write_count::WriteCount;
 pub use writer::NoRoom;

@@ -99,7 +99,7 @@ impl Recovered {
         let counted = &mut ports.stats_mut().flash_written;
         counted.descriptors += self.written.descriptors;
         counted.dirty += self.written.dirty;
-        self.store.make_found_durable(&mut ports);
+        self.store.write_back().make_found_durable(&mut ports);
         ports
     }
 }

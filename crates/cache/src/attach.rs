@@ -8,7 +8,7 @@ use crate::disks::Disk;
 use crate::guard::{Guard, holds};
 use crate::ownership::{Flashed, OwnerRecord, Verdict, judge};
 use crate::tenants::Use;
-use block_store::{DirtyDisk, LockReason, Store, slots};
+use block_store::{DirtyDisk, LockReason, slots};
 use flash_format::DISK_BYTES_MAX;
 use flash_format::DiskEntry;
 use std::num::NonZeroU64;
@@ -58,7 +58,7 @@ impl Cache {
         let is_dirty = flashed.dirty_epoch.is_some();
         let key = self.coming_key(id);
         let flash = self.flash.with_logs();
-        if flash.is_some_and(|flash| flash.key_differs(slot, id, key)) {
+        if flash.is_some_and(|flash| flash.facts().key_differs(slot, id, key)) {
             dropped = dropped.or(Some(DropReason::KeyChanged));
         }
         let is_open = owner.is_some_and(|record| record.open);
@@ -80,7 +80,10 @@ impl Cache {
             Verdict::Serve | Verdict::Void => {}
             Verdict::Drop(reason) => dropped = dropped.or(Some(reason)),
         }
-        let before = self.flash.as_ref().and_then(|flash| flash.disk_entry(slot));
+        let before = self
+            .flash
+            .as_ref()
+            .and_then(|flash| flash.facts().disk_entry(slot));
         let takes_over = before.is_some_and(|entry| entry.id != id);
         if self.has_job_about(slot) {
             return Err(ControlError::Busy);
@@ -127,19 +130,19 @@ impl Cache {
             let entry = self
                 .flash
                 .with_logs()
-                .and_then(|failed| failed.disk_entry(slot));
+                .and_then(|failed| failed.facts().disk_entry(slot));
             let differs = entry.is_some_and(|entry| entry.id == id && entry.size > disk.size);
             return Ok((slot, differs.then_some(DropReason::SizeChanged)));
         };
-        match flash.slot_of(id) {
+        match flash.facts().slot_of(id) {
             Some(slot) if self.taken(slot) => Err(ControlError::AlreadyAttached),
             Some(slot) => {
-                let entry = flash.disk_entry(slot);
+                let entry = flash.facts().disk_entry(slot);
                 let dropped = entry.and_then(|entry| why_drop(entry, disk.size, fingerprint));
                 Ok((slot, dropped))
             }
             None => {
-                let vacant = flash.vacant_slot(|slot| self.taken(slot));
+                let vacant = flash.facts().vacant_slot(|slot| self.taken(slot));
                 Ok((vacant.ok_or(ControlError::TooManyDisks)?, None))
             }
         }
@@ -160,8 +163,12 @@ impl Cache {
         let Some(flash) = self.flash.with_logs() else {
             return (0, Flashed::default());
         };
-        let Some(entry) = flash.disk_entry(slot).filter(|entry| entry.id == id) else {
-            return (flash.uuid(), Flashed::default());
+        let Some(entry) = flash
+            .facts()
+            .disk_entry(slot)
+            .filter(|entry| entry.id == id)
+        else {
+            return (flash.facts().uuid(), Flashed::default());
         };
         let dirty = flash.dirty_log(slot);
         let full = dirty.filter(|dirty| !dirty.log().is_empty());
@@ -174,7 +181,7 @@ impl Cache {
                 None => entry.in_doubt.then_some(LockReason::Unbelievable),
             },
         };
-        (flash.uuid(), flashed)
+        (flash.facts().uuid(), flashed)
     }
 
     /// Begins a period of the disk, if it may be written. Returns what is to be recorded of it,
@@ -196,7 +203,7 @@ impl Cache {
         disk.epoch = before + 1;
         Some(OwnerRecord {
             epoch: disk.epoch,
-            cache: self.flash.as_ref().map_or(0, Store::uuid),
+            cache: self.flash.as_ref().map_or(0, |flash| flash.facts().uuid()),
             open: back || serves,
         })
     }
@@ -204,7 +211,7 @@ impl Cache {
     pub(crate) fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
         let slot = newcomer.slot;
         let warm_blocks = match self.flash.as_ref() {
-            Some(flash) => flash.cached_blocks_of(slot),
+            Some(flash) => flash.facts().cached_blocks_of(slot),
             None => 0,
         };
         let cipher = self.coming_ciphers.remove(&newcomer.id);

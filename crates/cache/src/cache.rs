@@ -341,7 +341,7 @@ impl Cache {
         let cached = self
             .flash
             .as_ref()
-            .map_or(0, |flash| flash.cached_blocks_of(disk));
+            .map_or(0, |flash| flash.facts().cached_blocks_of(disk));
         Some(DiskStats {
             cached_blocks: cached,
             ..*self.disks.counted(disk)
@@ -360,7 +360,7 @@ impl Cache {
 
     /// How far the tables on flash are durable; `None` without flash.
     pub fn committed(&self) -> Option<Committed> {
-        Some(self.flash.as_ref()?.committed())
+        Some(self.flash.as_ref()?.facts().committed())
     }
 
     /// What the cache is like now.

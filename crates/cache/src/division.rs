@@ -28,8 +28,9 @@ pub(crate) fn admission_of(
     flash: &Store,
     now: Instant,
 ) -> Result<Admission, SettingsError> {
-    let mut admission = AdmissionControl::new(settings, Capacity::of(flash.geometry()), now)?;
-    if !flash.is_new() {
+    let mut admission =
+        AdmissionControl::new(settings, Capacity::of(flash.facts().geometry()), now)?;
+    if !flash.facts().is_new() {
         admission.begin_empty();
     }
     Ok(admission)
@@ -45,7 +46,8 @@ impl Cache {
         let disks = &self.disks;
         let cached = |tenant: TenantSlot| {
             let own = disks.iter().filter(|(_, disk)| disk.tenant == tenant);
-            own.map(|(slot, _)| flash.cached_blocks_of(slot)).sum()
+            own.map(|(slot, _)| flash.facts().cached_blocks_of(slot))
+                .sum()
         };
         let mut has_ended = false;
         while self.admission.tick(now, cached) {
@@ -70,9 +72,9 @@ impl Cache {
         let (Some(flash), Some(tenancy)) = (self.flash.as_mut(), self.admission.tenancy()) else {
             return;
         };
-        flash.set_spare(tenancy.settings().spare);
+        flash.shares_mut().set_spare(tenancy.settings().spare);
         for share in &tenancy.shares().of {
-            flash.set_share(share.tenant, share.segments);
+            flash.shares_mut().set_share(share.tenant, share.segments);
         }
     }
 
@@ -93,7 +95,7 @@ impl Cache {
         self.admission.detach(tenant);
         self.tenants.set_error(tenant, None);
         if let Some(flash) = self.flash.as_mut() {
-            flash.set_share(tenant, 0);
+            flash.shares_mut().set_share(tenant, 0);
         }
         self.begin_tenants();
         self.divided();
@@ -122,7 +124,7 @@ impl Cache {
     /// Whose a disk's segments are from now on.
     pub(crate) fn own_disk(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
         if let (Some(flash), false) = (self.flash.as_mut(), self.admission.is_open()) {
-            flash.set_tenant(disk, tenant);
+            flash.shares_mut().set_tenant(disk, tenant);
         }
     }
 
@@ -158,11 +160,11 @@ impl Cache {
         self.admission = admission;
         for (slot, disk) in self.disks.iter() {
             let owner = (!is_open).then_some(disk.tenant);
-            flash.set_tenant(slot, owner);
-            flash.set_share(disk.tenant, 0);
+            flash.shares_mut().set_tenant(slot, owner);
+            flash.shares_mut().set_share(disk.tenant, 0);
         }
         if is_open {
-            flash.set_spare(Spare::Lent);
+            flash.shares_mut().set_spare(Spare::Lent);
         }
         Ok(())
     }

@@ -277,9 +277,11 @@ impl Cache {
         };
         job.step = match (&job.kind, self.flash.as_mut()) {
             _ if recorded => Step::Done,
-            (Kind::Attach(newcomer), Some(flash)) => {
-                Step::Returning(flash.give_back(newcomer.slot, newcomer.id, newcomer.fingerprint))
-            }
+            (Kind::Attach(newcomer), Some(flash)) => Step::Returning(flash.tables_mut().give_back(
+                newcomer.slot,
+                newcomer.id,
+                newcomer.fingerprint,
+            )),
             _ => Step::Refused(ControlError::NotRecorded),
         };
         if !self.flash.is_in_use() {
@@ -358,9 +360,11 @@ impl Job {
     fn step(&mut self, flash: &mut Store, ports: &mut Ports) -> bool {
         let next = match &self.step {
             Step::Start => self.start(flash, ports),
-            Step::Written if flash.is_busy_with(self.disk()) => return false,
+            Step::Written if flash.facts().is_busy_with(self.disk()) => return false,
             // Segments of a dirty log are freed with the others when they are ordinary ones.
-            Step::Written if self.frees() && flash.has_log_segments(self.disk()) => return false,
+            Step::Written if self.frees() && flash.facts().has_log_segments(self.disk()) => {
+                return false;
+            }
             Step::Written => self.commit(flash, ports),
             Step::Committed(ticket, _) if !flash.is_durable(*ticket) => return false,
             Step::Committed(_, segments) => self.committed(flash, segments),
@@ -368,20 +372,20 @@ impl Job {
             | Step::SecondCheckpoint(number)
             | Step::Returning(number)
             | Step::Returned(number)
-                if !flash.has_checkpoint(*number) && !self.goes_ahead_of_tables() =>
+                if !flash.facts().has_checkpoint(*number) && !self.goes_ahead_of_tables() =>
             {
                 return false;
             }
             // A superblock that cannot be read later must not bring back a table in which the
             // disk was attached, or the slot another disk's: both slots have to say the same.
             Step::Checkpoint(_) if self.kind.changes_owner() => {
-                Step::SecondCheckpoint(flash.want_checkpoint())
+                Step::SecondCheckpoint(flash.tables_mut().want_checkpoint())
             }
             Step::Checkpoint(_) | Step::SecondCheckpoint(_) => match &self.kind {
                 // An open record makes count what a recovery finds of a log, void or not.
                 Kind::Attach(newcomer)
                     if newcomer.void
-                        && !flash.knows_end_of_log(newcomer.slot)
+                        && !flash.write_back().knows_end_of_log(newcomer.slot)
                         && holds(Guard::VoidBeforeOpen) =>
                 {
                     return false;
@@ -391,7 +395,7 @@ impl Job {
                     Step::Done
                 }
             },
-            Step::Returning(_) => Step::Returned(flash.want_checkpoint()),
+            Step::Returning(_) => Step::Returned(flash.tables_mut().want_checkpoint()),
             Step::Returned(_) => Step::Refused(ControlError::NotRecorded),
             Step::Owning(_) | Step::Done | Step::Refused(_) => return false,
         };
@@ -418,20 +422,20 @@ impl Job {
         if let Kind::Attach(newcomer) = &self.kind
             && newcomer.void
         {
-            flash.void_log(&mut ports.store, newcomer.slot);
+            flash.write_back().void_log(&mut ports.store, newcomer.slot);
         }
         if self.frees() {
             flash.hurry();
         }
         match &self.kind {
             Kind::Attach(newcomer) if newcomer.dropped.is_none() => {
-                Step::Checkpoint(flash.enter(newcomer.slot, newcomer.served()))
+                Step::Checkpoint(flash.tables_mut().enter(newcomer.slot, newcomer.served()))
             }
-            Kind::Grow { disk, size } => Step::Checkpoint(flash.grow(*disk, *size)),
+            Kind::Grow { disk, size } => Step::Checkpoint(flash.tables_mut().grow(*disk, *size)),
             Kind::Attach(_) | Kind::Detach { .. } | Kind::Drop { .. } => {
                 flash.close_streams(&mut ports.store, self.disk());
                 if let Some(disk) = self.disk() {
-                    flash.close_to(disk);
+                    flash.intake_mut().close_to(disk);
                     if matches!(self.kind, Kind::Detach { .. }) {
                         flash.origins_mut().flush(&mut ports.store, disk);
                     }
@@ -440,7 +444,7 @@ impl Job {
             }
             Kind::Stop => {
                 flash.close_streams(&mut ports.store, None);
-                flash.stop();
+                flash.intake_mut().stop();
                 Step::Written
             }
         }
@@ -467,23 +471,23 @@ impl Job {
     /// What the job changed is durable.
     fn committed(&self, flash: &mut Store, segments: &[SegmentIndex]) -> Step {
         if let Some(disk) = self.disk() {
-            flash.open_to(disk);
+            flash.intake_mut().open_to(disk);
         }
         match &self.kind {
             Kind::Attach(newcomer) => {
                 flash.release_segments(newcomer.slot, segments);
-                Step::Checkpoint(flash.enter(newcomer.slot, newcomer.served()))
+                Step::Checkpoint(flash.tables_mut().enter(newcomer.slot, newcomer.served()))
             }
             Kind::Drop { disk } => {
                 flash.release_segments(*disk, segments);
                 Step::Done
             }
             Kind::Detach { disk, fingerprint } => {
-                Step::Checkpoint(flash.leave(*disk, *fingerprint))
+                Step::Checkpoint(flash.tables_mut().leave(*disk, *fingerprint))
             }
             Kind::Grow { .. } => unreachable!("a disk that grows writes its tables only"),
             Kind::Stop if flash.has_all_durable() => {
-                Step::Checkpoint(flash.want_clean_checkpoint())
+                Step::Checkpoint(flash.tables_mut().want_clean_checkpoint())
             }
             // Something was queued meanwhile: once more.
             Kind::Stop => {

@@ -29,7 +29,10 @@ impl Cache {
         let flash = self.flash.with_logs()?;
         let in_use = self.flash.is_in_use();
         let kept = slots().filter_map(|slot| {
-            let entry = flash.disk_entry(slot).filter(|_| !self.taken(slot))?;
+            let entry = flash
+                .facts()
+                .disk_entry(slot)
+                .filter(|_| !self.taken(slot))?;
             let dirty = flash.dirty_log(slot);
             let log = dirty.map(|dirty| dirty.log().distinct() + dirty.log().erased());
             let doubt = entry.in_doubt.then_some(LockReason::Unbelievable);
@@ -37,7 +40,7 @@ impl Cache {
                 id: entry.id,
                 name: entry.name.clone(),
                 cached_blocks: if in_use {
-                    flash.cached_blocks_of(slot)
+                    flash.facts().cached_blocks_of(slot)
                 } else {
                     0
                 },

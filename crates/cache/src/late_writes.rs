@@ -148,7 +148,7 @@ impl Cache {
         let is_detaching = self
             .backs
             .any(|back| back.detaches_for(attended) >= patience);
-        let Some(incarnation) = self.flash.as_ref().map(Store::incarnation) else {
+        let Some(incarnation) = self.flash.as_ref().map(|flash| flash.facts().incarnation()) else {
             return;
         };
         if is_detaching || self.jobs.iter().any(tired) {
@@ -187,7 +187,7 @@ impl Cache {
         self.retirement = Retirement::None;
         self.ports.push(Effect::Reinstate {
             token,
-            incarnation: flash.incarnation(),
+            incarnation: flash.facts().incarnation(),
         });
     }
 

@@ -124,7 +124,7 @@ impl Cache {
         self.late_writes.is_in_doubt()
             || self.flash.as_ref().is_none_or(|flash| {
                 let run = RUN_BLOCKS_MAX * BLOCK_BYTES;
-                let coming = flash.buffered().get() + self.prefetches.bytes;
+                let coming = flash.facts().buffered().get() + self.prefetches.bytes;
                 coming == 0 || coming + run <= flash.config().write_buffer.get()
             })
     }

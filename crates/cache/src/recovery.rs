@@ -159,7 +159,7 @@ impl Recovery {
                 checkpoint,
             } => match recovered.cache.flash.as_ref() {
                 None => Some(Err(OpenError::Io(IoError::Failed))),
-                Some(flash) if flash.has_checkpoint(checkpoint) => Some(Ok(*recovered)),
+                Some(flash) if flash.facts().has_checkpoint(checkpoint) => Some(Ok(*recovered)),
                 Some(_) => {
                     self.stage = Stage::Opening {
                         recovered,

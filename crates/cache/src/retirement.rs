@@ -115,7 +115,7 @@ impl FlashUse {
 
     /// It cannot be relied on any more. Returns its incarnation; none if it was not in use.
     pub(crate) fn give_up(&mut self, reason: &'static str) -> Option<u64> {
-        let incarnation = self.as_ref()?.incarnation();
+        let incarnation = self.as_ref()?.facts().incarnation();
         let given_up = Self::GivenUp {
             reason,
             failed: None,

@@ -112,21 +112,21 @@ impl Status {
             .iter()
             .filter_map(|(_, disk)| disk.views.as_ref());
         let views = Bytes::new(views.map(Views::bytes).sum::<usize>() as u64);
-        let geometry = flash.geometry();
+        let geometry = flash.facts().geometry();
         Self {
             mode,
             bypasses_reads: cache.bypasses_reads(),
             is_in_doubt: cache.is_in_doubt(),
-            uuid: flash.uuid(),
-            incarnation: flash.incarnation(),
+            uuid: flash.facts().uuid(),
+            incarnation: flash.facts().incarnation(),
             capacity: geometry.capacity(),
             segment_bytes: geometry.segment_bytes(),
             blocks_max: u64::from(geometry.segment_count())
                 * u64::from(geometry.segment_blocks_max()),
-            cached_blocks: flash.cached_blocks(),
-            segments: flash.segment_counts(),
-            memory: flash.memory_bytes() + views,
-            buffered: flash.buffered(),
+            cached_blocks: flash.facts().cached_blocks(),
+            segments: flash.facts().segment_counts(),
+            memory: flash.facts().memory_bytes() + views,
+            buffered: flash.facts().buffered(),
             staged_blocks: cache.admission.staged_blocks() as u64,
             staged: staged_bytes(cache),
             admission: cache.admission.memory(),

@@ -421,7 +421,7 @@ impl Cache {
 
     fn update_copy(&mut self, write: &Write, block: BlockIndex, page: &[u8]) {
         let (key, flash) = (Key::new(write.disk, block), self.flash.as_ref());
-        let was_read = flash.is_some_and(|flash| flash.was_warm(write.disk, block));
+        let was_read = flash.is_some_and(|flash| flash.facts().was_warm(write.disk, block));
         let may = match self.admission.still(write.arrival) {
             Some(arrival) => {
                 self.admission.rewrites(&arrival, key, was_read)

@@ -80,7 +80,7 @@ fn a_torn_tail_is_cut_and_stays_cut() {
     hand.page(2, 3).copy_from_slice(&header.encode(UUID));
     let opened = hand.open();
     assert_eq!(records(&opened, 0), [(1, 0), (2, 0)]);
-    let segment = opened.store.committed().journal;
+    let segment = opened.store.facts().committed().journal;
     let journal = JournalPage {
         sequence: segment,
         batch: segment,
@@ -216,7 +216,7 @@ fn where_a_log_may_be_that_is_not_found_is_doubt() {
         }
         let mut opened = hand.open_again();
         for _ in 0..2 {
-            let entry = opened.store.disk_entry(disk(0)).unwrap();
+            let entry = opened.store.facts().disk_entry(disk(0)).unwrap();
             assert!(entry.in_doubt);
             let is_found = page == First::Whole;
             let reason = is_found.then_some(LockReason::Unbelievable);
@@ -382,7 +382,7 @@ fn a_lost_page_of_the_disk_table_is_made_up_from_the_log() {
     let opened = hand.open_again();
     assert_eq!(records(&opened, 0), [(1, 0), (2, 0), (1, 0), (3, 0)]);
     assert_eq!(locked(&opened, 0), Some(LockReason::Unbelievable));
-    let entry = opened.store.disk_entry(disk(0)).unwrap();
+    let entry = opened.store.facts().disk_entry(disk(0)).unwrap();
     assert_eq!(
         (entry.id, entry.size),
         (DiskId::from_u128(1), Bytes::mib(4))
@@ -443,12 +443,12 @@ fn what_waits_on_an_older_copy_is_in_doubt() {
     let mut hand = Hand::of_disks(1);
     hand.served = 5;
     let opened = hand.open();
-    assert!(opened.store.disk_entry(disk(0)).unwrap().in_doubt);
+    assert!(opened.store.facts().disk_entry(disk(0)).unwrap().in_doubt);
 }
 
 #[test]
 fn flash_on_which_less_is_found_than_was_durable_is_an_older_copy() {
-    let durable = two_segments().open().store.committed();
+    let durable = two_segments().open().store.facts().committed();
     // What was durable when the cache was open, which is more than its first life had left.
     let behind = [
         Committed {
@@ -472,14 +472,14 @@ fn flash_on_which_less_is_found_than_was_durable_is_an_older_copy() {
     let mut hand = two_segments();
     hand.clean_segment(6, 0, 9, &[(40, 0)]);
     let opened = hand.open();
-    hand.committed = opened.store.committed();
+    hand.committed = opened.store.facts().committed();
     assert!(hand.committed.is_beyond(Committed::default()));
     let opened = hand.open_again();
     assert_eq!(locked(&opened, 0), None);
     assert_eq!(clean(&opened, 0, 40), Some(hand.slot(6, 1)));
     assert_eq!(
-        opened.store.committed().max(hand.committed),
-        opened.store.committed()
+        opened.store.facts().committed().max(hand.committed),
+        opened.store.facts().committed()
     );
 }
 

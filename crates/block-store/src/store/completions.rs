@@ -53,17 +53,15 @@ impl Store {
                 }
                 return Progress::Checkpoint;
             }
-            Errand::ReclaimFooter => self.reclaim_footer_done(ports, read.as_deref()),
+            Errand::ReclaimFooter => self.reclaiming().footer_done(ports, read.as_deref()),
             Errand::ReclaimRun { first, count } => {
                 let bytes = read.as_deref().map(|buf| &buf[..count * PAGE_BYTES]);
-                self.reclaim_run_done(ports, first, bytes);
+                if bytes.is_none() && self.reclaim.disk().is_some() {
+                    self.failed(ports);
+                }
+                self.reclaiming().run_done(ports, first, bytes);
             }
-            Errand::LogFlush(disk) if ok => {
-                let (logs, mut tables) = self.log_tables();
-                let seal = logs.flush_done(ports, &mut tables, disk);
-                self.seal_log(ports, disk, seal);
-                ports.log_moved(disk);
-            }
+            Errand::LogFlush(disk) if ok => self.write_back().flush_done(ports, disk),
             Errand::LogFlush(_) => ports.fail("a dirty log could not be made durable"),
             Errand::FlashFlush if ok => {}
             Errand::FlashFlush => self.failed(ports),
@@ -79,10 +77,7 @@ impl Store {
         };
         if let Some(of_log) = chunk.of_log {
             self.failures = 0;
-            let (logs, mut tables) = self.log_tables();
-            let (disk, segment) = (chunk.disk, chunk.segment);
-            let seal = logs.chunk_written(ports, &mut tables, disk, segment, of_log);
-            self.seal_log(ports, disk, seal);
+            self.write_back().chunk_written(ports, &chunk, of_log);
         } else if written {
             self.failures = 0;
             let (mut copies, resting) = self.copies();
@@ -117,14 +112,8 @@ impl Store {
         for entry in self.journal.batch_durable() {
             self.trust.entry_durable(&self.segments, entry);
         }
-        for disk in self.logs.by_disk().waiting_for_the_journal() {
-            let (logs, mut tables) = self.log_tables();
-            logs.release(&mut tables, disk);
-            self.push_durability(ports, disk);
-            ports.log_moved(disk);
-        }
+        self.write_back().journal_durable(ports);
         let durable = self.journal.durable();
-        self.logs.journal_durable(ports, durable);
         self.trust
             .forget_condemned(ports, &mut self.segments, durable);
     }

@@ -1,69 +1,45 @@
 //! What the tables say of disks that come and go, and of their segments.
 
-use super::Store;
-use crate::disks::{Served, slots};
+use super::{Store, reclaim};
+use crate::checkpoint::Checkpoint;
+use crate::chunks::Segments;
+use crate::dirty::Logs;
+use crate::disks::{DiskTable, Served};
+use crate::intake::Intake;
 use crate::ports::{Ports, Tag};
 use flash_format::SegmentIndex;
-use segment_log::Phase;
-use units::{Bytes, DiskId, DiskSlot};
+use segment_log::{Phase, Spare};
+use units::{Bytes, DiskId, DiskSlot, TenantSlot};
+
+/// What may be changed of the tables of a store: disks that come and go. Each change is durable when the
+/// checkpoint that is returned is complete.
+pub struct TableChanges<'a> {
+    disks: &'a mut DiskTable,
+    logs: &'a mut Logs,
+    checkpoint: &'a mut Checkpoint,
+}
+
+/// Who has a right to how many segments.
+pub struct Shares<'a>(&'a mut Segments);
 
 impl Store {
-    /// Enters a disk into the table; it is served when the checkpoint that is returned is complete.
-    pub fn enter(&mut self, slot: DiskSlot, served: Served) -> u64 {
-        if self.disks.enter(slot, served) {
-            self.logs.by_disk_mut().set(slot, None);
+    /// Its tables, to change them.
+    pub fn tables_mut(&mut self) -> TableChanges<'_> {
+        TableChanges {
+            disks: &mut self.disks,
+            logs: &mut self.logs,
+            checkpoint: &mut self.checkpoint,
         }
-        self.checkpoint.want()
     }
 
-    /// A disk that was entered is not served after all: others may write its origin, which the
-    /// next attach has to notice.
-    pub fn give_back(&mut self, slot: DiskSlot, id: DiskId, fingerprint: Option<u128>) -> u64 {
-        if self.disks.get(slot).is_some_and(|entry| entry.id == id) {
-            self.disks.set_fingerprint(slot, fingerprint);
-        }
-        self.checkpoint.want()
+    /// Who has a right to its segments, to change that.
+    pub fn shares_mut(&mut self) -> Shares<'_> {
+        Shares(&mut self.segments)
     }
 
-    /// A disk is served no longer, and its origin is like this: the table says so when the checkpoint
-    /// that is returned is complete.
-    pub fn leave(&mut self, disk: DiskSlot, fingerprint: Option<u128>) -> u64 {
-        self.disks.set_fingerprint(disk, fingerprint);
-        self.checkpoint.want()
-    }
-
-    /// A slot that no disk has, or else one whose disk is not attached and has nothing here.
-    pub fn vacant_slot(&self, taken: impl Fn(DiskSlot) -> bool) -> Option<DiskSlot> {
-        let empty = |slot: &DiskSlot| {
-            !self
-                .segments
-                .segments()
-                .any(|(_, segment)| segment.disk == *slot && segment.phase != Phase::Free)
-        };
-        slots()
-            .find(|slot| self.disks.get(*slot).is_none() && !taken(*slot))
-            .or_else(|| slots().find(|slot| !taken(*slot) && empty(slot)))
-    }
-
-    /// Admits nothing of a disk from now on: it is being dropped or detached.
-    pub fn close_to(&mut self, disk: DiskSlot) {
-        self.intake.close_to(disk);
-    }
-
-    /// Admits blocks of a disk again.
-    pub fn open_to(&mut self, disk: DiskSlot) {
-        self.intake.open_to(disk);
-    }
-
-    /// Admits nothing any more: the cache is stopping.
-    pub fn stop(&mut self) {
-        self.intake.stop();
-    }
-
-    /// The table has this size of a disk when the checkpoint that is returned is complete.
-    pub fn grow(&mut self, disk: DiskSlot, size: Bytes) -> u64 {
-        self.disks.set_size(disk, size);
-        self.checkpoint.want()
+    /// What it takes in, to change that.
+    pub fn intake_mut(&mut self) -> &mut Intake {
+        &mut self.intake
     }
 
     /// Ends the open segments of a disk, or of all.
@@ -74,30 +50,6 @@ impl Store {
                 writer.close(ports, &mut streams, key);
             }
         }
-    }
-
-    fn writes_of(&self, disk: Option<DiskSlot>) -> bool {
-        let of = |slot| disk.is_none_or(|disk| disk == slot);
-        self.segments
-            .segments()
-            .any(|(_, segment)| of(segment.disk) && segment.writes > 0)
-    }
-
-    /// Whether writes to flash, a flush of the origin or a reclaim are under way for a disk.
-    pub fn is_busy_with(&self, disk: Option<DiskSlot>) -> bool {
-        let flushing = disk.is_some_and(|disk| self.origins.is_flushing(disk));
-        flushing || self.writes_of(disk) || self.reclaims(disk)
-    }
-
-    /// Whether segments of a disk's dirty log are held for it.
-    pub fn has_log_segments(&self, disk: Option<DiskSlot>) -> bool {
-        let mut segments = self.segments.segments();
-        segments.any(|(_, segment)| disk == Some(segment.disk) && segment.phase == Phase::Dirty)
-    }
-
-    fn reclaims(&self, disk: Option<DiskSlot>) -> bool {
-        let of = |slot| disk.is_none_or(|disk| disk == slot);
-        self.reclaim.disk().is_some_and(of)
     }
 
     /// Queues the entries that free every segment of a disk.
@@ -124,7 +76,66 @@ impl Store {
     pub fn release_segments(&mut self, disk: DiskSlot, segments: &[SegmentIndex]) {
         self.segments.forget_disk(disk);
         for segment in segments {
-            self.release(*segment);
+            reclaim::release(&mut self.trust, &mut self.segments, *segment);
         }
+    }
+}
+
+impl TableChanges<'_> {
+    /// Enters a disk into the table; it is served when the checkpoint that is returned is complete.
+    pub fn enter(self, slot: DiskSlot, served: Served) -> u64 {
+        if self.disks.enter(slot, served) {
+            self.logs.by_disk_mut().set(slot, None);
+        }
+        self.checkpoint.want()
+    }
+
+    /// A disk that was entered is not served after all: others may write its origin, which the
+    /// next attach has to notice.
+    pub fn give_back(self, slot: DiskSlot, id: DiskId, fingerprint: Option<u128>) -> u64 {
+        if self.disks.get(slot).is_some_and(|entry| entry.id == id) {
+            self.disks.set_fingerprint(slot, fingerprint);
+        }
+        self.checkpoint.want()
+    }
+
+    /// A disk is served no longer, and its origin is like this: the table says so when the checkpoint
+    /// that is returned is complete.
+    pub fn leave(self, disk: DiskSlot, fingerprint: Option<u128>) -> u64 {
+        self.disks.set_fingerprint(disk, fingerprint);
+        self.checkpoint.want()
+    }
+
+    /// The table has this size of a disk when the checkpoint that is returned is complete.
+    pub fn grow(self, disk: DiskSlot, size: Bytes) -> u64 {
+        self.disks.set_size(disk, size);
+        self.checkpoint.want()
+    }
+
+    /// Asks for a checkpoint of the tables as they are now. Returns its number.
+    pub fn want_checkpoint(self) -> u64 {
+        self.checkpoint.want()
+    }
+
+    /// Asks for the last checkpoint before a clean stop.
+    pub fn want_clean_checkpoint(self) -> u64 {
+        self.checkpoint.want_clean()
+    }
+}
+
+impl Shares<'_> {
+    /// Whose a disk's segments are from now on.
+    pub fn set_tenant(self, disk: DiskSlot, tenant: Option<TenantSlot>) {
+        self.0.set_tenant(disk, tenant);
+    }
+
+    /// How many segments a tenant has a right to.
+    pub fn set_share(self, tenant: TenantSlot, segments: u32) {
+        self.0.set_share(tenant, segments);
+    }
+
+    /// What becomes of segments that nobody has a right to.
+    pub fn set_spare(self, spare: Spare) {
+        self.0.set_spare(spare);
     }
 }

@@ -3,46 +3,28 @@
 use super::Store;
 use crate::config::Config;
 use crate::dirty::DirtyDisk;
+use crate::disks::slots;
 use crate::durability::Origins;
 use crate::facts::{Committed, SegmentCounts};
+use crate::format::FORMATTED;
 use crate::journal::Ticket;
 use crate::limits::PASSED_ENTRIES_MAX;
 use block_io::BlockCipher;
 use dirty_log::Found;
 use flash_format::{DiskEntry, Geometry};
-use segment_log::{Phase, Spare};
+use segment_log::Phase;
 use std::num::NonZeroU64;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot, TenantSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot};
+
+/// What a store says of itself.
+#[derive(Clone, Copy)]
+pub struct Facts<'a>(&'a Store);
 
 impl Store {
-    /// Which cache it is.
-    pub fn uuid(&self) -> u128 {
-        self.identity.uuid
-    }
-
-    /// How often the cache was opened.
-    pub fn incarnation(&self) -> u64 {
-        self.identity.incarnation
-    }
-
-    /// Where everything is on the device.
+    /// What it says of itself.
     #[inline]
-    pub fn geometry(&self) -> &Geometry {
-        &self.identity.geometry
-    }
-
-    /// Where a slot is on the device, in bytes.
-    #[inline]
-    pub fn offset_of(&self, slot: FlashSlot) -> Bytes {
-        self.identity.geometry.slot_offset(slot)
-    }
-
-    /// How far the tables are durable.
-    pub fn committed(&self) -> Committed {
-        Committed {
-            superblock: self.checkpoint.superblock_durable(),
-            journal: self.journal.durable_end(),
-        }
+    pub fn facts(&self) -> Facts<'_> {
+        Facts(self)
     }
 
     /// What origins may still lose.
@@ -55,35 +37,21 @@ impl Store {
         &mut self.origins
     }
 
-    /// Bytes of blocks that wait in memory to be written.
-    pub fn buffered(&self) -> Bytes {
-        Bytes::new(self.writer.buffered() as u64)
-    }
-
     /// How it behaves.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Blocks of all disks that are cached.
-    pub fn cached_blocks(&self) -> u64 {
-        self.segments.index().len() as u64
-    }
-
-    /// Blocks of a disk that are cached.
-    pub fn cached_blocks_of(&self, disk: DiskSlot) -> u64 {
-        self.segments.cached_blocks(disk)
+    /// Where a slot is on the device, in bytes.
+    #[inline]
+    pub fn offset_of(&self, slot: FlashSlot) -> Bytes {
+        self.identity.geometry.slot_offset(slot)
     }
 
     /// Whether a block is cached, clean.
     #[inline]
     pub fn has_copy(&self, disk: DiskSlot, block: BlockIndex) -> bool {
         self.segments.index().get(disk, block).is_some()
-    }
-
-    /// Whether a block was read while its copy, which has just left, was cached.
-    pub fn was_warm(&self, disk: DiskSlot, block: BlockIndex) -> bool {
-        self.segments.was_warm(disk, block)
     }
 
     /// What a disk's dirty log says of a block.
@@ -112,22 +80,6 @@ impl Store {
     /// The same, to change it.
     pub fn dirty_log_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
         self.logs.by_disk_mut().get_mut(disk)
-    }
-
-    /// The slot of the disk with this id, attached or remembered.
-    pub fn slot_of(&self, id: DiskId) -> Option<DiskSlot> {
-        self.disks.slot_of(id)
-    }
-
-    /// Whether what lies on flash of a disk was written under another key than it comes with, or
-    /// under none.
-    pub fn key_differs(&self, slot: DiskSlot, id: DiskId, key: Option<NonZeroU64>) -> bool {
-        self.disks.key_differs(slot, id, key)
-    }
-
-    /// A disk's entry in the table.
-    pub fn disk_entry(&self, disk: DiskSlot) -> Option<&DiskEntry> {
-        self.disks.get(disk)
     }
 
     /// Whether a disk's blocks lie encrypted.
@@ -166,47 +118,84 @@ impl Store {
     pub fn has_all_durable(&self) -> bool {
         self.journal.is_idle()
     }
+}
+
+impl<'a> Facts<'a> {
+    /// Which cache it is.
+    pub fn uuid(self) -> u128 {
+        self.0.identity.uuid
+    }
+
+    /// How often the cache was opened.
+    pub fn incarnation(self) -> u64 {
+        self.0.identity.incarnation
+    }
+
+    /// Where everything is on the device.
+    #[inline]
+    pub fn geometry(self) -> &'a Geometry {
+        &self.0.identity.geometry
+    }
+
+    /// How far the tables are durable.
+    pub fn committed(self) -> Committed {
+        Committed {
+            superblock: self.0.checkpoint.superblock_durable(),
+            journal: self.0.journal.durable_end(),
+        }
+    }
+
+    /// Bytes of blocks that wait in memory to be written.
+    pub fn buffered(self) -> Bytes {
+        Bytes::new(self.0.writer.buffered() as u64)
+    }
+
+    /// Blocks of all disks that are cached.
+    pub fn cached_blocks(self) -> u64 {
+        self.0.segments.index().len() as u64
+    }
+
+    /// Blocks of a disk that are cached.
+    pub fn cached_blocks_of(self, disk: DiskSlot) -> u64 {
+        self.0.segments.cached_blocks(disk)
+    }
+
+    /// Whether a block was read while its copy, which has just left, was cached.
+    pub fn was_warm(self, disk: DiskSlot, block: BlockIndex) -> bool {
+        self.0.segments.was_warm(disk, block)
+    }
+
+    /// The slot of the disk with this id, attached or remembered.
+    pub fn slot_of(self, id: DiskId) -> Option<DiskSlot> {
+        self.0.disks.slot_of(id)
+    }
+
+    /// Whether what lies on flash of a disk was written under another key than it comes with, or
+    /// under none.
+    pub fn key_differs(self, slot: DiskSlot, id: DiskId, key: Option<NonZeroU64>) -> bool {
+        self.0.disks.key_differs(slot, id, key)
+    }
+
+    /// A disk's entry in the table.
+    pub fn disk_entry(self, disk: DiskSlot) -> Option<&'a DiskEntry> {
+        self.0.disks.get(disk)
+    }
 
     /// Whether the checkpoint of this number is complete.
-    pub fn has_checkpoint(&self, number: u64) -> bool {
-        self.checkpoint.complete() >= number
-    }
-
-    /// Asks for a checkpoint of the tables as they are now. Returns its number.
-    pub fn want_checkpoint(&mut self) -> u64 {
-        self.checkpoint.want()
-    }
-
-    /// Asks for the last checkpoint before a clean stop.
-    pub fn want_clean_checkpoint(&mut self) -> u64 {
-        self.checkpoint.want_clean()
+    pub fn has_checkpoint(self, number: u64) -> bool {
+        self.0.checkpoint.complete() >= number
     }
 
     /// Whether only segments of dirty logs are left to be reclaimed, and room is needed.
-    pub fn is_short_of_clean_segments(&self) -> bool {
-        self.segments.free_count() <= segment_log::SEGMENTS_RESERVED
-            && self.segments.closed_count() == 0
-    }
-
-    /// Whose a disk's segments are from now on.
-    pub fn set_tenant(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
-        self.segments.set_tenant(disk, tenant);
-    }
-
-    /// How many segments a tenant has a right to.
-    pub fn set_share(&mut self, tenant: TenantSlot, segments: u32) {
-        self.segments.set_share(tenant, segments);
-    }
-
-    /// What becomes of segments that nobody has a right to.
-    pub fn set_spare(&mut self, spare: Spare) {
-        self.segments.set_spare(spare);
+    pub fn is_short_of_clean_segments(self) -> bool {
+        self.0.segments.free_count() <= segment_log::SEGMENTS_RESERVED
+            && self.0.segments.closed_count() == 0
     }
 
     /// Segments by what they are.
-    pub fn segment_counts(&self) -> SegmentCounts {
+    pub fn segment_counts(self) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
-        for (_, segment) in self.segments.segments() {
+        for (_, segment) in self.0.segments.segments() {
             *match segment.phase {
                 Phase::Free => &mut counts.free,
                 Phase::Open | Phase::Closing => &mut counts.open,
@@ -215,5 +204,52 @@ impl Store {
             } += 1;
         }
         counts
+    }
+
+    /// Whether nothing was ever written to it but what formatting wrote.
+    pub fn is_new(self) -> bool {
+        self.0.identity.incarnation == FORMATTED + 1 && self.0.segments.is_untouched()
+    }
+
+    /// Bytes of memory, all in.
+    pub fn memory_bytes(self) -> Bytes {
+        let bytes = self.0.segments.index().bytes()
+            + self.0.writer.bytes()
+            + self.0.segments.bytes()
+            + self.0.trust.bytes()
+            + self.0.resting.bytes()
+            + self.0.disks.bytes()
+            + self.0.origins.bytes()
+            + self.0.logs.by_disk().bytes();
+        Bytes::new(bytes as u64)
+    }
+
+    /// A slot that no disk has, or else one whose disk is not attached and has nothing here.
+    pub fn vacant_slot(self, taken: impl Fn(DiskSlot) -> bool) -> Option<DiskSlot> {
+        let empty = |slot: &DiskSlot| {
+            !self
+                .0
+                .segments
+                .segments()
+                .any(|(_, segment)| segment.disk == *slot && segment.phase != Phase::Free)
+        };
+        slots()
+            .find(|slot| self.0.disks.get(*slot).is_none() && !taken(*slot))
+            .or_else(|| slots().find(|slot| !taken(*slot) && empty(slot)))
+    }
+
+    /// Whether writes to flash, a flush of the origin or a reclaim are under way for a disk.
+    pub fn is_busy_with(self, disk: Option<DiskSlot>) -> bool {
+        let of = |slot| disk.is_none_or(|disk| disk == slot);
+        let mut segments = self.0.segments.segments();
+        disk.is_some_and(|disk| self.0.origins.is_flushing(disk))
+            || segments.any(|(_, segment)| of(segment.disk) && segment.writes > 0)
+            || self.0.reclaim.disk().is_some_and(of)
+    }
+
+    /// Whether segments of a disk's dirty log are held for it.
+    pub fn has_log_segments(self, disk: Option<DiskSlot>) -> bool {
+        let mut segments = self.0.segments.segments();
+        segments.any(|(_, segment)| disk == Some(segment.disk) && segment.phase == Phase::Dirty)
     }
 }

@@ -1,16 +1,42 @@
-//! What a store does with dirty logs: their durability, and what the origin has of them.
+//! Dirty logs of a store: what comes into them, how durable they are, what the origin has of them.
 
-use super::Store;
+use crate::chunks::{Chunk, OfLog};
+use crate::copies::Copies;
 use crate::dirty::{DirtyDisk, Seal, Settled};
+use crate::durability::Origins;
 use crate::ports::{Ports, Tag};
-use crate::writer::NoRoom;
-use block_io::{Buf, PAGE_BYTES, Slice};
-use dirty_log::What;
+use crate::rest::Resting;
+use crate::trust::Trust;
+use crate::writer::{NoRoom, Streams, Writer};
+use block_io::Slice;
 use flash_format::{Erasure, Position};
 use segment_log::{Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
 
-impl Store {
+/// A view of a store for write-back.
+pub struct WriteBack<'a> {
+    writer: &'a mut Writer,
+    streams: Streams<'a>,
+    trust: &'a mut Trust,
+    origins: &'a mut Origins,
+    resting: &'a mut Resting,
+}
+
+impl super::Store {
+    /// Its dirty logs, to change them.
+    pub fn write_back(&mut self) -> WriteBack<'_> {
+        let (writer, streams, trust, origins, resting) = self.split();
+        WriteBack {
+            writer,
+            streams,
+            trust,
+            origins,
+            resting,
+        }
+    }
+}
+
+impl WriteBack<'_> {
     /// Accepts a block that a guest wrote.
     ///
     /// # Errors
@@ -26,8 +52,8 @@ impl Store {
         bytes: &Slice,
     ) -> Result<(), NoRoom> {
         let count = self.origins.write_count(disk);
-        let (writer, mut streams) = self.writer();
-        writer.log_block(ports, &mut streams, disk, block, count, bytes)
+        self.writer
+            .log_block(ports, &mut self.streams, disk, block, count, bytes)
     }
 
     /// Accepts an erasure.
@@ -43,31 +69,32 @@ impl Store {
         disk: DiskSlot,
         erasure: Erasure,
     ) -> Result<(), NoRoom> {
-        let (writer, mut streams) = self.writer();
-        writer.log_erasure(ports, &mut streams, disk, erasure)
+        self.writer
+            .log_erasure(ports, &mut self.streams, disk, erasure)
     }
 
     /// Gives a disk a dirty log if it has none.
     pub fn give_log(&mut self, disk: DiskSlot) {
-        if self.logs.by_disk().get(disk).is_none() {
-            let entry = self.disks.get(disk);
+        let Streams { logs, tables, .. } = &mut self.streams;
+        if logs.by_disk().get(disk).is_none() {
+            let entry = tables.disks.get(disk);
             let watermark = entry.map_or(Position::START, |entry| entry.destaged);
             let log = DirtyDisk::new(watermark);
-            self.logs.by_disk_mut().set(disk, Some(log));
+            logs.by_disk_mut().set(disk, Some(log));
         }
     }
 
     /// Takes a disk's dirty log away.
     pub fn end_log(&mut self, disk: DiskSlot) {
-        self.logs.by_disk_mut().set(disk, None);
+        self.streams.logs.by_disk_mut().set(disk, None);
     }
 
     /// A guest flushes: ends the interval. Returns the number before which everything has to be
     /// durable before the flush is answered.
     pub fn flush_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) -> u64 {
-        let (logs, mut tables) = self.log_tables();
-        let (end, seal) = logs.flush(ports, &mut tables, disk);
-        self.seal_log(ports, disk, seal);
+        let Streams { logs, tables, .. } = &mut self.streams;
+        let (end, seal) = logs.flush(ports, tables, disk);
+        self.seal(ports, disk, seal);
         end
     }
 
@@ -80,15 +107,15 @@ impl Store {
         to: u64,
         hurries: bool,
     ) {
-        let (logs, mut tables) = self.log_tables();
-        let seal = logs.want_durable(ports, &mut tables, disk, to, hurries);
-        self.seal_log(ports, disk, seal);
+        let Streams { logs, tables, .. } = &mut self.streams;
+        let seal = logs.want_durable(ports, tables, disk, to, hurries);
+        self.seal(ports, disk, seal);
     }
 
     /// What a recovery has found may not be durable yet, or the tables may not know that it is: both
     /// are mended at once, whether a guest flushes or not.
     pub(crate) fn make_found_durable<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        let logs = self.logs.by_disk().iter();
+        let logs = self.streams.logs.by_disk().iter();
         let ends: Vec<(DiskSlot, u64)> = logs
             .map(|(disk, dirty)| (disk, dirty.log().end()))
             .collect();
@@ -99,16 +126,48 @@ impl Store {
 
     /// Does what can be done now so that what is wanted becomes durable.
     pub fn push_durability<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
-        let (logs, mut tables) = self.log_tables();
-        let seal = logs.push_durability(ports, &mut tables, disk);
-        self.seal_log(ports, disk, seal);
+        let Streams { logs, tables, .. } = &mut self.streams;
+        let seal = logs.push_durability(ports, tables, disk);
+        self.seal(ports, disk, seal);
     }
 
-    /// Seals the open chunk of a dirty log if it is time.
-    pub(super) fn seal_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, seal: Seal) {
+    /// A chunk of a log has been written.
+    pub(super) fn chunk_written<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        chunk: &Chunk,
+        of_log: OfLog,
+    ) {
+        let Streams { logs, tables, .. } = &mut self.streams;
+        let seal = logs.chunk_written(ports, tables, chunk.disk, chunk.segment, of_log);
+        self.seal(ports, chunk.disk, seal);
+    }
+
+    /// A flush of the flash has ended that a log asked for.
+    pub(super) fn flush_done<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+        let Streams { logs, tables, .. } = &mut self.streams;
+        let seal = logs.flush_done(ports, tables, disk);
+        self.seal(ports, disk, seal);
+        ports.log_moved(disk);
+    }
+
+    /// The journal is durable farther than before.
+    pub(super) fn journal_durable<T: Tag>(&mut self, ports: &mut Ports<T>) {
+        for disk in self.streams.logs.by_disk().waiting_for_the_journal() {
+            let Streams { logs, tables, .. } = &mut self.streams;
+            logs.release(tables, disk);
+            self.push_durability(ports, disk);
+            ports.log_moved(disk);
+        }
+        let durable = self.streams.tables.journal.durable();
+        self.streams.logs.journal_durable(ports, durable);
+    }
+
+    /// Seals the open chunk of a log if it is time.
+    fn seal<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, seal: Seal) {
         if seal == Seal::Now {
-            let (writer, mut streams) = self.writer();
-            writer.seal(ports, &mut streams, StreamKey::of(disk, Source::Dirty));
+            let key = StreamKey::of(disk, Source::Dirty);
+            self.writer.seal(ports, &mut self.streams, key);
         }
     }
 
@@ -117,71 +176,43 @@ impl Store {
     /// # Panics
     /// If the log does not go so far.
     pub fn settle<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, to: u64) {
-        let (logs, mut tables) = self.log_tables();
-        let settled = logs.settle(ports, &mut tables, disk, to);
+        let Streams { logs, tables, .. } = &mut self.streams;
+        let settled = logs.settle(ports, tables, disk, to);
         self.settled(ports, disk, &settled);
     }
 
     /// The origin has these records, durably, whatever came before them.
     pub fn settle_some<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, numbers: &[u64]) {
-        let (logs, mut tables) = self.log_tables();
-        let settled = logs.settle_some(ports, &mut tables, disk, numbers);
+        let Streams { logs, tables, .. } = &mut self.streams;
+        let settled = logs.settle_some(ports, tables, disk, numbers);
         self.settled(ports, disk, &settled);
     }
 
     fn settled<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, settled: &Settled) {
-        let (mut copies, resting) = self.copies();
-        resting.trust_settled(ports, &mut copies, disk, settled);
-        let (logs, mut tables) = self.log_tables();
-        logs.release(&mut tables, disk);
+        let Streams { logs, tables, .. } = &mut self.streams;
+        let mut copies = Copies {
+            segments: &mut *tables.segments,
+            trust: &mut *self.trust,
+            journal: &mut *tables.journal,
+            origins: &mut *self.origins,
+        };
+        self.resting
+            .trust_settled(ports, &mut copies, disk, settled);
+        logs.release(tables, disk);
     }
 
     /// Nothing that the log has counts any more.
     pub fn void_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
-        let (logs, mut tables) = self.log_tables();
-        logs.void(ports, &mut tables, disk);
+        let Streams { logs, tables, .. } = &mut self.streams;
+        logs.void(ports, tables, disk);
     }
 
     /// Whether a recovery would find nothing of the log of a disk of which the origin has everything.
     pub fn knows_end_of_log(&mut self, disk: DiskSlot) -> bool {
-        let known = self.logs.knows_end(disk);
+        let known = self.streams.logs.knows_end(disk);
         if !known {
-            self.journal.hurry();
+            self.streams.tables.journal.hurry();
         }
         known
-    }
-
-    /// The bytes of a record of a disk's dirty log that lies like this on flash.
-    pub fn shown_record<T: Tag>(
-        &self,
-        ports: &Ports<T>,
-        disk: DiskSlot,
-        number: u64,
-        lies: Slice,
-    ) -> Slice {
-        match self.block_of_record(disk, number) {
-            Some(block) => self.writer.ciphers().shown(ports, disk, block, lies),
-            None => lies,
-        }
-    }
-
-    /// Which block a record of a disk's dirty log holds; none if it is an erasure.
-    pub fn block_of_record(&self, disk: DiskSlot, number: u64) -> Option<BlockIndex> {
-        let record = self
-            .logs
-            .by_disk()
-            .get(disk)
-            .map(|dirty| dirty.log().record(number));
-        match record.map(|record| record.what) {
-            Some(What::Data { block, .. }) => Some(block),
-            Some(What::Erasure(_)) | None => None,
-        }
-    }
-
-    /// Decrypts a run of a disk's blocks.
-    #[inline]
-    pub fn show(&self, disk: DiskSlot, first: BlockIndex, buf: &mut Buf, blocks: u32) {
-        let pages = &mut buf[..blocks as usize * PAGE_BYTES];
-        self.writer.ciphers().show(disk, first, pages);
     }
 }

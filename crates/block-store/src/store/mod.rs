@@ -31,7 +31,6 @@ use crate::copies::Copies;
 use crate::dirty::{DirtyDisks, LogTables, Logs};
 use crate::disks::DiskTable;
 use crate::durability::Origins;
-use crate::format::FORMATTED;
 use crate::guard::{Guard, holds};
 use crate::identity::Identity;
 use crate::intake::Intake;
@@ -43,13 +42,16 @@ use crate::snapshot::Snapshot;
 use crate::table_writes::TableWrites;
 use crate::trust::Trust;
 use crate::writer::{Streams, Writer};
-use block_io::{Place, Slice};
+use block_io::{Buf, Place, Slice};
 pub use clean::Taken;
 pub use completions::Progress;
-use dirty_log::Found as FoundInLog;
+use dirty_log::{Found as FoundInLog, What};
+pub use disks::{Shares, TableChanges};
+pub use facts::Facts;
 use flash_format::PAGE_BYTES;
+pub use logs::WriteBack;
 use segment_log::Whereabouts;
-use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
+use units::{BlockIndex, DiskSlot, FlashSlot};
 
 /// Where a block is.
 pub enum Location {
@@ -273,6 +275,40 @@ impl Store {
         count
     }
 
+    /// The bytes of a record of a disk's dirty log that lies like this on flash.
+    pub fn shown_record<T: Tag>(
+        &self,
+        ports: &Ports<T>,
+        disk: DiskSlot,
+        number: u64,
+        lies: Slice,
+    ) -> Slice {
+        match self.block_of_record(disk, number) {
+            Some(block) => self.writer.ciphers().shown(ports, disk, block, lies),
+            None => lies,
+        }
+    }
+
+    /// Which block a record of a disk's dirty log holds; none if it is an erasure.
+    pub fn block_of_record(&self, disk: DiskSlot, number: u64) -> Option<BlockIndex> {
+        let record = self
+            .logs
+            .by_disk()
+            .get(disk)
+            .map(|dirty| dirty.log().record(number));
+        match record.map(|record| record.what) {
+            Some(What::Data { block, .. }) => Some(block),
+            Some(What::Erasure(_)) | None => None,
+        }
+    }
+
+    /// Decrypts a run of a disk's blocks.
+    #[inline]
+    pub fn show(&self, disk: DiskSlot, first: BlockIndex, buf: &mut Buf, blocks: u32) {
+        let pages = &mut buf[..blocks as usize * PAGE_BYTES];
+        self.writer.ciphers().show(disk, first, pages);
+    }
+
     /// A read from this slot has ended.
     #[inline]
     pub fn unpin(&mut self, slot: FlashSlot) {
@@ -290,18 +326,16 @@ impl Store {
         (copies, &mut self.resting)
     }
 
-    /// The dirty logs, and what they are entered in.
-    fn log_tables(&mut self) -> (&mut Logs, LogTables<'_>) {
-        let tables = LogTables {
-            segments: &mut self.segments,
-            journal: &mut self.journal,
-            disks: &mut self.disks,
-        };
-        (&mut self.logs, tables)
-    }
-
-    /// What is on its way to flash, and what it is written to.
-    fn writer(&mut self) -> (&mut Writer, Streams<'_>) {
+    /// What is on its way to flash, what it is written to, and what becomes of it there.
+    fn split(
+        &mut self,
+    ) -> (
+        &mut Writer,
+        Streams<'_>,
+        &mut Trust,
+        &mut Origins,
+        &mut Resting,
+    ) {
         let streams = Streams {
             intake: &self.intake,
             logs: &mut self.logs,
@@ -311,7 +345,14 @@ impl Store {
                 disks: &mut self.disks,
             },
         };
-        (&mut self.writer, streams)
+        let (writer, trust) = (&mut self.writer, &mut self.trust);
+        (writer, streams, trust, &mut self.origins, &mut self.resting)
+    }
+
+    /// What is on its way to flash, and what it is written to.
+    fn writer(&mut self) -> (&mut Writer, Streams<'_>) {
+        let (writer, streams, ..) = self.split();
+        (writer, streams)
     }
 
     /// The tables as a checkpoint that is written now has them, with the checkpoint itself.
@@ -326,14 +367,9 @@ impl Store {
         (tables, &mut self.checkpoint, &self.table_writes)
     }
 
-    /// Whether nothing was ever written to it but what formatting wrote.
-    pub fn is_new(&self) -> bool {
-        self.identity.incarnation == FORMATTED + 1 && self.segments.is_untouched()
-    }
-
     /// Starts what can be started: a commit, a checkpoint, a reclaim.
     pub fn pump<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        self.pump_reclaim(ports);
+        self.reclaiming().pump(ports);
         let (tables, checkpoint, writes) = self.tables();
         writes.checkpoint(ports, checkpoint, &tables);
         if self.intake.is_stopped() {
@@ -362,19 +398,6 @@ impl Store {
             ports.wake_at(due);
         }
         self.logs.tick(ports);
-    }
-
-    /// Bytes of memory, all in.
-    pub fn memory_bytes(&self) -> Bytes {
-        let bytes = self.segments.index().bytes()
-            + self.writer.bytes()
-            + self.segments.bytes()
-            + self.trust.bytes()
-            + self.resting.bytes()
-            + self.disks.bytes()
-            + self.origins.bytes()
-            + self.logs.by_disk().bytes();
-        Bytes::new(bytes as u64)
     }
 
     /// Asserts the invariants; walks the whole index.

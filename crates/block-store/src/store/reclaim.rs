@@ -1,57 +1,96 @@
-//! What a store does to reclaim segments, beside what [`Reclaim`](crate::reclaim::Reclaim) does itself.
+//! What is done to reclaim segments, beside what [`Reclaim`] does itself.
 
-use super::Store;
-use crate::chunks::Entry;
+use crate::chunks::{Entry, Segments};
+use crate::copies::Copies;
+use crate::dirty::LogTables;
+use crate::durability::Origins;
 #[cfg(feature = "mutants")]
 use crate::guard::{Guard, holds};
 use crate::ports::{Ports, Tag};
-use crate::reclaim::{Next, Survivor};
+use crate::reclaim::{Next, Reclaim, Survivor};
+use crate::rest::Resting;
+use crate::trust::Trust;
+use crate::writer::{Streams, Writer};
 use flash_format::{PAGE_BYTES, SegmentIndex};
 use segment_log::{Begin, Move, Source, StreamKey};
 
-impl Store {
+/// A view of a store for reclaim.
+pub(super) struct Reclaiming<'a> {
+    reclaim: &'a mut Reclaim,
+    writer: &'a mut Writer,
+    streams: Streams<'a>,
+    trust: &'a mut Trust,
+    origins: &'a mut Origins,
+    resting: &'a mut Resting,
+}
+
+impl super::Store {
+    /// Its reclaim, and what that needs.
+    pub(super) fn reclaiming(&mut self) -> Reclaiming<'_> {
+        Reclaiming {
+            reclaim: &mut self.reclaim,
+            writer: &mut self.writer,
+            streams: Streams {
+                intake: &self.intake,
+                logs: &mut self.logs,
+                tables: LogTables {
+                    segments: &mut self.segments,
+                    journal: &mut self.journal,
+                    disks: &mut self.disks,
+                },
+            },
+            trust: &mut self.trust,
+            origins: &mut self.origins,
+            resting: &mut self.resting,
+        }
+    }
+}
+
+impl Reclaiming<'_> {
     /// Starts what can be started of a reclaim.
-    pub(super) fn pump_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        match self.reclaim.next(&self.segments, self.journal.durable()) {
+    pub(super) fn pump<T: Tag>(&mut self, ports: &mut Ports<T>) {
+        match self.reclaim.next(
+            self.streams.tables.segments,
+            self.streams.tables.journal.durable(),
+        ) {
             Next::Wait => {}
-            Next::Begin if self.intake.is_stopped() => {}
-            Next::Begin => match self.segments.begin_reclaim() {
+            Next::Begin if self.streams.intake.is_stopped() => {}
+            Next::Begin => match self.streams.tables.segments.begin_reclaim() {
                 Begin::Enough | Begin::Wait => {}
                 Begin::Close(key) => {
-                    let (writer, mut streams) = self.writer();
-                    writer.close(ports, &mut streams, key);
+                    self.writer.close(ports, &mut self.streams, key);
                 }
                 Begin::Reclaim(victim) => self.reclaim.begin(ports, victim),
             },
             Next::Free(segment) => {
-                let generation = self.segments.segment(segment).generation;
-                let ticket = self.journal.free(segment, generation, ports.now());
-                self.journal.hurry();
+                let generation = self.streams.tables.segments.segment(segment).generation;
+                let ticket = self
+                    .streams
+                    .tables
+                    .journal
+                    .free(segment, generation, ports.now());
+                self.streams.tables.journal.hurry();
                 self.reclaim.freed(ticket);
             }
             Next::Finish => {
-                self.finish_reclaim(ports);
-                self.pump_reclaim(ports);
+                self.finish(ports);
+                self.pump(ports);
             }
         }
     }
 
     /// The footer of the victim has come, or has failed to.
-    pub(super) fn reclaim_footer_done<T: Tag>(
-        &mut self,
-        ports: &mut Ports<T>,
-        bytes: Option<&[u8]>,
-    ) {
+    pub(super) fn footer_done<T: Tag>(&mut self, ports: &mut Ports<T>, bytes: Option<&[u8]>) {
         let disk = self.reclaim.disk();
-        let keeps = disk.is_some_and(|disk| self.intake.takes(disk));
+        let keeps = disk.is_some_and(|disk| self.streams.intake.takes(disk));
         let survivors = self
             .reclaim
-            .footer_read(ports, &mut self.segments, keeps, bytes);
+            .footer_read(ports, self.streams.tables.segments, keeps, bytes);
         self.seal_survivors(ports, survivors);
     }
 
     /// A run of survivors has come, or has failed to.
-    pub(super) fn reclaim_run_done<T: Tag>(
+    pub(super) fn run_done<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
         first: usize,
@@ -60,14 +99,11 @@ impl Store {
         if self.reclaim.disk().is_none() {
             return;
         }
-        match bytes {
-            None => self.failed(ports),
-            Some(bytes) => {
-                for (number, page) in (first..).zip(bytes.chunks_exact(PAGE_BYTES)) {
-                    if let Some(survivor) = self.reclaim.survivor(&self.segments, number) {
-                        self.keep(ports, &survivor, page);
-                    }
-                }
+        let pages = bytes.unwrap_or_default().chunks_exact(PAGE_BYTES);
+        for (number, page) in (first..).zip(pages) {
+            let survivor = self.reclaim.survivor(self.streams.tables.segments, number);
+            if let Some(survivor) = survivor {
+                self.keep(ports, &survivor, page);
             }
         }
         let survivors = self.reclaim.run_ended();
@@ -77,7 +113,11 @@ impl Store {
     fn keep<T: Tag>(&mut self, ports: &mut Ports<T>, survivor: &Survivor, bytes: &[u8]) {
         let Survivor { block, from, to } = *survivor;
         if !self.writer.is_whole(from, bytes) {
-            ports.damaged(to.disk, Some(block), self.offset_of(from));
+            ports.damaged(
+                to.disk,
+                Some(block),
+                self.streams.tables.segments.geometry().slot_offset(from),
+            );
             return;
         }
         let entry = Entry {
@@ -85,8 +125,10 @@ impl Store {
             source: Source::Survivor,
             count: self.origins.write_count(to.disk),
         };
-        let (writer, mut streams) = self.writer();
-        if let Some(slot) = writer.append(ports, &mut streams, to, entry, bytes) {
+        let slot = self
+            .writer
+            .append(ports, &mut self.streams, to, entry, bytes);
+        if let Some(slot) = slot {
             if !self.trust.contains(from) {
                 self.origins.tag_is_lost(to.disk);
             }
@@ -101,12 +143,11 @@ impl Store {
     /// The last of the survivors are on their way: writes what has gathered of them.
     fn seal_survivors<T: Tag>(&mut self, ports: &mut Ports<T>, key: Option<StreamKey>) {
         if let Some(key) = key {
-            let (writer, mut streams) = self.writer();
-            writer.seal(ports, &mut streams, key);
+            self.writer.seal(ports, &mut self.streams, key);
         }
     }
 
-    fn finish_reclaim<T: Tag>(&mut self, ports: &mut Ports<T>) {
+    fn finish<T: Tag>(&mut self, ports: &mut Ports<T>) {
         let Some(mut reclaimed) = self.reclaim.take() else {
             return;
         };
@@ -114,22 +155,36 @@ impl Store {
         for moved in reclaimed.take_moves() {
             // A guest that wrote the block meanwhile has taken it out of the index, or has put a
             // newer copy there: then the survivor is dead and was never trusted.
-            if self.segments.point_at(reclaimed.victim(), &moved) {
-                let (mut copies, resting) = self.copies();
-                resting.trust_survivor(ports, &mut copies, disk, &moved);
+            if self
+                .streams
+                .tables
+                .segments
+                .point_at(reclaimed.victim(), &moved)
+            {
+                let mut copies = Copies {
+                    segments: &mut *self.streams.tables.segments,
+                    trust: &mut *self.trust,
+                    journal: &mut *self.streams.tables.journal,
+                    origins: &mut *self.origins,
+                };
+                self.resting
+                    .trust_survivor(ports, &mut copies, disk, &moved);
             }
         }
-        let evicted = reclaimed.evict(&mut self.segments, |block| ports.left(disk, block));
+        let evicted = reclaimed.evict(self.streams.tables.segments, |block| {
+            ports.left(disk, block);
+        });
         ports.stats_mut().blocks_evicted += u64::from(evicted);
         ports.stats_mut().segments_reclaimed += 1;
-        self.release(reclaimed.victim().segment());
+        let segment = reclaimed.victim().segment();
+        release(self.trust, self.streams.tables.segments, segment);
     }
+}
 
-    /// A segment's last content is gone for good.
-    pub(super) fn release(&mut self, segment: SegmentIndex) {
-        self.trust.release(segment);
-        #[cfg(feature = "mutants")]
-        self.segments.ignore_readers(!holds(Guard::PinReaders));
-        self.segments.release(segment);
-    }
+/// A segment's last content is gone for good.
+pub(super) fn release(trust: &mut Trust, segments: &mut Segments, segment: SegmentIndex) {
+    trust.release(segment);
+    #[cfg(feature = "mutants")]
+    segments.ignore_readers(!holds(Guard::PinReaders));
+    segments.release(segment);
 }

@@ -51,7 +51,7 @@ fn open() -> (Box<Store>, Ports<()>) {
     let mut ports = found.ports(pool, now);
     let (mut store, checkpoint) = (found.store, found.checkpoint);
     store.pump(&mut ports);
-    while !store.has_checkpoint(checkpoint) {
+    while !store.facts().has_checkpoint(checkpoint) {
         let mut effects = Vec::new();
         ports.take_effects(&mut effects);
         for effect in effects {
@@ -104,7 +104,7 @@ fn a_distrust_of_an_earlier_use_of_a_segment_leaves_the_later_one_alone() {
     flash.segments.close(key).unwrap();
     flash.segments.write_ended(segment);
     flash.segments.begin_free(segment);
-    flash.release(segment);
+    reclaim::release(&mut flash.trust, &mut flash.segments, segment);
     let mut reopened = earlier;
     while reopened == earlier {
         let (next, generation) = segment_of_next_block(&mut flash, disk);

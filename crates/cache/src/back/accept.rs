@@ -305,7 +305,9 @@ impl Cache {
         let Some(flash) = self.flash.as_mut() else {
             return Err(NoRoom::Segment);
         };
-        flash.log_block(&mut self.ports.store, disk, block, page)?;
+        flash
+            .write_back()
+            .log_block(&mut self.ports.store, disk, block, page)?;
         self.take_older_copy(disk, block, arrival);
         Ok(())
     }
@@ -355,8 +357,10 @@ impl Cache {
                 Change::Discard | Change::Data { .. } => ErasureKind::Discard,
             },
         };
-        flash.log_erasure(&mut self.ports.store, disk, erasure)?;
-        let cached = flash.cached_blocks_of(disk) > 0;
+        flash
+            .write_back()
+            .log_erasure(&mut self.ports.store, disk, erasure)?;
+        let cached = flash.facts().cached_blocks_of(disk) > 0;
         if let Some(tenant) = self.disks.tenant_of(disk) {
             self.admission.discarded(tenant, disk, first.get(), blocks);
         }

@@ -181,7 +181,7 @@ impl Cache {
         if dirty == OfDirty::Keep
             && let Some(flash) = self.flash.as_mut()
         {
-            flash.flush_log(&mut self.ports.store, disk);
+            flash.write_back().flush_log(&mut self.ports.store, disk);
         }
         self.ports.stir(disk);
         Ok(())

@@ -262,7 +262,7 @@ impl Cache {
     /// Ends the interval, and asks for everything so far to become durable.
     fn log_end_for_flush(&mut self, disk: DiskSlot) -> u64 {
         if let Some(flash) = self.flash.as_mut() {
-            return flash.flush_log(&mut self.ports.store, disk);
+            return flash.write_back().flush_log(&mut self.ports.store, disk);
         }
         // Nothing becomes durable on it any more: the origin has to have it, and be flushed.
         let dirty = self.flash.failed().and_then(|flash| flash.dirty_log(disk));
@@ -311,7 +311,9 @@ impl Cache {
             return;
         }
         if let Some(flash) = self.flash.as_mut() {
-            flash.push_durability(&mut self.ports.store, disk);
+            flash
+                .write_back()
+                .push_durability(&mut self.ports.store, disk);
         }
         self.accept_waiting(disk);
         self.answer_durable(disk);
@@ -389,7 +391,10 @@ impl Cache {
             ..DirtyStatus::default()
         };
         if let Some(flash) = self.flash.with_logs() {
-            status.epoch = flash.disk_entry(disk).map_or(0, |entry| entry.epoch);
+            status.epoch = flash
+                .facts()
+                .disk_entry(disk)
+                .map_or(0, |entry| entry.epoch);
             if let Some(dirty) = flash.dirty_log(disk) {
                 status.logged = dirty.log().logged();
                 status.distinct = dirty.log().distinct() + dirty.log().erased();
@@ -443,7 +448,7 @@ impl Cache {
     /// Gives a disk a log if it has none.
     pub(crate) fn give_log(&mut self, disk: DiskSlot) {
         if let Some(flash) = self.flash.as_mut() {
-            flash.give_log(disk);
+            flash.write_back().give_log(disk);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::ownership::OwnerRecord;
 use crate::ports::OriginPurpose;
 use crate::write_back::OfDirty;
 use block_io::OriginVerb;
-use block_store::{DirtyDisk, Store, Ticket};
+use block_store::{DirtyDisk, Ticket};
 use units::DiskSlot;
 
 impl Cache {
@@ -75,7 +75,10 @@ impl Cache {
         if !open && self.waits_for_retirement() {
             return Next::Wait;
         }
-        let cache = self.flash.with_logs().map_or(0, Store::uuid);
+        let cache = self
+            .flash
+            .with_logs()
+            .map_or(0, |flash| flash.facts().uuid());
         let record = OwnerRecord {
             epoch: back.epoch,
             cache,
@@ -184,10 +187,10 @@ impl Cache {
     /// Throws away what the origin lacks.
     fn drop_log(&mut self, disk: DiskSlot) {
         if let Some(flash) = self.flash.as_mut() {
-            flash.void_log(&mut self.ports.store, disk);
+            flash.write_back().void_log(&mut self.ports.store, disk);
             flash.hurry();
         } else if let Some(failed) = self.flash.failed_mut() {
-            failed.end_log(disk);
+            failed.write_back().end_log(disk);
         }
     }
 }

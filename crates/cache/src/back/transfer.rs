@@ -87,7 +87,7 @@ impl Cache {
             .is_some_and(|at| now.since(at) >= settings.age_max);
         let is_idle = now.since(back.asked_at()) >= settings.idle_after;
         // What reclaim could free is all dirty.
-        let is_short = flash.is_short_of_clean_segments();
+        let is_short = flash.facts().is_short_of_clean_segments();
         if is_long || is_old || is_idle || is_short {
             log.end()
         } else {
@@ -107,7 +107,9 @@ impl Cache {
         }
         let durable = |flash: &Store| flash.dirty_log(disk).map_or(0, DirtyDisk::durable);
         if durable(flash) < wanted {
-            flash.want_durable(&mut self.ports.store, disk, wanted, hurries);
+            flash
+                .write_back()
+                .want_durable(&mut self.ports.store, disk, wanted, hurries);
         }
         wanted.min(durable(flash))
     }
@@ -147,7 +149,7 @@ impl Cache {
             Location::Memory(bytes) => Some(bytes),
             Location::Flash(_) | Location::Nowhere => None,
         };
-        let geometry = flash.geometry();
+        let geometry = flash.facts().geometry();
         let reads = back
             .destage
             .load(log, wanted, &sequence, geometry, in_memory);
@@ -339,10 +341,12 @@ impl Cache {
         let before = self.dirty_bytes(disk).get();
         match (&mut self.flash, settles) {
             (FlashUse::InUse(flash), Settles::Before(to)) => {
-                flash.settle(&mut self.ports.store, disk, to);
+                flash.write_back().settle(&mut self.ports.store, disk, to);
             }
             (FlashUse::InUse(flash), Settles::Some(some)) => {
-                flash.settle_some(&mut self.ports.store, disk, &some);
+                flash
+                    .write_back()
+                    .settle_some(&mut self.ports.store, disk, &some);
             }
             // Nothing is written to it any more.
             (given_up, settles) => {

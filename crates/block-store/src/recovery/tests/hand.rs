@@ -315,7 +315,7 @@ impl Hand {
             ports,
         };
         opened.store.pump(&mut opened.ports);
-        while !opened.store.has_checkpoint(checkpoint) {
+        while !opened.store.facts().has_checkpoint(checkpoint) {
             assert!(opened.step(self, &mut now), "the opening goes on");
         }
         opened.store.self_check();
