@@ -1,5 +1,5 @@
 //! What each verb of the command line and the admin API answers in each state that a disk can be in, of the
-//! real daemon in states that were made for real. The same table is in the book: `book/src/testing.md`.
+//! real daemon in states that were made for real. The same table is in the book: `book/src/end-to-end-tests.md`.
 //!
 //! Each verb has a disk of its own in each state, is asked of the admin API, and if it is refused of the
 //! command line as well, which has to end with the same word and the exit code that goes with the answer.
@@ -622,7 +622,7 @@ fn daemon_stopped() {
 
 #[test]
 fn the_book_has_this_table() -> anyhow::Result<()> {
-    let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/src/testing.md");
+    let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/src/end-to-end-tests.md");
     let chapter = std::fs::read_to_string(chapter)?;
     ensure!(chapter.contains(TABLE), "put into the book:\n{TABLE}");
     Ok(())

@@ -10,7 +10,7 @@ use crate::findings::Findings;
 use crate::tree;
 
 const FOLDER: &str = "tests/tests";
-const PAGE: &str = "book/src/testing.md";
+const PAGE: &str = "book/src/end-to-end-tests.md";
 /// The head of the list, which ends with the first line that is no row.
 const HEAD: &str = "| file | what it shows |\n|---|---|\n";
 
@@ -68,8 +68,8 @@ mod tests {
         assert_eq!(
             findings.lines(),
             [
-                "book/src/testing.md: lacks the row: | `b` | B. |",
-                "book/src/testing.md: no file of tests/tests has the row: | `c` | C. |",
+                "book/src/end-to-end-tests.md: lacks the row: | `b` | B. |",
+                "book/src/end-to-end-tests.md: no file of tests/tests has the row: | `c` | C. |",
             ]
         );
     }

@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn every_verb_about_the_daemon_is_in_the_table_of_states() {
-        let book = include_str!("../../../../book/src/testing.md");
-        let (_, table) = book.split_once("### Every verb in every state").unwrap();
+        let book = include_str!("../../../../book/src/end-to-end-tests.md");
+        let (_, table) = book.split_once("## Every verb in every state").unwrap();
         let mut verbs = Vec::new();
         leaves(&Cli::command(), "", &mut verbs);
         for verb in &verbs {
