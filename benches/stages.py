@@ -43,7 +43,7 @@ USER = (
     ("vhost-user: rings, descriptors, answers", r"vhost"),
     ("NBD: parsing, answers", r"nbd|frontend"),
     ("engine: index", r"index::"),
-    ("engine: brain", r"tenancy|policy::|mrc::|brain"),
+    ("engine: tenancy", r"tenancy|policy::|mrc::"),
     ("engine: the rest", r"cache::|segment_log"),
     ("buffers", r"block_io"),
     ("shard: loop, devices, latency", r"shard::|device::|hashbrown"),

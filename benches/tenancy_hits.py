@@ -1,8 +1,8 @@
-"""What the brain of a cache costs its read hits: one daemon, the brain switched off and on while it runs.
+"""What the tenancy of a cache costs its read hits: one daemon, the tenancy switched off and on while it runs.
 
-    benches/run brain --reps 7 --seconds 2
+    benches/run tenancy_hits --reps 7 --seconds 2
 
-Every block is cached before the brain is first switched on, so that each read is a hit. The figures that
+Every block is cached before the tenancy is first switched on, so that each read is a hit. The figures that
 count are the quotients on / off: each of a round, in which the states follow each other in an order that rotates, and their
 median, so that what else the machine does meanwhile falls on all states alike. CPU is the daemon's, of all its threads.
 """
@@ -36,7 +36,7 @@ def spread(values, form):
 
 
 def quotients(points, off, which):
-    """Of each round with the brain off in the same one: median and quartiles."""
+    """Of each round with the tenancy off in the same one: median and quartiles."""
     each = [point[which] / before[which] for point, before in zip(points, off)]
     least, median, most = statistics.quantiles(each, n=4)
     return f"{median:.3f} ({least:.3f}-{most:.3f})"
@@ -57,13 +57,13 @@ def run(hearth, options):
             rows.append([str(depth), state, spread(iops, "%.0f"), of_off[0], spread(cpu, "%.2f"), of_off[1]])
     missed = hearth.counters()["origin_read_bytes"] - missed
     text = (
-        "# The brain, off and on\n\n"
-        f"`benches/run brain --reps {options.reps} --seconds {options.seconds}` on {bench.machine()}: random reads of 4 KiB over NBD, all hits "
+        "# Read hits with the tenancy off and on\n\n"
+        f"`benches/run tenancy_hits --reps {options.reps} --seconds {options.seconds}` on {bench.machine()}: random reads of 4 KiB over NBD, all hits "
         f"({missed} bytes read from the origin meanwhile), one daemon, the states in turn; medians with least and most, and of the "
         "quotients within a round the median with quartiles.\n\n"
     )
-    header = ["depth", "brain", "reads/s", "of off", "CPU us a read", "of off"]
-    bench.write_result("brain", text + bench.table(header, rows))
+    header = ["depth", "tenancy", "reads/s", "of off", "CPU us a read", "of off"]
+    bench.write_result("tenancy_hits", text + bench.table(header, rows))
 
 
 def main():
@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=2)
     options = parser.parse_args()
     with bench.Rig() as rig:
-        origin, flash = rig.socket("origin"), os.path.join(bench.DATA, "brain.flash")
+        origin, flash = rig.socket("origin"), os.path.join(bench.DATA, "tenancy_hits.flash")
         rig.start("origin", ["nbdkit", "-f", "-U", origin, "memory", f"{SIZE_MIB}M"], origin)
         hearth = bench.Hearth(rig, flash, 3 * SIZE_MIB * bench.MIB, f"nbd+unix:///?socket={origin}")
         hearth.start()
