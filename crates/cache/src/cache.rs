@@ -12,17 +12,16 @@ use crate::late_writes::LateWrites;
 use crate::limits::TICK_MAX;
 use crate::ports::{OriginPurpose, Ports, Wake};
 use crate::prefetch::Prefetches;
-use crate::reads::{Aim, Read};
 use crate::request::{Asked, Span};
 use crate::retirement::{FlashUse, Retirement};
 use crate::slow_reads::SlowReads;
 use crate::stats::{DiskStats, Stats};
 use crate::status::Status;
 use crate::tenants::Tenants;
+use crate::under_way::{Aim, Reads};
 use crate::writes::{Change, Writes};
 use block_io::{BufPool, IoError, Landing, OriginVerb, Payload, Token, Verb};
 use block_store::Committed;
-use slab::Slab;
 use std::rc::Rc;
 use units::{Bytes, DiskSlot, Duration, Instant, TenantSlot};
 
@@ -39,7 +38,7 @@ pub struct Cache {
     pub(crate) disks: Disks,
     pub(crate) tenants: Tenants,
     pub(crate) admission: Admission,
-    pub(crate) reads: Slab<Read>,
+    pub(crate) reads: Reads,
     pub(crate) writes: Writes,
     pub(crate) fills: Fills,
     pub(crate) prefetches: Prefetches,
@@ -73,7 +72,7 @@ impl Cache {
             disks: Disks::new(),
             tenants: Tenants::default(),
             admission,
-            reads: Slab::new(),
+            reads: Reads::default(),
             writes: Writes::default(),
             fills: Fills::default(),
             prefetches: Prefetches::default(),

@@ -2,14 +2,14 @@
 
 use crate::cache::Cache;
 use crate::ports::OriginPurpose;
-use crate::reads::{ReadId, index};
+use crate::under_way::{ReadId, index};
 use block_io::{IoError, OriginVerb, Slice};
 use units::{BLOCK_BYTES, Bytes, DiskSlot};
 
 impl Cache {
     /// Reads part of a request from the origin, past the cache.
     pub(crate) fn read_direct(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) {
-        let part = self.new_part(id, at);
+        let part = self.reads.add_part(id, at);
         self.fetch_part(id, part, disk, at, end - at);
     }
 
@@ -52,12 +52,11 @@ impl Cache {
     ) {
         match bytes {
             Ok(bytes) => {
-                self.set_part(read, part, bytes);
-                self.part_done(read);
+                self.fill_part(read, part, bytes);
             }
             Err(error) => {
                 self.disks.stats(disk).origin_errors += 1;
-                self.part_failed(read, error);
+                self.fail_part(read, error);
             }
         }
     }

@@ -59,10 +59,10 @@ impl Cache {
         }
     }
 
-    fn asker_of(&self, read: crate::reads::ReadId) -> Asker {
-        let read = &self.reads[read];
+    fn asker_of(&self, read: crate::under_way::ReadId) -> Asker {
+        let read = self.reads.get(read);
         Asker {
-            arrival: self.admission.still(read.arrival),
+            arrival: self.admission.still(read.arrival()),
             prefetch: read.is_prefetch(),
             source: Source::Fill,
         }

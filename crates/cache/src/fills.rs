@@ -4,7 +4,7 @@
 //! may be older than the write. Those who wait for it still get it, since they asked before the
 //! write was answered; but it is not admitted, and nobody joins it any more.
 
-use crate::reads::ReadId;
+use crate::under_way::ReadId;
 use slab::Slab;
 use std::collections::BTreeMap;
 use units::{BlockIndex, DiskSlot};

@@ -20,7 +20,7 @@
 
 use crate::cache::Cache;
 use crate::ports::Hit;
-use crate::reads::ReadId;
+use crate::under_way::ReadId;
 use block_io::{Buf, IoError, PAGE_BYTES, Place};
 use std::ops::Range;
 use units::BLOCK_BYTES;
@@ -38,7 +38,7 @@ impl Cache {
     /// no other such read is stuck.
     #[inline(never)]
     pub(crate) fn place_for(&self, id: ReadId, bytes: &Range<u64>) -> Option<Place> {
-        let read = &self.reads[id];
+        let read = self.reads.get(id);
         let whole =
             bytes.start.is_multiple_of(BLOCK_BYTES) && bytes.end.is_multiple_of(BLOCK_BYTES);
         if !whole || self.ports.stranded > 0 {
@@ -46,7 +46,7 @@ impl Cache {
         }
         let place = read.place(bytes)?;
         let flash = self.flash.as_ref()?;
-        (!flash.is_encrypted(read.disk)).then_some(place)
+        (!flash.is_encrypted(read.disk())).then_some(place)
     }
 
     /// A read from flash takes too long, and the guest's bytes come from elsewhere; but if they may
@@ -54,7 +54,7 @@ impl Cache {
     pub(crate) fn await_landing(&mut self, hit: &Hit) {
         if hit.in_place {
             self.ports.stranded += 1;
-            self.hold_read(hit.read);
+            self.reads.hold(hit.read);
         }
     }
 
@@ -73,7 +73,7 @@ impl Cache {
                 flash.unpin(hit.slot);
             }
             self.ports.stranded -= 1;
-            return self.part_done(hit.read);
+            return self.let_go(hit.read);
         }
         let Some(flash) = flash else {
             return self.refetch(hit);
@@ -83,7 +83,8 @@ impl Cache {
             flash.succeeded();
             flash.unpin(hit.slot);
             self.ports.stats.landed_bytes += place.len() as u64;
-            return self.part_landed(hit.read);
+            let ended = self.reads.land(hit.read);
+            return self.end_read(ended);
         }
         // Pinned anew before it is let go, so that the slot stays what it is.
         self.ports.stats.reads_repeated += 1;
@@ -118,12 +119,11 @@ impl Cache {
         match buf {
             Some(buf) if whole => {
                 let bytes = buf.freeze().slice(hit.skip..hit.skip + hit.length);
-                self.set_part(hit.read, hit.part, bytes);
-                self.part_done(hit.read);
+                self.fill_part(hit.read, hit.part, bytes);
             }
             _ if hit.dirty && self.is_lost(hit) => {
                 self.ports.stats.dirty_unreadable += 1;
-                self.part_failed(hit.read, IoError::Failed);
+                self.fail_part(hit.read, IoError::Failed);
             }
             _ => self.refetch(hit),
         }

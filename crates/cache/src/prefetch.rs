@@ -18,7 +18,7 @@ use crate::cache::Cache;
 use crate::limits::{
     PREFETCH_BYTES_MAX, PREFETCH_DISK_BYTES_MAX, PREFETCH_STEP_RUNS, RUN_BLOCKS_MAX,
 };
-use crate::reads::ReadId;
+use crate::under_way::ReadId;
 use std::collections::VecDeque;
 use units::{BLOCK_BYTES, DiskSlot, Instant, Map};
 
@@ -101,7 +101,7 @@ impl Cache {
             if next.at < end {
                 self.prefetches.queue.push_back(next);
             } else {
-                self.part_done(next.read);
+                self.let_go(next.read);
             }
         }
         if !self.prefetches.queue.is_empty() {
@@ -111,11 +111,11 @@ impl Cache {
 
     /// Where a prefetch ends now: where it is, without flash that takes what comes and after an error.
     fn prefetch_end(&self, of: Pending) -> u64 {
-        let read = &self.reads[of.read];
+        let read = self.reads.get(of.read);
         if !self.flash.is_in_use() || self.late_writes.is_in_doubt() || read.has_failed() {
             return of.at;
         }
-        read.end.min(self.disks.cached_end(of.disk))
+        read.end_of_range().min(self.disks.cached_end(of.disk))
     }
 
     /// Whether the write buffer takes what comes, beside all that is on its way.
@@ -138,7 +138,7 @@ impl Cache {
             queue.into_iter().partition(|one| one.disk == disk);
         self.prefetches.queue = kept;
         for one in cut {
-            self.part_done(one.read);
+            self.let_go(one.read);
         }
     }
 }

@@ -10,64 +10,24 @@
 //!
 //! The reply goes out when every part is there, or with the first error.
 
-use crate::RequestId;
-use crate::api::Effect;
 use crate::cache::Cache;
 use crate::fills::{Fill, Waiter};
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
-use crate::parts::{self, Part, Parts};
 use crate::ports::{Hit, OriginPurpose};
 use crate::request::Span;
+use crate::under_way::{Aim, Ended, ReadId, index};
 use admission::Key;
-use block_io::{Buf, IoError, Landing, OriginVerb, Payload, Place, Slice};
+use block_io::{Buf, IoError, OriginVerb, Slice};
 use block_store::Location;
 use dirty_log::Found;
 use std::ops::Range;
-use std::rc::Rc;
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot, TenantSlot};
 
-pub(crate) type ReadId = usize;
-
-/// A read or prefetch under way.
-#[derive(Debug)]
-pub(crate) struct Read {
-    pub(crate) request: RequestId,
-    pub(crate) disk: DiskSlot,
-    /// Who asks.
-    vm: TenantSlot,
-    /// What is remembered of the request for admission.
-    pub(crate) arrival: Option<Arrival>,
-    offset: u64,
-    pub(crate) end: u64,
-    pub(crate) aim: Aim,
-    parts: Parts,
-    /// Parts whose bytes are where the guest wants them.
-    landed: u32,
-    left: u32,
-    error: Option<IoError>,
-}
-
-/// What a read is for.
-#[derive(Clone, Debug)]
-pub(crate) enum Aim {
-    /// Its bytes, in buffers of ours.
-    Buffers,
-    /// Its bytes, there.
-    Into(Rc<dyn Landing>),
-    /// Only to bring blocks into the cache, piece by piece (`prefetch.rs`): no bytes are answered.
-    CacheOnly,
-}
-
 impl Cache {
     pub(crate) fn read(&mut self, span: Span, aim: Aim) {
-        let Span {
-            id: request,
-            disk,
-            vm,
-            ..
-        } = span;
+        let Span { disk, vm, .. } = span;
         let (offset, end) = (span.offset.get(), span.end().get());
         let cached_end = if self.flash.is_in_use() || self.has_dirty(disk) {
             self.disks.cached_end(disk)
@@ -77,19 +37,7 @@ impl Cache {
         let prefetch = matches!(aim, Aim::CacheOnly);
         let arrival = self.read_arrives(disk, vm, offset, end.min(cached_end), prefetch);
         // Held until every part is issued, so that none completes the read early.
-        let id = self.reads.insert(Read {
-            request,
-            disk,
-            vm,
-            arrival,
-            offset,
-            end,
-            aim,
-            parts: Parts::new(),
-            landed: 0,
-            left: 1,
-            error: None,
-        });
+        let id = self.reads.begin(&span, arrival, aim);
         if prefetch {
             return self.begin_prefetch(id, disk, offset);
         }
@@ -100,7 +48,7 @@ impl Cache {
         if at < end {
             self.read_direct(id, disk, at, end);
         }
-        self.part_done(id);
+        self.let_go(id);
     }
 
     /// Handles the run of blocks that starts at byte `at`; returns where it ends.
@@ -159,17 +107,16 @@ impl Cache {
         let block = BlockIndex::containing(Bytes::new(at));
         let stop = block.next().start().get().min(end);
         let from = index(at % BLOCK_BYTES);
-        let part = self.new_part(id, at);
-        self.set_part(id, part, bytes.slice(from..from + index(stop - at)));
-        self.part_done(id);
+        let part = self.reads.add_part(id, at);
+        self.fill_part(id, part, bytes.slice(from..from + index(stop - at)));
         stop
     }
 
     /// Counts a read of a staged block, and asks what becomes of it.
     fn read_staged(&mut self, id: ReadId, disk: DiskSlot, block: BlockIndex) {
         self.disks.stats(disk).read_block_staged_hits += 1;
-        let read = &self.reads[id];
-        let (vm, arrival, prefetch) = (read.vm, read.arrival, read.is_prefetch());
+        let read = self.reads.get(id);
+        let (vm, arrival, prefetch) = (read.vm(), read.arrival(), read.is_prefetch());
         if let Some(views) = self.disks.views(disk) {
             views.read(vm, block, 1, true);
         }
@@ -192,7 +139,7 @@ impl Cache {
         let count = flash.clean_run(disk, first, slot, blocks);
         let stop = first.advance(u64::from(count)).start().get().min(end);
         self.count_hits(id, first, count);
-        if self.is_prefetch(id) {
+        if self.reads.get(id).is_prefetch() {
             return stop;
         }
         if self.slow_reads.is_slow() {
@@ -213,16 +160,19 @@ impl Cache {
         count: u32,
         dirty: bool,
     ) {
-        let part = self.new_part(id, bytes.start);
+        let part = self.reads.add_part(id, bytes.start);
         // Only what the origin has as well: a read that has to be repeated may find it elsewhere.
-        let place = match &self.reads[id].aim {
-            Aim::Into(_) if !dirty => self.place_for(id, &bytes),
-            _ => None,
+        let read = self.reads.get(id);
+        let disk = read.disk();
+        let place = if read.has_place() && !dirty {
+            self.place_for(id, &bytes)
+        } else {
+            None
         };
         let hit = Hit {
             read: id,
             part,
-            disk: self.reads[id].disk,
+            disk,
             first: BlockIndex::containing(Bytes::new(bytes.start)),
             slot,
             count,
@@ -250,8 +200,8 @@ impl Cache {
         };
         let stop = fill_first.advance(count).start().get().min(end);
         self.count_misses(id, first, blocks_to(first, stop));
-        let part = self.new_part(id, at);
-        if self.is_prefetch(id) {
+        let part = self.reads.add_part(id, at);
+        if self.reads.get(id).is_prefetch() {
             self.prefetches.fetches(disk, stop - at);
         }
         let skip = index(at - fill_first.start().get());
@@ -318,7 +268,7 @@ impl Cache {
     pub(crate) fn fill_done(&mut self, fill: usize, buf: Option<Buf>, result: Result<(), IoError>) {
         let fill = self.fills.remove(fill);
         for waiter in &fill.waiters {
-            if self.is_prefetch(waiter.read) {
+            if self.reads.get(waiter.read).is_prefetch() {
                 self.prefetches.fetched(fill.disk, waiter.length as u64);
             }
         }
@@ -331,18 +281,14 @@ impl Cache {
             Ok(bytes) => {
                 self.admit_fill(&fill, &bytes);
                 for waiter in &fill.waiters {
-                    self.set_part(
-                        waiter.read,
-                        waiter.part,
-                        bytes.slice(waiter.skip..waiter.skip + waiter.length),
-                    );
-                    self.part_done(waiter.read);
+                    let bytes = bytes.slice(waiter.skip..waiter.skip + waiter.length);
+                    self.fill_part(waiter.read, waiter.part, bytes);
                 }
             }
             Err(error) => {
                 self.disks.stats(fill.disk).origin_errors += 1;
                 for waiter in &fill.waiters {
-                    self.part_failed(waiter.read, error);
+                    self.fail_part(waiter.read, error);
                 }
             }
         }
@@ -355,15 +301,11 @@ impl Cache {
         self.fetch_part(hit.read, hit.part, hit.disk, at, hit.length as u64);
     }
 
-    pub(crate) fn is_prefetch(&self, id: ReadId) -> bool {
-        self.reads[id].is_prefetch()
-    }
-
     /// Counts a run of blocks (or parts) that a read found on flash or on its way there.
     #[inline]
     pub(crate) fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
-        let read = &self.reads[id];
-        let (disk, vm, arrival) = (read.disk, read.vm, read.arrival);
+        let read = self.reads.get(id);
+        let (disk, vm, arrival) = (read.disk(), read.vm(), read.arrival());
         let prefetch = read.is_prefetch();
         self.disks.stats(disk).read_block_hits += u64::from(count);
         if let Some(views) = self.disks.views(disk) {
@@ -376,102 +318,43 @@ impl Cache {
 
     /// Counts a run of blocks (or parts) that a read did not find.
     fn count_misses(&mut self, id: ReadId, first: BlockIndex, count: u64) {
-        let (disk, vm) = (self.reads[id].disk, self.reads[id].vm);
+        let read = self.reads.get(id);
+        let (disk, vm) = (read.disk(), read.vm());
         self.disks.stats(disk).read_block_misses += count;
         if let Some(views) = self.disks.views(disk) {
             views.read(vm, first, count, false);
         }
     }
 
-    /// One more part has to come. A prefetch only counts its parts: it answers no bytes, and must not
-    /// keep those of gigabytes.
-    pub(crate) fn new_part(&mut self, id: ReadId, offset: u64) -> usize {
-        let read = &mut self.reads[id];
-        read.left += 1;
-        if read.is_prefetch() {
-            return 0;
+    /// A part of a read has come.
+    #[inline]
+    pub(crate) fn fill_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
+        let ended = self.reads.fill(id, part, bytes);
+        self.end_read(ended);
+    }
+
+    /// A part of a read cannot be had.
+    pub(crate) fn fail_part(&mut self, id: ReadId, error: IoError) {
+        let ended = self.reads.fail(id, error);
+        self.end_read(ended);
+    }
+
+    /// What a read was held for once is over.
+    pub(crate) fn let_go(&mut self, id: ReadId) {
+        let ended = self.reads.let_go(id);
+        self.end_read(ended);
+    }
+
+    /// Answers a read, if it has ended.
+    #[inline]
+    pub(crate) fn end_read(&mut self, ended: Option<Ended>) {
+        if let Some(Ended { disk, answer }) = ended {
+            self.answer(disk, answer);
         }
-        read.parts.push(Part {
-            offset,
-            bytes: None,
-        });
-        read.parts.len() - 1
-    }
-
-    pub(crate) fn set_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
-        let read = &mut self.reads[id];
-        if !read.is_prefetch() {
-            read.parts[part].bytes = Some(bytes);
-        }
-    }
-
-    /// A part's bytes are where the guest wanted them.
-    pub(crate) fn part_landed(&mut self, id: ReadId) {
-        self.reads[id].landed += 1;
-        self.part_done(id);
-    }
-
-    /// One more thing has to happen before the read is answered.
-    pub(crate) fn hold_read(&mut self, id: ReadId) {
-        self.reads[id].left += 1;
-    }
-
-    pub(crate) fn part_failed(&mut self, id: ReadId, error: IoError) {
-        self.reads[id].error.get_or_insert(error);
-        self.part_done(id);
-    }
-
-    pub(crate) fn part_done(&mut self, id: ReadId) {
-        let read = &mut self.reads[id];
-        read.left -= 1;
-        if read.left > 0 {
-            return;
-        }
-        let read = self.reads.remove(id);
-        let (disk, request) = (read.disk, read.request);
-        let answer = match read.error {
-            Some(error) => Effect::Reply {
-                request,
-                result: Err(error),
-            },
-            None if read.is_prefetch() => Effect::Reply {
-                request,
-                result: Ok(Payload::new()),
-            },
-            None if read.landed > 0 => {
-                parts::landed(request, read.offset..read.end, read.parts, read.landed)
-            }
-            None => parts::reply(request, read.offset..read.end, read.parts),
-        };
-        self.answer(disk, answer);
-    }
-}
-
-impl Read {
-    pub(crate) fn is_prefetch(&self) -> bool {
-        matches!(self.aim, Aim::CacheOnly)
-    }
-
-    /// Whether it will be answered with an error.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.error.is_some()
-    }
-
-    /// Where it wants the bytes `bytes` of the disk, if not in buffers of ours.
-    pub(crate) fn place(&self, bytes: &Range<u64>) -> Option<Place> {
-        let Aim::Into(memory) = &self.aim else {
-            return None;
-        };
-        let range = index(bytes.start - self.offset)..index(bytes.end - self.offset);
-        Some(Place::new(Rc::clone(memory), range))
     }
 }
 
 /// Blocks from `first` that begin before byte `end`.
 pub(crate) fn blocks_to(first: BlockIndex, end: u64) -> u64 {
     end.div_ceil(BLOCK_BYTES) - first.get()
-}
-
-pub(crate) fn index(bytes: u64) -> usize {
-    Bytes::new(bytes).to_usize()
 }

@@ -265,7 +265,7 @@ impl Cache {
             self.await_landing(&hit);
             if self.is_lost(&hit) {
                 self.ports.stats.dirty_unreadable += 1;
-                self.part_failed(hit.read, IoError::Failed);
+                self.fail_part(hit.read, IoError::Failed);
             } else {
                 // The origin has it since.
                 self.refetch(&hit);

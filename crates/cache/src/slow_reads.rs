@@ -17,7 +17,7 @@
 use crate::cache::Cache;
 use crate::limits::{PROBE_PAUSE, PROBES_IN_TIME};
 use crate::ports::Hit;
-use crate::reads::{ReadId, index};
+use crate::under_way::{ReadId, index};
 use std::ops::Range;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, FlashSlot, Instant};
 
@@ -125,8 +125,8 @@ impl Cache {
         slot: FlashSlot,
         count: u32,
     ) {
-        let part = self.new_part(id, bytes.start);
-        let (disk, length) = (self.reads[id].disk, bytes.end - bytes.start);
+        let part = self.reads.add_part(id, bytes.start);
+        let (disk, length) = (self.reads.get(id).disk(), bytes.end - bytes.start);
         if self.slow_reads.takes_probe(self.ports.now)
             && let Some(flash) = self.flash.as_mut()
         {

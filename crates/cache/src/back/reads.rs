@@ -4,7 +4,8 @@ use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::Hit;
-use crate::reads::{ReadId, blocks_to, index};
+use crate::reads::blocks_to;
+use crate::under_way::{ReadId, index};
 use block_store::Location;
 use dirty_log::Found;
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
@@ -57,9 +58,8 @@ impl Cache {
         self.count_hits(id, first, count);
         let length = index(stop - at);
         let zeroes = self.ports.pool.take_zeroed(length).freeze();
-        let part = self.new_part(id, at);
-        self.set_part(id, part, zeroes.slice(0..length));
-        self.part_done(id);
+        let part = self.reads.add_part(id, at);
+        self.fill_part(id, part, zeroes.slice(0..length));
         stop
     }
 
@@ -71,7 +71,7 @@ impl Cache {
         let count = flash.dirty_run(&self.ports.store, disk, first, slot, most);
         let stop = first.advance(u64::from(count)).start().get().min(end);
         self.count_hits(id, first, count);
-        if self.is_prefetch(id) {
+        if self.reads.get(id).is_prefetch() {
             return stop;
         }
         self.read_slots(id, at..stop, slot, count, true);
@@ -94,8 +94,8 @@ impl Cache {
         };
         let count = 1 + (1..most).take_while(clean).count() as u64;
         let stop = first.advance(count).start().get().min(end);
-        if !self.is_prefetch(id) {
-            let part = self.new_part(id, at);
+        if !self.reads.get(id).is_prefetch() {
+            let part = self.reads.add_part(id, at);
             self.fetch_part(id, part, disk, at, stop - at);
         }
         stop
