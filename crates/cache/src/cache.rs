@@ -215,12 +215,11 @@ impl Cache {
 
     /// A guest's request waits for a flush of its origin.
     pub(crate) fn flush_through(&mut self, request: RequestId, disk: DiskSlot, asked: Asked) {
-        let count = self.write_count(disk);
         let purpose = OriginPurpose::GuestFlush {
             request,
             asked,
             disk,
-            count,
+            since: self.flush_mark(disk),
         };
         self.ports.origin(purpose, disk, OriginVerb::Flush);
     }

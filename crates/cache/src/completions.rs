@@ -104,31 +104,32 @@ impl Cache {
             OriginPurpose::DestageFlush(disk, flush) => {
                 self.destage_flush_done(disk, flush, done.result);
             }
-            OriginPurpose::EnterFlush(disk, number) => {
-                self.enter_flush_done(disk, number, done.result);
+            OriginPurpose::EnterFlush {
+                disk,
+                number,
+                since,
+            } => self.enter_flush_done(disk, number, since, done.result),
+            OriginPurpose::DemandFlush { id, disk, since } => {
+                self.demand_flush_done(id, disk, since, done.result);
             }
-            OriginPurpose::DemandFlush { id, disk, count } => {
-                self.demand_flush_done(id, disk, count, done.result);
-            }
-            OriginPurpose::OwnFlush { disk, count } => {
+            OriginPurpose::OwnFlush { disk, since } => {
                 if let Some(flash) = self.flash.as_mut() {
                     flash.origins_mut().flush_ended(disk);
                 }
-                self.origin_flushed(disk, count, done.result.is_ok(), false);
+                // The guest's next flush fails in its place.
+                let _ = self.origin_flushed(disk, since, done.result, false);
             }
             OriginPurpose::GuestFlush {
                 request,
                 asked,
                 disk,
-                count,
+                since,
             } => {
                 let is_flush = asked == Asked::Flush;
-                self.origin_flushed(disk, count, done.result.is_ok(), is_flush);
-                let result = if is_flush && self.tells_of_failed_flush(disk) {
-                    done.result.and(Err(IoError::Failed))
-                } else {
-                    done.result
-                };
+                let mut result = self.origin_flushed(disk, since, done.result, is_flush);
+                if is_flush && self.disks.tells_of_failed_flush(disk) {
+                    result = result.and(Err(IoError::Failed));
+                }
                 self.reply(disk, request, result.map(|()| Payload::new()));
             }
         }

@@ -169,6 +169,12 @@ impl Disks {
         Some(self.get(disk)?.tenant)
     }
 
+    /// Whether a guest that flushes has to be told of an earlier flush that failed.
+    pub(crate) fn tells_of_failed_flush(&mut self, disk: DiskSlot) -> bool {
+        let disk = self.get_mut(disk);
+        disk.is_some_and(|disk| std::mem::take(&mut disk.failed_flush_untold))
+    }
+
     /// Who reads a disk, if it is shared.
     #[inline]
     pub(crate) fn views(&mut self, disk: DiskSlot) -> Option<&mut Views> {

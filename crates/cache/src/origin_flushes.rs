@@ -3,34 +3,66 @@
 //! Whatever an origin may have lost by a flush that failed leaves the cache, and whoever asked for the
 //! flush is told. If that was no flush of the guest, the guest's next flush fails in its place: a guest
 //! that is told of a durable write knows nothing of what it wrote before.
+//!
+//! A flush that succeeds says nothing of what an earlier one may have lost, nor does one that was under way
+//! when another failed: it fails, too. What a dirty log has written meanwhile is written once more.
 
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
+use crate::ports::FlushMark;
+use block_io::IoError;
 use block_store::WriteCount;
 use units::{BlockIndex, DiskSlot};
 
 impl Cache {
-    /// A flush of a disk's origin that was asked for at `count` has ended. `is_told` if a guest's flush
-    /// is answered by this.
+    /// What is so when a flush of a disk's origin is asked for now.
+    pub(crate) fn flush_mark(&self, disk: DiskSlot) -> FlushMark {
+        let flash = self.flash.as_ref();
+        let writes = flash.map_or_else(WriteCount::default, |flash| {
+            flash.origins().write_count(disk)
+        });
+        self.ports.flush_mark(disk, writes)
+    }
+
+    /// A flush of a disk's origin has ended. `is_told` if a guest's flush is answered by this.
+    ///
+    /// # Errors
+    /// Its error; or that of another flush that has failed since this one was asked for, of which this one
+    /// says nothing.
     pub(crate) fn origin_flushed(
         &mut self,
         disk: DiskSlot,
-        count: WriteCount,
-        ok: bool,
+        since: FlushMark,
+        result: Result<(), IoError>,
         is_told: bool,
-    ) {
-        if let (Some(flash), true) = (self.flash.as_mut(), ok) {
-            flash.origins_mut().flushed(disk, count);
+    ) -> Result<(), IoError> {
+        match result {
+            Ok(()) if self.ports.is_spoiled(disk, since) && holds(Guard::FailedFlushSpoils) => {
+                return Err(IoError::Failed);
+            }
+            Ok(()) => {
+                if let Some(flash) = self.flash.as_mut() {
+                    flash.origins_mut().flushed(disk, since.writes);
+                }
+            }
+            Err(error) => self.origin_flush_failed(disk, error, is_told),
         }
-        if ok {
-            return;
-        }
+        result
+    }
+
+    fn origin_flush_failed(&mut self, disk: DiskSlot, error: IoError, is_told: bool) {
         self.disks.stats(disk).origin_errors += 1;
+        self.ports.flush_failed(disk);
         if let Some(served) = self.disks.get_mut(disk) {
             served.failed_flush_untold |= !is_told && holds(Guard::FailedFlushIsTold);
         }
         if holds(Guard::FailedFlushForgets) {
             self.forget_unflushed(disk);
+        }
+        if let Some(back) = self.backs.get_mut(disk)
+            && holds(Guard::FailedFlushComesAgain)
+        {
+            back.destage.origin_has_lost(error);
         }
     }
 
@@ -46,19 +78,5 @@ impl Cache {
         if let Some(flash) = self.flash.as_mut() {
             flash.forget_unflushed(&mut self.ports.store, disk);
         }
-    }
-
-    /// How many writes of a disk have ended, as far as that matters to what is cached.
-    pub(crate) fn write_count(&self, disk: DiskSlot) -> WriteCount {
-        let flash = self.flash.as_ref();
-        flash.map_or_else(WriteCount::default, |flash| {
-            flash.origins().write_count(disk)
-        })
-    }
-
-    /// Whether a guest that flushes has to be told of an earlier flush that failed.
-    pub(crate) fn tells_of_failed_flush(&mut self, disk: DiskSlot) -> bool {
-        let served = self.disks.get_mut(disk);
-        served.is_some_and(|served| std::mem::take(&mut served.failed_flush_untold))
     }
 }

@@ -17,7 +17,7 @@ use block_io::{BufPool, OriginOp, OriginVerb, Place, Token};
 use block_store::{Store, Tag, WriteCount};
 use destage::WriteId as DestageWriteId;
 use slab::Slab;
-use units::{BLOCK_BYTES, BlockIndex, DiskId, DiskSlot, Duration, FlashSlot, Instant};
+use units::{BLOCK_BYTES, BlockIndex, DiskId, DiskSlot, Duration, FlashSlot, Instant, Map};
 
 /// An operation of an origin in flight: when it was issued, and what its completion means.
 #[derive(Debug)]
@@ -73,10 +73,10 @@ pub(crate) enum OriginPurpose {
         request: RequestId,
         asked: Asked,
         disk: DiskSlot,
-        count: WriteCount,
+        since: FlushMark,
     },
     /// A flush that the cache itself wants.
-    OwnFlush { disk: DiskSlot, count: WriteCount },
+    OwnFlush { disk: DiskSlot, since: FlushMark },
     /// The rest of a block of which a guest writes a part.
     MergeFill(Merge),
     /// A part of a dirty log.
@@ -84,12 +84,16 @@ pub(crate) enum OriginPurpose {
     /// A flush that makes it durable there.
     DestageFlush(DiskSlot, DestageWriteId),
     /// A flush for a disk that comes under write-back.
-    EnterFlush(DiskSlot, u64),
+    EnterFlush {
+        disk: DiskSlot,
+        number: u64,
+        since: FlushMark,
+    },
     /// A flush for a disk without a log, for a command.
     DemandFlush {
         id: ControlId,
         disk: DiskSlot,
-        count: WriteCount,
+        since: FlushMark,
     },
 }
 
@@ -103,6 +107,15 @@ impl OriginPurpose {
             _ => None,
         }
     }
+}
+
+/// What was so when a flush of a disk's origin was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlushMark {
+    /// How many writes of the disk had ended, as far as that matters to what is cached.
+    pub(crate) writes: WriteCount,
+    /// How many flushes of its origin had failed.
+    failed: u64,
 }
 
 /// A read from flash for a guest.
@@ -173,6 +186,8 @@ pub(crate) struct Ports {
     /// Reads into memory that is not ours which were given up and have not ended.
     pub(crate) stranded: usize,
     questions: u64,
+    /// Flushes of each origin that have failed.
+    failed_flushes: Map<DiskSlot, u64>,
 }
 
 impl Ports {
@@ -196,6 +211,7 @@ impl Ports {
             wakes: Vec::new(),
             stirred: Vec::new(),
             questions: 0,
+            failed_flushes: Map::default(),
         }
     }
 
@@ -222,12 +238,26 @@ impl Ports {
     #[inline]
     fn flush_origins(&mut self) {
         while let Some((disk, count)) = self.store.take_origin_flush() {
-            self.origin(
-                OriginPurpose::OwnFlush { disk, count },
-                disk,
-                OriginVerb::Flush,
-            );
+            let since = self.flush_mark(disk, count);
+            let purpose = OriginPurpose::OwnFlush { disk, since };
+            self.origin(purpose, disk, OriginVerb::Flush);
         }
+    }
+
+    /// What is so when a flush of a disk's origin is asked for now, after so many writes of the disk.
+    pub(crate) fn flush_mark(&self, disk: DiskSlot, writes: WriteCount) -> FlushMark {
+        let failed = self.failed_flushes.get(&disk).copied().unwrap_or(0);
+        FlushMark { writes, failed }
+    }
+
+    /// A flush of a disk's origin has failed.
+    pub(crate) fn flush_failed(&mut self, disk: DiskSlot) {
+        *self.failed_flushes.entry(disk).or_insert(0) += 1;
+    }
+
+    /// Whether a flush that was asked for then says nothing of what it covers: another one has failed since.
+    pub(crate) fn is_spoiled(&self, disk: DiskSlot, since: FlushMark) -> bool {
+        self.flush_mark(disk, since.writes).failed > since.failed
     }
 
     pub(crate) fn origin(&mut self, purpose: OriginPurpose, disk: DiskSlot, verb: OriginVerb) {

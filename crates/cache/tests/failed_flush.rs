@@ -4,8 +4,8 @@
 mod rig;
 
 use block_io::IoError;
-use cache::{Command, ControlOutcome, Verb, WriteBack, WritePolicy};
-use rig::{Rig, page};
+use cache::{Command, ControlError, ControlOutcome, Verb, WriteBack, WritePolicy};
+use rig::{Rig, lazy, page};
 use units::{BLOCK_BYTES, Bytes, Duration};
 
 /// A disk of which block 3 is cached, and was written after the origin was flushed.
@@ -131,6 +131,51 @@ fn a_guest_is_told_of_a_flush_that_failed_as_its_disk_came_under_write_back() {
     assert_eq!(rig.read(3), Ok(page(1)));
     assert_eq!(flush(&mut rig), Err(IoError::Failed));
     assert_eq!(flush(&mut rig), Ok(()));
+}
+
+#[test]
+fn a_flush_that_was_asked_for_before_another_one_failed_says_nothing() {
+    let mut rig = written();
+    rig.hold_flush = true;
+    let demand = rig.command(Command::Destage { disk: rig.disk });
+    let first = rig.begin_flush();
+    let last = rig.begin_flush();
+    rig.fail_held_flush(2);
+    assert_eq!(rig.answer(last), Some(Err(IoError::Failed)));
+    assert_eq!(rig.origin_block(3), page(1));
+    rig.free();
+    assert_eq!(rig.answer(first), Some(Err(IoError::Failed)));
+    let error = ControlError::Origin(IoError::Failed);
+    assert_eq!(rig.outcome(demand), Some(Err(error)));
+    assert_eq!(flush(&mut rig), Ok(()));
+}
+
+#[test]
+fn what_a_log_has_brought_is_brought_again_if_a_flush_fails_meanwhile() {
+    for is_written in [false, true] {
+        let mut rig = Rig::new(lazy());
+        rig.hold_flush = true;
+        let destage = Command::Destage { disk: rig.disk };
+        let flush = rig.command(destage.clone());
+        // One alone would be written durably.
+        rig.write(7, 7);
+        rig.write(20, 7);
+        rig.hold_writes = !is_written;
+        let demand = rig.command(destage);
+        assert_eq!(rig.origin_block(7)[0] == 7, is_written);
+        rig.fail_held_flush(0);
+        let error = ControlError::Origin(IoError::Failed);
+        assert_eq!(rig.outcome(flush), Some(Err(error)));
+        rig.free();
+        rig.pass(Duration::from_secs(5));
+        assert_eq!(
+            rig.outcome(demand),
+            Some(Err(error)),
+            "it has to be asked for again"
+        );
+        rig.destage();
+        assert_eq!([7, 20].map(|block| rig.durable_block(block)[0]), [7, 7]);
+    }
 }
 
 /// A disk under write-back, whose guest has not been told yet of a flush that failed as it came there.

@@ -54,6 +54,11 @@ guards::guards! {
         FailedFlushForgets,
         /// A guest is told of a flush that failed and that it had not asked for.
         FailedFlushIsTold,
+        /// A flush of an origin says nothing if another has failed since it was asked for.
+        FailedFlushSpoils,
+        /// What a dirty log has written to an origin is written again if a flush of it fails before it is
+        /// durable, whoever had asked for the flush.
+        FailedFlushComesAgain,
         /// A missing page of the journal means that nothing is trusted.
         JournalGap,
         /// The origin is not written without the flash until that is recorded.

@@ -43,6 +43,8 @@ pub struct Destage {
     chooser: Chooser,
     /// Bytes written since the origin was flushed.
     unflushed: u64,
+    /// Of what is written and not known to be durable the origin may have lost something, with this error.
+    lost: Option<IoError>,
     /// Everything before this number has to reach the origin at full speed.
     demand: u64,
     failing: Option<Failing>,
@@ -123,6 +125,7 @@ impl Destage {
             flushing: None,
             chooser: Chooser::new(first),
             unflushed: 0,
+            lost: None,
             demand: 0,
             failing: None,
             paused: None,
@@ -335,7 +338,7 @@ impl Destage {
         wanted: u64,
         dirty_max: Bytes,
     ) -> Batched {
-        if let Some(error) = batch.error() {
+        if let Some(error) = batch.error().or(self.lost) {
             return Batched::Refused(error);
         }
         // It may have been the last of its interval only since it was chosen.
@@ -363,10 +366,19 @@ impl Destage {
 
     /// A flush of the origin has ended.
     pub fn flush_done(&mut self, id: WriteId, result: Result<(), IoError>) -> Flushed {
-        match (self.flushing.take_if(|flushing| flushing.id == id), result) {
+        let flushing = self.flushing.take_if(|flushing| flushing.id == id);
+        match (flushing, result.err().or(self.lost)) {
             (None, _) => Flushed::Stale,
-            (Some(_), Err(error)) => Flushed::Refused(error),
-            (Some(flushing), Ok(())) => Flushed::Settles(flushing.settles),
+            (Some(_), Some(error)) => Flushed::Refused(error),
+            (Some(flushing), None) => Flushed::Settles(flushing.settles),
+        }
+    }
+
+    /// A flush of the origin that was for somebody else has failed. What was written and is not known to be
+    /// durable may be lost, and no later flush would say so: it is refused when it ends.
+    pub fn origin_has_lost(&mut self, error: IoError) {
+        if self.unflushed > 0 || self.writing.is_some() || self.flushing.is_some() {
+            self.lost = Some(error);
         }
     }
 
@@ -403,6 +415,7 @@ impl Destage {
         self.writing = None;
         self.flushing = None;
         self.unflushed = 0;
+        self.lost = None;
         self.chooser.begin_anew();
     }
 }

@@ -194,8 +194,11 @@ impl History {
         self.barriers.add(issued, now);
     }
 
-    /// What was acknowledged before `issued` is durable.
+    /// What was acknowledged before `issued` is durable, unless a flush has failed since.
     pub fn durable_before(&mut self, issued: Moment) {
+        if issued < self.lost_at {
+            return;
+        }
         for value in self.sectors.iter_mut().flatten() {
             value.durable |= value.certain && value.answered_by(issued);
         }

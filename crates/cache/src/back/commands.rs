@@ -5,10 +5,10 @@ use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
-use crate::ports::OriginPurpose;
+use crate::ports::{FlushMark, OriginPurpose};
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, OriginVerb};
-use block_store::{DirtyDisk, WriteCount};
+use block_store::DirtyDisk;
 use units::DiskSlot;
 
 impl Cache {
@@ -99,8 +99,8 @@ impl Cache {
         if self.backs.get(disk).is_none_or(goes_through) || has_all {
             // What went past the log is written to the origin, but durable there only when a guest
             // flushes.
-            let count = self.write_count(disk);
-            let purpose = OriginPurpose::DemandFlush { id, disk, count };
+            let since = self.flush_mark(disk);
+            let purpose = OriginPurpose::DemandFlush { id, disk, since };
             self.ports.origin(purpose, disk, OriginVerb::Flush);
             return None;
         }
@@ -119,11 +119,10 @@ impl Cache {
         &mut self,
         id: ControlId,
         disk: DiskSlot,
-        count: WriteCount,
+        since: FlushMark,
         result: Result<(), IoError>,
     ) {
-        self.origin_flushed(disk, count, result.is_ok(), false);
-        let result = match result {
+        let result = match self.origin_flushed(disk, since, result, false) {
             Ok(()) => Ok(ControlOutcome::Done),
             Err(error) => Err(ControlError::Origin(error)),
         };

@@ -249,7 +249,7 @@ impl Cache {
         if back.phase == Phase::Entering && !covers_log {
             return false;
         }
-        if self.tells_of_failed_flush(disk) {
+        if self.disks.tells_of_failed_flush(disk) {
             self.reply(disk, request, Err(IoError::Failed));
             return true;
         }

@@ -31,7 +31,12 @@ impl Cache {
             }
             Step::Begun | Step::FlushAt(_) if waits => {
                 let number = self.backs.number();
-                let purpose = OriginPurpose::EnterFlush(disk, number);
+                let since = self.flush_mark(disk);
+                let purpose = OriginPurpose::EnterFlush {
+                    disk,
+                    number,
+                    since,
+                };
                 self.ports.origin(purpose, disk, OriginVerb::Flush);
                 Next::Step(Step::Flushing(number))
             }

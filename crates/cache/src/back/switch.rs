@@ -13,6 +13,7 @@ use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
 use crate::limits::RETRY_PAUSE_MIN;
+use crate::ports::FlushMark;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, Token};
 use block_store::{DirtyDisk, Ticket};
@@ -315,12 +316,11 @@ impl Cache {
         &mut self,
         disk: DiskSlot,
         number: u64,
+        since: FlushMark,
         result: Result<(), IoError>,
     ) {
         let now = self.ports.now;
-        // No write is on its way meanwhile, so this is the count as it was when the flush began.
-        let count = self.write_count(disk);
-        self.origin_flushed(disk, count, result.is_ok(), false);
+        let result = self.origin_flushed(disk, since, result, false);
         if let Some(change) = self
             .backs
             .get_mut(disk)

@@ -312,6 +312,10 @@ impl Cache {
         result: Result<(), IoError>,
     ) {
         self.ports.stir(disk);
+        if result.is_err() {
+            // What it may have lost comes again from the log, but other flushes say nothing now.
+            self.ports.flush_failed(disk);
+        }
         let Some(mut back) = self.backs.take(disk) else {
             return;
         };

@@ -36,6 +36,23 @@ impl Rig {
         self.drive();
     }
 
+    /// Of the flushes that the origin was asked for and are held, this one fails, and loses what was not
+    /// flushed.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub(crate) fn fail_held_flush(&mut self, number: usize) {
+        let flushes = self.held_origin.iter().enumerate();
+        let mut flushes = flushes.filter(|(_, op)| matches!(op.verb, OriginVerb::Flush));
+        let (at, _) = flushes.nth(number).expect("so many flushes are held");
+        let op = self.held_origin.remove(at);
+        let (loses, now) = (std::mem::replace(&mut self.flush_loses, true), self.now);
+        let done = self.origin_op(op);
+        self.flush_loses = loses;
+        self.cache_mut().origin_done(done, now);
+        self.drive();
+    }
+
     /// The process ends, and another one begins.
     pub(crate) fn power_cut_of_nothing(&mut self) {
         self.held_flash.clear();
