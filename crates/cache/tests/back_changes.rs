@@ -1,5 +1,7 @@
 //! A disk comes under write-back, leaves it, grows, is detached and attached again: what counts then.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod rig;
 
 use block_io::{IoError, OriginVerb};
@@ -32,6 +34,68 @@ fn a_disk_comes_under_write_back_and_leaves_it() {
     rig.write(1, 3);
     assert_eq!(rig.origin_block(1), page(3));
     assert_eq!(rig.read(1), Ok(page(3)));
+}
+
+/// A disk that is about to come under write-back, whose origin may lose what was written to block 1.
+fn entering() -> Rig {
+    let mut rig = Rig::through();
+    rig.write(1, 1);
+    rig.power_cut_of_nothing();
+    rig.hold_flush = true;
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    assert_eq!(rig.durable_block(1), page(0));
+    rig
+}
+
+/// A guest's flush is answered when the origin has been flushed.
+fn flush_waits_for_the_origin(mut rig: Rig) {
+    rig.hold_flush = true;
+    let flush = rig.begin_flush();
+    assert_eq!(rig.answer(flush), None);
+    rig.free();
+    assert_eq!(rig.answer(flush), Some(Ok(())));
+    assert_eq!(rig.durable_block(1), page(1));
+}
+
+#[test]
+fn a_flush_covers_what_went_through_before_a_disk_that_is_to_leave_write_back_has_come_under_it() {
+    let mut rig = entering();
+    let (disk, policy) = (rig.disk, WritePolicy::Through);
+    let away = rig.command(Command::SetPolicy { disk, policy });
+    assert_eq!(rig.outcome(away), Some(Ok(ControlOutcome::Done)));
+    flush_waits_for_the_origin(rig);
+}
+
+#[test]
+fn a_flush_covers_what_went_through_while_a_disk_waits_to_leave_write_back() {
+    let mut rig = entering();
+    let (disk, policy) = (rig.disk, WritePolicy::Through);
+    rig.hold_closing = true;
+    let away = rig.command(Command::SetPolicy { disk, policy });
+    assert_eq!(rig.outcome(away), None);
+    flush_waits_for_the_origin(rig);
+}
+
+#[test]
+fn a_disk_that_cannot_leave_write_back_before_it_has_come_under_it_comes_under_it() {
+    let mut rig = entering();
+    let (disk, policy) = (rig.disk, WritePolicy::Through);
+    rig.own_error = true;
+    let away = rig.command(Command::SetPolicy { disk, policy });
+    assert_eq!(rig.outcome(away), Some(Err(ControlError::NotRecorded)));
+    let write = rig.begin_write(2, 2);
+    rig.pass(Duration::from_millis(10));
+    assert_eq!(
+        rig.answer(write),
+        None,
+        "the origin has to be flushed first"
+    );
+    rig.own_error = false;
+    rig.free();
+    rig.pass(Duration::from_secs(2));
+    assert_eq!(rig.answer(write), Some(Ok(())));
+    assert_eq!(rig.durable_block(1), page(1));
+    assert_eq!(rig.origin_block(2), page(0), "it is in the log");
 }
 
 #[test]

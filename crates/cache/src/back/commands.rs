@@ -49,10 +49,9 @@ impl Cache {
                 }
                 let (settings, epoch) = (served.write_back, served.epoch);
                 let number = self.backs.number();
-                let mut back = Box::new(Back::new(settings, epoch, number, now));
-                let to = To::Back { opens_record: true };
-                back.change = Some(Change::new(Some(id), to, since));
-                self.backs.set(disk, back);
+                let back = Back::entering(settings, epoch, number, now);
+                self.backs
+                    .set(disk, Box::new(back.on_its_way(Some(id), since)));
             }
             (None | Some(_), WritePolicy::Back) => {
                 served.policy = policy;
@@ -91,8 +90,7 @@ impl Cache {
         if self.disks.get(disk).is_none() {
             return Some(Err(ControlError::NotAttached));
         }
-        let goes_through =
-            |back: &Back| back.phase == Phase::Entering && self.dirty_bytes(disk).is_zero();
+        let goes_through = |back: &Back| back.entry.is_some() && self.dirty_bytes(disk).is_zero();
         let dirty = self.flash.log_of(disk);
         let end = dirty.map_or(0, |dirty| dirty.log().end());
         let has_all = dirty.is_none_or(|dirty| dirty.log().is_empty() && dirty.released() >= end);

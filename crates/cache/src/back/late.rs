@@ -79,11 +79,7 @@ impl Back {
         since: Instant,
         now: Instant,
     ) -> Self {
-        let to = To::Back { opens_record: true };
-        Self {
-            change: Some(Change::new(None, to, since)),
-            ..Self::new(settings, epoch, number, now)
-        }
+        Self::entering(settings, epoch, number, now).on_its_way(None, since)
     }
 
     /// For how long a detach has waited for it at `attended`, the time of

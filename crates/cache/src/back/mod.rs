@@ -51,6 +51,14 @@ pub(crate) enum Phase {
     Locked,
 }
 
+/// What a disk lacks that is not yet under write-back: its origin may not have durably what went through
+/// before. It keeps this while it waits to leave, so that a flush covers it, and has it again if it stays.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The owner's record is not open yet.
+    opens_record: bool,
+}
+
 /// A request that is answered when everything before a number of the log is durable.
 #[derive(Debug)]
 struct Answer {
@@ -64,6 +72,8 @@ struct Answer {
 pub(crate) struct Back {
     pub(crate) settings: WriteBack,
     pub(crate) phase: Phase,
+    /// What is left of coming under write-back.
+    entry: Option<Entry>,
     /// The period in which the disk is attached.
     pub(crate) epoch: u64,
     /// Writes that are not accepted yet, in their order.
@@ -87,10 +97,11 @@ pub(crate) struct Back {
 impl Back {
     /// `number` is one that nothing else has: what an earlier state of the disk has asked for must not
     /// pass for what this one asks for.
-    pub(crate) fn new(settings: WriteBack, epoch: u64, number: u64, now: Instant) -> Self {
+    fn new(settings: WriteBack, epoch: u64, number: u64, now: Instant, entry: Entry) -> Self {
         Self {
             settings,
             phase: Phase::Entering,
+            entry: Some(entry),
             epoch,
             queue: VecDeque::new(),
             waiting_next: number << 32,
@@ -246,7 +257,7 @@ impl Cache {
         // found may not be durable.
         let covers_log =
             !self.dirty_bytes(disk).is_zero() && holds(Guard::EnteringFlushWaitsForLog);
-        if back.phase == Phase::Entering && !covers_log {
+        if back.entry.is_some() && !covers_log {
             return false;
         }
         if self.disks.tells_of_failed_flush(disk) {
@@ -440,7 +451,7 @@ impl Cache {
             && back.phase == Phase::Closing
             && back.change.is_none()
         {
-            back.phase = Phase::Open;
+            back.go_on(self.ports.attended());
         }
         self.ports.stir(disk);
     }

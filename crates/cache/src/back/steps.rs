@@ -14,15 +14,10 @@ use block_store::{DirtyDisk, Ticket};
 use units::DiskSlot;
 
 impl Cache {
-    pub(super) fn enter_step(
-        &mut self,
-        disk: DiskSlot,
-        back: &mut Back,
-        step: Step,
-        opens_record: bool,
-    ) -> Next {
+    pub(super) fn enter_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
         let now = self.ports.now;
         let waits = holds(Guard::SwitchWaits);
+        let opens_record = back.entry.is_some_and(|entry| entry.opens_record);
         match step {
             Step::Begun if self.writes.any_of(disk) && waits => Next::Wait,
             Step::FlushAt(at) if now < at => {

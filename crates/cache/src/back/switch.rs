@@ -9,7 +9,7 @@
 //!                                ─► as any detach
 //! ```
 
-use super::{Back, Phase};
+use super::{Back, Entry, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
 use crate::limits::RETRY_PAUSE_MIN;
@@ -32,10 +32,7 @@ pub(crate) struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
     /// Its writes are accepted.
-    Back {
-        /// The owner's record is not open yet.
-        opens_record: bool,
-    },
+    Back,
     /// Its writes go to the origin.
     Origin(WritePolicy),
     /// It is detached.
@@ -85,12 +82,29 @@ impl Change {
 impl Back {
     /// A disk that has just been attached: its record is open already.
     pub(crate) fn attached(settings: WriteBack, epoch: u64, number: u64, now: Instant) -> Self {
-        let to = To::Back {
-            opens_record: false,
-        };
-        Self {
-            change: Some(Change::new(None, to, now)),
-            ..Self::new(settings, epoch, number, now)
+        let opens_record = false;
+        Self::new(settings, epoch, number, now, Entry { opens_record }).on_its_way(None, now)
+    }
+
+    /// A disk that was written through until now: its record is to be opened.
+    pub(super) fn entering(settings: WriteBack, epoch: u64, number: u64, now: Instant) -> Self {
+        let opens_record = true;
+        Self::new(settings, epoch, number, now, Entry { opens_record })
+    }
+
+    /// It begins to come under write-back, for this command if there is one.
+    pub(super) fn on_its_way(mut self, id: Option<ControlId>, since: Instant) -> Self {
+        self.change = Some(Change::new(id, To::Back, since));
+        self
+    }
+
+    /// It goes on where it was before a change that is not made.
+    pub(super) fn go_on(&mut self, since: Instant) {
+        if self.entry.is_some() {
+            self.phase = Phase::Entering;
+            self.change = Some(Change::new(None, To::Back, since));
+        } else {
+            self.phase = Phase::Open;
         }
     }
 
@@ -139,7 +153,7 @@ impl Cache {
         while let Some(change) = &back.change {
             let (to, step) = (change.to, change.step);
             let next = match to {
-                To::Back { opens_record } => self.enter_step(disk, &mut back, step, opens_record),
+                To::Back => self.enter_step(disk, &mut back, step),
                 To::Origin(_) | To::Bypass => self.leave_step(disk, &mut back, step),
                 To::Detached { dirty, .. } => self.part_step(disk, &mut back, step, dirty),
             };
@@ -196,11 +210,13 @@ impl Cache {
             return true;
         };
         match to {
-            To::Back { opens_record } => {
+            To::Back => {
                 back.phase = Phase::Open;
+                let entry = back.entry.take();
+                let was_attached = entry.is_some_and(|entry| !entry.opens_record);
                 self.give_log(disk);
                 let policy = self.disks.policy(disk);
-                if !opens_record && policy != WritePolicy::Back {
+                if was_attached && policy != WritePolicy::Back {
                     // It was attached for another policy, with a log of its last life.
                     back.phase = Phase::Leaving;
                     let since = self.ports.attended();
@@ -263,16 +279,16 @@ impl Cache {
             return true;
         };
         self.done(id, Err(error));
-        if let To::Back { opens_record } = to {
+        if to == To::Back {
             self.let_writes_through(disk, back);
-            if id.is_none() && opens_record {
+            if id.is_none() {
                 self.backs
                     .return_after(&mut self.ports, disk, RETRY_PAUSE_MIN);
             }
             return false;
         }
         if back.phase != Phase::Locked {
-            back.phase = Phase::Open;
+            back.go_on(self.ports.attended());
         }
         self.ports.stir(disk);
         true
