@@ -196,11 +196,17 @@ impl History {
 
     /// What was acknowledged before `issued` is durable, unless a flush has failed since.
     pub fn durable_before(&mut self, issued: Moment) {
+        self.durable_between(0, issued);
+    }
+
+    /// The same of what was asked since `since`.
+    pub fn durable_between(&mut self, since: Moment, issued: Moment) {
         if issued < self.lost_at {
             return;
         }
         for value in self.sectors.iter_mut().flatten() {
-            value.durable |= value.certain && value.answered_by(issued);
+            let is_between = value.issued >= since && value.answered_by(issued);
+            value.durable |= value.certain && is_between;
         }
     }
 

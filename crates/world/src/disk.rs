@@ -120,8 +120,8 @@ impl Disk {
             self.back.since = now;
         }
         if !record.open && self.is_open() && !self.back.dropping {
-            // It may say so only then.
-            self.history.durable_before(now);
+            // It may say so only then. What went through before is durable when it is flushed.
+            self.history.durable_between(self.back.since, now);
         }
         self.owner = Some(record);
     }
