@@ -46,8 +46,6 @@ pub(crate) struct Link {
     pool: BufPool,
     replies: Replies,
     flights: Map<Cookie, Piece>,
-    /// Changes among the flights.
-    changes: usize,
     /// Changes that were answered, and of which nobody has been told.
     answered: Vec<u64>,
     next_cookie: u64,
@@ -68,7 +66,6 @@ impl Link {
             pool: pool.clone(),
             replies: Replies::new(structured),
             flights: Map::default(),
-            changes: 0,
             answered: Vec::new(),
             next_cookie: first_cookie,
             queue: VecDeque::new(),
@@ -89,13 +86,19 @@ impl Link {
     }
 
     /// Whether nothing that was sent here can change the disk any more, and no answer is worth
-    /// waiting for.
+    /// waiting for. A flush that fails changes it, too: the server may give up what comes by another
+    /// connection.
     pub(crate) fn is_spent(&self) -> bool {
         match self.state {
             State::Open | State::Closing => self.flights.is_empty(),
-            State::Garbled => self.changes == 0 || !holds(Guard::NonsenseIsDrained),
+            State::Garbled => self.has_only_reads() || !holds(Guard::NonsenseIsDrained),
             State::Ended => true,
         }
+    }
+
+    fn has_only_reads(&self) -> bool {
+        let mut pieces = self.flights.values();
+        pieces.all(|piece| piece.kind == PieceKind::Read)
     }
 
     /// Requests that may still be sent.
@@ -120,7 +123,6 @@ impl Link {
             PieceKind::Change | PieceKind::Flush(_) => Expected::Nothing,
         };
         self.replies.expect(cookie, expected);
-        self.changes += usize::from(request.piece.kind == PieceKind::Change);
         self.flights.insert(cookie, request.piece);
         let header = RequestHeader {
             flags: request.flags,
@@ -147,7 +149,6 @@ impl Link {
             let mut cookies: Vec<u64> = flights.map(|(cookie, _)| cookie.0).collect();
             cookies.sort_unstable();
             answered.append(&mut cookies);
-            self.changes = 0;
         }
         answered
     }
@@ -223,7 +224,6 @@ impl Link {
                     let piece = self.flights.remove(&cookie);
                     let piece = piece.expect("replies end only what was asked here");
                     if piece.kind == PieceKind::Change {
-                        self.changes -= 1;
                         self.answered.push(cookie.0);
                     }
                     if result == Err(Errno::Shutdown) && holds(Guard::ShutdownIsLoss) {
@@ -267,5 +267,44 @@ impl Link {
             length: 0,
         };
         can_say.then(|| goodbye.encode())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::OpId;
+
+    /// A link that carried nonsense when this had been asked.
+    fn garbled(kind: PieceKind, command: u16) -> Link {
+        let mut link = Link::new(LinkId(1), false, 1, &BufPool::new());
+        let piece = Piece {
+            op: OpId::FIRST,
+            at: 0,
+            length: 512,
+            kind,
+        };
+        link.request(Request {
+            piece,
+            command,
+            flags: CommandFlags::NONE,
+            offset: 0,
+            payload: None,
+        });
+        link.lose(State::Garbled, "nonsense".to_owned());
+        link
+    }
+
+    #[test]
+    fn a_garbled_link_stays_until_a_flush_on_it_can_fail_no_more() {
+        assert!(garbled(PieceKind::Read, wire::command::READ).is_spent());
+        assert!(!garbled(PieceKind::Change, wire::command::TRIM).is_spent());
+        let mut link = garbled(PieceKind::Flush(1), wire::command::FLUSH);
+        assert!(
+            !link.is_spent(),
+            "it may give up what comes by another link"
+        );
+        link.ended("the end of the stream".to_owned());
+        assert!(link.is_spent());
     }
 }

@@ -42,6 +42,18 @@ fn ten_thousand_worlds_hold_and_reach_every_branch() {
     assert!(missed.is_empty(), "no seed reached: {missed:?}");
 }
 
+/// Worlds beyond those above that have found something.
+const FOUND: [u64; 5] = [158_282, 181_540, 184_488, 219_492, 241_099];
+
+#[test]
+fn worlds_that_once_found_something_find_nothing() {
+    for seed in FOUND {
+        if let Err(failure) = nbd::run(Options::new(seed)) {
+            panic!("seed {seed}: {}", failure.violation);
+        }
+    }
+}
+
 #[test]
 fn a_seed_is_a_run() {
     for seed in 0..50 {
