@@ -5,7 +5,7 @@
 //! `memory::MemoryDevice` (a seeded crash model) and `faulty::Faulty` (a wrapper that
 //! makes any other form fail, stall, misdirect, rot and lose by a plan). One conformance body
 //! runs on all of them. `interleaved::Interleaved` wraps any of them where reads come back in
-//! bunches. Beside them, `lasting::Lasting` is memory that outlives the process.
+//! bunches. Beside them, `retained::RetainedMemory` is memory that outlives the process.
 //!
 //! ```text
 //!   cache ── FlashOp ──► submit ┐                ┌► poll ── FlashDone ──► cache
@@ -19,8 +19,8 @@
 
 pub mod faulty;
 pub mod interleaved;
-pub mod lasting;
 pub mod memory;
+pub mod retained;
 pub mod uring;
 
 use block_io::{FlashDone, FlashOp, Token};

@@ -13,10 +13,10 @@
 //! moves on meanwhile: promise one. If even that is impossible, the shard does not start.
 
 use crate::error::SpawnError;
-use crate::lasting::LastingMemory;
 use crate::latency::Timed;
 use crate::limits::OPENING_SILENCE_MAX;
 use crate::progress::ProgressFile;
+use crate::retained::RetainedMemory;
 use crate::retirement::{Record, RecordFile};
 use crate::spec::ShardConfig;
 use crate::standstill::Standstill;
@@ -41,7 +41,7 @@ pub(crate) struct Ready {
     pub(crate) flash: Option<Flash>,
     pub(crate) opening: Opening,
     pub(crate) record: Record,
-    pub(crate) lasting: LastingMemory,
+    pub(crate) retained: RetainedMemory,
 }
 
 /// Flash that may be used as far as its superblock and the host's record tell; or why not.
@@ -133,9 +133,9 @@ pub(crate) fn open(
         } => {
             let device = UringDevice::new(flash, ring, pool);
             let mut flash: Flash = Interleaved::new(Timed::new(device));
-            let (lasting, left) = LastingMemory::open(config, record.flash);
+            let (retained, left) = RetainedMemory::open(config, record.flash);
             let progress = ProgressFile::new(&config.state_dir, &config.name, record.flash);
-            let committed = progress.load().max(lasting.committed());
+            let committed = progress.load().max(retained.committed());
             let known = Known {
                 record,
                 committed,
@@ -146,7 +146,7 @@ pub(crate) fn open(
                     let record = record.in_use(recovered.cache.status().incarnation);
                     file.store(record)?;
                     let ready = recovered_cache(config, recovered, flash, record, ring, began);
-                    return Ok(Ready { lasting, ..ready });
+                    return Ok(Ready { retained, ..ready });
                 }
                 Err(error) => {
                     let retired = record.without_flash(0);
@@ -169,7 +169,7 @@ pub(crate) fn open(
         flash: None,
         opening,
         record,
-        lasting: LastingMemory::none(),
+        retained: RetainedMemory::none(),
     })
 }
 
@@ -199,7 +199,7 @@ fn recovered_cache(
         flash: Some(flash),
         opening,
         record,
-        lasting: LastingMemory::none(),
+        retained: RetainedMemory::none(),
     }
 }
 

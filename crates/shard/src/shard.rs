@@ -33,12 +33,12 @@ use crate::error::SpawnError;
 use crate::failures::{FlashName, Repeats};
 use crate::flash::FlashSide;
 use crate::jobs::Jobs;
-use crate::lasting::LastingMemory;
 use crate::limits::{LANDING_BYTES_MIN, RING_ENTRIES, STANDSTILL_TOLD};
 use crate::memory::ClientMemory;
 use crate::open;
 use crate::owner_records::OwnerRecords;
 use crate::progress::{Progress, ProgressFile};
+use crate::retained::RetainedMemory;
 use crate::retirement::RecordFile;
 use crate::slow_flash::Told;
 use crate::sources::{Handler, Sources};
@@ -72,7 +72,7 @@ pub struct Shard {
     jobs: Jobs,
     cache_record: CacheRecord,
     owner_records: OwnerRecords,
-    lasting: LastingMemory,
+    retained: RetainedMemory,
     progress: Progress,
     standstill: Standstill,
     repeats: Repeats,
@@ -312,7 +312,7 @@ impl Shard {
             Effect::Own {
                 token, id, record, ..
             } => self.record_owner(token, id, record),
-            Effect::Lasting(what) => self.lasting.carry_out(&what),
+            Effect::Lasting(what) => self.retained.carry_out(&what),
             Effect::Damaged { disk, block, at } => {
                 let flash = FlashName {
                     cache: &self.config.name,
@@ -459,7 +459,7 @@ fn start(
         jobs: Jobs::default(),
         cache_record: CacheRecord::new(cache, ready.record, record_file, sender.clone()),
         owner_records: OwnerRecords::new(cache, sender.clone()),
-        lasting: ready.lasting,
+        retained: ready.retained,
         progress: Progress::new(progress, sender),
         standstill: Standstill::new(),
         repeats: Repeats::default(),

@@ -62,7 +62,7 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    pub(crate) fn hear(&mut self, what: &Lasting) {
+    pub(crate) fn note(&mut self, what: &Lasting) {
         match what {
             Lasting::Begin { place, head } => {
                 self.open.insert(*place, self.chunks.len());
@@ -210,7 +210,7 @@ impl Accepted {
         self.descriptors = 0;
     }
 
-    /// The process has ended: nobody hears of what is on its way.
+    /// The process has ended: nobody learns of what is on its way.
     pub(crate) fn process_ended(&mut self) {
         self.on_their_way.clear();
         self.open.clear();

@@ -146,7 +146,7 @@ impl BackSettings {
             stall_max: if self.impatient {
                 Duration::from_millis(*pick(dice, &[1, 50]))
             } else if suspect {
-                // A log that is locked stays full: whoever writes has to hear it.
+                // A log that is locked stays full: whoever writes has to be told.
                 Duration::from_secs(2)
             } else {
                 Duration::from_secs(300)

@@ -4,7 +4,7 @@ use crate::accepted::Accepted;
 use crate::back::look_at_origin_alone;
 use crate::disk::Standing;
 use crate::host::FIRST_CACHE;
-use crate::lasting::LastingMemory;
+use crate::retained::RetainedMemory;
 use crate::settings::{End, Life};
 use crate::special::spare_what_leaves_no_trace;
 use crate::storage::Storage;
@@ -21,7 +21,7 @@ pub(crate) struct Shelf {
     least: u64,
     served: u64,
     accepted: Accepted,
-    lasting: LastingMemory,
+    retained: RetainedMemory,
     old_copy: Option<Vec<u8>>,
 }
 
@@ -61,7 +61,7 @@ impl World {
         if flash_cut {
             self.marks.hit("power cut");
             self.flash.cut_power();
-            self.host.lasting.lose_power();
+            self.host.retained.lose_power();
         } else {
             self.flash.kill();
         }
@@ -160,7 +160,7 @@ impl World {
         self.host.least = 0;
         self.host.served = 0;
         self.host.accepted = Accepted::default();
-        self.host.lasting = LastingMemory::default();
+        self.host.retained = RetainedMemory::default();
         self.old_copy = None;
         self.make_cache();
     }
@@ -180,7 +180,7 @@ impl World {
             least: self.host.least,
             served: self.host.served,
             accepted: std::mem::take(&mut self.host.accepted),
-            lasting: std::mem::take(&mut self.host.lasting),
+            retained: std::mem::take(&mut self.host.retained),
             old_copy: self.old_copy.take(),
         };
         match self.shelf.replace(before) {
@@ -190,7 +190,7 @@ impl World {
                 self.host.least = shelf.least;
                 self.host.served = shelf.served;
                 self.host.accepted = shelf.accepted;
-                self.host.lasting = shelf.lasting;
+                self.host.retained = shelf.retained;
                 self.old_copy = shelf.old_copy;
             }
             None => self.begin_cache(),

@@ -72,7 +72,7 @@ impl World {
         self.requests_left -= 1;
         self.requests_made += 1;
         // Before the next command: what the cache counts and what it asked for agree.
-        self.check_brain()?;
+        self.check_tenancy()?;
         self.before_request()?;
         self.origin_goes();
         self.readers_come_and_go();
@@ -443,7 +443,7 @@ impl World {
             Asked::Nonsense => {
                 return Err(Violation::new(
                     "requests",
-                    format!("{request:?} was obeyed"),
+                    format!("{request:?} was carried out"),
                 ));
             }
         }

@@ -2,7 +2,7 @@
 //! effects.
 
 use crate::accepted::Accepted;
-use crate::lasting::LastingMemory;
+use crate::retained::RetainedMemory;
 use crate::special::Special;
 use crate::storage::Storage;
 use crate::violation::Violation;
@@ -45,7 +45,7 @@ pub(crate) struct Host {
     /// Which cache is on the flash.
     pub uuid: u128,
     /// What outlives the process.
-    pub lasting: LastingMemory,
+    pub retained: RetainedMemory,
     /// What its dirty logs have taken in.
     pub accepted: Accepted,
     /// Something has befallen this flash that may have taken what waited on it.
@@ -206,13 +206,13 @@ impl World {
                 if self.special() == Special::Rotten {
                     self.count_operation();
                     if self.crashed {
-                        self.marks.hit("crash amid a record in lasting memory");
-                        self.host.lasting.hear_half(what);
+                        self.marks.hit("crash amid a record in retained memory");
+                        self.host.retained.apply_half(what);
                         return Ok(());
                     }
                 }
-                self.host.accepted.hear(&what);
-                self.host.lasting.hear(what);
+                self.host.accepted.note(&what);
+                self.host.retained.apply(what);
             }
             Effect::Own {
                 token, id, record, ..

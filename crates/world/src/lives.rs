@@ -1,10 +1,10 @@
 //! The lives of the host's process: opening the cache, attaching disks, traffic, an end, again.
 
-use crate::brain::Meter;
 use crate::disk::Standing;
 use crate::host::{FIRST_CACHE, Software};
 use crate::settings::{End, Life};
 use crate::special::{Special, note_committed};
+use crate::tenants::Meter;
 use crate::violation::Violation;
 use crate::world::{Stop, World, geometry};
 use block_io::IoError;
@@ -243,8 +243,8 @@ impl World {
         {
             note_committed(self);
         }
-        if self.dice.one_in(self.settings.brain_rate) {
-            self.change_brain();
+        if self.dice.one_in(self.settings.tenancy_rate) {
+            self.change_tenancy();
         }
         if !self.dice.one_in(self.settings.control_rate) {
             return Ok(());
@@ -279,7 +279,7 @@ impl World {
             return Ok(());
         };
         cache.self_check();
-        self.check_brain()?;
+        self.check_tenancy()?;
         let Software::Cache(cache) = &self.host.software else {
             return Ok(());
         };

@@ -30,9 +30,9 @@ impl World {
         );
         recovery.set_served(self.host.served);
         recovery.set_committed(self.host.committed);
-        let left = self.host.lasting.left();
+        let left = self.host.retained.left();
         self.marks
-            .add("chunk left in lasting memory", left.len() as u64);
+            .add("chunk left in retained memory", left.len() as u64);
         recovery.set_left(left);
         self.host.software = Software::Recovery(Box::new(recovery));
         loop {

@@ -154,7 +154,7 @@ impl World {
             | ControlError::Busy
             | ControlError::RetirementOpen => return Ok(()),
             ControlError::UnalignedSize => ("refused: size", !disk.can_go_back()),
-            // Only an attach with another size on purpose may hear this, and is not judged here.
+            // Only an attach with another size on purpose may be told this, and is not judged here.
             ControlError::SizeChanged => ("refused: size changed", false),
             // Strangers leave an origin alone of which a cache has newer bytes. But flash that failed
             // while a disk was being detached has the fingerprint of before what it gave to the origin

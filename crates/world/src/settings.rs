@@ -3,9 +3,9 @@
 //! the rare combinations of two.
 
 use crate::back::BackSettings;
-use crate::brain::draw_settings;
 use crate::special::Special;
 use crate::storage::Latency;
+use crate::tenants::draw_settings;
 use crate::world::geometry_of;
 use cache::Config;
 use policy::reclaim::Kind as Reclaim;
@@ -141,7 +141,7 @@ pub struct Settings {
     /// Control commands: one in so many requests; 0 for none.
     pub control_rate: u64,
     /// Changes of what holds for tenants: one in so many requests; 0 for none.
-    pub brain_rate: u64,
+    pub tenancy_rate: u64,
     /// Disks that one VM has.
     pub disks_per_vm: usize,
     /// The only command is to drop a disk's cache: others make checkpoints, so that the journal
@@ -187,7 +187,7 @@ impl Settings {
         let geometry = geometry_of(flash_capacity, segment_bytes);
         let config = draw_config(dice, Capacity::of(&geometry));
         let settings = Self {
-            brain_rate: if config.tenancy.is_some() {
+            tenancy_rate: if config.tenancy.is_some() {
                 *pick(dice, &[0, 0, 6, 30])
             } else {
                 0
@@ -238,7 +238,7 @@ impl Settings {
             length_most: *pick(dice, &[40, 160]),
             hot_blocks: *pick(dice, &[0, 30]),
             pause: self.pause.min(Duration::from_micros(3_000)),
-            brain_rate: 0,
+            tenancy_rate: 0,
             config: Config {
                 tenancy: None,
                 ..self.config

@@ -73,7 +73,7 @@ pub(crate) struct Storage {
     dice: Prng,
     /// Reads into memory of guests, and when the system ends one that the device does not.
     landings: Landings,
-    landing_ends: BTreeMap<Token, Instant>,
+    direct_read_ends: BTreeMap<Token, Instant>,
     /// A flush that fails takes along what it would have made durable.
     pub forgets: bool,
     /// Flushes that have not ended: what they cover, and their numbers.
@@ -138,7 +138,7 @@ impl Storage {
             unreadable: Vec::new(),
             dice: dice.fork(),
             landings: Landings::default(),
-            landing_ends: BTreeMap::new(),
+            direct_read_ends: BTreeMap::new(),
             forgets: false,
             flushes: Map::default(),
             forgotten: Set::default(),
@@ -159,7 +159,7 @@ impl Storage {
         self.astray.clear();
         self.behind.clear();
         self.landings = Landings::default();
-        self.landing_ends.clear();
+        self.direct_read_ends.clear();
         self.flushes.clear();
         self.forgotten.clear();
     }
@@ -264,7 +264,8 @@ impl Storage {
             self.medium.with_image(|image| image.flush(image.mark()));
         }
         if matches!(op.verb, FlashVerb::ReadInto { .. }) {
-            self.landing_ends.insert(op.token, now + SYSTEM_PATIENCE);
+            self.direct_read_ends
+                .insert(op.token, now + SYSTEM_PATIENCE);
         }
         let op = self.landings.begin(op);
         let verb = medium::medium_verb(op.verb);
@@ -337,7 +338,7 @@ impl Storage {
         if let Some(session) = &mut self.session {
             session.poll(now, &mut ended);
         }
-        ended.extend(self.end_hopeless_landings(now));
+        ended.extend(self.end_hopeless_direct_reads(now));
         ended.extend(self.error_injector.take_answered());
         ended.extend(self.lie_injector.take_answered());
         for ended in ended {
@@ -406,8 +407,8 @@ impl Storage {
     }
 
     /// What is stalled now is so for good: the system resets the device, and whoever waited is told.
-    fn end_hopeless_landings(&mut self, now: Instant) -> Vec<OriginDone> {
-        let due = self.landing_ends.extract_if(.., |_, end| *end <= now);
+    fn end_hopeless_direct_reads(&mut self, now: Instant) -> Vec<OriginDone> {
+        let due = self.direct_read_ends.extract_if(.., |_, end| *end <= now);
         let tokens: Vec<Token> = due.map(|(token, _)| token).collect();
         let failed = |token| OriginDone {
             token,
@@ -420,7 +421,7 @@ impl Storage {
 
     /// An outcome in the words of flash.
     pub(crate) fn flash_done(&mut self, done: OriginDone) -> FlashDone {
-        self.landing_ends.remove(&done.token);
+        self.direct_read_ends.remove(&done.token);
         self.landings.end(medium::flash_done(done))
     }
 
@@ -436,7 +437,7 @@ impl Storage {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let session = self.session.as_ref().and_then(Session::next_deadline);
         [
-            self.landing_ends.values().min().copied(),
+            self.direct_read_ends.values().min().copied(),
             self.late.next_deadline(),
             session,
             self.error_injector.next_deadline(),

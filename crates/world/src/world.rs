@@ -4,7 +4,6 @@
 //! the seed decides, one at a time; after each the cache's effects are carried out at once.
 
 use crate::between::Shelf;
-use crate::brain::Meter;
 use crate::checker::{Moment, Tag};
 use crate::commands::Commanded;
 use crate::disk::{Disk, Standing};
@@ -14,6 +13,7 @@ use crate::marks::Marks;
 use crate::settings::Settings;
 use crate::special::Special;
 use crate::storage::Storage;
+use crate::tenants::Meter;
 use crate::trace::Trace;
 use crate::violation::Violation;
 use crate::{Options, Outcome};
@@ -356,7 +356,7 @@ impl World {
             });
             self.origin_flush_ended(number, ended.token, ok);
             if self.crashed {
-                // What a failed flush has taken is gone, although nobody hears of it any more.
+                // What a failed flush has taken is gone, although nobody learns of it any more.
                 for done in done {
                     self.origin_flush_ended(number, done.token, done.result.is_ok());
                 }

@@ -77,7 +77,7 @@ const RARE_WITH_WRITE_BACK: [&str; 21] = [
     "another cache",
     "attached with a shorter origin",
     "attached with what waits",
-    "chunk left in lasting memory",
+    "chunk left in retained memory",
     "destaged",
     "detached with what waits",
     "detached without what waited",

@@ -37,7 +37,7 @@ pub enum OfflineError {
     Unreadable(cache::OpenError),
     /// The memory of its daemon cannot be looked at.
     #[error(transparent)]
-    Memory(#[from] device::lasting::LastingError),
+    Memory(#[from] device::retained::RetainedError),
     /// What was found cannot be written elsewhere.
     #[error(transparent)]
     Target(recover::TargetError),

@@ -33,7 +33,7 @@ impl Shard {
 
     /// Records who has a disk.
     pub(super) fn record_owner(&mut self, token: Token, disk: DiskId, record: OwnerRecord) {
-        if self.owner_records.has(disk) && record.open && !self.lasting.reserve() {
+        if self.owner_records.has(disk) && record.open && !self.retained.reserve() {
             return self.cache.owned(token, false, self.now);
         }
         let ended = self.owner_records.write(token, disk, record, self.now);
@@ -61,7 +61,7 @@ impl Shard {
         if let Some(committed) = self.cache.committed()
             && self.progress.note(committed, self.now)
         {
-            self.lasting.note_committed(committed);
+            self.retained.note_committed(committed);
         }
     }
 

@@ -231,8 +231,8 @@ impl Server {
         } = self;
         for connection in connections.iter_mut() {
             let idle = !jobs.iter().any(|job| job.connection == connection.id);
-            let heard_all = connection.half_closed && connection.input.is_empty();
-            connection.ended |= idle && (connection.deaf || heard_all);
+            let received_all = connection.half_closed && connection.input.is_empty();
+            connection.ended |= idle && (connection.deaf || received_all);
         }
         connections
             .retain(|one| !(one.ended && one.unheard && one.output.is_empty() && one.half_closed));

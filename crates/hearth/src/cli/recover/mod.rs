@@ -18,7 +18,7 @@ use args::{KeyArgs, Places, Recover};
 use at_rest::XtsCipher;
 use block_io::BlockCipher;
 use cache::LogReport;
-use device::lasting::LastingError;
+use device::retained::RetainedError;
 use device::uring::OpenError;
 use origin::{Keeping, OriginSpec};
 use places::{Known, Place, STOP_THE_DAEMON, no_origin};
@@ -102,7 +102,7 @@ fn explain(error: &OfflineError) -> CliError {
     };
     match error {
         OfflineError::Open(OpenError::InUse { .. })
-        | OfflineError::Memory(LastingError::InUse { .. }) => refused(error),
+        | OfflineError::Memory(RetainedError::InUse { .. }) => refused(error),
         OfflineError::Target(TargetError::Open(origin::OpenError::InUse { .. })) => {
             CliError::new(Exit::Refused, chain(error))
                 .with_remedy("detach the disk from the daemon that serves it, or stop that")

@@ -22,7 +22,7 @@ use super::OfflineError;
 use block_io::{BufPool, FlashDone, FlashVerb, IoError};
 use cache::{DirtyReport, Effect, Inspection, LeftChunk, LogReport, OwnerRecord};
 use daemon::superblock;
-use device::lasting::Lasting;
+use device::retained::RetainedMemory;
 use device::uring::FlashFile;
 use shard::{OwnerError, OwnerFile};
 use std::fs::File;
@@ -40,7 +40,7 @@ pub struct Looked {
     /// Held for its lock.
     _lock: FlashFile,
     /// Held for its lock.
-    _memory: Option<Lasting>,
+    _memory: Option<RetainedMemory>,
 }
 
 /// The memory that a killed daemon has left.
@@ -67,8 +67,8 @@ pub fn look(path: &Path, memory: Option<&LeftMemory>) -> Result<Looked, OfflineE
     let file = File::open(path).map_err(failed)?;
     let (memory, left) = match memory.filter(|memory| memory.path.exists()) {
         Some(memory) => {
-            let (lasting, left) = Lasting::open(&memory.path, uuid, memory.places)?;
-            (Some(lasting), left)
+            let (memory, left) = RetainedMemory::open(&memory.path, uuid, memory.places)?;
+            (Some(memory), left)
         }
         None => (None, Vec::new()),
     };

@@ -1,24 +1,24 @@
-//! Memory that outlives the process, for a shard's cache: accepted writes that are not on flash.
+//! Retained memory, which outlives the process, for a shard's cache: accepted writes that are not on flash.
 //!
 //! A file by the cache's name in the folder for such memory. It takes no memory until a disk comes
 //! under write-back.
 
 use crate::spec::ShardConfig;
 use cache::{Committed, Lasting, LeftChunk};
-use device::lasting::Left;
+use device::retained::Left;
 use units::errors::chain;
 
 /// The memory, if it could be had.
-pub(crate) struct LastingMemory(Option<device::lasting::Lasting>);
+pub(crate) struct RetainedMemory(Option<device::retained::RetainedMemory>);
 
-impl LastingMemory {
+impl RetainedMemory {
     /// Opens it for the cache of this identity. What a process that was killed has left in it is
     /// given to the recovery.
     pub(crate) fn open(config: &ShardConfig, cache: u128) -> (Self, Vec<LeftChunk>) {
         let path = config.runtime_dir.join(format!("{}.lasting", config.name));
         let places = config.cache.lasting_places as usize;
-        match device::lasting::Lasting::open(&path, cache, places) {
-            Ok((lasting, left)) => (Self(Some(lasting)), left.into_iter().map(chunk).collect()),
+        match device::retained::RetainedMemory::open(&path, cache, places) {
+            Ok((retained, left)) => (Self(Some(retained)), left.into_iter().map(chunk).collect()),
             Err(error) => {
                 tracing::warn!(
                     cache = config.name,
@@ -37,7 +37,10 @@ impl LastingMemory {
 
     /// How far the cache's flash was durable, as a process that was killed has noted it.
     pub(crate) fn committed(&self) -> Committed {
-        let counters = self.0.as_ref().map(device::lasting::Lasting::counters);
+        let counters = self
+            .0
+            .as_ref()
+            .map(device::retained::RetainedMemory::counters);
         let [superblock, journal] = counters.unwrap_or_default();
         Committed {
             superblock,
@@ -54,7 +57,10 @@ impl LastingMemory {
 
     /// Takes the memory that a disk under write-back needs. False if it cannot be had.
     pub(crate) fn reserve(&self) -> bool {
-        let reserved = self.0.as_ref().map(device::lasting::Lasting::reserve);
+        let reserved = self
+            .0
+            .as_ref()
+            .map(device::retained::RetainedMemory::reserve);
         if let Some(Err(error)) = &reserved {
             tracing::error!(error = chain(error), "no disk can come under write-back");
         }

@@ -1,4 +1,4 @@
-//! Memory that outlives the process: what was accepted into it is found again after a kill, and
+//! Retained memory, which outlives the process: what was accepted into it is found again after a kill, and
 //! is gone after a power cut, like what is in a disk's own volatile cache.
 //!
 //! A file on a file system in memory (or any other: then its page cache is what counts), mapped,
@@ -49,9 +49,9 @@ const HEAD_AT: usize = 16;
 const RECORDS_AT: usize = HEAD_AT + HEAD_BYTES;
 const PLACE_BYTES: usize = (1 + PAGES_MAX) * PAGE_BYTES;
 
-/// Why lasting memory cannot be had.
+/// Why retained memory cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum LastingError {
+pub enum RetainedError {
     /// Another process has it.
     #[error("another process uses {}", path.display())]
     InUse {
@@ -85,7 +85,7 @@ pub struct Left {
 
 /// Memory that outlives the process.
 #[derive(Debug)]
-pub struct Lasting {
+pub struct RetainedMemory {
     map: MmapMut,
     places: usize,
     /// Held for its lock.
@@ -93,20 +93,20 @@ pub struct Lasting {
     path: PathBuf,
 }
 
-impl Lasting {
+impl RetainedMemory {
     /// Opens the file `path`, or makes it, with that many places for the cache `owner`. Gives what
     /// an earlier process of the same boot and owner has left. Before anything is put into it its
     /// memory has to be [reserved](Self::reserve).
     ///
     /// # Errors
-    /// [`LastingError`].
+    /// [`RetainedError`].
     pub fn open(
         path: &Path,
         owner: u128,
         places: usize,
-    ) -> Result<(Self, Vec<Left>), LastingError> {
+    ) -> Result<(Self, Vec<Left>), RetainedError> {
         let bytes = PAGE_BYTES + places * PLACE_BYTES;
-        let failed = |source| LastingError::Unavailable {
+        let failed = |source| RetainedError::Unavailable {
             path: path.to_owned(),
             bytes,
             source,
@@ -127,7 +127,7 @@ impl Lasting {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(LastingError::InUse {
+                return Err(RetainedError::InUse {
                     path: path.to_owned(),
                 });
             }
@@ -138,21 +138,21 @@ impl Lasting {
         // SAFETY: the file is locked, so nobody who keeps to our locks changes it or cuts it while
         // it is mapped; whoever else may write it may end this process as well.
         let map = unsafe { memmap2::MmapOptions::new().len(bytes).map_mut(&file) };
-        let mut lasting = Self {
+        let mut memory = Self {
             map: map.map_err(failed)?,
             places,
             file,
             path: path.to_owned(),
         };
-        let left = if lasting.is_of(boot, owner) {
+        let left = if memory.is_of(boot, owner) {
             (0..places)
-                .filter_map(|place| lasting.left_in(place))
+                .filter_map(|place| memory.left_in(place))
                 .collect()
         } else {
-            lasting.begin_anew(boot, owner);
+            memory.begin_anew(boot, owner);
             Vec::new()
         };
-        Ok((lasting, left))
+        Ok((memory, left))
     }
 
     fn is_of(&self, boot: [u8; BOOT_BYTES], owner: u128) -> bool {
@@ -179,11 +179,11 @@ impl Lasting {
     /// would end the process.
     ///
     /// # Errors
-    /// [`LastingError::Unavailable`].
-    pub fn reserve(&self) -> Result<(), LastingError> {
+    /// [`RetainedError::Unavailable`].
+    pub fn reserve(&self) -> Result<(), RetainedError> {
         let bytes = self.map.len();
         let taken = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes as u64);
-        taken.map_err(|errno| LastingError::Unavailable {
+        taken.map_err(|errno| RetainedError::Unavailable {
             path: self.path.clone(),
             bytes,
             source: errno.into(),
@@ -302,20 +302,20 @@ mod tests {
     #[test]
     fn what_was_pushed_is_found_and_what_was_cleared_is_not() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("lasting");
-        let (mut lasting, left) = Lasting::open(&path, OWNER, 3).unwrap();
+        let path = dir.path().join("memory");
+        let (mut memory, left) = RetainedMemory::open(&path, OWNER, 3).unwrap();
         assert_eq!(left, []);
-        lasting.reserve().unwrap();
-        lasting.begin(1, &[9; HEAD_BYTES]);
-        lasting.push(1, &[1; RECORD_BYTES], Some((0, &page(5))));
-        lasting.push(1, &[2; RECORD_BYTES], None);
-        lasting.push(1, &[3; RECORD_BYTES], Some((1, &page(6))));
-        lasting.begin(2, &[8; HEAD_BYTES]);
-        lasting.push(2, &[4; RECORD_BYTES], None);
-        lasting.clear(2);
-        drop(lasting);
+        memory.reserve().unwrap();
+        memory.begin(1, &[9; HEAD_BYTES]);
+        memory.push(1, &[1; RECORD_BYTES], Some((0, &page(5))));
+        memory.push(1, &[2; RECORD_BYTES], None);
+        memory.push(1, &[3; RECORD_BYTES], Some((1, &page(6))));
+        memory.begin(2, &[8; HEAD_BYTES]);
+        memory.push(2, &[4; RECORD_BYTES], None);
+        memory.clear(2);
+        drop(memory);
 
-        let (_, left) = Lasting::open(&path, OWNER, 3).unwrap();
+        let (_, left) = RetainedMemory::open(&path, OWNER, 3).unwrap();
         assert_eq!(left.len(), 1);
         assert_eq!((left[0].place, left[0].head), (1, [9; HEAD_BYTES]));
         assert_eq!(left[0].records, [[1; 16], [2; 16], [3; 16]]);
@@ -326,37 +326,40 @@ mod tests {
     #[test]
     fn a_place_that_was_begun_again_has_nothing_of_before() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("lasting");
-        let (mut lasting, _) = Lasting::open(&path, OWNER, 1).unwrap();
-        lasting.begin(0, &[1; HEAD_BYTES]);
-        lasting.push(0, &[1; RECORD_BYTES], None);
-        lasting.begin(0, &[2; HEAD_BYTES]);
-        drop(lasting);
-        assert_eq!(Lasting::open(&path, OWNER, 1).unwrap().1, []);
+        let path = dir.path().join("memory");
+        let (mut memory, _) = RetainedMemory::open(&path, OWNER, 1).unwrap();
+        memory.begin(0, &[1; HEAD_BYTES]);
+        memory.push(0, &[1; RECORD_BYTES], None);
+        memory.begin(0, &[2; HEAD_BYTES]);
+        drop(memory);
+        assert_eq!(RetainedMemory::open(&path, OWNER, 1).unwrap().1, []);
     }
 
     #[test]
     fn what_another_cache_or_an_earlier_boot_has_left_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("lasting");
+        let path = dir.path().join("memory");
         let push = |owner| {
-            let (mut lasting, left) = Lasting::open(&path, owner, 1).unwrap();
+            let (mut memory, left) = RetainedMemory::open(&path, owner, 1).unwrap();
             assert_eq!(left, []);
-            lasting.begin(0, &[1; HEAD_BYTES]);
-            lasting.push(0, &[1; RECORD_BYTES], None);
+            memory.begin(0, &[1; HEAD_BYTES]);
+            memory.push(0, &[1; RECORD_BYTES], None);
         };
         push(OWNER);
-        let (mut lasting, _) = Lasting::open(&path, OWNER, 1).unwrap();
-        assert_eq!(lasting.counters(), [0, 0]);
-        lasting.set_counters([3, u64::MAX]);
-        drop(lasting);
+        let (mut memory, _) = RetainedMemory::open(&path, OWNER, 1).unwrap();
+        assert_eq!(memory.counters(), [0, 0]);
+        memory.set_counters([3, u64::MAX]);
+        drop(memory);
         assert_eq!(
-            Lasting::open(&path, OWNER, 1).unwrap().0.counters(),
+            RetainedMemory::open(&path, OWNER, 1).unwrap().0.counters(),
             [3, u64::MAX]
         );
         push(OWNER + 1);
         assert_eq!(
-            Lasting::open(&path, OWNER + 1, 1).unwrap().0.counters(),
+            RetainedMemory::open(&path, OWNER + 1, 1)
+                .unwrap()
+                .0
+                .counters(),
             [0, 0]
         );
         // The host was started again: its boot is another one.
@@ -369,26 +372,26 @@ mod tests {
     #[test]
     fn it_has_one_user() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("lasting");
-        let (_lasting, _) = Lasting::open(&path, OWNER, 1).unwrap();
-        let second = Lasting::open(&path, OWNER, 1);
-        assert!(matches!(second, Err(LastingError::InUse { .. })));
+        let path = dir.path().join("memory");
+        let (_memory, _) = RetainedMemory::open(&path, OWNER, 1).unwrap();
+        let second = RetainedMemory::open(&path, OWNER, 1);
+        assert!(matches!(second, Err(RetainedError::InUse { .. })));
     }
 
     #[test]
     fn a_full_place_has_all_the_records_of_the_longest_chunk() {
         const { assert!(RECORDS_MAX >= PAGES_MAX) };
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("lasting");
-        let (mut lasting, _) = Lasting::open(&path, OWNER, 2).unwrap();
-        lasting.begin(0, &[1; HEAD_BYTES]);
-        lasting.begin(1, &[2; HEAD_BYTES]);
+        let path = dir.path().join("memory");
+        let (mut memory, _) = RetainedMemory::open(&path, OWNER, 2).unwrap();
+        memory.begin(0, &[1; HEAD_BYTES]);
+        memory.begin(1, &[2; HEAD_BYTES]);
         for number in 0..PAGES_MAX {
             let byte = u8::try_from(number).unwrap();
-            lasting.push(0, &[byte; RECORD_BYTES], Some((number, &page(byte))));
+            memory.push(0, &[byte; RECORD_BYTES], Some((number, &page(byte))));
         }
-        drop(lasting);
-        let (_, left) = Lasting::open(&path, OWNER, 2).unwrap();
+        drop(memory);
+        let (_, left) = RetainedMemory::open(&path, OWNER, 2).unwrap();
         assert_eq!(left.len(), 1, "the neighbour was not touched");
         assert_eq!(left[0].records.len(), PAGES_MAX);
         let pages = left[0].pages.as_chunks::<PAGE_BYTES>().0;

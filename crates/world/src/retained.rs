@@ -1,4 +1,4 @@
-//! Memory that outlives the process, and not the host's power: what was accepted and is not on
+//! Retained memory, which outlives the process and not the host's power: what was accepted and is not on
 //! flash yet.
 
 use cache::{Lasting, LeftChunk};
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 /// What is in it.
 #[derive(Debug, Default)]
-pub(crate) struct LastingMemory(BTreeMap<u32, LeftChunk>);
+pub(crate) struct RetainedMemory(BTreeMap<u32, LeftChunk>);
 
-impl LastingMemory {
+impl RetainedMemory {
     /// Does what the cache says, at once.
-    pub(crate) fn hear(&mut self, what: Lasting) {
+    pub(crate) fn apply(&mut self, what: Lasting) {
         match what {
             Lasting::Begin { place, head } => {
                 let chunk = LeftChunk {
@@ -38,7 +38,7 @@ impl LastingMemory {
     }
 
     /// The process has died while it told this: the record shows, and not all of its bytes.
-    pub(crate) fn hear_half(&mut self, what: Lasting) {
+    pub(crate) fn apply_half(&mut self, what: Lasting) {
         if let Lasting::Push {
             place,
             record,

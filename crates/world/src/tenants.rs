@@ -131,7 +131,7 @@ impl Meter {
 
 impl World {
     /// Memory and budgets, now.
-    pub(crate) fn check_brain(&mut self) -> Result<(), Violation> {
+    pub(crate) fn check_tenancy(&mut self) -> Result<(), Violation> {
         let Software::Cache(cache) = &self.host.software else {
             return Ok(());
         };
@@ -165,7 +165,7 @@ impl World {
     }
 
     /// The operator changes what holds for tenants.
-    pub(crate) fn change_brain(&mut self) {
+    pub(crate) fn change_tenancy(&mut self) {
         let capacity = Capacity::of(&geometry(&self.settings));
         let all = self.dice.one_in(2);
         let number = self.dice.below(self.disks.len() as u64);
