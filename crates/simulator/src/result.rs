@@ -3,6 +3,7 @@
 use crate::columns::{self, Value};
 use crate::counters::Counters;
 use crate::number::{ratio, real};
+use crate::policy::Policy;
 use crate::series::Series;
 use hdrhistogram::Histogram;
 use policy::admission::Refusals;
@@ -189,7 +190,11 @@ impl RunResult {
     }
 
     /// The policy, with the admission in front of it unless that lets everything in, and what divides it.
+    /// `daemon` names all three.
     pub fn method(&self) -> String {
+        if self.policy == Policy::Daemon.to_string() {
+            return self.policy.clone();
+        }
         let mut method = match self.admission.as_str() {
             "always" => self.policy.clone(),
             admission => format!("{admission} + {}", self.policy),
@@ -366,5 +371,16 @@ pub(crate) mod tests {
         assert!((300..=402).contains(&shown.len()), "{}", shown.len());
         assert_eq!(shown.first(), Some(&(1.0, 1e-4)));
         assert_eq!(shown.last(), Some(&(1e4, 1.0)));
+    }
+
+    #[test]
+    fn a_method_has_what_its_policy_does_not_name() {
+        let mut run = some_run("segment-twin-clock", 1000);
+        assert_eq!(run.method(), "segment-twin-clock");
+        run.admission = "reuse-age".to_owned();
+        run.allocation = "utility".to_owned();
+        assert_eq!(run.method(), "reuse-age + segment-twin-clock, utility");
+        run.policy = "daemon".to_owned();
+        assert_eq!(run.method(), "daemon");
     }
 }
