@@ -6,7 +6,7 @@
 //!  source ready ─► poll(&mut incoming) ─► requests to the disk
 //!  disk answers ─► reply(key, result)  ┐ any number, then
 //!                  poll(&mut incoming) ◄ once: all replies of the turn leave in one send
-//!  is_finished() ─► drop it
+//!  State::Finished ─► drop it
 //! ```
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //!
 //! Invariants:
 //! - At most one receive and one send are in flight; replies are gathered meanwhile.
-//! - Every [`Incoming`] is answered by exactly one [`Connection::reply`], also when its client
+//! - Every [`Incoming`] is answered by exactly one [`reply`](frontend::Connection::reply), also when its client
 //!   has gone; only then is the connection finished.
 //! - At a limit nothing is received: the socket's buffer fills and the client waits.
 
@@ -27,7 +27,7 @@ use crate::outbox::Outbox;
 use block_io::{BufPool, IoError, Payload, Slice, Verb};
 use frontend::budget::Account;
 use frontend::limits::{ConnectionLimits, weight_of_range};
-use frontend::{InFlight, Incoming, RequestKey, Weight};
+use frontend::{Connection as _, InFlight, Incoming, RequestKey, State, Weight};
 use nbd_protocol::{Command, Cookie, Errno, Terms};
 use ring::{Completion, Op, Ring, Source, SourceId};
 use std::fmt;
@@ -70,7 +70,7 @@ struct Asked {
     answer: Answer,
 }
 
-/// A client's connection. See the module's text for how it is driven.
+/// A client's connection. [`frontend::Connection`] says how it is driven.
 pub struct Connection {
     source: Source,
     socket: Rc<OwnedFd>,
@@ -85,13 +85,13 @@ pub struct Connection {
     receiving: bool,
     sending: bool,
     account: Account,
-    /// Requests taken and answers sent: see [`Connection::debt`].
+    /// Requests taken and answers sent: see [`debt`](frontend::Connection::debt).
     progress: u64,
     _admission: Admission,
 }
 
 impl Connection {
-    /// Takes over a client. Call [`Connection::poll`] next: requests may have arrived already.
+    /// Takes over a client. Call [`poll`](frontend::Connection::poll) next: requests may have arrived already.
     pub fn new(
         negotiated: Negotiated,
         ring: &Ring,
@@ -126,56 +126,9 @@ impl Connection {
         self
     }
 
-    /// The source to watch on the ring.
-    pub fn id(&self) -> SourceId {
-        self.source.id()
-    }
-
     /// The export's name as the client wrote it.
     pub fn export(&self) -> &str {
         &self.export
-    }
-
-    /// Requests at the disk.
-    pub fn in_flight(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Handles what the ring has for this connection, appends new requests to `incoming`, and
-    /// starts the next receive and the send of all replies put in since the last call. Call it
-    /// when the source is ready and, once a turn, after replying.
-    pub fn poll(&mut self, incoming: &mut Vec<Incoming>) {
-        while let Some(completion) = self.source.pop() {
-            match completion.token {
-                TOKEN_RECV => self.received(completion),
-                _ => self.sent(completion),
-            }
-        }
-        if self.phase == Phase::Open {
-            self.take_requests(incoming);
-        }
-        self.send();
-        self.settle();
-    }
-
-    /// Its account in the memory budget.
-    pub fn account(&self) -> &Account {
-        &self.account
-    }
-
-    /// If it keeps more memory than its allowance until its client does something: a number that
-    /// changes whenever the client has.
-    pub fn debt(&self) -> Option<u64> {
-        let owes = self.intake.awaits_payload() || self.outbox.bytes() > 0;
-        (owes && self.phase != Phase::Broken && self.account.is_large()).then_some(self.progress)
-    }
-
-    /// Ends it as if the client had gone: it kept memory that others wait for.
-    pub fn cut_off(&mut self) {
-        if self.phase != Phase::Broken {
-            self.fail("waiting", &Stalled);
-            self.settle();
-        }
     }
 
     /// Tells the account what is held: what was answered and sent is given back.
@@ -185,46 +138,8 @@ impl Connection {
         self.account.settle(held);
     }
 
-    /// Answers a request; a read with exactly its bytes, anything else with no bytes. The
-    /// reply leaves with the next [`Connection::poll`]. What comes back, if anything, is one
-    /// more step of the same request, to be treated like any other [`Incoming`].
-    ///
-    /// # Panics
-    /// If the request was answered before, or a read gets more or fewer bytes than it asked
-    /// for.
-    #[must_use = "a durable discard goes on with a flush"]
-    pub fn reply(&mut self, key: RequestKey, result: Result<Payload, IoError>) -> Option<Incoming> {
-        let asked = self.requests.get_mut(key);
-        if asked.answer == Answer::WordAfterFlush && result.is_ok() {
-            asked.answer = Answer::Word;
-            let verb = Verb::Flush;
-            return Some(Incoming { key, verb });
-        }
-        let Asked { cookie, answer } = self.requests.remove(key);
-        if self.phase == Phase::Broken {
-            return None;
-        }
-        match (result, answer) {
-            (Err(error), _) => self.outbox.failure(cookie, Errno::from(error)),
-            (Ok(data), Answer::Data { offset, length }) => {
-                self.outbox.data(cookie, offset, length, data);
-            }
-            (Ok(_), Answer::Word | Answer::WordAfterFlush) => self.outbox.success(cookie),
-        }
-        None
-    }
-
-    /// Takes no more requests. Those taken are still answered; then the connection is finished.
-    pub fn close(&mut self) {
-        if self.phase == Phase::Open {
-            self.phase = Phase::Draining;
-            self.intake.forget();
-            self.account.withdraw();
-        }
-    }
-
-    /// True once nothing more will come of it: drop it then, which closes the socket.
-    pub fn is_finished(&self) -> bool {
+    /// True once nothing more will come of it.
+    fn is_finished(&self) -> bool {
         let answered = self.requests.is_empty();
         match self.phase {
             Phase::Open => false,
@@ -411,6 +326,81 @@ impl Connection {
         let asked = Asked { cookie, answer };
         let key = self.requests.insert(asked, Weight { bytes, memory });
         incoming.push(Incoming { key, verb });
+    }
+}
+
+/// A disk that grows is no event: NBD has no word for it, and who connects later finds it.
+impl frontend::Connection for Connection {
+    fn id(&self) -> SourceId {
+        self.source.id()
+    }
+
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn poll(&mut self, incoming: &mut Vec<Incoming>) -> State {
+        while let Some(completion) = self.source.pop() {
+            match completion.token {
+                TOKEN_RECV => self.received(completion),
+                _ => self.sent(completion),
+            }
+        }
+        if self.phase == Phase::Open {
+            self.take_requests(incoming);
+        }
+        self.send();
+        self.settle();
+        if self.is_finished() {
+            State::Finished
+        } else {
+            State::Open
+        }
+    }
+
+    fn reply(&mut self, key: RequestKey, result: Result<Payload, IoError>) -> Option<Incoming> {
+        let asked = self.requests.get_mut(key);
+        if asked.answer == Answer::WordAfterFlush && result.is_ok() {
+            asked.answer = Answer::Word;
+            let verb = Verb::Flush;
+            return Some(Incoming { key, verb });
+        }
+        let Asked { cookie, answer } = self.requests.remove(key);
+        if self.phase == Phase::Broken {
+            return None;
+        }
+        match (result, answer) {
+            (Err(error), _) => self.outbox.failure(cookie, Errno::from(error)),
+            (Ok(data), Answer::Data { offset, length }) => {
+                self.outbox.data(cookie, offset, length, data);
+            }
+            (Ok(_), Answer::Word | Answer::WordAfterFlush) => self.outbox.success(cookie),
+        }
+        None
+    }
+
+    fn close(&mut self) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Draining;
+            self.intake.forget();
+            self.account.withdraw();
+        }
+    }
+
+    fn debt(&self) -> Option<u64> {
+        let owes = self.intake.awaits_payload() || self.outbox.bytes() > 0;
+        (owes && self.phase != Phase::Broken && self.account.is_large()).then_some(self.progress)
+    }
+
+    fn cut_off(&mut self) {
+        if self.phase != Phase::Broken {
+            self.fail("waiting", &Stalled);
+            self.settle();
+        }
     }
 }
 

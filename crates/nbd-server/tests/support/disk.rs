@@ -3,7 +3,7 @@
 use block_io::{BufPool, IoError, Payload};
 use frontend::Verb;
 use frontend::limits::ConnectionLimits;
-use frontend::{Incoming, RequestKey};
+use frontend::{Connection as _, Incoming, RequestKey, State};
 use nbd_server::{Connection, Negotiated};
 use ring::{Mailbox, Ring, SourceId};
 use std::collections::HashMap;
@@ -170,10 +170,10 @@ impl Shard {
             return;
         };
         let mut incoming = std::mem::take(&mut self.incoming);
-        loop {
-            connection.poll(&mut incoming);
+        let state = loop {
+            let state = connection.poll(&mut incoming);
             if incoming.is_empty() {
-                break;
+                break state;
             }
             for Incoming { key, verb } in incoming.drain(..) {
                 let result = self.disk.serve(verb, &self.pool);
@@ -187,8 +187,8 @@ impl Shard {
                     next = connection.reply(key, result);
                 }
             }
-        }
-        if connection.is_finished() {
+        };
+        if state == State::Finished {
             self.connections.remove(&id);
         }
         self.incoming = incoming;
