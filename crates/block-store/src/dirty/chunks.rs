@@ -193,3 +193,97 @@ impl Chunks {
             && self.sealed.iter().filter(durable).count() < DURABLE_WRITES_MAX
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(page: u32) -> Position {
+        Position::of_page(1, page)
+    }
+
+    fn begin(chunks: &mut Chunks) {
+        chunks.begin(OpenChunk {
+            place: 0,
+            follows: Position::START,
+            begins_interval: false,
+            wanted: false,
+        });
+    }
+
+    /// Seals a chunk with the record before `end`, durably if a flush waits for it.
+    fn seal(chunks: &mut Chunks, end: u32, flushed: bool) {
+        begin(chunks);
+        if flushed {
+            assert!(chunks.flush(u64::from(end)));
+        }
+        let open = chunks.seal(u64::from(end), at(end));
+        assert_eq!(open.wanted, flushed);
+    }
+
+    #[test]
+    fn a_chunk_that_a_flush_waits_for_is_durable_when_it_is_written() {
+        let mut chunks = Chunks::default();
+        seal(&mut chunks, 1, true);
+        assert!(chunks.wants_durability());
+        chunks.written(1);
+        chunks.count_durable(u64::MAX);
+        assert_eq!((chunks.durable(), chunks.durable_at()), (1, at(1)));
+        assert!(!chunks.wants_durability());
+    }
+
+    #[test]
+    fn a_flush_of_the_flash_covers_what_was_written_before_it() {
+        let mut chunks = Chunks::default();
+        seal(&mut chunks, 1, false);
+        assert!(!chunks.starts_flush(), "a plain write is on its way");
+        chunks.written(1);
+        assert!(chunks.starts_flush());
+        seal(&mut chunks, 2, false);
+        chunks.written(2);
+        assert!(!chunks.starts_flush(), "one flush at a time");
+        chunks.flushed();
+        chunks.count_durable(u64::MAX);
+        assert_eq!((chunks.durable(), chunks.written_end()), (1, 2));
+        assert!(chunks.starts_flush());
+    }
+
+    #[test]
+    fn the_chunk_that_gathers_waits_while_two_durable_writes_are_on_their_way() {
+        let mut chunks = Chunks::default();
+        seal(&mut chunks, 1, true);
+        begin(&mut chunks);
+        assert!(chunks.flush(2));
+        assert!(chunks.is_to_be_sealed());
+        chunks.seal(2, at(2));
+        begin(&mut chunks);
+        assert!(chunks.flush(3));
+        assert!(!chunks.is_to_be_sealed());
+        chunks.written(1);
+        assert!(chunks.is_to_be_sealed());
+    }
+
+    #[test]
+    fn nothing_counts_as_durable_where_a_recovery_may_not_look() {
+        let mut chunks = Chunks::default();
+        for end in 1..=2 {
+            seal(&mut chunks, end, true);
+            chunks.written(u64::from(end));
+        }
+        chunks.count_durable(1);
+        assert_eq!(chunks.durable(), 1);
+        chunks.count_durable(u64::MAX);
+        assert_eq!(chunks.durable(), 2);
+    }
+
+    #[test]
+    fn what_is_wanted_without_a_hurry_is_what_is_sealed() {
+        let mut chunks = Chunks::default();
+        seal(&mut chunks, 1, false);
+        begin(&mut chunks);
+        assert!(chunks.needs_flush(2), "its record is in the open chunk");
+        assert!(chunks.want_sealed(2));
+        assert!(!chunks.want_sealed(2));
+        assert!(!chunks.needs_flush(1));
+    }
+}
