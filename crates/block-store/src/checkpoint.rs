@@ -76,8 +76,15 @@ impl Checkpoint {
     }
 
     /// Whether the tables on flash are those that this process has found or made.
+    #[inline]
     pub(crate) fn has_found(&self) -> bool {
         self.complete > self.found || !holds(Guard::TablesBeforeJournal)
+    }
+
+    /// Whether something may have to be written.
+    #[inline]
+    pub(crate) fn is_due(&self, journal: &Journal) -> bool {
+        self.wanted || self.running.is_some() || journal.wants_checkpoint()
     }
 
     /// What is to be written next, if something is; `pages` is the length of a checkpoint. Whoever writes

@@ -28,6 +28,7 @@ impl Intake {
     }
 
     /// Whether nothing is admitted any more.
+    #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopping
     }

@@ -119,6 +119,7 @@ impl Journal {
     }
 
     /// Everything up to this ticket survives a crash.
+    #[inline]
     pub(crate) fn durable(&self) -> Ticket {
         self.durable
     }
@@ -139,6 +140,7 @@ impl Journal {
     }
 
     /// When entries that can wait have waited long enough.
+    #[inline]
     pub(crate) fn due(&self) -> Option<Instant> {
         self.waiting_since.map(|since| since + self.delay)
     }
@@ -171,15 +173,19 @@ impl Journal {
     }
 
     /// Whether so much of the ring is in use that a checkpoint should start.
+    #[inline]
     pub(crate) fn wants_checkpoint(&self) -> bool {
         self.next_sequence - self.replay_from > self.checkpoint_due
     }
 
     /// Whether something is committed now if the ring has room.
+    #[inline]
     pub(crate) fn goes(&self, now: Instant) -> bool {
-        let due = self.due().is_some_and(|due| now >= due);
-        let wanted = self.urgent || due || self.queue.len() >= JOURNAL_EAGER_ENTRIES;
-        wanted && self.in_flight.is_none() && !self.queue.is_empty()
+        if self.queue.is_empty() || self.in_flight.is_some() {
+            return false;
+        }
+        let is_due = self.due().is_some_and(|due| now >= due);
+        self.urgent || is_due || self.queue.len() >= JOURNAL_EAGER_ENTRIES
     }
 
     /// The next batch, if there is something to commit, no batch is on its way, and the ring

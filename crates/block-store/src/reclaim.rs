@@ -108,6 +108,7 @@ impl Reclaim {
     }
 
     /// What comes next when the journal is durable up to `durable`.
+    #[inline]
     pub(crate) fn next(&self, segments: &Segments, durable: Ticket) -> Next {
         let Some(reclaim) = &self.under_way else {
             return Next::Begin;

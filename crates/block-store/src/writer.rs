@@ -10,10 +10,12 @@ mod log;
 use crate::chunks::{Chunk, Entry, Gathered, Segments};
 use crate::config::Config;
 use crate::dirty::{LogTables, Logs};
+use crate::disks::DiskTable;
 use crate::durability::Origins;
 use crate::encryption::Ciphers;
 use crate::identity::Identity;
 use crate::intake::Intake;
+use crate::journal::Journal;
 use crate::limits::TICK_MAX;
 use crate::ports::{Errand, Ports, Tag};
 use block_io::Slice;
@@ -31,6 +33,29 @@ pub(crate) struct Streams<'a> {
     pub(crate) intake: &'a Intake,
     pub(crate) logs: &'a mut Logs,
     pub(crate) tables: LogTables<'a>,
+}
+
+impl<'a> Streams<'a> {
+    /// The view of these.
+    #[inline]
+    pub(crate) fn of(
+        intake: &'a Intake,
+        logs: &'a mut Logs,
+        segments: &'a mut Segments,
+        journal: &'a mut Journal,
+        disks: &'a mut DiskTable,
+    ) -> Self {
+        let tables = LogTables {
+            segments,
+            journal,
+            disks,
+        };
+        Self {
+            intake,
+            logs,
+            tables,
+        }
+    }
 }
 
 /// What is on its way to flash.

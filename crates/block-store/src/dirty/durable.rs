@@ -124,6 +124,7 @@ impl Logs {
 
     /// Queues the entries that say how far logs are durable: with a commit that is made anyway, or
     /// when they have waited long enough.
+    #[inline]
     pub(crate) fn name_durable<T: Tag>(
         &mut self,
         ports: &Ports<T>,

@@ -78,6 +78,7 @@ impl Logs {
     }
 
     /// The same, to change it.
+    #[inline]
     pub(crate) fn by_disk_mut(&mut self) -> &mut DirtyDisks {
         &mut self.by_disk
     }

@@ -25,13 +25,14 @@ pub struct WriteBack<'a> {
 impl super::Store {
     /// Its dirty logs, to change them.
     pub fn write_back(&mut self) -> WriteBack<'_> {
-        let (writer, streams, trust, origins, resting) = self.split();
+        let (segments, journal) = (&mut self.segments, &mut self.journal);
+        let (logs, disks) = (&mut self.logs, &mut self.disks);
         WriteBack {
-            writer,
-            streams,
-            trust,
-            origins,
-            resting,
+            writer: &mut self.writer,
+            streams: Streams::of(&self.intake, logs, segments, journal, disks),
+            trust: &mut self.trust,
+            origins: &mut self.origins,
+            resting: &mut self.resting,
         }
     }
 }

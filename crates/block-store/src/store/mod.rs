@@ -28,7 +28,7 @@ use crate::checkpoint::Checkpoint;
 use crate::chunks::Segments;
 use crate::config::Config;
 use crate::copies::Copies;
-use crate::dirty::{DirtyDisks, LogTables, Logs};
+use crate::dirty::{DirtyDisks, Logs};
 use crate::disks::DiskTable;
 use crate::durability::Origins;
 use crate::guard::{Guard, holds};
@@ -326,33 +326,12 @@ impl Store {
         (copies, &mut self.resting)
     }
 
-    /// What is on its way to flash, what it is written to, and what becomes of it there.
-    fn split(
-        &mut self,
-    ) -> (
-        &mut Writer,
-        Streams<'_>,
-        &mut Trust,
-        &mut Origins,
-        &mut Resting,
-    ) {
-        let streams = Streams {
-            intake: &self.intake,
-            logs: &mut self.logs,
-            tables: LogTables {
-                segments: &mut self.segments,
-                journal: &mut self.journal,
-                disks: &mut self.disks,
-            },
-        };
-        let (writer, trust) = (&mut self.writer, &mut self.trust);
-        (writer, streams, trust, &mut self.origins, &mut self.resting)
-    }
-
     /// What is on its way to flash, and what it is written to.
     fn writer(&mut self) -> (&mut Writer, Streams<'_>) {
-        let (writer, streams, ..) = self.split();
-        (writer, streams)
+        let (segments, journal) = (&mut self.segments, &mut self.journal);
+        let (logs, disks) = (&mut self.logs, &mut self.disks);
+        let streams = Streams::of(&self.intake, logs, segments, journal, disks);
+        (&mut self.writer, streams)
     }
 
     /// The tables as a checkpoint that is written now has them, with the checkpoint itself.
@@ -370,15 +349,17 @@ impl Store {
     /// Starts what can be started: a commit, a checkpoint, a reclaim.
     pub fn pump<T: Tag>(&mut self, ports: &mut Ports<T>) {
         self.reclaiming().pump(ports);
-        let (tables, checkpoint, writes) = self.tables();
-        writes.checkpoint(ports, checkpoint, &tables);
+        if self.checkpoint.is_due(&self.journal) {
+            let (tables, checkpoint, writes) = self.tables();
+            writes.checkpoint(ports, checkpoint, &tables);
+        }
         if self.intake.is_stopped() {
             self.logs.stop();
         }
         self.logs
             .name_durable(ports, &mut self.journal, &self.disks);
         // An entry is true only after what a recovery has decided, and no entry tells that.
-        if self.checkpoint.has_found() {
+        if self.journal.goes(ports.now()) && self.checkpoint.has_found() {
             self.table_writes.journal(ports, &mut self.journal);
         }
     }

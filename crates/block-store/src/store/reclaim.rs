@@ -2,7 +2,6 @@
 
 use crate::chunks::{Entry, Segments};
 use crate::copies::Copies;
-use crate::dirty::LogTables;
 use crate::durability::Origins;
 #[cfg(feature = "mutants")]
 use crate::guard::{Guard, holds};
@@ -26,19 +25,14 @@ pub(super) struct Reclaiming<'a> {
 
 impl super::Store {
     /// Its reclaim, and what that needs.
+    #[inline]
     pub(super) fn reclaiming(&mut self) -> Reclaiming<'_> {
+        let (segments, journal) = (&mut self.segments, &mut self.journal);
+        let (logs, disks) = (&mut self.logs, &mut self.disks);
         Reclaiming {
             reclaim: &mut self.reclaim,
             writer: &mut self.writer,
-            streams: Streams {
-                intake: &self.intake,
-                logs: &mut self.logs,
-                tables: LogTables {
-                    segments: &mut self.segments,
-                    journal: &mut self.journal,
-                    disks: &mut self.disks,
-                },
-            },
+            streams: Streams::of(&self.intake, logs, segments, journal, disks),
             trust: &mut self.trust,
             origins: &mut self.origins,
             resting: &mut self.resting,
@@ -48,6 +42,7 @@ impl super::Store {
 
 impl Reclaiming<'_> {
     /// Starts what can be started of a reclaim.
+    #[inline]
     pub(super) fn pump<T: Tag>(&mut self, ports: &mut Ports<T>) {
         match self.reclaim.next(
             self.streams.tables.segments,
