@@ -27,10 +27,28 @@ pub struct Family {
     pub help: &'static str,
     /// Its labels.
     pub labels: &'static [&'static str],
-    pub(super) read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
+    pub(super) read: Read,
 }
 
 impl Family {
+    const fn new(
+        kind: Kind,
+        name: &'static str,
+        unit: Option<&'static str>,
+        help: &'static str,
+        labels: &'static [&'static str],
+        read: Read,
+    ) -> Self {
+        Self {
+            name,
+            unit,
+            kind,
+            help,
+            labels,
+            read,
+        }
+    }
+
     /// The name as it is exported.
     pub fn full_name(&self) -> String {
         let mut name = format!("hearth_{}", self.name);
@@ -69,13 +87,21 @@ pub(super) fn caches<'a>(
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&'a CacheStatus) -> Value<'a>,
 ) {
+    some_caches(snapshot, out, extra, |cache| Some(value(cache)));
+}
+
+/// A series of each cache that has this value, with one more label if wanted.
+pub(super) fn some_caches<'a>(
+    snapshot: &'a Snapshot,
+    out: &mut Vec<Series<'a>>,
+    extra: Option<(&'static str, &'a str)>,
+    value: impl Fn(&'a CacheStatus) -> Option<Value<'a>>,
+) {
     for cache in &snapshot.status.caches {
+        let Some(value) = value(cache) else { continue };
         let mut labels = vec![("cache", cache.name.as_str())];
         labels.extend(extra);
-        out.push(Series {
-            labels,
-            value: value(cache),
-        });
+        out.push(Series { labels, value });
     }
 }
 
@@ -120,21 +146,17 @@ pub(super) fn some_disks<'a>(
     }
 }
 
+/// How the values of a metric are read from a snapshot.
+type Read = for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>);
+
 pub(super) const fn counter(
     name: &'static str,
     unit: Option<&'static str>,
     help: &'static str,
     labels: &'static [&'static str],
-    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
+    read: Read,
 ) -> Family {
-    Family {
-        name,
-        unit,
-        kind: Kind::Counter,
-        help,
-        labels,
-        read,
-    }
+    Family::new(Kind::Counter, name, unit, help, labels, read)
 }
 
 pub(super) const fn gauge(
@@ -142,14 +164,17 @@ pub(super) const fn gauge(
     unit: Option<&'static str>,
     help: &'static str,
     labels: &'static [&'static str],
-    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
+    read: Read,
 ) -> Family {
-    Family {
-        name,
-        unit,
-        kind: Kind::Gauge,
-        help,
-        labels,
-        read,
-    }
+    Family::new(Kind::Gauge, name, unit, help, labels, read)
+}
+
+pub(super) const fn histogram(
+    name: &'static str,
+    unit: Option<&'static str>,
+    help: &'static str,
+    labels: &'static [&'static str],
+    read: Read,
+) -> Family {
+    Family::new(Kind::Histogram, name, unit, help, labels, read)
 }

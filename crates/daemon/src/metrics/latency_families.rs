@@ -1,7 +1,7 @@
 //! The metrics of time: of each cache in fine buckets; of each disk sums, and buckets only in detail.
 
-use super::encode::{BUCKET_SECONDS, DISK_BUCKET_SECONDS, Snapshot, Value};
-use super::family::{Family, Kind, Series, caches, counter, detailed_disks, some_disks};
+use super::encode::{BUCKET_SECONDS, DISK_BUCKET_SECONDS, Value};
+use super::family::{Family, caches, counter, detailed_disks, histogram, some_disks};
 use api::types::{CacheStatus, DiskStatus, Latency};
 
 const CACHE_OP: &[&str] = &["cache", "op"];
@@ -121,20 +121,3 @@ pub(super) const FAMILIES: &[Family] = &[
         "write": origin_write
     ),
 ];
-
-const fn histogram(
-    name: &'static str,
-    unit: Option<&'static str>,
-    help: &'static str,
-    labels: &'static [&'static str],
-    read: for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>),
-) -> Family {
-    Family {
-        name,
-        unit,
-        kind: Kind::Histogram,
-        help,
-        labels,
-        read,
-    }
-}

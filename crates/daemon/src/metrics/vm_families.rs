@@ -1,7 +1,7 @@
 //! The metrics of VMs and base images, and of what divides the flash among them.
 
 use super::encode::{Snapshot, Value};
-use super::family::{Family, Series, counter, gauge};
+use super::family::{Family, Series, counter, gauge, some_caches};
 use api::vms::{Share, WriteBudget};
 
 const VM: &[&str] = &["vm", "kind", "cache"];
@@ -153,14 +153,10 @@ pub(super) const FAMILIES: &[Family] = &[
         "Flash that is divided among VMs and images, in blocks",
         CACHE,
         |snapshot, out| {
-            for cache in &snapshot.status.caches {
-                if let Some(policy) = &cache.policy {
-                    out.push(Series {
-                        labels: vec![("cache", cache.name.as_str())],
-                        value: Value::Whole(policy.capacity_blocks),
-                    });
-                }
-            }
+            some_caches(snapshot, out, None, |cache| {
+                let policy = cache.policy.as_ref()?;
+                Some(Value::Whole(policy.capacity_blocks))
+            });
         },
     ),
     gauge(
@@ -183,14 +179,10 @@ pub(super) const FAMILIES: &[Family] = &[
         "Main memory of admission, demand and curves, staged blocks included",
         CACHE,
         |snapshot, out| {
-            for cache in &snapshot.status.caches {
-                if let Some(policy) = &cache.policy {
-                    out.push(Series {
-                        labels: vec![("cache", cache.name.as_str())],
-                        value: Value::Whole(policy.memory_bytes),
-                    });
-                }
-            }
+            some_caches(snapshot, out, None, |cache| {
+                let policy = cache.policy.as_ref()?;
+                Some(Value::Whole(policy.memory_bytes))
+            });
         },
     ),
 ];
@@ -247,13 +239,8 @@ fn of(share: &Share, pick: fn(&WriteBudget) -> u64) -> Option<u64> {
 }
 
 fn budgets<'a>(snapshot: &'a Snapshot, out: &mut Vec<Series<'a>>, pick: fn(&WriteBudget) -> u64) {
-    for cache in &snapshot.status.caches {
-        let policy = cache.policy.as_ref();
-        if let Some(budget) = policy.and_then(|policy| policy.write_budget.as_ref()) {
-            out.push(Series {
-                labels: vec![("cache", cache.name.as_str())],
-                value: Value::Whole(pick(budget)),
-            });
-        }
-    }
+    some_caches(snapshot, out, None, |cache| {
+        let budget = cache.policy.as_ref()?.write_budget.as_ref()?;
+        Some(Value::Whole(pick(budget)))
+    });
 }
