@@ -93,6 +93,8 @@ pub struct Geometry {
     journal_pages: u64,
     ring: Ring,
     segment_table_pages: u64,
+    /// Where the first segment is: asked at each read.
+    segments_offset: u64,
 }
 
 impl Geometry {
@@ -164,7 +166,7 @@ impl Geometry {
     fn with_segments(capacity: Bytes, segment_bytes: u64, count: u64, ring: Ring) -> Self {
         let per_page = (BODY_BYTES / segment_entry_bytes(pages_of(segment_bytes))) as u64;
         let segment_table_pages = count.div_ceil(per_page);
-        Self {
+        let mut layout = Self {
             capacity,
             segment_bytes,
             segment_count: u32::try_from(count)
@@ -175,7 +177,10 @@ impl Geometry {
             ),
             ring,
             segment_table_pages,
-        }
+            segments_offset: 0,
+        };
+        layout.segments_offset = layout.tables_end();
+        layout
     }
 
     /// Size of the device when it was formatted.
@@ -261,7 +266,7 @@ impl Geometry {
             segment.get() < self.segment_count,
             "a segment of this cache"
         );
-        Bytes::new(self.segments_offset() + u64::from(segment.get()) * self.segment_bytes)
+        Bytes::new(self.segments_offset + u64::from(segment.get()) * self.segment_bytes)
     }
 
     /// Where a slot's page is.
@@ -269,7 +274,7 @@ impl Geometry {
     /// # Panics
     /// If the cache has no such slot.
     pub fn slot_offset(&self, slot: FlashSlot) -> Bytes {
-        let offset = self.segments_offset() + u64::from(slot.get()) * BLOCK_BYTES;
+        let offset = self.segments_offset + u64::from(slot.get()) * BLOCK_BYTES;
         assert!(u64::from(slot.get()) < self.slots(), "a slot of this cache");
         Bytes::new(offset)
     }
@@ -293,7 +298,8 @@ impl Geometry {
         slot.get() & (self.segment_pages() - 1)
     }
 
-    fn segments_offset(&self) -> u64 {
+    /// The end of the tables, where the first segment begins.
+    fn tables_end(&self) -> u64 {
         // On a boundary of its own size, so that a segment never shares an erase block needlessly.
         let tables_end = self
             .checkpoint_page_offset(1, self.checkpoint_pages())
@@ -302,7 +308,7 @@ impl Geometry {
     }
 
     fn end(&self) -> u64 {
-        self.segments_offset() + u64::from(self.segment_count) * self.segment_bytes
+        self.segments_offset + u64::from(self.segment_count) * self.segment_bytes
     }
 }
 
