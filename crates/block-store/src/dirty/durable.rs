@@ -5,7 +5,7 @@
 //!                └─ in chunks that were written plainly, since they were full ─► flush the flash
 //! ```
 //!
-//! At most [`DURABLE_WRITES_MAX`] durable writes of a log are on their way; meanwhile the next chunk
+//! At most [`DURABLE_WRITES_MAX`](crate::limits::DURABLE_WRITES_MAX) durable writes of a log are on their way; meanwhile the next chunk
 //! gathers, and all flushes whose records are in it share it. A segment's chunks count as durable
 //! only when it is durable, too, that the segment belongs to the log.
 //!

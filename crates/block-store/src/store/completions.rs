@@ -15,7 +15,7 @@ pub enum Progress {
     Room,
     /// Something that was queued for the journal is durable ([`Store::is_durable`]).
     Journal,
-    /// A checkpoint may be complete ([`Store::has_checkpoint`]).
+    /// A checkpoint may be complete ([`Facts::has_checkpoint`](crate::Facts::has_checkpoint)).
     Checkpoint,
 }
 
