@@ -225,7 +225,7 @@ missed! {
         lock_a_log_that_ends_before_memory: MemoryFollows from 42547 ["I1", "I6"],
         lock_a_log_of_which_something_is_missing: DamageLocks from 0 ["I1", "I6"],
         take_nothing_unreadable_for_torn: UnreadableIsNotTorn from 1155 ["I1", "I6", "prefix"],
-        name_what_is_durable: DurableIsNamed from 131187 ["I1", "I6"],
+        name_what_is_durable: DurableIsNamed from 243219 ["I1", "I6"],
         count_only_whole_records_of_memory: LeftChecksum from 0 ["I1", "I2", "dirty again", "never hostage"],
         lock_a_log_whose_watermark_may_be_wrong: DoubtLocks from 899 ["I1", "I6", "origin alone"],
     }
