@@ -3,6 +3,7 @@
 use crate::index::Index;
 use crate::write_count::WriteCount;
 use block_io::{Buf, Slice};
+use dirty_log::RecordNumber;
 use flash_format::{Descriptor, DirtyRecord, PAGE_BYTES, SegmentIndex};
 use segment_log::{Sealed, SegmentLog, Source};
 use units::{BlockIndex, DiskSlot};
@@ -53,7 +54,7 @@ pub(crate) struct Chunk {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfLog {
     /// The number behind its last record.
-    pub(crate) end: u64,
+    pub(crate) end: RecordNumber,
     /// Its place in lasting memory.
     pub(crate) place: u32,
 }

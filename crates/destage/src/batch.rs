@@ -3,7 +3,7 @@
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::plan::Piece;
 use block_io::{BufPool, IoError, OriginVerb, PAGE_BYTES, Slice};
-use dirty_log::{DirtyLog, What};
+use dirty_log::{DirtyLog, RecordNumber, What};
 use flash_format::{ErasureKind, Geometry};
 use units::{BLOCK_BYTES, Bytes, FlashSlot, Map};
 
@@ -15,9 +15,9 @@ const GAP_PAGES_MAX: u32 = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settles {
     /// Every record before this number.
-    Before(u64),
+    Before(RecordNumber),
     /// These records, whatever came before them.
-    Some(Vec<u64>),
+    Some(Vec<RecordNumber>),
 }
 
 /// Why a batch that was read is not written.
@@ -37,12 +37,12 @@ pub(crate) struct Batch {
     /// What it settles.
     settles: Settles,
     /// The number behind its last record.
-    to: u64,
+    to: RecordNumber,
     /// Its last record is the last of an interval, or it has to be settled for another reason before
     /// anything else is written.
     ends: bool,
     pieces: Vec<Piece>,
-    pages: Map<u64, Slice>,
+    pages: Map<RecordNumber, Slice>,
     reads: Vec<LogRead>,
     reads_left: usize,
     /// Pieces that have been sent to the origin.
@@ -61,7 +61,7 @@ struct LogRead {
     slot: FlashSlot,
     pages: u32,
     /// Which of the pages are wanted, and which records they are.
-    wanted: Vec<(u32, u64)>,
+    wanted: Vec<(u32, RecordNumber)>,
 }
 
 /// A read of a batch, by which its completion is known.
@@ -84,16 +84,21 @@ pub struct BatchRead {
 
 impl Batch {
     /// It settles every record before `to`.
-    pub(crate) fn in_order(id: u64, to: u64, ends: bool, pieces: Vec<Piece>) -> Self {
+    pub(crate) fn in_order(id: u64, to: RecordNumber, ends: bool, pieces: Vec<Piece>) -> Self {
         Self::new(id, to, ends, Settles::Before(to), pieces)
     }
 
     /// It settles these records, whatever came before them; the log goes up to `to`.
-    pub(crate) fn out_of_order(id: u64, to: u64, some: Vec<u64>, pieces: Vec<Piece>) -> Self {
+    pub(crate) fn out_of_order(
+        id: u64,
+        to: RecordNumber,
+        some: Vec<RecordNumber>,
+        pieces: Vec<Piece>,
+    ) -> Self {
         Self::new(id, to, true, Settles::Some(some), pieces)
     }
 
-    fn new(id: u64, to: u64, ends: bool, settles: Settles, pieces: Vec<Piece>) -> Self {
+    fn new(id: u64, to: RecordNumber, ends: bool, settles: Settles, pieces: Vec<Piece>) -> Self {
         Self {
             id,
             settles,
@@ -115,7 +120,7 @@ impl Batch {
         self.id
     }
 
-    pub(crate) fn to(&self) -> u64 {
+    pub(crate) fn to(&self) -> RecordNumber {
         self.to
     }
 
@@ -175,14 +180,14 @@ impl Batch {
     }
 
     /// The numbers of the records whose bytes are needed, in their order, with their slots.
-    fn wanted(&self, log: &DirtyLog) -> Vec<(u64, FlashSlot)> {
+    fn wanted(&self, log: &DirtyLog) -> Vec<(RecordNumber, FlashSlot)> {
         let data = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Data { numbers, .. } => Some(numbers),
             Piece::Erasure(_) => None,
         });
-        let mut numbers: Vec<u64> = data.flatten().copied().collect();
+        let mut numbers: Vec<RecordNumber> = data.flatten().copied().collect();
         numbers.sort_unstable();
-        let slot = |number: u64| match log.record(number).what {
+        let slot = |number: RecordNumber| match log.record(number).what {
             What::Data { slot, .. } => Some((number, slot)),
             What::Erasure(_) => None,
         };
@@ -198,7 +203,7 @@ impl Batch {
         &mut self,
         read: ReadId,
         result: Result<Slice, IoError>,
-        mut verify: impl FnMut(u64, FlashSlot, Slice) -> Option<Slice>,
+        mut verify: impl FnMut(RecordNumber, FlashSlot, Slice) -> Option<Slice>,
     ) {
         self.reads_left -= 1;
         let bytes = match result {
@@ -227,7 +232,7 @@ impl Batch {
     }
 
     /// It is written now. `is_flushed` if the origin has everything durably that was written before.
-    pub(crate) fn begin(&mut self, is_flushed: bool, wanted: u64) -> Result<(), Unfit> {
+    pub(crate) fn begin(&mut self, is_flushed: bool, wanted: RecordNumber) -> Result<(), Unfit> {
         if self.is_damaged {
             return Err(Unfit::Damaged);
         }
@@ -282,7 +287,7 @@ impl Batch {
 }
 
 /// Reads for these records, which are in the order of their places.
-fn reads_of(wanted: &[(u64, FlashSlot)], geometry: &Geometry) -> Vec<LogRead> {
+fn reads_of(wanted: &[(RecordNumber, FlashSlot)], geometry: &Geometry) -> Vec<LogRead> {
     let mut reads: Vec<LogRead> = Vec::new();
     for (number, slot) in wanted {
         if let Some(read) = reads.last_mut()
@@ -306,10 +311,15 @@ fn reads_of(wanted: &[(u64, FlashSlot)], geometry: &Geometry) -> Vec<LogRead> {
     reads
 }
 
-fn verb_of(piece: &Piece, pages: &Map<u64, Slice>, fua: bool, pool: &BufPool) -> OriginVerb {
+fn verb_of(
+    piece: &Piece,
+    pages: &Map<RecordNumber, Slice>,
+    fua: bool,
+    pool: &BufPool,
+) -> OriginVerb {
     match piece {
         Piece::Data { first, numbers } => {
-            let page = |number: &u64| pages.get(number).expect("the batch was read");
+            let page = |number: &RecordNumber| pages.get(number).expect("the batch was read");
             let data = if let [number] = &numbers[..] {
                 page(number).clone()
             } else {
@@ -352,13 +362,17 @@ mod tests {
     #[test]
     fn records_that_lie_close_are_read_together() {
         let geometry = Geometry::of_slots(8 * 16, Bytes::kib(64)).unwrap();
-        let at = |slot| (u64::from(slot), FlashSlot::new(slot));
+        let number = |slot: u32| RecordNumber::FIRST.advance(slot.into());
+        let at = |slot| (number(slot), FlashSlot::new(slot));
         let reads = reads_of(&[at(17), at(18), at(20), at(30), at(33)], &geometry);
         let told: Vec<_> = reads
             .iter()
             .map(|read| (read.slot.get(), read.pages))
             .collect();
         assert_eq!(told, [(17, 4), (30, 1), (33, 1)]);
-        assert_eq!(reads[0].wanted, [(0, 17), (1, 18), (3, 20)]);
+        assert_eq!(
+            reads[0].wanted,
+            [(0, number(17)), (1, number(18)), (3, number(20))]
+        );
     }
 }

@@ -4,7 +4,7 @@ use crate::batch::Batch;
 use crate::limits::BATCH_RECORDS;
 use crate::plan::{Piece, erasure_of, pieces_of, runs_of};
 use core_guards::{Guard, holds};
-use dirty_log::{DirtyLog, Erased, What};
+use dirty_log::{DirtyLog, Erased, RecordNumber, What};
 use std::collections::VecDeque;
 use units::{BlockIndex, Set};
 
@@ -26,7 +26,7 @@ pub(crate) struct Chooser {
     /// The number of the latest batch.
     batches: u64,
     /// Records before this number are in a batch or behind it.
-    loaded_to: u64,
+    loaded_to: RecordNumber,
     /// In any order: what comes next.
     planned: VecDeque<Piece>,
 }
@@ -36,7 +36,7 @@ impl Chooser {
     pub(crate) fn new(first: u64) -> Self {
         Self {
             batches: first,
-            loaded_to: 0,
+            loaded_to: RecordNumber::FIRST,
             planned: VecDeque::new(),
         }
     }
@@ -47,18 +47,18 @@ impl Chooser {
     }
 
     /// Records before this number are in a batch or behind it.
-    pub(crate) fn loaded_to(&self) -> u64 {
+    pub(crate) fn loaded_to(&self) -> RecordNumber {
         self.loaded_to
     }
 
     /// The oldest record comes next.
     pub(crate) fn begin_anew(&mut self) {
-        self.loaded_to = 0;
+        self.loaded_to = RecordNumber::FIRST;
         self.planned.clear();
     }
 
     /// The next records of an interval, in the order of the log.
-    pub(crate) fn next_in_order(&mut self, log: &DirtyLog, wanted: u64) -> Option<Batch> {
+    pub(crate) fn next_in_order(&mut self, log: &DirtyLog, wanted: RecordNumber) -> Option<Batch> {
         let from = self.loaded_to.max(log.base());
         if from >= wanted {
             return None;
@@ -68,7 +68,7 @@ impl Chooser {
         } else {
             (log.end(), false)
         };
-        let to = end.min(wanted).min(from + BATCH_RECORDS);
+        let to = end.min(wanted).min(from.advance(BATCH_RECORDS));
         let pieces = pieces_of(log.records(from, to));
         self.loaded_to = to;
         let ends = ended && to == end;
@@ -79,10 +79,10 @@ impl Chooser {
     pub(crate) fn next_in_any_order(
         &mut self,
         log: &DirtyLog,
-        wanted: u64,
+        wanted: RecordNumber,
         only: Option<&Erased>,
     ) -> Option<Batch> {
-        if wanted == 0 || log.is_empty() {
+        if wanted == RecordNumber::FIRST || log.is_empty() {
             return None;
         }
         let (pieces, some) = match erasures_of(log, wanted, only) {
@@ -99,10 +99,10 @@ impl Chooser {
     fn longest_runs(
         &mut self,
         log: &DirtyLog,
-        wanted: u64,
+        wanted: RecordNumber,
         only: Option<&Erased>,
-    ) -> (Vec<Piece>, Vec<u64>) {
-        let counts = |block: BlockIndex, number: u64| {
+    ) -> (Vec<Piece>, Vec<RecordNumber>) {
+        let counts = |block: BlockIndex, number: RecordNumber| {
             number < wanted && only.is_none_or(|only| only.overlaps(block, 1))
         };
         let (mut pieces, mut some) = (Vec::new(), Vec::new());
@@ -140,10 +140,14 @@ impl Chooser {
 }
 
 /// Every erased range that counts, and the records that erased them; of a record all ranges or none.
-fn erasures_of(log: &DirtyLog, wanted: u64, only: Option<&Erased>) -> (Vec<Piece>, Vec<u64>) {
+fn erasures_of(
+    log: &DirtyLog,
+    wanted: RecordNumber,
+    only: Option<&Erased>,
+) -> (Vec<Piece>, Vec<RecordNumber>) {
     let (mut pieces, mut some) = (Vec::new(), Vec::new());
     let concerns = |first, blocks| only.is_none_or(|only| only.overlaps(first, blocks));
-    let concerned: Set<u64> = log
+    let concerned: Set<RecordNumber> = log
         .erased_ranges()
         .filter(|(first, blocks, number)| *number < wanted && concerns(*first, *blocks))
         .map(|(_, _, number)| number)

@@ -8,7 +8,7 @@ use crate::plan::Piece;
 use crate::times::ReadTimes;
 use block_io::{BufPool, IoError, OriginVerb, Slice};
 use core_guards::{Guard, holds};
-use dirty_log::DirtyLog;
+use dirty_log::{DirtyLog, RecordNumber};
 use flash_format::Geometry;
 use units::{BLOCK_BYTES, Bytes, Duration, FlashSlot, Instant};
 
@@ -46,7 +46,7 @@ pub struct Destage {
     /// Of what is written and not known to be durable the origin may have lost something, with this error.
     lost: Option<IoError>,
     /// Everything before this number has to reach the origin at full speed.
-    demand: u64,
+    demand: RecordNumber,
     failing: Option<Failing>,
     paused: Option<Paused>,
     pace: Pace,
@@ -126,7 +126,7 @@ impl Destage {
             chooser: Chooser::new(first),
             unflushed: 0,
             lost: None,
-            demand: 0,
+            demand: RecordNumber::FIRST,
             failing: None,
             paused: None,
             pace: Pace::new(now),
@@ -183,20 +183,21 @@ impl Destage {
         self.paused
     }
 
-    /// The number before which everything has to reach the origin at full speed; 0 if nobody asks.
-    pub fn demand(&self) -> u64 {
+    /// The number before which everything has to reach the origin at full speed;
+    /// [`RecordNumber::FIRST`] if nobody asks.
+    pub fn demand(&self) -> RecordNumber {
         self.demand
     }
 
     /// Everything before this number has to reach the origin at full speed, at once.
-    pub fn demand_to(&mut self, number: u64) {
+    pub fn demand_to(&mut self, number: RecordNumber) {
         self.demand = self.demand.max(number);
         self.failing = None;
     }
 
     /// Nobody asks any more.
     pub fn drop_demand(&mut self) {
-        self.demand = 0;
+        self.demand = RecordNumber::FIRST;
     }
 
     /// A guest's read of the origin took so long.
@@ -211,7 +212,7 @@ impl Destage {
     pub fn load(
         &mut self,
         log: &DirtyLog,
-        wanted: u64,
+        wanted: RecordNumber,
         sequence: &Sequence,
         geometry: &Geometry,
         in_memory: impl FnMut(FlashSlot) -> Option<Slice>,
@@ -241,7 +242,7 @@ impl Destage {
         &mut self,
         read: ReadId,
         result: Result<Slice, IoError>,
-        verify: impl FnMut(u64, FlashSlot, Slice) -> Option<Slice>,
+        verify: impl FnMut(RecordNumber, FlashSlot, Slice) -> Option<Slice>,
     ) {
         if let Some(batch) = self.loading.as_mut().filter(|batch| batch.is(read)) {
             batch.read_done(read, result, verify);
@@ -258,7 +259,7 @@ impl Destage {
     ///
     /// # Errors
     /// [`Unfit`]: [`Destage::refuse`] or [`Destage::begin_anew`] has to follow.
-    pub fn begin_writing(&mut self, wanted: u64) -> Result<(), Unfit> {
+    pub fn begin_writing(&mut self, wanted: RecordNumber) -> Result<(), Unfit> {
         self.writing = self.loading.take();
         let Some(batch) = self.writing.as_mut() else {
             return Ok(());
@@ -324,7 +325,7 @@ impl Destage {
     pub fn end_batch(
         &mut self,
         log: Option<&DirtyLog>,
-        wanted: u64,
+        wanted: RecordNumber,
         dirty_max: Bytes,
     ) -> Option<Batched> {
         let batch = self.writing.take_if(|batch| batch.is_done())?;
@@ -335,7 +336,7 @@ impl Destage {
         &mut self,
         batch: Batch,
         log: Option<&DirtyLog>,
-        wanted: u64,
+        wanted: RecordNumber,
         dirty_max: Bytes,
     ) -> Batched {
         if let Some(error) = batch.error().or(self.lost) {

@@ -2,7 +2,7 @@
 //! together.
 
 use crate::limits::RUN_BLOCKS_MAX;
-use dirty_log::{Erased, Record, What};
+use dirty_log::{Erased, Record, RecordNumber, What};
 use flash_format::{Erasure, ErasureKind};
 use units::{BlockIndex, Map};
 
@@ -14,7 +14,7 @@ pub enum Piece {
         /// The first block.
         first: BlockIndex,
         /// The record of each.
-        numbers: Vec<u64>,
+        numbers: Vec<RecordNumber>,
     },
     /// Blocks that are erased.
     Erasure(Erasure),
@@ -31,10 +31,10 @@ impl Piece {
 }
 
 /// What the records come to when they are applied in their order.
-pub(crate) fn pieces_of(records: impl Iterator<Item = (u64, Record)>) -> Vec<Piece> {
-    let mut blocks: Map<BlockIndex, u64> = Map::default();
+pub(crate) fn pieces_of(records: impl Iterator<Item = (RecordNumber, Record)>) -> Vec<Piece> {
+    let mut blocks: Map<BlockIndex, RecordNumber> = Map::default();
     let mut erased = Erased::default();
-    let mut kinds: Map<u64, ErasureKind> = Map::default();
+    let mut kinds: Map<RecordNumber, ErasureKind> = Map::default();
     for (number, record) in records {
         match record.what {
             What::Data { block, .. } => {
@@ -91,7 +91,7 @@ impl Piece {
 }
 
 /// Sorts blocks and puts neighbours together.
-pub(crate) fn runs_of(mut blocks: Vec<(BlockIndex, u64)>) -> Vec<Piece> {
+pub(crate) fn runs_of(mut blocks: Vec<(BlockIndex, RecordNumber)>) -> Vec<Piece> {
     blocks.sort_unstable();
     let mut pieces: Vec<Piece> = Vec::new();
     for (block, number) in blocks {
@@ -116,34 +116,39 @@ mod tests {
     use flash_format::Position;
     use units::FlashSlot;
 
-    fn data(number: u64, block: u64) -> (u64, Record) {
+    /// A number with so many before it.
+    fn nth(before: u64) -> RecordNumber {
+        RecordNumber::FIRST.advance(before)
+    }
+
+    fn data(number: u64, block: u64) -> (RecordNumber, Record) {
         let page = u32::try_from(number + 1).unwrap();
         let what = What::Data {
             block: BlockIndex::new(block),
             slot: FlashSlot::new(page),
         };
         let at = Position::of_page(1, page);
-        (number, Record { at, what })
+        (nth(number), Record { at, what })
     }
 
     fn erased(first: u64, count: u64) -> Erasure {
         erasure_of(BlockIndex::new(first), count, ErasureKind::Discard)
     }
 
-    fn erasure(number: u64, first: u64, count: u64) -> (u64, Record) {
+    fn erasure(number: u64, first: u64, count: u64) -> (RecordNumber, Record) {
         let what = What::Erasure(erased(first, count));
-        let (_, record) = data(number, 0);
+        let (number, record) = data(number, 0);
         (number, Record { what, ..record })
     }
 
     fn run(first: u64, numbers: &[u64]) -> Piece {
         Piece::Data {
             first: BlockIndex::new(first),
-            numbers: numbers.to_vec(),
+            numbers: numbers.iter().copied().map(nth).collect(),
         }
     }
 
-    fn plan(records: &[(u64, Record)]) -> Vec<Piece> {
+    fn plan(records: &[(RecordNumber, Record)]) -> Vec<Piece> {
         pieces_of(records.iter().copied())
     }
 

@@ -4,7 +4,7 @@ use crate::{
     BatchRead, Batched, Destage, Flushed, Need, Next, ReadTimes, Sequence, Settles, Unfit, Write,
 };
 use block_io::{BufPool, IoError, OriginVerb, PAGE_BYTES, Slice};
-use dirty_log::{DirtyLog, Record, What};
+use dirty_log::{DirtyLog, Record, RecordNumber, What};
 use flash_format::{Geometry, Position};
 use units::{BlockIndex, Bytes, Duration, FlashSlot, Instant};
 
@@ -27,6 +27,11 @@ fn log_of(intervals: &[&[u64]]) -> DirtyLog {
         log.end_interval();
     }
     log
+}
+
+/// A number with so many before it.
+fn nth(before: u64) -> RecordNumber {
+    RecordNumber::FIRST.advance(before)
 }
 
 fn destage() -> Destage {
@@ -80,7 +85,7 @@ fn an_interval_that_is_one_write_needs_no_flush() {
         panic!("neighbours are one write: {written:?}")
     };
     assert!(matches!(verb, OriginVerb::Write { fua: true, .. }));
-    assert_eq!(batched, Some(Batched::Settles(Settles::Before(2))));
+    assert_eq!(batched, Some(Batched::Settles(Settles::Before(nth(2)))));
     assert!(destage.is_idle());
 }
 
@@ -96,7 +101,7 @@ fn the_origin_is_flushed_between_two_intervals() {
     // The next interval is read meanwhile, and not written.
     load(&mut destage, &log, true).unwrap();
     assert_eq!(destage.ready(), None);
-    let settles = Flushed::Settles(Settles::Before(2));
+    let settles = Flushed::Settles(Settles::Before(nth(2)));
     assert_eq!(destage.flush_done(flush, Ok(())), settles);
     assert!(destage.ready().is_some());
 }
@@ -135,7 +140,7 @@ fn a_record_that_is_not_what_was_written_goes_nowhere() {
     assert_eq!(destage.ready(), None);
     let bytes = BufPool::new().copy_of(&[7; 2 * PAGE_BYTES]);
     destage.read_done(read.id, Ok(bytes), |number, _, page| {
-        (number != 1).then_some(page)
+        (number != nth(1)).then_some(page)
     });
     assert!(destage.ready().is_some());
     assert_eq!(destage.begin_writing(log.end()), Err(Unfit::Damaged));

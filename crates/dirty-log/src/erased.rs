@@ -3,13 +3,14 @@
 //! Invariants: ranges do not touch the same block, and none is empty. Each has the number of the
 //! record that erased it, so that it goes when that record does.
 
+use crate::number::RecordNumber;
 use std::collections::BTreeMap;
 use units::BlockIndex;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     end: u64,
-    number: u64,
+    number: RecordNumber,
 }
 
 /// Erased ranges, by their first block.
@@ -45,7 +46,7 @@ impl Erased {
     }
 
     /// Record `number` erases these blocks.
-    pub fn insert(&mut self, first: BlockIndex, blocks: u64, number: u64) {
+    pub fn insert(&mut self, first: BlockIndex, blocks: u64, number: RecordNumber) {
         self.carve(first, blocks);
         let end = first.get() + blocks;
         self.ranges.insert(first.get(), Range { end, number });
@@ -66,7 +67,7 @@ impl Erased {
         }
     }
 
-    fn put_back(&mut self, start: u64, end: u64, number: u64) {
+    fn put_back(&mut self, start: u64, end: u64, number: RecordNumber) {
         if start < end {
             self.ranges.insert(start, Range { end, number });
             self.blocks += end - start;
@@ -74,7 +75,7 @@ impl Erased {
     }
 
     /// The origin has what record `number` erased, which lies within these blocks.
-    pub fn settle(&mut self, first: BlockIndex, blocks: u64, number: u64) {
+    pub fn settle(&mut self, first: BlockIndex, blocks: u64, number: RecordNumber) {
         let within = first.get()..first.get() + blocks;
         let its: Vec<u64> = self
             .ranges
@@ -96,7 +97,7 @@ impl Erased {
     }
 
     /// Every range: first block, count, and the record that erased it.
-    pub fn numbered(&self) -> impl Iterator<Item = (BlockIndex, u64, u64)> {
+    pub fn numbered(&self) -> impl Iterator<Item = (BlockIndex, u64, RecordNumber)> {
         let ranges = self.ranges.iter();
         ranges.map(|(at, range)| (BlockIndex::new(*at), range.end - at, range.number))
     }
@@ -106,6 +107,8 @@ impl Erased {
 mod tests {
     use super::*;
 
+    const FIRST: RecordNumber = RecordNumber::FIRST;
+
     fn block(number: u64) -> BlockIndex {
         BlockIndex::new(number)
     }
@@ -113,7 +116,7 @@ mod tests {
     #[test]
     fn a_written_block_splits_a_range() {
         let mut erased = Erased::default();
-        erased.insert(block(10), 10, 1);
+        erased.insert(block(10), 10, FIRST);
         erased.carve(block(14), 2);
         assert_eq!(erased.end_of(block(9)), None);
         assert_eq!(erased.end_of(block(10)), Some(block(14)));
@@ -125,9 +128,9 @@ mod tests {
     #[test]
     fn what_was_erased_again_stays_when_the_first_record_goes() {
         let mut erased = Erased::default();
-        erased.insert(block(0), 10, 1);
-        erased.insert(block(5), 10, 2);
-        erased.settle(block(0), 10, 1);
+        erased.insert(block(0), 10, FIRST);
+        erased.insert(block(5), 10, FIRST.next());
+        erased.settle(block(0), 10, FIRST);
         assert_eq!(erased.end_of(block(4)), None);
         assert_eq!(erased.end_of(block(5)), Some(block(15)));
         assert!(!erased.overlaps(block(0), 5));

@@ -8,6 +8,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`DirtyLog`] | records, intervals, watermark, which record of a block is the newest |
+//! | [`RecordNumber`] | which record of a log: older ones have lower numbers |
 //! | `records` | where the log keeps them, in 24 bytes each at most |
 //! | [`Erased`] | ranges that read as zeroes |
 //! | [`Repeats`] | what the origin has and a recovery would write again |
@@ -16,11 +17,13 @@
 
 mod erased;
 mod log;
+mod number;
 mod record;
 mod records;
 mod repeats;
 
 pub use erased::Erased;
 pub use log::DirtyLog;
+pub use number::RecordNumber;
 pub use record::{Found, Record, What};
 pub use repeats::Repeats;

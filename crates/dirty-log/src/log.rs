@@ -20,6 +20,7 @@
 //! Pure: no bytes, no I/O; positions and slots come from outside.
 
 use crate::erased::Erased;
+use crate::number::RecordNumber;
 use crate::record::{Found, Record, What};
 use crate::records::{Latest, Records};
 use core_guards::{Guard, holds};
@@ -39,11 +40,11 @@ pub struct DirtyLog {
     newest: Latest,
     erased: Erased,
     /// When records from a number on were accepted, at the latest.
-    accepted: VecDeque<(u64, Instant)>,
+    accepted: VecDeque<(RecordNumber, Instant)>,
     /// How far apart these notes are at least.
     apart: Duration,
     /// Numbers below this may have been settled before older ones.
-    holes_end: u64,
+    holes_end: RecordNumber,
     /// By block the newest record with bytes that was settled before older ones.
     settled: Latest,
 }
@@ -58,7 +59,7 @@ impl DirtyLog {
             erased: Erased::default(),
             accepted: VecDeque::new(),
             apart: Duration::ZERO,
-            holes_end: 0,
+            holes_end: RecordNumber::FIRST,
             settled: Latest::default(),
         }
     }
@@ -80,12 +81,12 @@ impl DirtyLog {
     }
 
     /// Number of the oldest record.
-    pub fn base(&self) -> u64 {
+    pub fn base(&self) -> RecordNumber {
         self.records.base()
     }
 
     /// The number that the next record gets.
-    pub fn end(&self) -> u64 {
+    pub fn end(&self) -> RecordNumber {
         self.records.end()
     }
 
@@ -123,14 +124,14 @@ impl DirtyLog {
             + self.newest.bytes()
             + self.settled.bytes()
             + self.erased.bytes()
-            + self.accepted.capacity() * size_of::<(u64, Instant)>()
+            + self.accepted.capacity() * size_of::<(RecordNumber, Instant)>()
     }
 
     /// A record is accepted, behind all others. Returns its number.
     ///
     /// # Panics
     /// If its position is not behind that of the record before it.
-    pub fn push(&mut self, record: Record, now: Instant) -> u64 {
+    pub fn push(&mut self, record: Record, now: Instant) -> RecordNumber {
         assert!(record.at > self.last(), "positions of a log rise");
         let number = self.end();
         self.records.push(record);
@@ -156,7 +157,7 @@ impl DirtyLog {
 
     /// Notes when a record was accepted. If there are too many notes they become sparser: a record
     /// passes for as old as the noted one before it.
-    fn mark(&mut self, number: u64, now: Instant) {
+    fn mark(&mut self, number: RecordNumber, now: Instant) {
         let Some((_, latest)) = self.accepted.back().copied() else {
             self.accepted.push_back((number, now));
             return;
@@ -203,13 +204,13 @@ impl DirtyLog {
 
     /// The number behind the last record of the interval in which a record lies, and whether that has
     /// ended.
-    pub fn interval_end(&self, number: u64) -> (u64, bool) {
+    pub fn interval_end(&self, number: RecordNumber) -> (RecordNumber, bool) {
         let end = self.records.next_begin(number);
         end.map_or((self.end(), false), |end| (end, true))
     }
 
     /// Whether an interval begins with this number.
-    pub fn begins_at(&self, number: u64) -> bool {
+    pub fn begins_at(&self, number: RecordNumber) -> bool {
         self.records.begins_at(number)
     }
 
@@ -229,7 +230,7 @@ impl DirtyLog {
     }
 
     /// Whether the newest record of a block that it may have is this one.
-    pub fn is_newest(&self, block: BlockIndex, number: u64) -> bool {
+    pub fn is_newest(&self, block: BlockIndex, number: RecordNumber) -> bool {
         self.newest.get(&self.records, block) == Some(number)
     }
 
@@ -237,27 +238,32 @@ impl DirtyLog {
     ///
     /// # Panics
     /// If it is gone or has not come.
-    pub fn record(&self, number: u64) -> Record {
+    pub fn record(&self, number: RecordNumber) -> Record {
         self.records.get(number)
     }
 
     /// Records in their order, with their numbers.
-    pub fn records(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, Record)> {
-        (from..to).map(|number| (number, self.record(number)))
+    pub fn records(
+        &self,
+        from: RecordNumber,
+        to: RecordNumber,
+    ) -> impl Iterator<Item = (RecordNumber, Record)> {
+        let numbers = from.up_to(to);
+        numbers.map(|number| (number, self.record(number)))
     }
 
     /// The newest record of each dirty block, in no order.
-    pub fn newest(&self) -> impl Iterator<Item = (BlockIndex, u64)> {
+    pub fn newest(&self) -> impl Iterator<Item = (BlockIndex, RecordNumber)> {
         self.newest.iter(&self.records)
     }
 
     /// Erased ranges that count: first block, blocks, and the number of the record.
-    pub fn erased_ranges(&self) -> impl Iterator<Item = (BlockIndex, u64, u64)> {
+    pub fn erased_ranges(&self) -> impl Iterator<Item = (BlockIndex, u64, RecordNumber)> {
         self.erased.numbered()
     }
 
     /// The first number from which on nothing was settled before what is older.
-    pub fn holes_end(&self) -> u64 {
+    pub fn holes_end(&self) -> RecordNumber {
         self.holes_end.max(self.base())
     }
 
@@ -280,7 +286,7 @@ impl DirtyLog {
     ///
     /// # Panics
     /// If `to` is beyond the log's end.
-    pub fn settle(&mut self, to: u64, mut clean: impl FnMut(BlockIndex, FlashSlot)) {
+    pub fn settle(&mut self, to: RecordNumber, mut clean: impl FnMut(BlockIndex, FlashSlot)) {
         assert!(to <= self.end(), "only what was accepted is settled");
         while self.base() < to {
             let number = self.base();
@@ -306,7 +312,7 @@ impl DirtyLog {
     /// one may be lost.
     pub fn settle_some(
         &mut self,
-        numbers: impl Iterator<Item = u64>,
+        numbers: impl Iterator<Item = RecordNumber>,
         mut clean: impl FnMut(BlockIndex, FlashSlot),
     ) {
         for number in numbers {
@@ -325,7 +331,7 @@ impl DirtyLog {
                     self.erased.settle(first, blocks.into(), number);
                 }
             }
-            self.holes_end = self.holes_end.max(number + 1);
+            self.holes_end = self.holes_end.max(number.next());
         }
         while !self.is_empty() {
             let (number, what) = (self.base(), self.record(self.base()).what);
@@ -351,7 +357,7 @@ impl DirtyLog {
     }
 
     /// Whether the origin lacks what a record did, and whatever was done to its blocks later.
-    fn is_lacked(&self, number: u64, what: What) -> bool {
+    fn is_lacked(&self, number: RecordNumber, what: What) -> bool {
         let at = |block| self.settled.get(&self.records, block);
         let settled = |block| at(block).is_some_and(|at| at >= number);
         let (first, blocks) = match what {
@@ -372,7 +378,7 @@ impl DirtyLog {
     }
 
     /// Whether a record is passed although the origin has nothing of it: never.
-    fn may_pass(&self, number: u64, what: What) -> bool {
+    fn may_pass(&self, number: RecordNumber, what: What) -> bool {
         let superseded = match what {
             What::Data { block, .. } => !self.is_newest(block, number),
             What::Erasure(_) => false,
@@ -405,6 +411,11 @@ mod tests {
     use proptest::prelude::*;
 
     const BLOCKS: u64 = 24;
+
+    /// A number with so many before it.
+    fn nth(before: u64) -> RecordNumber {
+        RecordNumber::FIRST.advance(before)
+    }
 
     fn data(number: u64, block: u64) -> Record {
         Record {
@@ -448,7 +459,7 @@ mod tests {
             (Bytes::kib(12), Bytes::kib(8))
         );
         let mut clean = Vec::new();
-        log.settle(2, |block, slot| clean.push((block, slot)));
+        log.settle(nth(2), |block, slot| clean.push((block, slot)));
         assert_eq!(clean, [(BlockIndex::new(6), slot(1))]);
         assert_eq!(log.watermark(), data(1, 6).at);
         assert_eq!(log.find(BlockIndex::new(5)), Found::Dirty(slot(2)));
@@ -467,7 +478,7 @@ mod tests {
             log.find(BlockIndex::new(7)),
             Found::Erased(BlockIndex::new(8))
         );
-        log.settle(2, |_, _| panic!("block 5 was erased"));
+        log.settle(nth(2), |_, _| panic!("block 5 was erased"));
         assert_eq!(log.find(BlockIndex::new(5)), Found::Clean);
         assert_eq!(log.find(BlockIndex::new(7)), Found::Clean);
     }
@@ -475,24 +486,24 @@ mod tests {
     #[test]
     fn an_interval_ends_at_a_flush_and_two_flushes_end_one() {
         let mut log = log_of(&[data(0, 5)]);
-        assert_eq!(log.interval_end(log.base()), (1, false));
+        assert_eq!(log.interval_end(log.base()), (nth(1), false));
         log.end_interval();
         log.end_interval();
         assert!(log.is_at_begin());
         assert_eq!(
             (log.interval_end(log.base()), log.intervals()),
-            ((1, true), 1)
+            ((nth(1), true), 1)
         );
         log.push(data(1, 6), Instant::ZERO);
         assert!(!log.is_at_begin());
         assert_eq!(
             (log.interval_end(log.base()), log.intervals()),
-            ((1, true), 2)
+            ((nth(1), true), 2)
         );
-        log.settle(1, |_, _| {});
+        log.settle(nth(1), |_, _| {});
         assert_eq!(
             (log.interval_end(log.base()), log.intervals()),
-            ((2, false), 1)
+            ((nth(2), false), 1)
         );
     }
 
@@ -505,11 +516,11 @@ mod tests {
             log.push(data(number, number), at(nanos));
         }
         assert_eq!(log.oldest(), Some(at(10)));
-        log.settle(1, |_, _| {});
+        log.settle(nth(1), |_, _| {});
         assert_eq!(log.oldest(), Some(at(10)));
-        log.settle(2, |_, _| {});
+        log.settle(nth(2), |_, _| {});
         assert_eq!(log.oldest(), Some(at(20)));
-        log.settle(3, |_, _| {});
+        log.settle(nth(3), |_, _| {});
         assert_eq!(log.oldest(), None);
     }
 
@@ -525,37 +536,37 @@ mod tests {
         for number in 0..count {
             let oldest = log.oldest().unwrap();
             assert!(oldest <= at(number) && at(number) < oldest + Duration::from_nanos(8));
-            log.settle(number + 1, |_, _| {});
+            log.settle(nth(number + 1), |_, _| {});
         }
     }
 
     #[test]
     fn the_watermark_waits_for_the_oldest_record_that_counts() {
         let mut log = log_of(&[data(0, 5), data(1, 6), data(2, 7)]);
-        log.settle_some([1, 2].into_iter(), |_, _| {});
-        assert_eq!((log.base(), log.watermark()), (0, Position::START));
-        assert_eq!(log.holes_end(), 3);
-        log.settle_some([0].into_iter(), |_, _| {});
-        assert_eq!((log.base(), log.watermark()), (3, data(2, 7).at));
+        log.settle_some([1, 2].into_iter().map(nth), |_, _| {});
+        assert_eq!((log.base(), log.watermark()), (nth(0), Position::START));
+        assert_eq!(log.holes_end(), nth(3));
+        log.settle_some([0].into_iter().map(nth), |_, _| {});
+        assert_eq!((log.base(), log.watermark()), (nth(3), data(2, 7).at));
     }
 
     #[test]
     fn the_watermark_does_not_pass_what_only_a_record_supersedes_that_the_origin_lacks() {
         let mut log = log_of(&[data(0, 5), data(1, 6), data(2, 5)]);
-        log.settle_some([1].into_iter(), |_, _| {});
-        assert_eq!(log.base(), 0, "a power cut may take record 2");
+        log.settle_some([1].into_iter().map(nth), |_, _| {});
+        assert_eq!(log.base(), nth(0), "a power cut may take record 2");
         log.push(data(3, 5), Instant::ZERO);
-        log.settle_some([2].into_iter(), |_, _| {});
+        log.settle_some([2].into_iter().map(nth), |_, _| {});
         assert_eq!(
             log.base(),
-            3,
+            nth(3),
             "the origin has something newer than record 0"
         );
         let mut log = log_of(&[erasure(0, 4, 4), data(1, 6), data(2, 20)]);
-        log.settle_some([0].into_iter(), |_, _| {});
-        assert_eq!(log.base(), 0, "block 6 was never erased at the origin");
-        log.settle_some([1].into_iter(), |_, _| {});
-        assert_eq!(log.base(), 2);
+        log.settle_some([0].into_iter().map(nth), |_, _| {});
+        assert_eq!(log.base(), nth(0), "block 6 was never erased at the origin");
+        log.settle_some([1].into_iter().map(nth), |_, _| {});
+        assert_eq!(log.base(), nth(2));
     }
 
     /// The same told by walking all records that were ever pushed.
@@ -644,22 +655,23 @@ mod tests {
                 }
                 Act::Flush => log.end_interval(),
                 Act::Settle(count) => {
-                    let to = (log.base() + count).min(log.end());
+                    let to = log.base().advance(count).min(log.end());
                     let newest: Vec<_> = log.newest().collect();
                     let mut clean = 0;
                     log.settle(to, |_, _| clean += 1);
                     assert_eq!(clean, newest.iter().filter(|(_, n)| *n < to).count());
-                    for at in 0..usize::try_from(to).unwrap() {
+                    for at in 0..usize::try_from(to.get()).unwrap() {
                         model.settled[at] = true;
                     }
                 }
                 Act::SettleSome(nth) => {
-                    let mut newest: Vec<u64> = log.newest().map(|(_, number)| number).collect();
+                    let mut newest: Vec<RecordNumber> =
+                        log.newest().map(|(_, number)| number).collect();
                     newest.sort_unstable();
-                    let some: Vec<u64> = newest.into_iter().skip(1).step_by(2).collect();
+                    let some: Vec<RecordNumber> = newest.into_iter().skip(1).step_by(2).collect();
                     let some = some.into_iter().take(usize::try_from(nth).unwrap());
                     for number in some.clone() {
-                        model.settled[usize::try_from(number).unwrap()] = true;
+                        model.settled[usize::try_from(number.get()).unwrap()] = true;
                     }
                     log.settle_some(some, |_, _| {});
                 }
@@ -677,9 +689,9 @@ mod tests {
                     }
                 }
             }
-            model.check_base(log.base());
-            assert_eq!(log.end(), model.records.len() as u64);
-            let first = usize::try_from(log.base()).unwrap();
+            model.check_base(log.base().get());
+            assert_eq!(log.end(), nth(model.records.len() as u64));
+            let first = usize::try_from(log.base().get()).unwrap();
             let before = first.checked_sub(1).map(|last| model.records[last].at);
             assert_eq!(log.watermark(), before.unwrap_or(Position::START));
         }

@@ -12,6 +12,7 @@
 //! Invariants: chunks have numbers that begin with a multiple of [`CHUNK_RECORDS`], and there is none
 //! without a record. Runs and erasures are of records that are here, but for the first run.
 
+use crate::number::RecordNumber;
 use crate::record::{Record, What};
 use flash_format::{Erasure, Position};
 use std::collections::VecDeque;
@@ -34,7 +35,7 @@ struct Chunk {
 /// Records that lie in one segment.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    from: u64,
+    from: RecordNumber,
     generation: u64,
     /// The number of the slot that the segment's first page would be.
     page_0: u32,
@@ -43,7 +44,7 @@ struct Run {
 /// An erasure.
 #[derive(Clone, Copy, Debug)]
 struct Erased {
-    number: u64,
+    number: RecordNumber,
     at: Position,
     erasure: Erasure,
 }
@@ -51,8 +52,8 @@ struct Erased {
 /// The records of a log, by their numbers. See the module's header.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records {
-    base: u64,
-    end: u64,
+    base: RecordNumber,
+    end: RecordNumber,
     /// The last one's, if there is one.
     last: Position,
     chunks: VecDeque<Box<Chunk>>,
@@ -64,22 +65,29 @@ pub(super) struct Records {
     ended: bool,
 }
 
-fn place(number: u64) -> (usize, usize) {
-    let in_chunk = usize::try_from(number % CHUNK_RECORDS as u64).expect("it is below 512");
+/// Whether a chunk begins with this number.
+fn begins_chunk(number: RecordNumber) -> bool {
+    number.get().is_multiple_of(CHUNK_RECORDS as u64)
+}
+
+/// The word of a chunk's marks that has a record's, and the bit there.
+fn place(number: RecordNumber) -> (usize, usize) {
+    let in_chunk = number.get() % CHUNK_RECORDS as u64;
+    let in_chunk = usize::try_from(in_chunk).expect("it is below 512");
     (in_chunk / WORD_BITS, in_chunk % WORD_BITS)
 }
 
 impl Records {
-    pub(super) fn base(&self) -> u64 {
+    pub(super) fn base(&self) -> RecordNumber {
         self.base
     }
 
-    pub(super) fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> RecordNumber {
         self.end
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.end - self.base
+        self.end.distance_from(self.base)
     }
 
     #[inline]
@@ -97,27 +105,27 @@ impl Records {
     /// # Panics
     /// If it is not here.
     #[inline]
-    fn chunk(&self, number: u64) -> (&Chunk, usize) {
+    fn chunk(&self, number: RecordNumber) -> (&Chunk, usize) {
         assert!(number >= self.base, "the record is gone");
         assert!(number < self.end, "the record has not come");
         let (at, within) = self.chunk_of(number);
         (&self.chunks[at], within)
     }
 
-    fn chunk_of(&self, number: u64) -> (usize, usize) {
+    fn chunk_of(&self, number: RecordNumber) -> (usize, usize) {
         let size = CHUNK_RECORDS as u64;
-        let at = number / size - self.base / size;
+        let at = number.get() / size - self.base.get() / size;
         let in_memory = "records are in memory";
         (
             usize::try_from(at).expect(in_memory),
-            usize::try_from(number % size).expect(in_memory),
+            usize::try_from(number.get() % size).expect(in_memory),
         )
     }
 
     /// Appends a record.
     pub(super) fn push(&mut self, record: Record) {
         let number = self.end;
-        if self.is_empty() || number.is_multiple_of(CHUNK_RECORDS as u64) {
+        if self.is_empty() || begins_chunk(number) {
             self.chunks.push_back(Box::new(Chunk {
                 blocks: [0; CHUNK_RECORDS],
                 slots: [0; CHUNK_RECORDS],
@@ -144,11 +152,11 @@ impl Records {
             self.begun += 1;
         }
         self.last = record.at;
-        self.end += 1;
+        self.end = self.end.next();
     }
 
     /// A record lies in this slot, which is the page of its position.
-    fn lies(&mut self, from: u64, at: Position, slot: FlashSlot) {
+    fn lies(&mut self, from: RecordNumber, at: Position, slot: FlashSlot) {
         let page_0 = slot.get().checked_sub(at.page.into());
         let page_0 = page_0.expect("a slot lies behind its segment's first page");
         let generation = at.generation;
@@ -163,13 +171,13 @@ impl Records {
     }
 
     /// Takes the oldest record away, with its number.
-    pub(super) fn pop(&mut self) -> Option<(u64, Record)> {
+    pub(super) fn pop(&mut self) -> Option<(RecordNumber, Record)> {
         if self.is_empty() {
             return None;
         }
         let number = self.base;
         let record = self.get(number);
-        self.base += 1;
+        self.base = self.base.next();
         if self.erased.front().is_some_and(|e| e.number == number) {
             self.erased.pop_front();
         }
@@ -180,7 +188,7 @@ impl Records {
             self.chunks.clear();
             self.ended = false;
         } else {
-            if self.base.is_multiple_of(CHUNK_RECORDS as u64) {
+            if begins_chunk(self.base) {
                 self.chunks.pop_front();
             }
             self.begun -= u64::from(self.has_mark(self.base));
@@ -192,7 +200,7 @@ impl Records {
     ///
     /// # Panics
     /// If it is not here.
-    pub(super) fn get(&self, number: u64) -> Record {
+    pub(super) fn get(&self, number: RecordNumber) -> Record {
         let (chunk, within) = self.chunk(number);
         let Some(slot) = FlashSlot::checked_new(chunk.slots[within]) else {
             let at = self.erased.partition_point(|e| e.number < number);
@@ -212,7 +220,7 @@ impl Records {
 
     /// The block of a record and where its bytes are; none for an erasure.
     #[inline]
-    pub(super) fn data(&self, number: u64) -> Option<(BlockIndex, FlashSlot)> {
+    pub(super) fn data(&self, number: RecordNumber) -> Option<(BlockIndex, FlashSlot)> {
         let (chunk, within) = self.chunk(number);
         let slot = FlashSlot::checked_new(chunk.slots[within])?;
         Some((BlockIndex::new(chunk.blocks[within]), slot))
@@ -233,13 +241,13 @@ impl Records {
         self.begun
     }
 
-    fn has_mark(&self, number: u64) -> bool {
+    fn has_mark(&self, number: RecordNumber) -> bool {
         let (word, bit) = place(number);
         self.chunk(number).0.begins[word] >> bit & 1 == 1
     }
 
     /// Whether an interval that is not the first begins with this number.
-    pub(super) fn begins_at(&self, number: u64) -> bool {
+    pub(super) fn begins_at(&self, number: RecordNumber) -> bool {
         if number == self.end {
             return self.ended;
         }
@@ -247,15 +255,15 @@ impl Records {
     }
 
     /// The first number behind this one with which an interval begins.
-    pub(super) fn next_begin(&self, number: u64) -> Option<u64> {
-        let mut at = number + 1;
+    pub(super) fn next_begin(&self, number: RecordNumber) -> Option<RecordNumber> {
+        let mut at = number.next();
         while at < self.end {
             let (word, bit) = place(at);
             let marks = self.chunk(at).0.begins[word] >> bit;
             if marks != 0 {
-                return Some(at + u64::from(marks.trailing_zeros()));
+                return Some(at.advance(marks.trailing_zeros().into()));
             }
-            at += (WORD_BITS - bit) as u64;
+            at = at.advance((WORD_BITS - bit) as u64);
         }
         self.ended.then_some(self.end)
     }
@@ -274,14 +282,14 @@ impl Records {
 pub(super) struct Latest(Table<u32>);
 
 /// The low half of a number. A log has fewer than 2^32 records.
-fn low(number: u64) -> u32 {
-    let low = number & u64::from(u32::MAX);
+fn low(number: RecordNumber) -> u32 {
+    let low = number.get() & u64::from(u32::MAX);
     u32::try_from(low).expect("it was masked")
 }
 
 /// The number behind `base` whose low half this is.
-fn whole(base: u64, of: u32) -> u64 {
-    base + u64::from(of.wrapping_sub(low(base)))
+fn whole(base: RecordNumber, of: u32) -> RecordNumber {
+    base.advance(of.wrapping_sub(low(base)).into())
 }
 
 impl Latest {
@@ -290,14 +298,14 @@ impl Latest {
     }
 
     #[inline]
-    pub(super) fn get(&self, records: &Records, block: BlockIndex) -> Option<u64> {
+    pub(super) fn get(&self, records: &Records, block: BlockIndex) -> Option<RecordNumber> {
         let is = |of: &u32| block_of(records, *of) == block;
         let found = self.0.find(hash_of(block), is)?;
         Some(whole(records.base(), *found))
     }
 
     /// A block's record is this one from now on.
-    pub(super) fn insert(&mut self, records: &Records, block: BlockIndex, number: u64) {
+    pub(super) fn insert(&mut self, records: &Records, block: BlockIndex, number: RecordNumber) {
         let is = |of: &u32| block_of(records, *of) == block;
         let hash = |of: &u32| hash_of(block_of(records, *of));
         let entry = self.0.entry(hash_of(block), is, hash);
@@ -319,7 +327,10 @@ impl Latest {
     }
 
     /// Each block and its record, in no order.
-    pub(super) fn iter(&self, records: &Records) -> impl Iterator<Item = (BlockIndex, u64)> {
+    pub(super) fn iter(
+        &self,
+        records: &Records,
+    ) -> impl Iterator<Item = (BlockIndex, RecordNumber)> {
         let each = |of: &u32| (block_of(records, *of), whole(records.base(), *of));
         self.0.iter().map(each)
     }
@@ -347,6 +358,11 @@ fn block_of(records: &Records, of: u32) -> BlockIndex {
 mod tests {
     use super::*;
     use flash_format::ErasureKind;
+
+    /// A number with so many before it.
+    fn nth(before: u64) -> RecordNumber {
+        RecordNumber::FIRST.advance(before)
+    }
 
     fn data(generation: u64, segment: u32, page: u32, block: u64) -> Record {
         let what = What::Data {
@@ -382,7 +398,7 @@ mod tests {
             records.push(*record);
         }
         assert!(pushed.len() > 4 * CHUNK_RECORDS);
-        for (number, record) in (0..).zip(&pushed) {
+        for (number, record) in nth(0).up_to(records.end()).zip(&pushed) {
             assert_eq!(records.last(), pushed.last().map(|last| last.at));
             assert_eq!(records.get(number), *record);
             assert_eq!(records.pop(), Some((number, *record)));
@@ -401,26 +417,29 @@ mod tests {
             }
             records.push(data(1, 1, 1, number));
         }
-        assert_eq!((records.begun(), records.next_begin(0)), (3, Some(64)));
         assert_eq!(
-            (records.next_begin(64), records.next_begin(65)),
-            (Some(65), Some(1999))
+            (records.begun(), records.next_begin(nth(0))),
+            (3, Some(nth(64)))
         );
-        assert_eq!(records.next_begin(1999), None);
-        assert!(records.begins_at(1999) && !records.begins_at(2000));
+        assert_eq!(
+            (records.next_begin(nth(64)), records.next_begin(nth(65))),
+            (Some(nth(65)), Some(nth(1999)))
+        );
+        assert_eq!(records.next_begin(nth(1999)), None);
+        assert!(records.begins_at(nth(1999)) && !records.begins_at(nth(2000)));
         records.end_interval();
-        assert_eq!(records.next_begin(1999), Some(3000));
-        while records.base() < 65 {
+        assert_eq!(records.next_begin(nth(1999)), Some(nth(3000)));
+        while records.base() < nth(65) {
             records.pop();
         }
-        assert_eq!((records.begun(), records.begins_at(65)), (1, false));
+        assert_eq!((records.begun(), records.begins_at(nth(65))), (1, false));
     }
 
     #[test]
     fn numbers_beyond_32_bits_are_told_apart() {
         let mut records = Records {
-            base: u64::from(u32::MAX) - 1,
-            end: u64::from(u32::MAX) - 1,
+            base: nth(u64::from(u32::MAX) - 1),
+            end: nth(u64::from(u32::MAX) - 1),
             ..Records::default()
         };
         let mut latest = Latest::default();
@@ -432,7 +451,7 @@ mod tests {
         let of = |block| latest.get(&records, BlockIndex::new(block));
         assert_eq!(
             (of(5), of(7), of(8)),
-            (Some(records.end() - 1), Some(1 << 32), None)
+            (Some(nth((1 << 32) + 1)), Some(nth(1 << 32)), None)
         );
         assert_eq!(latest.len(), 3);
     }
@@ -451,7 +470,7 @@ mod tests {
                 let at = Position::of_page(1 + u64::from(segment), page);
                 records.end_interval();
                 records.push(Record { at, what });
-                latest.insert(&records, BlockIndex::new(number * 7), number);
+                latest.insert(&records, BlockIndex::new(number * 7), nth(number));
             }
             let bytes = (records.bytes() + latest.bytes()) as u64;
             assert!(bytes <= 24 * count + 8192, "{bytes} for {count}");

@@ -15,6 +15,7 @@
 //!
 //! Erasures are not kept apart: after one everything waits.
 
+use crate::number::RecordNumber;
 use crate::record::{Record, What};
 use std::collections::VecDeque;
 use units::{BlockIndex, Map};
@@ -28,36 +29,36 @@ const REPEATED_BLOCKS_MAX: usize = 2048;
 #[derive(Debug, Default)]
 pub struct Repeats {
     /// The latest record of each, by its number.
-    latest: Map<BlockIndex, u64>,
+    latest: Map<BlockIndex, RecordNumber>,
     /// Records in their order.
-    order: VecDeque<(u64, BlockIndex)>,
+    order: VecDeque<(RecordNumber, BlockIndex)>,
     /// Whatever is written waits until everything before this number is known.
-    all_before: u64,
+    all_before: RecordNumber,
     /// Everything before this number is known.
-    known: u64,
+    known: RecordNumber,
 }
 
 impl Repeats {
     /// The origin has these records.
-    pub fn settled(&mut self, records: impl Iterator<Item = (u64, Record)>) {
+    pub fn settled(&mut self, records: impl Iterator<Item = (RecordNumber, Record)>) {
         for (number, record) in records {
             match record.what {
                 What::Data { block, .. } if self.order.len() < REPEATED_BLOCKS_MAX => {
                     self.latest.insert(block, number);
                     self.order.push_back((number, block));
                 }
-                What::Data { .. } | What::Erasure(_) => self.any_before(number + 1),
+                What::Data { .. } | What::Erasure(_) => self.any_before(number.next()),
             }
         }
     }
 
     /// The origin has records before this number, of whatever blocks.
-    pub fn any_before(&mut self, number: u64) {
+    pub fn any_before(&mut self, number: RecordNumber) {
         self.all_before = number;
     }
 
     /// A recovery knows that the origin has everything before this number.
-    pub fn known(&mut self, number: u64) {
+    pub fn known(&mut self, number: RecordNumber) {
         self.known = number;
         while let Some((of, block)) = self.order.pop_front_if(|(of, _)| *of < number) {
             if self.latest.get(&block) == Some(&of) {
@@ -78,8 +79,8 @@ impl Repeats {
 
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
-        self.latest.capacity() * (size_of::<(BlockIndex, u64)>() + 1)
-            + self.order.capacity() * size_of::<(u64, BlockIndex)>()
+        self.latest.capacity() * (size_of::<(BlockIndex, RecordNumber)>() + 1)
+            + self.order.capacity() * size_of::<(RecordNumber, BlockIndex)>()
     }
 }
 
@@ -99,8 +100,14 @@ mod tests {
         record(What::Data { block, slot })
     }
 
-    fn settle(repeats: &mut Repeats, from: u64, records: &[Record]) {
-        repeats.settled((from..).zip(records.iter().copied()));
+    /// A number with so many before it.
+    fn nth(before: u64) -> RecordNumber {
+        RecordNumber::FIRST.advance(before)
+    }
+
+    fn settle(repeats: &mut Repeats, records: &[Record]) {
+        let numbers = nth(0).up_to(nth(records.len() as u64));
+        repeats.settled(numbers.zip(records.iter().copied()));
     }
 
     fn meets(repeats: &Repeats, block: u64) -> bool {
@@ -110,11 +117,11 @@ mod tests {
     #[test]
     fn a_block_waits_until_its_latest_record_is_known() {
         let mut repeats = Repeats::default();
-        settle(&mut repeats, 0, &[data(5), data(6), data(5)]);
+        settle(&mut repeats, &[data(5), data(6), data(5)]);
         assert!(meets(&repeats, 5) && meets(&repeats, 6) && !meets(&repeats, 7));
-        repeats.known(2);
+        repeats.known(nth(2));
         assert!(meets(&repeats, 5) && !meets(&repeats, 6));
-        repeats.known(3);
+        repeats.known(nth(3));
         assert!(!meets(&repeats, 5));
     }
 
@@ -126,9 +133,9 @@ mod tests {
             blocks: 2,
             kind: ErasureKind::Discard,
         };
-        settle(&mut repeats, 0, &[record(What::Erasure(erasure)), data(5)]);
+        settle(&mut repeats, &[record(What::Erasure(erasure)), data(5)]);
         assert!(meets(&repeats, 100));
-        repeats.known(1);
+        repeats.known(nth(1));
         assert!(!meets(&repeats, 100) && meets(&repeats, 5));
     }
 
@@ -136,11 +143,11 @@ mod tests {
     fn what_there_is_no_room_for_makes_everything_wait() {
         let mut repeats = Repeats::default();
         let many: Vec<Record> = (0..=REPEATED_BLOCKS_MAX as u64).map(data).collect();
-        settle(&mut repeats, 0, &many);
+        settle(&mut repeats, &many);
         assert!(meets(&repeats, u64::MAX / 2));
-        repeats.known(many.len() as u64 - 1);
+        repeats.known(nth(many.len() as u64 - 1));
         assert!(repeats.meets_all() && !repeats.meets((0..9).map(BlockIndex::new)));
-        repeats.known(many.len() as u64);
+        repeats.known(nth(many.len() as u64));
         assert!(!repeats.meets_all());
     }
 }

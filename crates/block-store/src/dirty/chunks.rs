@@ -1,6 +1,7 @@
 //! The chunks of a dirty log: how far each has come, and so how far the log would survive a power cut.
 
 use crate::limits::DURABLE_WRITES_MAX;
+use dirty_log::RecordNumber;
 use flash_format::Position;
 use std::collections::VecDeque;
 
@@ -18,7 +19,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct LogChunk {
     /// The number behind its last record.
-    end: u64,
+    end: RecordNumber,
     last: Position,
     state: State,
 }
@@ -41,18 +42,18 @@ pub(super) struct Chunks {
     sealed: VecDeque<LogChunk>,
     open: Option<OpenChunk>,
     /// Everything before this number is durable ...
-    durable: u64,
+    durable: RecordNumber,
     /// ... which is up to here.
     durable_at: Position,
     /// Everything before this number is to become durable.
-    wanted: u64,
+    wanted: RecordNumber,
     /// A flush of the flash is on its way; it covers chunks before this number.
-    flushing: Option<u64>,
+    flushing: Option<RecordNumber>,
 }
 
 impl Chunks {
     /// Another record was found on flash: whether it is durable there is not known.
-    pub(super) fn found(&mut self, end: u64, last: Position) {
+    pub(super) fn found(&mut self, end: RecordNumber, last: Position) {
         let state = State::Written;
         self.sealed.clear();
         self.sealed.push_back(LogChunk { end, last, state });
@@ -73,7 +74,7 @@ impl Chunks {
     ///
     /// # Panics
     /// If there is none.
-    pub(super) fn seal(&mut self, end: u64, last: Position) -> OpenChunk {
+    pub(super) fn seal(&mut self, end: RecordNumber, last: Position) -> OpenChunk {
         let open = self.open.take().expect("what is sealed was open");
         let state = State::Writing {
             durable: open.wanted,
@@ -86,7 +87,7 @@ impl Chunks {
     ///
     /// # Panics
     /// If it was written before, or was never sealed.
-    pub(super) fn written(&mut self, end: u64) {
+    pub(super) fn written(&mut self, end: RecordNumber) {
         let chunk = self.sealed.iter_mut().find(|chunk| chunk.end == end);
         let chunk = chunk.expect("a chunk that was written was sealed");
         chunk.state = match chunk.state {
@@ -97,7 +98,7 @@ impl Chunks {
     }
 
     /// Records before this number survive a power cut.
-    pub(super) fn durable(&self) -> u64 {
+    pub(super) fn durable(&self) -> RecordNumber {
         self.durable
     }
 
@@ -107,7 +108,7 @@ impl Chunks {
     }
 
     /// Records before this number are on flash, durably or not.
-    pub(super) fn written_end(&self) -> u64 {
+    pub(super) fn written_end(&self) -> RecordNumber {
         let is_written = |chunk: &&LogChunk| !matches!(chunk.state, State::Writing { .. });
         let written = self.sealed.iter().take_while(is_written);
         written.last().map_or(self.durable, |chunk| chunk.end)
@@ -120,7 +121,7 @@ impl Chunks {
 
     /// Everything before `end` is to become durable. True if the chunk that is gathered will end the
     /// interval: what comes into it until it is sealed was accepted before the flush is answered.
-    pub(super) fn flush(&mut self, end: u64) -> bool {
+    pub(super) fn flush(&mut self, end: RecordNumber) -> bool {
         self.wanted = end;
         if let Some(open) = &mut self.open {
             open.wanted = true;
@@ -129,26 +130,26 @@ impl Chunks {
     }
 
     /// Whether a flush has to be waited for until everything before `to` may be durable.
-    pub(super) fn needs_flush(&self, to: u64) -> bool {
+    pub(super) fn needs_flush(&self, to: RecordNumber) -> bool {
         to > self.sealed_end() && self.wanted < to
     }
 
     /// Everything before `to`, but for what is in the open chunk, is to become durable. True if that is
     /// news.
-    pub(super) fn want_sealed(&mut self, to: u64) -> bool {
+    pub(super) fn want_sealed(&mut self, to: RecordNumber) -> bool {
         let to = to.min(self.sealed_end());
         let is_news = self.wanted < to;
         self.wanted = self.wanted.max(to);
         is_news
     }
 
-    fn sealed_end(&self) -> u64 {
+    fn sealed_end(&self) -> RecordNumber {
         self.sealed.back().map_or(self.durable, |chunk| chunk.end)
     }
 
     /// Counts what has become durable, from the oldest chunk on; records from `known` on lie where a
     /// recovery may not look.
-    pub(super) fn count_durable(&mut self, known: u64) {
+    pub(super) fn count_durable(&mut self, known: RecordNumber) {
         while let Some(chunk) = self.sealed.front()
             && chunk.state == State::Durable
             && chunk.end <= known
@@ -198,6 +199,13 @@ impl Chunks {
 mod tests {
     use super::*;
 
+    const BEHIND_ALL: RecordNumber = RecordNumber::BEHIND_ALL;
+
+    /// A number with so many before it.
+    fn nth(before: u32) -> RecordNumber {
+        RecordNumber::FIRST.advance(before.into())
+    }
+
     fn at(page: u32) -> Position {
         Position::of_page(1, page)
     }
@@ -215,9 +223,9 @@ mod tests {
     fn seal(chunks: &mut Chunks, end: u32, flushed: bool) {
         begin(chunks);
         if flushed {
-            assert!(chunks.flush(u64::from(end)));
+            assert!(chunks.flush(nth(end)));
         }
-        let open = chunks.seal(u64::from(end), at(end));
+        let open = chunks.seal(nth(end), at(end));
         assert_eq!(open.wanted, flushed);
     }
 
@@ -226,9 +234,9 @@ mod tests {
         let mut chunks = Chunks::default();
         seal(&mut chunks, 1, true);
         assert!(chunks.wants_durability());
-        chunks.written(1);
-        chunks.count_durable(u64::MAX);
-        assert_eq!((chunks.durable(), chunks.durable_at()), (1, at(1)));
+        chunks.written(nth(1));
+        chunks.count_durable(BEHIND_ALL);
+        assert_eq!((chunks.durable(), chunks.durable_at()), (nth(1), at(1)));
         assert!(!chunks.wants_durability());
     }
 
@@ -237,14 +245,14 @@ mod tests {
         let mut chunks = Chunks::default();
         seal(&mut chunks, 1, false);
         assert!(!chunks.starts_flush(), "a plain write is on its way");
-        chunks.written(1);
+        chunks.written(nth(1));
         assert!(chunks.starts_flush());
         seal(&mut chunks, 2, false);
-        chunks.written(2);
+        chunks.written(nth(2));
         assert!(!chunks.starts_flush(), "one flush at a time");
         chunks.flushed();
-        chunks.count_durable(u64::MAX);
-        assert_eq!((chunks.durable(), chunks.written_end()), (1, 2));
+        chunks.count_durable(BEHIND_ALL);
+        assert_eq!((chunks.durable(), chunks.written_end()), (nth(1), nth(2)));
         assert!(chunks.starts_flush());
     }
 
@@ -253,13 +261,13 @@ mod tests {
         let mut chunks = Chunks::default();
         seal(&mut chunks, 1, true);
         begin(&mut chunks);
-        assert!(chunks.flush(2));
+        assert!(chunks.flush(nth(2)));
         assert!(chunks.is_to_be_sealed());
-        chunks.seal(2, at(2));
+        chunks.seal(nth(2), at(2));
         begin(&mut chunks);
-        assert!(chunks.flush(3));
+        assert!(chunks.flush(nth(3)));
         assert!(!chunks.is_to_be_sealed());
-        chunks.written(1);
+        chunks.written(nth(1));
         assert!(chunks.is_to_be_sealed());
     }
 
@@ -268,12 +276,12 @@ mod tests {
         let mut chunks = Chunks::default();
         for end in 1..=2 {
             seal(&mut chunks, end, true);
-            chunks.written(u64::from(end));
+            chunks.written(nth(end));
         }
-        chunks.count_durable(1);
-        assert_eq!(chunks.durable(), 1);
-        chunks.count_durable(u64::MAX);
-        assert_eq!(chunks.durable(), 2);
+        chunks.count_durable(nth(1));
+        assert_eq!(chunks.durable(), nth(1));
+        chunks.count_durable(BEHIND_ALL);
+        assert_eq!(chunks.durable(), nth(2));
     }
 
     #[test]
@@ -281,9 +289,12 @@ mod tests {
         let mut chunks = Chunks::default();
         seal(&mut chunks, 1, false);
         begin(&mut chunks);
-        assert!(chunks.needs_flush(2), "its record is in the open chunk");
-        assert!(chunks.want_sealed(2));
-        assert!(!chunks.want_sealed(2));
-        assert!(!chunks.needs_flush(1));
+        assert!(
+            chunks.needs_flush(nth(2)),
+            "its record is in the open chunk"
+        );
+        assert!(chunks.want_sealed(nth(2)));
+        assert!(!chunks.want_sealed(nth(2)));
+        assert!(!chunks.needs_flush(nth(1)));
     }
 }

@@ -4,7 +4,7 @@ use super::chunks::{Chunks, OpenChunk};
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
 use crate::lock::LockReason;
-use dirty_log::{DirtyLog, Record, Repeats};
+use dirty_log::{DirtyLog, Record, RecordNumber, Repeats};
 use flash_format::{Position, SegmentIndex};
 use std::collections::VecDeque;
 use units::{BlockIndex, FlashSlot, Instant};
@@ -14,7 +14,7 @@ use units::{BlockIndex, FlashSlot, Instant};
 struct LogSegment {
     segment: SegmentIndex,
     /// The number behind its last record so far.
-    end: u64,
+    end: RecordNumber,
     /// The entry that says that it is a part of the log.
     opened: Ticket,
 }
@@ -25,7 +25,7 @@ struct Told {
     /// The entry that says so.
     ticket: Ticket,
     /// The number before which everything is settled.
-    base: u64,
+    base: RecordNumber,
     /// The same as a place in the log.
     to: Position,
 }
@@ -44,7 +44,7 @@ pub struct DirtyDisk {
     /// What the journal has been told and does not have durably.
     told: VecDeque<Told>,
     /// The number before which everything is settled, and that is durably known.
-    released: u64,
+    released: RecordNumber,
     /// What lies between that and the log's base.
     repeats: Repeats,
 }
@@ -59,7 +59,7 @@ impl DirtyDisk {
             segments: VecDeque::new(),
             chunks: Chunks::default(),
             told: VecDeque::new(),
-            released: 0,
+            released: RecordNumber::FIRST,
             repeats: Repeats::default(),
         }
     }
@@ -97,12 +97,12 @@ impl DirtyDisk {
     }
 
     /// The origin has every record before this number, and flash that has failed is not told.
-    pub fn settle_unwritten(&mut self, to: u64) {
+    pub fn settle_unwritten(&mut self, to: RecordNumber) {
         self.log.settle(to, |_, _| {});
     }
 
     /// The same of these records.
-    pub fn settle_some_unwritten(&mut self, numbers: &[u64]) {
+    pub fn settle_some_unwritten(&mut self, numbers: &[RecordNumber]) {
         self.log.settle_some(numbers.iter().copied(), |_, _| {});
     }
 
@@ -113,12 +113,12 @@ impl DirtyDisk {
     pub(crate) fn found(&mut self, record: Record, now: Instant) {
         let number = self.log.push(record, now);
         let segment = self.segments.back_mut();
-        segment.expect("records lie in a segment").end = number + 1;
-        self.chunks.found(number + 1, record.at);
+        segment.expect("records lie in a segment").end = number.next();
+        self.chunks.found(number.next(), record.at);
     }
 
     /// The number before which the origin has everything, and a recovery knows it.
-    pub fn released(&self) -> u64 {
+    pub fn released(&self) -> RecordNumber {
         self.released
     }
 
@@ -129,7 +129,7 @@ impl DirtyDisk {
     }
 
     /// Some of the records that were found are trusted: the origin has them.
-    pub(crate) fn found_trusted(&mut self, numbers: impl Iterator<Item = u64>) {
+    pub(crate) fn found_trusted(&mut self, numbers: impl Iterator<Item = RecordNumber>) {
         self.log.settle_some(numbers, |_, _| {});
         self.released = self.log.base();
         self.repeats.known(self.released);
@@ -146,7 +146,7 @@ impl DirtyDisk {
     }
 
     /// Records before this number survive a power cut.
-    pub fn durable(&self) -> u64 {
+    pub fn durable(&self) -> RecordNumber {
         self.chunks.durable()
     }
 
@@ -156,7 +156,7 @@ impl DirtyDisk {
     }
 
     /// Records before this number are on flash, durably or not; every one in a chunk that is sealed.
-    pub(super) fn written(&self) -> u64 {
+    pub(super) fn written(&self) -> RecordNumber {
         self.chunks.written_end()
     }
 
@@ -171,8 +171,8 @@ impl DirtyDisk {
         let unknown = |segment: &LogSegment| segment.opened > journal;
         let unknown = self.segments.iter().position(unknown);
         let known = match unknown.filter(|_| holds(Guard::OpenBeforeAnswer)) {
-            None => u64::MAX,
-            Some(0) => 0,
+            None => RecordNumber::BEHIND_ALL,
+            Some(0) => RecordNumber::FIRST,
             Some(at) => self.segments[at - 1].end,
         };
         self.chunks.count_durable(known);
@@ -202,7 +202,7 @@ impl DirtyDisk {
         let number = self.log.push(record, now);
         self.epoch = epoch;
         let segment = self.segments.back_mut();
-        segment.expect("its segment was opened").end = number + 1;
+        segment.expect("its segment was opened").end = number.next();
     }
 
     /// The open chunk is sealed, and ends the interval if a flush waits for it. Returns it, and the
@@ -210,7 +210,7 @@ impl DirtyDisk {
     ///
     /// # Panics
     /// If none is open.
-    pub(super) fn seal(&mut self) -> (OpenChunk, u64) {
+    pub(super) fn seal(&mut self) -> (OpenChunk, RecordNumber) {
         let end = self.log.end();
         let open = self.chunks.seal(end, self.log.last());
         if open.wanted {
@@ -220,7 +220,7 @@ impl DirtyDisk {
     }
 
     /// A guest flushes: everything before the number that is returned is to become durable.
-    pub(super) fn flush(&mut self) -> u64 {
+    pub(super) fn flush(&mut self) -> RecordNumber {
         let end = self.log.end();
         if !self.chunks.flush(end) {
             self.log.end_interval();
@@ -232,7 +232,7 @@ impl DirtyDisk {
     ///
     /// # Panics
     /// If the log does not go so far.
-    pub(super) fn settle(&mut self, to: u64) -> Vec<(BlockIndex, FlashSlot)> {
+    pub(super) fn settle(&mut self, to: RecordNumber) -> Vec<(BlockIndex, FlashSlot)> {
         let mut clean = Vec::new();
         let base = self.log.base();
         self.repeats.settled(self.log.records(base, to.max(base)));
@@ -241,7 +241,7 @@ impl DirtyDisk {
     }
 
     /// The same of these records, whatever came before them.
-    pub(super) fn settle_some(&mut self, numbers: &[u64]) -> Vec<(BlockIndex, FlashSlot)> {
+    pub(super) fn settle_some(&mut self, numbers: &[RecordNumber]) -> Vec<(BlockIndex, FlashSlot)> {
         let mut clean = Vec::new();
         let each = |block, slot| clean.push((block, slot));
         self.log.settle_some(numbers.iter().copied(), each);

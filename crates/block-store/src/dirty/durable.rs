@@ -21,6 +21,7 @@ use crate::journal::Journal;
 use crate::limits::LOGGED_AFTER;
 use crate::ports::{Errand, Ports, Tag};
 use block_io::FlashVerb;
+use dirty_log::RecordNumber;
 use flash_format::JournalEntry;
 use units::DiskSlot;
 
@@ -42,9 +43,9 @@ impl Logs {
         ports: &mut Ports<T>,
         tables: &mut LogTables<'_>,
         disk: DiskSlot,
-    ) -> (u64, Seal) {
+    ) -> (RecordNumber, Seal) {
         let Some(dirty) = self.by_disk.get_mut(disk) else {
-            return (0, Seal::No);
+            return (RecordNumber::FIRST, Seal::No);
         };
         let end = dirty.flush();
         (end, self.push_durability(ports, tables, disk))
@@ -57,7 +58,7 @@ impl Logs {
         ports: &mut Ports<T>,
         tables: &mut LogTables<'_>,
         disk: DiskSlot,
-        to: u64,
+        to: RecordNumber,
         hurries: bool,
     ) -> Seal {
         let Some(dirty) = self.by_disk.get_mut(disk) else {

@@ -2,6 +2,7 @@
 
 use super::{DirtyDisk, LogTables, Logs};
 use crate::ports::{Ports, Tag};
+use dirty_log::RecordNumber;
 use flash_format::{JournalEntry, Position};
 use segment_log::Phase;
 use units::{BlockIndex, DiskSlot, FlashSlot};
@@ -24,7 +25,7 @@ impl Logs {
         ports: &mut Ports<T>,
         tables: &mut LogTables<'_>,
         disk: DiskSlot,
-        to: u64,
+        to: RecordNumber,
     ) -> Settled {
         let Some(dirty) = self.by_disk.get_mut(disk) else {
             return Settled::default();
@@ -40,7 +41,7 @@ impl Logs {
         ports: &mut Ports<T>,
         tables: &mut LogTables<'_>,
         disk: DiskSlot,
-        numbers: &[u64],
+        numbers: &[RecordNumber],
     ) -> Settled {
         let Some(dirty) = self.by_disk.get_mut(disk) else {
             return Settled::default();

@@ -9,6 +9,7 @@ use crate::rest::Resting;
 use crate::trust::Trust;
 use crate::writer::{NoRoom, Streams, Writer};
 use block_io::Slice;
+use dirty_log::RecordNumber;
 use flash_format::{Erasure, Position};
 use segment_log::{Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
@@ -92,7 +93,7 @@ impl WriteBack<'_> {
 
     /// A guest flushes: ends the interval. Returns the number before which everything has to be
     /// durable before the flush is answered.
-    pub fn flush_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) -> u64 {
+    pub fn flush_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) -> RecordNumber {
         let Streams { logs, tables, .. } = &mut self.streams;
         let (end, seal) = logs.flush(ports, tables, disk);
         self.seal(ports, disk, seal);
@@ -105,7 +106,7 @@ impl WriteBack<'_> {
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
-        to: u64,
+        to: RecordNumber,
         hurries: bool,
     ) {
         let Streams { logs, tables, .. } = &mut self.streams;
@@ -117,7 +118,7 @@ impl WriteBack<'_> {
     /// are mended at once, whether a guest flushes or not.
     pub(crate) fn make_found_durable<T: Tag>(&mut self, ports: &mut Ports<T>) {
         let logs = self.streams.logs.by_disk().iter();
-        let ends: Vec<(DiskSlot, u64)> = logs
+        let ends: Vec<(DiskSlot, RecordNumber)> = logs
             .map(|(disk, dirty)| (disk, dirty.log().end()))
             .collect();
         for (disk, end) in ends {
@@ -176,14 +177,19 @@ impl WriteBack<'_> {
     ///
     /// # Panics
     /// If the log does not go so far.
-    pub fn settle<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, to: u64) {
+    pub fn settle<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, to: RecordNumber) {
         let Streams { logs, tables, .. } = &mut self.streams;
         let settled = logs.settle(ports, tables, disk, to);
         self.settled(ports, disk, &settled);
     }
 
     /// The origin has these records, durably, whatever came before them.
-    pub fn settle_some<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, numbers: &[u64]) {
+    pub fn settle_some<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        numbers: &[RecordNumber],
+    ) {
         let Streams { logs, tables, .. } = &mut self.streams;
         let settled = logs.settle_some(ports, tables, disk, numbers);
         self.settled(ports, disk, &settled);

@@ -45,7 +45,7 @@ use crate::writer::{Streams, Writer};
 use block_io::{Buf, Place, Slice};
 pub use clean::Taken;
 pub use completions::Progress;
-use dirty_log::{Found as FoundInLog, What};
+use dirty_log::{Found as FoundInLog, RecordNumber, What};
 pub use disks::{Shares, TableChanges};
 pub use facts::Facts;
 use flash_format::PAGE_BYTES;
@@ -280,7 +280,7 @@ impl Store {
         &self,
         ports: &Ports<T>,
         disk: DiskSlot,
-        number: u64,
+        number: RecordNumber,
         lies: Slice,
     ) -> Slice {
         match self.block_of_record(disk, number) {
@@ -290,7 +290,7 @@ impl Store {
     }
 
     /// Which block a record of a disk's dirty log holds; none if it is an erasure.
-    pub fn block_of_record(&self, disk: DiskSlot, number: u64) -> Option<BlockIndex> {
+    pub fn block_of_record(&self, disk: DiskSlot, number: RecordNumber) -> Option<BlockIndex> {
         let record = self
             .logs
             .by_disk()

@@ -10,6 +10,7 @@ use crate::writes::Change;
 use admission::Key;
 use block_io::{IoError, PAGE_BYTES, Payload, Slice};
 use block_store::{NoRoom, Taken};
+use dirty_log::RecordNumber;
 use flash_format::{Erasure, ErasureKind};
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
@@ -177,7 +178,7 @@ impl Cache {
         let number = if durable {
             self.log_end_for_flush(disk)
         } else {
-            0
+            RecordNumber::FIRST
         };
         for (request, fua, result) in ended {
             if fua {

@@ -9,6 +9,7 @@ use crate::ports::{FlushMark, OriginPurpose};
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, OriginVerb};
 use block_store::DirtyDisk;
+use dirty_log::RecordNumber;
 use units::DiskSlot;
 
 impl Cache {
@@ -92,7 +93,7 @@ impl Cache {
         }
         let goes_through = |back: &Back| back.entry.is_some() && self.dirty_bytes(disk).is_zero();
         let dirty = self.flash.log_of(disk);
-        let end = dirty.map_or(0, |dirty| dirty.log().end());
+        let end = dirty.map_or(RecordNumber::FIRST, |dirty| dirty.log().end());
         let has_all = dirty.is_none_or(|dirty| dirty.log().is_empty() && dirty.released() >= end);
         if self.backs.get(disk).is_none_or(goes_through) || has_all {
             // What went past the log is written to the origin, but durable there only when a guest
@@ -191,14 +192,14 @@ impl Cache {
         let dirty = self.flash.log_of(disk);
         // Known durably, or a crash could bring back what was there before.
         let base = match self.flash.as_ref() {
-            Some(_) => dirty.map_or(u64::MAX, DirtyDisk::released),
+            Some(_) => dirty.map_or(RecordNumber::BEHIND_ALL, DirtyDisk::released),
             // They are answered when the record is closed.
-            None => dirty.map_or(u64::MAX, |_| 0),
+            None => dirty.map_or(RecordNumber::BEHIND_ALL, |_| RecordNumber::FIRST),
         };
         let locked = dirty.and_then(DirtyDisk::locked);
         // Of an ordered disk the origin alone is a disk from then on.
         let unordered = dirty.is_some_and(|dirty| back.returns_to_order(dirty.log()));
-        let at_origin = dirty.map_or(u64::MAX, |dirty| dirty.log().base());
+        let at_origin = dirty.map_or(RecordNumber::BEHIND_ALL, |dirty| dirty.log().base());
         let ports = &mut self.ports;
         back.demands.retain(|(number, id)| {
             let result = match locked {
@@ -210,7 +211,7 @@ impl Cache {
             false
         });
         // A commit for each interval would be one page of flash for each.
-        let waits_for_commit = |(number, _): &(u64, ControlId)| *number <= at_origin;
+        let waits_for_commit = |(number, _): &(RecordNumber, ControlId)| *number <= at_origin;
         if let Some(flash) = self.flash.as_mut()
             && back.demands.iter().any(waits_for_commit)
         {

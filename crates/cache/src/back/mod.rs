@@ -31,7 +31,7 @@ use accept::Waiting;
 use block_io::{IoError, Payload};
 use block_store::DirtyDisk;
 use destage::{Destage, ReadTimes};
-use dirty_log::DirtyLog;
+use dirty_log::{DirtyLog, RecordNumber};
 use std::collections::VecDeque;
 use switch::Change;
 use units::{Bytes, DiskSlot, Duration, Instant};
@@ -62,7 +62,7 @@ struct Entry {
 /// A request that is answered when everything before a number of the log is durable.
 #[derive(Debug)]
 struct Answer {
-    before: u64,
+    before: RecordNumber,
     request: RequestId,
     asked: Asked,
 }
@@ -85,7 +85,7 @@ pub(crate) struct Back {
     /// The policy or the disk's end that it is on its way to.
     change: Option<Change>,
     /// Commands that wait until everything before a number is at the origin.
-    demands: Vec<(u64, crate::ControlId)>,
+    demands: Vec<(RecordNumber, crate::ControlId)>,
     /// The disk is being detached, and what stays on flash stays there.
     parted: bool,
     /// When the guest asked for something last.
@@ -271,20 +271,20 @@ impl Cache {
     }
 
     /// Ends the interval, and asks for everything so far to become durable.
-    fn log_end_for_flush(&mut self, disk: DiskSlot) -> u64 {
+    fn log_end_for_flush(&mut self, disk: DiskSlot) -> RecordNumber {
         if let Some(flash) = self.flash.as_mut() {
             return flash.write_back().flush_log(&mut self.ports.store, disk);
         }
         // Nothing becomes durable on it any more: the origin has to have it, and be flushed.
         let dirty = self.flash.failed().and_then(|flash| flash.dirty_log(disk));
         let dirty = dirty.filter(|dirty| !dirty.log().is_empty());
-        dirty.map_or(u64::MAX, |dirty| dirty.log().end())
+        dirty.map_or(RecordNumber::BEHIND_ALL, |dirty| dirty.log().end())
     }
 
     fn answer_when_durable(
         &mut self,
         disk: DiskSlot,
-        before: u64,
+        before: RecordNumber,
         request: RequestId,
         asked: Asked,
     ) {
@@ -337,7 +337,11 @@ impl Cache {
         let dirty = self.flash.log_of(disk);
         // What was durable before the flash failed is not lost by what has happened since. What the origin
         // has beyond that counts when the record is closed: until then a crash goes back to what is on flash.
-        let all = if self.flash.is_in_use() { u64::MAX } else { 0 };
+        let all = if self.flash.is_in_use() {
+            RecordNumber::BEHIND_ALL
+        } else {
+            RecordNumber::FIRST
+        };
         let durable = dirty.map_or(all, DirtyDisk::durable);
         let Some(back) = self.backs.get_mut(disk) else {
             return;
@@ -493,11 +497,11 @@ mod tests {
             log.push(record, Instant::ZERO);
         }
         assert!(!back(DestageOrder::Ordered).returns_to_order(&log));
-        log.settle_some([2].into_iter(), |_, _| {});
+        log.settle_some(std::iter::once(RecordNumber::FIRST.advance(2)), |_, _| {});
         assert!(back(DestageOrder::Ordered).returns_to_order(&log));
         assert!(!back(DestageOrder::Unordered).returns_to_order(&log));
         // When all before it has arrived there is no hole.
-        log.settle(3, |_, _| {});
+        log.settle(log.end(), |_, _| {});
         assert!(!back(DestageOrder::Ordered).returns_to_order(&log));
     }
 }

@@ -11,7 +11,7 @@ use block_store::{DirtyDisk, Location, LockReason, Store};
 use destage::{
     Batched, Flushed, Need, Next, Paused, Piece, ReadId, Sequence, Settles, Unfit, WriteId,
 };
-use dirty_log::DirtyLog;
+use dirty_log::{DirtyLog, RecordNumber};
 use units::{BLOCK_BYTES, DiskSlot, FlashSlot};
 
 /// Pages of a log that come from flash.
@@ -60,16 +60,16 @@ impl Cache {
     }
 
     /// The number before which everything should go to the origin now.
-    fn wanted_to(&self, disk: DiskSlot, back: &Back) -> u64 {
+    fn wanted_to(&self, disk: DiskSlot, back: &Back) -> RecordNumber {
         let Some(flash) = self.flash.with_logs() else {
-            return 0;
+            return RecordNumber::FIRST;
         };
         let Some(dirty) = flash.dirty_log(disk) else {
-            return 0;
+            return RecordNumber::FIRST;
         };
         let (log, now, settings) = (dirty.log(), self.ports.now, &back.settings);
         if log.is_empty() || back.holds_still() {
-            return 0;
+            return RecordNumber::FIRST;
         }
         if self.hurries(disk, back) {
             // Out of order what was asked for may have been written again since: only the newest of a
@@ -91,13 +91,13 @@ impl Cache {
         if is_long || is_old || is_idle || is_short {
             log.end()
         } else {
-            0
+            RecordNumber::FIRST
         }
     }
 
     /// The number before which everything may go to the origin now: it has to be durable here, or a
     /// power cut would leave the origin with what its guest then never wrote.
-    fn durable_to(&mut self, disk: DiskSlot, back: &Back, wanted: u64) -> u64 {
+    fn durable_to(&mut self, disk: DiskSlot, back: &Back, wanted: RecordNumber) -> RecordNumber {
         let hurries = self.hurries(disk, back);
         let Some(flash) = self.flash.as_mut() else {
             return wanted;
@@ -105,7 +105,11 @@ impl Cache {
         if back.leaves_late_flash() || !holds(Guard::DurableBeforeDestage) {
             return wanted;
         }
-        let durable = |flash: &Store| flash.dirty_log(disk).map_or(0, DirtyDisk::durable);
+        let durable = |flash: &Store| {
+            flash
+                .dirty_log(disk)
+                .map_or(RecordNumber::FIRST, DirtyDisk::durable)
+        };
         if durable(flash) < wanted {
             flash
                 .write_back()
@@ -118,14 +122,14 @@ impl Cache {
     fn hurries(&self, disk: DiskSlot, back: &Back) -> bool {
         let log = self.flash.log_of(disk);
         let log = log.map(DirtyDisk::log);
-        let base = log.map_or(0, DirtyLog::base);
+        let base = log.map_or(RecordNumber::FIRST, DirtyLog::base);
         let is_asked = back.destage.demand() > base
             || (back.has_demands() && log.is_some_and(|log| back.returns_to_order(log)));
         is_asked || back.is_leaving() || !self.flash.is_in_use()
     }
 
     /// Begins to read the next batch, if there is room and need for one.
-    fn load_next(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
+    fn load_next(&mut self, disk: DiskSlot, back: &mut Back, wanted: RecordNumber) -> bool {
         if back.destage.is_loading() {
             return false;
         }
@@ -226,7 +230,7 @@ impl Cache {
     }
 
     /// A batch is read: it is written now, unless it is not what it should be.
-    fn begin_batch(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
+    fn begin_batch(&mut self, disk: DiskSlot, back: &mut Back, wanted: RecordNumber) -> bool {
         match back.destage.begin_writing(wanted) {
             Ok(()) => return true,
             Err(Unfit::Damaged) => self.lock_log(disk, back, LockReason::Damaged),
@@ -281,7 +285,7 @@ impl Cache {
     }
 
     /// Ends the batch that is written, if every piece has ended. True if more can be done.
-    fn end_batch(&mut self, disk: DiskSlot, back: &mut Back, wanted: u64) -> bool {
+    fn end_batch(&mut self, disk: DiskSlot, back: &mut Back, wanted: RecordNumber) -> bool {
         let dirty = self.flash.log_of(disk);
         let log = dirty.map(DirtyDisk::log);
         let dirty_max = back.settings.dirty_max;
