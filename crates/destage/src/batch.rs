@@ -11,6 +11,22 @@ use units::{BLOCK_BYTES, Bytes, FlashSlot, Map};
 /// superseded.
 const GAP_PAGES_MAX: u32 = 4;
 
+/// A batch of a transfer, by which what comes back for it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchId(u64);
+
+impl BatchId {
+    /// The id with this number.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The id of the batch behind it.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// What an origin has durably when a batch has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settles {
@@ -33,7 +49,7 @@ pub enum Unfit {
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// Which: completions of one that was given up mean nothing.
-    id: u64,
+    id: BatchId,
     /// What it settles.
     settles: Settles,
     /// The number behind its last record.
@@ -67,7 +83,7 @@ struct LogRead {
 /// A read of a batch, by which its completion is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadId {
-    batch: u64,
+    batch: BatchId,
     read: usize,
 }
 
@@ -84,13 +100,13 @@ pub struct BatchRead {
 
 impl Batch {
     /// It settles every record before `to`.
-    pub(crate) fn in_order(id: u64, to: RecordNumber, ends: bool, pieces: Vec<Piece>) -> Self {
+    pub(crate) fn in_order(id: BatchId, to: RecordNumber, ends: bool, pieces: Vec<Piece>) -> Self {
         Self::new(id, to, ends, Settles::Before(to), pieces)
     }
 
     /// It settles these records, whatever came before them; the log goes up to `to`.
     pub(crate) fn out_of_order(
-        id: u64,
+        id: BatchId,
         to: RecordNumber,
         some: Vec<RecordNumber>,
         pieces: Vec<Piece>,
@@ -98,7 +114,13 @@ impl Batch {
         Self::new(id, to, true, Settles::Some(some), pieces)
     }
 
-    fn new(id: u64, to: RecordNumber, ends: bool, settles: Settles, pieces: Vec<Piece>) -> Self {
+    fn new(
+        id: BatchId,
+        to: RecordNumber,
+        ends: bool,
+        settles: Settles,
+        pieces: Vec<Piece>,
+    ) -> Self {
         Self {
             id,
             settles,
@@ -116,7 +138,7 @@ impl Batch {
         }
     }
 
-    pub(crate) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> BatchId {
         self.id
     }
 
@@ -264,8 +286,8 @@ impl Batch {
         self.in_flight > 0
     }
 
-    /// The next piece goes: this batch's number, and what is written.
-    pub(crate) fn issue(&mut self, pool: &BufPool) -> (u64, OriginVerb) {
+    /// The next piece goes: which batch this is, and what is written.
+    pub(crate) fn issue(&mut self, pool: &BufPool) -> (BatchId, OriginVerb) {
         let verb = verb_of(&self.pieces[self.issued], &self.pages, self.fua, pool);
         self.issued += 1;
         self.in_flight += 1;

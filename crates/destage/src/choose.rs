@@ -1,6 +1,6 @@
 //! What of a log goes to the origin next.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, BatchId};
 use crate::limits::BATCH_RECORDS;
 use crate::plan::{Piece, erasure_of, pieces_of, runs_of};
 use core_guards::{Guard, holds};
@@ -23,8 +23,8 @@ pub enum Sequence {
 /// Chooses batches. See the module's header.
 #[derive(Debug)]
 pub(crate) struct Chooser {
-    /// The number of the latest batch.
-    batches: u64,
+    /// The latest batch; before the first one, the id behind which they come.
+    latest: BatchId,
     /// Records before this number are in a batch or behind it.
     loaded_to: RecordNumber,
     /// In any order: what comes next.
@@ -32,18 +32,18 @@ pub(crate) struct Chooser {
 }
 
 impl Chooser {
-    /// Its batches are numbered from behind `first` on.
-    pub(crate) fn new(first: u64) -> Self {
+    /// Its batches come behind this one.
+    pub(crate) fn new(latest: BatchId) -> Self {
         Self {
-            batches: first,
+            latest,
             loaded_to: RecordNumber::FIRST,
             planned: VecDeque::new(),
         }
     }
 
-    /// The number of the latest batch.
-    pub(crate) fn batches(&self) -> u64 {
-        self.batches
+    /// The latest batch.
+    pub(crate) fn latest(&self) -> BatchId {
+        self.latest
     }
 
     /// Records before this number are in a batch or behind it.
@@ -72,7 +72,7 @@ impl Chooser {
         let pieces = pieces_of(log.records(from, to));
         self.loaded_to = to;
         let ends = ended && to == end;
-        Some(Batch::in_order(self.next_number(), to, ends, pieces))
+        Some(Batch::in_order(self.next_id(), to, ends, pieces))
     }
 
     /// What is newest of the log, the longest runs first; of these blocks only, if they are said.
@@ -92,8 +92,8 @@ impl Chooser {
         if pieces.is_empty() {
             return None;
         }
-        let number = self.next_number();
-        Some(Batch::out_of_order(number, log.end(), some, pieces))
+        let id = self.next_id();
+        Some(Batch::out_of_order(id, log.end(), some, pieces))
     }
 
     fn longest_runs(
@@ -133,9 +133,9 @@ impl Chooser {
         (pieces, some)
     }
 
-    fn next_number(&mut self) -> u64 {
-        self.batches += 1;
-        self.batches
+    fn next_id(&mut self) -> BatchId {
+        self.latest = self.latest.next();
+        self.latest
     }
 }
 

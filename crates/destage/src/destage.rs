@@ -1,6 +1,6 @@
 //! The transfer of one log: a batch that is read, one that is written, and the flush that settles.
 
-use crate::batch::{Batch, BatchRead, ReadId, Settles, Unfit};
+use crate::batch::{Batch, BatchId, BatchRead, ReadId, Settles, Unfit};
 use crate::choose::{Chooser, Sequence};
 use crate::limits::{FLUSH_PARTS, RETRY_PAUSE_MAX, RETRY_PAUSE_MIN};
 use crate::pace::{Go, Need, Pace};
@@ -61,7 +61,7 @@ struct Flushing {
 /// A write or flush of the origin, by which its completion is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteId {
-    batch: u64,
+    batch: BatchId,
     bytes: u64,
 }
 
@@ -117,13 +117,13 @@ pub enum Flushed {
 }
 
 impl Destage {
-    /// Its batches are numbered from `first` on.
-    pub fn new(first: u64, now: Instant) -> Self {
+    /// Its batches come behind `latest`.
+    pub fn new(latest: BatchId, now: Instant) -> Self {
         Self {
             loading: None,
             writing: None,
             flushing: None,
-            chooser: Chooser::new(first),
+            chooser: Chooser::new(latest),
             unflushed: 0,
             lost: None,
             demand: RecordNumber::FIRST,
@@ -133,9 +133,9 @@ impl Destage {
         }
     }
 
-    /// Batches that have been begun.
-    pub fn batches(&self) -> u64 {
-        self.chooser.batches()
+    /// The batch that was begun last; before the first one, the id behind which they come.
+    pub fn latest_batch(&self) -> BatchId {
+        self.chooser.latest()
     }
 
     /// Whether records are on their way that were taken out of their order.
@@ -345,7 +345,7 @@ impl Destage {
         // It may have been the last of its interval only since it was chosen.
         let began = log.is_some_and(|log| log.begins_at(batch.to()));
         let ends = batch.ends() || (began && holds(Guard::IntervalOrder));
-        let (number, is_durable, settles) = (batch.id(), batch.is_durable(), batch.settles());
+        let (id, is_durable, settles) = (batch.id(), batch.is_durable(), batch.settles());
         if is_durable {
             return Batched::Settles(settles);
         }
@@ -358,7 +358,7 @@ impl Destage {
             return Batched::Settles(settles);
         }
         let id = WriteId {
-            batch: number,
+            batch: id,
             bytes: 0,
         };
         self.flushing = Some(Flushing { id, settles });

@@ -1,7 +1,8 @@
 //! A transfer as its driver sees it: a log in memory, an origin that answers what the test says.
 
 use crate::{
-    BatchRead, Batched, Destage, Flushed, Need, Next, ReadTimes, Sequence, Settles, Unfit, Write,
+    BatchId, BatchRead, Batched, Destage, Flushed, Need, Next, ReadTimes, Sequence, Settles, Unfit,
+    Write,
 };
 use block_io::{BufPool, IoError, OriginVerb, PAGE_BYTES, Slice};
 use dirty_log::{DirtyLog, Record, RecordNumber, What};
@@ -35,7 +36,7 @@ fn nth(before: u64) -> RecordNumber {
 }
 
 fn destage() -> Destage {
-    Destage::new(0, Instant::ZERO)
+    Destage::new(BatchId::new(0), Instant::ZERO)
 }
 
 fn page() -> Slice {

@@ -168,10 +168,10 @@ impl Cache {
             return Err(ControlError::Busy);
         }
         let destage = &back.destage;
-        let batches = destage.is_idle().then(|| destage.batches());
+        let latest_batch = destage.is_idle().then(|| destage.latest_batch());
         let to = To::Detached {
             fingerprint,
-            batches,
+            latest_batch,
             dirty,
         };
         back.change = Some(Change::new(Some(id), to, self.ports.attended()));

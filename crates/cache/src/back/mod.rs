@@ -30,7 +30,7 @@ use crate::write_back::{DestageOrder, DirtyStatus, WriteBack};
 use accept::Waiting;
 use block_io::{IoError, Payload};
 use block_store::DirtyDisk;
-use destage::{Destage, ReadTimes};
+use destage::{BatchId, Destage, ReadTimes};
 use dirty_log::{DirtyLog, RecordNumber};
 use std::collections::VecDeque;
 use switch::Change;
@@ -106,7 +106,7 @@ impl Back {
             queue: VecDeque::new(),
             waiting_next: number << 32,
             answers: VecDeque::new(),
-            destage: Destage::new(number << 32, now),
+            destage: Destage::new(BatchId::new(number << 32), now),
             change: None,
             demands: Vec::new(),
             parted: false,

@@ -17,6 +17,7 @@ use crate::ports::FlushMark;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, Token};
 use block_store::{DirtyDisk, Ticket};
+use destage::BatchId;
 use units::{DiskSlot, Duration, Instant};
 
 /// What a disk under write-back is on its way to.
@@ -37,8 +38,8 @@ pub(super) enum To {
     Origin(WritePolicy),
     /// It is detached.
     Detached {
-        /// Batches that had been begun when the fingerprint was taken, if none was under way.
-        batches: Option<u64>,
+        /// The latest batch when the fingerprint was taken, if none was under way.
+        latest_batch: Option<BatchId>,
         fingerprint: Option<u128>,
         dirty: OfDirty,
     },
@@ -247,11 +248,11 @@ impl Cache {
             }
             To::Detached {
                 fingerprint,
-                batches,
+                latest_batch,
                 ..
             } => {
                 back.parted = true;
-                let is_early = batches != Some(back.destage.batches());
+                let is_early = latest_batch != Some(back.destage.latest_batch());
                 // If it was taken before all was written, the record keeps others away as long as
                 // something stays here; else what is cached must not pass for what the origin has.
                 let fingerprint = match (is_early, self.dirty_bytes(disk).is_zero()) {
