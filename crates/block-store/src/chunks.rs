@@ -55,7 +55,7 @@ pub(crate) struct Chunk {
 pub(crate) struct OfLog {
     /// The number behind its last record.
     pub(crate) end: RecordNumber,
-    /// Its place in lasting memory.
+    /// Its place in retained memory.
     pub(crate) place: u32,
 }
 

@@ -15,9 +15,9 @@ pub struct Config {
     pub write_buffer: Bytes,
     /// The reclaim policy.
     pub reclaim: policy::reclaim::Kind,
-    /// Places that memory which outlives the process has for chunks of dirty logs: as many chunks
-    /// can be gathered, or be on their way to flash, at a time.
-    pub lasting_places: u32,
+    /// Places that retained memory has for chunks of dirty logs: as many chunks can be gathered, or
+    /// be on their way to flash, at a time.
+    pub retained_places: u32,
 }
 
 impl Default for Config {
@@ -28,7 +28,7 @@ impl Default for Config {
             flash_timeout: Duration::from_secs(2),
             write_buffer: Bytes::mib(64),
             reclaim: policy::reclaim::Kind::default(),
-            lasting_places: 64,
+            retained_places: 64,
         }
     }
 }

@@ -20,7 +20,7 @@
 //!  │ segment-log: segments, streams, what is reclaimed           │
 //!  └──────────────────────────────┬──────────────────────────────┘
 //!                                 ▼
-//!     effects: flash, memory that outlives the process, flushes of origins
+//!     effects: flash, retained memory, flushes of origins
 //!     notices: written, evicted, moved, failed          wake-ups
 //! ```
 //!
@@ -48,13 +48,13 @@ mod identity;
 pub mod index;
 mod intake;
 mod journal;
-mod lasting;
 mod limits;
 mod lock;
 mod ports;
 mod reclaim;
 mod recovery;
 mod rest;
+mod retained;
 mod snapshot;
 mod stats;
 mod store;
@@ -74,13 +74,13 @@ pub use facts::{Committed, SegmentCounts};
 pub use format::{FormatOptions, format};
 pub use intake::Intake;
 pub use journal::Ticket;
-pub use lasting::Lasting;
 pub use lock::LockReason;
 pub use ports::{Effect, Own, Ports, Purpose, Tag};
 pub use recovery::{
     ColdReason, DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LeftChunk, LogReport,
     OpenError, Recovered, Recovery,
 };
+pub use retained::RetainedUpdate;
 pub use segment_log::FlashWritten;
 pub use stats::{NotTaken, Stats};
 pub use store::{Facts, Location, Progress, Shares, Store, TableChanges, Taken, WriteBack};

@@ -2,9 +2,9 @@
 //!
 //! Whoever drives the store hands its ports in with each call, and takes out of them what the call has
 //! left there. A caller has effects of its own, and their order counts: a reply must not overtake what
-//! memory that outlives the process is told. So they are in one queue with the store's ([`Tag`]).
+//! retained memory is told. So they are in one queue with the store's ([`Tag`]).
 
-use crate::lasting::Lasting;
+use crate::retained::RetainedUpdate;
 use crate::stats::Stats;
 use crate::write_count::WriteCount;
 use block_io::{Buf, BufPool, FlashOp, FlashVerb, PAGE_BYTES, Place, Slice, Token};
@@ -20,8 +20,8 @@ use units::{BlockIndex, Bytes, DiskSlot, Duration, Instant};
 pub enum Effect {
     /// Carry this out on the flash device, and hand its completion to [`Ports::completed`].
     Flash(FlashOp),
-    /// Tell this to memory that outlives the process, at once.
-    Lasting(Lasting),
+    /// Tell this to retained memory, at once.
+    Retain(RetainedUpdate),
     /// Say that a block came from flash and is not what was written there.
     Damaged {
         /// Whose block.
@@ -351,8 +351,8 @@ impl<T: Tag> Ports<T> {
             .push(Effect::Flash(FlashOp { token, verb }).into());
     }
 
-    pub(crate) fn tell(&mut self, what: Lasting) {
-        self.effects.push(Effect::Lasting(what).into());
+    pub(crate) fn retain(&mut self, update: RetainedUpdate) {
+        self.effects.push(Effect::Retain(update).into());
     }
 
     pub(crate) fn flush_origin(&mut self, disk: DiskSlot, count: WriteCount) {

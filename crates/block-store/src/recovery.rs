@@ -229,7 +229,7 @@ impl Recovery {
         self.committed = committed;
     }
 
-    /// Hands over what a process that was killed has left in memory that outlives it. To be called
+    /// Hands over what a process that was killed has left in retained memory. To be called
     /// before the first completion comes.
     pub fn set_left(&mut self, left: Vec<LeftChunk>) {
         self.left = left;

@@ -115,7 +115,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64
                 Effect::Landed { .. }
                 | Effect::Retire { .. }
                 | Effect::Reinstate { .. }
-                | Effect::Lasting(_)
+                | Effect::Retain(_)
                 | Effect::Damaged { .. } => {
                     panic!("the flash works")
                 }

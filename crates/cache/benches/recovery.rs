@@ -68,7 +68,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
                 Effect::Landed { .. }
                 | Effect::Retire { .. }
                 | Effect::Reinstate { .. }
-                | Effect::Lasting(_)
+                | Effect::Retain(_)
                 | Effect::Damaged { .. } => {
                     panic!("the flash works")
                 }

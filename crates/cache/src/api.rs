@@ -3,7 +3,7 @@
 use crate::ownership::OwnerRecord;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
-use block_store::{Lasting, LockReason};
+use block_store::{LockReason, RetainedUpdate};
 use smallvec::SmallVec;
 use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, TenantSlot};
 
@@ -311,8 +311,8 @@ pub enum Effect {
         /// What is to be recorded.
         record: OwnerRecord,
     },
-    /// Tell this to memory that outlives the process, at once.
-    Lasting(Lasting),
+    /// Tell this to retained memory, at once.
+    Retain(RetainedUpdate),
     /// Say that a block came from flash and is not what was written there. Nothing is asked of the
     /// driver: the cache has given the copy up, and serves the origin's bytes or an error.
     Damaged {
@@ -353,9 +353,9 @@ pub struct Config {
     /// Whether a block that is written whole and is not cached is offered to admission; else only
     /// what is read is.
     pub allocate_writes: bool,
-    /// Places that memory which outlives the process has for chunks of dirty logs: as many chunks
-    /// can be gathered, or be on their way to flash, at a time.
-    pub lasting_places: u32,
+    /// Places that retained memory has for chunks of dirty logs: as many chunks can be gathered, or
+    /// be on their way to flash, at a time.
+    pub retained_places: u32,
 }
 
 impl Config {
@@ -367,7 +367,7 @@ impl Config {
             flash_timeout: self.flash_timeout,
             write_buffer: self.write_buffer,
             reclaim: self.reclaim,
-            lasting_places: self.lasting_places,
+            retained_places: self.retained_places,
         }
     }
 }
@@ -382,7 +382,7 @@ impl Default for Config {
             reclaim: policy::reclaim::Kind::default(),
             tenancy: None,
             allocate_writes: tenancy::daemon::ALLOCATE_WRITES,
-            lasting_places: 64,
+            retained_places: 64,
         }
     }
 }

@@ -78,8 +78,8 @@ pub use api::{
 };
 pub use block_io::Verb;
 pub use block_store::{
-    ColdReason, Committed, DirtyReport, FormatOptions, FoundBytes, FoundRecord, FoundWhat, Lasting,
-    LeftChunk, LockReason, LogReport, OpenError, SegmentCounts, format,
+    ColdReason, Committed, DirtyReport, FormatOptions, FoundBytes, FoundRecord, FoundWhat,
+    LeftChunk, LockReason, LogReport, OpenError, RetainedUpdate, SegmentCounts, format,
 };
 pub use cache::Cache;
 pub use kept::Kept;

@@ -47,7 +47,7 @@ impl From<block_store::Effect> for Effect {
     fn from(effect: block_store::Effect) -> Self {
         match effect {
             block_store::Effect::Flash(op) => Self::Flash(op),
-            block_store::Effect::Lasting(what) => Self::Lasting(what),
+            block_store::Effect::Retain(what) => Self::Retain(what),
             block_store::Effect::Damaged { disk, block, at } => Self::Damaged { disk, block, at },
         }
     }

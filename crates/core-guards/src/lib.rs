@@ -103,7 +103,7 @@ guards::guards! {
         KeyForFailedFlash,
         /// An accepted write outlives the process, whether or not it was flushed.
         AcceptedOutlivesProcess,
-        /// A chunk leaves lasting memory when the journal says durably that its segment is the log's.
+        /// A chunk leaves retained memory when the journal says durably that its segment is the log's.
         OpenBeforeForgotten,
         /// A flush is answered when every record before it is durable on flash.
         AppendBeforeAnswer,

@@ -10,8 +10,8 @@
 //! disk table is lost. `follows` names the record before the chunk's first, so a chunk that is
 //! missing shows by the one behind it.
 //!
-//! A chunk that is still gathered lives in memory that may outlive the process, as a *head* and
-//! its records ([`DirtyChunkHeader::lasting_head`], [`DirtyRecord::to_bytes`]).
+//! A chunk that is still gathered lives in retained memory, as a *head* and
+//! its records ([`DirtyChunkHeader::retained_head`], [`DirtyRecord::to_bytes`]).
 
 use crate::page::{self, BODY_BYTES, COUNTER_END, HEADER_BYTES, Header, Magic, PageBytes};
 use crate::segment::{CHUNK_BLOCKS_MAX, Descriptor, check_place, disk_of};
@@ -99,7 +99,7 @@ const _: () = assert!(size_of::<RawHeader>() == 64);
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawLasting {
+struct RawRetained {
     id: U128,
     epoch: U64,
     generation: U64,
@@ -113,12 +113,12 @@ struct RawLasting {
     zero: [u8; 11],
 }
 
-/// Bytes of what lasting memory keeps of a chunk beside its records.
-pub const LASTING_HEAD_BYTES: usize = size_of::<RawLasting>();
+/// Bytes of what retained memory keeps of a chunk beside its records.
+pub const RETAINED_HEAD_BYTES: usize = size_of::<RawRetained>();
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = size_of::<Raw>();
 
-const _: () = assert!(LASTING_HEAD_BYTES == 64 && RECORD_BYTES == 16);
+const _: () = assert!(RETAINED_HEAD_BYTES == 64 && RECORD_BYTES == 16);
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
 #[repr(C)]
@@ -191,13 +191,13 @@ impl DirtyChunkHeader {
         bytes
     }
 
-    /// What lasting memory keeps of it beside the records: not the disk's size, which the table
+    /// What retained memory keeps of it beside the records: not the disk's size, which the table
     /// has, nor how far the log is durable.
     ///
     /// # Panics
     /// If no segment has its page.
-    pub fn lasting_head(&self) -> [u8; LASTING_HEAD_BYTES] {
-        let raw = RawLasting {
+    pub fn retained_head(&self) -> [u8; RETAINED_HEAD_BYTES] {
+        let raw = RawRetained {
             id: U128::new(self.id.to_u128()),
             epoch: U64::new(self.epoch),
             generation: U64::new(self.generation),
@@ -213,16 +213,16 @@ impl DirtyChunkHeader {
         zerocopy::transmute!(raw)
     }
 
-    /// The header of a chunk that was found in lasting memory with these records.
+    /// The header of a chunk that was found in retained memory with these records.
     ///
     /// # Errors
     /// [`Damage::Impossible`] and [`Damage::Misplaced`].
-    pub fn from_lasting(
-        head: &[u8; LASTING_HEAD_BYTES],
+    pub fn from_retained(
+        head: &[u8; RETAINED_HEAD_BYTES],
         records: &[[u8; RECORD_BYTES]],
         geometry: &Geometry,
     ) -> Result<Self, Damage> {
-        let raw: RawLasting = zerocopy::transmute!(*head);
+        let raw: RawRetained = zerocopy::transmute!(*head);
         if raw.segment.get() >= geometry.segment_count() {
             return Err(Damage::Misplaced);
         }
@@ -566,11 +566,11 @@ mod tests {
             durable: Position::START,
             ..sample()
         };
-        let head = header.lasting_head();
+        let head = header.retained_head();
         let records: Vec<[u8; RECORD_BYTES]> =
             header.records.iter().map(DirtyRecord::to_bytes).collect();
-        let read = |head: &[u8; LASTING_HEAD_BYTES], records: &[[u8; RECORD_BYTES]]| {
-            DirtyChunkHeader::from_lasting(head, records, &geometry())
+        let read = |head: &[u8; RETAINED_HEAD_BYTES], records: &[[u8; RECORD_BYTES]]| {
+            DirtyChunkHeader::from_retained(head, records, &geometry())
         };
         assert_eq!(read(&head, &records), Ok(header.clone()));
         let few = read(&head, &records[..2]).unwrap();

@@ -37,8 +37,8 @@ pub use checkpoint::{
     SegmentState,
 };
 pub use dirty::{
-    DirtyChunkHeader, DirtyRecord, DirtyRecords, Erasure, ErasureKind, LASTING_HEAD_BYTES,
-    RECORD_BYTES, RECORDS_PER_CHUNK_MAX,
+    DirtyChunkHeader, DirtyRecord, DirtyRecords, Erasure, ErasureKind, RECORD_BYTES,
+    RECORDS_PER_CHUNK_MAX, RETAINED_HEAD_BYTES,
 };
 pub use error::FormatError;
 pub use geometry::{

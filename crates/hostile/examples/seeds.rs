@@ -280,10 +280,10 @@ fn flash_page() {
     keep("chunk", 3, &chunk.encode(uuid));
     keep("footer", 4, &footer.encode(uuid));
     keep("dirty", 5, &dirty.encode(uuid));
-    let mut lasting = [0; 64].to_vec();
-    lasting.extend(dirty.lasting_head());
-    lasting.extend(dirty.records.iter().flat_map(DirtyRecord::to_bytes));
-    keep("lasting", 5, &lasting);
+    let mut retained = [0; 64].to_vec();
+    retained.extend(dirty.retained_head());
+    retained.extend(dirty.records.iter().flat_map(DirtyRecord::to_bytes));
+    keep("retained", 5, &retained);
 }
 
 /// Patches: page, offset, length, bytes.

@@ -122,10 +122,10 @@ fn segment(page: &PageBytes, geometry: &Geometry) {
     let (head, records) = (page[64..].first_chunk(), page[128..].as_chunks().0);
     for count in [0, 1, 2, 8] {
         if let Some(head) = head
-            && let Ok(found) = DirtyChunkHeader::from_lasting(head, &records[..count], geometry)
+            && let Ok(found) = DirtyChunkHeader::from_retained(head, &records[..count], geometry)
         {
-            let again = found.lasting_head();
-            let same = DirtyChunkHeader::from_lasting(&again, &records[..count], geometry);
+            let again = found.retained_head();
+            let same = DirtyChunkHeader::from_retained(&again, &records[..count], geometry);
             assert_eq!(same, Ok(found));
         }
     }

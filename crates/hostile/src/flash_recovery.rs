@@ -226,7 +226,7 @@ impl Life {
                     Effect::Reply { .. }
                     | Effect::Landed { .. }
                     | Effect::ControlDone { .. }
-                    | Effect::Lasting(_)
+                    | Effect::Retain(_)
                     | Effect::Damaged { .. } => {}
                 }
             }

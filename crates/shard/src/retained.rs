@@ -4,7 +4,7 @@
 //! under write-back.
 
 use crate::spec::ShardConfig;
-use cache::{Committed, Lasting, LeftChunk};
+use cache::{Committed, LeftChunk, RetainedUpdate};
 use device::retained::Left;
 use units::errors::chain;
 
@@ -16,7 +16,7 @@ impl RetainedMemory {
     /// given to the recovery.
     pub(crate) fn open(config: &ShardConfig, cache: u128) -> (Self, Vec<LeftChunk>) {
         let path = config.runtime_dir.join(format!("{}.lasting", config.name));
-        let places = config.cache.lasting_places as usize;
+        let places = config.cache.retained_places as usize;
         match device::retained::RetainedMemory::open(&path, cache, places) {
             Ok((retained, left)) => (Self(Some(retained)), left.into_iter().map(chunk).collect()),
             Err(error) => {
@@ -71,12 +71,12 @@ impl RetainedMemory {
     ///
     /// # Panics
     /// If it was not reserved.
-    pub(crate) fn carry_out(&mut self, what: &Lasting) {
+    pub(crate) fn carry_out(&mut self, what: &RetainedUpdate) {
         let memory = self.0.as_mut();
         let memory = memory.expect("a disk comes under write-back when there is such memory");
         match what {
-            Lasting::Begin { place, head } => memory.begin(*place as usize, head),
-            Lasting::Push {
+            RetainedUpdate::Begin { place, head } => memory.begin(*place as usize, head),
+            RetainedUpdate::Push {
                 place,
                 record,
                 page,
@@ -85,7 +85,7 @@ impl RetainedMemory {
                 let page = page.map(|(number, bytes)| (*number as usize, &bytes[..]));
                 memory.push(*place as usize, record, page);
             }
-            Lasting::Clear { place } => memory.clear(*place as usize),
+            RetainedUpdate::Clear { place } => memory.clear(*place as usize),
         }
     }
 }

@@ -312,7 +312,7 @@ impl Shard {
             Effect::Own {
                 token, id, record, ..
             } => self.record_owner(token, id, record),
-            Effect::Lasting(what) => self.retained.carry_out(&what),
+            Effect::Retain(what) => self.retained.carry_out(&what),
             Effect::Damaged { disk, block, at } => {
                 let flash = FlashName {
                     cache: &self.config.name,

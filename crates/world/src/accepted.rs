@@ -7,16 +7,16 @@
 
 use crate::storage::overlap;
 use block_io::{FlashVerb, Token};
-use cache::Lasting;
+use cache::RetainedUpdate;
 use flash_format::{
-    DirtyChunkHeader, Geometry, JournalEntry, JournalPage, LASTING_HEAD_BYTES, PAGE_BYTES,
-    Position, RECORD_BYTES, SegmentIndex, SegmentKind,
+    DirtyChunkHeader, Geometry, JournalEntry, JournalPage, PAGE_BYTES, Position, RECORD_BYTES,
+    RETAINED_HEAD_BYTES, SegmentIndex, SegmentKind,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
 use units::{Bytes, DiskSlot, Set};
 
-type Chunk = ([u8; LASTING_HEAD_BYTES], Vec<[u8; RECORD_BYTES]>);
+type Chunk = ([u8; RETAINED_HEAD_BYTES], Vec<[u8; RECORD_BYTES]>);
 
 /// What a write tells when it is durable.
 #[derive(Clone, Copy, Debug)]
@@ -62,13 +62,13 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    pub(crate) fn note(&mut self, what: &Lasting) {
+    pub(crate) fn note(&mut self, what: &RetainedUpdate) {
         match what {
-            Lasting::Begin { place, head } => {
+            RetainedUpdate::Begin { place, head } => {
                 self.open.insert(*place, self.chunks.len());
                 self.chunks.push((*head, Vec::new()));
             }
-            Lasting::Push {
+            RetainedUpdate::Push {
                 place,
                 record,
                 page,
@@ -77,7 +77,7 @@ impl Accepted {
                 self.chunks[chunk].1.push(*record);
                 self.blocks += u64::from(page.is_some());
             }
-            Lasting::Clear { .. } => {}
+            RetainedUpdate::Clear { .. } => {}
         }
     }
 
@@ -136,7 +136,7 @@ impl Accepted {
         self.descriptors += PAGE_BYTES as u64;
         let bytes = data.first_chunk::<PAGE_BYTES>()?;
         let header = self.chunks.iter().rev().find_map(|(head, _)| {
-            let of = DirtyChunkHeader::from_lasting(head, &[], geometry).ok()?;
+            let of = DirtyChunkHeader::from_retained(head, &[], geometry).ok()?;
             let (segment, generation) = (of.segment, of.generation);
             let is_it = (u64::from(segment.get()), u64::from(of.page)) == (number, page);
             let decode = || {
@@ -219,7 +219,7 @@ impl Accepted {
     /// Every chunk of which it is not durably known that the origin has it.
     pub(crate) fn waiting(&self, geometry: &Geometry) -> Vec<DirtyChunkHeader> {
         let headers = self.chunks.iter().filter_map(|(head, records)| {
-            DirtyChunkHeader::from_lasting(head, records, geometry).ok()
+            DirtyChunkHeader::from_retained(head, records, geometry).ok()
         });
         let waits = |header: &DirtyChunkHeader| {
             let watermark = self.watermarks.get(&header.disk);
@@ -233,7 +233,7 @@ impl Accepted {
     pub(crate) fn logged_most(&self, disk: DiskSlot, geometry: &Geometry) -> Bytes {
         let watermark = self.watermarks.get(&disk).copied().unwrap_or_default();
         let headers = self.chunks.iter().filter_map(|(head, records)| {
-            DirtyChunkHeader::from_lasting(head, records, geometry).ok()
+            DirtyChunkHeader::from_retained(head, records, geometry).ok()
         });
         let mut above = 0;
         for header in headers.filter(|header| header.disk == disk) {

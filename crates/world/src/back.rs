@@ -62,7 +62,7 @@ impl Settings {
 
     fn with_write_back(mut self, dice: &mut Prng) -> Self {
         self.back = Some(BackSettings::draw(dice));
-        self.config.lasting_places = *pick(dice, &[2, 6, 64]);
+        self.config.retained_places = *pick(dice, &[2, 6, 64]);
         self.changes_percent = *pick(dice, &[30, 50, 80, 95]);
         for disk in &mut self.disks {
             if !dice.one_in(10) {

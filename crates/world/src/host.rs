@@ -202,7 +202,7 @@ impl World {
             Effect::Reinstate { token, incarnation } => {
                 self.record_retirement(token, incarnation, true);
             }
-            Effect::Lasting(what) => {
+            Effect::Retain(what) => {
                 if self.special() == Special::Rotten {
                     self.count_operation();
                     if self.crashed {

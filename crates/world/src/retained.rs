@@ -1,7 +1,7 @@
 //! Retained memory, which outlives the process and not the host's power: what was accepted and is not on
 //! flash yet.
 
-use cache::{Lasting, LeftChunk};
+use cache::{LeftChunk, RetainedUpdate};
 use std::collections::BTreeMap;
 
 /// What is in it.
@@ -10,9 +10,9 @@ pub(crate) struct RetainedMemory(BTreeMap<u32, LeftChunk>);
 
 impl RetainedMemory {
     /// Does what the cache says, at once.
-    pub(crate) fn apply(&mut self, what: Lasting) {
+    pub(crate) fn apply(&mut self, what: RetainedUpdate) {
         match what {
-            Lasting::Begin { place, head } => {
+            RetainedUpdate::Begin { place, head } => {
                 let chunk = LeftChunk {
                     head,
                     records: Vec::new(),
@@ -20,7 +20,7 @@ impl RetainedMemory {
                 };
                 self.0.insert(place, chunk);
             }
-            Lasting::Push {
+            RetainedUpdate::Push {
                 place,
                 record,
                 page,
@@ -31,15 +31,15 @@ impl RetainedMemory {
                     chunk.pages.extend_from_slice(&bytes);
                 }
             }
-            Lasting::Clear { place } => {
+            RetainedUpdate::Clear { place } => {
                 self.0.remove(&place);
             }
         }
     }
 
     /// The process has died while it told this: the record shows, and not all of its bytes.
-    pub(crate) fn apply_half(&mut self, what: Lasting) {
-        if let Lasting::Push {
+    pub(crate) fn apply_half(&mut self, what: RetainedUpdate) {
+        if let RetainedUpdate::Push {
             place,
             record,
             page: Some((_, bytes)),

@@ -306,7 +306,7 @@ fn draw_config(dice: &mut Prng, capacity: Capacity) -> Config {
         reclaim: *pick(dice, &Reclaim::ALL),
         tenancy: (!dice.one_in(3)).then(|| draw_settings(dice, capacity)),
         allocate_writes: dice.one_in(2),
-        lasting_places: *pick(dice, &[1, 3, 64]),
+        retained_places: *pick(dice, &[1, 3, 64]),
     }
 }
 

@@ -40,7 +40,7 @@ impl Logs {
         journal.hurry();
     }
 
-    /// Whether memory that outlives the process has a place for a disk's next record.
+    /// Whether retained memory has a place for a disk's next record.
     ///
     /// # Panics
     /// If the disk has no log.
@@ -96,7 +96,7 @@ impl Logs {
         dirty.log().last().max(header).next_erasure()
     }
 
-    /// Accepts a record, and tells memory that outlives the process: `at_flash` is what its chunk will
+    /// Accepts a record, and tells retained memory: `at_flash` is what its chunk will
     /// say of it, `page` which of the chunk's blocks it is, and its bytes as they will lie there.
     ///
     /// # Panics

@@ -27,7 +27,7 @@ struct LogChunk {
 /// The chunk that is gathered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenChunk {
-    /// Its place in memory that outlives the process.
+    /// Its place in retained memory.
     pub(super) place: u32,
     /// The record before its first one.
     pub(super) follows: Position,

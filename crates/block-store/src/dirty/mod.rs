@@ -53,7 +53,7 @@ pub(crate) struct LogTables<'a> {
 /// The dirty logs of a store.
 pub(crate) struct Logs {
     by_disk: DirtyDisks,
-    /// Of memory that outlives the process: where no chunk of a log is.
+    /// Of retained memory: where no chunk of a log is.
     places: Places,
     /// Logs that are durable farther than the journal says, and since when.
     unnamed: VecDeque<(Instant, DiskSlot)>,
@@ -61,7 +61,7 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    /// What a recovery has found. Memory that outlives the process has so many places.
+    /// What a recovery has found. Retained memory has so many places.
     pub(crate) fn new(found: DirtyDisks, places: u32, flash_timeout: Duration) -> Self {
         Self {
             by_disk: found,

@@ -1,9 +1,9 @@
-//! The places that memory which outlives the process has for chunks ([`Lasting`]).
+//! The places that retained memory has for chunks ([`RetainedUpdate`]).
 
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
-use crate::lasting::Lasting;
 use crate::ports::{Ports, Tag};
+use crate::retained::RetainedUpdate;
 use block_io::Slice;
 use flash_format::{DirtyChunkHeader, DirtyRecord};
 
@@ -35,8 +35,8 @@ impl Places {
     /// If there is none.
     pub(super) fn begin<T: Tag>(&mut self, ports: &mut Ports<T>, chunk: &DirtyChunkHeader) -> u32 {
         let place = self.free.pop().expect("it was looked whether there is one");
-        let head = chunk.lasting_head();
-        tell(ports, Lasting::Begin { place, head });
+        let head = chunk.retained_head();
+        retain(ports, RetainedUpdate::Begin { place, head });
         place
     }
 
@@ -58,7 +58,7 @@ impl Places {
         let known =
             |held: &mut (Ticket, u32)| held.0 <= durable || !holds(Guard::OpenBeforeForgotten);
         for (_, place) in self.held.extract_if(.., known) {
-            tell(ports, Lasting::Clear { place });
+            retain(ports, RetainedUpdate::Clear { place });
             self.free.push(place);
         }
     }
@@ -72,9 +72,9 @@ pub(super) fn push<T: Tag>(
     page: Option<(u32, Slice)>,
 ) {
     let record = record.to_bytes();
-    tell(
+    retain(
         ports,
-        Lasting::Push {
+        RetainedUpdate::Push {
             place,
             record,
             page,
@@ -82,8 +82,8 @@ pub(super) fn push<T: Tag>(
     );
 }
 
-fn tell<T: Tag>(ports: &mut Ports<T>, what: Lasting) {
+fn retain<T: Tag>(ports: &mut Ports<T>, update: RetainedUpdate) {
     if holds(Guard::AcceptedOutlivesProcess) {
-        ports.tell(what);
+        ports.retain(update);
     }
 }

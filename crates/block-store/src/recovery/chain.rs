@@ -203,7 +203,7 @@ mod tests {
         let in_memory = |mut chunk: Chunk| {
             chunk.data = Data::Whole;
             chunk.left = Some(LeftChunk {
-                head: chunk.header.lasting_head(),
+                head: chunk.header.retained_head(),
                 records: Vec::new(),
                 pages: Vec::new(),
             });

@@ -1,16 +1,17 @@
-//! What a process that was killed has left in memory that outlives it: chunks of dirty logs that
+//! What a process that was killed has left in retained memory: chunks of dirty logs that
 //! were gathered, or on their way to flash.
 
 use crate::guard::{Guard, holds};
 use flash_format::{
-    DirtyChunkHeader, DirtyRecord, Geometry, LASTING_HEAD_BYTES, PAGE_BYTES, RECORD_BYTES, checksum,
+    DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, RECORD_BYTES, RETAINED_HEAD_BYTES,
+    checksum,
 };
 
-/// A chunk of a dirty log that was found in lasting memory.
+/// A chunk of a dirty log that was found in retained memory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeftChunk {
-    /// [`DirtyChunkHeader::lasting_head`].
-    pub head: [u8; LASTING_HEAD_BYTES],
+    /// [`DirtyChunkHeader::retained_head`].
+    pub head: [u8; RETAINED_HEAD_BYTES],
     /// Its records, in order: [`DirtyRecord::to_bytes`].
     pub records: Vec<[u8; RECORD_BYTES]>,
     /// The blocks of those that have bytes, in order; there may be more behind them.
@@ -28,7 +29,7 @@ impl LeftChunk {
     /// or has no whole record.
     pub(super) fn header(&self, geometry: &Geometry) -> Option<DirtyChunkHeader> {
         let mut header =
-            DirtyChunkHeader::from_lasting(&self.head, &self.records, geometry).ok()?;
+            DirtyChunkHeader::from_retained(&self.head, &self.records, geometry).ok()?;
         let mut pages = self.pages.chunks_exact(PAGE_BYTES);
         let whole = header.records.iter().take_while(|record| match record {
             DirtyRecord::Data(at) => pages
@@ -77,7 +78,7 @@ mod tests {
             records: vec![data(0), data(1), data(2)],
         };
         let mut left = LeftChunk {
-            head: header.lasting_head(),
+            head: header.retained_head(),
             records: header.records.iter().map(DirtyRecord::to_bytes).collect(),
             pages: pages.clone(),
         };

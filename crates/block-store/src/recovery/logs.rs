@@ -1,4 +1,4 @@
-//! The dirty logs: every chunk of theirs on flash and in lasting memory, read header by header.
+//! The dirty logs: every chunk of theirs on flash and in retained memory, read header by header.
 //!
 //! ```text
 //!  tables doubtful ─► first page of every segment ─┐

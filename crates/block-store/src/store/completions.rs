@@ -11,7 +11,7 @@ use flash_format::{PAGE_BYTES, SegmentIndex};
 pub enum Progress {
     /// Nothing.
     None,
-    /// There is room in the write buffer, or a place in memory that outlives the process.
+    /// There is room in the write buffer, or a place in retained memory.
     Room,
     /// Something that was queued for the journal is durable ([`Store::is_durable`]).
     Journal,

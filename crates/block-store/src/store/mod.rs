@@ -118,7 +118,7 @@ impl Store {
             reclaim: Reclaim::new(identity, &config),
             intake: Intake::default(),
             failures: 0,
-            logs: Logs::new(found.logs, config.lasting_places, config.flash_timeout),
+            logs: Logs::new(found.logs, config.retained_places, config.flash_timeout),
             config,
             identity,
         }

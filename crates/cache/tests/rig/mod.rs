@@ -397,7 +397,7 @@ impl Rig {
                 }
                 self.cache_mut().owned(token, recorded, now);
             }
-            Effect::Lasting(_) | Effect::Damaged { .. } => {}
+            Effect::Retain(_) | Effect::Damaged { .. } => {}
             Effect::ControlDone { id, result } => {
                 assert!(self.outcomes.insert(id.0, result).is_none());
             }

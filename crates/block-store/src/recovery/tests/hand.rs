@@ -424,10 +424,10 @@ pub(super) fn blocks_of(does: &[Does]) -> Vec<[u8; PAGE_BYTES]> {
     does.iter().filter_map(bytes).collect()
 }
 
-/// What lasting memory has of a chunk.
+/// What retained memory has of a chunk.
 pub(super) fn left(header: &DirtyChunkHeader, does: &[Does]) -> LeftChunk {
     LeftChunk {
-        head: header.lasting_head(),
+        head: header.retained_head(),
         records: header.records.iter().map(DirtyRecord::to_bytes).collect(),
         pages: blocks_of(does).concat(),
     }

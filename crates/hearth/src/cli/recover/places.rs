@@ -136,7 +136,7 @@ impl Known {
         let folder = config.daemon.admin_socket.parent()?;
         Some(LeftMemory {
             path: folder.join(format!("{}.lasting", cache.name)),
-            places: ::cache::Config::default().lasting_places as usize,
+            places: ::cache::Config::default().retained_places as usize,
         })
     }
 

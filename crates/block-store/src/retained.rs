@@ -1,26 +1,26 @@
-//! What memory that outlives the process is told of dirty logs, as far as they are not on flash yet.
+//! What retained memory is told of dirty logs, as far as they are not on flash yet.
 //!
 //! To a guest an accepted write is in its disk's cache, which does not lose its power when our
 //! process ends. So each record is told, before the write is answered, to memory that a later
-//! process finds again ([`Lasting`]); when its chunk is on flash its place is free again.
+//! process finds again ([`RetainedUpdate`]); when its chunk is on flash its place is free again.
 //!
 //! ```text
 //!  chunk opened: Begin ─► each record: Push ─► ... ─► chunk written: Clear
 //! ```
 
 use block_io::Slice;
-use flash_format::{LASTING_HEAD_BYTES, RECORD_BYTES};
+use flash_format::{RECORD_BYTES, RETAINED_HEAD_BYTES};
 
-/// What memory that outlives the process is told. It is carried out at once, before any reply
-/// that comes behind it is sent.
+/// A change of retained memory. It is carried out at once, before any reply that comes behind it
+/// is sent.
 #[derive(Clone, Debug)]
-pub enum Lasting {
+pub enum RetainedUpdate {
     /// A chunk begins in a place; nothing of what was there before counts.
     Begin {
-        /// Which place: below [`crate::Config::lasting_places`].
+        /// Which place: below [`crate::Config::retained_places`].
         place: u32,
         /// What it is.
-        head: [u8; LASTING_HEAD_BYTES],
+        head: [u8; RETAINED_HEAD_BYTES],
     },
     /// Another record.
     Push {
