@@ -238,7 +238,7 @@ impl Cache {
             let back = Back::attached(disk.write_back, disk.epoch, number, self.ports.now);
             self.backs.set(slot, Box::new(back));
             self.give_log(slot);
-            self.ports.stir(slot);
+            self.ports.schedule(slot);
         }
         self.disks.attach(slot, newcomer.id, newcomer.disk);
         self.own_disk(slot, Some(tenant));

@@ -299,7 +299,7 @@ impl Cache {
             self.account();
             let turned = self.turn_backs();
             let progress = self.step_jobs() || turned;
-            if !self.ports.has_wakes() && !self.ports.has_stirred() && !progress {
+            if !self.ports.has_wakes() && !self.ports.has_scheduled() && !progress {
                 return;
             }
             for wake in self.ports.take_wakes() {

@@ -46,7 +46,7 @@ impl Cache {
         match flash.completed(&mut self.ports.store, own, ok, read) {
             Progress::None => {}
             Progress::Room => {
-                self.stir_waiting();
+                self.schedule_waiting();
                 self.step_prefetches();
             }
             Progress::Journal => {
@@ -54,9 +54,9 @@ impl Cache {
                 while let Some(write) = self.writes.pop_durable(is_durable) {
                     self.ports.wake(Wake::Write(write));
                 }
-                self.stir_waiting();
+                self.schedule_waiting();
             }
-            Progress::Checkpoint => self.stir_waiting(),
+            Progress::Checkpoint => self.schedule_waiting(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Cache {
             }
             OriginPurpose::GuestWrite(write) => {
                 self.origin_write_done(write, done.result);
-                self.stir_waiting();
+                self.schedule_waiting();
             }
             OriginPurpose::MergeFill(merge) => {
                 let bytes = bytes_of(done, 0, PAGE_BYTES);

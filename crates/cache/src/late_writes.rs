@@ -215,7 +215,7 @@ impl Cache {
                 .log_of(disk)
                 .is_some_and(|log| log.locked().is_some());
             // One that leaves may wait for the flash, too.
-            self.ports.stir(disk);
+            self.ports.schedule(disk);
             let back = self.backs.get_mut(disk);
             let Some(back) = back.filter(|back| back.is_waited_for()) else {
                 continue;
@@ -248,7 +248,7 @@ impl Cache {
             let number = self.backs.number();
             let back = Back::returning(served.write_back, served.epoch, number, since, now);
             self.backs.set(disk, Box::new(back));
-            self.ports.stir(disk);
+            self.ports.schedule(disk);
         }
     }
 

@@ -181,8 +181,8 @@ pub(crate) struct Ports {
     pub(crate) now: Instant,
     pub(crate) stats: Stats,
     wakes: Vec<Wake>,
-    /// Disks under write-back for which something has happened.
-    stirred: Vec<DiskSlot>,
+    /// Disks under write-back that are looked at when the event is over.
+    scheduled: Vec<DiskSlot>,
     /// Reads into memory that is not ours which were given up and have not ended.
     pub(crate) stranded: usize,
     questions: u64,
@@ -209,7 +209,7 @@ impl Ports {
             now,
             stats: Stats::default(),
             wakes: Vec::new(),
-            stirred: Vec::new(),
+            scheduled: Vec::new(),
             questions: 0,
             failed_flushes: Map::default(),
         }
@@ -307,30 +307,30 @@ impl Ports {
         self.wakes.extend(failure.map(Wake::FlashFailed));
     }
 
-    /// Something has happened that concerns a disk under write-back.
+    /// Something has happened that concerns a disk under write-back: it is looked at when the event is over.
     #[inline]
-    pub(crate) fn stir(&mut self, disk: DiskSlot) {
+    pub(crate) fn schedule(&mut self, disk: DiskSlot) {
         self.take_moved();
-        if self.stirred.last() != Some(&disk) {
-            self.stirred.push(disk);
+        if self.scheduled.last() != Some(&disk) {
+            self.scheduled.push(disk);
         }
     }
 
-    /// Whether something has happened that concerns a disk under write-back.
-    pub(crate) fn has_stirred(&self) -> bool {
-        !self.stirred.is_empty() || self.store.has_moved()
+    /// Whether a disk under write-back is to be looked at.
+    pub(crate) fn has_scheduled(&self) -> bool {
+        !self.scheduled.is_empty() || self.store.has_moved()
     }
 
-    /// Takes out a disk of which that is so.
-    pub(crate) fn take_stirred(&mut self) -> Option<DiskSlot> {
+    /// Takes out a disk that is to be looked at.
+    pub(crate) fn take_scheduled(&mut self) -> Option<DiskSlot> {
         self.take_moved();
-        self.stirred.pop()
+        self.scheduled.pop()
     }
 
     fn take_moved(&mut self) {
         for disk in self.store.take_moved() {
-            if self.stirred.last() != Some(&disk) {
-                self.stirred.push(disk);
+            if self.scheduled.last() != Some(&disk) {
+                self.scheduled.push(disk);
             }
         }
     }

@@ -177,7 +177,7 @@ impl Cache {
         }
         self.end_jobs_without_flash();
         for disk in self.backs.slots() {
-            self.ports.stir(disk);
+            self.ports.schedule(disk);
         }
         // What was being read from flash comes from the origin at the next look.
         self.ports.wake_at(self.ports.now);
@@ -237,7 +237,7 @@ impl Cache {
             Retirement::Refused { incarnation, until }
         };
         for disk in self.backs.slots() {
-            self.ports.stir(disk);
+            self.ports.schedule(disk);
         }
         if recorded {
             self.let_waiting_pass();

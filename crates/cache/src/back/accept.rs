@@ -143,7 +143,7 @@ impl Cache {
             arrival,
             stalled: false,
         });
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
     }
 
     /// Accepts of the writes that wait what can be accepted.

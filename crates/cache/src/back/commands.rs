@@ -64,7 +64,7 @@ impl Cache {
                 return Some(Ok(()));
             }
         }
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
         None
     }
 
@@ -78,7 +78,7 @@ impl Cache {
         if let Some(back) = self.backs.get_mut(disk) {
             back.settings = write_back;
         }
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl Cache {
         let back = self.backs.get_mut(disk)?;
         back.destage.demand_to(end);
         back.demands.push((end, id));
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
         None
     }
 
@@ -181,7 +181,7 @@ impl Cache {
         {
             flash.write_back().flush_log(&mut self.ports.store, disk);
         }
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
         Ok(())
     }
 

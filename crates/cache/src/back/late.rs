@@ -141,7 +141,7 @@ impl Backs {
             {
                 back.change = None;
                 back.phase = Phase::Open;
-                ports.stir(disk);
+                ports.schedule(disk);
             }
         }
     }

@@ -123,6 +123,6 @@ impl Cache {
                 Err(error) => Edge::Failed(error),
             };
         }
-        self.ports.stir(merge.disk);
+        self.ports.schedule(merge.disk);
     }
 }

@@ -266,7 +266,7 @@ impl Cache {
         }
         let number = self.log_end_for_flush(disk);
         self.answer_when_durable(disk, number, request, Asked::Flush);
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
         true
     }
 
@@ -301,18 +301,18 @@ impl Cache {
 
     /// Does what can be done for the disks for which something has happened. True if there was one.
     pub(crate) fn turn_backs(&mut self) -> bool {
-        let some = self.ports.has_stirred();
-        while let Some(disk) = self.ports.take_stirred() {
+        let some = self.ports.has_scheduled();
+        while let Some(disk) = self.ports.take_scheduled() {
             self.turn_back(disk);
         }
         some
     }
 
-    /// Something has happened that writes may wait for.
-    pub(crate) fn stir_waiting(&mut self) {
+    /// Schedules the disks whose writes wait: what they wait for may have happened.
+    pub(crate) fn schedule_waiting(&mut self) {
         for disk in self.backs.slots() {
             if self.backs.get(disk).is_some_and(Back::waits) {
-                self.ports.stir(disk);
+                self.ports.schedule(disk);
             }
         }
     }
@@ -390,7 +390,7 @@ impl Cache {
         let now = self.ports.now;
         for disk in self.backs.slots() {
             self.expire_waiting(disk, now);
-            self.ports.stir(disk);
+            self.ports.schedule(disk);
         }
     }
 
@@ -457,7 +457,7 @@ impl Cache {
         {
             back.go_on(self.ports.attended());
         }
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
     }
 
     /// Gives a disk a log if it has none.

@@ -197,7 +197,7 @@ impl Cache {
             back.phase = Phase::Locked;
             let id = back.change.take().and_then(|change| change.id);
             self.done(id, Err(ControlError::Locked(reason)));
-            self.ports.stir(disk);
+            self.ports.schedule(disk);
             return;
         }
         back.parted = false;
@@ -226,7 +226,7 @@ impl Cache {
                     self.disks.set_policy(disk, WritePolicy::Back);
                 }
                 self.done(id, Ok(ControlOutcome::Done));
-                self.ports.stir(disk);
+                self.ports.schedule(disk);
                 true
             }
             To::Origin(policy) => {
@@ -291,7 +291,7 @@ impl Cache {
         if back.phase != Phase::Locked {
             back.go_on(self.ports.attended());
         }
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
         true
     }
 
@@ -349,7 +349,7 @@ impl Cache {
                 Err(_) => Step::FlushAt(now + RETRY_PAUSE_MIN),
             };
         }
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
     }
 
     /// The answer to a question of who has a disk.
@@ -367,7 +367,7 @@ impl Cache {
                 } else {
                     Step::OwnAt(now + RETRY_PAUSE_MIN)
                 };
-                self.ports.stir(disk);
+                self.ports.schedule(disk);
             }
         }
     }

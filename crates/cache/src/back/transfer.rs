@@ -188,7 +188,7 @@ impl Cache {
         } else if let Some(failed) = self.flash.failed_mut() {
             failed.unpin(slot);
         }
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
         let flash = self.flash.with_logs();
         let (Some(back), Some(flash)) = (self.backs.get_mut(disk), flash) else {
             return;
@@ -275,7 +275,7 @@ impl Cache {
         write: WriteId,
         result: Result<(), IoError>,
     ) {
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
         self.disks.stats(disk).origin_errors += u64::from(result.is_err());
         let Some(back) = self.backs.get_mut(disk) else {
             return;
@@ -315,7 +315,7 @@ impl Cache {
         flush: WriteId,
         result: Result<(), IoError>,
     ) {
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
         if result.is_err() {
             // What it may have lost comes again from the log, but other flushes say nothing now.
             self.ports.flush_failed(disk);
@@ -375,7 +375,7 @@ impl Cache {
             back.credit_for(gone);
         }
         // There is room for writes that wait.
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
     }
 
     /// Nothing of the log goes to the origin before the operator has decided.
@@ -387,7 +387,7 @@ impl Cache {
         if !self.flash.is_in_use() {
             back.phase = Phase::Locked;
         }
-        self.ports.stir(disk);
+        self.ports.schedule(disk);
     }
 
     /// Flash that has failed does not give what the origin lacks.
