@@ -297,8 +297,8 @@ impl Cache {
                 flash.pump(&mut self.ports.store);
             }
             self.account();
-            let turned = self.turn_backs();
-            let progress = self.step_jobs() || turned;
+            let advanced = self.advance_scheduled();
+            let progress = self.step_jobs() || advanced;
             if !self.ports.has_wakes() && !self.ports.has_scheduled() && !progress {
                 return;
             }

@@ -299,11 +299,11 @@ impl Cache {
         }
     }
 
-    /// Does what can be done for the disks for which something has happened. True if there was one.
-    pub(crate) fn turn_backs(&mut self) -> bool {
+    /// Does what can be done for the disks that are scheduled. True if there was one.
+    pub(crate) fn advance_scheduled(&mut self) -> bool {
         let some = self.ports.has_scheduled();
         while let Some(disk) = self.ports.take_scheduled() {
-            self.turn_back(disk);
+            self.advance_back(disk);
         }
         some
     }
@@ -317,7 +317,7 @@ impl Cache {
         }
     }
 
-    fn turn_back(&mut self, disk: DiskSlot) {
+    fn advance_back(&mut self, disk: DiskSlot) {
         if self.backs.get(disk).is_none() {
             return;
         }
@@ -329,7 +329,7 @@ impl Cache {
         self.accept_waiting(disk);
         self.answer_durable(disk);
         self.pump_destage(disk);
-        self.turn_change(disk);
+        self.advance_change(disk);
         self.wake_back(disk);
     }
 

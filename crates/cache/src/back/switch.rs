@@ -145,7 +145,7 @@ impl Back {
 
 impl Cache {
     /// Goes as far as can be gone to where the disk is on its way.
-    pub(super) fn turn_change(&mut self, disk: DiskSlot) {
+    pub(super) fn advance_change(&mut self, disk: DiskSlot) {
         let Some(mut back) = self.backs.take(disk) else {
             return;
         };
