@@ -13,7 +13,7 @@ mod cipher;
 mod error;
 mod failure;
 mod guest;
-mod landing;
+mod guest_buffer;
 mod ops;
 mod syncs;
 
@@ -22,7 +22,7 @@ pub use cipher::BlockCipher;
 pub use error::IoError;
 pub use failure::{ErrorNumbers, Extent, FailureKind};
 pub use guest::Verb;
-pub use landing::{Landing, Landings, Place};
+pub use guest_buffer::{BounceBuffers, GuestBuffer, Place};
 pub use ops::{
     FlashDone, FlashOp, FlashVerb, OriginDone, OriginGeometry, OriginOp, OriginVerb, Token,
 };

@@ -112,7 +112,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
                 Effect::Own { token, .. } => cache.owned(token, true, Instant::ZERO),
-                Effect::Landed { .. }
+                Effect::ReplyInPlace { .. }
                 | Effect::Retire { .. }
                 | Effect::Reinstate { .. }
                 | Effect::Retain(_)

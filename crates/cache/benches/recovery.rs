@@ -65,7 +65,7 @@ fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
                     assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
                 }
                 Effect::Own { token, .. } => cache.owned(token, true, now),
-                Effect::Landed { .. }
+                Effect::ReplyInPlace { .. }
                 | Effect::Retire { .. }
                 | Effect::Reinstate { .. }
                 | Effect::Retain(_)

@@ -276,7 +276,7 @@ pub enum Effect {
     },
     /// Answer a guest whose read has brought verified bytes to where it wanted them, all but
     /// `rest`, which are to be put there first.
-    Landed {
+    ReplyInPlace {
         /// Which request, one of [`crate::Cache::request_into`].
         request: RequestId,
         /// What came from elsewhere: where in the memory it belongs, in bytes, and the bytes.

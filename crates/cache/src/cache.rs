@@ -20,7 +20,7 @@ use crate::status::Status;
 use crate::tenants::Tenants;
 use crate::under_way::{Aim, Reads};
 use crate::writes::{Change, Writes};
-use block_io::{BufPool, IoError, Landing, OriginVerb, Payload, Token, Verb};
+use block_io::{BufPool, GuestBuffer, IoError, OriginVerb, Payload, Token, Verb};
 use block_store::Committed;
 use std::rc::Rc;
 use units::{Bytes, DiskSlot, Duration, Instant, TenantSlot};
@@ -100,12 +100,12 @@ impl Cache {
     }
 
     /// A guest asks for a read, and says where it wants the bytes: what lies on flash goes there
-    /// directly. Exactly one [`Effect::Landed`] or [`Effect::Reply`] with the same id follows; after
+    /// directly. Exactly one [`Effect::ReplyInPlace`] or [`Effect::Reply`] with the same id follows; after
     /// that nothing is put there any more.
     ///
     /// # Panics
     /// If it is no read, or wants another number of bytes. Never on anything that a guest can ask.
-    pub fn request_into(&mut self, request: Request, into: Rc<dyn Landing>, now: Instant) {
+    pub fn request_into(&mut self, request: Request, into: Rc<dyn GuestBuffer>, now: Instant) {
         let Verb::Read { length, .. } = request.verb else {
             panic!("only a read brings bytes: {request:?}");
         };

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
-use crate::landing::Filled;
+use crate::hits::Filled;
 use crate::ports::{OriginPurpose, ReadPurpose, Wake};
 use crate::request::Asked;
 use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};

@@ -262,7 +262,7 @@ impl Cache {
             watch.look(purpose, time >= timeout, time >= patience);
         }
         for hit in watch.unreadable {
-            self.await_landing(&hit);
+            self.hold_in_place(&hit);
             if self.is_lost(&hit) {
                 self.ports.stats.dirty_unreadable += 1;
                 self.fail_part(hit.read, IoError::Failed);
@@ -276,7 +276,7 @@ impl Cache {
         }
         for hit in watch.late {
             self.ports.stats.flash_timeouts += 1;
-            self.await_landing(&hit);
+            self.hold_in_place(&hit);
             self.refetch(&hit);
             self.read_is_late();
         }

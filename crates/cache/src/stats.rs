@@ -11,7 +11,7 @@ pub struct Stats {
     /// Bytes read from flash for guests.
     pub flash_read_bytes: u64,
     /// Bytes of those that went directly to where the guests wanted them, and were right.
-    pub landed_bytes: u64,
+    pub in_place_bytes: u64,
     /// Reads from flash that were done again, since what lay in a guest's memory was not what was
     /// written, or could not be put there.
     pub reads_repeated: u64,

@@ -5,7 +5,7 @@
 use crate::RequestId;
 use crate::api::Effect;
 use crate::request::Span;
-use block_io::{IoError, Landing, Payload, Place, Slice};
+use block_io::{GuestBuffer, IoError, Payload, Place, Slice};
 use slab::Slab;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(crate) enum Aim {
     /// Its bytes, in buffers of ours.
     Buffers,
     /// Its bytes, there.
-    Into(Rc<dyn Landing>),
+    Into(Rc<dyn GuestBuffer>),
     /// Only to bring blocks into the cache, piece by piece (`prefetch.rs`): no bytes are answered.
     CacheOnly,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Read {
     aim: Aim,
     parts: Parts,
     /// Parts whose bytes are where the guest wants them.
-    landed: u32,
+    in_place: u32,
     left: u32,
     error: Option<IoError>,
 }
@@ -80,7 +80,7 @@ impl Reads {
             end: span.end().get(),
             aim,
             parts: Parts::new(),
-            landed: 0,
+            in_place: 0,
             left: 1,
             error: None,
         })
@@ -126,8 +126,8 @@ impl Reads {
 
     /// A part's bytes are where the guest wanted them.
     #[inline]
-    pub(crate) fn land(&mut self, id: ReadId) -> Option<Ended> {
-        self.0[id].landed += 1;
+    pub(crate) fn filled_in_place(&mut self, id: ReadId) -> Option<Ended> {
+        self.0[id].in_place += 1;
         self.let_go(id)
     }
 
@@ -205,8 +205,8 @@ impl Read {
                 request,
                 result: Ok(Payload::new()),
             },
-            None if self.landed > 0 => {
-                landed(request, self.offset..self.end, self.parts, self.landed)
+            None if self.in_place > 0 => {
+                reply_in_place(request, self.offset..self.end, self.parts, self.in_place)
             }
             None => reply(request, self.offset..self.end, self.parts),
         };
@@ -241,10 +241,10 @@ fn reply(request: RequestId, range: Range<u64>, mut parts: Parts) -> Effect {
     }
 }
 
-/// The same of which `landed` parts are where the guest wanted them.
-fn landed(request: RequestId, range: Range<u64>, parts: Parts, landed: u32) -> Effect {
+/// The same of which `in_place` parts are where the guest wanted them.
+fn reply_in_place(request: RequestId, range: Range<u64>, parts: Parts, in_place: u32) -> Effect {
     let mut rest = SmallVec::new();
-    let (mut at, mut left) = (range.start, landed);
+    let (mut at, mut left) = (range.start, in_place);
     let mut parts = parts.into_iter().peekable();
     while let Some(part) = parts.next() {
         assert_eq!(part.offset, at, "parts follow each other");
@@ -258,9 +258,9 @@ fn landed(request: RequestId, range: Range<u64>, parts: Parts, landed: u32) -> E
             at = parts.peek().map_or(range.end, |next| next.offset);
         }
     }
-    assert_eq!(left, 0, "each part lands once");
+    assert_eq!(left, 0, "each part is filled once");
     assert_eq!(at, range.end, "the parts are all that was asked for");
-    Effect::Landed { request, rest }
+    Effect::ReplyInPlace { request, rest }
 }
 
 /// A number of bytes, or of a byte, in memory.

@@ -136,7 +136,7 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
             shared_fills: stats.shared_fills,
             killed_fills: stats.killed_fills,
             retrusted_blocks: stats.retrusted_blocks,
-            landed_bytes: stats.landed_bytes,
+            landed_bytes: stats.in_place_bytes,
             reads_repeated: stats.reads_repeated,
         },
         ..bare

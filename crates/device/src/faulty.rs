@@ -1,7 +1,7 @@
 //! A device that fails by a plan: errors, stalls, misdirected and rotten data, lost writes.
 
 use crate::Device;
-use block_io::{FlashDone, FlashOp, FlashVerb, Landings, OriginDone, OriginVerb, PAGE_BYTES};
+use block_io::{BounceBuffers, FlashDone, FlashOp, FlashVerb, OriginDone, OriginVerb, PAGE_BYTES};
 use medium::{Faults, Injector, flash_done, medium_verb};
 use ring::SourceId;
 use units::{Bytes, Instant};
@@ -11,7 +11,7 @@ use units::{Bytes, Instant};
 pub struct Faulty<D> {
     inner: D,
     injector: Injector,
-    landings: Landings,
+    bounce_buffers: BounceBuffers,
     done: Vec<FlashDone>,
 }
 
@@ -22,7 +22,7 @@ impl<D: Device> Faulty<D> {
         Self {
             inner,
             injector,
-            landings: Landings::default(),
+            bounce_buffers: BounceBuffers::default(),
             done: Vec::new(),
         }
     }
@@ -34,7 +34,7 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     fn submit(&mut self, op: FlashOp, now: Instant) {
-        let op = self.landings.begin(op);
+        let op = self.bounce_buffers.begin(op);
         if let Some(verb) = self.injector.inject(op.token, medium_verb(op.verb), now) {
             let verb = flash_verb(verb);
             let token = op.token;
@@ -48,7 +48,7 @@ impl<D: Device> Device for Faulty<D> {
             self.inner.submit(FlashOp { token, verb }, now);
         }
         let answered = self.injector.take_answered().map(flash_done);
-        done.extend(answered.map(|one| self.landings.end(one)));
+        done.extend(answered.map(|one| self.bounce_buffers.end(one)));
         self.inner.poll(now, &mut self.done);
         for one in self.done.drain(..) {
             let one = OriginDone {
@@ -58,7 +58,7 @@ impl<D: Device> Device for Faulty<D> {
                 volatile: false,
             };
             let one = flash_done(self.injector.returned(one));
-            done.push(self.landings.end(one));
+            done.push(self.bounce_buffers.end(one));
         }
     }
 

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::Device;
-use block_io::{FlashDone, FlashOp, Landings, OriginDone};
+use block_io::{BounceBuffers, FlashDone, FlashOp, OriginDone};
 use medium::{Medium, Session, flash_done, medium_verb};
 use units::{Bytes, Instant};
 
@@ -18,7 +18,7 @@ use units::{Bytes, Instant};
 #[derive(Debug)]
 pub struct MemoryDevice {
     session: Session,
-    landings: Landings,
+    bounce_buffers: BounceBuffers,
     done: Vec<OriginDone>,
 }
 
@@ -27,7 +27,7 @@ impl MemoryDevice {
     pub fn open(medium: &Medium) -> Self {
         Self {
             session: medium.open(),
-            landings: Landings::default(),
+            bounce_buffers: BounceBuffers::default(),
             done: Vec::new(),
         }
     }
@@ -39,14 +39,14 @@ impl Device for MemoryDevice {
     }
 
     fn submit(&mut self, op: FlashOp, now: Instant) {
-        let op = self.landings.begin(op);
+        let op = self.bounce_buffers.begin(op);
         self.session.submit(op.token, medium_verb(op.verb), now);
     }
 
     fn poll(&mut self, now: Instant, done: &mut Vec<FlashDone>) {
         self.session.poll(now, &mut self.done);
         let ended = self.done.drain(..).map(flash_done);
-        done.extend(ended.map(|one| self.landings.end(one)));
+        done.extend(ended.map(|one| self.bounce_buffers.end(one)));
     }
 
     fn next_deadline(&self) -> Option<Instant> {

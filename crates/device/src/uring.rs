@@ -14,7 +14,7 @@
 
 use crate::Device;
 use block_io::{
-    Buf, BufPool, ErrorNumbers, FlashDone, FlashOp, FlashVerb, IoError, Landings, PAGE_BYTES,
+    BounceBuffers, Buf, BufPool, ErrorNumbers, FlashDone, FlashOp, FlashVerb, IoError, PAGE_BYTES,
     Place, Since, Slice, Token,
 };
 use ring::{
@@ -230,7 +230,7 @@ pub struct UringDevice {
     flights: Slab<Flight>,
     syncs: FileSyncs,
     /// Reads into memory that the flash cannot reach directly.
-    landings: Landings,
+    bounce_buffers: BounceBuffers,
     refused: Vec<FlashDone>,
     numbers: ErrorNumbers,
 }
@@ -248,7 +248,7 @@ impl UringDevice {
             source: ring.source(),
             pool: pool.clone(),
             flights: Slab::new(),
-            landings: Landings::new(pool.clone()),
+            bounce_buffers: BounceBuffers::new(pool.clone()),
             refused: Vec::new(),
             numbers: ErrorNumbers::default(),
         }
@@ -295,7 +295,7 @@ impl UringDevice {
         }
         let Some(into) = self.reachable(&place) else {
             let verb = FlashVerb::ReadInto { offset, place };
-            let op = self.landings.begin(FlashOp { token, verb });
+            let op = self.bounce_buffers.begin(FlashOp { token, verb });
             return self.carry_out(op);
         };
         let op = Op::ReadInto {
@@ -338,7 +338,7 @@ impl UringDevice {
                 return None;
             }
         }
-        Some(self.landings.end(FlashDone {
+        Some(self.bounce_buffers.end(FlashDone {
             token: flight.token,
             buf: completion.buf,
             place: flight.place,

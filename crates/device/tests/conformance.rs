@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Landing, Place, Token};
+use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, GuestBuffer, IoError, Place, Token};
 use device::Device;
 use device::faulty::Faulty;
 use device::interleaved::Interleaved;
@@ -53,7 +53,7 @@ impl Rig {
     }
 
     fn read_into(&mut self, at: u64, memory: &Rc<Lap>, range: std::ops::Range<usize>) -> Token {
-        let memory: Rc<dyn Landing> = Rc::<Lap>::clone(memory);
+        let memory: Rc<dyn GuestBuffer> = Rc::<Lap>::clone(memory);
         self.submit(FlashVerb::ReadInto {
             offset: Bytes::new(at),
             place: Place::new(memory, range),
@@ -97,7 +97,7 @@ impl Rig {
 #[derive(Debug)]
 struct Lap(RefCell<Vec<u8>>);
 
-impl Landing for Lap {
+impl GuestBuffer for Lap {
     fn bytes(&self) -> usize {
         self.0.borrow().len()
     }

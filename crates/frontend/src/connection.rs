@@ -3,7 +3,7 @@
 use crate::budget::Account;
 use crate::report::Report;
 use crate::request::{Incoming, RequestKey};
-use block_io::{IoError, Landing, Payload, Slice};
+use block_io::{GuestBuffer, IoError, Payload, Slice};
 use ring::SourceId;
 use std::rc::Rc;
 use units::Bytes;
@@ -68,7 +68,7 @@ pub trait Connection {
     ///
     /// # Panics
     /// If there is no such request in flight.
-    fn read_buffer(&self, _key: RequestKey) -> Option<Rc<dyn Landing>> {
+    fn read_buffer(&self, _key: RequestKey) -> Option<Rc<dyn GuestBuffer>> {
         None
     }
 

@@ -224,7 +224,7 @@ impl Life {
                     Effect::Reinstate { token, .. } => cache.reinstated(token, true, self.now),
                     Effect::Own { token, .. } => cache.owned(token, true, self.now),
                     Effect::Reply { .. }
-                    | Effect::Landed { .. }
+                    | Effect::ReplyInPlace { .. }
                     | Effect::ControlDone { .. }
                     | Effect::Retain(_)
                     | Effect::Damaged { .. } => {}

@@ -78,7 +78,7 @@ pub fn carry_out(flash: &mut (impl FlashBytes + ?Sized), op: FlashOp) -> FlashDo
 /// A flash operation in the words of a medium, which knows more verbs, and no memory but ours.
 ///
 /// # Panics
-/// If it reads into other memory: see [`block_io::Landings`].
+/// If it reads into other memory: see [`block_io::BounceBuffers`].
 pub fn medium_verb(verb: FlashVerb) -> OriginVerb {
     match verb {
         FlashVerb::Read {

@@ -1,7 +1,7 @@
 //! Memory that is not ours alone: parts of a guest's, mapped into this process.
 //!
 //! A [`crate::Op::ReadInto`] fills it without a copy of ours in between. The kernel writes there as
-//! a device would; no reference to it is ever made here. As a [`Landing`] it goes through the core,
+//! a device would; no reference to it is ever made here. As a [`GuestBuffer`] it goes through the core,
 //! which copies out what it judges.
 
 #![allow(
@@ -9,7 +9,7 @@
     reason = "who makes one vouches for pointers that the kernel, and we, will write through"
 )]
 
-use block_io::Landing;
+use block_io::GuestBuffer;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
@@ -125,7 +125,7 @@ pub(crate) enum Vectors {
     Many(*const libc::iovec, usize),
 }
 
-impl Landing for Foreign {
+impl GuestBuffer for Foreign {
     fn bytes(&self) -> usize {
         self.length
     }

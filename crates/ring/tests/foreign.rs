@@ -5,7 +5,7 @@
 
 mod support;
 
-use block_io::Landing as _;
+use block_io::GuestBuffer as _;
 use ring::{Foreign, Op, Ring};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;

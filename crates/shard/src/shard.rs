@@ -302,7 +302,7 @@ impl Shard {
             Effect::Flash(op) => self.flash.submit(op, self.now),
             Effect::Origin(op) => self.pass_to_origin(op),
             Effect::Reply { request, result } => self.reply(request, result),
-            Effect::Landed { request, rest } => self.reply_in_place(request, &rest),
+            Effect::ReplyInPlace { request, rest } => self.reply_in_place(request, &rest),
             Effect::Retire { token, incarnation } => {
                 self.record_cache(token, Word::Retired, incarnation);
             }

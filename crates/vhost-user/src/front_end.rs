@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::device::Disk;
 use crate::limits::CONNECTIONS_MAX;
 use crate::quota::MappingLimits;
-use block_io::{IoError, Landing, Payload, Slice};
+use block_io::{GuestBuffer, IoError, Payload, Slice};
 use frontend::budget::Account;
 use frontend::{Context, FrontEnd, Incoming, NewClient, PolledQueues, Report, RequestKey, State};
 use ring::SourceId;
@@ -93,7 +93,7 @@ impl frontend::Connection for Connection {
         self.resize(size);
     }
 
-    fn read_buffer(&self, key: RequestKey) -> Option<Rc<dyn Landing>> {
+    fn read_buffer(&self, key: RequestKey) -> Option<Rc<dyn GuestBuffer>> {
         Some(Rc::new(self.buffers(key)?))
     }
 

@@ -13,7 +13,7 @@ use crate::limits::CHAINS_PER_TURN;
 use crate::memory::Memory;
 use crate::tokens::Task;
 use crate::vring::RingError;
-use block_io::{BufPool, IoError, Landing as _, Payload};
+use block_io::{BufPool, GuestBuffer as _, IoError, Payload};
 use frontend::budget::Account;
 use frontend::limits::{ConnectionLimits, weight_of_range};
 use frontend::{Counters, InFlight, Incoming, RequestKey, Verb, Weight};

@@ -194,7 +194,7 @@ impl World {
             }
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
-            Effect::Landed { request, rest } => self.guest_has_landed(request, &rest)?,
+            Effect::ReplyInPlace { request, rest } => self.guest_read_in_place(request, &rest)?,
             Effect::Retire { token, incarnation } => {
                 self.marks.hit("retirement");
                 self.record_retirement(token, incarnation, false);

@@ -3,7 +3,7 @@
 
 use crate::violation::Violation;
 use crate::world::World;
-use block_io::{Landing, Payload, Slice};
+use block_io::{GuestBuffer, Payload, Slice};
 use cache::{RequestId, Verb};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -46,7 +46,7 @@ impl fmt::Debug for Lap {
     }
 }
 
-impl Landing for Lap {
+impl GuestBuffer for Lap {
     fn bytes(&self) -> usize {
         self.bytes.borrow().len()
     }
@@ -92,7 +92,7 @@ impl World {
     }
 
     /// The cache has brought a read to where its guest wanted it, all but `rest`.
-    pub(crate) fn guest_has_landed(
+    pub(crate) fn guest_read_in_place(
         &mut self,
         id: RequestId,
         rest: &[(usize, Slice)],
@@ -101,13 +101,13 @@ impl World {
         let Some(lap) = lap else {
             return Err(Violation::new(
                 "I8",
-                format!("request {} has landed nowhere", id.0),
+                format!("request {} was read in place and has no memory", id.0),
             ));
         };
         for (at, bytes) in rest {
             lap.store(*at, bytes);
         }
-        self.marks.hit("read landed");
+        self.marks.hit("read in place");
         let bytes = self.pool.copy_of(&lap.contents());
         self.guest_is_answered(id, Ok(Payload::from_iter([bytes])))
     }

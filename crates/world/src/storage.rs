@@ -18,7 +18,9 @@
 
 use crate::late::Late;
 use crate::verbs::{Piece, shifted, shifted_back, write_offset};
-use block_io::{FlashDone, FlashOp, FlashVerb, IoError, Landings, OriginDone, OriginVerb, Token};
+use block_io::{
+    BounceBuffers, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginVerb, Token,
+};
 use medium::{Faults, Injector, Medium, MediumOptions, Session, WriteMark};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -72,7 +74,7 @@ pub(crate) struct Storage {
     pub unreadable: Vec<Range<Bytes>>,
     dice: Prng,
     /// Reads into memory of guests, and when the system ends one that the device does not.
-    landings: Landings,
+    bounce_buffers: BounceBuffers,
     direct_read_ends: BTreeMap<Token, Instant>,
     /// A flush that fails takes along what it would have made durable.
     pub forgets: bool,
@@ -137,7 +139,7 @@ impl Storage {
             rotting: Vec::new(),
             unreadable: Vec::new(),
             dice: dice.fork(),
-            landings: Landings::default(),
+            bounce_buffers: BounceBuffers::default(),
             direct_read_ends: BTreeMap::new(),
             forgets: false,
             flushes: Map::default(),
@@ -158,7 +160,7 @@ impl Storage {
         self.honest.clear();
         self.astray.clear();
         self.behind.clear();
-        self.landings = Landings::default();
+        self.bounce_buffers = BounceBuffers::default();
         self.direct_read_ends.clear();
         self.flushes.clear();
         self.forgotten.clear();
@@ -267,7 +269,7 @@ impl Storage {
             self.direct_read_ends
                 .insert(op.token, now + SYSTEM_PATIENCE);
         }
-        let op = self.landings.begin(op);
+        let op = self.bounce_buffers.begin(op);
         let verb = medium::medium_verb(op.verb);
         if honest {
             self.honest.insert(op.token);
@@ -422,7 +424,7 @@ impl Storage {
     /// An outcome in the words of flash.
     pub(crate) fn flash_done(&mut self, done: OriginDone) -> FlashDone {
         self.direct_read_ends.remove(&done.token);
-        self.landings.end(medium::flash_done(done))
+        self.bounce_buffers.end(medium::flash_done(done))
     }
 
     /// Where the writes that have not ended begin.

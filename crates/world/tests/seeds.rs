@@ -21,7 +21,7 @@ const RARE: [&str; 58] = [
     "checkpoint in flight at a crash",
     "checksum mismatch",
     "guest scribbles",
-    "read landed",
+    "read in place",
     "read repeated",
     "clean start",
     "clean stop",

@@ -1,7 +1,7 @@
 //! What a guest asks of the rig, and what is seen of its flash and its origin.
 
 use super::{Rig, at, page};
-use block_io::{FlashOp, FlashVerb, IoError, Landing, OriginVerb, Payload};
+use block_io::{FlashOp, FlashVerb, GuestBuffer, IoError, OriginVerb, Payload};
 use cache::{ControlError, ControlOutcome, DirtyStatus, Request, RequestId, Verb};
 use std::rc::Rc;
 use units::{BLOCK_BYTES, Bytes, Duration, TenantSlot};
@@ -69,7 +69,7 @@ impl Rig {
         self.ask_into(verb, None)
     }
 
-    pub(crate) fn ask_into(&mut self, verb: Verb, into: Option<Rc<dyn Landing>>) -> u64 {
+    pub(crate) fn ask_into(&mut self, verb: Verb, into: Option<Rc<dyn GuestBuffer>>) -> u64 {
         let (id, now, disk) = (self.next(), self.now, self.disk);
         let request = Request {
             id: RequestId(id),

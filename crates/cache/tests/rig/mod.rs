@@ -89,7 +89,7 @@ pub(crate) struct Rig {
     held_origin: Vec<OriginOp>,
     replies: BTreeMap<u64, Result<Payload, IoError>>,
     /// What came from elsewhere than the flash for reads into memory of the asker.
-    pub(crate) landed: BTreeMap<u64, Vec<(usize, Slice)>>,
+    pub(crate) in_place: BTreeMap<u64, Vec<(usize, Slice)>>,
     outcomes: BTreeMap<u64, Result<ControlOutcome, ControlError>>,
     next: u64,
 }
@@ -200,7 +200,7 @@ impl Rig {
             held_flash: Vec::new(),
             held_origin: Vec::new(),
             replies: BTreeMap::new(),
-            landed: BTreeMap::new(),
+            in_place: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             next: 0,
         };
@@ -376,8 +376,8 @@ impl Rig {
             Effect::Reply { request, result } => {
                 assert!(self.replies.insert(request.0, result).is_none());
             }
-            Effect::Landed { request, rest } => {
-                assert!(self.landed.insert(request.0, rest.into_vec()).is_none());
+            Effect::ReplyInPlace { request, rest } => {
+                assert!(self.in_place.insert(request.0, rest.into_vec()).is_none());
             }
             Effect::Retire { token, incarnation } => {
                 let recorded = self.record_least(incarnation + 1);

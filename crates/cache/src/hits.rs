@@ -51,7 +51,7 @@ impl Cache {
 
     /// A read from flash takes too long, and the guest's bytes come from elsewhere; but if they may
     /// still come into its memory, it has to wait for that.
-    pub(crate) fn await_landing(&mut self, hit: &Hit) {
+    pub(crate) fn hold_in_place(&mut self, hit: &Hit) {
         if hit.in_place {
             self.ports.stranded += 1;
             self.reads.hold(hit.read);
@@ -82,8 +82,8 @@ impl Cache {
         if result.is_ok() && flash.is_whole_in(ports, hit.slot, hit.count, place) {
             flash.succeeded();
             flash.unpin(hit.slot);
-            self.ports.stats.landed_bytes += place.len() as u64;
-            let ended = self.reads.land(hit.read);
+            self.ports.stats.in_place_bytes += place.len() as u64;
+            let ended = self.reads.filled_in_place(hit.read);
             return self.end_read(ended);
         }
         // Pinned anew before it is let go, so that the slot stays what it is.

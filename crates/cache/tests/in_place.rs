@@ -4,7 +4,7 @@
 
 mod rig;
 
-use block_io::Landing;
+use block_io::GuestBuffer;
 use cache::{Verb, WriteBack};
 use rig::{Rig, page};
 use std::cell::{Cell, RefCell};
@@ -32,7 +32,7 @@ impl Lap {
     }
 }
 
-impl Landing for Lap {
+impl GuestBuffer for Lap {
     fn bytes(&self) -> usize {
         self.bytes.borrow().len()
     }
@@ -53,7 +53,7 @@ fn ask(rig: &mut Rig, offset: u64, lap: &Rc<Lap>) -> u64 {
         offset: Bytes::new(offset),
         length: Bytes::new(lap.bytes() as u64),
     };
-    rig.ask_into(verb, Some(Rc::<Lap>::clone(lap) as Rc<dyn Landing>))
+    rig.ask_into(verb, Some(Rc::<Lap>::clone(lap) as Rc<dyn GuestBuffer>))
 }
 
 /// A cache that has the first four blocks of its disk, 1 to 4 everywhere, on flash.
@@ -69,13 +69,13 @@ fn warm() -> Rig {
 }
 
 #[test]
-fn a_hit_lands_where_the_guest_wants_it() {
+fn a_hit_is_read_to_where_the_guest_wants_it() {
     let mut rig = warm();
     let lap = Lap::new(2);
     let id = ask(&mut rig, BLOCK_BYTES, &lap);
-    assert!(rig.landed[&id].is_empty());
+    assert!(rig.in_place[&id].is_empty());
     assert_eq!((lap.block(0), lap.block(1)), (page(2), page(3)));
-    assert_eq!(rig.cache_mut().stats().landed_bytes, 8192);
+    assert_eq!(rig.cache_mut().stats().in_place_bytes, 8192);
     assert!(rig.told.is_empty());
 }
 
@@ -84,7 +84,7 @@ fn what_is_not_on_flash_is_handed_over_beside_it() {
     let mut rig = warm();
     let lap = Lap::new(4);
     let id = ask(&mut rig, 2 * BLOCK_BYTES, &lap);
-    let rest = &rig.landed[&id];
+    let rest = &rig.in_place[&id];
     assert_eq!(rest.len(), 1);
     assert_eq!(rest[0].0, 8192);
     assert_eq!(&rest[0].1[..], [page(5), page(6)].concat());
@@ -166,7 +166,7 @@ fn a_late_read_is_answered_when_the_flash_cannot_write_into_its_memory_any_more(
         ask(&mut rig, 0, &Lap::new(1));
     }
     let third = ask(&mut rig, 2 * BLOCK_BYTES, &lap);
-    assert!(rig.landed.contains_key(&third), "directly again");
+    assert!(rig.in_place.contains_key(&third), "directly again");
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! reference to it is ever made.
 //!
 //! ```text
-//!  request ── Rc<dyn Landing> ─► core ── Place: a part of it ─► device ─► flash reads into it
-//!                                  ◄───────── comes back with the completion ──┘
+//!  request ── Rc<dyn GuestBuffer> ─► core ── Place: a part of it ─► device ─► flash reads into it
+//!                                      ◄───────── comes back with the completion ──┘
 //! ```
 //!
 //! Invariant: who holds a [`Place`] keeps its memory mapped. The request that it belongs to is not
@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 /// Memory that others see and write too. Offsets and lengths are in bytes.
-pub trait Landing: Any + Debug {
+pub trait GuestBuffer: Any + Debug {
     /// How long it is.
     fn bytes(&self) -> usize;
 
@@ -37,13 +37,13 @@ pub trait Landing: Any + Debug {
     fn store(&self, at: usize, from: &[u8]);
 }
 
-/// A part of a [`Landing`]. Small, since every operation on flash has room for one and few have any.
+/// A part of a [`GuestBuffer`]. Small, since every operation on flash has room for one and few have any.
 #[derive(Clone, Debug)]
 pub struct Place(Box<Part>);
 
 #[derive(Clone, Debug)]
 struct Part {
-    memory: Rc<dyn Landing>,
+    memory: Rc<dyn GuestBuffer>,
     range: Range<usize>,
 }
 
@@ -54,7 +54,7 @@ impl Place {
     ///
     /// # Panics
     /// If they are not all within it.
-    pub fn new(memory: Rc<dyn Landing>, range: Range<usize>) -> Self {
+    pub fn new(memory: Rc<dyn GuestBuffer>, range: Range<usize>) -> Self {
         assert!(
             range.start <= range.end && range.end <= memory.bytes(),
             "a place lies within its memory"
@@ -112,12 +112,12 @@ impl Place {
 /// For a device that cannot read into memory of others: it reads into buffers of ours, and what
 /// they have got is copied.
 #[derive(Debug, Default)]
-pub struct Landings {
+pub struct BounceBuffers {
     open: BTreeMap<Token, Place>,
     pool: BufPool,
 }
 
-impl Landings {
+impl BounceBuffers {
     /// Buffers come from this pool.
     pub fn new(pool: BufPool) -> Self {
         Self {
@@ -166,7 +166,7 @@ mod tests {
     #[derive(Debug)]
     struct Plain(RefCell<Vec<u8>>);
 
-    impl Landing for Plain {
+    impl GuestBuffer for Plain {
         fn bytes(&self) -> usize {
             self.0.borrow().len()
         }
@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn a_read_into_a_place_goes_by_way_of_a_buffer() {
         let memory = Rc::new(Plain(RefCell::new(vec![0; 3 * 4096])));
-        let mut landings = Landings::new(BufPool::new());
-        let op = landings.begin(FlashOp {
+        let mut bounce_buffers = BounceBuffers::new(BufPool::new());
+        let op = bounce_buffers.begin(FlashOp {
             token: Token(7),
             verb: FlashVerb::ReadInto {
                 offset: Bytes::kib(8),
@@ -197,7 +197,7 @@ mod tests {
         };
         assert_eq!(length, Bytes::kib(4));
         buf.fill(9);
-        let done = landings.end(FlashDone {
+        let done = bounce_buffers.end(FlashDone {
             token: Token(7),
             buf: Some(buf),
             place: None,
