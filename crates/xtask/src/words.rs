@@ -1,5 +1,6 @@
 //! Words and shapes that must not stay in the tree: promises to finish later, leftovers of
-//! debugging, paths of somebody's machine, source files that do not say what they are for.
+//! debugging, paths of somebody's machine, former names, source files that do not say what they
+//! are for.
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,16 @@ const BANNED: &[(&str, &str)] = &[
     (concat!("/wo", "rk/"), "a path of one machine"),
     (concat!("/ro", "ot/"), "a path of one machine"),
     (concat!("/ho", "me/"), "a path of one machine"),
+    // Former names, for which the field has a word.
+    (concat!("Last", "ing"), "say retained"),
+    (concat!("LAST", "ING"), "say retained"),
+    (concat!("lasting", "_places"), "say retained"),
+    (concat!("lasting", " memory"), "say retained memory"),
+    (concat!("Land", "ing"), "say guest buffer"),
+    (concat!("Effect::Land", "ed"), "say ReplyInPlace"),
+    (concat!("sti", "r("), "say schedule"),
+    (concat!("stir", "red"), "say scheduled"),
+    (concat!("turn", "_back"), "say advance"),
 ];
 
 /// Files whose words are not ours.
