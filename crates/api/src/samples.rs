@@ -140,6 +140,7 @@ fn cache() -> CacheStatus {
         checksum_errors: 0,
         flash_errors: 1,
         flash_timeouts: 0,
+        flash_taken_back: 0,
         flash_latency: FlashLatency {
             read: latency(5000),
             write: latency(900),

@@ -201,6 +201,9 @@ pub struct CacheStatus {
     pub flash_errors: u64,
     /// Flash operations that took too long.
     pub flash_timeouts: u64,
+    /// How often the flash was taken back, warm, after writes of it had been late.
+    #[serde(default)]
+    pub flash_taken_back: u64,
     /// Time of flash reads and writes.
     pub flash_latency: FlashLatency,
     /// Time of the requests of all its disks since the start, and of what they needed.

@@ -44,6 +44,7 @@ pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
         checksum_errors: 0,
         flash_errors: 0,
         flash_timeouts: 0,
+        flash_taken_back: 0,
         flash_latency: FlashLatency::default(),
         request_latency: DiskLatency::default(),
         policy: None,
@@ -123,6 +124,7 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
         checksum_errors: stats.checksum_mismatches,
         flash_errors: stats.flash_errors,
         flash_timeouts: stats.flash_timeouts,
+        flash_taken_back: stats.flash_taken_back,
         flash_latency: FlashLatency {
             read: latency(&status.flash_latency.read),
             write: latency(&status.flash_latency.write),

@@ -222,6 +222,12 @@ pub(super) const FAMILIES: &[Family] = &[
         flash_timeouts
     ),
     cache_counter!(
+        "flash_taken_back",
+        None,
+        "Times that the flash was taken back, warm, after writes of it had been late",
+        flash_taken_back
+    ),
+    cache_counter!(
         "flash_checksum_errors",
         None,
         "Blocks read from flash whose checksum was wrong; they came from the origin",
