@@ -241,8 +241,8 @@ impl Cache {
             self.ports.schedule(slot);
         }
         self.disks.attach(slot, newcomer.id, newcomer.disk);
-        self.own_disk(slot, Some(tenant));
-        self.begin_tenant(tenant);
+        self.division().own_disk(slot, Some(tenant));
+        self.division().begin(tenant);
         ControlOutcome::Attached {
             disk: slot,
             tenant,

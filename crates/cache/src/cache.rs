@@ -1,9 +1,10 @@
 //! The cache of a shard: events in, effects out.
 
+use crate::admitter::Admitter;
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, WritePolicy};
 use crate::back::Backs;
 use crate::disks::Disks;
-use crate::division::{Admission, admission_of};
+use crate::division::{Admission, Division, admission_of};
 use crate::fills::Fills;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
@@ -87,7 +88,7 @@ impl Cache {
     /// Lets a recovered cache begin its first checkpoint.
     pub(crate) fn open(&mut self, now: Instant) {
         self.ports.set_now(now);
-        self.wake_for_window();
+        self.division().wake_for_window();
         self.pump();
     }
 
@@ -249,7 +250,7 @@ impl Cache {
         if let Some(flash) = self.flash.as_mut() {
             flash.tick(&mut self.ports.store, self.late_writes.is_in_doubt());
         }
-        self.tick_admission();
+        self.division().tick();
         self.tick_backs();
         self.step_prefetches();
         self.watch_flash();
@@ -296,7 +297,7 @@ impl Cache {
             if let Some(flash) = self.flash.as_mut() {
                 flash.pump(&mut self.ports.store);
             }
-            self.account();
+            self.admitter().account();
             let advanced = self.advance_scheduled();
             let progress = self.step_jobs() || advanced;
             if !self.ports.has_wakes() && !self.ports.has_scheduled() && !progress {
@@ -320,6 +321,36 @@ impl Cache {
         result: Result<Payload, IoError>,
     ) {
         self.answer(disk, Effect::Reply { request, result });
+    }
+
+    /// What lets blocks enter the flash.
+    #[inline]
+    pub(crate) fn admitter(&mut self) -> Admitter<'_> {
+        self.admitter_and_reads().0
+    }
+
+    /// The same, beside the reads under way.
+    pub(crate) fn admitter_and_reads(&mut self) -> (Admitter<'_>, &Reads) {
+        let admitter = Admitter {
+            admission: &mut self.admission,
+            flash: self.flash.as_mut(),
+            disks: &mut self.disks,
+            ports: &mut self.ports,
+        };
+        (admitter, &self.reads)
+    }
+
+    /// What divides the flash among tenants.
+    pub(crate) fn division(&mut self) -> Division<'_> {
+        Division {
+            tenants: &mut self.tenants,
+            admitter: Admitter {
+                admission: &mut self.admission,
+                flash: self.flash.as_mut(),
+                disks: &mut self.disks,
+                ports: &mut self.ports,
+            },
+        }
     }
 
     /// Gives a request's answer.

@@ -8,7 +8,9 @@
 //! A guest never hears of settings that contradict each other: what is cached is served and kept right,
 //! but nothing enters the flash, and the status says why.
 
+use crate::admitter::Admitter;
 use crate::cache::Cache;
+use crate::tenants::Tenants;
 use admission::{AdmissionControl, Key};
 use block_io::Slice;
 use block_store::Store;
@@ -36,21 +38,31 @@ pub(crate) fn admission_of(
     Ok(admission)
 }
 
-impl Cache {
+/// The parts of a cache that divide its flash.
+pub(crate) struct Division<'a> {
+    pub(crate) tenants: &'a mut Tenants,
+    pub(crate) admitter: Admitter<'a>,
+}
+
+impl Division<'_> {
     /// Lets windows end that are over, and asks to be looked at when the next one is.
-    pub(crate) fn tick_admission(&mut self) {
-        let now = self.ports.now;
-        let Some(flash) = self.flash.as_ref() else {
+    pub(crate) fn tick(&mut self) {
+        let Admitter {
+            admission,
+            flash,
+            disks,
+            ports,
+        } = &mut self.admitter;
+        let Some(flash) = flash.as_deref() else {
             return;
         };
-        let disks = &self.disks;
         let cached = |tenant: TenantSlot| {
             let own = disks.iter().filter(|(_, disk)| disk.tenant == tenant);
             own.map(|(slot, _)| flash.facts().cached_blocks_of(slot))
                 .sum()
         };
         let mut has_ended = false;
-        while self.admission.tick(now, cached) {
+        while admission.tick(ports.now, cached) {
             has_ended = true;
         }
         if has_ended {
@@ -61,15 +73,16 @@ impl Cache {
 
     /// Asks to be looked at when the running window ends.
     pub(crate) fn wake_for_window(&mut self) {
-        if let Some(end) = self.admission.next_tick() {
-            self.ports.wake_at(end);
+        if let Some(end) = self.admitter.admission.next_tick() {
+            self.admitter.ports.wake_at(end);
         }
     }
 
     /// Shares or settings have changed: tells the log, and appends what left staging for flash.
-    pub(crate) fn divided(&mut self) {
-        self.let_in_unstaged();
-        let (Some(flash), Some(tenancy)) = (self.flash.as_mut(), self.admission.tenancy()) else {
+    fn divided(&mut self) {
+        self.admitter.let_in_unstaged();
+        let tenancy = self.admitter.admission.tenancy();
+        let (Some(flash), Some(tenancy)) = (self.admitter.flash.as_deref_mut(), tenancy) else {
             return;
         };
         flash.shares_mut().set_spare(tenancy.settings().spare);
@@ -80,54 +93,113 @@ impl Cache {
 
     /// A tenant's first disk comes: its books are kept from now on. If its settings contradict the
     /// others' nothing of it enters until they do not.
-    pub(crate) fn begin_tenant(&mut self, tenant: TenantSlot) {
-        if self.admission.tenancy().is_none() || self.admission.has(tenant) {
+    pub(crate) fn begin(&mut self, tenant: TenantSlot) {
+        let admission = &self.admitter.admission;
+        if admission.tenancy().is_none() || admission.has(tenant) {
             return;
         }
-        let settings = self.tenant_settings(tenant);
-        let error = self.admission.attach(tenant, settings).err();
+        let settings = self.settings_of(tenant);
+        let error = self.admitter.admission.attach(tenant, settings).err();
         self.tenants.set_error(tenant, error);
         self.divided();
     }
 
     /// A tenant's last disk has gone.
-    pub(crate) fn end_tenant(&mut self, tenant: TenantSlot) {
-        self.admission.detach(tenant);
+    pub(crate) fn end(&mut self, tenant: TenantSlot) {
+        self.admitter.admission.detach(tenant);
         self.tenants.set_error(tenant, None);
-        if let Some(flash) = self.flash.as_mut() {
+        if let Some(flash) = self.admitter.flash.as_deref_mut() {
             flash.shares_mut().set_share(tenant, 0);
         }
-        self.begin_tenants();
-        self.divided();
+        self.settings_changed();
     }
 
-    /// Tries again those tenants whose settings contradicted others.
-    fn begin_tenants(&mut self) {
-        let mut waiting: Vec<TenantSlot> = self.disks.iter().map(|(_, disk)| disk.tenant).collect();
+    /// Settings have changed, or a tenant's are no more: tries again those tenants whose settings
+    /// contradicted others.
+    fn settings_changed(&mut self) {
+        let disks = self.admitter.disks.iter();
+        let mut waiting: Vec<TenantSlot> = disks.map(|(_, disk)| disk.tenant).collect();
         waiting.sort_unstable();
         waiting.dedup();
         for tenant in waiting {
-            self.begin_tenant(tenant);
+            self.begin(tenant);
         }
+        self.divided();
     }
 
     /// A tenant's settings, with what follows from its disks.
-    fn tenant_settings(&self, tenant: TenantSlot) -> TenantSettings {
-        let mut disks = self.disks.iter();
-        let image = disks.any(|(_, disk)| disk.tenant == tenant && disk.views.is_some());
+    fn settings_of(&self, tenant: TenantSlot) -> TenantSettings {
         TenantSettings {
-            image,
+            image: self.is_image(tenant),
             ..self.tenants.settings(tenant)
         }
     }
 
+    /// Whether a tenant is an image that others read.
+    fn is_image(&self, tenant: TenantSlot) -> bool {
+        let mut disks = self.admitter.disks.iter();
+        disks.any(|(_, disk)| disk.tenant == tenant && disk.views.is_some())
+    }
+
     /// Whose a disk's segments are from now on.
     pub(crate) fn own_disk(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
-        if let (Some(flash), false) = (self.flash.as_mut(), self.admission.is_open()) {
+        let is_open = self.admitter.admission.is_open();
+        if let (Some(flash), false) = (self.admitter.flash.as_deref_mut(), is_open) {
             flash.shares_mut().set_tenant(disk, tenant);
         }
     }
 
+    /// Changes what holds for all tenants.
+    fn set(&mut self, settings: Option<Settings>) -> Result<(), SettingsError> {
+        match (settings, self.admitter.admission.tenancy()) {
+            (Some(settings), Some(_)) => self.admitter.admission.set(settings)?,
+            (settings, _) => self.replace_admission(settings)?,
+        }
+        self.settings_changed();
+        self.wake_for_window();
+        Ok(())
+    }
+
+    fn replace_admission(&mut self, settings: Option<Settings>) -> Result<(), SettingsError> {
+        let Admitter {
+            admission,
+            flash,
+            disks,
+            ports,
+        } = &mut self.admitter;
+        let Some(flash) = flash.as_deref_mut() else {
+            return Ok(());
+        };
+        **admission = admission_of(settings, flash, ports.now)?;
+        let is_open = admission.is_open();
+        for (slot, disk) in disks.iter() {
+            let owner = (!is_open).then_some(disk.tenant);
+            flash.shares_mut().set_tenant(slot, owner);
+            flash.shares_mut().set_share(disk.tenant, 0);
+        }
+        if is_open {
+            flash.shares_mut().set_spare(Spare::Lent);
+        }
+        Ok(())
+    }
+
+    /// Changes what holds for a tenant, attached or not.
+    fn set_tenant(&mut self, name: &str, settings: TenantSettings) -> Result<(), SettingsError> {
+        let attached = self.tenants.slot_of(name);
+        if let Some(slot) = attached.filter(|slot| self.admitter.admission.has(*slot)) {
+            let settings = TenantSettings {
+                image: self.is_image(slot),
+                ..settings.clone()
+            };
+            self.admitter.admission.set_tenant(slot, settings)?;
+        }
+        self.tenants.set(name, settings);
+        self.settings_changed();
+        Ok(())
+    }
+}
+
+impl Cache {
     /// Changes what holds for all tenants from now on; with none nobody is asked, and everything is
     /// admitted. Ends at once, unlike a [`crate::Command`].
     ///
@@ -139,33 +211,9 @@ impl Cache {
         now: Instant,
     ) -> Result<(), SettingsError> {
         self.ports.set_now(now);
-        match (&settings, self.admission.tenancy()) {
-            (Some(settings), Some(_)) => self.admission.set(settings.clone())?,
-            (None, _) | (_, None) => self.replace_admission(settings.clone())?,
-        }
+        self.division().set(settings.clone())?;
         self.config.tenancy = settings;
-        self.begin_tenants();
-        self.divided();
-        self.wake_for_window();
         self.pump();
-        Ok(())
-    }
-
-    fn replace_admission(&mut self, settings: Option<Settings>) -> Result<(), SettingsError> {
-        let Some(flash) = self.flash.as_mut() else {
-            return Ok(());
-        };
-        let admission = admission_of(settings, flash, self.ports.now)?;
-        let is_open = admission.is_open();
-        self.admission = admission;
-        for (slot, disk) in self.disks.iter() {
-            let owner = (!is_open).then_some(disk.tenant);
-            flash.shares_mut().set_tenant(slot, owner);
-            flash.shares_mut().set_share(disk.tenant, 0);
-        }
-        if is_open {
-            flash.shares_mut().set_spare(Spare::Lent);
-        }
         Ok(())
     }
 
@@ -181,18 +229,7 @@ impl Cache {
         now: Instant,
     ) -> Result<(), SettingsError> {
         self.ports.set_now(now);
-        let attached = self.tenants.slot_of(name);
-        if let Some(slot) = attached.filter(|slot| self.admission.has(*slot)) {
-            let image = self.tenant_settings(slot).image;
-            let settings = TenantSettings {
-                image,
-                ..settings.clone()
-            };
-            self.admission.set_tenant(slot, settings)?;
-        }
-        self.tenants.set(name, settings);
-        self.begin_tenants();
-        self.divided();
+        self.division().set_tenant(name, settings)?;
         self.pump();
         Ok(())
     }

@@ -348,9 +348,9 @@ impl Cache {
         if let Some(flash) = self.flash.as_mut() {
             flash.set_cipher(slot, None);
         }
-        self.own_disk(slot, None);
+        self.division().own_disk(slot, None);
         if self.tenants.release(disk.tenant, Use::Disk) {
-            self.end_tenant(disk.tenant);
+            self.division().end(disk.tenant);
         }
     }
 }

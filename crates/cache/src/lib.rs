@@ -37,6 +37,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admitter;
 mod api;
 mod attach;
 mod back;
@@ -45,7 +46,6 @@ mod completions;
 mod direct;
 mod disks;
 mod division;
-mod entry;
 mod fills;
 mod hits;
 mod jobs;

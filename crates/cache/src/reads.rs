@@ -121,7 +121,7 @@ impl Cache {
             views.read(vm, block, 1, true);
         }
         if let (Some(arrival), false) = (arrival, prefetch) {
-            self.staged_hit(&arrival, disk, block);
+            self.admitter().staged_hit(&arrival, disk, block);
         }
     }
 
@@ -279,7 +279,8 @@ impl Cache {
         };
         match bytes {
             Ok(bytes) => {
-                self.admit_fill(&fill, &bytes);
+                let (mut admitter, reads) = self.admitter_and_reads();
+                admitter.admit_fill(&fill, &bytes, reads);
                 for waiter in &fill.waiters {
                     let bytes = bytes.slice(waiter.skip..waiter.skip + waiter.length);
                     self.fill_part(waiter.read, waiter.part, bytes);
@@ -312,7 +313,9 @@ impl Cache {
             views.read(vm, first, count.into(), true);
         }
         if let (Some(arrival), false) = (arrival, prefetch) {
-            self.told_hit(&arrival, disk, first, count);
+            let blocks = (0..u64::from(count)).map(|i| first.advance(i));
+            let keys = blocks.map(|block| Key::new(disk, block));
+            self.admission.hits(&arrival, keys);
         }
     }
 

@@ -414,7 +414,8 @@ impl Cache {
         let mut cached = write.cached.iter().peekable();
         for block in (first..end).map(BlockIndex::new) {
             if cached.next_if_eq(&&block).is_none() {
-                self.offer_written(write.arrival, write.disk, block, page(block));
+                self.admitter()
+                    .offer_written(write.arrival, write.disk, block, page(block));
             }
         }
     }
@@ -432,7 +433,11 @@ impl Cache {
         if !may {
             self.ports.stats.not_rewritten += 1;
         }
-        if !(may && self.append(write.disk, block, Source::Update, page)) {
+        if !(may
+            && self
+                .admitter()
+                .append(write.disk, block, Source::Update, page))
+        {
             self.forget_copy(write.disk, block);
         }
     }

@@ -16,15 +16,27 @@
 //! - What a verdict of Admit could not carry out (no free segment, a full write buffer, no place in
 //!   the index) is counted there and given back.
 
-use crate::cache::Cache;
+use crate::disks::Disks;
+use crate::division::Admission;
 use crate::fills::Fill;
 use crate::guard::{Guard, holds};
+use crate::ports::Ports;
+use crate::under_way::{Read, Reads};
 use admission::Key;
 use block_io::{PAGE_BYTES, Slice};
+use block_store::Store;
 use policy::admission::Verdict;
 use segment_log::Source;
 use tenancy::Arrival;
 use units::{BlockIndex, DiskSlot};
+
+/// The parts of a cache that let blocks enter its flash.
+pub(crate) struct Admitter<'a> {
+    pub(crate) admission: &'a mut Admission,
+    pub(crate) flash: Option<&'a mut Store>,
+    pub(crate) disks: &'a mut Disks,
+    pub(crate) ports: &'a mut Ports,
+}
 
 /// Who asked, and how, for a block whose bytes are at hand.
 #[derive(Clone, Copy)]
@@ -34,9 +46,9 @@ struct Asker {
     source: Source,
 }
 
-impl Cache {
+impl Admitter<'_> {
     /// The blocks of a fill are at hand.
-    pub(crate) fn admit_fill(&mut self, fill: &Fill, bytes: &Slice) {
+    pub(crate) fn admit_fill(&mut self, fill: &Fill, bytes: &Slice, reads: &Reads) {
         if fill.killed && holds(Guard::KilledFillStaysOut) {
             self.ports.stats.killed_fills += 1;
             return;
@@ -46,7 +58,7 @@ impl Cache {
             if number > 0 && self.admission.is_open() {
                 break;
             }
-            let asker = self.asker_of(waiter.read);
+            let asker = self.asker_of(reads.get(waiter.read));
             let first = waiter.skip / PAGE_BYTES;
             let end = (waiter.skip + waiter.length).div_ceil(PAGE_BYTES);
             let pages = bytes.chunks_exact(PAGE_BYTES).enumerate();
@@ -59,8 +71,7 @@ impl Cache {
         }
     }
 
-    fn asker_of(&self, read: crate::under_way::ReadId) -> Asker {
-        let read = self.reads.get(read);
+    fn asker_of(&self, read: &Read) -> Asker {
         Asker {
             arrival: self.admission.still(read.arrival()),
             prefetch: read.is_prefetch(),
@@ -71,14 +82,14 @@ impl Cache {
     /// Another one who waited for a fill asks for a block of it: true if it is on flash or staged
     /// since the first one did.
     fn is_kept(&mut self, asker: Asker, disk: DiskSlot, block: BlockIndex) -> bool {
-        let Some(flash) = self.flash.as_ref() else {
+        let Some(flash) = self.flash.as_deref() else {
             return true;
         };
         let Some(arrival) = asker.arrival.filter(|_| !asker.prefetch) else {
             return true;
         };
         if flash.has_copy(disk, block) {
-            self.told_hit(&arrival, disk, block, 1);
+            self.admission.hits(&arrival, [Key::new(disk, block)]);
             return true;
         }
         let is_staged = self.admission.staged(Key::new(disk, block)).is_some();
@@ -154,26 +165,12 @@ impl Cache {
         source: Source,
         page: &[u8],
     ) -> bool {
-        let Some(flash) = self.flash.as_mut() else {
+        let Some(flash) = self.flash.as_deref_mut() else {
             return false;
         };
         let entered = flash.admit(&mut self.ports.store, disk, block, source, page);
         self.account();
         entered
-    }
-
-    /// A run of blocks that somebody reads, or writes, is on flash.
-    #[inline]
-    pub(crate) fn told_hit(
-        &mut self,
-        arrival: &Arrival,
-        disk: DiskSlot,
-        first: BlockIndex,
-        count: u32,
-    ) {
-        let blocks = (0..u64::from(count)).map(|i| first.advance(i));
-        let keys = blocks.map(|block| Key::new(disk, block));
-        self.admission.hits(arrival, keys);
     }
 
     /// A staged block is read: its bytes were served.
