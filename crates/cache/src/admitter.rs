@@ -17,12 +17,11 @@
 //!   the index) is counted there and given back.
 
 use crate::disks::Disks;
-use crate::division::Admission;
 use crate::fills::Fill;
 use crate::guard::{Guard, holds};
 use crate::ports::Ports;
 use crate::under_way::{Read, Reads};
-use admission::Key;
+use admission::{AdmissionControl, Key};
 use block_io::{PAGE_BYTES, Slice};
 use block_store::Store;
 use policy::admission::Verdict;
@@ -32,11 +31,14 @@ use units::{BlockIndex, DiskSlot};
 
 /// The parts of a cache that let blocks enter its flash.
 pub(crate) struct Admitter<'a> {
-    pub(crate) admission: &'a mut Admission,
-    pub(crate) flash: Option<&'a mut Store>,
-    pub(crate) disks: &'a mut Disks,
-    pub(crate) ports: &'a mut Ports,
+    admission: &'a mut Admission,
+    flash: Option<&'a mut Store>,
+    disks: &'a mut Disks,
+    ports: &'a mut Ports,
 }
+
+/// The admission of a cache, with the bytes of what is staged.
+pub(crate) type Admission = AdmissionControl<Key, Slice>;
 
 /// Who asked, and how, for a block whose bytes are at hand.
 #[derive(Clone, Copy)]
@@ -46,7 +48,23 @@ struct Asker {
     source: Source,
 }
 
-impl Admitter<'_> {
+impl<'a> Admitter<'a> {
+    /// For one event.
+    #[inline]
+    pub(crate) fn new(
+        admission: &'a mut Admission,
+        flash: Option<&'a mut Store>,
+        disks: &'a mut Disks,
+        ports: &'a mut Ports,
+    ) -> Self {
+        Self {
+            admission,
+            flash,
+            disks,
+            ports,
+        }
+    }
+
     /// The blocks of a fill are at hand.
     pub(crate) fn admit_fill(&mut self, fill: &Fill, bytes: &Slice, reads: &Reads) {
         if fill.killed && holds(Guard::KilledFillStaysOut) {

@@ -1,18 +1,19 @@
 //! The cache of a shard: events in, effects out.
 
-use crate::admitter::Admitter;
+use crate::admitter::{Admission, Admitter};
 use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, WritePolicy};
 use crate::back::Backs;
 use crate::disks::Disks;
-use crate::division::{Admission, Division, admission_of};
+use crate::division::{Division, admission_of};
 use crate::fills::Fills;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
 use crate::keys::Coming;
 use crate::late_writes::LateWrites;
 use crate::limits::TICK_MAX;
-use crate::ports::{OriginPurpose, Ports, Wake};
+use crate::ports::{Ports, Wake};
 use crate::prefetch::Prefetches;
+use crate::purpose::OriginPurpose;
 use crate::request::{Asked, Span};
 use crate::retirement::{FlashUse, Retirement};
 use crate::slow_reads::SlowReads;
@@ -331,26 +332,20 @@ impl Cache {
 
     /// The same, beside the reads under way.
     pub(crate) fn admitter_and_reads(&mut self) -> (Admitter<'_>, &Reads) {
-        let admitter = Admitter {
-            admission: &mut self.admission,
-            flash: self.flash.as_mut(),
-            disks: &mut self.disks,
-            ports: &mut self.ports,
-        };
+        let (flash, disks) = (self.flash.as_mut(), &mut self.disks);
+        let admitter = Admitter::new(&mut self.admission, flash, disks, &mut self.ports);
         (admitter, &self.reads)
     }
 
     /// What divides the flash among tenants.
     pub(crate) fn division(&mut self) -> Division<'_> {
-        Division {
-            tenants: &mut self.tenants,
-            admitter: Admitter {
-                admission: &mut self.admission,
-                flash: self.flash.as_mut(),
-                disks: &mut self.disks,
-                ports: &mut self.ports,
-            },
-        }
+        Division::new(
+            &mut self.tenants,
+            &mut self.admission,
+            self.flash.as_mut(),
+            &mut self.disks,
+            &mut self.ports,
+        )
     }
 
     /// Gives a request's answer.

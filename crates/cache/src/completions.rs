@@ -3,7 +3,8 @@
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::hits::Filled;
-use crate::ports::{OriginPurpose, ReadPurpose, Wake};
+use crate::ports::Wake;
+use crate::purpose::{OriginPurpose, ReadPurpose};
 use crate::request::Asked;
 use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};
 use block_store::{Own, Progress, Purpose, Store};

@@ -1,7 +1,7 @@
 //! Parts of reads that come from the origin, past the cache.
 
 use crate::cache::Cache;
-use crate::ports::OriginPurpose;
+use crate::purpose::OriginPurpose;
 use crate::under_way::{ReadId, index};
 use block_io::{IoError, OriginVerb, Slice};
 use units::{BLOCK_BYTES, Bytes, DiskSlot};

@@ -8,18 +8,16 @@
 //! A guest never hears of settings that contradict each other: what is cached is served and kept right,
 //! but nothing enters the flash, and the status says why.
 
-use crate::admitter::Admitter;
+use crate::admitter::{Admission, Admitter};
 use crate::cache::Cache;
+use crate::disks::Disks;
+use crate::ports::Ports;
 use crate::tenants::Tenants;
-use admission::{AdmissionControl, Key};
-use block_io::Slice;
+use admission::AdmissionControl;
 use block_store::Store;
 use segment_log::Spare;
 use tenancy::{Capacity, Settings, SettingsError, TenantSettings};
 use units::{DiskSlot, Instant, TenantSlot};
-
-/// The admission of a cache, with the bytes of what is staged.
-pub(crate) type Admission = AdmissionControl<Key, Slice>;
 
 /// That of a cache with this flash.
 ///
@@ -40,20 +38,35 @@ pub(crate) fn admission_of(
 
 /// The parts of a cache that divide its flash.
 pub(crate) struct Division<'a> {
-    pub(crate) tenants: &'a mut Tenants,
-    pub(crate) admitter: Admitter<'a>,
+    tenants: &'a mut Tenants,
+    admission: &'a mut Admission,
+    flash: Option<&'a mut Store>,
+    disks: &'a mut Disks,
+    ports: &'a mut Ports,
 }
 
-impl Division<'_> {
-    /// Lets windows end that are over, and asks to be looked at when the next one is.
-    pub(crate) fn tick(&mut self) {
-        let Admitter {
+impl<'a> Division<'a> {
+    /// For one event.
+    pub(crate) fn new(
+        tenants: &'a mut Tenants,
+        admission: &'a mut Admission,
+        flash: Option<&'a mut Store>,
+        disks: &'a mut Disks,
+        ports: &'a mut Ports,
+    ) -> Self {
+        Self {
+            tenants,
             admission,
             flash,
             disks,
             ports,
-        } = &mut self.admitter;
-        let Some(flash) = flash.as_deref() else {
+        }
+    }
+
+    /// Lets windows end that are over, and asks to be looked at when the next one is.
+    pub(crate) fn tick(&mut self) {
+        let (disks, now) = (&self.disks, self.ports.now);
+        let Some(flash) = self.flash.as_deref() else {
             return;
         };
         let cached = |tenant: TenantSlot| {
@@ -62,7 +75,7 @@ impl Division<'_> {
                 .sum()
         };
         let mut has_ended = false;
-        while admission.tick(ports.now, cached) {
+        while self.admission.tick(now, cached) {
             has_ended = true;
         }
         if has_ended {
@@ -73,16 +86,17 @@ impl Division<'_> {
 
     /// Asks to be looked at when the running window ends.
     pub(crate) fn wake_for_window(&mut self) {
-        if let Some(end) = self.admitter.admission.next_tick() {
-            self.admitter.ports.wake_at(end);
+        if let Some(end) = self.admission.next_tick() {
+            self.ports.wake_at(end);
         }
     }
 
     /// Shares or settings have changed: tells the log, and appends what left staging for flash.
     fn divided(&mut self) {
-        self.admitter.let_in_unstaged();
-        let tenancy = self.admitter.admission.tenancy();
-        let (Some(flash), Some(tenancy)) = (self.admitter.flash.as_deref_mut(), tenancy) else {
+        let flash = self.flash.as_deref_mut();
+        Admitter::new(self.admission, flash, self.disks, self.ports).let_in_unstaged();
+        let tenancy = self.admission.tenancy();
+        let (Some(flash), Some(tenancy)) = (self.flash.as_deref_mut(), tenancy) else {
             return;
         };
         flash.shares_mut().set_spare(tenancy.settings().spare);
@@ -94,21 +108,21 @@ impl Division<'_> {
     /// A tenant's first disk comes: its books are kept from now on. If its settings contradict the
     /// others' nothing of it enters until they do not.
     pub(crate) fn begin(&mut self, tenant: TenantSlot) {
-        let admission = &self.admitter.admission;
+        let admission = &self.admission;
         if admission.tenancy().is_none() || admission.has(tenant) {
             return;
         }
         let settings = self.settings_of(tenant);
-        let error = self.admitter.admission.attach(tenant, settings).err();
+        let error = self.admission.attach(tenant, settings).err();
         self.tenants.set_error(tenant, error);
         self.divided();
     }
 
     /// A tenant's last disk has gone.
     pub(crate) fn end(&mut self, tenant: TenantSlot) {
-        self.admitter.admission.detach(tenant);
+        self.admission.detach(tenant);
         self.tenants.set_error(tenant, None);
-        if let Some(flash) = self.admitter.flash.as_deref_mut() {
+        if let Some(flash) = self.flash.as_deref_mut() {
             flash.shares_mut().set_share(tenant, 0);
         }
         self.settings_changed();
@@ -117,7 +131,7 @@ impl Division<'_> {
     /// Settings have changed, or a tenant's are no more: tries again those tenants whose settings
     /// contradicted others.
     fn settings_changed(&mut self) {
-        let disks = self.admitter.disks.iter();
+        let disks = self.disks.iter();
         let mut waiting: Vec<TenantSlot> = disks.map(|(_, disk)| disk.tenant).collect();
         waiting.sort_unstable();
         waiting.dedup();
@@ -137,22 +151,22 @@ impl Division<'_> {
 
     /// Whether a tenant is an image that others read.
     fn is_image(&self, tenant: TenantSlot) -> bool {
-        let mut disks = self.admitter.disks.iter();
+        let mut disks = self.disks.iter();
         disks.any(|(_, disk)| disk.tenant == tenant && disk.views.is_some())
     }
 
     /// Whose a disk's segments are from now on.
     pub(crate) fn own_disk(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
-        let is_open = self.admitter.admission.is_open();
-        if let (Some(flash), false) = (self.admitter.flash.as_deref_mut(), is_open) {
+        let is_open = self.admission.is_open();
+        if let (Some(flash), false) = (self.flash.as_deref_mut(), is_open) {
             flash.shares_mut().set_tenant(disk, tenant);
         }
     }
 
     /// Changes what holds for all tenants.
     fn set(&mut self, settings: Option<Settings>) -> Result<(), SettingsError> {
-        match (settings, self.admitter.admission.tenancy()) {
-            (Some(settings), Some(_)) => self.admitter.admission.set(settings)?,
+        match (settings, self.admission.tenancy()) {
+            (Some(settings), Some(_)) => self.admission.set(settings)?,
             (settings, _) => self.replace_admission(settings)?,
         }
         self.settings_changed();
@@ -161,18 +175,12 @@ impl Division<'_> {
     }
 
     fn replace_admission(&mut self, settings: Option<Settings>) -> Result<(), SettingsError> {
-        let Admitter {
-            admission,
-            flash,
-            disks,
-            ports,
-        } = &mut self.admitter;
-        let Some(flash) = flash.as_deref_mut() else {
+        let Some(flash) = self.flash.as_deref_mut() else {
             return Ok(());
         };
-        **admission = admission_of(settings, flash, ports.now)?;
-        let is_open = admission.is_open();
-        for (slot, disk) in disks.iter() {
+        *self.admission = admission_of(settings, flash, self.ports.now)?;
+        let is_open = self.admission.is_open();
+        for (slot, disk) in self.disks.iter() {
             let owner = (!is_open).then_some(disk.tenant);
             flash.shares_mut().set_tenant(slot, owner);
             flash.shares_mut().set_share(disk.tenant, 0);
@@ -186,12 +194,12 @@ impl Division<'_> {
     /// Changes what holds for a tenant, attached or not.
     fn set_tenant(&mut self, name: &str, settings: TenantSettings) -> Result<(), SettingsError> {
         let attached = self.tenants.slot_of(name);
-        if let Some(slot) = attached.filter(|slot| self.admitter.admission.has(*slot)) {
+        if let Some(slot) = attached.filter(|slot| self.admission.has(*slot)) {
             let settings = TenantSettings {
                 image: self.is_image(slot),
                 ..settings.clone()
             };
-            self.admitter.admission.set_tenant(slot, settings)?;
+            self.admission.set_tenant(slot, settings)?;
         }
         self.tenants.set(name, settings);
         self.settings_changed();

@@ -19,7 +19,7 @@
 //!   it has, everybody else's reads go through buffers, which can be abandoned.
 
 use crate::cache::Cache;
-use crate::ports::Hit;
+use crate::purpose::Hit;
 use crate::under_way::ReadId;
 use block_io::{Buf, IoError, PAGE_BYTES, Place};
 use std::ops::Range;

@@ -57,6 +57,7 @@ mod origin_flushes;
 mod ownership;
 mod ports;
 mod prefetch;
+mod purpose;
 mod reads;
 mod recovery;
 mod request;

@@ -9,7 +9,7 @@
 
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
-use crate::ports::FlushMark;
+use crate::purpose::FlushMark;
 use block_io::IoError;
 use block_store::WriteCount;
 use units::{BlockIndex, DiskSlot};

@@ -14,7 +14,7 @@ use crate::cache::Cache;
 use crate::fills::{Fill, Waiter};
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
-use crate::ports::{Hit, OriginPurpose};
+use crate::purpose::{Hit, OriginPurpose};
 use crate::request::Span;
 use crate::under_way::{Aim, Ended, ReadId, index};
 use admission::Key;

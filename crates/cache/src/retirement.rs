@@ -4,13 +4,12 @@
 //! origin is written again, the host is asked to record, somewhere else, that this incarnation
 //! of the cache must never be trusted. Reads go on meanwhile; writes wait for the record.
 
+use crate::admitter::Admission;
 use crate::api::{Config, Effect};
 use crate::back::Back;
-use crate::back::transfer::DestageRead;
 use crate::cache::Cache;
-use crate::division::Admission;
 use crate::limits::{PATIENCE_TIMEOUTS, RETRY_PAUSE_MIN, WATCH_PARTS};
-use crate::ports::{Hit, ReadPurpose};
+use crate::purpose::{DestageRead, Hit, ReadPurpose};
 use block_io::{IoError, Token};
 use block_store::{DirtyDisk, Purpose, Store};
 use units::{DiskSlot, Duration, Instant};

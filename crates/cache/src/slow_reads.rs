@@ -16,7 +16,7 @@
 
 use crate::cache::Cache;
 use crate::limits::{PROBE_PAUSE, PROBES_IN_TIME};
-use crate::ports::Hit;
+use crate::purpose::Hit;
 use crate::under_way::{ReadId, index};
 use std::ops::Range;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, FlashSlot, Instant};

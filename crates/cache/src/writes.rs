@@ -21,7 +21,8 @@ use crate::WritePolicy;
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::limits::ERASE_BLOCKS_MAX;
-use crate::ports::{OriginPurpose, Wake};
+use crate::ports::Wake;
+use crate::purpose::{OriginPurpose, WriteId};
 use crate::request::Span;
 use admission::Key;
 use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
@@ -31,8 +32,6 @@ use slab::Slab;
 use std::collections::VecDeque;
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
-
-pub(crate) type WriteId = usize;
 
 /// What is written.
 #[derive(Clone, Debug)]

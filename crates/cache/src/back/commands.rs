@@ -5,7 +5,7 @@ use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
-use crate::ports::{FlushMark, OriginPurpose};
+use crate::purpose::{FlushMark, OriginPurpose};
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, OriginVerb};
 use block_store::DirtyDisk;

@@ -4,31 +4,12 @@
 use super::accept::{Edge, Waiting};
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
-use crate::ports::{OriginPurpose, ReadPurpose};
+use crate::purpose::{Merge, MergeHit, OriginPurpose, ReadPurpose};
 use admission::Key;
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES, Slice};
 use block_store::Location;
 use dirty_log::Found;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
-
-/// A block that is read for a write of a part of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Merge {
-    pub(crate) disk: DiskSlot,
-    /// For which write, and which of its ends.
-    pub(crate) waiting: u64,
-    pub(crate) tail: bool,
-    pub(crate) block: BlockIndex,
-}
-
-/// Where a merge is read from on flash.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MergeHit {
-    pub(crate) merge: Merge,
-    pub(crate) slot: FlashSlot,
-    /// The origin does not have it.
-    pub(crate) dirty: bool,
-}
+use units::{BLOCK_BYTES, Bytes, DiskSlot};
 
 impl Cache {
     /// Begins to look for the rest of a block.

@@ -7,7 +7,7 @@ use crate::api::ControlError;
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::ownership::OwnerRecord;
-use crate::ports::OriginPurpose;
+use crate::purpose::OriginPurpose;
 use crate::write_back::OfDirty;
 use block_io::OriginVerb;
 use block_store::{DirtyDisk, Ticket};

@@ -13,7 +13,7 @@ use super::{Back, Entry, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
 use crate::limits::RETRY_PAUSE_MIN;
-use crate::ports::FlushMark;
+use crate::purpose::FlushMark;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{IoError, Token};
 use block_store::{DirtyDisk, Ticket};

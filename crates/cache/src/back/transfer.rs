@@ -3,24 +3,14 @@
 use super::{Back, Phase};
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
-use crate::ports::{OriginPurpose, ReadPurpose};
+use crate::purpose::{DestageRead, OriginPurpose, ReadPurpose};
 use crate::retirement::FlashUse;
 use crate::write_back::DestageState;
 use block_io::{Buf, IoError, OriginVerb};
 use block_store::{DirtyDisk, Location, LockReason, Store};
-use destage::{
-    Batched, Flushed, Need, Next, Paused, Piece, ReadId, Sequence, Settles, Unfit, WriteId,
-};
+use destage::{Batched, Flushed, Need, Next, Paused, Piece, Sequence, Settles, Unfit, WriteId};
 use dirty_log::{DirtyLog, RecordNumber};
-use units::{BLOCK_BYTES, DiskSlot, FlashSlot};
-
-/// Pages of a log that come from flash.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DestageRead {
-    pub(crate) disk: DiskSlot,
-    slot: FlashSlot,
-    id: ReadId,
-}
+use units::{BLOCK_BYTES, DiskSlot};
 
 impl Cache {
     /// Brings of a disk's log to its origin what can be brought now.
