@@ -8,7 +8,6 @@ use crate::division::{Division, admission_of};
 use crate::fills::Fills;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
-use crate::keys::Coming;
 use crate::late_writes::LateWrites;
 use crate::limits::TICK_MAX;
 use crate::ports::{Ports, Wake};
@@ -18,14 +17,13 @@ use crate::request::{Asked, Span};
 use crate::retirement::{FlashUse, Retirement};
 use crate::slow_reads::SlowReads;
 use crate::stats::{DiskStats, Stats};
-use crate::status::Status;
 use crate::tenants::Tenants;
 use crate::under_way::{Aim, Reads};
 use crate::writes::{Change, Writes};
-use block_io::{BufPool, GuestBuffer, IoError, OriginVerb, Payload, Token, Verb};
+use block_io::{BlockCipher, BufPool, GuestBuffer, IoError, OriginVerb, Payload, Token, Verb};
 use block_store::Committed;
 use std::rc::Rc;
-use units::{Bytes, DiskSlot, Duration, Instant, TenantSlot};
+use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Map, TenantSlot};
 
 /// The cache of a shard.
 ///
@@ -45,7 +43,8 @@ pub struct Cache {
     pub(crate) fills: Fills,
     pub(crate) prefetches: Prefetches,
     pub(crate) slow_reads: SlowReads,
-    pub(crate) coming_ciphers: Coming,
+    /// Ciphers of disks that are about to be attached.
+    pub(crate) coming_ciphers: Map<DiskId, Box<dyn BlockCipher>>,
     pub(crate) jobs: Vec<Job>,
     /// Disks under write-back.
     pub(crate) backs: Backs,
@@ -79,7 +78,7 @@ impl Cache {
             fills: Fills::default(),
             prefetches: Prefetches::default(),
             slow_reads: SlowReads::default(),
-            coming_ciphers: Coming::default(),
+            coming_ciphers: Map::default(),
             jobs: Vec::new(),
             backs: Backs::default(),
             is_pump_due: false,
@@ -385,11 +384,6 @@ impl Cache {
     /// How far the tables on flash are durable; `None` without flash.
     pub fn committed(&self) -> Option<Committed> {
         Some(self.flash.as_ref()?.facts().committed())
-    }
-
-    /// What the cache is like now.
-    pub fn status(&self) -> Status {
-        Status::of(self)
     }
 
     /// Asserts the invariants that can be seen from inside; walks the whole index.

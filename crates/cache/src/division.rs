@@ -9,7 +9,6 @@
 //! but nothing enters the flash, and the status says why.
 
 use crate::admitter::{Admission, Admitter};
-use crate::cache::Cache;
 use crate::disks::Disks;
 use crate::ports::Ports;
 use crate::tenants::Tenants;
@@ -164,7 +163,7 @@ impl<'a> Division<'a> {
     }
 
     /// Changes what holds for all tenants.
-    fn set(&mut self, settings: Option<Settings>) -> Result<(), SettingsError> {
+    pub(crate) fn set(&mut self, settings: Option<Settings>) -> Result<(), SettingsError> {
         match (settings, self.admission.tenancy()) {
             (Some(settings), Some(_)) => self.admission.set(settings)?,
             (settings, _) => self.replace_admission(settings)?,
@@ -192,7 +191,11 @@ impl<'a> Division<'a> {
     }
 
     /// Changes what holds for a tenant, attached or not.
-    fn set_tenant(&mut self, name: &str, settings: TenantSettings) -> Result<(), SettingsError> {
+    pub(crate) fn set_tenant(
+        &mut self,
+        name: &str,
+        settings: TenantSettings,
+    ) -> Result<(), SettingsError> {
         let attached = self.tenants.slot_of(name);
         if let Some(slot) = attached.filter(|slot| self.admission.has(*slot)) {
             let settings = TenantSettings {
@@ -204,72 +207,5 @@ impl<'a> Division<'a> {
         self.tenants.set(name, settings);
         self.settings_changed();
         Ok(())
-    }
-}
-
-impl Cache {
-    /// Changes what holds for all tenants from now on; with none nobody is asked, and everything is
-    /// admitted. Ends at once, unlike a [`crate::Command`].
-    ///
-    /// # Errors
-    /// If the settings contradict each other or those of a tenant; then nothing has changed.
-    pub fn set_tenancy(
-        &mut self,
-        settings: Option<Settings>,
-        now: Instant,
-    ) -> Result<(), SettingsError> {
-        self.ports.set_now(now);
-        self.division().set(settings.clone())?;
-        self.config.tenancy = settings;
-        self.pump();
-        Ok(())
-    }
-
-    /// Changes what holds for the tenant with this name from now on, attached or not. Ends at once.
-    ///
-    /// # Errors
-    /// If they contradict others; then nothing has changed. Of a tenant that is not attached it
-    /// shows when it is: nothing of it enters the flash then, and its status says why.
-    pub fn set_tenant(
-        &mut self,
-        name: &str,
-        settings: TenantSettings,
-        now: Instant,
-    ) -> Result<(), SettingsError> {
-        self.ports.set_now(now);
-        self.division().set_tenant(name, settings)?;
-        self.pump();
-        Ok(())
-    }
-
-    /// What holds for all tenants; none if everything is admitted or nothing is.
-    pub fn tenancy(&self) -> Option<&Settings> {
-        Some(self.admission.tenancy()?.settings())
-    }
-
-    /// What is known of a tenant; none without tenants, or if it has no disk here.
-    pub fn tenant_report(&self, tenant: TenantSlot) -> Option<tenancy::Report> {
-        self.admission.tenancy()?.report(tenant)
-    }
-
-    /// What is known of each tenant that has a disk here; nothing without tenants.
-    pub fn tenant_reports(&self) -> Vec<tenancy::Report> {
-        let slots = self.tenants.iter().map(|tenant| tenant.slot);
-        slots.filter_map(|slot| self.tenant_report(slot)).collect()
-    }
-
-    /// What is known of all tenants together; none without tenants.
-    pub fn host_report(&self) -> Option<tenancy::HostReport> {
-        Some(self.admission.tenancy()?.host_report())
-    }
-
-    /// How the flash is divided; none without tenants.
-    pub fn shares(&self) -> Option<&tenancy::Shares> {
-        Some(self.admission.tenancy()?.shares())
-    }
-
-    /// What was decided for a tenant, counted; none without tenants, or if it has no disk here.
-    pub fn tenant_counts(&self, tenant: TenantSlot) -> Option<&tenancy::Counts> {
-        self.admission.tenancy()?.counts(tenant)
     }
 }

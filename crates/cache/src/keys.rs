@@ -3,10 +3,7 @@
 use crate::cache::Cache;
 use block_io::BlockCipher;
 use std::num::NonZeroU64;
-use units::{DiskId, Map};
-
-/// Ciphers of disks that are about to be attached.
-pub(crate) type Coming = Map<DiskId, Box<dyn BlockCipher>>;
+use units::DiskId;
 
 impl Cache {
     /// Gives a disk that is about to be attached its cipher: from its next attach to the detach

@@ -5,7 +5,7 @@ use crate::retirement::Retirement;
 use crate::views::Views;
 use block_io::PAGE_BYTES;
 use block_store::SegmentCounts;
-use units::{Bytes, TenantSlot};
+use units::Bytes;
 
 /// Whether the flash is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,33 +62,19 @@ pub struct Status {
     pub error: Option<String>,
 }
 
-/// A VM or a base image at a moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TenantStatus {
-    /// Its slot in requests and events.
-    pub slot: TenantSlot,
-    /// What people call it.
-    pub name: String,
-    /// Its disks that are attached.
-    pub disks: u32,
-    /// Shared disks that it reads, each as often as it joined.
-    pub views: u32,
-    /// Why nothing of it enters the flash, if its settings contradict others.
-    pub error: Option<String>,
-}
-
-impl Status {
-    pub(crate) fn of(cache: &Cache) -> Self {
-        let reason = cache.flash.why_bypassed().unwrap_or_default().to_owned();
-        let mode = match (cache.flash.as_ref(), cache.retirement) {
+impl Cache {
+    /// What the cache is like now.
+    pub fn status(&self) -> Status {
+        let reason = self.flash.why_bypassed().unwrap_or_default().to_owned();
+        let mode = match (self.flash.as_ref(), self.retirement) {
             (Some(_), _) => Mode::Active,
             (None, Retirement::None | Retirement::Done) => Mode::Bypassed { reason },
             (None, Retirement::Asked { .. } | Retirement::Refused { .. }) => {
                 Mode::Retiring { reason }
             }
         };
-        let Some(flash) = cache.flash.as_ref() else {
-            return Self {
+        let Some(flash) = self.flash.as_ref() else {
+            return Status {
                 mode,
                 bypasses_reads: false,
                 is_in_doubt: false,
@@ -107,16 +93,16 @@ impl Status {
                 error: None,
             };
         };
-        let views = cache
+        let views = self
             .disks
             .iter()
             .filter_map(|(_, disk)| disk.views.as_ref());
         let views = Bytes::new(views.map(Views::bytes).sum::<usize>() as u64);
         let geometry = flash.facts().geometry();
-        Self {
+        Status {
             mode,
-            bypasses_reads: cache.bypasses_reads(),
-            is_in_doubt: cache.is_in_doubt(),
+            bypasses_reads: self.bypasses_reads(),
+            is_in_doubt: self.is_in_doubt(),
             uuid: flash.facts().uuid(),
             incarnation: flash.facts().incarnation(),
             capacity: geometry.capacity(),
@@ -127,10 +113,10 @@ impl Status {
             segments: flash.facts().segment_counts(),
             memory: flash.facts().memory_bytes() + views,
             buffered: flash.facts().buffered(),
-            staged_blocks: cache.admission.staged_blocks() as u64,
-            staged: staged_bytes(cache),
-            admission: cache.admission.memory(),
-            error: cache.admission.error().map(ToString::to_string),
+            staged_blocks: self.admission.staged_blocks() as u64,
+            staged: staged_bytes(self),
+            admission: self.admission.memory(),
+            error: self.admission.error().map(ToString::to_string),
         }
     }
 }

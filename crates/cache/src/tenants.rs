@@ -9,12 +9,24 @@
 //! was counted or recorded under a slot keeps its meaning for as long as possible.
 
 use crate::api::ControlError;
-use crate::cache::Cache;
-use crate::status::TenantStatus;
-use crate::views::ViewStats;
 use std::collections::BTreeMap;
 use tenancy::{SettingsError, TenantSettings};
-use units::{DiskSlot, Map, TenantSlot};
+use units::{Map, TenantSlot};
+
+/// A VM or a base image at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantStatus {
+    /// Its slot in requests and events.
+    pub slot: TenantSlot,
+    /// What people call it.
+    pub name: String,
+    /// Its disks that are attached.
+    pub disks: u32,
+    /// Shared disks that it reads, each as often as it joined.
+    pub views: u32,
+    /// Why nothing of it enters the flash, if its settings contradict others.
+    pub error: Option<String>,
+}
 
 /// A VM or an image.
 #[derive(Debug)]
@@ -151,70 +163,6 @@ impl Tenants {
                 views: tenant.views,
                 error: tenant.error.as_ref().map(ToString::to_string),
             })
-    }
-}
-
-impl Cache {
-    /// Holds the slot of the tenant with this name.
-    pub(crate) fn hold_tenant(
-        &mut self,
-        name: &str,
-        what: Use,
-    ) -> Result<TenantSlot, ControlError> {
-        let slot = self.tenants.hold(name, what)?;
-        if let Some(slot) = self.tenants.take_over() {
-            for views in self.disks.all_views() {
-                views.forget(slot);
-            }
-        }
-        Ok(slot)
-    }
-
-    /// Lets a VM read a shared disk, under the slot that is returned. It may join several times,
-    /// once for each connection, and leaves as often.
-    ///
-    /// # Errors
-    /// [`ControlError::NotAttached`], [`ControlError::NotShared`],
-    /// [`ControlError::TooManyTenants`].
-    pub fn join(&mut self, disk: DiskSlot, vm: &str) -> Result<TenantSlot, ControlError> {
-        match self.disks.get(disk) {
-            None => return Err(ControlError::NotAttached),
-            Some(disk) if disk.views.is_none() => return Err(ControlError::NotShared),
-            Some(_) => {}
-        }
-        let slot = self.hold_tenant(vm, Use::View)?;
-        if let Some(views) = self.disks.views(disk) {
-            views.join(slot);
-        }
-        Ok(slot)
-    }
-
-    /// A VM that has joined a shared disk leaves it; the blocks stay, for others and for the
-    /// next time. The caller has seen all its requests answered. Does nothing if the disk was
-    /// detached meanwhile.
-    pub fn leave(&mut self, disk: DiskSlot, vm: TenantSlot) {
-        if self.disks.views(disk).is_some_and(|views| views.leave(vm)) {
-            self.tenants.release(vm, Use::View);
-        }
-    }
-
-    /// What each VM asked of a shared disk since it was attached, those that have left included;
-    /// nothing if it is not shared.
-    pub fn views_of(&self, disk: DiskSlot) -> Vec<(TenantSlot, ViewStats)> {
-        let views = self.disks.get(disk);
-        let views = views.and_then(|disk| disk.views.as_ref());
-        views.map_or_else(Vec::new, |views| views.stats().collect())
-    }
-
-    /// The tenant of an attached disk.
-    pub fn tenant_of(&self, disk: DiskSlot) -> Option<TenantSlot> {
-        self.disks.tenant_of(disk)
-    }
-
-    /// Every tenant, those included that have nothing here any more but whose slot has not been
-    /// given to another.
-    pub fn tenants(&self) -> Vec<TenantStatus> {
-        self.tenants.iter().collect()
     }
 }
 
