@@ -16,7 +16,7 @@ use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::purpose::{Hit, OriginPurpose};
 use crate::request::Span;
-use crate::under_way::{Aim, Ended, ReadId, index};
+use crate::under_way::{Aim, Ended, ReadId, blocks_to, index};
 use admission::Key;
 use block_io::{Buf, IoError, OriginVerb, Slice};
 use block_store::Location;
@@ -355,9 +355,4 @@ impl Cache {
             self.answer(disk, answer);
         }
     }
-}
-
-/// Blocks from `first` that begin before byte `end`.
-pub(crate) fn blocks_to(first: BlockIndex, end: u64) -> u64 {
-    end.div_ceil(BLOCK_BYTES) - first.get()
 }

@@ -3,8 +3,8 @@
 
 use crate::api::{Config, Effect};
 use crate::cache::Cache;
+use crate::flash_use::FlashUse;
 use crate::ports::Ports;
-use crate::retirement::FlashUse;
 use block_io::{BufPool, FlashDone, IoError};
 use block_store::{ColdReason, Committed, DirtyReport, LeftChunk, OpenError};
 use units::{Bytes, DiskId, Instant};

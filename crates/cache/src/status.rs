@@ -1,7 +1,7 @@
 //! What a cache is like at a moment, for people and metrics.
 
 use crate::cache::Cache;
-use crate::retirement::Retirement;
+use crate::flash_use::Retirement;
 use crate::views::Views;
 use block_io::PAGE_BYTES;
 use block_store::SegmentCounts;

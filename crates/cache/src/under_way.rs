@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::rc::Rc;
 use tenancy::Arrival;
-use units::{Bytes, DiskSlot, TenantSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, TenantSlot};
 
 /// Which read, among those under way.
 pub(crate) type ReadId = usize;
@@ -267,4 +267,9 @@ fn reply_in_place(request: RequestId, range: Range<u64>, parts: Parts, in_place:
 #[inline]
 pub(crate) fn index(bytes: u64) -> usize {
     Bytes::new(bytes).to_usize()
+}
+
+/// Blocks from `first` that begin before byte `end`.
+pub(crate) fn blocks_to(first: BlockIndex, end: u64) -> u64 {
+    end.div_ceil(BLOCK_BYTES) - first.get()
 }

@@ -4,7 +4,7 @@ use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::purpose::Hit;
-use crate::reads::blocks_to;
+use crate::under_way::blocks_to;
 use crate::under_way::{ReadId, index};
 use block_store::Location;
 use dirty_log::Found;

@@ -2,9 +2,9 @@
 
 use super::{Back, Phase};
 use crate::cache::Cache;
+use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::purpose::{DestageRead, OriginPurpose, ReadPurpose};
-use crate::retirement::FlashUse;
 use crate::write_back::DestageState;
 use block_io::{Buf, IoError, OriginVerb};
 use block_store::{DirtyDisk, Location, LockReason, Store};
