@@ -1,6 +1,5 @@
 //! What goes into a cache and what comes out of it.
 
-use crate::ownership::OwnerRecord;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
 use block_store::{LockReason, RetainedUpdate};
@@ -257,6 +256,17 @@ pub enum ControlError {
     /// The origin does not take what it lacks.
     #[error("the origin does not take the bytes that it lacks")]
     Origin(#[source] IoError),
+}
+
+/// What is recorded with an origin about who has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OwnerRecord {
+    /// The latest period in which the disk was attached for writing; the first is 1.
+    pub epoch: u64,
+    /// The cache that had it then: [`crate::Status::uuid`]; zero for a host without flash.
+    pub cache: u128,
+    /// Whether that cache may have bytes that the origin lacks.
+    pub open: bool,
 }
 
 /// What the cache asks of its shell.

@@ -1,12 +1,13 @@
 //! Who a disk is that is about to be attached, and what of it on flash is its own.
 
+use crate::api::OwnerRecord;
 use crate::api::{ControlError, ControlOutcome, DropReason, WritePolicy};
 use crate::back::Back;
 use crate::back::switch::unfit;
 use crate::cache::Cache;
 use crate::disks::Disk;
 use crate::guard::{Guard, holds};
-use crate::ownership::{Flashed, OwnerRecord, Verdict, judge};
+use crate::ownership::{Flashed, Verdict, judge};
 use crate::tenants::Use;
 use block_store::{DirtyDisk, LockReason, slots};
 use flash_format::DISK_BYTES_MAX;

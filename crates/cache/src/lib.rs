@@ -79,8 +79,8 @@ mod writes;
 use core_guards as guard;
 
 pub use api::{
-    Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, Request,
-    RequestId, WritePolicy,
+    Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, OwnerRecord,
+    Request, RequestId, WritePolicy,
 };
 pub use block_io::Verb;
 pub use block_store::{
@@ -89,7 +89,6 @@ pub use block_store::{
 };
 pub use cache::Cache;
 pub use kept::Kept;
-pub use ownership::OwnerRecord;
 pub use recovery::{Inspection, Recovered, Recovery};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
 pub use status::{Mode, Status};

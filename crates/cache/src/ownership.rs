@@ -13,20 +13,9 @@
 //! did has copies that may be older than the origin, and the fingerprint of most origins does not
 //! show it. A disk that was only ever read has no record, and needs none.
 
-use crate::api::{ControlError, DropReason};
+use crate::api::{ControlError, DropReason, OwnerRecord};
 use crate::guard::{Guard, holds};
 use block_store::LockReason;
-
-/// What is recorded with an origin about who has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OwnerRecord {
-    /// The latest period in which the disk was attached for writing; the first is 1.
-    pub epoch: u64,
-    /// The cache that had it then: [`crate::Status::uuid`]; zero for a host without flash.
-    pub cache: u128,
-    /// Whether that cache may have bytes that the origin lacks.
-    pub open: bool,
-}
 
 /// What a flash says of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! The store has ports of its own. Effects of both are in its queue, in the order in which they arose.
 
 use crate::api::Effect;
-use crate::ownership::OwnerRecord;
+use crate::api::OwnerRecord;
 use crate::purpose::{FlushMark, Hit, OriginPurpose, ReadPurpose, WriteId};
 use crate::stats::Stats;
 use block_io::{BufPool, OriginOp, OriginVerb, Place, Token};
