@@ -2,22 +2,26 @@
 //!
 //! [`Cache`] serves guests' requests for disks whose *origin* is slow and far, from *flash* that
 //! is fast and near. It is pure: its driver tells it what happened and when, and carries out the
-//! [`Effect`]s that it gives. The same code runs in the daemon, in the simulator and in the
-//! deterministic world.
+//! [`Effect`]s that it gives. The same code runs in the daemon and in the deterministic world.
 //!
 //! ```text
 //!            request, flash_done, origin_done, control, tick
 //!                                │
 //!  ┌─────────────────────────────▼──────────────────────────────┐
-//!  │ reads.rs   runs of blocks: flash, memory, shared fill      │
-//!  │ writes.rs  distrust durably, then the origin, then the copy│
-//!  │ back       into the dirty log  destage  to the origin      │
-//!  │ jobs.rs    attach, detach, drop, stop                      │
-//!  │ tenants.rs VMs and images      views.rs  who reads an image│
+//!  │ what is done: methods of Cache                             │
+//!  │ reads      runs of blocks: flash, memory, shared fill      │
+//!  │ writes     distrust durably, then the origin, then the copy│
+//!  │ back       into the dirty log, destage to the origin       │
+//!  │ jobs       attach, detach, drop, stop                      │
+//!  │ late_writes, retirement   flash that is late, or fails     │
 //!  ├────────────────────────────────────────────────────────────┤
-//!  │ entry      what enters         division   shares, windows  │
-//!  │ admission: verdicts, bytes that wait in memory for one     │
+//!  │ what sees a few parts for one event                        │
+//!  │ admitter   what enters         division   shares, windows  │
 //!  ├────────────────────────────────────────────────────────────┤
+//!  │ what has a state of its own, and knows no Cache            │
+//!  │ disks   under_way (reads)   fills   prefetches   tenants   │
+//!  │ flash_use   lateness   slow_reads   views   ports          │
+//!  │ admission  verdicts, bytes that wait in memory for one     │
 //!  │ block-store  what lies on flash: index, segments, journal, │
 //!  │              dirty logs, recovery                          │
 //!  └─────────────────────────────┬──────────────────────────────┘
