@@ -52,13 +52,10 @@ impl Cache {
 
     fn origin_flush_failed(&mut self, disk: DiskSlot, error: IoError, is_told: bool) {
         self.disks.stats(disk).origin_errors += 1;
-        self.ports.flush_failed(disk);
         if let Some(served) = self.disks.get_mut(disk) {
             served.failed_flush_untold |= !is_told && holds(Guard::FailedFlushIsTold);
         }
-        if holds(Guard::FailedFlushForgets) {
-            self.forget_unflushed(disk);
-        }
+        self.origin_may_have_lost(disk);
         if let Some(back) = self.backs.get_mut(disk)
             && holds(Guard::FailedFlushComesAgain)
         {
@@ -66,9 +63,13 @@ impl Cache {
         }
     }
 
-    /// Forgets everything that is cached, or on its way into the cache, and that a disk's origin may
-    /// have lost.
-    fn forget_unflushed(&mut self, disk: DiskSlot) {
+    /// A flush of a disk's origin has failed: forgets everything that is cached, or on its way into the
+    /// cache, and that the origin may have lost. Other flushes that are under way say nothing now.
+    pub(crate) fn origin_may_have_lost(&mut self, disk: DiskSlot) {
+        self.ports.flush_failed(disk);
+        if !holds(Guard::FailedFlushForgets) {
+            return;
+        }
         self.writes.spoil(disk);
         self.fills
             .kill(disk, BlockIndex::new(0), 1 << BlockIndex::BITS);

@@ -99,6 +99,41 @@ fn a_disk_that_cannot_leave_write_back_before_it_has_come_under_it_comes_under_i
 }
 
 #[test]
+fn a_disk_whose_closed_record_stands_although_it_failed_loses_nothing() {
+    let away = |rig: &Rig| {
+        let (disk, policy) = (rig.disk, WritePolicy::Through);
+        Command::SetPolicy { disk, policy }
+    };
+    let detach = |rig: &Rig| {
+        let (disk, dirty) = (rig.disk, OfDirty::Flush);
+        Command::Detach {
+            disk,
+            fingerprint: None,
+            dirty,
+        }
+    };
+    for command in [&away as &dyn Fn(&Rig) -> Command, &detach] {
+        let mut rig = Rig::new(lazy());
+        rig.write(1, 1);
+        (rig.own_error, rig.own_lands) = (true, true);
+        let refused = rig.command(command(&rig));
+        rig.pass(Duration::from_millis(200));
+        assert_eq!(rig.outcome(refused), Some(Err(ControlError::NotRecorded)));
+        assert!(!rig.record.unwrap().open, "it stands all the same");
+        // Nothing is accepted before the record is open again.
+        let write = rig.begin_write(1, 2);
+        rig.pass(Duration::from_millis(500));
+        assert_eq!(rig.answer(write), None);
+        (rig.own_error, rig.own_lands) = (false, false);
+        rig.pass(Duration::from_secs(2));
+        assert_eq!(rig.answer(write), Some(Ok(())));
+        rig.flush();
+        rig.power_cut();
+        assert_eq!(rig.read(1), Ok(page(2)));
+    }
+}
+
+#[test]
 fn what_left_write_back_does_not_need_its_log_any_more() {
     let mut rig = Rig::bare(Bytes::mib(4));
     rig.write_delay = Duration::from_secs(10);

@@ -56,6 +56,9 @@ guards::guards! {
         FailedFlushIsTold,
         /// A flush of an origin says nothing if another has failed since it was asked for.
         FailedFlushSpoils,
+        /// A disk that stays under write-back since its closed record could not be made has its record opened
+        /// before it accepts a write: nobody knows whether it is closed.
+        OpenAfterDoubt,
         /// What a dirty log has written to an origin is written again if a flush of it fails before it is
         /// durable, whoever had asked for the flush.
         FailedFlushComesAgain,

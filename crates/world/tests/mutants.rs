@@ -110,9 +110,9 @@ macro_rules! missed {
 /// `crates/cache/tests/back_changes.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`;
 /// a flush that is answered as its disk enters write-back, before the recovered log is durable, by
 /// `crates/cache/tests/back.rs`; flash that is believed again before what writes had passed is durable, by
-/// `crates/cache/tests/late_writes.rs`; what a log has written and a flush for somebody else has lost by
-/// `crates/cache/tests/failed_flush.rs`.
-const TESTED_ELSEWHERE: [Guard; 12] = [
+/// `crates/cache/tests/late_writes.rs`; what a flush says of what another has lost, and what a log has written and a flush for somebody
+/// else has lost, by `crates/cache/tests/failed_flush.rs`.
+const TESTED_ELSEWHERE: [Guard; 13] = [
     Guard::RewriteWithinBudget,
     Guard::ReadAgain,
     Guard::CheckpointIsDurable,
@@ -124,6 +124,7 @@ const TESTED_ELSEWHERE: [Guard; 12] = [
     Guard::KnownBeforeReinstated,
     Guard::OrderBeforeDone,
     Guard::EnteringFlushWaitsForLog,
+    Guard::FailedFlushSpoils,
     Guard::FailedFlushComesAgain,
 ];
 
@@ -171,7 +172,7 @@ missed! {
     }
     BACK {
         tell_of_a_failed_flush: FailedFlushIsTold from 43 ["I2"],
-        let_no_flush_speak_for_one_that_has_failed: FailedFlushSpoils from 342873 ["I2"],
+        open_the_record_again_when_nobody_knows: OpenAfterDoubt from 0 ["I1", "I2", "I6", "prefix"],
         open_a_record_on_flash_that_is_believed: OpenRecordInTime from 2779 ["I1", "I3", "I6", "prefix"],
         open_the_record_before_the_first_write: RecordOpenBeforeWrite from 43 ["I2"],
         take_accepted_writes_over_to_the_next_process: AcceptedOutlivesProcess from 0 ["I1", "I6", "prefix"],

@@ -27,18 +27,16 @@ use crate::write_back::WriteBack;
 use units::{DiskSlot, Duration, Instant};
 
 impl Back {
-    /// Whether what late flash does not have durably goes to the origin.
+    /// Whether what late flash does not have durably goes to the origin, as long as it is late.
     pub(super) fn leaves_late_flash(&self) -> bool {
         let step = self.change.as_ref().map(|change| change.step);
         step == Some(Step::Leaves)
     }
 
     /// Whether the origin may have what late flash does not have durably, while the record is open.
-    fn may_have_left_late_flash(&self) -> bool {
-        let goes = |change: &Change| {
-            matches!(change.to, To::Bypass | To::Origin(_)) && change.step != Step::Begun
-        };
-        self.change.as_ref().is_some_and(goes)
+    fn has_left_flash(&self) -> bool {
+        let change = self.change.as_ref();
+        change.is_some_and(|change| change.has_left_flash)
     }
 
     /// Whether nothing of its log is on its way to the origin, and nothing keeps it from that but the flash.
@@ -98,10 +96,9 @@ impl Backs {
         returning.any(|(returning, _)| *returning == disk)
     }
 
-    /// Whether a disk does without flash whose writes are late, if they are.
-    pub(super) fn does_without(&self, disk: DiskSlot, are_late: bool) -> bool {
-        let leaves = self.get(disk).is_some_and(Back::may_have_left_late_flash);
-        self.returns(disk) || (leaves && are_late)
+    /// Whether a disk does without flash whose writes are late, or were.
+    pub(super) fn does_without(&self, disk: DiskSlot) -> bool {
+        self.returns(disk) || self.get(disk).is_some_and(Back::has_left_flash)
     }
 
     /// Whether no disk does.

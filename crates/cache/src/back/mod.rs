@@ -51,12 +51,17 @@ pub(crate) enum Phase {
     Locked,
 }
 
-/// What a disk lacks that is not yet under write-back: its origin may not have durably what went through
+/// How a disk comes under write-back. Until it has, its origin may not have durably what went through
 /// before. It keeps this while it waits to leave, so that a flush covers it, and has it again if it stays.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// The owner's record is not open yet.
-    opens_record: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// It was attached, and its record is open.
+    Attached,
+    /// It was written through until then: its record is to be opened.
+    Switched,
+    /// It was to leave, and its closed record could not be made, or nobody knows whether it was: its record
+    /// is to be opened again, however often that fails.
+    Stays,
 }
 
 /// A request that is answered when everything before a number of the log is durable.
@@ -398,11 +403,10 @@ impl Cache {
     pub fn write_back_of(&self, disk: DiskSlot) -> Option<DirtyStatus> {
         self.disks.get(disk)?;
         let stats = self.disks.counted(disk);
-        let are_late = self.late_writes.pass(self.retirement);
         let mut status = DirtyStatus {
             destaged: Bytes::new(stats.destaged_bytes),
             stalls: stats.stalled_writes,
-            is_bypassed: self.backs.does_without(disk, are_late),
+            is_bypassed: self.backs.does_without(disk),
             ..DirtyStatus::default()
         };
         if let Some(flash) = self.flash.with_logs() {

@@ -1,8 +1,8 @@
 //! The steps of each way into write-back and out of it.
 
-use super::Back;
 use super::Phase;
 use super::switch::{Next, Step, To};
+use super::{Back, Entry};
 use crate::api::ControlError;
 use crate::api::OwnerRecord;
 use crate::cache::Cache;
@@ -17,7 +17,7 @@ impl Cache {
     pub(super) fn enter_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
         let now = self.ports.now;
         let waits = holds(Guard::SwitchWaits);
-        let opens_record = back.entry.is_some_and(|entry| entry.opens_record);
+        let opens_record = back.entry != Some(Entry::Attached);
         match step {
             Step::Begun if self.writes.any_of(disk) && waits => Next::Wait,
             Step::FlushAt(at) if now < at => {
@@ -41,6 +41,13 @@ impl Cache {
             Step::Flushed | Step::Owned => Next::Done,
             Step::Owning(_) if !holds(Guard::RecordOpenBeforeWrite) => Next::Done,
             Step::Flushing(_) | Step::Journaling(_) | Step::Owning(_) | Step::Leaves => Next::Wait,
+            Step::OwnAt(at) if back.entry == Some(Entry::Stays) => {
+                if now < at {
+                    self.ports.wake_at(at);
+                    return Next::Wait;
+                }
+                self.own(disk, back, true)
+            }
             Step::OwnAt(_) => Next::Failed(ControlError::NotRecorded),
         }
     }

@@ -12,6 +12,7 @@
 use super::{Back, Entry, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
 use crate::cache::Cache;
+use crate::guard::{Guard, holds};
 use crate::limits::RETRY_PAUSE_MIN;
 use crate::purpose::FlushMark;
 use crate::write_back::{OfDirty, WriteBack};
@@ -28,6 +29,8 @@ pub(crate) struct Change {
     pub(super) to: To,
     pub(super) step: Step,
     pub(super) since: Instant,
+    /// The origin may have what late flash does not have durably.
+    pub(super) has_left_flash: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,21 +79,26 @@ impl Change {
             to,
             step: Step::Begun,
             since,
+            has_left_flash: false,
         }
+    }
+
+    /// Goes on with the next step.
+    pub(super) fn go_on(&mut self, step: Step) {
+        self.has_left_flash |= step == Step::Leaves;
+        self.step = step;
     }
 }
 
 impl Back {
     /// A disk that has just been attached: its record is open already.
     pub(crate) fn attached(settings: WriteBack, epoch: u64, number: u64, now: Instant) -> Self {
-        let opens_record = false;
-        Self::new(settings, epoch, number, now, Entry { opens_record }).on_its_way(None, now)
+        Self::new(settings, epoch, number, now, Entry::Attached).on_its_way(None, now)
     }
 
     /// A disk that was written through until now: its record is to be opened.
     pub(super) fn entering(settings: WriteBack, epoch: u64, number: u64, now: Instant) -> Self {
-        let opens_record = true;
-        Self::new(settings, epoch, number, now, Entry { opens_record })
+        Self::new(settings, epoch, number, now, Entry::Switched)
     }
 
     /// It begins to come under write-back, for this command if there is one.
@@ -119,7 +127,12 @@ impl Back {
     /// accepted although the record is closed.
     pub(super) fn is_changing(&self) -> bool {
         let holds = |change: &Change| {
-            change.id.is_some() || matches!(change.step, Step::Owning(_) | Step::Owned)
+            let asks = match change.step {
+                Step::Owning(_) | Step::Owned => true,
+                Step::OwnAt(_) => change.to == To::Bypass,
+                _ => false,
+            };
+            change.id.is_some() || asks
         };
         self.change.as_ref().is_some_and(holds)
     }
@@ -162,7 +175,7 @@ impl Cache {
                 Next::Wait => break,
                 Next::Step(step) => {
                     if let Some(change) = &mut back.change {
-                        change.step = step;
+                        change.go_on(step);
                     }
                 }
                 Next::Done => {
@@ -214,10 +227,10 @@ impl Cache {
             To::Back => {
                 back.phase = Phase::Open;
                 let entry = back.entry.take();
-                let was_attached = entry.is_some_and(|entry| !entry.opens_record);
+                let is_to_stay = entry == Some(Entry::Switched);
                 self.give_log(disk);
                 let policy = self.disks.policy(disk);
-                if was_attached && policy != WritePolicy::Back {
+                if !is_to_stay && policy != WritePolicy::Back {
                     // It was attached for another policy, with a log of its last life.
                     back.phase = Phase::Leaving;
                     let since = self.ports.attended();
@@ -287,6 +300,10 @@ impl Cache {
                     .return_after(&mut self.ports, disk, RETRY_PAUSE_MIN);
             }
             return false;
+        }
+        if error == ControlError::NotRecorded && holds(Guard::OpenAfterDoubt) {
+            // The record may be closed all the same.
+            back.entry = Some(Entry::Stays);
         }
         if back.phase != Phase::Locked {
             back.go_on(self.ports.attended());

@@ -40,7 +40,7 @@ impl Cache {
         let wanted = self.durable_to(disk, back, wanted);
         let began = self.load_next(disk, back, wanted);
         if let Some(pieces) = back.destage.ready() {
-            if !back.leaves_late_flash() && !self.knows_watermark(disk, pieces) {
+            if !self.goes_past_flash(back) && !self.knows_watermark(disk, pieces) {
                 return began;
             }
             return self.begin_batch(disk, back, wanted);
@@ -88,11 +88,11 @@ impl Cache {
     /// The number before which everything may go to the origin now: it has to be durable here, or a
     /// power cut would leave the origin with what its guest then never wrote.
     fn durable_to(&mut self, disk: DiskSlot, back: &Back, wanted: RecordNumber) -> RecordNumber {
-        let hurries = self.hurries(disk, back);
+        let (hurries, goes_past) = (self.hurries(disk, back), self.goes_past_flash(back));
         let Some(flash) = self.flash.as_mut() else {
             return wanted;
         };
-        if back.leaves_late_flash() || !holds(Guard::DurableBeforeDestage) {
+        if goes_past || !holds(Guard::DurableBeforeDestage) {
             return wanted;
         }
         let durable = |flash: &Store| {
@@ -106,6 +106,12 @@ impl Cache {
                 .want_durable(&mut self.ports.store, disk, wanted, hurries);
         }
         wanted.min(durable(flash))
+    }
+
+    /// Whether the origin gets what the flash does not have durably: only while the host's record says that
+    /// nothing on it is to be believed.
+    fn goes_past_flash(&self, back: &Back) -> bool {
+        back.leaves_late_flash() && self.late_writes.pass(self.retirement)
     }
 
     /// Whether everything has to reach the origin, whatever it costs.
@@ -307,8 +313,8 @@ impl Cache {
     ) {
         self.ports.schedule(disk);
         if result.is_err() {
-            // What it may have lost comes again from the log, but other flushes say nothing now.
-            self.ports.flush_failed(disk);
+            // What it may have lost of the log comes again.
+            self.origin_may_have_lost(disk);
         }
         let Some(mut back) = self.backs.take(disk) else {
             return;

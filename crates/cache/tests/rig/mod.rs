@@ -81,7 +81,10 @@ pub(crate) struct Rig {
     pub(crate) flash_read_error: bool,
     pub(crate) retire_error: bool,
     pub(crate) least: Option<u64>,
+    /// The host says that it could not make an owner's record.
     pub(crate) own_error: bool,
+    /// It has made one that is closed all the same.
+    pub(crate) own_lands: bool,
     pub(crate) write_delay: Duration,
     /// Memory that is not ours cannot be filled.
     pub(crate) memory_error: bool,
@@ -195,6 +198,7 @@ impl Rig {
             retire_error: false,
             least: None,
             own_error: false,
+            own_lands: false,
             write_delay: Duration::from_millis(5),
             memory_error: false,
             held_flash: Vec::new(),
@@ -392,7 +396,7 @@ impl Rig {
             }
             Effect::Own { token, record, .. } => {
                 let recorded = !self.own_error;
-                if recorded {
+                if recorded || (self.own_lands && !record.open) {
                     self.record = Some(record);
                 }
                 self.cache_mut().owned(token, recorded, now);
