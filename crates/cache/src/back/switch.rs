@@ -82,12 +82,6 @@ impl Change {
             has_left_flash: false,
         }
     }
-
-    /// Goes on with the next step.
-    pub(super) fn go_on(&mut self, step: Step) {
-        self.has_left_flash |= step == Step::Leaves;
-        self.step = step;
-    }
 }
 
 impl Back {
@@ -175,7 +169,8 @@ impl Cache {
                 Next::Wait => break,
                 Next::Step(step) => {
                     if let Some(change) = &mut back.change {
-                        change.go_on(step);
+                        change.has_left_flash |= step == Step::Leaves;
+                        change.step = step;
                     }
                 }
                 Next::Done => {

@@ -2,7 +2,7 @@
 
 use super::{Rig, at, page};
 use block_io::{FlashOp, FlashVerb, GuestBuffer, IoError, OriginVerb, Payload};
-use cache::{ControlError, ControlOutcome, DirtyStatus, Request, RequestId, Verb};
+use cache::{Command, ControlError, ControlOutcome, DirtyStatus, Request, RequestId, Verb};
 use std::rc::Rc;
 use units::{BLOCK_BYTES, Bytes, Duration, TenantSlot};
 
@@ -210,5 +210,16 @@ impl Rig {
                 page[100] ^= 1;
             }
         }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        let id = self.command(Command::Stop);
+        assert!(matches!(self.outcome(id), Some(Ok(_))));
+    }
+
+    pub(crate) fn destage(&mut self) {
+        let id = self.command(Command::Destage { disk: self.disk });
+        self.pass(Duration::from_millis(200));
+        assert_eq!(self.outcome(id), Some(Ok(ControlOutcome::Done)));
     }
 }

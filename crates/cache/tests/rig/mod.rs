@@ -81,9 +81,8 @@ pub(crate) struct Rig {
     pub(crate) flash_read_error: bool,
     pub(crate) retire_error: bool,
     pub(crate) least: Option<u64>,
-    /// The host says that it could not make an owner's record.
     pub(crate) own_error: bool,
-    /// It has made one that is closed all the same.
+    /// It has made a record that is closed all the same.
     pub(crate) own_lands: bool,
     pub(crate) write_delay: Duration,
     /// Memory that is not ours cannot be filled.
@@ -475,17 +474,6 @@ impl Rig {
             dirty,
         });
         self.outcome(id).expect("a detach ends").map(drop)
-    }
-
-    pub(crate) fn stop(&mut self) {
-        let id = self.command(Command::Stop);
-        assert!(matches!(self.outcome(id), Some(Ok(_))));
-    }
-
-    pub(crate) fn destage(&mut self) {
-        let id = self.command(Command::Destage { disk: self.disk });
-        self.pass(Duration::from_millis(200));
-        assert_eq!(self.outcome(id), Some(Ok(ControlOutcome::Done)));
     }
 
     /// The host loses power, and comes up again; the origin has lost nothing.
