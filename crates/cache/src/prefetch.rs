@@ -8,7 +8,8 @@
 //!
 //! Invariants:
 //! - What prefetches have on its way from the origins of one disk and of all is bounded, by
-//!   [`PREFETCH_DISK_BYTES_MAX`] and [`PREFETCH_BYTES_MAX`]; a run may cross the bound.
+//!   [`PREFETCH_DISK_BYTES_MAX`](crate::limits::PREFETCH_DISK_BYTES_MAX) and
+//!   [`PREFETCH_BYTES_MAX`](crate::limits::PREFETCH_BYTES_MAX); a run may cross the bound.
 //! - A step looks at [`PREFETCH_STEP_RUNS`] runs at most; more waits for the next tick, which is due
 //!   at once, so that other requests come in between.
 //! - Nothing is fetched that the write buffer has no room for: it would be fetched in vain.
