@@ -391,16 +391,19 @@ fn committed(world: &World) -> Option<Committed> {
 pub(crate) fn spare_what_leaves_no_trace(world: &mut World) {
     world.host.suspect = true;
     let page = Bytes::new(PAGE_BYTES as u64);
-    if committed(world) == Some(world.host.committed) {
-        world.marks.hit("lying flash spares nothing");
-    } else {
-        world.marks.hit("lying flash spares the newest page");
+    let recorded = world.host.committed;
+    if committed(world) != Some(recorded) {
         for at in SUPERBLOCK_OFFSETS {
             world.flash.make_durable(at, at + page);
         }
-        if let Some((_, newest)) = journal_pages(world).pop() {
+    }
+    // The process may have died before it knew of the newest page: the host has not recorded that.
+    match journal_pages(world).pop() {
+        Some((number, newest)) if number >= recorded.journal => {
+            world.marks.hit("lying flash spares the newest page");
             world.flash.make_durable(newest, newest + page);
         }
+        _ => world.marks.hit("lying flash spares nothing"),
     }
     for chunk in world.host.accepted.unnamed() {
         world.flash.make_durable(chunk.start, chunk.end);
