@@ -98,7 +98,7 @@ pub fn serve(
     outcome.map(|_| ())
 }
 
-/// Where memory that outlives the process is kept.
+/// Where retained memory is kept.
 pub fn runtime_dir(config: &Config) -> &Path {
     let parent = config.daemon.admin_socket.parent();
     parent.unwrap_or(&config.daemon.state_dir)

@@ -207,7 +207,7 @@ fn recovered_cache(
 struct Known {
     record: Record,
     committed: Committed,
-    /// In memory that outlives the process.
+    /// Chunks in retained memory.
     left: Vec<LeftChunk>,
 }
 

@@ -19,8 +19,7 @@ pub struct ShardConfig {
     pub flash: PathBuf,
     /// Where the host remembers what must survive without the flash. Exists and is writable.
     pub state_dir: PathBuf,
-    /// Where memory that outlives the process is kept: best a file system in memory. Exists and is
-    /// writable.
+    /// Where retained memory is kept: best a file system in memory. Exists and is writable.
     pub runtime_dir: PathBuf,
     /// How the cache behaves.
     pub cache: cache::Config,
