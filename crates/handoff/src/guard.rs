@@ -1,0 +1,26 @@
+//! The rules of a hand-over, each of which the test `model` takes out: it must then find what goes wrong.
+
+guards::guards! {
+    /// A guard against one hazard of a hand-over.
+    pub enum Guard {
+        /// A unit is given away when it is evident that the owner's guest has stopped, or when it only comes
+        /// back.
+        ProofOrSigns,
+        /// A request of the owner's guest before the decision ends the hand-over.
+        HoldWhileGranting,
+        /// The origin has everything, and no write is under way, before the unit is given away.
+        SettledBeforeGrant,
+        /// The decision to give a unit away is durable before the claimant is told.
+        DecisionFirst,
+        /// A decision that failed, and may stand, is made void by a later epoch of the owner.
+        DoubtRaisesEpoch,
+        /// A unit goes back to the client that it was taken from only if nothing was changed meanwhile.
+        ReturnIfUnchanged,
+        /// A host that has just started does not know that nothing was changed.
+        ChangedUnlessGranted,
+        /// A grant is repeated when a session begins: the peer may be the owner without knowing so.
+        GrantAgain,
+        /// A grant that the receiver has followed with one of its own is answered with that.
+        LaterGrantCounts,
+    }
+}
