@@ -1,4 +1,5 @@
-//! The rules of a hand-over, each of which the test `model` takes out: it must then find what goes wrong.
+//! The rules of a hand-over, each of which a test takes out: the test `model`, or the one of the rule's file. It must
+//! then find what goes wrong.
 
 guards::guards! {
     /// A guard against one hazard of a hand-over.
@@ -6,6 +7,8 @@ guards::guards! {
         /// A unit is given away when it is evident that the owner's guest has stopped, or when it only comes
         /// back.
         ProofOrSigns,
+        /// A flush is a sign of a move only if the move was announced, or the standby's client looks incoming.
+        LooksIncoming,
         /// A request of the owner's guest before the decision ends the hand-over.
         HoldWhileGranting,
         /// The origin has everything, and no write is under way, before the unit is given away.

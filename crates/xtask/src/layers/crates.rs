@@ -77,7 +77,7 @@ pub(super) const TABLE: &[Crate] = &[
         &["guards", "units", "block-io", "nbd-protocol"],
     ),
     pure("vhost-protocol", "crates/vhost-protocol", &["units"]),
-    pure("handoff", "crates/handoff", &["guards"]),
+    pure("handoff", "crates/handoff", &["guards", "units"]),
     pure("workload", "crates/workload", &["units"]),
     pure("medium", "crates/medium", &["units", "block-io"]),
     pure(

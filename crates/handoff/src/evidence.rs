@@ -1,0 +1,257 @@
+//! What an owner has seen of its guest: whether that has evidently stopped.
+//!
+//! A front end cannot ask a hypervisor whether the VM has stopped here to go on there. It sees what stock QEMU
+//! does, and none of that means just one thing. So there are two kinds:
+//!
+//! - *Proof*: the guest's rings were all stopped (vhost-user), or its last client has gone. A guest that runs does
+//!   neither.
+//! - *A sign*: a flush since the standby opened, and silence since. QEMU flushes its disks when it stops a VM;
+//!   an idle guest does the same now and then. A sign counts together with an announcement of the move, or with
+//!   a client of the standby that *looks incoming*: at that flush it had been connected for a second, had hardly read,
+//!   and had read nothing in that second. A VM that boots there reads before it is silent.
+//!
+//! Evidence protects a VM that runs from one that was started a second time by mistake. The data is protected by
+//! [`Ownership`](crate::Ownership), whoever wins.
+
+use crate::guard::{Guard, holds};
+use units::{Duration, Instant};
+
+/// How long a guest is silent after its flush.
+pub const SILENCE: Duration = Duration::from_millis(20);
+/// How long an incoming client waits, connected and without a read, before its VM is handed over.
+pub const INCOMING_WAITS: Duration = Duration::from_secs(1);
+/// How often an incoming client has read: it looks at sizes, partition tables and headers.
+pub const INCOMING_READS: u32 = 64;
+
+/// What counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accepts {
+    /// Proof, or signs.
+    #[default]
+    ProofOrSigns,
+    /// Only proof. A guest over NBD then waits until the hypervisor of the source has gone.
+    Proof,
+}
+
+/// Whether the owner's guest has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Evidently.
+    Stopped,
+    /// Nothing says so.
+    Runs,
+    /// If no request comes until then.
+    StoppedIfSilentUntil(Instant),
+}
+
+/// The client of a standby, as its owner sees it: its reads pass through the owner.
+#[derive(Clone, Copy, Debug)]
+struct Incoming {
+    last_seen: Instant,
+    reads: u32,
+}
+
+/// What an owner has seen of a unit's guest, and of the client that its standby has.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    accepts: Accepts,
+    is_announced: bool,
+    has_client: bool,
+    are_rings_stopped: bool,
+    last_request: Option<Instant>,
+    incoming: Option<Incoming>,
+    /// The guest's last flush since the standby opened, if it looked like a move then.
+    sign: Option<Instant>,
+}
+
+impl Evidence {
+    /// Nothing was seen yet, and no client is there.
+    pub fn new(accepts: Accepts) -> Self {
+        Self {
+            accepts,
+            is_announced: false,
+            has_client: false,
+            are_rings_stopped: false,
+            last_request: None,
+            incoming: None,
+            sign: None,
+        }
+    }
+
+    /// A client has connected.
+    pub fn client_came(&mut self) {
+        self.has_client = true;
+        self.are_rings_stopped = false;
+        self.sign = None;
+    }
+
+    /// The last client has gone, and the time in which it could have connected again has passed.
+    pub fn client_gone(&mut self) {
+        self.has_client = false;
+    }
+
+    /// All rings of the client were stopped.
+    pub fn rings_stopped(&mut self) {
+        self.are_rings_stopped = true;
+    }
+
+    /// A ring of the client was started.
+    pub fn ring_started(&mut self) {
+        self.are_rings_stopped = false;
+        self.sign = None;
+    }
+
+    /// The guest has a request other than a flush.
+    pub fn request(&mut self, now: Instant) {
+        self.last_request = Some(now);
+        self.sign = None;
+    }
+
+    /// The guest flushes.
+    pub fn flush(&mut self, now: Instant) {
+        self.last_request = Some(now);
+        let looks_incoming = self.incoming.is_some_and(|client| {
+            client.reads <= INCOMING_READS && now.since(client.last_seen) >= INCOMING_WAITS
+        });
+        let is_sign = self.is_announced || looks_incoming || !holds(Guard::LooksIncoming);
+        self.sign = (is_sign && self.accepts == Accepts::ProofOrSigns).then_some(now);
+    }
+
+    /// The operator, or a hook, says that the VM is about to move.
+    pub fn announced(&mut self) {
+        self.is_announced = true;
+    }
+
+    /// The announcement is withdrawn: the move was aborted, or has ended.
+    pub fn announcement_ended(&mut self) {
+        self.is_announced = false;
+        self.sign = None;
+    }
+
+    /// A client has connected to the standby.
+    pub fn incoming_came(&mut self, now: Instant) {
+        let (last_seen, reads) = (now, 0);
+        self.incoming = Some(Incoming { last_seen, reads });
+        self.sign = None;
+    }
+
+    /// The client of the standby reads.
+    pub fn incoming_reads(&mut self, now: Instant) {
+        if let Some(client) = &mut self.incoming {
+            client.last_seen = now;
+            client.reads = client.reads.saturating_add(1);
+        }
+    }
+
+    /// The client of the standby has gone, or the standby has closed.
+    pub fn incoming_gone(&mut self) {
+        self.incoming = None;
+    }
+
+    /// Whether the guest has stopped, as far as can be seen.
+    pub fn verdict(&self, now: Instant) -> Verdict {
+        if !self.has_client || self.are_rings_stopped {
+            return Verdict::Stopped;
+        }
+        match self.sign {
+            None => Verdict::Runs,
+            Some(flush) if now >= flush + SILENCE => Verdict::Stopped,
+            Some(flush) => Verdict::StoppedIfSilentUntil(flush + SILENCE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn guest() -> Evidence {
+        let mut evidence = Evidence::new(Accepts::default());
+        evidence.client_came();
+        evidence
+    }
+
+    /// A client of the standby that has read this often, the last time at 100 ms.
+    fn with_incoming(reads: u32) -> Evidence {
+        let mut evidence = guest();
+        evidence.incoming_came(at(0));
+        for _ in 0..reads {
+            evidence.incoming_reads(at(100));
+        }
+        evidence
+    }
+
+    #[test]
+    fn a_guest_without_client_or_with_stopped_rings_has_stopped() {
+        let mut evidence = guest();
+        evidence.request(at(1));
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
+        evidence.rings_stopped();
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Stopped);
+        evidence.ring_started();
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
+        evidence.client_gone();
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Stopped);
+    }
+
+    #[test]
+    fn a_flush_and_silence_count_when_an_incoming_client_waits() {
+        let mut evidence = with_incoming(8);
+        evidence.request(at(1_190));
+        evidence.flush(at(1_200));
+        let until = Verdict::StoppedIfSilentUntil(at(1_220));
+        assert_eq!(evidence.verdict(at(1_219)), until);
+        assert_eq!(evidence.verdict(at(1_220)), Verdict::Stopped);
+        evidence.request(at(1_230));
+        assert_eq!(evidence.verdict(at(5_000)), Verdict::Runs);
+    }
+
+    #[test]
+    fn a_vm_that_boots_at_the_standby_does_not_look_incoming() {
+        for (reads, flush) in [(65, 5_000), (8, 1_099)] {
+            let mut evidence = with_incoming(reads);
+            evidence.flush(at(flush));
+            assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
+        }
+        // A guest that flushed before anybody came to the standby was idle.
+        let mut evidence = guest();
+        evidence.flush(at(0));
+        evidence.incoming_came(at(1));
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
+    }
+
+    #[test]
+    fn an_announced_move_needs_no_incoming_client() {
+        let mut evidence = guest();
+        evidence.announced();
+        evidence.flush(at(10));
+        assert_eq!(evidence.verdict(at(30)), Verdict::Stopped);
+        evidence.announcement_ended();
+        assert_eq!(evidence.verdict(at(30)), Verdict::Runs);
+    }
+
+    #[test]
+    fn where_only_proof_counts_a_sign_is_none() {
+        let mut evidence = Evidence::new(Accepts::Proof);
+        evidence.client_came();
+        evidence.announced();
+        evidence.flush(at(10));
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
+        evidence.client_gone();
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Stopped);
+    }
+
+    #[test]
+    fn without_the_rule_an_idle_guest_loses_its_disk() {
+        crate::guard::remove(Some(Guard::LooksIncoming));
+        let mut evidence = with_incoming(65);
+        evidence.flush(at(5_000));
+        let verdict = evidence.verdict(at(9_000));
+        crate::guard::remove(None);
+        assert_eq!(verdict, Verdict::Stopped);
+    }
+}
