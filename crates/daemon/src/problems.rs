@@ -52,7 +52,8 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         ShardError::Owner(
             OwnerError::Damaged { .. }
             | OwnerError::OtherDisk { .. }
-            | OwnerError::OtherFile { .. },
+            | OwnerError::OtherFile { .. }
+            | OwnerError::Superseded { .. },
         ) => ProblemKind::Refused,
         ShardError::Owner(_) | ShardError::Io(_) | ShardError::NoCipher => ProblemKind::Failed,
     };
@@ -122,6 +123,9 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
         ),
         ShardError::Owner(OwnerError::OtherFile { .. }) => format!(
             "put the file back that it was; if this is a copy of that, stop the daemon and bring it what it lacks: hearth recover destage FLASH --disk {name} --force {lose}; or give that up: hearth recover drop --disk {name} {lose}"
+        ),
+        ShardError::Owner(OwnerError::Superseded { .. }) => format!(
+            "see that no VM uses the disk here, and detach it: hearth disk detach {name}; it is served where the record says"
         ),
         ShardError::Owner(OwnerError::LockLost { .. }) => {
             "see that the folder of owner's records is there on every host; the disk is tried again by itself".to_owned()

@@ -32,6 +32,7 @@
 //! - `open` goes beside the origin (or into the shared folder, which stands for that) or nowhere, so
 //!   that another host that reaches the origin sees it. `closed` may go to the state directory when
 //!   nothing can be written beside the origin, which has no open record.
+//! - The epoch of a record only rises, and only the cache that it names writes another one of the same epoch.
 //! - If both places have a record the one with the later epoch counts, of equals the open one, and
 //!   then the one beside the origin: that may be of another host which knew nothing of ours.
 //! - Read and written under the origin's lock only, by threads that may wait. A lock in a shared folder
@@ -120,6 +121,18 @@ pub enum OwnerError {
         then: Identity,
         /// The file that it is.
         now: Identity,
+    },
+    /// Another cache has had the disk since.
+    #[error("the owner's record {} names the cache '{cache_name}' on host '{host}' with epoch {epoch}, and is not replaced by an earlier one: the disk was served there meanwhile", path.display())]
+    Superseded {
+        /// Which file.
+        path: PathBuf,
+        /// Its epoch.
+        epoch: u64,
+        /// The cache that it names.
+        cache_name: String,
+        /// The host that it names.
+        host: String,
     },
     /// A later record has been written meanwhile.
     #[error("a later owner's record has been written meanwhile")]
@@ -292,20 +305,29 @@ impl OwnerFile {
     /// `number` counts. May block.
     ///
     /// # Errors
-    /// [`OwnerError`]; then the old record stands, or the new one does.
+    /// [`OwnerError::Superseded`] if the record there is a later one, or another cache's of the same epoch. Such a
+    /// record is not ours to close, so a closed one is no error then, and not written.
+    /// Any other [`OwnerError`]; then the old record stands, or the new one does.
     pub fn store(&self, record: OwnerRecord, number: u64) -> Result<(), OwnerError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if number < *last {
             return Err(OwnerError::Overtaken);
         }
         *last = number;
-        if let Some(lock) = &self.lock
-            && let Err(error) = lock.check()
-        {
+        let mut is_ours = self.lock.as_ref().map_or(Ok(()), |lock| lock.check());
+        if is_ours.is_ok() {
+            match self.check_follows(record) {
+                Err(error @ (OwnerError::Superseded { .. } | OwnerError::OtherDisk { .. })) => {
+                    is_ours = Err(error);
+                }
+                checked => checked?,
+            }
+        }
+        if let Err(error) = is_ours {
             if record.open {
                 return Err(error);
             }
-            // An open record stays so, which only keeps others away.
+            // An open record stays so, which only keeps others away; another one's is not ours to close.
             tracing::warn!(%error, "the owner's record is not closed");
             return Ok(());
         }
@@ -330,6 +352,25 @@ impl OwnerFile {
             }
             other => other,
         }
+    }
+
+    /// A damaged record is nobody's claim: whoever attaches the disk, or gives it up, has judged that.
+    fn check_follows(&self, record: OwnerRecord) -> Result<(), OwnerError> {
+        let there = match self.read(self.path()) {
+            Err(OwnerError::Damaged { .. }) | Ok(None) => return Ok(()),
+            Ok(Some(there)) => there,
+            Err(error) => return Err(error),
+        };
+        let is_same = there.record.epoch == record.epoch && there.record.cache == record.cache;
+        if record.epoch > there.record.epoch || is_same {
+            return Ok(());
+        }
+        Err(OwnerError::Superseded {
+            path: there.path,
+            epoch: there.record.epoch,
+            cache_name: there.cache_name,
+            host: there.host,
+        })
     }
 
     fn is_open(&self, path: &Path) -> bool {
@@ -621,6 +662,33 @@ mod tests {
         assert_eq!(record(&one), Some(OPEN), "it is not ours to close");
         drop(one);
         assert_eq!(watch.check(), None);
+    }
+
+    #[test]
+    fn a_record_only_rises() {
+        let place = Place::new();
+        let [here, there] = [1, 1].map(|disk| place.file(disk));
+        let later = OwnerRecord {
+            epoch: 4,
+            cache: 8,
+            ..OPEN
+        };
+        here.store(OPEN, 0).unwrap();
+        there.store(later, 0).unwrap();
+        let of_the_same_epoch = OwnerRecord { epoch: 4, ..OPEN };
+        for (number, earlier) in (1..).zip([OPEN, of_the_same_epoch]) {
+            let error = here.store(earlier, number).unwrap_err();
+            assert!(matches!(error, OwnerError::Superseded { epoch: 4, .. }));
+            assert_eq!(record(&here), Some(later));
+        }
+        here.store(CLOSED, 3).unwrap();
+        assert_eq!(record(&here), Some(later), "it is not ours to close");
+        let closed = OwnerRecord {
+            open: false,
+            ..later
+        };
+        there.store(closed, 1).unwrap();
+        assert_eq!(record(&here), Some(closed));
     }
 
     #[test]
