@@ -53,6 +53,14 @@ impl Checkpoint {
         }
     }
 
+    /// Of tables that are on no flash: nothing was found there that has to be kept first.
+    pub(crate) fn of_nothing() -> Self {
+        Self {
+            complete: 1,
+            ..Self::new(0, 0, 0)
+        }
+    }
+
     /// Asks for a checkpoint of the tables as they are now. Returns its number.
     pub(crate) fn want(&mut self) -> u64 {
         self.wanted = true;

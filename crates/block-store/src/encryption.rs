@@ -10,8 +10,7 @@
 //! by another key than it was encrypted by. A disk that comes with another key, with none, or with
 //! its first one finds its blocks dropped; if the origin lacks some of them, it is refused.
 
-use crate::ports::{Ports, Tag};
-use block_io::{BlockCipher, PAGE_BYTES, Slice};
+use block_io::{BlockCipher, BufPool, PAGE_BYTES, Slice};
 use units::{BlockIndex, DiskSlot};
 
 /// The ciphers of the disks that have one.
@@ -47,9 +46,9 @@ impl Ciphers {
     }
 
     /// The bytes of a block that lies like this on flash.
-    pub(crate) fn shown<T: Tag>(
+    pub(crate) fn shown(
         &self,
-        ports: &Ports<T>,
+        pool: &BufPool,
         disk: DiskSlot,
         block: BlockIndex,
         lies: Slice,
@@ -57,7 +56,7 @@ impl Ciphers {
         let Some(cipher) = self.get(disk) else {
             return lies;
         };
-        let mut page = ports.pool().take(PAGE_BYTES);
+        let mut page = pool.take(PAGE_BYTES);
         page[..PAGE_BYTES].copy_from_slice(&lies);
         cipher.decrypt(block, &mut page[..PAGE_BYTES]);
         page.freeze().slice(0..PAGE_BYTES)

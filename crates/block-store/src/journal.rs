@@ -13,6 +13,7 @@ use crate::limits::{JOURNAL_BATCH_PAGES_MAX, JOURNAL_EAGER_ENTRIES};
 use crate::ports::{Ports, Tag};
 use flash_format::{Geometry, JOURNAL_ENTRIES_PER_PAGE, JournalEntry, JournalPage, SegmentIndex};
 use std::collections::VecDeque;
+use std::slice::Chunks;
 use units::{Duration, Instant};
 
 /// Position of an entry in the order of all entries since the cache was opened.
@@ -29,12 +30,19 @@ pub(crate) struct Queued {
 /// A batch that is ready to be written.
 pub(crate) struct Batch {
     pub(crate) first_sequence: u64,
-    pub(crate) pages: Vec<JournalPage>,
+    /// How many pages it has.
+    pub(crate) pages: usize,
 }
 
 struct InFlight {
     first_sequence: u64,
     entries: Vec<Queued>,
+}
+
+impl InFlight {
+    fn pages(&self) -> Chunks<'_, Queued> {
+        self.entries.chunks(JOURNAL_ENTRIES_PER_PAGE)
+    }
 }
 
 /// The journal's queue and its place in the ring.
@@ -205,19 +213,13 @@ impl Journal {
         }
         let entries: Vec<Queued> = self.queue.drain(..taken).collect();
         let first_sequence = self.next_sequence;
-        let pages: Vec<JournalPage> = (first_sequence..)
-            .zip(entries.chunks(JOURNAL_ENTRIES_PER_PAGE))
-            .map(|(sequence, entries)| JournalPage {
-                sequence,
-                batch: first_sequence,
-                entries: entries.iter().map(|queued| queued.entry).collect(),
-            })
-            .collect();
-        self.next_sequence += pages.len() as u64;
-        self.in_flight = Some(InFlight {
+        let batch = InFlight {
             first_sequence,
             entries,
-        });
+        };
+        let pages = batch.pages().len();
+        self.next_sequence += pages as u64;
+        self.in_flight = Some(batch);
         if self.queue.is_empty() {
             self.urgent = false;
             self.waiting_since = None;
@@ -225,6 +227,20 @@ impl Journal {
         Some(Batch {
             first_sequence,
             pages,
+        })
+    }
+
+    /// The pages of the batch on its way.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = JournalPage> {
+        self.in_flight.iter().flat_map(|batch| {
+            let first = batch.first_sequence;
+            (first..)
+                .zip(batch.pages())
+                .map(move |(sequence, entries)| JournalPage {
+                    sequence,
+                    batch: first,
+                    entries: entries.iter().map(|queued| queued.entry).collect(),
+                })
         })
     }
 
@@ -297,7 +313,7 @@ mod tests {
         let first = journal.push(free(1), 1, now);
         journal.hurry();
         let batch = journal.start_batch(now).unwrap();
-        assert_eq!((batch.first_sequence, batch.pages.len()), (10, 1));
+        assert_eq!((batch.first_sequence, batch.pages), (10, 1));
         let second = journal.push(free(2), 1, now);
         journal.hurry();
         assert!(journal.start_batch(now).is_none(), "one batch at a time");
@@ -370,6 +386,7 @@ mod tests {
             ) > first
         );
         journal.hurry();
-        assert_eq!(journal.start_batch(now).unwrap().pages[0].entries.len(), 3);
+        assert_eq!(journal.start_batch(now).unwrap().pages, 1);
+        assert_eq!(journal.pages().next().unwrap().entries.len(), 3);
     }
 }

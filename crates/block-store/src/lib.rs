@@ -28,6 +28,9 @@
 //! modules' state (`Copies`, `LogTables`, `Streams`), and asks for operations at the ports; what it
 //! cannot do itself it says in what it returns. None knows the store.
 //!
+//! What is kept of a block is a parameter ([`Payload`]): 4 KiB with a checksum ([`Pages`]), or nothing
+//! ([`Nothing`]). The simulator runs a store of the latter ([`simulated`]).
+//!
 //! A clean block on flash is *trusted* after a crash only if the segment table says so, and it says so
 //! only while the block surely equals the origin's. The bytes are described in the book
 //! (`format.md`).
@@ -41,6 +44,7 @@ mod copies;
 mod dirty;
 mod disks;
 mod durability;
+mod effects;
 mod encryption;
 mod facts;
 mod format;
@@ -50,6 +54,7 @@ mod intake;
 mod journal;
 mod limits;
 mod lock;
+mod payload;
 mod ports;
 mod reclaim;
 mod recovery;
@@ -70,12 +75,14 @@ pub use config::Config;
 pub use dirty::DirtyDisk;
 pub use disks::{Served, slots};
 pub use durability::Origins;
+pub use effects::{Effect, Own, Purpose};
 pub use facts::{Committed, SegmentCounts};
 pub use format::{FormatOptions, format};
 pub use intake::Intake;
 pub use journal::Ticket;
 pub use lock::LockReason;
-pub use ports::{Effect, Own, Ports, Purpose, Tag};
+pub use payload::{Nothing, Pages};
+pub use ports::{Payload, Ports, Tag};
 pub use recovery::{
     ColdReason, DirtyReport, FoundBytes, FoundRecord, FoundWhat, Inspection, LeftChunk, LogReport,
     OpenError, Recovered, Recovery,
@@ -83,6 +90,7 @@ pub use recovery::{
 pub use retained::RetainedUpdate;
 pub use segment_log::FlashWritten;
 pub use stats::{NotTaken, Stats};
+pub use store::simulated;
 pub use store::{Facts, Location, Progress, Shares, Store, TableChanges, Taken, WriteBack};
 pub use write_count::WriteCount;
 pub use writer::NoRoom;

@@ -4,100 +4,127 @@
 //! left there. A caller has effects of its own, and their order counts: a reply must not overtake what
 //! retained memory is told. So they are in one queue with the store's ([`Tag`]).
 
+use crate::effects::{Effect, Errand, Own, Purpose};
 use crate::retained::RetainedUpdate;
 use crate::stats::Stats;
 use crate::write_count::WriteCount;
 use block_io::{Buf, BufPool, FlashOp, FlashVerb, PAGE_BYTES, Place, Slice, Token};
-use flash_format::SegmentIndex;
-use segment_log::FlashWritten;
+use flash_format::{Descriptor, Geometry, PageBytes, SegmentIndex};
+use segment_log::{FlashWritten, Placed, Source};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::vec::Drain;
-use units::{BlockIndex, Bytes, DiskSlot, Duration, Instant};
-
-/// What the store asks of its caller.
-#[derive(Debug)]
-pub enum Effect {
-    /// Carry this out on the flash device, and hand its completion to [`Ports::completed`].
-    Flash(FlashOp),
-    /// Tell this to retained memory, at once.
-    Retain(RetainedUpdate),
-    /// Say that a block came from flash and is not what was written there.
-    Damaged {
-        /// Whose block.
-        disk: DiskSlot,
-        /// Which block, where that is known.
-        block: Option<BlockIndex>,
-        /// Where on the flash it was read, in bytes.
-        at: Bytes,
-    },
-}
+use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Instant};
 
 /// What a caller remembers of a read.
-pub trait Tag {
+pub trait Tag: Sized {
     /// What the caller has to have done, the store's effects among it.
     type Effect: From<Effect>;
+    /// What is kept of a block.
+    type Payload: Payload;
 }
 
-/// Of a caller that reads nothing and has no effects of its own.
-impl Tag for () {
-    type Effect = Effect;
+/// A segment's footer: which segment, and whose.
+#[derive(Clone, Copy, Debug)]
+pub struct Footer {
+    pub(crate) uuid: u128,
+    pub(crate) segment: SegmentIndex,
+    pub(crate) generation: u64,
+    pub(crate) disk: DiskSlot,
 }
 
-/// What an operation of the flash is for.
-#[derive(Debug)]
-pub enum Purpose<T> {
-    /// The store's own: its completion goes to [`crate::Store::completed`].
-    Store(Own),
-    /// A read that the caller asked for, with what it remembers of it.
-    Caller(T),
-}
+/// What is kept of a block, and the flash that keeps it.
+pub trait Payload: Sized {
+    /// Where blocks are.
+    type Index: segment_log::Index;
+    /// A block.
+    type Block: ?Sized + 'static;
+    /// The blocks of an open chunk, behind room for its header.
+    type Open;
+    /// A chunk that is on its way.
+    type Sealed: Clone;
+    /// What was read from flash.
+    type Read;
+    /// The way to the flash.
+    type Device<T: Tag>: Device;
 
-/// What the store wants an operation for.
-#[derive(Debug)]
-pub struct Own(pub(crate) Errand);
+    /// Room for a chunk of so many pages.
+    fn open<T: Tag<Payload = Self>>(ports: &Ports<T>, pages: u32) -> Self::Open;
 
-impl Own {
-    /// Whether guests wait for it; else a detach, a stop or a reclaim may.
-    pub fn is_awaited_by_guests(&self) -> bool {
-        match self.0 {
-            Errand::Journal
-            | Errand::CheckpointPages
-            | Errand::Superblock
-            | Errand::LogChunk(_)
-            | Errand::LogFlush(_) => true,
-            Errand::Chunk(_)
-            | Errand::Footer(_)
-            | Errand::FlashFlush
-            | Errand::ReclaimFooter
-            | Errand::ReclaimRun { .. } => false,
-        }
-    }
-}
+    /// Puts a block of a disk where it was placed. Returns its checksum.
+    fn put(
+        &mut self,
+        open: &mut Self::Open,
+        placed: &Placed,
+        source: Source,
+        name: (DiskSlot, BlockIndex),
+        block: &Self::Block,
+    ) -> u32;
 
-/// What the completion of an operation means to the store.
-#[derive(Debug)]
-pub(crate) enum Errand {
-    /// A chunk of blocks on its way to flash.
-    Chunk(usize),
-    /// The same of a dirty log.
-    LogChunk(usize),
-    /// The footer of a segment that closes.
-    Footer(SegmentIndex),
-    /// A flush that nobody waits for.
-    FlashFlush,
-    /// A flush that a dirty log waits for.
-    LogFlush(DiskSlot),
-    /// A batch of the journal.
-    Journal,
-    /// Pages of the running checkpoint.
-    CheckpointPages,
-    /// The superblock that completes it.
-    Superblock,
-    /// The footer of the segment being reclaimed.
-    ReclaimFooter,
-    /// Survivors of it: descriptors `first..first + count` of those to be kept.
-    ReclaimRun { first: usize, count: usize },
+    /// Ends a chunk of so many blocks with the header that `encode` makes.
+    fn seal(open: Self::Open, blocks: usize, encode: impl FnOnce() -> PageBytes) -> Self::Sealed;
+
+    /// Whether this is the block that was put into a slot.
+    fn is_whole(&self, slot: FlashSlot, block: &Self::Block) -> bool;
+
+    /// The first so many blocks of what was read.
+    fn blocks(read: &Self::Read, count: usize) -> impl Iterator<Item = &Self::Block>;
+
+    /// Writes a chunk, durably or not.
+    fn write<T: Tag<Payload = Self>>(
+        ports: &mut Ports<T>,
+        errand: Errand,
+        offset: Bytes,
+        chunk: Self::Sealed,
+        durable: bool,
+    );
+
+    /// Writes so many bytes, which `encode` makes, durably or not.
+    fn write_table<T: Tag<Payload = Self>>(
+        ports: &mut Ports<T>,
+        errand: Errand,
+        offset: Bytes,
+        length: usize,
+        durable: bool,
+        encode: impl FnOnce(&mut [u8]),
+    );
+
+    /// Writes the footer of a segment, which says what lies there.
+    fn write_footer<T: Tag<Payload = Self>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        geometry: &Geometry,
+        footer: Footer,
+        descriptors: &[Descriptor],
+    );
+
+    /// What the footer of a segment says that was read; nothing if it could not be.
+    fn descriptors(
+        &self,
+        geometry: &Geometry,
+        footer: Footer,
+        read: Option<&Self::Read>,
+    ) -> Vec<Descriptor>;
+
+    /// Reads so many bytes.
+    fn read<T: Tag<Payload = Self>>(
+        ports: &mut Ports<T>,
+        errand: Errand,
+        offset: Bytes,
+        length: usize,
+    );
+
+    /// Flushes the flash.
+    fn flush<T: Tag<Payload = Self>>(ports: &mut Ports<T>, errand: Errand);
+
+    /// Asserts the invariants of an index, given whose segment each slot lies in.
+    ///
+    /// # Panics
+    /// If one is broken.
+    fn check(index: &Self::Index, disk_of: impl Fn(FlashSlot) -> DiskSlot);
+
+    /// Bytes of memory.
+    fn bytes(&self) -> usize;
 }
 
 /// An operation in flight: when it was issued, and what its completion means.
@@ -108,11 +135,41 @@ struct Io<T> {
     purpose: Purpose<T>,
 }
 
-/// The way out of the store; `T` is what its caller remembers of a read.
-pub struct Ports<T: Tag> {
+/// The way to the flash.
+pub trait Device {
+    /// Has an effect that is not an operation of the flash.
+    fn push(&mut self, effect: Effect);
+}
+
+/// Operations are effects: their completions come later.
+pub struct Flash<T: Tag> {
     effects: Vec<T::Effect>,
     ios: Slab<Io<T>>,
     pool: BufPool,
+    /// A page of memory that is not ours, while it is judged.
+    page: Buf,
+    /// How long the driver has stood still, all in all.
+    stood_still: Duration,
+}
+
+impl<T: Tag> Device for Flash<T> {
+    #[inline]
+    fn push(&mut self, effect: Effect) {
+        self.effects.push(effect.into());
+    }
+}
+
+/// Operations end with the call that asks for them, and have no effects.
+#[derive(Default)]
+pub struct Ended(VecDeque<Errand>);
+
+impl Device for Ended {
+    fn push(&mut self, _effect: Effect) {}
+}
+
+/// The way out of the store; `T` is what its caller remembers of a read.
+pub struct Ports<T: Tag> {
+    device: <T::Payload as Payload>::Device<T>,
     now: Instant,
     stats: Stats,
     /// Why the flash cannot be relied on any more.
@@ -125,21 +182,13 @@ pub struct Ports<T: Tag> {
     evicted: Vec<(DiskSlot, BlockIndex)>,
     /// Disks of whose dirty logs something has become durable, or known.
     moved: Vec<DiskSlot>,
-    /// A page of memory that is not ours, while it is judged.
-    page: Buf,
-    /// How long the driver has stood still, all in all.
-    stood_still: Duration,
     next_tick: Option<Instant>,
 }
 
 impl<T: Tag> Ports<T> {
-    /// Ports of which nothing is asked yet. Buffers come from `pool`.
-    pub fn new(pool: BufPool, now: Instant) -> Self {
+    fn over(device: <T::Payload as Payload>::Device<T>, now: Instant) -> Self {
         Self {
-            effects: Vec::new(),
-            ios: Slab::new(),
-            page: pool.take(PAGE_BYTES),
-            pool,
+            device,
             now,
             stats: Stats::default(),
             failure: None,
@@ -147,7 +196,6 @@ impl<T: Tag> Ports<T> {
             written: Vec::new(),
             evicted: Vec::new(),
             moved: Vec::new(),
-            stood_still: Duration::ZERO,
             next_tick: None,
         }
     }
@@ -164,17 +212,6 @@ impl<T: Tag> Ports<T> {
         self.now
     }
 
-    /// Where buffers come from.
-    #[inline]
-    pub(crate) fn pool(&self) -> &BufPool {
-        &self.pool
-    }
-
-    /// A page of memory that is not ours, while it is judged.
-    pub(crate) fn page(&mut self) -> &mut [u8] {
-        &mut self.page[..PAGE_BYTES]
-    }
-
     /// What is counted, to count on.
     pub(crate) fn stats_mut(&mut self) -> &mut Stats {
         &mut self.stats
@@ -183,18 +220,6 @@ impl<T: Tag> Ports<T> {
     /// What has been counted since these ports were made.
     pub fn stats(&self) -> &Stats {
         &self.stats
-    }
-
-    /// Adds what the caller has to have done, behind what the store has asked for so far.
-    #[inline]
-    pub fn push(&mut self, effect: T::Effect) {
-        self.effects.push(effect);
-    }
-
-    /// Moves what is to be done to the end of `into`, in order.
-    #[inline]
-    pub fn take_effects(&mut self, into: &mut Vec<T::Effect>) {
-        into.append(&mut self.effects);
     }
 
     /// Takes out an origin that is to be flushed, and how many writes of the disk had ended when that was
@@ -238,47 +263,10 @@ impl<T: Tag> Ports<T> {
         !self.moved.is_empty()
     }
 
-    /// The time of the clock that stands still when the driver does: nobody could be late then.
-    #[inline]
-    pub fn attended(&self) -> Instant {
-        Instant::ZERO + self.now.since(Instant::ZERO + self.stood_still)
-    }
-
-    /// The driver has stood still for so long.
-    pub fn stand_still(&mut self, time: Duration) {
-        let total = self.stood_still.as_nanos().saturating_add(time.as_nanos());
-        self.stood_still = Duration::from_nanos(total);
-    }
-
     /// A copy on flash is not what was written there.
     pub fn damaged(&mut self, disk: DiskSlot, block: Option<BlockIndex>, at: Bytes) {
         self.stats.checksum_mismatches += 1;
-        self.effects
-            .push(Effect::Damaged { disk, block, at }.into());
-    }
-
-    /// Takes back an operation that has completed: what it was for, and how long it took.
-    ///
-    /// # Panics
-    /// If an operation is completed twice, or was never issued.
-    #[inline]
-    pub fn completed(&mut self, token: Token) -> (Purpose<T>, Duration) {
-        let key = usize::try_from(token.0).expect("a token that these ports gave out");
-        let io = self
-            .ios
-            .try_remove(key)
-            .expect("each operation completes once");
-        (io.purpose, self.attended().since(io.issued))
-    }
-
-    /// Every operation in flight, and how long it has taken.
-    pub fn in_flight(&mut self) -> impl Iterator<Item = (&mut Purpose<T>, Duration)> {
-        let attended = self.attended();
-        let of = move |io: &mut Io<T>| attended.since(io.issued);
-        self.ios.iter_mut().map(move |(_, io)| {
-            let time = of(io);
-            (&mut io.purpose, time)
-        })
+        self.device.push(Effect::Damaged { disk, block, at });
     }
 
     /// Asks for the store to be looked at again at `at`, or earlier.
@@ -298,61 +286,8 @@ impl<T: Tag> Ports<T> {
         self.next_tick = None;
     }
 
-    /// Reads for the caller: into a buffer, or to where it wants the bytes.
-    #[inline]
-    pub(crate) fn read(&mut self, tag: T, offset: Bytes, length: usize, place: Option<Place>) {
-        let verb = match place {
-            Some(place) => FlashVerb::ReadInto { offset, place },
-            None => self.read_verb(offset, length),
-        };
-        self.issue(Purpose::Caller(tag), verb);
-    }
-
-    pub(crate) fn flash_read(&mut self, errand: Errand, offset: Bytes, length: usize) {
-        let verb = self.read_verb(offset, length);
-        self.flash(errand, verb);
-    }
-
-    #[inline]
-    fn read_verb(&self, offset: Bytes, length: usize) -> FlashVerb {
-        FlashVerb::Read {
-            offset,
-            length: Bytes::new(length as u64),
-            buf: self.pool.take(length),
-        }
-    }
-
-    pub(crate) fn flash_write(
-        &mut self,
-        errand: Errand,
-        offset: Bytes,
-        data: Slice,
-        durable: bool,
-    ) {
-        self.flash(
-            errand,
-            FlashVerb::Write {
-                offset,
-                data,
-                durable,
-            },
-        );
-    }
-
-    pub(crate) fn flash(&mut self, errand: Errand, verb: FlashVerb) {
-        self.issue(Purpose::Store(Own(errand)), verb);
-    }
-
-    #[inline]
-    fn issue(&mut self, purpose: Purpose<T>, verb: FlashVerb) {
-        let issued = self.attended();
-        let token = Token(self.ios.insert(Io { issued, purpose }) as u64);
-        self.effects
-            .push(Effect::Flash(FlashOp { token, verb }).into());
-    }
-
     pub(crate) fn retain(&mut self, update: RetainedUpdate) {
-        self.effects.push(Effect::Retain(update).into());
+        self.device.push(Effect::Retain(update));
     }
 
     pub(crate) fn flush_origin(&mut self, disk: DiskSlot, count: WriteCount) {
@@ -384,5 +319,162 @@ impl<T: Tag> Ports<T> {
         count(&mut written);
         count(&mut self.stats.flash_written);
         self.written.push((disk, written));
+    }
+}
+
+impl<T: Tag> Ports<T>
+where
+    T::Payload: Payload<Device<T> = Flash<T>>,
+{
+    /// Ports of which nothing is asked yet. Buffers come from `pool`.
+    pub fn new(pool: BufPool, now: Instant) -> Self {
+        let flash = Flash {
+            effects: Vec::new(),
+            ios: Slab::new(),
+            page: pool.take(PAGE_BYTES),
+            pool,
+            stood_still: Duration::ZERO,
+        };
+        Self::over(flash, now)
+    }
+
+    /// Where buffers come from.
+    #[inline]
+    pub(crate) fn pool(&self) -> &BufPool {
+        &self.device.pool
+    }
+
+    /// A page of memory that is not ours, while it is judged.
+    pub(crate) fn page(&mut self) -> &mut [u8] {
+        &mut self.device.page[..PAGE_BYTES]
+    }
+
+    /// Adds what the caller has to have done, behind what the store has asked for so far.
+    #[inline]
+    pub fn push(&mut self, effect: T::Effect) {
+        self.device.effects.push(effect);
+    }
+
+    /// Moves what is to be done to the end of `into`, in order.
+    #[inline]
+    pub fn take_effects(&mut self, into: &mut Vec<T::Effect>) {
+        into.append(&mut self.device.effects);
+    }
+
+    /// The time of the clock that stands still when the driver does: nobody could be late then.
+    #[inline]
+    pub fn attended(&self) -> Instant {
+        Instant::ZERO + self.now.since(Instant::ZERO + self.device.stood_still)
+    }
+
+    /// The driver has stood still for so long.
+    pub fn stand_still(&mut self, time: Duration) {
+        let total = self
+            .device
+            .stood_still
+            .as_nanos()
+            .saturating_add(time.as_nanos());
+        self.device.stood_still = Duration::from_nanos(total);
+    }
+
+    /// Takes back an operation that has completed: what it was for, and how long it took.
+    ///
+    /// # Panics
+    /// If an operation is completed twice, or was never issued.
+    #[inline]
+    pub fn completed(&mut self, token: Token) -> (Purpose<T>, Duration) {
+        let key = usize::try_from(token.0).expect("a token that these ports gave out");
+        let io = self
+            .device
+            .ios
+            .try_remove(key)
+            .expect("each operation completes once");
+        (io.purpose, self.attended().since(io.issued))
+    }
+
+    /// Every operation in flight, and how long it has taken.
+    pub fn in_flight(&mut self) -> impl Iterator<Item = (&mut Purpose<T>, Duration)> {
+        let attended = self.attended();
+        let of = move |io: &mut Io<T>| attended.since(io.issued);
+        self.device.ios.iter_mut().map(move |(_, io)| {
+            let time = of(io);
+            (&mut io.purpose, time)
+        })
+    }
+
+    /// Reads for the caller: into a buffer, or to where it wants the bytes.
+    #[inline]
+    pub(crate) fn read(&mut self, tag: T, offset: Bytes, length: usize, place: Option<Place>) {
+        let verb = match place {
+            Some(place) => FlashVerb::ReadInto { offset, place },
+            None => self.read_verb(offset, length),
+        };
+        self.issue(Purpose::Caller(tag), verb);
+    }
+
+    pub(crate) fn flash_read(&mut self, errand: Errand, offset: Bytes, length: usize) {
+        let verb = self.read_verb(offset, length);
+        self.flash(errand, verb);
+    }
+
+    #[inline]
+    fn read_verb(&self, offset: Bytes, length: usize) -> FlashVerb {
+        FlashVerb::Read {
+            offset,
+            length: Bytes::new(length as u64),
+            buf: self.device.pool.take(length),
+        }
+    }
+
+    pub(crate) fn flash_write(
+        &mut self,
+        errand: Errand,
+        offset: Bytes,
+        data: Slice,
+        durable: bool,
+    ) {
+        self.flash(
+            errand,
+            FlashVerb::Write {
+                offset,
+                data,
+                durable,
+            },
+        );
+    }
+
+    pub(crate) fn flash(&mut self, errand: Errand, verb: FlashVerb) {
+        self.issue(Purpose::Store(Own(errand)), verb);
+    }
+
+    #[inline]
+    fn issue(&mut self, purpose: Purpose<T>, verb: FlashVerb) {
+        let issued = self.attended();
+        let token = Token(self.device.ios.insert(Io { issued, purpose }) as u64);
+        self.device
+            .effects
+            .push(Effect::Flash(FlashOp { token, verb }).into());
+    }
+}
+
+impl<T: Tag> Ports<T>
+where
+    T::Payload: Payload<Device<T> = Ended>,
+{
+    /// Ports of which nothing is asked yet.
+    pub(crate) fn of_nothing() -> Self {
+        Self::over(Ended::default(), Instant::ZERO)
+    }
+
+    /// An operation has ended.
+    #[inline]
+    pub(crate) fn end(&mut self, errand: Errand) {
+        self.device.0.push_back(errand);
+    }
+
+    /// Takes out the operation that ended first.
+    #[inline]
+    pub(crate) fn next_ended(&mut self) -> Option<Errand> {
+        self.device.0.pop_front()
     }
 }

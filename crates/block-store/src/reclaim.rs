@@ -16,12 +16,13 @@
 
 use crate::chunks::Segments;
 use crate::config::Config;
+use crate::effects::Errand;
 use crate::guard::{Guard, holds};
 use crate::identity::Identity;
 use crate::journal::Ticket;
 use crate::limits::RECLAIM_RUN_BLOCKS_MAX;
-use crate::ports::{Errand, Ports, Tag};
-use flash_format::{Descriptor, PAGE_BYTES, SegmentIndex, read_footer};
+use crate::ports::{Footer, Payload, Ports, Tag};
+use flash_format::{Descriptor, PAGE_BYTES, SegmentIndex};
 use segment_log::{Move, StreamKey, Victim};
 use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot};
 
@@ -58,7 +59,11 @@ impl Reclaimed {
     }
 
     /// Drops what of it was not kept. `gone` is told the blocks; returns how many.
-    pub(crate) fn evict(&self, segments: &mut Segments, gone: impl FnMut(BlockIndex)) -> u32 {
+    pub(crate) fn evict<P: Payload>(
+        &self,
+        segments: &mut Segments<P>,
+        gone: impl FnMut(BlockIndex),
+    ) -> u32 {
         let left = self.descriptors.iter().map(|at| (at.block, at.page));
         segments.evict(&self.victim, left, gone)
     }
@@ -102,6 +107,12 @@ impl Reclaim {
         }
     }
 
+    /// Whether none is under way.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.under_way.is_none()
+    }
+
     /// The disk of which a segment is reclaimed.
     pub(crate) fn disk(&self) -> Option<DiskSlot> {
         self.under_way.as_ref().map(|reclaim| reclaim.victim.disk())
@@ -109,7 +120,7 @@ impl Reclaim {
 
     /// What comes next when the journal is durable up to `durable`.
     #[inline]
-    pub(crate) fn next(&self, segments: &Segments, durable: Ticket) -> Next {
+    pub(crate) fn next<P: Payload>(&self, segments: &Segments<P>, durable: Ticket) -> Next {
         let Some(reclaim) = &self.under_way else {
             return Next::Begin;
         };
@@ -140,7 +151,7 @@ impl Reclaim {
         let length = footer_pages as usize * PAGE_BYTES;
         ports.stats_mut().reclaim_read_bytes += length as u64;
         ports.wake_at(ports.now() + self.flash_timeout);
-        ports.flash_read(Errand::ReclaimFooter, offset, length);
+        T::Payload::read(ports, Errand::ReclaimFooter, offset, length);
     }
 
     /// The footer of the victim has come: reads what the policy says to keep, nothing unless `keeps`.
@@ -149,22 +160,22 @@ impl Reclaim {
     pub(crate) fn footer_read<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        segments: &mut Segments,
+        segments: &mut Segments<T::Payload>,
         keeps: bool,
-        bytes: Option<&[u8]>,
+        payload: &T::Payload,
+        read: Option<&<T::Payload as Payload>::Read>,
     ) -> Option<StreamKey> {
         let Identity { geometry, uuid, .. } = &self.identity;
         let reclaim = self.under_way.as_mut()?;
         let victim = &mut reclaim.victim;
         let segment = victim.segment();
-        if let Some(bytes) = bytes {
-            let (generation, disk) = (segments.segment(segment).generation, victim.disk());
-            let mut found = Vec::new();
-            let read = read_footer(
-                bytes, geometry, *uuid, segment, generation, disk, &mut found,
-            );
-            reclaim.descriptors = read.map(|()| found).unwrap_or_default();
-        }
+        let footer = Footer {
+            uuid: *uuid,
+            segment,
+            generation: segments.segment(segment).generation,
+            disk: victim.disk(),
+        };
+        reclaim.descriptors = payload.descriptors(geometry, footer, read);
         if keeps {
             let mut keeps = |at: &&Descriptor| segments.keeps(victim, at.block, at.page);
             let descriptors = reclaim.descriptors.iter();
@@ -179,7 +190,7 @@ impl Reclaim {
                 first: *first,
                 count: *count,
             };
-            ports.flash_read(errand, geometry.slot_offset(slot), length);
+            T::Payload::read(ports, errand, geometry.slot_offset(slot), length);
         }
         reclaim.step = Step::Survivors { runs: runs.len() };
         self.end_of_survivors()
@@ -187,7 +198,11 @@ impl Reclaim {
 
     /// The descriptor with this number of those to be kept, if its block is still there: it may have been
     /// written meanwhile, or the medium may have lost it.
-    pub(crate) fn survivor(&self, segments: &Segments, number: usize) -> Option<Survivor> {
+    pub(crate) fn survivor<P: Payload>(
+        &self,
+        segments: &Segments<P>,
+        number: usize,
+    ) -> Option<Survivor> {
         let Reclaimed { victim, kept, .. } = self.under_way.as_ref()?;
         let Descriptor { block, page, .. } = kept[number];
         Some(Survivor {

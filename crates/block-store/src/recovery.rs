@@ -29,6 +29,7 @@ mod tests;
 
 use crate::config::Config;
 use crate::facts::Committed;
+use crate::payload::Pages;
 use crate::ports::{Ports, Tag};
 use crate::store::Store;
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb, IoError, Token};
@@ -94,7 +95,7 @@ pub struct Recovered {
 
 impl Recovered {
     /// The ports of the store from now on.
-    pub fn ports<T: Tag>(&mut self, pool: BufPool, now: Instant) -> Ports<T> {
+    pub fn ports<T: Tag<Payload = Pages>>(&mut self, pool: BufPool, now: Instant) -> Ports<T> {
         let mut ports = Ports::new(pool, now);
         let counted = &mut ports.stats_mut().flash_written;
         counted.descriptors += self.written.descriptors;

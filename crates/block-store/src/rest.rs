@@ -33,7 +33,7 @@ use crate::ports::{Ports, Tag};
 use crate::trust::distrust;
 use crate::write_count::WriteCount;
 use flash_format::Geometry;
-use segment_log::{Move, REGION_BLOCKS, Source, resting_limit};
+use segment_log::{Index, Move, REGION_BLOCKS, Source, resting_limit};
 use std::collections::VecDeque;
 use std::ops::Range;
 use units::{BlockIndex, DiskSlot, Duration, FlashSlot, Instant};
@@ -87,7 +87,7 @@ impl Resting {
     pub(crate) fn rest<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        copies: &mut Copies<'_>,
+        copies: &mut Copies<'_, T::Payload>,
         disk: DiskSlot,
         block: BlockIndex,
         slot: FlashSlot,
@@ -121,8 +121,8 @@ impl Resting {
     pub(crate) fn trust_fills<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        copies: &mut Copies<'_>,
-        chunk: &Chunk,
+        copies: &mut Copies<'_, T::Payload>,
+        chunk: &Chunk<T::Payload>,
     ) {
         let mut run: Option<(FlashSlot, u32)> = None;
         for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
@@ -152,7 +152,7 @@ impl Resting {
     pub(crate) fn trust_survivor<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        copies: &mut Copies<'_>,
+        copies: &mut Copies<'_, T::Payload>,
         disk: DiskSlot,
         moved: &Move,
     ) {
@@ -171,7 +171,7 @@ impl Resting {
     pub(crate) fn trust_settled<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        copies: &mut Copies<'_>,
+        copies: &mut Copies<'_, T::Payload>,
         disk: DiskSlot,
         settled: &Settled,
     ) {
@@ -204,7 +204,7 @@ impl Resting {
     pub(crate) fn rest_around<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        copies: &mut Copies<'_>,
+        copies: &mut Copies<'_, T::Payload>,
         disk: DiskSlot,
         first: BlockIndex,
         blocks: u64,
@@ -217,9 +217,27 @@ impl Resting {
         {
             return;
         }
+        let beside = (start..first.get()).chain(behind..end.min(1 << BlockIndex::BITS));
+        let commit = self.rest_beside(ports, copies, disk, beside.map(BlockIndex::new));
+        if let Some(commit) = commit {
+            self.neighbours.push_back(Neighbours {
+                commit,
+                disk,
+                blocks: region,
+            });
+        }
+    }
+
+    /// The trusted copies of these blocks go to rest. Returns the entry of the journal that distrusts them.
+    pub(crate) fn rest_beside<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        copies: &mut Copies<'_, T::Payload>,
+        disk: DiskSlot,
+        beside: impl Iterator<Item = BlockIndex>,
+    ) -> Option<Ticket> {
         let mut commit = None;
-        for block in (start..first.get()).chain(behind..end.min(1 << BlockIndex::BITS)) {
-            let block = BlockIndex::new(block);
+        for block in beside {
             let slot = copies.segments.index().get(disk, block);
             let may_rest = |slot: &FlashSlot| {
                 copies.trust.contains(*slot) && !copies.segments.segment_of(*slot).is_dirty
@@ -230,13 +248,7 @@ impl Resting {
                 self.rest(ports, copies, disk, block, slot, WriteCount::default());
             }
         }
-        if let Some(commit) = commit {
-            self.neighbours.push_back(Neighbours {
-                commit,
-                disk,
-                blocks: region,
-            });
-        }
+        commit
     }
 
     /// Whether copies of these blocks were put to rest by a commit that is not durable yet.
@@ -252,7 +264,11 @@ impl Resting {
     }
 
     /// Trusts the blocks that have rested long enough.
-    pub(crate) fn tick<T: Tag>(&mut self, ports: &mut Ports<T>, copies: &mut Copies<'_>) {
+    pub(crate) fn tick<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        copies: &mut Copies<'_, T::Payload>,
+    ) {
         // Those that go on resting are due later: each is looked at once.
         let now = ports.now();
         while let Some(rest) = self.queue.pop_front_if(|rest| rest.due <= now) {
@@ -302,7 +318,7 @@ impl Resting {
     pub(crate) fn end<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        copies: &mut Copies<'_>,
+        copies: &mut Copies<'_, T::Payload>,
         disk: Option<DiskSlot>,
     ) {
         for _ in 0..self.queue.len() {
@@ -322,13 +338,18 @@ impl Resting {
 }
 
 /// Trusts these slots.
-fn trust<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_>, first: FlashSlot, count: u32) {
+fn trust<T: Tag>(
+    ports: &mut Ports<T>,
+    copies: &mut Copies<'_, T::Payload>,
+    first: FlashSlot,
+    count: u32,
+) {
     let (journal, segments) = (&mut *copies.journal, &*copies.segments);
     copies.trust.trust(ports, journal, segments, first, count);
 }
 
 /// Trusts a block at rest if it still counts. False if it cannot be trusted yet.
-fn end_rest<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_>, rest: Rest) -> bool {
+fn end_rest<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_, T::Payload>, rest: Rest) -> bool {
     if copies.segments.index().get(rest.disk, rest.block) != Some(rest.slot)
         || copies.trust.contains(rest.slot)
         || copies.trust.is_condemned(rest.slot)

@@ -7,19 +7,20 @@ use crate::chunks::Segments;
 use crate::disks::DiskTable;
 use crate::guard::{Guard, holds};
 use crate::journal::Journal;
+use crate::ports::Payload;
 use crate::trust::Trust;
 use flash_format::{CheckpointPage, Geometry, JournalEntry, SegmentEntry, SegmentIndex};
 
 /// What the tables are made of.
-pub(crate) struct Snapshot<'a> {
+pub(crate) struct Snapshot<'a, P: Payload> {
     pub(crate) geometry: &'a Geometry,
     pub(crate) disks: &'a DiskTable,
-    pub(crate) segments: &'a Segments,
+    pub(crate) segments: &'a Segments<P>,
     pub(crate) trust: &'a Trust,
     pub(crate) journal: &'a Journal,
 }
 
-impl Snapshot<'_> {
+impl<P: Payload> Snapshot<'_, P> {
     /// A page of a checkpoint that is written now.
     pub(crate) fn page(&self, page: u64) -> CheckpointPage {
         if let Some(slots) = CheckpointPage::disks_of(page) {

@@ -1,9 +1,10 @@
 //! The tables on their way to flash: batches of the journal, pages of checkpoints.
 
 use crate::checkpoint::{Checkpoint, Step};
+use crate::effects::Errand;
 use crate::identity::Identity;
 use crate::journal::Journal;
-use crate::ports::{Errand, Ports, Tag};
+use crate::ports::{Payload, Ports, Tag};
 use crate::snapshot::Snapshot;
 use flash_format::{PAGE_BYTES, Superblock};
 use std::ops::Range;
@@ -28,7 +29,7 @@ impl TableWrites {
         &self,
         ports: &mut Ports<T>,
         checkpoint: &mut Checkpoint,
-        tables: &Snapshot<'_>,
+        tables: &Snapshot<'_, T::Payload>,
     ) {
         let geometry = self.identity.geometry;
         let pages = geometry.checkpoint_pages();
@@ -60,8 +61,10 @@ impl TableWrites {
                     clean_end,
                 };
                 ports.count_written(None, |written| written.checkpoint += PAGE_BYTES as u64);
-                let page = ports.pool().copy_of(&superblock.encode());
-                ports.flash_write(Errand::Superblock, superblock.offset(), page, true);
+                let (errand, offset) = (Errand::Superblock, superblock.offset());
+                T::Payload::write_table(ports, errand, offset, PAGE_BYTES, true, |page| {
+                    page.copy_from_slice(&superblock.encode());
+                });
             }
         }
     }
@@ -69,7 +72,7 @@ impl TableWrites {
     fn checkpoint_pages<T: Tag>(
         &self,
         ports: &mut Ports<T>,
-        tables: &Snapshot<'_>,
+        tables: &Snapshot<'_, T::Payload>,
         number: u64,
         area: u8,
         pages: Range<u64>,
@@ -78,14 +81,13 @@ impl TableWrites {
         let offset = geometry.checkpoint_page_offset(area, pages.start);
         let count = usize::try_from(pages.end - pages.start).expect("at most 64");
         let bytes = count * PAGE_BYTES;
-        let mut buf = ports.pool().take(bytes);
-        for (page, to) in pages.zip(buf[..bytes].chunks_exact_mut(PAGE_BYTES)) {
-            let encoded = tables.page(page).encode(geometry, *uuid, number, page);
-            to.copy_from_slice(&encoded);
-        }
         ports.count_written(None, |written| written.checkpoint += bytes as u64);
-        let bytes = buf.freeze().slice(0..bytes);
-        ports.flash_write(Errand::CheckpointPages, offset, bytes, true);
+        T::Payload::write_table(ports, Errand::CheckpointPages, offset, bytes, true, |buf| {
+            for (page, to) in pages.zip(buf.chunks_exact_mut(PAGE_BYTES)) {
+                let encoded = tables.page(page).encode(geometry, *uuid, number, page);
+                to.copy_from_slice(&encoded);
+            }
+        });
     }
 
     /// Writes the next batch of the journal, if there is one.
@@ -93,15 +95,15 @@ impl TableWrites {
         let Some(batch) = journal.start_batch(ports.now()) else {
             return;
         };
-        let bytes = batch.pages.len() * PAGE_BYTES;
-        let mut buf = ports.pool().take(bytes);
-        for (page, to) in batch.pages.iter().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
-            to.copy_from_slice(&page.encode(self.identity.uuid));
-        }
+        let bytes = batch.pages * PAGE_BYTES;
         ports.count_written(None, |written| written.journal += bytes as u64);
         ports.wake_at(ports.now() + self.flash_timeout);
         let geometry = &self.identity.geometry;
         let offset = geometry.journal_page_offset(batch.first_sequence);
-        ports.flash_write(Errand::Journal, offset, buf.freeze().slice(0..bytes), true);
+        T::Payload::write_table(ports, Errand::Journal, offset, bytes, true, |buf| {
+            for (page, to) in journal.pages().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
+                to.copy_from_slice(&page.encode(self.identity.uuid));
+            }
+        });
     }
 }

@@ -6,10 +6,10 @@
 
 use crate::chunks::Segments;
 use crate::journal::{Journal, Queued, Ticket};
-use crate::ports::{Ports, Tag};
+use crate::ports::{Payload, Ports, Tag};
 use crate::trusted::Trusted;
 use flash_format::{JournalEntry, SegmentEntry, SegmentIndex};
-use segment_log::Segment;
+use segment_log::{Index, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use units::{BlockIndex, DiskSlot, FlashSlot};
 
@@ -52,7 +52,7 @@ impl Trust {
         &mut self,
         ports: &mut Ports<T>,
         journal: &mut Journal,
-        segments: &Segments,
+        segments: &Segments<T::Payload>,
         first: FlashSlot,
         count: u32,
     ) {
@@ -62,7 +62,7 @@ impl Trust {
     }
 
     /// An entry of the journal is durable: what it distrusts is untrusted.
-    pub(crate) fn entry_durable(&mut self, segments: &Segments, queued: Queued) {
+    pub(crate) fn entry_durable<P: Payload>(&mut self, segments: &Segments<P>, queued: Queued) {
         let Queued { entry, generation } = queued;
         if let JournalEntry::Distrust { first, count } = entry {
             // The slot may have been freed and used again since: then the bit is another block's.
@@ -78,7 +78,7 @@ impl Trust {
         &mut self,
         ports: &mut Ports<T>,
         journal: &mut Journal,
-        segments: &mut Segments,
+        segments: &mut Segments<T::Payload>,
         disk: DiskSlot,
         block: BlockIndex,
         slot: FlashSlot,
@@ -116,7 +116,7 @@ impl Trust {
     pub(crate) fn forget_condemned<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        segments: &mut Segments,
+        segments: &mut Segments<T::Payload>,
         durable: Ticket,
     ) {
         let is_durable = |condemned: &mut Condemned| condemned.distrust <= durable;
@@ -150,7 +150,7 @@ impl Trust {
 pub(crate) fn distrust<T: Tag>(
     ports: &mut Ports<T>,
     journal: &mut Journal,
-    segments: &Segments,
+    segments: &Segments<T::Payload>,
     slot: FlashSlot,
 ) -> Ticket {
     let generation = segments.segment_of(slot).generation;

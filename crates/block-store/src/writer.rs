@@ -1,7 +1,7 @@
 //! Blocks on their way to flash: into the open chunk of a stream, chunks to flash, full segments to their
 //! footer.
 //!
-//! A writer owns what waits in memory, and the checksum of each slot. Segments come from the log of
+//! A writer owns what waits in memory, and what is known of the block in each slot. Segments come from the log of
 //! segments, and what is opened is told to the journal ([`Streams`]). Records of dirty logs come the same
 //! way ([`log`]).
 
@@ -12,36 +12,34 @@ use crate::config::Config;
 use crate::dirty::{LogTables, Logs};
 use crate::disks::DiskTable;
 use crate::durability::Origins;
-use crate::encryption::Ciphers;
+use crate::effects::Errand;
 use crate::identity::Identity;
 use crate::intake::Intake;
 use crate::journal::Journal;
 use crate::limits::TICK_MAX;
-use crate::ports::{Errand, Ports, Tag};
+use crate::payload::Pages;
+use crate::ports::{Footer, Payload, Ports, Tag};
 use block_io::Slice;
-use flash_format::{
-    ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, JournalEntry, PAGE_BYTES,
-    SegmentIndex, SegmentKind, checksum,
-};
+use flash_format::{ChunkHeader, Descriptor, JournalEntry, PAGE_BYTES, SegmentIndex, SegmentKind};
 pub use log::NoRoom;
-use segment_log::{After, Sealed, Source, Step, StreamKey, StreamKind};
+use segment_log::{After, Sealed, Step, StreamKey, StreamKind};
 use slab::Slab;
 use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot};
 
 /// What blocks are written to.
-pub(crate) struct Streams<'a> {
+pub(crate) struct Streams<'a, P: Payload> {
     pub(crate) intake: &'a Intake,
     pub(crate) logs: &'a mut Logs,
-    pub(crate) tables: LogTables<'a>,
+    pub(crate) tables: LogTables<'a, P>,
 }
 
-impl<'a> Streams<'a> {
+impl<'a, P: Payload> Streams<'a, P> {
     /// The view of these.
     #[inline]
     pub(crate) fn of(
         intake: &'a Intake,
         logs: &'a mut Logs,
-        segments: &'a mut Segments,
+        segments: &'a mut Segments<P>,
         journal: &'a mut Journal,
         disks: &'a mut DiskTable,
     ) -> Self {
@@ -59,50 +57,41 @@ impl<'a> Streams<'a> {
 }
 
 /// What is on its way to flash.
-pub(crate) struct Writer {
+pub(crate) struct Writer<P: Payload> {
     identity: Identity,
     write_delay: Duration,
     flash_timeout: Duration,
     /// Bytes of blocks that may wait.
     limit: usize,
-    /// crc32c of the block in each slot.
-    checksums: Vec<u32>,
-    ciphers: Ciphers,
-    chunks: Slab<Chunk>,
+    payload: P,
+    chunks: Slab<Chunk<P>>,
     /// Bytes of blocks in chunks that are open or on their way.
     buffered_bytes: usize,
 }
 
-impl Writer {
-    /// Nothing is on its way; the blocks on flash have these checksums.
-    pub(crate) fn new(identity: Identity, config: &Config, checksums: Vec<u32>) -> Self {
+impl<P: Payload> Writer<P> {
+    /// Nothing is on its way.
+    pub(crate) fn new(identity: Identity, config: &Config, payload: P) -> Self {
         Self {
             identity,
             write_delay: config.write_delay,
             flash_timeout: config.flash_timeout,
             limit: config.write_buffer.to_usize(),
-            checksums,
-            ciphers: Ciphers::default(),
+            payload,
             chunks: Slab::new(),
             buffered_bytes: 0,
         }
     }
 
-    /// By which ciphers blocks are encrypted.
+    /// What is known of the blocks.
     #[inline]
-    pub(crate) fn ciphers(&self) -> &Ciphers {
-        &self.ciphers
+    pub(crate) fn payload(&self) -> &P {
+        &self.payload
     }
 
     /// The same, to change it.
-    pub(crate) fn ciphers_mut(&mut self) -> &mut Ciphers {
-        &mut self.ciphers
-    }
-
-    /// Whether these are the bytes that were written to a slot.
-    #[inline]
-    pub(crate) fn is_whole(&self, slot: FlashSlot, bytes: &[u8]) -> bool {
-        checksum(bytes) == self.checksums[slot.index()]
+    pub(crate) fn payload_mut(&mut self) -> &mut P {
+        &mut self.payload
     }
 
     /// Bytes of blocks that wait in memory to be written.
@@ -112,20 +101,19 @@ impl Writer {
 
     /// Bytes of memory, without those that wait.
     pub(crate) fn bytes(&self) -> usize {
-        self.checksums.capacity() * size_of::<u32>()
+        self.payload.bytes()
     }
 
     /// Appends a clean block to a stream of its disk. Returns where it will be, or none if it cannot
     /// be admitted now; the reason is counted. The caller enters it into the index.
-    pub(crate) fn append<T: Tag>(
+    pub(crate) fn append<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_>,
+        streams: &mut Streams<'_, P>,
         key: StreamKey,
         entry: Entry,
-        bytes: &[u8],
+        block: &P::Block,
     ) -> Option<FlashSlot> {
-        assert_eq!(bytes.len(), PAGE_BYTES, "blocks are appended whole");
         if !streams.intake.takes(key.disk) {
             return None;
         }
@@ -147,19 +135,13 @@ impl Writer {
         let content = content.expect("the stream is open");
         let chunk = content.chunk.as_mut().expect("the chunk is open");
         chunk.entries.push(entry);
-        let at = placed.page_in_chunk as usize * PAGE_BYTES;
-        let page = &mut chunk.buf[at..at + PAGE_BYTES];
-        page.copy_from_slice(bytes);
-        // A survivor comes as it lies on flash.
-        let is_survivor = entry.source == Source::Survivor;
-        if let (Some(cipher), false) = (self.ciphers.get(key.disk), is_survivor) {
-            cipher.encrypt(entry.block, page);
-        }
-        let crc = checksum(page);
-        self.checksums[placed.slot.index()] = crc;
+        let open = &mut chunk.open;
+        let checksum =
+            self.payload
+                .put(open, &placed, entry.source, (key.disk, entry.block), block);
         content.descriptors.push(Descriptor {
             block: entry.block,
-            checksum: crc,
+            checksum,
             page: placed.page,
         });
         self.after(ports, streams, key, placed.after);
@@ -167,10 +149,10 @@ impl Writer {
     }
 
     /// What comes after a block, or a record.
-    fn after<T: Tag>(
+    fn after<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_>,
+        streams: &mut Streams<'_, P>,
         key: StreamKey,
         after: After,
     ) {
@@ -182,10 +164,10 @@ impl Writer {
     }
 
     /// Makes sure that the stream has an open chunk with room for a block.
-    fn ensure_chunk<T: Tag>(
+    fn ensure_chunk<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_>,
+        streams: &mut Streams<'_, P>,
         key: StreamKey,
     ) -> bool {
         loop {
@@ -220,9 +202,10 @@ impl Writer {
                         .segments
                         .content_mut(key)
                         .expect("the stream is open");
+                    content.descriptors.reserve(pages as usize);
                     content.chunk = Some(Gathered {
-                        buf: ports.pool().take(pages as usize * PAGE_BYTES),
-                        entries: Vec::new(),
+                        open: P::open(ports, pages),
+                        entries: Vec::with_capacity(pages as usize),
                         records: Vec::new(),
                     });
                     ports.wake_at(ports.now() + self.write_delay);
@@ -232,10 +215,10 @@ impl Writer {
     }
 
     /// Writes the open chunk of a stream, if there is one.
-    pub(crate) fn seal<T: Tag>(
+    pub(crate) fn seal<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_>,
+        streams: &mut Streams<'_, P>,
         key: StreamKey,
     ) {
         let Some(sealed) = streams.tables.segments.seal(key) else {
@@ -246,37 +229,39 @@ impl Writer {
             .segments
             .content_mut(key)
             .expect("the stream is open");
-        let mut gathered = content.chunk.take().expect("the chunk was open");
+        let gathered = content.chunk.take().expect("the chunk was open");
         if key.kind == StreamKind::Dirty {
             self.write_log_chunk(ports, streams, key.disk, &sealed, gathered);
             return;
         }
         // The chunk's are the last of the segment's so far.
         let first = content.descriptors.len() - gathered.entries.len();
-        let header = ChunkHeader {
-            segment: sealed.segment,
-            generation: sealed.generation,
-            disk: key.disk,
-            page: sealed.page,
-            blocks: content.descriptors[first..].to_vec(),
-        };
-        let header = header.encode(self.identity.uuid);
-        gathered.buf[..PAGE_BYTES].copy_from_slice(&header);
-        let chunk = Chunk::of(key.disk, &sealed, gathered, None);
+        let blocks = &content.descriptors[first..];
+        let uuid = self.identity.uuid;
+        let chunk = Chunk::of(key.disk, &sealed, gathered, None, || {
+            let header = ChunkHeader {
+                segment: sealed.segment,
+                generation: sealed.generation,
+                disk: key.disk,
+                page: sealed.page,
+                blocks: blocks.to_vec(),
+            };
+            header.encode(uuid)
+        });
         self.write_chunk(ports, &sealed, chunk, false);
     }
 
     /// Writes a chunk, durably or not.
-    fn write_chunk<T: Tag>(
+    fn write_chunk<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         sealed: &Sealed,
-        chunk: Chunk,
+        chunk: Chunk<P>,
         durable: bool,
     ) {
         ports.count_written(Some(chunk.disk), |written| written.count_chunk(sealed));
         let offset = self.page_offset(chunk.segment, chunk.page);
-        let (bytes, of_log) = (chunk.bytes.clone(), chunk.of_log.is_some());
+        let (sealed, of_log) = (chunk.sealed.clone(), chunk.of_log.is_some());
         let id = self.chunks.insert(chunk);
         ports.wake_at(ports.now() + self.flash_timeout);
         let errand = if of_log {
@@ -284,7 +269,7 @@ impl Writer {
         } else {
             Errand::Chunk(id)
         };
-        ports.flash_write(errand, offset, bytes, durable);
+        P::write(ports, errand, offset, sealed, durable);
     }
 
     fn page_offset(&self, segment: SegmentIndex, page: u32) -> Bytes {
@@ -293,10 +278,10 @@ impl Writer {
     }
 
     /// Ends a stream's open segment: last chunk, then the footer.
-    pub(crate) fn close<T: Tag>(
+    pub(crate) fn close<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_>,
+        streams: &mut Streams<'_, P>,
         key: StreamKey,
     ) {
         self.seal(ports, streams, key);
@@ -308,26 +293,17 @@ impl Writer {
             streams.logs.release(&mut streams.tables, key.disk);
         }
         let pages = self.identity.geometry.footer_pages();
-        let length = pages as usize * PAGE_BYTES;
-        let mut buf = ports.pool().take(length);
-        for (part, to) in (0..).zip(buf[..length].chunks_exact_mut(PAGE_BYTES)) {
-            let descriptors = closed.content.descriptors.iter();
-            let blocks = descriptors.skip(part as usize * DESCRIPTORS_PER_PAGE);
-            let page = FooterPage {
-                segment,
-                generation,
-                disk: key.disk,
-                part,
-                total: closed.blocks,
-                blocks: blocks.take(DESCRIPTORS_PER_PAGE).copied().collect(),
-            };
-            to.copy_from_slice(&page.encode(self.identity.uuid));
-        }
         ports.count_written(Some(key.disk), |written| written.count_footer(pages));
-        let offset = self.page_offset(segment, self.identity.geometry.segment_pages() - pages);
         ports.wake_at(ports.now() + self.flash_timeout);
-        let bytes = buf.freeze().slice(0..length);
-        ports.flash_write(Errand::Footer(segment), offset, bytes, false);
+        let footer = Footer {
+            uuid: self.identity.uuid,
+            segment,
+            generation,
+            disk: key.disk,
+        };
+        let (geometry, descriptors) = (&self.identity.geometry, &closed.content.descriptors);
+        self.payload
+            .write_footer(ports, geometry, footer, descriptors);
     }
 
     /// Takes back a chunk whose write has ended. None if it failed and the chunk is of a dirty log: its
@@ -335,7 +311,7 @@ impl Writer {
     ///
     /// # Panics
     /// If no such chunk is on its way.
-    pub(crate) fn take_written(&mut self, id: usize, written: bool) -> Option<Chunk> {
+    pub(crate) fn take_written(&mut self, id: usize, written: bool) -> Option<Chunk<P>> {
         if !written && self.chunks[id].of_log.is_some() {
             return None;
         }
@@ -344,8 +320,62 @@ impl Writer {
         Some(chunk)
     }
 
+    /// Blocks in chunks that are not written yet whose bytes a disk's origin may still lose.
+    pub(crate) fn unflushed(
+        &self,
+        segments: &Segments<P>,
+        origins: &Origins,
+        disk: DiskSlot,
+    ) -> Vec<(BlockIndex, FlashSlot)> {
+        let mut found = Vec::new();
+        let mut look = |segment, page, entries: &[Entry]| {
+            for (page, entry) in (page + 1..).zip(entries) {
+                if !origins.covers(disk, entry.count) {
+                    let slot = self.identity.geometry.slot(segment, page);
+                    found.push((entry.block, slot));
+                }
+            }
+        };
+        let of_disk = |chunk: &&Chunk<P>| chunk.disk == disk && chunk.of_log.is_none();
+        for chunk in self.chunks.iter().map(|(_, chunk)| chunk).filter(of_disk) {
+            look(chunk.segment, chunk.page, &chunk.entries);
+        }
+        for kind in StreamKind::ALL {
+            let open = segments.stream(StreamKey { disk, kind });
+            if kind != StreamKind::Dirty
+                && let Some(open) = open
+                && let (Some(chunk), Some(gathered)) = (open.chunk, &open.content.chunk)
+            {
+                look(open.segment, chunk.page, &gathered.entries);
+            }
+        }
+        found
+    }
+
+    /// Writes chunks that have waited long enough.
+    pub(crate) fn tick<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        streams: &mut Streams<'_, P>,
+    ) {
+        for key in streams.tables.segments.stream_keys() {
+            let open = streams.tables.segments.stream(key);
+            let Some(chunk) = open.and_then(|open| open.chunk) else {
+                continue;
+            };
+            let due = chunk.since + self.write_delay;
+            if ports.now() >= due {
+                self.seal(ports, streams, key);
+            } else {
+                ports.wake_at(due.min(ports.now() + TICK_MAX));
+            }
+        }
+    }
+}
+
+impl Writer<Pages> {
     /// The bytes of a slot whose chunk is on its way or still open.
-    pub(crate) fn in_memory<T: Tag>(
+    pub(crate) fn in_memory<T: Tag<Payload = Pages>>(
         &self,
         ports: &Ports<T>,
         segments: &Segments,
@@ -358,15 +388,18 @@ impl Writer {
             .iter()
             .find_map(|(_, chunk)| Some((chunk, chunk.block(segment, page)?)));
         match on_its_way {
-            Some((chunk, (block, bytes))) => {
-                Some(self.ciphers.shown(ports, chunk.disk, block, bytes))
-            }
+            Some((chunk, (block, bytes))) => Some(self.payload.ciphers().shown(
+                ports.pool(),
+                chunk.disk,
+                block,
+                bytes,
+            )),
             None => self.in_open_chunk(ports, segments, slot),
         }
     }
 
     /// A copy of the bytes of a slot whose chunk is still open.
-    pub(crate) fn in_open_chunk<T: Tag>(
+    pub(crate) fn in_open_chunk<T: Tag<Payload = Pages>>(
         &self,
         ports: &Ports<T>,
         segments: &Segments,
@@ -384,57 +417,13 @@ impl Writer {
         if at == 0 || at > gathered.entries.len() {
             return None;
         }
-        let bytes = &gathered.buf[at * PAGE_BYTES..(at + 1) * PAGE_BYTES];
+        let bytes = &gathered.open[at * PAGE_BYTES..(at + 1) * PAGE_BYTES];
         let bytes = ports.pool().copy_of(bytes);
         let block = gathered.entries[at - 1].block;
-        Some(self.ciphers.shown(ports, disk, block, bytes))
-    }
-
-    /// Blocks in chunks that are not written yet whose bytes a disk's origin may still lose.
-    pub(crate) fn unflushed(
-        &self,
-        segments: &Segments,
-        origins: &Origins,
-        disk: DiskSlot,
-    ) -> Vec<(BlockIndex, FlashSlot)> {
-        let mut found = Vec::new();
-        let mut look = |segment, page, entries: &[Entry]| {
-            for (page, entry) in (page + 1..).zip(entries) {
-                if !origins.covers(disk, entry.count) {
-                    let slot = self.identity.geometry.slot(segment, page);
-                    found.push((entry.block, slot));
-                }
-            }
-        };
-        let of_disk = |chunk: &&Chunk| chunk.disk == disk && chunk.of_log.is_none();
-        for chunk in self.chunks.iter().map(|(_, chunk)| chunk).filter(of_disk) {
-            look(chunk.segment, chunk.page, &chunk.entries);
-        }
-        for kind in StreamKind::ALL {
-            let open = segments.stream(StreamKey { disk, kind });
-            if kind != StreamKind::Dirty
-                && let Some(open) = open
-                && let (Some(chunk), Some(gathered)) = (open.chunk, &open.content.chunk)
-            {
-                look(open.segment, chunk.page, &gathered.entries);
-            }
-        }
-        found
-    }
-
-    /// Writes chunks that have waited long enough.
-    pub(crate) fn tick<T: Tag>(&mut self, ports: &mut Ports<T>, streams: &mut Streams<'_>) {
-        for key in streams.tables.segments.stream_keys() {
-            let open = streams.tables.segments.stream(key);
-            let Some(chunk) = open.and_then(|open| open.chunk) else {
-                continue;
-            };
-            let due = chunk.since + self.write_delay;
-            if ports.now() >= due {
-                self.seal(ports, streams, key);
-            } else {
-                ports.wake_at(due.min(ports.now() + TICK_MAX));
-            }
-        }
+        Some(
+            self.payload
+                .ciphers()
+                .shown(ports.pool(), disk, block, bytes),
+        )
     }
 }

@@ -21,6 +21,7 @@ struct Io {
 
 impl Tag for ReadPurpose {
     type Effect = Effect;
+    type Payload = block_store::Pages;
 }
 
 impl From<block_store::Effect> for Effect {

@@ -27,11 +27,6 @@ impl Dense {
         Self::default()
     }
 
-    /// Bytes of memory.
-    pub fn bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u32>()
-    }
-
     /// Room for so many numbers, an eighth more at a time: what is reserved in vain counts too.
     #[cold]
     #[inline(never)]
@@ -141,6 +136,10 @@ impl Index for Dense {
             .copied()
             .filter_map(marked_of)
             .for_each(see);
+    }
+
+    fn bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u32>()
     }
 }
 

@@ -106,4 +106,7 @@ pub trait Index {
 
     /// Every cached block.
     fn for_each(&self, see: impl FnMut(Marked));
+
+    /// Bytes of memory.
+    fn bytes(&self) -> usize;
 }

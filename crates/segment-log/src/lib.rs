@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The daemon's cache and the simulator's `segment` policies run the same [`SegmentLog`]. Whoever
-//! drives it does what has to be done outside: the daemon writes chunks and footers, keeps
-//! checksums and trusted bits, and commits what changes to a journal; the simulator counts. A
+//! drives it does what has to be done outside: a block store writes chunks and footers, keeps
+//! checksums and trusted bits, and commits what changes to a journal. A
 //! method that asks for something to be done returns it, and the log never waits: between
 //! [`SegmentLog::begin_reclaim`] and [`SegmentLog::release`] anything may happen to the blocks.
 //!
@@ -48,7 +48,6 @@ mod index;
 mod limits;
 mod log;
 mod reclaim;
-mod simulated;
 mod streams;
 mod table;
 mod tenants;
@@ -61,7 +60,6 @@ pub use index::{Entered, Full, Index, Located, Marked};
 pub use limits::{REGION_BLOCKS, SEGMENTS_RESERVED, resting_limit, segments_for_shares};
 pub use log::{SegmentLog, Whereabouts};
 pub use reclaim::{Begin, Move, Victim};
-pub use simulated::{Chores, Delays, Gathered, SimulatedLog};
 pub use streams::{OpenChunk, OpenSegment, Source, StreamKey, StreamKind};
 pub use table::{Phase, Segment};
 pub use tenants::{SEGMENTS_PER_TENANT_MIN, Spare};

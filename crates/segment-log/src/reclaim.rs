@@ -11,7 +11,7 @@
 
 use crate::heat::{Census, count_of, heat_of, mark_of};
 use crate::index::{Index, Marked};
-use crate::limits::{SEGMENTS_OPEN_SHARE, STREAM_IDLE_SHARE, free_wanted};
+use crate::limits::{SEGMENTS_OPEN_SHARE, STREAM_IDLE_SHARE};
 use crate::log::SegmentLog;
 use crate::streams::{Source, StreamKey};
 use crate::table::{Phase, Segment};
@@ -127,8 +127,10 @@ impl Victim {
 }
 
 impl<I: Index, C> SegmentLog<I, C> {
-    fn wants_reclaim(&self) -> bool {
-        self.table.free_count() < free_wanted(self.table.geometry.segment_count())
+    /// Whether it is known without a look that [`SegmentLog::begin_reclaim`] would find enough.
+    #[inline]
+    pub fn has_enough(&self) -> bool {
+        !self.turned_away && !self.table.runs_short() && self.table.tenants.nobody_is_over()
     }
 
     /// Begins a reclaim if segments run short, or if a tenant is over its limit and is not to be
@@ -190,7 +192,7 @@ impl<I: Index, C> SegmentLog<I, C> {
     /// Of whom a segment is reclaimed now, in this order. Whoever is not above its share is not
     /// among them while somebody else is.
     fn givers(&mut self) -> Vec<Owner> {
-        if !self.wants_reclaim() {
+        if !self.table.runs_short() {
             return self.table.tenants.over_its_limit().into_iter().collect();
         }
         let order = self.table.tenants.in_order_of_excess();

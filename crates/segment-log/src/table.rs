@@ -11,6 +11,7 @@
 //! ```
 
 use crate::heat::{Census, MARKS, heat_of, mark_of, warm};
+use crate::limits::free_wanted;
 use crate::streams::StreamKind;
 use crate::tenants::{Owner, Tenants};
 use flash_format::{CHUNK_BLOCKS_MAX, Geometry, SegmentIndex, SegmentKind};
@@ -210,6 +211,12 @@ impl Table {
 
     pub(crate) fn free_count(&self) -> usize {
         self.free.len()
+    }
+
+    /// Whether so few are free that some have to be reclaimed.
+    #[inline]
+    pub(crate) fn runs_short(&self) -> bool {
+        self.free.len() < free_wanted(self.geometry.segment_count())
     }
 
     /// Gives a free segment to a stream of a disk, under a new generation.

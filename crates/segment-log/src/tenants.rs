@@ -372,9 +372,15 @@ impl Tenants {
         order
     }
 
+    /// Whether it is known without a look that nobody has to.
+    #[inline]
+    pub(crate) fn nobody_is_over(&self) -> bool {
+        self.settled || self.spare == Spare::Lent || self.accounts.len() == 1
+    }
+
     /// Who has to give a segment back although enough are free.
     pub(crate) fn over_its_limit(&mut self) -> Option<Owner> {
-        if self.settled || self.spare == Spare::Lent {
+        if self.nobody_is_over() {
             return None;
         }
         let shrinks = |account: &Account| {

@@ -12,8 +12,8 @@
 
 use policy::admission;
 use policy::reclaim::Kind;
-use segment_log::SimulatedLog;
 use simulator::divided_log::{Admission, DividedLog};
+use simulator::simulated_store::SimulatedStore;
 use tenancy::{Capacity, Request, Settings, TenantSettings};
 use units::{BlockIndex, Bytes, DiskSlot, Instant, Prng, TenantSlot};
 
@@ -40,13 +40,13 @@ fn nanos(count: usize, mut work: impl FnMut()) -> f64 {
     times[REPEATS / 2] as f64 / count as f64
 }
 
-fn log(blocks: u32) -> SimulatedLog {
-    SimulatedLog::new(blocks, Bytes::mib(1), Kind::default()).unwrap()
+fn log(blocks: u32) -> SimulatedStore {
+    SimulatedStore::new(blocks, Bytes::mib(1), Kind::default()).unwrap()
 }
 
 fn simulated(blocks: u32, settings: Settings) -> DividedLog {
     let log = log(blocks);
-    let capacity = Capacity::of(log.log().geometry());
+    let capacity = Capacity::of(log.facts().geometry());
     let admission = Admission::new(Some(settings), capacity, Instant::ZERO).unwrap();
     let mut simulated = DividedLog::new(log, admission);
     let settings = TenantSettings::default();
@@ -86,13 +86,13 @@ fn hits() {
         let mut alone = log(CACHE);
         let mut divided = simulated(CACHE, Settings::default());
         for key in 0..span {
-            alone.read(DISK, key, &mut Vec::new());
+            alone.read(DISK, key, &mut |_, _| {});
             let arrival = divided.arrives(&request(key, 0));
             divided.read(&arrival, DISK, key);
         }
         let without = nanos(keys.len(), || {
             for key in &keys {
-                assert!(alone.read(DISK, *key, &mut Vec::new()));
+                assert!(alone.read(DISK, *key, &mut |_, _| {}));
             }
         });
         let with = nanos(keys.len(), || {
@@ -115,7 +115,7 @@ fn accesses() {
     let alone = nanos(keys.len(), || {
         let mut alone = log(CACHE);
         for key in &keys {
-            alone.read(DISK, *key, &mut Vec::new());
+            alone.read(DISK, *key, &mut |_, _| {});
         }
     });
     println!("accesses, a log alone: {:.1} M/s", 1e3 / alone);

@@ -140,8 +140,10 @@ pub enum PolicyError {
          --allocation, --staging and --fill, which say one by one what daemon has"
     )]
     OfDaemon(String),
-    /// Write-back is simulated in place only: the simulator has no dirty log.
-    #[error("write-back is simulated in place only, not in the daemon's log or over shared blocks")]
+    /// Write-back is simulated in place only: nothing chooses what goes to an origin next.
+    #[error(
+        "write-back is simulated for policies in place only: segments and shared blocks have no destage in the simulator"
+    )]
     WriteBack,
 }
 

@@ -14,8 +14,8 @@ use flash_format::Geometry;
 use policy::admission::Reason;
 use policy::admission::budget::Budget;
 use policy::reclaim::Kind;
-use segment_log::{Delays, SimulatedLog};
 use simulator::divided_log::{Admission, DividedLog, Found};
+use simulator::simulated_store::SimulatedStore;
 use support::Bench;
 use tenancy::{Capacity, Counts, Request, Settings, Share, TenantSettings, Window};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant, Prng, TenantSlot};
@@ -212,7 +212,7 @@ fn simulate(simulated: &mut DividedLog, ask: Ask, disk: DiskSlot, now: Instant) 
 
 fn through_the_simulated_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
     let geometry = Geometry::new(FLASH, SEGMENT).unwrap();
-    let log = SimulatedLog::on(geometry, Kind::default(), Delays::default());
+    let log = SimulatedStore::on(geometry, Kind::default());
     let admission = Admission::new(
         Some(case.settings.clone()),
         Capacity::of(&geometry),
@@ -245,17 +245,20 @@ fn through_the_simulated_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
         note(&mut shares, simulated.tenancy().shares());
         simulate(&mut simulated, *ask, disks[ask.disk], now);
     }
-    let log = simulated.log().log();
-    let (written, journal) = apart(simulated.log().written());
+    let log = simulated.store().facts();
+    let (written, journal) = apart(simulated.store().written());
     let answer = Answer {
         shares,
         counts: TENANTS
             .iter()
             .map(|tenant| *simulated.tenancy().counts(*tenant).unwrap())
             .collect(),
-        cached: disks.iter().map(|disk| log.cached_blocks(*disk)).collect(),
+        cached: disks
+            .iter()
+            .map(|disk| log.cached_blocks_of(*disk))
+            .collect(),
         staged: simulated.staged_blocks() as u64,
-        blocks_kept: simulated.log().chores().blocks_kept,
+        blocks_kept: simulated.store().stats().blocks_kept,
         written,
     };
     (answer, journal)

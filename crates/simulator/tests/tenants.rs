@@ -71,20 +71,20 @@ fn a_tenancy_that_admits_everything_changes_nothing() {
             let arrival = host.arrives(&request(0, block, 1, true, now));
             host.advance(now);
             let outcome = host.write(&arrival, disk(0), key, false);
-            (outcome, alone.write(disk(0), key, false, &mut Vec::new()))
+            (outcome, alone.write(disk(0), key, false, &mut |_, _| {}))
         } else {
             let outcome = read(&mut host, 0, block, 1, now)[0];
-            (outcome, alone.read(disk(0), key, &mut Vec::new()))
+            (outcome, alone.read(disk(0), key, &mut |_, _| {}))
         };
         hits += u32::from(outcome.found == Found::Flash);
         hits_alone += u32::from(hit);
     }
     assert!(hits > 10_000);
     assert_eq!(hits, hits_alone);
-    assert_eq!(host.log().written(), alone.written());
-    assert_eq!(host.log().chores(), alone.chores());
+    assert_eq!(host.store().written(), alone.written());
+    assert_eq!(host.store().stats(), alone.stats());
     let counts = *host.tenancy().counts(vm(0)).unwrap();
-    assert_eq!(counts.evicted, alone.chores().blocks_evicted);
+    assert_eq!(counts.evicted, alone.stats().blocks_evicted);
     assert_eq!(
         host.tenancy().host_report().wrote.total(),
         alone.written().total(),
@@ -112,7 +112,7 @@ fn shares_follow_what_was_used_again() {
     assert_eq!((shares.window, shares.since), (1, seconds(60)));
     assert_eq!(segments(&host), [40, 20]);
     assert!(!shares.overloaded, "420 blocks of 840 are wanted");
-    assert_eq!(host.log().log().share(vm(0)), 40);
+    assert_eq!(host.store().facts().share(vm(0)), 40);
     let wants = *host.tenancy().wants(vm(0)).unwrap();
     assert_eq!((wants.wss, wants.rwss), (1280, 280));
     assert_eq!(wants.rwss_predicted, Some(280.0));
@@ -141,7 +141,7 @@ fn spare_flash_stays_idle_where_that_is_set() {
     for first in (10_000..13_000).step_by(50) {
         read(&mut host, 1, first, 50, seconds(61));
     }
-    let held = host.log().log().held(vm(1));
+    let held = host.store().facts().held(vm(1));
     assert!(held <= 12, "{held}");
 }
 
@@ -153,13 +153,13 @@ fn what_one_leaves_another_uses() {
     for first in (0..3000).step_by(50) {
         read(&mut host, 0, first, 50, seconds(1));
     }
-    let held = host.log().log().held(vm(0));
+    let held = host.store().facts().held(vm(0));
     assert!(held >= 58, "{held} of 60, though its share is 30");
     // When the other comes, the first gives back what is above its share and no more.
     for first in (0..3000).step_by(50) {
         read(&mut host, 1, first, 50, seconds(2));
     }
-    let held = [vm(0), vm(1)].map(|tenant| host.log().log().held(tenant));
+    let held = [vm(0), vm(1)].map(|tenant| host.store().facts().held(tenant));
     assert!(held[0] >= 29 && held[1] >= 29, "{held:?}");
 }
 
@@ -505,7 +505,7 @@ fn a_refused_change_changes_nothing_and_an_accepted_one_acts_at_once() {
     };
     host.change(|admission| admission.set_tenant(vm(1), floor))
         .unwrap();
-    assert_eq!(host.log().log().share(vm(1)), 45);
+    assert_eq!(host.store().facts().share(vm(1)), 45);
     let unknown = host.change(|admission| admission.set_tenant(vm(9), TenantSettings::default()));
     assert_eq!(unknown, Err(SettingsError::UnknownTenant(vm(9))));
     let set = Settings {

@@ -121,7 +121,7 @@ fn check(host: &DividedLog, tenants: &[TenantSettings]) -> Result<(), TestCaseEr
         "admission has {admission}"
     );
     prop_assert!(host.staged_blocks() as u64 * 4096 <= tenancy.settings().staging.get());
-    host.log().log().self_check();
+    host.store().self_check();
     Ok(())
 }
 
@@ -184,7 +184,7 @@ proptest! {
             let span = if dice.one_in(2) { 200 } else { 4000 };
             let number = u16::try_from(dice.below(2)).unwrap();
             read(&mut host, number, dice.below(span), 1 + dice.below(8), Instant::from_nanos(clock));
-            written.push((clock, host.log().written().total()));
+            written.push((clock, host.store().written().total()));
         }
         let rate = u128::from(Bytes::mib(mib).get());
         let day = 24 * 3600 * 1_000_000_000_u128;
@@ -214,9 +214,9 @@ proptest! {
         let mut host = host(60, settings, &vec![TenantSettings::default(); tenants]);
         let (mut dice, mut clock) = (Prng::new(seed), 0);
         work(&mut host, 1, 3000, &mut dice, &mut clock);
-        let held = host.log().log().held(vm(0));
+        let held = host.store().facts().held(vm(0));
         prop_assert!(held >= 58, "{held} of 60");
-        prop_assert_eq!(host.log().chores().not_admitted, 0);
+        prop_assert_eq!(host.store().stats().not_taken.no_segment, 0);
     }
 }
 

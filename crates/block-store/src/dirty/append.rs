@@ -6,7 +6,7 @@ use super::places;
 use super::{LogTables, Logs};
 use crate::chunks::OfLog;
 use crate::journal::{Journal, Ticket};
-use crate::ports::{Ports, Tag};
+use crate::ports::{Payload, Ports, Tag};
 use block_io::Slice;
 use dirty_log::Record;
 use flash_format::{DirtyChunkHeader, DirtyRecord, Position, SegmentIndex};
@@ -56,7 +56,7 @@ impl Logs {
     pub(crate) fn begin_chunk<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &LogTables<'_>,
+        tables: &LogTables<'_, T::Payload>,
         key: StreamKey,
     ) {
         let dirty = self.by_disk.get_mut(key.disk).expect("the disk has a log");
@@ -104,7 +104,7 @@ impl Logs {
     pub(crate) fn accept<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &LogTables<'_>,
+        tables: &LogTables<'_, T::Payload>,
         disk: DiskSlot,
         record: Record,
         at_flash: &DirtyRecord,
@@ -121,9 +121,9 @@ impl Logs {
     ///
     /// # Panics
     /// If the disk has no log, or the log no open chunk.
-    pub(crate) fn seal(
+    pub(crate) fn seal<P: Payload>(
         &mut self,
-        tables: &LogTables<'_>,
+        tables: &LogTables<'_, P>,
         disk: DiskSlot,
         sealed: &Sealed,
         records: Vec<DirtyRecord>,
@@ -159,7 +159,7 @@ impl Logs {
     pub(crate) fn chunk_written<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &mut LogTables<'_>,
+        tables: &mut LogTables<'_, T::Payload>,
         disk: DiskSlot,
         segment: SegmentIndex,
         chunk: OfLog,

@@ -16,11 +16,11 @@
 
 use super::{LogTables, Logs};
 use crate::disks::DiskTable;
+use crate::effects::Errand;
 use crate::guard::{Guard, holds};
 use crate::journal::Journal;
 use crate::limits::LOGGED_AFTER;
-use crate::ports::{Errand, Ports, Tag};
-use block_io::FlashVerb;
+use crate::ports::{Payload, Ports, Tag};
 use dirty_log::RecordNumber;
 use flash_format::JournalEntry;
 use units::DiskSlot;
@@ -41,7 +41,7 @@ impl Logs {
     pub(crate) fn flush<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &mut LogTables<'_>,
+        tables: &mut LogTables<'_, T::Payload>,
         disk: DiskSlot,
     ) -> (RecordNumber, Seal) {
         let Some(dirty) = self.by_disk.get_mut(disk) else {
@@ -56,7 +56,7 @@ impl Logs {
     pub(crate) fn want_durable<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &mut LogTables<'_>,
+        tables: &mut LogTables<'_, T::Payload>,
         disk: DiskSlot,
         to: RecordNumber,
         hurries: bool,
@@ -78,7 +78,7 @@ impl Logs {
     pub(crate) fn push_durability<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &mut LogTables<'_>,
+        tables: &mut LogTables<'_, T::Payload>,
         disk: DiskSlot,
     ) -> Seal {
         if let Some(dirty) = self.by_disk.get_mut(disk) {
@@ -94,7 +94,7 @@ impl Logs {
         }
         if chunks.starts_flush() {
             ports.wake_at(ports.now() + self.flash_timeout);
-            ports.flash(Errand::LogFlush(disk), FlashVerb::Flush);
+            T::Payload::flush(ports, Errand::LogFlush(disk));
         }
         if chunks.is_to_be_sealed() {
             Seal::Now
@@ -160,7 +160,7 @@ impl Logs {
     pub(crate) fn flush_done<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &mut LogTables<'_>,
+        tables: &mut LogTables<'_, T::Payload>,
         disk: DiskSlot,
     ) -> Seal {
         if let Some(dirty) = self.by_disk.get_mut(disk) {

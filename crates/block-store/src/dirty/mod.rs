@@ -34,7 +34,7 @@ use crate::chunks::Segments;
 use crate::disks::DiskTable;
 use crate::journal::{Journal, Ticket};
 use crate::limits::LOGGED_AFTER;
-use crate::ports::{Ports, Tag};
+use crate::ports::{Payload, Ports, Tag};
 use dirty_log::Found;
 pub use disk::DirtyDisk;
 pub(crate) use durable::Seal;
@@ -44,8 +44,8 @@ use std::collections::VecDeque;
 use units::{BlockIndex, DiskSlot, Duration, Instant};
 
 /// What logs are entered in, and learn from.
-pub(crate) struct LogTables<'a> {
-    pub(crate) segments: &'a mut Segments,
+pub(crate) struct LogTables<'a, P: Payload> {
+    pub(crate) segments: &'a mut Segments<P>,
     pub(crate) journal: &'a mut Journal,
     pub(crate) disks: &'a mut DiskTable,
 }

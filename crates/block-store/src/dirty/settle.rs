@@ -1,7 +1,7 @@
 //! What the origin has durably becomes clean.
 
 use super::{DirtyDisk, LogTables, Logs};
-use crate::ports::{Ports, Tag};
+use crate::ports::{Payload, Ports, Tag};
 use dirty_log::RecordNumber;
 use flash_format::{JournalEntry, Position};
 use segment_log::Phase;
@@ -23,7 +23,7 @@ impl Logs {
     pub(crate) fn settle<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &mut LogTables<'_>,
+        tables: &mut LogTables<'_, T::Payload>,
         disk: DiskSlot,
         to: RecordNumber,
     ) -> Settled {
@@ -39,7 +39,7 @@ impl Logs {
     pub(crate) fn settle_some<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &mut LogTables<'_>,
+        tables: &mut LogTables<'_, T::Payload>,
         disk: DiskSlot,
         numbers: &[RecordNumber],
     ) -> Settled {
@@ -61,7 +61,7 @@ impl Logs {
     pub(crate) fn void<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &mut LogTables<'_>,
+        tables: &mut LogTables<'_, T::Payload>,
         disk: DiskSlot,
     ) {
         let Some(dirty) = self.by_disk.get_mut(disk) else {
@@ -85,7 +85,7 @@ impl Logs {
     fn tell_watermark<T: Tag>(
         &mut self,
         ports: &mut Ports<T>,
-        tables: &mut LogTables<'_>,
+        tables: &mut LogTables<'_, T::Payload>,
         disk: DiskSlot,
         least: Position,
     ) {
@@ -104,7 +104,7 @@ impl Logs {
     /// Segments of which the origin has everything are ordinary ones from now on, once that is durably
     /// known. Their reuse needs no guard of its own: the entry that frees a segment lies behind the one
     /// that says so in the same journal, and is durable before the segment is written again.
-    pub(crate) fn release(&mut self, tables: &mut LogTables<'_>, disk: DiskSlot) {
+    pub(crate) fn release<P: Payload>(&mut self, tables: &mut LogTables<'_, P>, disk: DiskSlot) {
         let Some(dirty) = self.by_disk.get_mut(disk) else {
             return;
         };

@@ -68,4 +68,7 @@ impl segment_log::Index for Index {
     fn for_each(&self, see: impl FnMut(Marked)) {
         self.iter_marked().for_each(see);
     }
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
 }

@@ -12,6 +12,7 @@ use crate::guard::{Guard, holds};
 use crate::identity::Identity;
 use crate::index::{Index, Located};
 use crate::journal::Ticket;
+use crate::payload::Pages;
 use crate::store::{self, Store};
 use crate::trust::Trust;
 use crate::trusted::Trusted;
@@ -370,7 +371,7 @@ impl Segments {
                 geometry: self.geometry,
             },
             segments: self.log,
-            checksums: self.checksums,
+            payload: Pages::new(self.checksums),
             trust: Trust::new(self.trusted, self.cuts),
             disks: self.disks.into(),
             logs: self.dirty,

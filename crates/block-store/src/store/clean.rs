@@ -3,7 +3,7 @@
 use super::Store;
 use crate::chunks::Entry;
 use crate::journal::Ticket;
-use crate::ports::{Ports, Tag};
+use crate::ports::{Payload, Ports, Tag};
 use crate::trust::distrust;
 use segment_log::{Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
@@ -18,7 +18,7 @@ pub enum Taken {
     Trusted(Ticket),
 }
 
-impl Store {
+impl<P: Payload> Store<P> {
     /// Takes a block out of the index, and nothing else.
     pub fn forget(&mut self, disk: DiskSlot, block: BlockIndex) -> Taken {
         match self.segments.forget(disk, block) {
@@ -28,7 +28,7 @@ impl Store {
     }
 
     /// Takes a block that is about to be written out of the index.
-    pub fn take_for_write<T: Tag>(
+    pub fn take_for_write<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -45,13 +45,13 @@ impl Store {
     }
 
     /// Appends a block and enters it into the index, if there is room. True if there was.
-    pub fn admit<T: Tag>(
+    pub fn admit<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
         block: BlockIndex,
         source: Source,
-        bytes: &[u8],
+        bytes: &P::Block,
     ) -> bool {
         let count = self.origins.write_count(disk);
         let entry = Entry {
@@ -76,7 +76,7 @@ impl Store {
     }
 
     /// The trusted copies beside a write's blocks go to rest, with the commit that the write waits for.
-    pub fn rest_around<T: Tag>(
+    pub fn rest_around<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -89,13 +89,17 @@ impl Store {
 
     /// Trusts every block at rest whose disk is `disk` (or any, for none) and whose bytes the
     /// origin cannot lose. All chunks have been written.
-    pub fn trust_resting<T: Tag>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
+    pub fn trust_resting<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: Option<DiskSlot>,
+    ) {
         let (mut copies, resting) = self.copies();
         resting.end(ports, &mut copies, disk);
     }
 
     /// Forgets every copy of bytes that a disk's origin may have lost.
-    pub fn forget_unflushed<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    pub fn forget_unflushed<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         if self.origins.covers_all(disk) {
             return;
         }

@@ -1,10 +1,10 @@
 //! Operations of the store's own that have ended.
 
 use super::Store;
+use crate::effects::{Errand, Own};
 use crate::limits::FLASH_FAILURES_MAX;
-use crate::ports::{Errand, Own, Ports, Tag};
-use block_io::{Buf, FlashVerb};
-use flash_format::{PAGE_BYTES, SegmentIndex};
+use crate::ports::{Payload, Ports, Tag};
+use flash_format::SegmentIndex;
 
 /// What has come of an operation that others may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +19,14 @@ pub enum Progress {
     Checkpoint,
 }
 
-impl Store {
+impl<P: Payload> Store<P> {
     /// An operation of the store's own has ended, well or not; if it was a read, this was read.
-    pub fn completed<T: Tag>(
+    pub fn completed<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         own: Own,
         ok: bool,
-        read: Option<Buf>,
+        read: Option<P::Read>,
     ) -> Progress {
         let read = read.filter(|_| ok);
         let Own(errand) = own;
@@ -53,13 +53,13 @@ impl Store {
                 }
                 return Progress::Checkpoint;
             }
-            Errand::ReclaimFooter => self.reclaiming().footer_done(ports, read.as_deref()),
+            Errand::ReclaimFooter => self.reclaiming().footer_done(ports, read.as_ref()),
             Errand::ReclaimRun { first, count } => {
-                let bytes = read.as_deref().map(|buf| &buf[..count * PAGE_BYTES]);
-                if bytes.is_none() && self.reclaim.disk().is_some() {
+                if read.is_none() && self.reclaim.disk().is_some() {
                     self.failed(ports);
                 }
-                self.reclaiming().run_done(ports, first, bytes);
+                let read = read.as_ref();
+                self.reclaiming().run_done(ports, first, count, read);
             }
             Errand::LogFlush(disk) if ok => self.write_back().flush_done(ports, disk),
             Errand::LogFlush(_) => ports.fail("a dirty log could not be made durable"),
@@ -70,7 +70,7 @@ impl Store {
     }
 
     /// A chunk has been written, or has failed to be.
-    fn chunk_done<T: Tag>(&mut self, ports: &mut Ports<T>, id: usize, written: bool) {
+    fn chunk_done<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>, id: usize, written: bool) {
         let Some(chunk) = self.writer.take_written(id, written) else {
             ports.fail("a part of a dirty log could not be written");
             return;
@@ -97,7 +97,12 @@ impl Store {
     }
 
     /// A footer has been written, or has failed to be: without it recovery walks the chunks.
-    fn footer_done<T: Tag>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex, written: bool) {
+    fn footer_done<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        segment: SegmentIndex,
+        written: bool,
+    ) {
         if written {
             self.failures = 0;
         } else {
@@ -107,7 +112,7 @@ impl Store {
     }
 
     /// A batch of the journal is durable: what waited for it goes on.
-    pub(super) fn journal_done<T: Tag>(&mut self, ports: &mut Ports<T>) {
+    pub(super) fn journal_done<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>) {
         ports.stats_mut().journal_commits += 1;
         for entry in self.journal.batch_durable() {
             self.trust.entry_durable(&self.segments, entry);
@@ -125,7 +130,7 @@ impl Store {
     }
 
     /// Counts a failed flash operation.
-    pub fn failed<T: Tag>(&mut self, ports: &mut Ports<T>) {
+    pub fn failed<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>) {
         ports.stats_mut().flash_errors += 1;
         self.failures += 1;
         if self.failures >= FLASH_FAILURES_MAX {
@@ -133,10 +138,10 @@ impl Store {
         }
     }
 
-    fn write_ended<T: Tag>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex) {
+    fn write_ended<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex) {
         if self.segments.write_ended(segment) {
             // Bounds what a power cut takes from the device's own cache; nothing waits for it.
-            ports.flash(Errand::FlashFlush, FlashVerb::Flush);
+            P::flush(ports, Errand::FlashFlush);
         }
     }
 }

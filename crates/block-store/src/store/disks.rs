@@ -6,7 +6,8 @@ use crate::chunks::Segments;
 use crate::dirty::Logs;
 use crate::disks::{DiskTable, Served};
 use crate::intake::Intake;
-use crate::ports::{Ports, Tag};
+use crate::payload::Pages;
+use crate::ports::{Payload, Ports, Tag};
 use flash_format::SegmentIndex;
 use segment_log::{Phase, Spare};
 use units::{Bytes, DiskId, DiskSlot, TenantSlot};
@@ -20,9 +21,9 @@ pub struct TableChanges<'a> {
 }
 
 /// Who has a right to how many segments.
-pub struct Shares<'a>(&'a mut Segments);
+pub struct Shares<'a, P: Payload = Pages>(&'a mut Segments<P>);
 
-impl Store {
+impl<P: Payload> Store<P> {
     /// Its tables, to change them.
     pub fn tables_mut(&mut self) -> TableChanges<'_> {
         TableChanges {
@@ -33,7 +34,7 @@ impl Store {
     }
 
     /// Who has a right to its segments, to change that.
-    pub fn shares_mut(&mut self) -> Shares<'_> {
+    pub fn shares_mut(&mut self) -> Shares<'_, P> {
         Shares(&mut self.segments)
     }
 
@@ -43,7 +44,11 @@ impl Store {
     }
 
     /// Ends the open segments of a disk, or of all.
-    pub fn close_streams<T: Tag>(&mut self, ports: &mut Ports<T>, disk: Option<DiskSlot>) {
+    pub fn close_streams<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: Option<DiskSlot>,
+    ) {
         for key in self.segments.stream_keys() {
             if disk.is_none_or(|disk| disk == key.disk) {
                 let (writer, mut streams) = self.writer();
@@ -53,7 +58,7 @@ impl Store {
     }
 
     /// Queues the entries that free every segment of a disk.
-    pub fn free_segments_of<T: Tag>(
+    pub fn free_segments_of<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: Option<DiskSlot>,
@@ -123,7 +128,7 @@ impl TableChanges<'_> {
     }
 }
 
-impl Shares<'_> {
+impl<P: Payload> Shares<'_, P> {
     /// Whose a disk's segments are from now on.
     pub fn set_tenant(self, disk: DiskSlot, tenant: Option<TenantSlot>) {
         self.0.set_tenant(disk, tenant);

@@ -9,21 +9,30 @@ use crate::facts::{Committed, SegmentCounts};
 use crate::format::FORMATTED;
 use crate::journal::Ticket;
 use crate::limits::PASSED_ENTRIES_MAX;
+use crate::payload::Pages;
+use crate::ports::Payload;
 use block_io::BlockCipher;
 use dirty_log::Found;
 use flash_format::{DiskEntry, Geometry};
-use segment_log::Phase;
+use segment_log::{Index, Phase};
 use std::num::NonZeroU64;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot, TenantSlot};
 
 /// What a store says of itself.
-#[derive(Clone, Copy)]
-pub struct Facts<'a>(&'a Store);
+pub struct Facts<'a, P: Payload = Pages>(&'a Store<P>);
 
-impl Store {
+impl<P: Payload> Clone for Facts<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Payload> Copy for Facts<'_, P> {}
+
+impl<P: Payload> Store<P> {
     /// What it says of itself.
     #[inline]
-    pub fn facts(&self) -> Facts<'_> {
+    pub fn facts(&self) -> Facts<'_, P> {
         Facts(self)
     }
 
@@ -82,17 +91,6 @@ impl Store {
         self.logs.by_disk_mut().get_mut(disk)
     }
 
-    /// Whether a disk's blocks lie encrypted.
-    #[inline]
-    pub fn is_encrypted(&self, disk: DiskSlot) -> bool {
-        self.writer.ciphers().get(disk).is_some()
-    }
-
-    /// By which cipher a disk's blocks are encrypted from now on; none for no longer.
-    pub fn set_cipher(&mut self, disk: DiskSlot, cipher: Option<Box<dyn BlockCipher>>) {
-        self.writer.ciphers_mut().set(disk, cipher);
-    }
-
     /// Has everything that is queued for the journal written as soon as may be.
     pub fn hurry(&mut self) {
         self.journal.hurry();
@@ -120,7 +118,20 @@ impl Store {
     }
 }
 
-impl<'a> Facts<'a> {
+impl Store {
+    /// Whether a disk's blocks lie encrypted.
+    #[inline]
+    pub fn is_encrypted(&self, disk: DiskSlot) -> bool {
+        self.writer.payload().ciphers().get(disk).is_some()
+    }
+
+    /// By which cipher a disk's blocks are encrypted from now on; none for no longer.
+    pub fn set_cipher(&mut self, disk: DiskSlot, cipher: Option<Box<dyn BlockCipher>>) {
+        self.writer.payload_mut().ciphers_mut().set(disk, cipher);
+    }
+}
+
+impl<'a, P: Payload> Facts<'a, P> {
     /// Which cache it is.
     pub fn uuid(self) -> u128 {
         self.0.identity.uuid
@@ -158,6 +169,16 @@ impl<'a> Facts<'a> {
     /// Blocks of a disk that are cached.
     pub fn cached_blocks_of(self, disk: DiskSlot) -> u64 {
         self.0.segments.cached_blocks(disk)
+    }
+
+    /// Segments that a tenant holds, those that are open or being reclaimed among them.
+    pub fn held(self, tenant: TenantSlot) -> u32 {
+        self.0.segments.held(tenant)
+    }
+
+    /// A tenant's share in segments.
+    pub fn share(self, tenant: TenantSlot) -> u32 {
+        self.0.segments.share(tenant)
     }
 
     /// Whether a block was read while its copy, which has just left, was cached.

@@ -4,7 +4,8 @@ use crate::chunks::{Chunk, OfLog};
 use crate::copies::Copies;
 use crate::dirty::{DirtyDisk, Seal, Settled};
 use crate::durability::Origins;
-use crate::ports::{Ports, Tag};
+use crate::payload::Pages;
+use crate::ports::{Payload, Ports, Tag};
 use crate::rest::Resting;
 use crate::trust::Trust;
 use crate::writer::{NoRoom, Streams, Writer};
@@ -15,17 +16,17 @@ use segment_log::{Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
 
 /// A view of a store for write-back.
-pub struct WriteBack<'a> {
-    writer: &'a mut Writer,
-    streams: Streams<'a>,
+pub struct WriteBack<'a, P: Payload = Pages> {
+    writer: &'a mut Writer<P>,
+    streams: Streams<'a, P>,
     trust: &'a mut Trust,
     origins: &'a mut Origins,
     resting: &'a mut Resting,
 }
 
-impl super::Store {
+impl<P: Payload> super::Store<P> {
     /// Its dirty logs, to change them.
-    pub fn write_back(&mut self) -> WriteBack<'_> {
+    pub fn write_back(&mut self) -> WriteBack<'_, P> {
         let (segments, journal) = (&mut self.segments, &mut self.journal);
         let (logs, disks) = (&mut self.logs, &mut self.disks);
         WriteBack {
@@ -46,7 +47,7 @@ impl WriteBack<'_> {
     ///
     /// # Panics
     /// If the disk has no log.
-    pub fn log_block<T: Tag>(
+    pub fn log_block<T: Tag<Payload = Pages>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -57,7 +58,9 @@ impl WriteBack<'_> {
         self.writer
             .log_block(ports, &mut self.streams, disk, block, count, bytes)
     }
+}
 
+impl<P: Payload> WriteBack<'_, P> {
     /// Accepts an erasure.
     ///
     /// # Errors
@@ -65,7 +68,7 @@ impl WriteBack<'_> {
     ///
     /// # Panics
     /// If the disk has no log.
-    pub fn log_erasure<T: Tag>(
+    pub fn log_erasure<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -93,7 +96,11 @@ impl WriteBack<'_> {
 
     /// A guest flushes: ends the interval. Returns the number before which everything has to be
     /// durable before the flush is answered.
-    pub fn flush_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) -> RecordNumber {
+    pub fn flush_log<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+    ) -> RecordNumber {
         let Streams { logs, tables, .. } = &mut self.streams;
         let (end, seal) = logs.flush(ports, tables, disk);
         self.seal(ports, disk, seal);
@@ -102,7 +109,7 @@ impl WriteBack<'_> {
 
     /// What is to go to the origin has to be durable here: records before this number, but for those
     /// of the open chunk unless there is a hurry.
-    pub fn want_durable<T: Tag>(
+    pub fn want_durable<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -116,7 +123,7 @@ impl WriteBack<'_> {
 
     /// What a recovery has found may not be durable yet, or the tables may not know that it is: both
     /// are mended at once, whether a guest flushes or not.
-    pub(crate) fn make_found_durable<T: Tag>(&mut self, ports: &mut Ports<T>) {
+    pub(crate) fn make_found_durable<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>) {
         let logs = self.streams.logs.by_disk().iter();
         let ends: Vec<(DiskSlot, RecordNumber)> = logs
             .map(|(disk, dirty)| (disk, dirty.log().end()))
@@ -127,17 +134,17 @@ impl WriteBack<'_> {
     }
 
     /// Does what can be done now so that what is wanted becomes durable.
-    pub fn push_durability<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    pub fn push_durability<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         let Streams { logs, tables, .. } = &mut self.streams;
         let seal = logs.push_durability(ports, tables, disk);
         self.seal(ports, disk, seal);
     }
 
     /// A chunk of a log has been written.
-    pub(super) fn chunk_written<T: Tag>(
+    pub(super) fn chunk_written<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        chunk: &Chunk,
+        chunk: &Chunk<P>,
         of_log: OfLog,
     ) {
         let Streams { logs, tables, .. } = &mut self.streams;
@@ -146,7 +153,7 @@ impl WriteBack<'_> {
     }
 
     /// A flush of the flash has ended that a log asked for.
-    pub(super) fn flush_done<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    pub(super) fn flush_done<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         let Streams { logs, tables, .. } = &mut self.streams;
         let seal = logs.flush_done(ports, tables, disk);
         self.seal(ports, disk, seal);
@@ -154,7 +161,7 @@ impl WriteBack<'_> {
     }
 
     /// The journal is durable farther than before.
-    pub(super) fn journal_durable<T: Tag>(&mut self, ports: &mut Ports<T>) {
+    pub(super) fn journal_durable<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>) {
         for disk in self.streams.logs.by_disk().waiting_for_the_journal() {
             let Streams { logs, tables, .. } = &mut self.streams;
             logs.release(tables, disk);
@@ -166,7 +173,7 @@ impl WriteBack<'_> {
     }
 
     /// Seals the open chunk of a log if it is time.
-    fn seal<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, seal: Seal) {
+    fn seal<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, seal: Seal) {
         if seal == Seal::Now {
             let key = StreamKey::of(disk, Source::Dirty);
             self.writer.seal(ports, &mut self.streams, key);
@@ -177,14 +184,19 @@ impl WriteBack<'_> {
     ///
     /// # Panics
     /// If the log does not go so far.
-    pub fn settle<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, to: RecordNumber) {
+    pub fn settle<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        to: RecordNumber,
+    ) {
         let Streams { logs, tables, .. } = &mut self.streams;
         let settled = logs.settle(ports, tables, disk, to);
         self.settled(ports, disk, &settled);
     }
 
     /// The origin has these records, durably, whatever came before them.
-    pub fn settle_some<T: Tag>(
+    pub fn settle_some<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -195,7 +207,12 @@ impl WriteBack<'_> {
         self.settled(ports, disk, &settled);
     }
 
-    fn settled<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot, settled: &Settled) {
+    fn settled<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        settled: &Settled,
+    ) {
         let Streams { logs, tables, .. } = &mut self.streams;
         let mut copies = Copies {
             segments: &mut *tables.segments,
@@ -209,7 +226,7 @@ impl WriteBack<'_> {
     }
 
     /// Nothing that the log has counts any more.
-    pub fn void_log<T: Tag>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
+    pub fn void_log<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>, disk: DiskSlot) {
         let Streams { logs, tables, .. } = &mut self.streams;
         logs.void(ports, tables, disk);
     }

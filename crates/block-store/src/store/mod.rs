@@ -21,6 +21,7 @@ mod disks;
 mod facts;
 mod logs;
 mod reclaim;
+pub mod simulated;
 #[cfg(test)]
 mod tests;
 
@@ -35,7 +36,8 @@ use crate::guard::{Guard, holds};
 use crate::identity::Identity;
 use crate::intake::Intake;
 use crate::journal::Journal;
-use crate::ports::{Ports, Tag};
+use crate::payload::Pages;
+use crate::ports::{Payload, Ports, Tag};
 use crate::reclaim::Reclaim;
 use crate::rest::Resting;
 use crate::snapshot::Snapshot;
@@ -64,11 +66,11 @@ pub enum Location {
 }
 
 /// What lies on a flash.
-pub struct Store {
+pub struct Store<P: Payload = Pages> {
     config: Config,
     identity: Identity,
     /// Where blocks and segments are.
-    segments: Segments,
+    segments: Segments<P>,
     trust: Trust,
     journal: Journal,
     checkpoint: Checkpoint,
@@ -76,7 +78,7 @@ pub struct Store {
     disks: DiskTable,
     /// By disk: what its origin may still lose.
     origins: Origins,
-    writer: Writer,
+    writer: Writer<P>,
     resting: Resting,
     reclaim: Reclaim,
     intake: Intake,
@@ -87,11 +89,11 @@ pub struct Store {
 }
 
 /// What a store is made of that a recovery has found.
-pub(crate) struct Found {
+pub(crate) struct Found<P: Payload> {
     pub(crate) identity: Identity,
-    pub(crate) segments: Segments,
-    /// crc32c of the block in each slot.
-    pub(crate) checksums: Vec<u32>,
+    pub(crate) segments: Segments<P>,
+    /// What is known of the block in each slot.
+    pub(crate) payload: P,
     pub(crate) trust: Trust,
     pub(crate) disks: DiskTable,
     pub(crate) logs: DirtyDisks,
@@ -100,9 +102,9 @@ pub(crate) struct Found {
     pub(crate) journal_next: u64,
 }
 
-impl Store {
+impl<P: Payload> Store<P> {
     /// The store of what was found. Its checkpoint is not complete yet.
-    pub(crate) fn new(found: Found, config: Config) -> Self {
+    pub(crate) fn new(found: Found<P>, config: Config) -> Self {
         let Found { identity, .. } = found;
         let geometry = &identity.geometry;
         Self {
@@ -113,7 +115,7 @@ impl Store {
             table_writes: TableWrites::new(identity, config.flash_timeout),
             disks: found.disks,
             origins: Origins::default(),
-            writer: Writer::new(identity, &config, found.checksums),
+            writer: Writer::new(identity, &config, found.payload),
             resting: Resting::new(geometry, &config),
             reclaim: Reclaim::new(identity, &config),
             intake: Intake::default(),
@@ -124,9 +126,91 @@ impl Store {
         }
     }
 
+    /// What of the clean copies is trusted, or rests until it is.
+    fn copies(&mut self) -> (Copies<'_, P>, &mut Resting) {
+        let copies = Copies {
+            segments: &mut self.segments,
+            trust: &mut self.trust,
+            journal: &mut self.journal,
+            origins: &mut self.origins,
+        };
+        (copies, &mut self.resting)
+    }
+
+    /// What is on its way to flash, and what it is written to.
+    fn writer(&mut self) -> (&mut Writer<P>, Streams<'_, P>) {
+        let (segments, journal) = (&mut self.segments, &mut self.journal);
+        let (logs, disks) = (&mut self.logs, &mut self.disks);
+        let streams = Streams::of(&self.intake, logs, segments, journal, disks);
+        (&mut self.writer, streams)
+    }
+
+    /// The tables as a checkpoint that is written now has them, with the checkpoint itself.
+    fn tables(&mut self) -> (Snapshot<'_, P>, &mut Checkpoint, &TableWrites) {
+        let tables = Snapshot {
+            geometry: &self.identity.geometry,
+            disks: &self.disks,
+            segments: &self.segments,
+            trust: &self.trust,
+            journal: &self.journal,
+        };
+        (tables, &mut self.checkpoint, &self.table_writes)
+    }
+
+    /// Starts what can be started: a commit, a checkpoint, a reclaim.
+    pub fn pump<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>) {
+        if !(self.reclaim.is_idle() && self.segments.has_enough()) {
+            self.reclaiming().pump(ports);
+        }
+        if self.checkpoint.is_due(&self.journal) {
+            let (tables, checkpoint, writes) = self.tables();
+            writes.checkpoint(ports, checkpoint, &tables);
+        }
+        if self.intake.is_stopped() {
+            self.logs.stop();
+        }
+        self.logs
+            .name_durable(ports, &mut self.journal, &self.disks);
+        // An entry is true only after what a recovery has decided, and no entry tells that.
+        if self.journal.goes(ports.now()) && self.checkpoint.has_found() {
+            self.table_writes.journal(ports, &mut self.journal);
+        }
+    }
+
+    /// What waits for time. While the cache is in doubt blocks go on resting: they could not be trusted.
+    pub fn tick<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>, is_in_doubt: bool) {
+        let (writer, mut streams) = self.writer();
+        writer.tick(ports, &mut streams);
+        if !is_in_doubt {
+            let (mut copies, resting) = self.copies();
+            resting.tick(ports, &mut copies);
+        }
+        // What is due already is on its way, or goes when the commit in flight has ended.
+        if let Some(due) = self.journal.due()
+            && due > ports.now()
+        {
+            ports.wake_at(due);
+        }
+        self.logs.tick(ports);
+    }
+
+    /// Asserts the invariants; walks the whole index.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn self_check(&self) {
+        let disk_of = |slot| self.segments.segment_of(slot).disk;
+        P::check(self.segments.index(), disk_of);
+        self.segments.self_check();
+        self.resting.self_check(&self.origins);
+    }
+}
+
+/// What only a store has that keeps bytes.
+impl Store {
     /// Where a block is; marks it as referenced.
     #[inline]
-    pub fn locate<T: Tag>(
+    pub fn locate<T: Tag<Payload = Pages>>(
         &mut self,
         ports: &Ports<T>,
         disk: DiskSlot,
@@ -140,7 +224,7 @@ impl Store {
 
     /// Where the bytes of a slot are: in memory until they are on flash.
     #[inline]
-    pub fn bytes_of<T: Tag>(&self, ports: &Ports<T>, slot: FlashSlot) -> Location {
+    pub fn bytes_of<T: Tag<Payload = Pages>>(&self, ports: &Ports<T>, slot: FlashSlot) -> Location {
         let in_memory = match self.segments.whereabouts(slot) {
             Whereabouts::Written => None,
             Whereabouts::PerhapsWritten => self.writer.in_memory(ports, &self.segments, slot),
@@ -154,13 +238,13 @@ impl Store {
     /// Whether these are the bytes that were written to a slot.
     #[inline]
     pub fn is_whole(&self, slot: FlashSlot, bytes: &[u8]) -> bool {
-        self.writer.is_whole(slot, bytes)
+        self.writer.payload().is_whole(slot, bytes)
     }
 
     /// Reads slots that follow each other, to where the caller wants their bytes if it says so. They
     /// stay what they are until [`Store::unpin`] of the first.
     #[inline]
-    pub fn read<T: Tag>(
+    pub fn read<T: Tag<Payload = Pages>>(
         &mut self,
         ports: &mut Ports<T>,
         slot: FlashSlot,
@@ -179,7 +263,7 @@ impl Store {
     ///
     /// # Panics
     /// If the memory is not as long as the slots.
-    pub fn is_whole_in<T: Tag>(
+    pub fn is_whole_in<T: Tag<Payload = Pages>>(
         &self,
         ports: &mut Ports<T>,
         slot: FlashSlot,
@@ -200,7 +284,7 @@ impl Store {
     /// Whether these pages, which were read from slots that follow each other, are what was written
     /// there: the blocks of a disk from `first` on. Those that are not are given up.
     #[inline]
-    pub fn verify<T: Tag>(
+    pub fn verify<T: Tag<Payload = Pages>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
@@ -251,7 +335,7 @@ impl Store {
     }
 
     /// The same of records of the disk's dirty log.
-    pub fn dirty_run<T: Tag>(
+    pub fn dirty_run<T: Tag<Payload = Pages>>(
         &self,
         ports: &Ports<T>,
         disk: DiskSlot,
@@ -276,7 +360,7 @@ impl Store {
     }
 
     /// The bytes of a record of a disk's dirty log that lies like this on flash.
-    pub fn shown_record<T: Tag>(
+    pub fn shown_record<T: Tag<Payload = Pages>>(
         &self,
         ports: &Ports<T>,
         disk: DiskSlot,
@@ -284,7 +368,11 @@ impl Store {
         lies: Slice,
     ) -> Slice {
         match self.block_of_record(disk, number) {
-            Some(block) => self.writer.ciphers().shown(ports, disk, block, lies),
+            Some(block) => self
+                .writer
+                .payload()
+                .ciphers()
+                .shown(ports.pool(), disk, block, lies),
             None => lies,
         }
     }
@@ -306,95 +394,12 @@ impl Store {
     #[inline]
     pub fn show(&self, disk: DiskSlot, first: BlockIndex, buf: &mut Buf, blocks: u32) {
         let pages = &mut buf[..blocks as usize * PAGE_BYTES];
-        self.writer.ciphers().show(disk, first, pages);
+        self.writer.payload().ciphers().show(disk, first, pages);
     }
 
     /// A read from this slot has ended.
     #[inline]
     pub fn unpin(&mut self, slot: FlashSlot) {
         self.segments.unpin(slot);
-    }
-
-    /// What of the clean copies is trusted, or rests until it is.
-    fn copies(&mut self) -> (Copies<'_>, &mut Resting) {
-        let copies = Copies {
-            segments: &mut self.segments,
-            trust: &mut self.trust,
-            journal: &mut self.journal,
-            origins: &mut self.origins,
-        };
-        (copies, &mut self.resting)
-    }
-
-    /// What is on its way to flash, and what it is written to.
-    fn writer(&mut self) -> (&mut Writer, Streams<'_>) {
-        let (segments, journal) = (&mut self.segments, &mut self.journal);
-        let (logs, disks) = (&mut self.logs, &mut self.disks);
-        let streams = Streams::of(&self.intake, logs, segments, journal, disks);
-        (&mut self.writer, streams)
-    }
-
-    /// The tables as a checkpoint that is written now has them, with the checkpoint itself.
-    fn tables(&mut self) -> (Snapshot<'_>, &mut Checkpoint, &TableWrites) {
-        let tables = Snapshot {
-            geometry: &self.identity.geometry,
-            disks: &self.disks,
-            segments: &self.segments,
-            trust: &self.trust,
-            journal: &self.journal,
-        };
-        (tables, &mut self.checkpoint, &self.table_writes)
-    }
-
-    /// Starts what can be started: a commit, a checkpoint, a reclaim.
-    pub fn pump<T: Tag>(&mut self, ports: &mut Ports<T>) {
-        self.reclaiming().pump(ports);
-        if self.checkpoint.is_due(&self.journal) {
-            let (tables, checkpoint, writes) = self.tables();
-            writes.checkpoint(ports, checkpoint, &tables);
-        }
-        if self.intake.is_stopped() {
-            self.logs.stop();
-        }
-        self.logs
-            .name_durable(ports, &mut self.journal, &self.disks);
-        // An entry is true only after what a recovery has decided, and no entry tells that.
-        if self.journal.goes(ports.now()) && self.checkpoint.has_found() {
-            self.table_writes.journal(ports, &mut self.journal);
-        }
-    }
-
-    /// What waits for time. While the cache is in doubt blocks go on resting: they could not be trusted.
-    pub fn tick<T: Tag>(&mut self, ports: &mut Ports<T>, is_in_doubt: bool) {
-        let (writer, mut streams) = self.writer();
-        writer.tick(ports, &mut streams);
-        if !is_in_doubt {
-            let (mut copies, resting) = self.copies();
-            resting.tick(ports, &mut copies);
-        }
-        // What is due already is on its way, or goes when the commit in flight has ended.
-        if let Some(due) = self.journal.due()
-            && due > ports.now()
-        {
-            ports.wake_at(due);
-        }
-        self.logs.tick(ports);
-    }
-
-    /// Asserts the invariants; walks the whole index.
-    ///
-    /// # Panics
-    /// If one is broken.
-    pub fn self_check(&self) {
-        self.segments.index().self_check();
-        self.segments.self_check();
-        for entry in self.segments.index().iter() {
-            assert_eq!(
-                self.segments.segment_of(entry.slot).disk,
-                entry.disk,
-                "a block lies in a segment of its disk"
-            );
-        }
-        self.resting.self_check(&self.origins);
     }
 }

@@ -5,28 +5,28 @@ use crate::copies::Copies;
 use crate::durability::Origins;
 #[cfg(feature = "mutants")]
 use crate::guard::{Guard, holds};
-use crate::ports::{Ports, Tag};
+use crate::ports::{Payload, Ports, Tag};
 use crate::reclaim::{Next, Reclaim, Survivor};
 use crate::rest::Resting;
 use crate::trust::Trust;
 use crate::writer::{Streams, Writer};
-use flash_format::{PAGE_BYTES, SegmentIndex};
+use flash_format::SegmentIndex;
 use segment_log::{Begin, Move, Source, StreamKey};
 
 /// A view of a store for reclaim.
-pub(super) struct Reclaiming<'a> {
+pub(super) struct Reclaiming<'a, P: Payload> {
     reclaim: &'a mut Reclaim,
-    writer: &'a mut Writer,
-    streams: Streams<'a>,
+    writer: &'a mut Writer<P>,
+    streams: Streams<'a, P>,
     trust: &'a mut Trust,
     origins: &'a mut Origins,
     resting: &'a mut Resting,
 }
 
-impl super::Store {
+impl<P: Payload> super::Store<P> {
     /// Its reclaim, and what that needs.
     #[inline]
-    pub(super) fn reclaiming(&mut self) -> Reclaiming<'_> {
+    pub(super) fn reclaiming(&mut self) -> Reclaiming<'_, P> {
         let (segments, journal) = (&mut self.segments, &mut self.journal);
         let (logs, disks) = (&mut self.logs, &mut self.disks);
         Reclaiming {
@@ -40,10 +40,10 @@ impl super::Store {
     }
 }
 
-impl Reclaiming<'_> {
+impl<P: Payload> Reclaiming<'_, P> {
     /// Starts what can be started of a reclaim.
     #[inline]
-    pub(super) fn pump<T: Tag>(&mut self, ports: &mut Ports<T>) {
+    pub(super) fn pump<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>) {
         match self.reclaim.next(
             self.streams.tables.segments,
             self.streams.tables.journal.durable(),
@@ -75,39 +75,51 @@ impl Reclaiming<'_> {
     }
 
     /// The footer of the victim has come, or has failed to.
-    pub(super) fn footer_done<T: Tag>(&mut self, ports: &mut Ports<T>, bytes: Option<&[u8]>) {
+    pub(super) fn footer_done<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        read: Option<&P::Read>,
+    ) {
         let disk = self.reclaim.disk();
         let keeps = disk.is_some_and(|disk| self.streams.intake.takes(disk));
+        let segments = &mut *self.streams.tables.segments;
+        let payload = self.writer.payload();
         let survivors = self
             .reclaim
-            .footer_read(ports, self.streams.tables.segments, keeps, bytes);
+            .footer_read(ports, segments, keeps, payload, read);
         self.seal_survivors(ports, survivors);
     }
 
     /// A run of survivors has come, or has failed to.
-    pub(super) fn run_done<T: Tag>(
+    pub(super) fn run_done<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         first: usize,
-        bytes: Option<&[u8]>,
+        count: usize,
+        read: Option<&P::Read>,
     ) {
         if self.reclaim.disk().is_none() {
             return;
         }
-        let pages = bytes.unwrap_or_default().chunks_exact(PAGE_BYTES);
-        for (number, page) in (first..).zip(pages) {
+        let blocks = read.into_iter().flat_map(|read| P::blocks(read, count));
+        for (number, block) in (first..).zip(blocks) {
             let survivor = self.reclaim.survivor(self.streams.tables.segments, number);
             if let Some(survivor) = survivor {
-                self.keep(ports, &survivor, page);
+                self.keep(ports, &survivor, block);
             }
         }
         let survivors = self.reclaim.run_ended();
         self.seal_survivors(ports, survivors);
     }
 
-    fn keep<T: Tag>(&mut self, ports: &mut Ports<T>, survivor: &Survivor, bytes: &[u8]) {
+    fn keep<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        survivor: &Survivor,
+        bytes: &P::Block,
+    ) {
         let Survivor { block, from, to } = *survivor;
-        if !self.writer.is_whole(from, bytes) {
+        if !self.writer.payload().is_whole(from, bytes) {
             ports.damaged(
                 to.disk,
                 Some(block),
@@ -136,13 +148,17 @@ impl Reclaiming<'_> {
     }
 
     /// The last of the survivors are on their way: writes what has gathered of them.
-    fn seal_survivors<T: Tag>(&mut self, ports: &mut Ports<T>, key: Option<StreamKey>) {
+    fn seal_survivors<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        key: Option<StreamKey>,
+    ) {
         if let Some(key) = key {
             self.writer.seal(ports, &mut self.streams, key);
         }
     }
 
-    fn finish<T: Tag>(&mut self, ports: &mut Ports<T>) {
+    fn finish<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>) {
         let Some(mut reclaimed) = self.reclaim.take() else {
             return;
         };
@@ -177,7 +193,11 @@ impl Reclaiming<'_> {
 }
 
 /// A segment's last content is gone for good.
-pub(super) fn release(trust: &mut Trust, segments: &mut Segments, segment: SegmentIndex) {
+pub(super) fn release<P: Payload>(
+    trust: &mut Trust,
+    segments: &mut Segments<P>,
+    segment: SegmentIndex,
+) {
     trust.release(segment);
     #[cfg(feature = "mutants")]
     segments.ignore_readers(!holds(Guard::PinReaders));

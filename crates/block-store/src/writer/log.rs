@@ -3,11 +3,12 @@
 
 use super::{Streams, Writer};
 use crate::chunks::{Chunk, Entry, Gathered};
-use crate::ports::{Ports, Tag};
+use crate::payload::Pages;
+use crate::ports::{Payload, Ports, Tag};
 use crate::write_count::WriteCount;
 use block_io::Slice;
 use dirty_log::{Record, What};
-use flash_format::{Descriptor, DirtyRecord, Erasure, PAGE_BYTES, Position, checksum};
+use flash_format::{Descriptor, DirtyRecord, Erasure, PAGE_BYTES, Position};
 use segment_log::{Sealed, Source, StreamKey};
 use units::{BlockIndex, DiskSlot};
 
@@ -20,7 +21,7 @@ pub enum NoRoom {
     Segment,
 }
 
-impl Writer {
+impl Writer<Pages> {
     /// Accepts a block that a guest wrote when so many of the disk's writes had ended.
     ///
     /// # Errors
@@ -28,16 +29,15 @@ impl Writer {
     ///
     /// # Panics
     /// If the disk has no log.
-    pub(crate) fn log_block<T: Tag>(
+    pub(crate) fn log_block<T: Tag<Payload = Pages>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_>,
+        streams: &mut Streams<'_, Pages>,
         disk: DiskSlot,
         block: BlockIndex,
         count: WriteCount,
         bytes: &Slice,
     ) -> Result<(), NoRoom> {
-        assert_eq!(bytes.len(), PAGE_BYTES, "blocks are appended whole");
         if self.buffered_bytes + PAGE_BYTES > self.limit {
             return Err(NoRoom::Buffer);
         }
@@ -59,20 +59,20 @@ impl Writer {
             source: Source::Dirty,
             count,
         });
-        let at = placed.page_in_chunk as usize * PAGE_BYTES;
-        let page = &mut chunk.buf[at..at + PAGE_BYTES];
-        page.copy_from_slice(bytes);
-        let mut lies = bytes.clone();
-        if let Some(cipher) = self.ciphers.get(disk) {
-            cipher.encrypt(block, page);
-            lies = ports.pool().copy_of(page);
-        }
+        let open = &mut chunk.open;
         let descriptor = Descriptor {
             block,
-            checksum: checksum(page),
+            checksum: self
+                .payload
+                .put(open, &placed, Source::Dirty, (disk, block), bytes),
             page: placed.page,
         };
-        self.checksums[placed.slot.index()] = descriptor.checksum;
+        let lies = if self.payload.ciphers().get(disk).is_some() {
+            let at = placed.page_in_chunk as usize * PAGE_BYTES;
+            ports.pool().copy_of(&open[at..at + PAGE_BYTES])
+        } else {
+            bytes.clone()
+        };
         content.descriptors.push(descriptor);
         let at_flash = DirtyRecord::Data(descriptor);
         chunk.records.push(at_flash);
@@ -90,7 +90,9 @@ impl Writer {
         self.after(ports, streams, key, placed.after);
         Ok(())
     }
+}
 
+impl<P: Payload> Writer<P> {
     /// Accepts an erasure.
     ///
     /// # Errors
@@ -98,10 +100,10 @@ impl Writer {
     ///
     /// # Panics
     /// If the disk has no log.
-    pub(crate) fn log_erasure<T: Tag>(
+    pub(crate) fn log_erasure<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_>,
+        streams: &mut Streams<'_, P>,
         disk: DiskSlot,
         erasure: Erasure,
     ) -> Result<(), NoRoom> {
@@ -131,10 +133,10 @@ impl Writer {
         Ok(())
     }
 
-    fn prepare_log<T: Tag>(
+    fn prepare_log<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_>,
+        streams: &mut Streams<'_, P>,
         disk: DiskSlot,
     ) -> Result<StreamKey, NoRoom> {
         let key = StreamKey::of(disk, Source::Dirty);
@@ -149,19 +151,20 @@ impl Writer {
     }
 
     /// Writes the open chunk of a dirty log, which the stream has just sealed.
-    pub(super) fn write_log_chunk<T: Tag>(
+    pub(super) fn write_log_chunk<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_>,
+        streams: &mut Streams<'_, P>,
         disk: DiskSlot,
         sealed: &Sealed,
-        mut gathered: Gathered,
+        mut gathered: Gathered<P>,
     ) {
         let records = std::mem::take(&mut gathered.records);
         let of_log = streams.logs.seal(&streams.tables, disk, sealed, records);
-        let header = of_log.header.encode(self.identity.uuid);
-        gathered.buf[..PAGE_BYTES].copy_from_slice(&header);
-        let chunk = Chunk::of(disk, sealed, gathered, Some(of_log.of_log));
+        let uuid = self.identity.uuid;
+        let chunk = Chunk::of(disk, sealed, gathered, Some(of_log.of_log), || {
+            of_log.header.encode(uuid)
+        });
         self.write_chunk(ports, sealed, chunk, of_log.durable);
     }
 }

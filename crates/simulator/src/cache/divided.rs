@@ -1,7 +1,7 @@
 //! The daemon's log with its admission in front: VMs and base images as tenants, admission, write budgets,
 //! shares that follow demand.
 //!
-//! The very code of the daemon ([`tenancy`], [`segment_log`]) on a device that stores nothing. Each VM of
+//! The very code of the daemon ([`tenancy`], [`block_store`]) on a flash that keeps nothing. Each VM of
 //! the trace is a tenant, and so is each base image; a volume is a disk of its tenant. A tenant comes with
 //! its first request, as a VM that is started does. Staged blocks lie in RAM beside the flash that the size
 //! counts: a read of one is a hit, counted apart.
@@ -12,13 +12,14 @@
 
 use super::divided_log::{Admission, DividedLog, Found, Outcome};
 use super::segments::{check, disk_of, first_block, push_chores, segment_for};
+use super::simulated_store::SimulatedStore;
 use super::{AdmissionUse, CacheModel, Maker, places};
 use crate::outcome::{Chore, HIT, Outcomes, RAM, STORED, Timed};
 use crate::policy::PolicyError;
 use crate::series::VmSample;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::reclaim::Kind;
-use segment_log::{FlashWritten, SimulatedLog};
+use segment_log::FlashWritten;
 use tenancy::{Capacity, Settings, TenantSettings};
 use trace::{Batch, Op, Request};
 use units::{Bytes, DiskSlot, Instant, TenantSlot};
@@ -62,8 +63,8 @@ impl Divided {
     ) -> Result<Self, PolicyError> {
         check(maker)?;
         let segment = segment.unwrap_or_else(|| segment_for(maker.blocks));
-        let log = SimulatedLog::new(maker.blocks, segment, kind)?;
-        let capacity = Capacity::of(log.log().geometry());
+        let store = SimulatedStore::new(maker.blocks, segment, kind)?;
+        let capacity = Capacity::of(store.facts().geometry());
         let settings = Settings {
             memory: Bytes::new(u64::MAX),
             ..tenants.settings.clone()
@@ -76,7 +77,7 @@ impl Divided {
             rehearsal.attach(slot, tenant.clone())?;
         }
         Ok(Self {
-            cache: DividedLog::new(log, new()?),
+            cache: DividedLog::new(store, new()?),
             write_policy: maker.write_policy,
             allocates: maker.write_miss == WriteMiss::Allocate,
             written: FlashWritten::default(),
@@ -186,7 +187,7 @@ impl Divided {
 
     /// What was written since the last look beside the blocks themselves.
     fn chores(&mut self, at_key: u32, chores: &mut Vec<Timed>) {
-        let now = self.cache.log().written();
+        let now = self.cache.store().written();
         let before = std::mem::replace(&mut self.written, now);
         let late = self.cache.admitted_late();
         let late_before = std::mem::replace(&mut self.admitted_late, late);
@@ -230,7 +231,7 @@ impl CacheModel for Divided {
     }
 
     fn used_blocks(&self) -> u32 {
-        policy::replacement::Policy::blocks(self.cache.log())
+        self.cache.store().cached_blocks()
     }
 
     fn admission(&self) -> AdmissionUse {
@@ -246,7 +247,10 @@ impl CacheModel for Divided {
             return Vec::new();
         }
         let tenancy = self.cache.tenancy();
-        let (log, segment_blocks) = (self.cache.log().log(), tenancy.capacity().segment_blocks);
+        let (facts, segment_blocks) = (
+            self.cache.store().facts(),
+            tenancy.capacity().segment_blocks,
+        );
         let of = |slot: &Option<TenantSlot>| {
             let Some(slot) = *slot else {
                 return VmSample::default();
@@ -255,7 +259,7 @@ impl CacheModel for Divided {
             let predicted = tenancy.wants(slot).and_then(|wants| wants.rwss_predicted);
             VmSample {
                 share_blocks: u64::from(share) * u64::from(segment_blocks),
-                held_blocks: u64::from(log.held(slot)) * u64::from(segment_blocks),
+                held_blocks: u64::from(facts.held(slot)) * u64::from(segment_blocks),
                 demand_blocks: predicted.map(crate::number::count),
             }
         };

@@ -1,6 +1,6 @@
 //! A log that is divided among tenants, with the daemon's admission in front.
 //!
-//! [`DividedLog`] asks an [`AdmissionControl`] and drives a [`SimulatedLog`] as the daemon's cache does when
+//! [`DividedLog`] asks an [`AdmissionControl`] and drives a [`SimulatedStore`] as the daemon's cache does when
 //! each request ends before the next one comes: the same questions in the same order, the same charges,
 //! the same shares told to the log at the same moments. So verdicts, shares, hits and flash bytes are the
 //! daemon's, which a test compares.
@@ -16,13 +16,14 @@
 //!
 //! Blocks are numbered from zero over all disks. Of a staged block nothing waits.
 
+use super::simulated_store::SimulatedStore;
 use admission::{AdmissionControl, Key};
 use policy::admission::Verdict;
-use segment_log::{FlashWritten, SimulatedLog, Source};
+use segment_log::{FlashWritten, Source};
 use tenancy::{Arrival, Request, Tenancy};
 use units::{BlockIndex, DiskSlot, Instant, TenantSlot};
 
-/// The admission of a log that stores nothing.
+/// The admission of a store that keeps nothing.
 pub type Admission = AdmissionControl<Key, ()>;
 
 /// A block's name as the daemon's: its disk and its number.
@@ -64,7 +65,7 @@ impl Outcome {
 
 /// Such a log. See the module's header.
 pub struct DividedLog {
-    log: SimulatedLog,
+    store: SimulatedStore,
     admission: Admission,
     /// By disk: whose it is.
     owners: Vec<Option<TenantSlot>>,
@@ -76,10 +77,10 @@ pub struct DividedLog {
 
 impl DividedLog {
     /// An empty log, and the admission in front of it.
-    pub fn new(mut log: SimulatedLog, admission: Admission) -> Self {
-        log.note_writes();
+    pub fn new(mut store: SimulatedStore, admission: Admission) -> Self {
+        store.note_writes();
         let mut divided = Self {
-            log,
+            store,
             admission,
             owners: vec![None; DiskSlot::COUNT],
             found: Vec::new(),
@@ -98,9 +99,9 @@ impl DividedLog {
         self.admission.tenancy().expect("a divided log has tenants")
     }
 
-    /// The log.
-    pub fn log(&self) -> &SimulatedLog {
-        &self.log
+    /// The store.
+    pub fn store(&self) -> &SimulatedStore {
+        &self.store
     }
 
     /// Blocks whose bytes the daemon would keep in memory.
@@ -121,7 +122,7 @@ impl DividedLog {
     /// A disk comes that belongs to a tenant.
     pub fn set_owner(&mut self, disk: DiskSlot, tenant: TenantSlot) {
         self.owners[disk.index()] = Some(tenant);
-        self.log.set_tenant(disk, tenant);
+        self.store.shares_mut().set_tenant(disk, Some(tenant));
     }
 
     /// Does something to the admission: attaches tenants, changes settings. What leaves memory for it is
@@ -137,7 +138,7 @@ impl DividedLog {
     #[inline]
     pub fn advance(&mut self, now: Instant) {
         while self.admission.next_tick().is_some_and(|end| end <= now) && self.tick(now) {}
-        self.log.advance(now);
+        self.store.advance(now);
         self.charge();
     }
 
@@ -145,14 +146,14 @@ impl DividedLog {
     #[inline(never)]
     fn tick(&mut self, now: Instant) -> bool {
         let end = self.tenancy().next_tick();
-        self.log.advance(end);
+        self.store.advance(end);
         self.charge();
-        let log = self.log.log();
+        let facts = self.store.facts();
         let mut cached = vec![0; TenantSlot::COUNT];
         for (disk, owner) in self.owners.iter().enumerate() {
             if let Some(owner) = owner {
                 let disk = DiskSlot::new(u16::try_from(disk).expect("slots are few"));
-                cached[owner.index()] += log.cached_blocks(disk);
+                cached[owner.index()] += facts.cached_blocks_of(disk);
             }
         }
         let has_ended = self.admission.tick(now, |slot| cached[slot.index()]);
@@ -165,12 +166,14 @@ impl DividedLog {
         let Some(tenancy) = self.admission.tenancy() else {
             return;
         };
-        self.log.set_spare(tenancy.settings().spare);
+        self.store.shares_mut().set_spare(tenancy.settings().spare);
         for share in &tenancy.shares().of {
-            self.log.set_share(share.tenant, share.segments);
+            self.store
+                .shares_mut()
+                .set_share(share.tenant, share.segments);
         }
         let (admission, owners) = (&mut self.admission, &self.owners);
-        self.log.rebalance(&mut |disk, key| {
+        self.store.rebalance(&mut |disk, key| {
             if let Some(owner) = owners[disk.index()] {
                 admission.evicted(owner, name(disk, key));
             }
@@ -188,10 +191,10 @@ impl DividedLog {
         arrival.expect("the tenant is attached")
     }
 
-    /// Says where the blocks of a request lie; see [`SimulatedLog::note_places`].
+    /// Says where the blocks of a request lie; see [`SimulatedStore::note_places`].
     #[inline]
     pub fn note_places(&mut self, disk: DiskSlot, first: BlockIndex, keys: &[u32]) {
-        self.log.note_places(disk, first, keys);
+        self.store.note_places(disk, first, keys);
     }
 
     /// A block is read: [`DividedLog::read_run`] of one.
@@ -214,7 +217,7 @@ impl DividedLog {
     ) {
         let mut missing = 0;
         for (at, key) in keys.iter().enumerate() {
-            if self.log.touch(disk, *key) {
+            if self.store.touch(disk, *key) {
                 self.admission.hits(arrival, [name(disk, *key)]);
                 each(at, Outcome::new(Found::Flash, false));
             } else if self.is_staged(disk, *key) {
@@ -242,7 +245,8 @@ impl DividedLog {
     ) {
         let one = keys.len() == missing;
         for (at, key) in keys.iter().enumerate() {
-            let is_missing = one || !(self.log.contains(disk, *key) || self.is_staged(disk, *key));
+            let is_missing =
+                one || !(self.store.contains(disk, *key) || self.is_staged(disk, *key));
             if is_missing {
                 let stored = self.missed(arrival, disk, *key, Source::Fill);
                 each(at, Outcome::new(Found::Nowhere, stored));
@@ -278,13 +282,13 @@ impl DividedLog {
         found.extend(keys.iter().map(|key| {
             if self.admission.unstage(arrival.tenant, name(disk, *key)) {
                 Found::Memory
-            } else if self.log.withdraw(disk, *key) {
+            } else if self.store.withdraw(disk, *key) {
                 Found::Flash
             } else {
                 Found::Nowhere
             }
         }));
-        self.log.commit_withdrawn();
+        self.store.commit_withdrawn();
         self.charge();
         for cached in [true, false] {
             for (at, key) in keys.iter().enumerate() {
@@ -303,7 +307,7 @@ impl DividedLog {
 
     /// A block that was cached until it was written.
     fn rewrite(&mut self, arrival: &Arrival, disk: DiskSlot, key: u32) -> bool {
-        let (name, was_read) = (name(disk, key), self.log.was_warm(disk, key));
+        let (name, was_read) = (name(disk, key), self.store.was_warm(disk, key));
         let stored = self.admission.rewrites(arrival, name, was_read)
             && self.enter(disk, key, Source::Update);
         if !stored {
@@ -367,7 +371,7 @@ impl DividedLog {
 
     fn enter(&mut self, disk: DiskSlot, key: u32, source: Source) -> bool {
         let (admission, owners) = (&mut self.admission, &self.owners);
-        self.log.insert(disk, key, source, &mut |disk, key| {
+        self.store.insert(disk, key, source, &mut |disk, key| {
             if let Some(owner) = owners[disk.index()] {
                 admission.evicted(owner, name(disk, key));
             }
@@ -399,7 +403,7 @@ impl DividedLog {
     ) {
         let owner = self.owners[disk.index()];
         for (at, key) in keys.iter().enumerate() {
-            let was_cached = self.log.withdraw(disk, *key);
+            let was_cached = self.store.withdraw(disk, *key);
             let name = name(disk, *key);
             if let (true, Some(owner)) = (was_cached, owner) {
                 self.admission.removed(owner, name);
@@ -414,7 +418,7 @@ impl DividedLog {
                 },
             );
         }
-        self.log.commit_withdrawn();
+        self.store.commit_withdrawn();
         self.charge();
     }
 
@@ -422,10 +426,10 @@ impl DividedLog {
     #[inline]
     fn charge(&mut self) {
         let (admission, owners) = (&mut self.admission, &self.owners);
-        self.log.take_written(|disk, written| {
+        self.store.take_written(|disk, written| {
             admission.charge(owners[disk.index()], written);
         });
-        let journal = self.log.journal_written();
+        let journal = self.store.journal_written();
         let metadata = journal - std::mem::replace(&mut self.journal, journal);
         if metadata > 0 {
             let written = FlashWritten {

@@ -6,17 +6,21 @@
 //! | [`divided`] | the daemon's log with the daemon's admission in front, driven by a trace |
 //! | [`divided_log`] | the same, driven by calls |
 //! | [`in_place`] | a replacement policy over blocks that are written where they lie, under each write policy |
+//! | [`neighbours`] | which blocks lie beside each other on their disk |
 //! | [`partitioned`] | an LRU list for each VM, in place, with the daemon's admission in front |
 //! | [`segments`] | the daemon's log of segments |
 //! | [`shared`] | VMs that share blocks: S-CAVE, T-CLOCK and what is between them |
+//! | [`simulated_store`] | the daemon's block store on a flash that keeps nothing |
 
 pub(crate) mod admitted;
 pub(crate) mod divided;
 pub mod divided_log;
 pub(crate) mod in_place;
+mod neighbours;
 pub(crate) mod partitioned;
 pub(crate) mod segments;
 pub(crate) mod shared;
+pub mod simulated_store;
 
 use crate::future::Future;
 use crate::outcome::Outcomes;

@@ -1,17 +1,16 @@
-//! The daemon's log of segments: its own code ([`SegmentLog`](segment_log::SegmentLog)) on a device that
-//! stores nothing.
+//! The daemon's log of segments: its own block store on a flash that keeps nothing.
 //!
 //! The volumes of the trace are the daemon's disks, the trace's time is its clock. A size counts every
 //! page of flash in segments, chunk headers and footers too, so that a log of a size holds somewhat fewer
 //! blocks than a policy in place does.
 
+use super::simulated_store::SimulatedStore;
 use super::{CacheModel, Maker, places};
 use crate::outcome::{Chore, HIT, Outcomes, STORED, Timed};
 use crate::policy::PolicyError;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::reclaim::Kind;
-use policy::replacement::Evicted;
-use segment_log::{FlashWritten, SimulatedLog};
+use segment_log::{FlashWritten, Source};
 use trace::{Batch, Op, Record, Request, VolumeIndex};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant};
 
@@ -23,18 +22,14 @@ const IDLE_HALVES: u64 = 7;
 
 /// Such a cache.
 pub(crate) struct Segments {
-    log: SimulatedLog,
+    store: SimulatedStore,
     write_policy: WritePolicy,
     allocates: bool,
     written: FlashWritten,
 }
 
 /// Nobody asks who left: what leaves is clean.
-struct Unasked;
-
-impl Evicted<u32> for Unasked {
-    fn push(&mut self, _key: u32) {}
-}
+fn unasked(_disk: DiskSlot, _key: u32) {}
 
 /// The segment with which a cache of that many blocks wastes least, between the smallest there can be and
 /// the daemon's own. Of `p` pages each, segments lose [`OWN_PAGES`]` / p` to their own pages
@@ -112,7 +107,7 @@ impl Segments {
         check(maker)?;
         let segment = segment.unwrap_or_else(|| segment_for(maker.blocks));
         Ok(Self {
-            log: SimulatedLog::new(maker.blocks, segment, kind)?,
+            store: SimulatedStore::new(maker.blocks, segment, kind)?,
             write_policy: maker.write_policy,
             allocates: maker.write_miss == WriteMiss::Allocate,
             written: FlashWritten::default(),
@@ -123,11 +118,11 @@ impl Segments {
         match op {
             Op::Read => {
                 for (key, flag) in keys.iter().zip(flags) {
-                    let refused = self.log.chores().not_admitted;
-                    *flag = if self.log.read(disk, *key, &mut Unasked) {
+                    *flag = if self.store.touch(disk, *key) {
                         HIT
                     } else {
-                        STORED * u8::from(self.log.chores().not_admitted == refused)
+                        let stored = self.store.insert(disk, *key, Source::Fill, &mut unasked);
+                        STORED * u8::from(stored)
                     };
                 }
             }
@@ -135,15 +130,15 @@ impl Segments {
                 let each = |at: usize, hit, stored| {
                     flags[at] = (HIT * u8::from(hit)) | (STORED * u8::from(stored));
                 };
-                self.log
-                    .write_run(disk, keys, self.allocates, &mut Unasked, each);
+                self.store
+                    .write_run(disk, keys, self.allocates, &mut unasked, each);
             }
             Op::Write | Op::Discard | Op::WriteZeroes => {
                 for (key, flag) in keys.iter().zip(flags) {
-                    let was_cached = self.log.withdraw(disk, *key);
+                    let was_cached = self.store.withdraw(disk, *key);
                     *flag = HIT * u8::from(was_cached && op == Op::Write);
                 }
-                self.log.commit_withdrawn();
+                self.store.commit_withdrawn();
             }
             Op::Flush => {}
         }
@@ -151,7 +146,7 @@ impl Segments {
 
     /// What was written since the last look beside the blocks themselves.
     fn chores(&mut self, at_key: u32, chores: &mut Vec<Timed>) {
-        let now = self.log.written();
+        let now = self.store.written();
         let before = std::mem::replace(&mut self.written, now);
         push_chores(at_key, before, now, chores);
     }
@@ -164,19 +159,19 @@ impl CacheModel for Segments {
         };
         for request in requests {
             let record = &request.record;
-            self.log
+            self.store
                 .advance(Instant::from_nanos(record.time_us.saturating_mul(1000)));
             let disk = disk_of(record.volume);
             let flags = &mut outcomes.blocks[places(request, first_key)];
             let keys = batch.keys_of(request);
-            self.log.note_places(disk, first_block(record), keys);
+            self.store.note_places(disk, first_block(record), keys);
             self.request(record.op, disk, keys, flags);
             self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
         }
     }
 
     fn used_blocks(&self) -> u32 {
-        policy::replacement::Policy::blocks(&self.log)
+        self.store.cached_blocks()
     }
 }
 

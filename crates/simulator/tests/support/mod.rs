@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
 use policy::reclaim::Kind;
-use segment_log::SimulatedLog;
 use simulator::divided_log::{Admission, DividedLog, Outcome};
+use simulator::simulated_store::SimulatedStore;
 use tenancy::{Capacity, Request, Settings, TenantSettings};
 use units::{BlockIndex, Bytes, DiskSlot, Duration, Instant, TenantSlot};
 
@@ -24,21 +24,22 @@ pub(crate) fn seconds(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-pub(crate) fn log(segments: u32) -> SimulatedLog {
-    SimulatedLog::new(segments * 16, SEGMENT, Kind::Clock).unwrap()
+pub(crate) fn log(segments: u32) -> SimulatedStore {
+    SimulatedStore::new(segments * 16, SEGMENT, Kind::Clock).unwrap()
 }
 
 /// A log of which tenants can hold so many segments.
-pub(crate) fn log_of(segments: u32) -> SimulatedLog {
+pub(crate) fn log_of(segments: u32) -> SimulatedStore {
     let logs = (segments..).map(log);
-    let mut fitting = logs.skip_while(|log| Capacity::of(log.log().geometry()).segments < segments);
+    let mut fitting =
+        logs.skip_while(|log| Capacity::of(log.facts().geometry()).segments < segments);
     fitting.next().unwrap()
 }
 
 /// A cache of so many segments whose tenants have a disk of their own each, of the same number.
 pub(crate) fn host(segments: u32, settings: Settings, tenants: &[TenantSettings]) -> DividedLog {
     let log = log_of(segments);
-    let capacity = Capacity::of(log.log().geometry());
+    let capacity = Capacity::of(log.facts().geometry());
     let admission = Admission::new(Some(settings), capacity, Instant::ZERO).unwrap();
     let mut host = DividedLog::new(log, admission);
     for (number, settings) in (0..).zip(tenants) {

@@ -231,6 +231,7 @@ pub(super) const TABLE: &[Crate] = &[
         "crates/simulator",
         &[
             "admission",
+            "block-store",
             "units",
             "policy",
             "mrc",

@@ -1,4 +1,4 @@
-//! CPU time of the simulated log: `cargo bench -p segment-log --bench simulated [-- FILE BLOCKS]`.
+//! CPU time of the simulated store: `cargo bench -p simulator --bench segments [-- FILE BLOCKS]`.
 //!
 //! The file holds block numbers from zero as little-endian 32-bit words; without one the stream is
 //! half uniform, half on a tenth of four times as many blocks as the cache has.
@@ -12,9 +12,8 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads a file")]
 
 use policy::reclaim::Kind;
-use policy::replacement::Replacement;
-use segment_log::SimulatedLog;
-use units::{Bytes, Prng};
+use simulator::simulated_store::SimulatedStore;
+use units::{Bytes, DiskSlot, Prng};
 
 /// CPU time of this thread: other work on the machine does not count.
 fn cpu_nanos() -> i64 {
@@ -48,25 +47,26 @@ fn main() {
         .get(1)
         .map_or(65_536, |text| text.parse().unwrap());
     let keys = keys(arguments.first().map(String::as_str), blocks);
-    let mut hits = vec![0; keys.len()];
     for kind in Kind::ALL {
         for segment in [Bytes::kib(256), Bytes::mib(4)] {
-            let Ok(mut log) = SimulatedLog::new(blocks, segment, kind) else {
+            let Ok(mut store) = SimulatedStore::new(blocks, segment, kind) else {
                 println!("segment-{kind} has no segments of {segment} at {blocks} blocks");
                 continue;
             };
             let begun = cpu_nanos();
-            log.run(&keys, &mut hits);
+            let mut misses = 0_usize;
+            for key in &keys {
+                misses += usize::from(!store.read(DiskSlot::new(0), *key, &mut |_, _| {}));
+            }
             let seconds = (cpu_nanos() - begun) as f64 / 1e9;
-            let misses = hits.len() - hits.iter().map(|hit| usize::from(*hit)).sum::<usize>();
-            let (written, chores) = (log.written(), log.chores());
+            let (written, stats) = (store.written(), store.stats());
             println!(
                 "segment-{kind}, {blocks} blocks, {segment}: {:.1} M/s, miss ratio {:.4}, {:.3} bytes written a byte admitted, {} segments reclaimed, {:.1} bytes a block of capacity",
                 keys.len() as f64 / seconds / 1e6,
                 misses as f64 / keys.len() as f64,
                 written.total() as f64 / written.fill as f64,
-                chores.segments_reclaimed,
-                log.memory_bytes() as f64 / f64::from(blocks),
+                stats.segments_reclaimed,
+                store.memory_bytes() as f64 / f64::from(blocks),
             );
         }
     }

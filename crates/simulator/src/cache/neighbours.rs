@@ -4,7 +4,7 @@
 //! about its neighbours. The daemon asks for them by their places; here they are remembered by region
 //! ([`REGION_BLOCKS`]): 4 bytes for each number, and 8 and a little for each that has a place.
 
-use crate::limits::REGION_BLOCKS;
+use segment_log::REGION_BLOCKS;
 use units::{BlockIndex, DiskSlot, Map};
 
 /// A number of which no place is known has this region.
@@ -12,7 +12,7 @@ const NOWHERE: u32 = 0;
 
 /// The regions of all disks, and the numbers of the blocks in each.
 #[derive(Default)]
-pub(super) struct Neighbours {
+pub(crate) struct Neighbours {
     /// By number: its region.
     region_of: Vec<u32>,
     /// By disk and place: the region. The first is 1.
@@ -24,7 +24,7 @@ pub(super) struct Neighbours {
 impl Neighbours {
     /// The blocks of a request lie beside each other, from `first`. What is known already stays.
     #[inline]
-    pub(super) fn note(&mut self, disk: DiskSlot, first: BlockIndex, keys: &[u32]) {
+    pub(crate) fn note(&mut self, disk: DiskSlot, first: BlockIndex, keys: &[u32]) {
         // New numbers are larger than all before.
         let is_new = |key: &u32| *key as usize >= self.region_of.len();
         if keys.iter().any(is_new) {
@@ -70,14 +70,14 @@ impl Neighbours {
 
     /// The numbers in the regions of two blocks, these among them, in the order of the blocks; none of a
     /// block whose place is not known.
-    pub(super) fn around(&self, first: u32, last: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn around(&self, first: u32, last: u32) -> impl Iterator<Item = u32> {
         let (one, other) = (self.region(first), self.region(last));
         let other = if one == other { NOWHERE } else { other };
         let both = self.of_region(one).iter().chain(self.of_region(other));
         both.map(|(_, key)| *key)
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let lists: usize = self.keys.iter().map(Vec::capacity).sum();
         self.region_of.capacity() * size_of::<u32>()
             + lists * size_of::<(u8, u32)>()

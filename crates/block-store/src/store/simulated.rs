@@ -1,0 +1,98 @@
+//! A store of blocks that are nothing, on a flash that ends every operation at once.
+//!
+//! What the store decides is the daemon's own: append, rest, trust, commit, checkpoint, reclaim. Of flash there is
+//! only the count of what would be written. Blocks are numbered from zero over all disks, in 32 bits. Every
+//! disk is attached, and its origin has durably what it was given.
+
+use super::{Found, Store};
+use crate::checkpoint::Checkpoint;
+use crate::config::Config;
+use crate::dirty::DirtyDisks;
+use crate::disks::{DiskTable, slots};
+use crate::effects::{Effect, Errand, Own};
+use crate::identity::Identity;
+use crate::payload::Nothing;
+use crate::ports::{Ports, Tag};
+use crate::trust::Trust;
+use crate::trusted::Trusted;
+use flash_format::Geometry;
+use segment_log::{Dense, SegmentLog};
+use std::collections::BTreeMap;
+use units::{BlockIndex, DiskSlot};
+
+/// The caller of such a store: reads nothing, and has no effects.
+pub struct Simulated;
+
+impl Tag for Simulated {
+    type Effect = Effect;
+    type Payload = Nothing;
+}
+
+/// An empty store of blocks that are nothing, on a flash that is laid out like this, and its ports.
+pub fn empty(geometry: Geometry, config: Config) -> (Store<Nothing>, Ports<Simulated>) {
+    let identity = Identity {
+        uuid: 0,
+        incarnation: 1,
+        geometry,
+    };
+    let found = Found {
+        identity,
+        segments: SegmentLog::new(geometry, Dense::new(), config.reclaim.build()),
+        payload: Nothing::new(&geometry),
+        trust: Trust::new(Trusted::new(geometry), BTreeMap::new()),
+        disks: DiskTable::from(Vec::new()),
+        logs: DirtyDisks::default(),
+        checkpoint: Checkpoint::of_nothing(),
+        journal_next: 0,
+    };
+    let mut store = Store::new(found, config);
+    for disk in slots() {
+        store.origins_mut().attached(disk, true);
+    }
+    (store, Ports::of_nothing())
+}
+
+/// Whether a block is cached; marks it as referenced.
+#[inline]
+pub fn touch(store: &mut Store<Nothing>, disk: DiskSlot, block: BlockIndex) -> bool {
+    store.segments.touch(disk, block).is_some()
+}
+
+/// The trusted copies of these blocks go to rest, with what is committed next.
+pub fn rest_beside(
+    store: &mut Store<Nothing>,
+    ports: &mut Ports<Simulated>,
+    disk: DiskSlot,
+    beside: impl Iterator<Item = BlockIndex>,
+) {
+    let (mut copies, resting) = store.copies();
+    resting.rest_beside(ports, &mut copies, disk, beside);
+}
+
+/// Has a store do all that it can do at this time: what it asks of the flash ends at once. False if it
+/// asked nothing, so that nothing was written and nothing has left.
+#[inline]
+pub fn settle(store: &mut Store<Nothing>, ports: &mut Ports<Simulated>) -> bool {
+    store.pump(ports);
+    let Some(first) = ports.next_ended() else {
+        return false;
+    };
+    end(store, ports, first);
+    true
+}
+
+/// Ends what was asked of the flash, and what that leads to.
+fn end(store: &mut Store<Nothing>, ports: &mut Ports<Simulated>, first: Errand) {
+    let mut next = Some(first);
+    while let Some(mut errand) = next {
+        loop {
+            store.completed(ports, Own(errand), true, Some(()));
+            match ports.next_ended() {
+                Some(other) => errand = other,
+                None => break,
+            }
+        }
+        store.pump(ports);
+        next = ports.next_ended();
+    }
+}
