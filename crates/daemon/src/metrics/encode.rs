@@ -1,6 +1,6 @@
 //! From a snapshot to the text that Prometheus reads.
 
-use super::family::{Family, Kind, Series, families};
+use super::family::{Family, Kind, Read, Series, families};
 use api::types::{Disks, Latency, Status};
 use api::vms::Vms;
 use prometheus_client::collector::Collector;
@@ -64,13 +64,27 @@ impl Collector for Snapshot {
 
 impl Snapshot {
     fn family(&self, family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        match family.read {
+            Read::Counter(read) => self.series(family, read, Number::encode_counter, encoder),
+            Read::Gauge(read) => self.series(family, read, Number::encode_gauge, encoder),
+            Read::Histogram(read) => self.series(family, read, Buckets::encode, encoder),
+        }
+    }
+
+    fn series<'a, V>(
+        &'a self,
+        family: &Family,
+        read: fn(&'a Self, &mut Vec<Series<'a, V>>),
+        encode: fn(&V, &mut MetricEncoder<'_>) -> fmt::Result,
+        encoder: &mut DescriptorEncoder<'_>,
+    ) -> fmt::Result {
         let mut series = Vec::new();
-        (family.read)(self, &mut series);
+        read(self, &mut series);
         if series.is_empty() {
             return Ok(());
         }
         let unit = family.unit.map(|unit| Unit::Other(unit.to_owned()));
-        let kind = match family.kind {
+        let kind = match family.kind() {
             Kind::Counter => MetricType::Counter,
             Kind::Gauge => MetricType::Gauge,
             Kind::Histogram => MetricType::Histogram,
@@ -79,46 +93,49 @@ impl Snapshot {
             encoder.encode_descriptor(family.name, family.help, unit.as_ref(), kind)?;
         for Series { labels, value } in &series {
             if labels.is_empty() {
-                value.encode(family.kind, &mut metric)?;
+                encode(value, &mut metric)?;
             } else {
-                value.encode(family.kind, &mut metric.encode_family(labels)?)?;
+                encode(value, &mut metric.encode_family(labels)?)?;
             }
         }
         Ok(())
     }
 }
 
-/// The value of one series.
+/// The value of one series of a counter or a gauge.
 #[derive(Debug)]
-pub(super) enum Value<'a> {
+pub(super) enum Number {
     /// A count.
     Whole(u64),
     /// A measurement.
     Real(f64),
-    /// A histogram, and the upper ends of its buckets in seconds.
-    Latency(&'a Latency, &'static [f64]),
 }
 
-impl Value<'_> {
-    fn encode(&self, kind: Kind, metric: &mut MetricEncoder<'_>) -> fmt::Result {
-        match (self, kind) {
-            (Self::Whole(count), Kind::Counter) => {
-                metric.encode_counter::<NoLabels, _, f64>(count, None)
-            }
-            (Self::Whole(count), _) => {
-                metric.encode_gauge(&i64::try_from(*count).unwrap_or(i64::MAX))
-            }
-            (Self::Real(sum), Kind::Counter) => {
-                metric.encode_counter::<NoLabels, _, f64>(sum, None)
-            }
-            (Self::Real(value), _) => metric.encode_gauge(value),
-            (Self::Latency(latency, ends), _) => metric.encode_histogram::<NoLabels>(
-                latency.sum_seconds,
-                latency.count,
-                &buckets(latency, ends),
-                None,
-            ),
+impl Number {
+    fn encode_counter(&self, metric: &mut MetricEncoder<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(count) => metric.encode_counter::<NoLabels, _, f64>(count, None),
+            Self::Real(sum) => metric.encode_counter::<NoLabels, _, f64>(sum, None),
         }
+    }
+
+    fn encode_gauge(&self, metric: &mut MetricEncoder<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(count) => metric.encode_gauge(&i64::try_from(*count).unwrap_or(i64::MAX)),
+            Self::Real(value) => metric.encode_gauge(value),
+        }
+    }
+}
+
+/// The value of one series of a histogram, and the upper ends of its buckets in seconds.
+#[derive(Debug)]
+pub(super) struct Buckets<'a>(pub(super) &'a Latency, pub(super) &'static [f64]);
+
+impl Buckets<'_> {
+    fn encode(&self, metric: &mut MetricEncoder<'_>) -> fmt::Result {
+        let Self(latency, ends) = self;
+        let counts = buckets(latency, ends);
+        metric.encode_histogram::<NoLabels>(latency.sum_seconds, latency.count, &counts, None)
     }
 }
 

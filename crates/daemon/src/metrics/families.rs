@@ -1,7 +1,7 @@
 //! Every metric: name, unit, kind, meaning, labels, and where its values come from.
 
-use super::encode::Value;
-use super::family::{Family, Series, caches, counter, disks, gauge};
+use super::encode::Number;
+use super::family::{Family, Read, Series, caches, disks};
 use api::types::{CacheState, DiskCounters, DiskState, RecordingState};
 
 /// Picks one of a disk's counters.
@@ -14,110 +14,116 @@ const DISK_OP: &[&str] = &["disk", "vm", "cache", "op"];
 /// A counter of each cache that is a field of [`api::types::CacheStatus`].
 macro_rules! cache_counter {
     ($name:literal, $unit:expr, $help:literal, $($field:ident).+) => {
-        counter($name, $unit, $help, CACHE, |snapshot, out| {
-            caches(snapshot, out, None, |cache| Value::Whole(cache.$($field).+));
-        })
+        Family { name: $name, unit: $unit, help: $help, labels: CACHE, read: Read::Counter(|snapshot, out| {
+            caches(snapshot, out, None, |cache| Number::Whole(cache.$($field).+));
+        }) }
     };
 }
 
 /// A gauge of each cache that is a field of [`api::types::CacheStatus`].
 macro_rules! cache_gauge {
     ($name:literal, $unit:expr, $help:literal, $($field:ident).+) => {
-        gauge($name, $unit, $help, CACHE, |snapshot, out| {
-            caches(snapshot, out, None, |cache| Value::Whole(cache.$($field).+));
-        })
+        Family { name: $name, unit: $unit, help: $help, labels: CACHE, read: Read::Gauge(|snapshot, out| {
+            caches(snapshot, out, None, |cache| Number::Whole(cache.$($field).+));
+        }) }
     };
 }
 
 /// A counter of each disk that is a field of [`DiskCounters`].
 macro_rules! disk_counter {
     ($name:literal, $unit:expr, $help:literal, $field:ident) => {
-        counter($name, $unit, $help, DISK, |snapshot, out| {
-            disks(snapshot, out, None, |disk| {
-                Value::Whole(disk.counters.$field)
-            });
-        })
+        Family {
+            name: $name,
+            unit: $unit,
+            help: $help,
+            labels: DISK,
+            read: Read::Counter(|snapshot, out| {
+                disks(snapshot, out, None, |disk| {
+                    Number::Whole(disk.counters.$field)
+                });
+            }),
+        }
     };
 }
 
 /// Every metric, in the order in which they are shown.
 pub(super) const FAMILIES: &[Family] = &[
-    gauge(
-        "build_info",
-        None,
-        "The version that runs; always 1",
-        &["version"],
-        |snapshot, out| {
+    Family {
+        name: "build_info",
+        unit: None,
+        help: "The version that runs; always 1",
+        labels: &["version"],
+        read: Read::Gauge(|snapshot, out| {
             out.push(Series {
                 labels: vec![("version", &snapshot.status.version)],
-                value: Value::Whole(1),
+                value: Number::Whole(1),
             });
-        },
-    ),
-    gauge(
-        "uptime",
-        Some("seconds"),
-        "How long the daemon has run",
-        &[],
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "uptime",
+        unit: Some("seconds"),
+        help: "How long the daemon has run",
+        labels: &[],
+        read: Read::Gauge(|snapshot, out| {
             out.push(Series {
                 labels: Vec::new(),
-                value: Value::Real(snapshot.status.uptime_seconds),
+                value: Number::Real(snapshot.status.uptime_seconds),
             });
-        },
-    ),
-    gauge(
-        "nbd_connections",
-        None,
-        "NBD connections to disks",
-        &[],
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "nbd_connections",
+        unit: None,
+        help: "NBD connections to disks",
+        labels: &[],
+        read: Read::Gauge(|snapshot, out| {
             out.push(Series {
                 labels: Vec::new(),
-                value: Value::Whole(snapshot.status.nbd_connections),
+                value: Number::Whole(snapshot.status.nbd_connections),
             });
-        },
-    ),
-    gauge(
-        "trace_recording",
-        None,
-        "1 while a recording of guests' requests is under way",
-        &[],
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "trace_recording",
+        unit: None,
+        help: "1 while a recording of guests' requests is under way",
+        labels: &[],
+        read: Read::Gauge(|snapshot, out| {
             let recording = snapshot.status.recording.as_ref();
             let is_on = recording.is_some_and(|one| one.state == RecordingState::Recording);
             out.push(Series {
                 labels: Vec::new(),
-                value: Value::Whole(u64::from(is_on)),
+                value: Number::Whole(u64::from(is_on)),
             });
-        },
-    ),
-    counter(
-        "trace_requests",
-        None,
-        "Requests that recordings took in, and lost because they could not keep up, by result: recorded, lost",
-        &["result"],
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "trace_requests",
+        unit: None,
+        help: "Requests that recordings took in, and lost because they could not keep up, by result: recorded, lost",
+        labels: &["result"],
+        read: Read::Counter(|snapshot, out| {
             let traced = snapshot.status.requests_traced;
             for (result, count) in [("recorded", traced.recorded), ("lost", traced.lost)] {
                 out.push(Series {
                     labels: vec![("result", result)],
-                    value: Value::Whole(count),
+                    value: Number::Whole(count),
                 });
             }
-        },
-    ),
-    gauge(
-        "cache_bypassed",
-        None,
-        "1 if the flash cannot be used and requests go to the origin",
-        CACHE,
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "cache_bypassed",
+        unit: None,
+        help: "1 if the flash cannot be used and requests go to the origin",
+        labels: CACHE,
+        read: Read::Gauge(|snapshot, out| {
             caches(snapshot, out, None, |cache| {
-                Value::Whole(u64::from(cache.state == CacheState::Bypassed))
+                Number::Whole(u64::from(cache.state == CacheState::Bypassed))
             });
-        },
-    ),
+        }),
+    },
     cache_gauge!(
         "cache_flash_size",
         Some("bytes"),
@@ -142,73 +148,73 @@ pub(super) const FAMILIES: &[Family] = &[
         "Main memory for all that is remembered of blocks on flash",
         memory_bytes
     ),
-    gauge(
-        "cache_segments",
-        None,
-        "Segments by state: free, open, closed, reclaiming",
-        &["cache", "state"],
-        |snapshot, out| {
+    Family {
+        name: "cache_segments",
+        unit: None,
+        help: "Segments by state: free, open, closed, reclaiming",
+        labels: &["cache", "state"],
+        read: Read::Gauge(|snapshot, out| {
             caches(snapshot, out, Some(("state", "free")), |cache| {
-                Value::Whole(cache.segments.free)
+                Number::Whole(cache.segments.free)
             });
             caches(snapshot, out, Some(("state", "open")), |cache| {
-                Value::Whole(cache.segments.open)
+                Number::Whole(cache.segments.open)
             });
             caches(snapshot, out, Some(("state", "closed")), |cache| {
-                Value::Whole(cache.segments.closed)
+                Number::Whole(cache.segments.closed)
             });
             caches(snapshot, out, Some(("state", "reclaiming")), |cache| {
-                Value::Whole(cache.segments.reclaiming)
+                Number::Whole(cache.segments.reclaiming)
             });
-        },
-    ),
-    gauge(
-        "cache_recovery",
-        Some("seconds"),
-        "How long recovery took at the start",
-        CACHE,
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "cache_recovery",
+        unit: Some("seconds"),
+        help: "How long recovery took at the start",
+        labels: CACHE,
+        read: Read::Gauge(|snapshot, out| {
             caches(snapshot, out, None, |cache| {
-                Value::Real(cache.recovery_seconds)
+                Number::Real(cache.recovery_seconds)
             });
-        },
-    ),
+        }),
+    },
     cache_gauge!(
         "cache_recovered_blocks",
         None,
         "Blocks that recovery found",
         recovered_blocks
     ),
-    counter(
-        "flash_written",
-        Some("bytes"),
-        "Bytes written to flash by cause: fill, update, reclaim, dirty, descriptors, journal, checkpoint",
-        &["cache", "cause"],
-        |snapshot, out| {
+    Family {
+        name: "flash_written",
+        unit: Some("bytes"),
+        help: "Bytes written to flash by cause: fill, update, reclaim, dirty, descriptors, journal, checkpoint",
+        labels: &["cache", "cause"],
+        read: Read::Counter(|snapshot, out| {
             for cache in &snapshot.status.caches {
                 for (cause, bytes) in cache.flash_written_bytes.causes() {
                     out.push(Series {
                         labels: vec![("cache", cache.name.as_str()), ("cause", cause)],
-                        value: Value::Whole(bytes),
+                        value: Number::Whole(bytes),
                     });
                 }
             }
-        },
-    ),
-    counter(
-        "flash_read",
-        Some("bytes"),
-        "Bytes read from flash by cause: guest, reclaim",
-        &["cache", "cause"],
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "flash_read",
+        unit: Some("bytes"),
+        help: "Bytes read from flash by cause: guest, reclaim",
+        labels: &["cache", "cause"],
+        read: Read::Counter(|snapshot, out| {
             caches(snapshot, out, Some(("cause", "guest")), |cache| {
-                Value::Whole(cache.flash_read_bytes)
+                Number::Whole(cache.flash_read_bytes)
             });
             caches(snapshot, out, Some(("cause", "reclaim")), |cache| {
-                Value::Whole(cache.reclaim_read_bytes)
+                Number::Whole(cache.reclaim_read_bytes)
             });
-        },
-    ),
+        }),
+    },
     cache_counter!(
         "flash_errors",
         None,
@@ -251,22 +257,22 @@ pub(super) const FAMILIES: &[Family] = &[
         "Blocks that reclaim dropped",
         evicted_blocks
     ),
-    counter(
-        "cache_refused_blocks",
-        None,
-        "Blocks that were fetched and not kept, by reason: no_segment, write_buffer, index_full, settings",
-        &["cache", "reason"],
-        |snapshot, out| {
+    Family {
+        name: "cache_refused_blocks",
+        unit: None,
+        help: "Blocks that were fetched and not kept, by reason: no_segment, write_buffer, index_full, settings",
+        labels: &["cache", "reason"],
+        read: Read::Counter(|snapshot, out| {
             for cache in &snapshot.status.caches {
                 for (reason, blocks) in cache.refused_blocks.reasons() {
                     out.push(Series {
                         labels: vec![("cache", cache.name.as_str()), ("reason", reason)],
-                        value: Value::Whole(blocks),
+                        value: Number::Whole(blocks),
                     });
                 }
             }
-        },
-    ),
+        }),
+    },
     cache_counter!(
         "cache_journal_commits",
         None,
@@ -321,43 +327,45 @@ pub(super) const FAMILIES: &[Family] = &[
         "Reads from flash done again, since what lay in the VM's memory was not what was written",
         inside.reads_repeated
     ),
-    gauge(
-        "disk_attached",
-        None,
-        "1 if VMs can attach, 0 while the origin cannot be opened",
-        DISK,
-        |snapshot, out| {
+    Family {
+        name: "disk_attached",
+        unit: None,
+        help: "1 if VMs can attach, 0 while the origin cannot be opened",
+        labels: DISK,
+        read: Read::Gauge(|snapshot, out| {
             disks(snapshot, out, None, |disk| {
-                Value::Whole(u64::from(disk.state == DiskState::Attached))
+                Number::Whole(u64::from(disk.state == DiskState::Attached))
             });
-        },
-    ),
-    gauge(
-        "disk_size",
-        Some("bytes"),
-        "Size of the disk",
-        DISK,
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "disk_size",
+        unit: Some("bytes"),
+        help: "Size of the disk",
+        labels: DISK,
+        read: Read::Gauge(|snapshot, out| {
             disks(snapshot, out, None, |disk| {
-                Value::Whole(disk.size_bytes.unwrap_or(0))
+                Number::Whole(disk.size_bytes.unwrap_or(0))
             });
-        },
-    ),
-    gauge(
-        "disk_cached_blocks",
-        None,
-        "Blocks of 4096 bytes of the disk on flash",
-        DISK,
-        |snapshot, out| {
-            disks(snapshot, out, None, |disk| Value::Whole(disk.cached_blocks));
-        },
-    ),
-    counter(
-        "disk_requests",
-        None,
-        "Guests' requests by op: read, write, flush, erase (discard and write-zeroes)",
-        DISK_OP,
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "disk_cached_blocks",
+        unit: None,
+        help: "Blocks of 4096 bytes of the disk on flash",
+        labels: DISK,
+        read: Read::Gauge(|snapshot, out| {
+            disks(snapshot, out, None, |disk| {
+                Number::Whole(disk.cached_blocks)
+            });
+        }),
+    },
+    Family {
+        name: "disk_requests",
+        unit: None,
+        help: "Guests' requests by op: read, write, flush, erase (discard and write-zeroes)",
+        labels: DISK_OP,
+        read: Read::Counter(|snapshot, out| {
             let ops: [(&str, Pick); 4] = [
                 ("read", |counters| counters.read_requests),
                 ("write", |counters| counters.write_requests),
@@ -366,11 +374,11 @@ pub(super) const FAMILIES: &[Family] = &[
             ];
             for (op, of) in ops {
                 disks(snapshot, out, Some(("op", op)), |disk| {
-                    Value::Whole(of(&disk.counters))
+                    Number::Whole(of(&disk.counters))
                 });
             }
-        },
-    ),
+        }),
+    },
     disk_counter!(
         "disk_failed_requests",
         None,
@@ -389,19 +397,19 @@ pub(super) const FAMILIES: &[Family] = &[
         "Bytes that guests wrote",
         written_bytes
     ),
-    counter(
-        "disk_read_blocks",
-        None,
-        "Blocks, or parts of one, that guests read",
-        DISK,
-        |snapshot, out| {
+    Family {
+        name: "disk_read_blocks",
+        unit: None,
+        help: "Blocks, or parts of one, that guests read",
+        labels: DISK,
+        read: Read::Counter(|snapshot, out| {
             disks(snapshot, out, None, |disk| {
                 let counters = &disk.counters;
                 let found = counters.read_block_hits + counters.read_block_staged_hits;
-                Value::Whole(found + counters.read_block_misses)
+                Number::Whole(found + counters.read_block_misses)
             });
-        },
-    ),
+        }),
+    },
     disk_counter!(
         "disk_read_block_hits",
         None,
@@ -420,28 +428,28 @@ pub(super) const FAMILIES: &[Family] = &[
         "Bytes of the disk's blocks written to flash by fills and updates",
         flash_written_bytes
     ),
-    gauge(
-        "origin_connected",
-        None,
-        "1 if the origin can be reached, as far as is known",
-        DISK,
-        |snapshot, out| {
+    Family {
+        name: "origin_connected",
+        unit: None,
+        help: "1 if the origin can be reached, as far as is known",
+        labels: DISK,
+        read: Read::Gauge(|snapshot, out| {
             disks(snapshot, out, None, |disk| {
-                Value::Whole(u64::from(disk.origin_connected))
+                Number::Whole(u64::from(disk.origin_connected))
             });
-        },
-    ),
-    gauge(
-        "origin_late_write",
-        Some("bytes"),
-        "Bytes of writes that were given up and that the origin may still carry out; requests of their ranges wait",
-        DISK,
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "origin_late_write",
+        unit: Some("bytes"),
+        help: "Bytes of writes that were given up and that the origin may still carry out; requests of their ranges wait",
+        labels: DISK,
+        read: Read::Gauge(|snapshot, out| {
             disks(snapshot, out, None, |disk| {
-                Value::Whole(disk.late_write_bytes)
+                Number::Whole(disk.late_write_bytes)
             });
-        },
-    ),
+        }),
+    },
     disk_counter!(
         "origin_read",
         Some("bytes"),

@@ -1,6 +1,6 @@
 //! What a metric is, and how the table of all metrics is written.
 
-use super::encode::{Snapshot, Value};
+use super::encode::{Buckets, Number, Snapshot};
 use api::types::{CacheStatus, DiskStatus};
 
 /// What kind of metric.
@@ -21,31 +21,32 @@ pub struct Family {
     pub name: &'static str,
     /// Its unit, if it has one: the name's last word.
     pub unit: Option<&'static str>,
-    /// Its kind.
-    pub kind: Kind,
     /// What it means.
     pub help: &'static str,
     /// Its labels.
     pub labels: &'static [&'static str],
+    /// Its kind, and where its values come from.
     pub(super) read: Read,
 }
 
+/// How the series of a metric are read from a snapshot, for each kind of metric.
+#[derive(Debug)]
+pub(super) enum Read {
+    Counter(ReadNumbers),
+    Gauge(ReadNumbers),
+    Histogram(for<'a> fn(&'a Snapshot, &mut Vec<Series<'a, Buckets<'a>>>)),
+}
+
+/// Appends the series of a counter or a gauge.
+type ReadNumbers = for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>);
+
 impl Family {
-    const fn new(
-        kind: Kind,
-        name: &'static str,
-        unit: Option<&'static str>,
-        help: &'static str,
-        labels: &'static [&'static str],
-        read: Read,
-    ) -> Self {
-        Self {
-            name,
-            unit,
-            kind,
-            help,
-            labels,
-            read,
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self.read {
+            Read::Counter(_) => Kind::Counter,
+            Read::Gauge(_) => Kind::Gauge,
+            Read::Histogram(_) => Kind::Histogram,
         }
     }
 
@@ -56,7 +57,7 @@ impl Family {
             name.push('_');
             name.push_str(unit);
         }
-        if self.kind == Kind::Counter {
+        if self.kind() == Kind::Counter {
             name.push_str("_total");
         }
         name
@@ -75,27 +76,27 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
 
 /// One series of a metric.
 #[derive(Debug)]
-pub(super) struct Series<'a> {
+pub(super) struct Series<'a, V = Number> {
     pub(super) labels: Vec<(&'static str, &'a str)>,
-    pub(super) value: Value<'a>,
+    pub(super) value: V,
 }
 
 /// A series of each cache, with one more label if wanted.
-pub(super) fn caches<'a>(
+pub(super) fn caches<'a, V>(
     snapshot: &'a Snapshot,
-    out: &mut Vec<Series<'a>>,
+    out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
-    value: impl Fn(&'a CacheStatus) -> Value<'a>,
+    value: impl Fn(&'a CacheStatus) -> V,
 ) {
     some_caches(snapshot, out, extra, |cache| Some(value(cache)));
 }
 
 /// A series of each cache that has this value, with one more label if wanted.
-pub(super) fn some_caches<'a>(
+pub(super) fn some_caches<'a, V>(
     snapshot: &'a Snapshot,
-    out: &mut Vec<Series<'a>>,
+    out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
-    value: impl Fn(&'a CacheStatus) -> Option<Value<'a>>,
+    value: impl Fn(&'a CacheStatus) -> Option<V>,
 ) {
     for cache in &snapshot.status.caches {
         let Some(value) = value(cache) else { continue };
@@ -106,21 +107,21 @@ pub(super) fn some_caches<'a>(
 }
 
 /// A series of each disk, with one more label if wanted.
-pub(super) fn disks<'a>(
+pub(super) fn disks<'a, V>(
     snapshot: &'a Snapshot,
-    out: &mut Vec<Series<'a>>,
+    out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
-    value: impl Fn(&'a DiskStatus) -> Value<'a>,
+    value: impl Fn(&'a DiskStatus) -> V,
 ) {
     some_disks(snapshot, out, extra, |disk| Some(value(disk)));
 }
 
 /// As [`some_disks`], where disks are told of in detail.
-pub(super) fn detailed_disks<'a>(
+pub(super) fn detailed_disks<'a, V>(
     snapshot: &'a Snapshot,
-    out: &mut Vec<Series<'a>>,
+    out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
-    value: impl Fn(&'a DiskStatus) -> Option<Value<'a>>,
+    value: impl Fn(&'a DiskStatus) -> Option<V>,
 ) {
     if snapshot.disk_details {
         some_disks(snapshot, out, extra, value);
@@ -128,11 +129,11 @@ pub(super) fn detailed_disks<'a>(
 }
 
 /// A series of each disk that has this value, with one more label if wanted.
-pub(super) fn some_disks<'a>(
+pub(super) fn some_disks<'a, V>(
     snapshot: &'a Snapshot,
-    out: &mut Vec<Series<'a>>,
+    out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
-    value: impl Fn(&'a DiskStatus) -> Option<Value<'a>>,
+    value: impl Fn(&'a DiskStatus) -> Option<V>,
 ) {
     for disk in &snapshot.disks.disks {
         let Some(value) = value(disk) else { continue };
@@ -144,37 +145,4 @@ pub(super) fn some_disks<'a>(
         labels.extend(extra);
         out.push(Series { labels, value });
     }
-}
-
-/// How the values of a metric are read from a snapshot.
-type Read = for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>);
-
-pub(super) const fn counter(
-    name: &'static str,
-    unit: Option<&'static str>,
-    help: &'static str,
-    labels: &'static [&'static str],
-    read: Read,
-) -> Family {
-    Family::new(Kind::Counter, name, unit, help, labels, read)
-}
-
-pub(super) const fn gauge(
-    name: &'static str,
-    unit: Option<&'static str>,
-    help: &'static str,
-    labels: &'static [&'static str],
-    read: Read,
-) -> Family {
-    Family::new(Kind::Gauge, name, unit, help, labels, read)
-}
-
-pub(super) const fn histogram(
-    name: &'static str,
-    unit: Option<&'static str>,
-    help: &'static str,
-    labels: &'static [&'static str],
-    read: Read,
-) -> Family {
-    Family::new(Kind::Histogram, name, unit, help, labels, read)
 }

@@ -1,7 +1,7 @@
 //! The metrics of time: of each cache in fine buckets; of each disk sums, and buckets only in detail.
 
-use super::encode::{BUCKET_SECONDS, DISK_BUCKET_SECONDS, Value};
-use super::family::{Family, caches, counter, detailed_disks, histogram, some_disks};
+use super::encode::{BUCKET_SECONDS, Buckets, DISK_BUCKET_SECONDS, Number};
+use super::family::{Family, Read, caches, detailed_disks, some_disks};
 use api::types::{CacheStatus, DiskStatus, Latency};
 
 const CACHE_OP: &[&str] = &["cache", "op"];
@@ -10,36 +10,36 @@ const DISK_OP: &[&str] = &["disk", "vm", "cache", "op"];
 /// A histogram of each cache, a line for each `op`.
 macro_rules! of_cache {
     ($name:literal, $help:literal, $($op:literal: $($field:ident).+),+) => {
-        histogram($name, Some("seconds"), $help, CACHE_OP, |snapshot, out| {
+        Family { name: $name, unit: Some("seconds"), help: $help, labels: CACHE_OP, read: Read::Histogram(|snapshot, out| {
             $(caches(snapshot, out, Some(("op", $op)), |cache: &CacheStatus| {
-                Value::Latency(&cache.$($field).+, &BUCKET_SECONDS)
+                Buckets(&cache.$($field).+, &BUCKET_SECONDS)
             });)+
-        })
+        }) }
     };
 }
 
 /// What each disk has of a histogram with something in it, a line for each `op`.
 macro_rules! of_disk {
     ($kind:ident($name:literal, $unit:expr, $help:literal), $which:ident, $value:expr, $($op:literal: $field:ident),+) => {
-        $kind($name, $unit, $help, DISK_OP, |snapshot, out| {
+        Family { name: $name, unit: $unit, help: $help, labels: DISK_OP, read: Read::$kind(|snapshot, out| {
             $($which(snapshot, out, Some(("op", $op)), |disk: &DiskStatus| {
                 let latency = &disk.latency.$field;
                 (latency.count > 0).then(|| $value(latency))
             });)+
-        })
+        }) }
     };
 }
 
-fn count(latency: &Latency) -> Value<'_> {
-    Value::Whole(latency.count)
+fn count(latency: &Latency) -> Number {
+    Number::Whole(latency.count)
 }
 
-fn sum(latency: &Latency) -> Value<'_> {
-    Value::Real(latency.sum_seconds)
+fn sum(latency: &Latency) -> Number {
+    Number::Real(latency.sum_seconds)
 }
 
-fn buckets(latency: &Latency) -> Value<'_> {
-    Value::Latency(latency, &DISK_BUCKET_SECONDS)
+fn buckets(latency: &Latency) -> Buckets<'_> {
+    Buckets(latency, &DISK_BUCKET_SECONDS)
 }
 
 /// Every one, in the order in which they are shown.
@@ -64,7 +64,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "write": request_latency.origin_write
     ),
     of_disk!(
-        counter(
+        Counter(
             "disk_request",
             Some("seconds"),
             "Time of the disk's guests' requests added up, by op as of all guests; disk_requests counts them"
@@ -76,7 +76,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "flush": guest_flush
     ),
     of_disk!(
-        counter(
+        Counter(
             "disk_origin_request",
             Some("seconds"),
             "Time of the disk's origin operations added up, by op as of all origins"
@@ -87,7 +87,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "write": origin_write
     ),
     of_disk!(
-        counter(
+        Counter(
             "disk_origin_requests",
             None,
             "The disk's origin operations, by op as of all origins"
@@ -98,7 +98,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "write": origin_write
     ),
     of_disk!(
-        histogram(
+        Histogram(
             "guest_request",
             Some("seconds"),
             "Time of the disk's guests' requests, by op as of all guests; with daemon.metrics_disk_details"
@@ -110,7 +110,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "flush": guest_flush
     ),
     of_disk!(
-        histogram(
+        Histogram(
             "origin_request",
             Some("seconds"),
             "Time of the disk's origin operations, by op as of all origins; with daemon.metrics_disk_details"

@@ -1,37 +1,43 @@
 //! The metrics of write-back: what waits on flash for its origin, and what keeps it there. Only disks
 //! under write-back have them; counters stay when a disk leaves it.
 
-use super::encode::Value;
-use super::family::{Family, counter, detailed_disks, gauge, some_disks};
+use super::encode::Number;
+use super::family::{Family, Read, detailed_disks, some_disks};
 use api::types::{DiskCounters, DiskStatus};
 use api::write_back::{DestageState, WriteBackStatus};
 
 const DISK: &[&str] = &["disk", "vm", "cache"];
 
 /// A number of a disk under write-back.
-fn whole(disk: &DiskStatus, pick: fn(&WriteBackStatus) -> u64) -> Option<Value<'_>> {
+fn whole(disk: &DiskStatus, pick: fn(&WriteBackStatus) -> u64) -> Option<Number> {
     let now = disk.write_back.as_ref()?;
-    Some(Value::Whole(pick(now)))
+    Some(Number::Whole(pick(now)))
 }
 
 /// A time of a disk under write-back; zero if there is none.
-fn seconds(disk: &DiskStatus, pick: fn(&WriteBackStatus) -> Option<f64>) -> Option<Value<'_>> {
+fn seconds(disk: &DiskStatus, pick: fn(&WriteBackStatus) -> Option<f64>) -> Option<Number> {
     let now = disk.write_back.as_ref()?;
-    Some(Value::Real(pick(now).unwrap_or(0.0)))
+    Some(Number::Real(pick(now).unwrap_or(0.0)))
 }
 
 /// A count of a disk that is under write-back, or was since it was attached.
-fn count(disk: &DiskStatus, pick: fn(&DiskCounters) -> u64) -> Option<Value<'_>> {
+fn count(disk: &DiskStatus, pick: fn(&DiskCounters) -> u64) -> Option<Number> {
     let count = pick(&disk.counters);
-    (disk.write_back.is_some() || count > 0).then_some(Value::Whole(count))
+    (disk.write_back.is_some() || count > 0).then_some(Number::Whole(count))
 }
 
 /// A gauge of each disk under write-back that is a number of its [`WriteBackStatus`].
 macro_rules! write_back {
     ($which:ident, $name:literal, $unit:expr, $help:literal, $pick:expr) => {
-        gauge($name, $unit, $help, DISK, |snapshot, out| {
-            $which(snapshot, out, None, |disk| whole(disk, $pick));
-        })
+        Family {
+            name: $name,
+            unit: $unit,
+            help: $help,
+            labels: DISK,
+            read: Read::Gauge(|snapshot, out| {
+                $which(snapshot, out, None, |disk| whole(disk, $pick));
+            }),
+        }
     };
 }
 
@@ -58,17 +64,17 @@ pub(super) const FAMILIES: &[Family] = &[
         "The longest that the dirty log may be: writes wait at it",
         |now| now.settings.dirty_max_bytes
     ),
-    gauge(
-        "disk_dirty_oldest",
-        Some("seconds"),
-        "How long the oldest bytes have waited for the disk's origin",
-        DISK,
-        |snapshot, out| {
+    Family {
+        name: "disk_dirty_oldest",
+        unit: Some("seconds"),
+        help: "How long the oldest bytes have waited for the disk's origin",
+        labels: DISK,
+        read: Read::Gauge(|snapshot, out| {
             some_disks(snapshot, out, None, |disk| {
                 seconds(disk, |now| now.oldest_seconds)
             });
-        },
-    ),
+        }),
+    },
     write_back!(
         detailed_disks,
         "disk_dirty_intervals",
@@ -76,39 +82,39 @@ pub(super) const FAMILIES: &[Family] = &[
         "Intervals between flushes that the disk's origin lacks, or lacks a part of; with daemon.metrics_disk_details",
         |now| now.intervals
     ),
-    counter(
-        "disk_destaged",
-        Some("bytes"),
-        "Bytes that reached the disk's origin after they had waited on flash",
-        DISK,
-        |snapshot, out| {
+    Family {
+        name: "disk_destaged",
+        unit: Some("bytes"),
+        help: "Bytes that reached the disk's origin after they had waited on flash",
+        labels: DISK,
+        read: Read::Counter(|snapshot, out| {
             some_disks(snapshot, out, None, |disk| {
                 count(disk, |of| of.destaged_bytes)
             });
-        },
-    ),
-    counter(
-        "disk_stalled_writes",
-        None,
-        "Writes that waited for room in the dirty log",
-        DISK,
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "disk_stalled_writes",
+        unit: None,
+        help: "Writes that waited for room in the dirty log",
+        labels: DISK,
+        read: Read::Counter(|snapshot, out| {
             some_disks(snapshot, out, None, |disk| {
                 count(disk, |of| of.stalled_writes)
             });
-        },
-    ),
-    gauge(
-        "disk_destage_failing",
-        Some("seconds"),
-        "For how long the disk's origin has not taken what it lacks; 0 while it does",
-        DISK,
-        |snapshot, out| {
+        }),
+    },
+    Family {
+        name: "disk_destage_failing",
+        unit: Some("seconds"),
+        help: "For how long the disk's origin has not taken what it lacks; 0 while it does",
+        labels: DISK,
+        read: Read::Gauge(|snapshot, out| {
             some_disks(snapshot, out, None, |disk| {
                 seconds(disk, |now| now.failing_seconds)
             });
-        },
-    ),
+        }),
+    },
     write_back!(
         some_disks,
         "disk_locked",

@@ -33,7 +33,7 @@ pub(super) fn page() -> String {
          | metric | type | labels | meaning |\n|---|---|---|---|\n",
     );
     for family in families() {
-        let kind = match family.kind {
+        let kind = match family.kind() {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
