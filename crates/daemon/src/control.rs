@@ -8,31 +8,24 @@ use super::answers;
 use super::disk_book::DiskBook;
 use super::disk_sockets::DiskSockets;
 use super::ledger::Ledger;
-use super::lost_locks::NewLocks;
 use super::policies::PolicyBook;
 use super::problems::{not_ready, on_its_way};
-use super::recording::Recordings;
+use super::recording::{Recordings, plan};
 use super::registry::{Entry, Phase, Registry, Taken};
-use super::shards::{Pulse, Shard, Shards};
-use super::snapshot::Pulses;
+use super::shards::{Pulse, Pulses, Shard, Shards};
 use super::state::StateDir;
 use super::vms::VmBook;
-use super::without_back;
 use api::problem::ProblemKind;
-use api::types::{DiskSource, DiskStatus, Listener, Problem, Status};
+use api::types::{DiskSource, DiskStatus, Listener, Problem, RecordRequest, Recording, Status};
 use api::write_back::OfDirty;
 use configuration::{DiskConfig, Name};
-use shard::ShardStatus;
+use shard::{LockWatch, ShardStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use units::DiskId;
 use units::errors::chain;
-
-/// The first pause before an origin that could not be opened is tried again; each doubles.
-const RETRY_PAUSE_MIN: Duration = Duration::from_millis(500);
-/// The longest such pause.
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// The daemon as an operator sees it.
 pub struct Control {
@@ -40,8 +33,8 @@ pub struct Control {
     registry: Arc<Registry>,
     shards: Arc<Shards>,
     disk_sockets: DiskSockets,
-    pub(super) new_locks: NewLocks,
-    pub(super) recordings: Recordings,
+    new_locks: UnboundedSender<(Entry, LockWatch)>,
+    recordings: Arc<Recordings>,
     /// Held while the list of disks is written, so that a later list is not overwritten.
     state: Mutex<StateDir>,
     pub(super) vms: Arc<VmBook>,
@@ -57,6 +50,7 @@ pub struct Control {
 }
 
 impl Control {
+    /// A daemon that has no disks yet, and the locks of the disks that it attaches.
     pub(super) fn new(
         registry: Arc<Registry>,
         shards: Arc<Shards>,
@@ -65,14 +59,15 @@ impl Control {
         policies: Arc<PolicyBook>,
         disk_book: DiskBook,
         state: StateDir,
-    ) -> Self {
-        Self {
+    ) -> (Self, UnboundedReceiver<(Entry, LockWatch)>) {
+        let (new_locks, attached) = unbounded_channel();
+        let control = Self {
             started: Instant::now(),
             registry,
             shards,
             disk_sockets,
-            new_locks: NewLocks::default(),
-            recordings: Recordings::default(),
+            new_locks,
+            recordings: Arc::default(),
             state: Mutex::new(state),
             vms,
             policies,
@@ -82,7 +77,8 @@ impl Control {
             listeners: Mutex::default(),
             waiting: tokio::sync::Notify::new(),
             stopping: AtomicBool::new(false),
-        }
+        };
+        (control, attached)
     }
 
     pub(super) fn registry(&self) -> &Registry {
@@ -103,6 +99,43 @@ impl Control {
         &self.disk_sockets
     }
 
+    /// Has the lock of a disk that was attached watched.
+    pub(super) fn watch_lock(&self, entry: &Entry, lock: LockWatch) {
+        // Nobody watches any more when the daemon ends.
+        let _ = self.new_locks.send((entry.clone(), lock));
+    }
+
+    /// What was recorded, and is being recorded.
+    pub(super) fn recordings(&self) -> &Arc<Recordings> {
+        &self.recordings
+    }
+
+    /// Begins to record.
+    ///
+    /// # Errors
+    /// If the request makes no sense, names a disk that is not there or a file that is, or another
+    /// recording is under way.
+    pub async fn record(&self, request: RecordRequest) -> Result<Recording, Problem> {
+        self.refuse_when_stopping()?;
+        let plan = plan(&request)?;
+        for name in &request.disks {
+            self.entry(name)?;
+        }
+        self.recordings.begin(&plan, request)?;
+        for entry in self.entries() {
+            self.tap(&entry).await;
+        }
+        tracing::info!(path = %plan.output.display(), sample = plan.sample_one_in, "recording");
+        self.recordings.last()
+    }
+
+    /// Taps a disk if it is to be recorded. Before its first client, so that nothing is missed.
+    pub(super) async fn tap(&self, entry: &Entry) {
+        if let Some(shard) = self.shards.get(&entry.cache) {
+            self.recordings.tap(entry, shard).await;
+        }
+    }
+
     pub(super) fn set_listeners(&self, listeners: Vec<Listener>) {
         *self
             .listeners
@@ -112,7 +145,7 @@ impl Control {
 
     /// The daemon, its listeners and its caches.
     pub async fn status(&self) -> Status {
-        self.status_of(&self.pulses().await)
+        self.status_of(&self.shards.pulses().await)
     }
 
     pub(super) fn status_of(&self, pulses: &Pulses<'_>) -> Status {
@@ -216,78 +249,14 @@ impl Control {
         self.disk(&entry.config.name).await
     }
 
-    /// Attaches a reserved disk of the configuration or of the last run; if its origin cannot be
-    /// opened it waits and is tried again. Ends when it is attached, gone, or is told to wait.
-    pub(super) async fn attach_at_start(self: Arc<Self>, entry: Entry) {
-        self.tell_vm_of(&entry.config, &entry.cache).await;
-        let mut told = None;
-        if self.try_once(&entry, &mut told).await {
-            return;
-        }
-        tokio::spawn(async move {
-            let mut pause = RETRY_PAUSE_MIN;
-            loop {
-                let soon = self.waiting.notified();
-                let _ = tokio::time::timeout(pause, soon).await;
-                if self.try_once(&entry, &mut told).await {
-                    return;
-                }
-                pause = (pause * 2).min(RETRY_PAUSE_MAX);
-            }
-        });
-    }
-
     /// Has every disk that waits tried again now.
     pub(super) fn try_waiting(&self) {
         self.waiting.notify_waiters();
     }
 
-    /// Tries to attach a disk that is attaching or waiting. False: it has to be tried again. `told` is
-    /// why the last attempt failed.
-    async fn try_once(&self, entry: &Entry, told: &mut Option<Problem>) -> bool {
-        let name = &entry.config.name;
-        let Some(now) = self
-            .registry
-            .get(name)
-            .filter(|now| now.serial == entry.serial)
-        else {
-            return true;
-        };
-        match now.phase {
-            _ if self.stopping.load(Ordering::Relaxed) => return true,
-            Phase::Attaching | Phase::Waiting { .. } => {}
-            // If that fails it goes on waiting.
-            Phase::Forgetting { .. } => return false,
-            Phase::Attached { .. } if now.without_back.is_some() => {
-                return without_back::try_again(self, &now).await;
-            }
-            Phase::Attached { .. } | Phase::Detaching { .. } => return true,
-        }
-        match without_back::attach(self, &now).await {
-            Ok((phase, without_back)) => {
-                let has_all = without_back.is_none();
-                self.change_entry(entry, |entry| {
-                    entry.phase = phase;
-                    entry.without_back = without_back;
-                });
-                self.disk_sockets.settle();
-                has_all
-            }
-            Err(problem) => {
-                let is_there = self.registry.wait(entry, problem.clone());
-                // Told once for each reason, not for each attempt.
-                if is_there && told.as_ref() != Some(&problem) {
-                    let reason = problem.in_a_line();
-                    if problem.is(ProblemKind::Origin) {
-                        tracing::warn!(disk = %name, reason, "disk waits for its origin");
-                    } else {
-                        tracing::warn!(disk = %name, reason, "disk is not attached, and tried again");
-                    }
-                    *told = Some(problem);
-                }
-                !is_there
-            }
-        }
+    /// Ends when something has changed for which a disk may wait.
+    pub(super) fn change(&self) -> tokio::sync::futures::Notified<'_> {
+        self.waiting.notified()
     }
 
     /// Enters a disk into the registry.

@@ -18,6 +18,7 @@
 pub mod admin;
 pub mod advice;
 mod answers;
+mod attach_at_start;
 mod blocks;
 mod claims;
 mod control;

@@ -9,14 +9,16 @@
 //! Another host may have the disk by then, so nothing is read or written on: what is attached again is
 //! judged by the owner's record like any other disk.
 
+use super::attach_at_start::attach_at_start;
 use super::control::Control;
 use super::registry::{Entry, Phase};
 use api::problem::ProblemKind;
 use api::types::Problem;
 use cache::OfDirty;
 use shard::{LockWatch, OwnerError, ShardError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
 use units::errors::chain;
 
 /// How often each lock is asked for.
@@ -25,29 +27,13 @@ const LOOK: Duration = Duration::from_secs(2);
 /// server lets go of the locks of a silent host.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 
-/// The locks of disks that were attached, and are not watched yet.
-#[derive(Debug, Default)]
-pub(super) struct NewLocks(Mutex<Vec<(Entry, LockWatch)>>);
-
-impl NewLocks {
-    pub(super) fn add(&self, entry: &Entry, watch: LockWatch) {
-        let mut new = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        new.push((entry.clone(), watch));
-    }
-
-    fn take(&self) -> Vec<(Entry, LockWatch)> {
-        let mut new = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut new)
-    }
-}
-
 /// Watches the lock of each disk that has one, for as long as the daemon runs.
-pub(super) async fn watch_locks(control: Arc<Control>) {
-    loop {
-        tokio::time::sleep(LOOK).await;
-        for (entry, watch) in control.new_locks.take() {
-            tokio::spawn(watch_lock(Arc::clone(&control), entry, watch));
-        }
+pub(super) async fn watch_locks(
+    control: Arc<Control>,
+    mut new: UnboundedReceiver<(Entry, LockWatch)>,
+) {
+    while let Some((entry, watch)) = new.recv().await {
+        tokio::spawn(watch_lock(Arc::clone(&control), entry, watch));
     }
 }
 
@@ -55,6 +41,7 @@ pub(super) async fn watch_locks(control: Arc<Control>) {
 async fn watch_lock(control: Arc<Control>, entry: Entry, watch: LockWatch) {
     let mut held_at = Instant::now();
     loop {
+        tokio::time::sleep(LOOK).await;
         let asked = watch.clone();
         let asking = tokio::task::spawn_blocking(move || asked.check());
         let lost = match tokio::time::timeout(SILENCE_MAX, asking).await {
@@ -69,11 +56,10 @@ async fn watch_lock(control: Arc<Control>, entry: Entry, watch: LockWatch) {
             Err(_) => unknown(held_at, "the folder of owner's records does not answer"),
         };
         if let Some(reason) = lost
-            && control.lose(&entry, &reason).await
+            && lose(&control, &entry, &reason).await
         {
             return;
         }
-        tokio::time::sleep(LOOK).await;
     }
 }
 
@@ -83,46 +69,44 @@ fn unknown(held_at: Instant, reason: &str) -> Option<String> {
     is_long.then(|| format!("it is not known whether another host has the disk: {reason}"))
 }
 
-impl Control {
-    /// Lets go of a disk whose lock was lost, and tries to attach it again. False if it could not be let
-    /// go now.
-    async fn lose(self: &Arc<Self>, entry: &Entry, reason: &str) -> bool {
-        let mut geometry = None;
-        self.change_entry(entry, |entry| {
-            if let Phase::Attached { geometry: known } = entry.phase {
-                geometry = Some(known);
-                entry.phase = Phase::Detaching { geometry: known };
-            }
-        });
-        let Some(geometry) = geometry else {
-            // It leaves already, or has left.
-            return true;
-        };
-        let name = &entry.config.name;
-        tracing::error!(disk = %name, reason, "the disk is let go");
-        self.disk_sockets().settle();
-        let detached = match self.shard(entry) {
-            Ok(shard) => {
-                shard
-                    .ask(|handle, reply| handle.detach(entry.id, OfDirty::Keep, reply))
-                    .await
-            }
-            Err(_) => Ok(()),
-        };
-        match detached {
-            Ok(()) | Err(ShardError::NoSuchDisk) => {
-                self.registry().give_origin_back(entry);
-                let why = Problem::new(ProblemKind::Origin, reason);
-                self.change_entry(entry, |entry| entry.phase = Phase::Waiting { why });
-                Arc::clone(self).attach_at_start(entry.clone()).await;
-                true
-            }
-            Err(error) => {
-                tracing::error!(disk = %name, reason = chain(&error), "the disk cannot be let go");
-                self.change_entry(entry, |entry| entry.phase = Phase::Attached { geometry });
-                self.disk_sockets().settle();
-                false
-            }
+/// Lets go of a disk whose lock was lost, and tries to attach it again. False if it could not be let
+/// go now.
+async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
+    let mut geometry = None;
+    control.change_entry(entry, |entry| {
+        if let Phase::Attached { geometry: known } = entry.phase {
+            geometry = Some(known);
+            entry.phase = Phase::Detaching { geometry: known };
+        }
+    });
+    let Some(geometry) = geometry else {
+        // It leaves already, or has left.
+        return true;
+    };
+    let name = &entry.config.name;
+    tracing::error!(disk = %name, reason, "the disk is let go");
+    control.disk_sockets().settle();
+    let detached = match control.shard(entry) {
+        Ok(shard) => {
+            shard
+                .ask(|handle, reply| handle.detach(entry.id, OfDirty::Keep, reply))
+                .await
+        }
+        Err(_) => Ok(()),
+    };
+    match detached {
+        Ok(()) | Err(ShardError::NoSuchDisk) => {
+            control.registry().give_origin_back(entry);
+            let why = Problem::new(ProblemKind::Origin, reason);
+            control.change_entry(entry, |entry| entry.phase = Phase::Waiting { why });
+            attach_at_start(Arc::clone(control), entry.clone()).await;
+            true
+        }
+        Err(error) => {
+            tracing::error!(disk = %name, reason = chain(&error), "the disk cannot be let go");
+            control.change_entry(entry, |entry| entry.phase = Phase::Attached { geometry });
+            control.disk_sockets().settle();
+            false
         }
     }
 }

@@ -117,7 +117,7 @@ impl Control {
                 ),
             })?;
         if let Some(lock) = lock {
-            self.new_locks.add(entry, lock);
+            self.watch_lock(entry, lock);
         }
         self.tap(entry).await;
         Ok(Phase::Attached {

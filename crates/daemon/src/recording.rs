@@ -3,9 +3,9 @@
 //! There is one recording at a time. It taps the disks that it names, or all of them with those that are
 //! attached later; a disk's shard then tells the recorder's thread each request.
 
-use super::control::Control;
 use super::recorder::{AskVmNames, Asker, End, Plan, Progress, Recorder, SharedVolume};
 use super::registry::Entry;
+use super::shards::Shard;
 use api::problem::ProblemKind;
 use api::types::{Problem, RecordRequest, Recording, RecordingState, RequestsTraced};
 use configuration::Name;
@@ -57,8 +57,72 @@ impl Recordings {
         self.lock().as_ref().map(show)
     }
 
+    /// The current recording, or the last one.
+    ///
+    /// # Errors
+    /// If nothing was recorded since the daemon's start.
+    pub(super) fn last(&self) -> Result<Recording, Problem> {
+        self.show().ok_or_else(|| {
+            Problem::new(
+                ProblemKind::NotRecording,
+                "nothing was recorded since the daemon's start",
+            )
+            .with_remedy("hearth trace record --output FILE")
+        })
+    }
+
+    /// Begins a recording that taps nothing yet.
+    ///
+    /// # Errors
+    /// If another one is under way, or its file cannot be written.
+    pub(super) fn begin(&self, plan: &Plan, request: RecordRequest) -> Result<(), Problem> {
+        let mut current = self.lock();
+        if let Some(current) = &*current
+            && current.recorder.progress.end().is_none()
+        {
+            return Err(Problem::new(
+                ProblemKind::AlreadyRecording,
+                format!("{} is being recorded", current.request.output),
+            )
+            .with_remedy("hearth trace record --stop"));
+        }
+        let recorder = Recorder::start(plan).map_err(|error| unwritable(plan, &error))?;
+        let disks = (!request.disks.is_empty()).then(|| request.disks.iter().cloned().collect());
+        let last = current.replace(Current {
+            request,
+            disks,
+            recorder,
+        });
+        if let Some(last) = last {
+            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            *before = before.and(counted(&last.recorder.progress));
+        }
+        Ok(())
+    }
+
+    /// Ends the recording; returns when its file is whole.
+    ///
+    /// # Errors
+    /// If none is under way.
+    pub(super) async fn stop(self: Arc<Self>) -> Result<Recording, Problem> {
+        let stopping = tokio::task::spawn_blocking(move || {
+            // Not under the lock: others may look meanwhile.
+            let thread = self.stop_recorder().ok_or_else(|| {
+                Problem::new(ProblemKind::NotRecording, "nothing is being recorded")
+                    .with_remedy("hearth trace record --status shows the last recording")
+            })?;
+            // A panic there was logged; the file has what it has.
+            let _ = thread.join();
+            self.last()
+        });
+        match stopping.await {
+            Ok(done) => done,
+            Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string())),
+        }
+    }
+
     /// Tells the recording that is under way to end.
-    fn stop(&self) -> Option<JoinHandle<()>> {
+    fn stop_recorder(&self) -> Option<JoinHandle<()>> {
         let mut current = self.lock();
         let recorder = &mut current.as_mut()?.recorder;
         if recorder.progress.end().is_some() {
@@ -67,8 +131,21 @@ impl Recordings {
         recorder.stop()
     }
 
+    /// Taps a disk of a shard if it is to be recorded.
+    pub(super) async fn tap(&self, entry: &Entry, shard: &Shard) {
+        let Some(tap) = self.tap_of(entry, shard) else {
+            return;
+        };
+        let id = entry.id;
+        let tapped = shard.ask(|handle, reply| handle.tap(id, Some(tap), reply));
+        if let Err(error) = tapped.await {
+            // It is not attached: it is tapped when it is.
+            tracing::debug!(disk = %entry.config.name, %error, "not tapped");
+        }
+    }
+
     /// A tap for a disk if it is to be recorded.
-    fn tap(&self, control: &Control, entry: &Entry) -> Option<shard::Tap> {
+    fn tap_of(&self, entry: &Entry, shard: &Shard) -> Option<shard::Tap> {
         let current = self.lock();
         let current = current.as_ref()?;
         let name = &entry.config.name;
@@ -79,7 +156,6 @@ impl Recordings {
         {
             return None;
         }
-        let shard = control.shards().get(&entry.cache)?;
         let asker = if entry.config.shared {
             Asker::Many(SharedVolume {
                 name: format!("{}{name}", Volume::BASE_IMAGE),
@@ -156,107 +232,8 @@ fn show(current: &Current) -> Recording {
     }
 }
 
-impl Control {
-    /// Begins to record.
-    ///
-    /// # Errors
-    /// If the request makes no sense, names a disk that is not there or a file that is, or another
-    /// recording is under way.
-    pub async fn record(&self, request: RecordRequest) -> Result<Recording, Problem> {
-        self.refuse_when_stopping()?;
-        let plan = plan(&request)?;
-        for name in &request.disks {
-            self.entry(name)?;
-        }
-        self.begin(&plan, request)?;
-        for entry in self.entries() {
-            self.tap(&entry).await;
-        }
-        tracing::info!(path = %plan.output.display(), sample = plan.sample_one_in, "recording");
-        self.recording()
-    }
-
-    fn begin(&self, plan: &Plan, request: RecordRequest) -> Result<(), Problem> {
-        let mut current = self.recordings.lock();
-        if let Some(current) = &*current
-            && current.recorder.progress.end().is_none()
-        {
-            return Err(Problem::new(
-                ProblemKind::AlreadyRecording,
-                format!("{} is being recorded", current.request.output),
-            )
-            .with_remedy("hearth trace record --stop"));
-        }
-        let recorder = Recorder::start(plan).map_err(|error| unwritable(plan, &error))?;
-        let disks = (!request.disks.is_empty()).then(|| request.disks.iter().cloned().collect());
-        let last = current.replace(Current {
-            request,
-            disks,
-            recorder,
-        });
-        if let Some(last) = last {
-            let before = &self.recordings.before;
-            let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
-            *before = before.and(counted(&last.recorder.progress));
-        }
-        Ok(())
-    }
-
-    /// Taps a disk if it is to be recorded. Before its first client, so that nothing is missed.
-    pub(super) async fn tap(&self, entry: &Entry) {
-        let Some(tap) = self.recordings.tap(self, entry) else {
-            return;
-        };
-        let Some(shard) = self.shards().get(&entry.cache) else {
-            return;
-        };
-        let id = entry.id;
-        let tapped = shard.ask(|handle, reply| handle.tap(id, Some(tap), reply));
-        if let Err(error) = tapped.await {
-            // It is not attached: it is tapped when it is.
-            tracing::debug!(disk = %entry.config.name, %error, "not tapped");
-        }
-    }
-
-    /// The current recording, or the last one.
-    ///
-    /// # Errors
-    /// If nothing was recorded since the daemon's start.
-    pub fn recording(&self) -> Result<Recording, Problem> {
-        self.recordings.show().ok_or_else(|| {
-            Problem::new(
-                ProblemKind::NotRecording,
-                "nothing was recorded since the daemon's start",
-            )
-            .with_remedy("hearth trace record --output FILE")
-        })
-    }
-
-    /// Ends the recording; returns when its file is whole.
-    ///
-    /// # Errors
-    /// If none is under way.
-    pub async fn stop_recording(self: Arc<Self>) -> Result<Recording, Problem> {
-        let control = Arc::clone(&self);
-        let stopping = tokio::task::spawn_blocking(move || {
-            // Not under the lock: others may look meanwhile.
-            let thread = control.recordings.stop().ok_or_else(|| {
-                Problem::new(ProblemKind::NotRecording, "nothing is being recorded")
-                    .with_remedy("hearth trace record --status shows the last recording")
-            })?;
-            // A panic there was logged; the file has what it has.
-            let _ = thread.join();
-            control.recording()
-        });
-        match stopping.await {
-            Ok(done) => done,
-            Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string())),
-        }
-    }
-}
-
 /// What is asked for, checked.
-fn plan(request: &RecordRequest) -> Result<Plan, Problem> {
+pub(super) fn plan(request: &RecordRequest) -> Result<Plan, Problem> {
     let wrong = |what: &str| Err(Problem::new(ProblemKind::Invalid, what));
     let output = std::path::PathBuf::from(&request.output);
     if !output.is_absolute() {

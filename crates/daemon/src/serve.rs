@@ -13,6 +13,7 @@
 //! disk gives up.
 
 use super::admin;
+use super::attach_at_start::attach_at_start;
 use super::control::Control;
 use super::disk_book::DiskBook;
 use super::disk_sockets::{DiskSockets, NbdSockets};
@@ -131,7 +132,7 @@ async fn run(
     let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
     let disk_book = DiskBook::new(&config.disks, changed.disks);
     let (exports, server, disk_sockets) = front_ends(config, sockets, &registry, &shards, &vms);
-    let control = Control::new(
+    let (control, new_locks) = Control::new(
         registry,
         shards,
         disk_sockets,
@@ -142,6 +143,7 @@ async fn run(
     );
     let control = Arc::new(control);
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
+    tokio::spawn(watch_locks(Arc::clone(&control), new_locks));
     let_go_of_sockets(&control, sockets, nbd_socket(config));
 
     let (end_admin, admin_ends) = watch::channel(false);
@@ -336,7 +338,6 @@ fn serve_admin(
 /// Attaches the disks of the configuration and the remembered ones. Returns when the caches are
 /// open and each disk was tried once, or [`ATTACH_PATIENCE`] later; the rest goes on.
 async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<DiskConfig>) {
-    tokio::spawn(watch_locks(Arc::clone(control)));
     // First, so that no block of a VM is judged by other settings than its own.
     control.tell_all_vms().await;
     let configured = config.disks.iter().map(|disk| control.disk_book.over(disk));
@@ -355,7 +356,7 @@ async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<D
         // In their order, so that two that claim the same come out alike at every start.
         match control.reserve(disk, source) {
             Ok(entry) => {
-                attaching.spawn(Arc::clone(control).attach_at_start(entry));
+                attaching.spawn(attach_at_start(Arc::clone(control), entry));
             }
             Err(problem) => {
                 tracing::error!(disk = %name, reason = problem.detail, "disk not attached");
@@ -397,7 +398,7 @@ async fn settle(
         let _ = end_nbd.send(true);
         nbd.join_all().await;
         // Nothing is asked any more; that nothing was recorded is no fault.
-        let _ = Arc::clone(control).stop_recording().await;
+        let _ = Arc::clone(control.recordings()).stop().await;
         for shard in control.shards().all() {
             let name = &shard.config().name;
             if let Err(error) = shard.ask(ShardHandle::stop).await {

@@ -98,4 +98,27 @@ impl Shards {
     pub(super) fn all(&self) -> impl Iterator<Item = &Shard> {
         self.0.values()
     }
+
+    /// How each cache is.
+    pub(super) async fn pulses(&self) -> Pulses<'_> {
+        let mut pulses = Vec::new();
+        for shard in self.all() {
+            pulses.push((shard, shard.pulse().await));
+        }
+        pulses
+    }
+}
+
+/// How each cache was when it was asked.
+pub(super) type Pulses<'a> = Vec<(&'a Shard, Pulse)>;
+
+/// The states of the caches that have answered.
+pub(super) fn states(pulses: Pulses<'_>) -> BTreeMap<Name, Box<ShardStatus>> {
+    let mut states = BTreeMap::new();
+    for (shard, pulse) in pulses {
+        if let Pulse::Status(status) = pulse {
+            states.insert(shard.config().name.clone(), status);
+        }
+    }
+    states
 }

@@ -4,8 +4,7 @@ use super::answers;
 use super::control::Control;
 use super::ledger::Ledger;
 use super::registry::Entry;
-use super::shards::{Pulse, Shard};
-use super::snapshot::states;
+use super::shards::{Pulse, Shard, states};
 use super::vm_answers::{Seen, accounts, policy};
 use api::problem::ProblemKind;
 use api::types::{CacheStatus, Problem};
@@ -28,7 +27,7 @@ impl Control {
     }
 
     async fn shard_states(&self) -> BTreeMap<Name, Box<ShardStatus>> {
-        states(self.pulses().await)
+        states(self.shards().pulses().await)
     }
 
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {

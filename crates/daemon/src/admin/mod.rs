@@ -196,7 +196,7 @@ async fn resize_disk(State(control): Shared, DiskName(name): DiskName) -> Answer
     (status = 409, description = "Nothing was recorded since the start", body = Problem),
 ))]
 async fn show_recording(State(control): Shared) -> Answer<Recording> {
-    Ok(Json(control.recording()?))
+    Ok(Json(control.recordings().last()?))
 }
 
 /// Begins to record what guests ask. Nothing waits for the recorder: what it cannot keep up with is
@@ -220,7 +220,8 @@ async fn start_recording(State(control): Shared, body: Body) -> Result<Response,
     (status = 409, description = "Nothing is being recorded", body = Problem),
 ))]
 async fn stop_recording(State(control): Shared) -> Answer<Recording> {
-    to_the_end(control.stop_recording()).await.map(Json)
+    let recordings = Arc::clone(control.recordings());
+    to_the_end(recordings.stop()).await.map(Json)
 }
 
 /// Metrics in the `OpenMetrics` text format.
