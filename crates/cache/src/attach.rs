@@ -3,7 +3,6 @@
 use crate::api::OwnerRecord;
 use crate::api::{ControlError, ControlOutcome, DropReason, WritePolicy};
 use crate::back::Back;
-use crate::back::switch::unfit;
 use crate::cache::Cache;
 use crate::disks::Disk;
 use crate::guard::{Guard, holds};
@@ -49,7 +48,7 @@ impl Cache {
             return Err(ControlError::UnsupportedSize);
         }
         if disk.policy == WritePolicy::Back
-            && let Some(error) = unfit(&disk)
+            && let Some(error) = disk.why_not_back()
         {
             return Err(error);
         }
@@ -95,7 +94,7 @@ impl Cache {
         }
         if serves && disk.read_only {
             // Nobody could bring them to the origin.
-            let bytes = self.dirty_bytes(slot);
+            let bytes = self.flash.dirty_bytes(slot);
             return Err(ControlError::Dirty { bytes });
         }
         let record = self.record_of(&mut disk, owner, flashed, serves);
@@ -155,7 +154,7 @@ impl Cache {
         }
         slots()
             // What has failed may have bytes that the origin of the slot's last disk lacks.
-            .find(|slot| !self.taken(*slot) && !self.has_dirty(*slot))
+            .find(|slot| !self.taken(*slot) && !self.flash.has_dirty(*slot))
             .ok_or(ControlError::TooManyDisks)
     }
 
@@ -238,7 +237,7 @@ impl Cache {
             let number = self.backs.number();
             let back = Back::attached(disk.write_back, disk.epoch, number, self.ports.now);
             self.backs.set(slot, Box::new(back));
-            self.give_log(slot);
+            self.flash.give_log(slot);
             self.ports.schedule(slot);
         }
         self.disks.attach(slot, newcomer.id, newcomer.disk);

@@ -1,27 +1,26 @@
 //! The cache of a shard: events in, effects out.
 
 use crate::admitter::{Admission, Admitter};
-use crate::api::{Command, Config, ControlId, Effect, Request, RequestId, WritePolicy};
-use crate::back::Backs;
+use crate::api::{Command, Config, ControlId, ControlOutcome, Effect, Request, RequestId};
+use crate::back::{BackRequests, Backs, Changes, Destager, Over};
 use crate::disks::Disks;
 use crate::division::{Division, admission_of};
 use crate::fills::Fills;
-use crate::flash_use::{FlashUse, Retirement};
+use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
+use crate::host_record::HostRecord;
 use crate::jobs::Job;
-use crate::lateness::LateWrites;
 use crate::limits::TICK_MAX;
+use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
 use crate::prefetches::Prefetches;
-use crate::purpose::OriginPurpose;
+use crate::purpose::FlushPurpose;
 use crate::request::{Asked, Span};
 use crate::slow_reads::SlowReads;
-use crate::stats::{DiskStats, Stats};
 use crate::tenants::Tenants;
 use crate::under_way::{Aim, Reads};
-use crate::writes::{Change, Writes};
-use block_io::{BlockCipher, BufPool, GuestBuffer, IoError, OriginVerb, Payload, Token, Verb};
-use block_store::Committed;
+use crate::writes::{Change, Through, Writes};
+use block_io::{BlockCipher, BufPool, GuestBuffer, Token, Verb};
 use std::rc::Rc;
 use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Map, TenantSlot};
 
@@ -33,8 +32,7 @@ pub struct Cache {
     pub(crate) config: Config,
     pub(crate) ports: Ports,
     pub(crate) flash: FlashUse,
-    pub(crate) retirement: Retirement,
-    pub(crate) late_writes: LateWrites,
+    pub(crate) host_record: HostRecord,
     pub(crate) disks: Disks,
     pub(crate) tenants: Tenants,
     pub(crate) admission: Admission,
@@ -65,16 +63,15 @@ impl Cache {
             admission_of(settings, flash, ports.now).unwrap_or_else(Admission::closed)
         });
         Self {
+            writes: Writes::new(config.allocate_writes),
             config,
             ports,
             flash,
-            retirement: Retirement::None,
-            late_writes: LateWrites::default(),
+            host_record: HostRecord::default(),
             disks: Disks::new(),
             tenants: Tenants::default(),
             admission,
             reads: Reads::default(),
-            writes: Writes::default(),
             fills: Fills::default(),
             prefetches: Prefetches::default(),
             slow_reads: SlowReads::default(),
@@ -136,7 +133,7 @@ impl Cache {
     }
 
     fn start(&mut self, id: RequestId, disk: DiskSlot, vm: TenantSlot, verb: Verb, aim: Aim) {
-        let back = self.writes_back(disk);
+        let back = self.backs.has(disk);
         if back {
             self.backs.asked(disk, self.ports.now);
         }
@@ -169,7 +166,7 @@ impl Cache {
             }
             Verb::Flush => {
                 stats.flush_requests += 1;
-                if back && self.flush_back(id, disk) {
+                if back && self.back_requests().flush(id, disk) {
                     return;
                 }
                 self.flush_through(id, disk, Asked::Flush);
@@ -193,9 +190,9 @@ impl Cache {
 
     fn write_either(&mut self, back: bool, span: Span, change: Change) {
         if back {
-            self.write_back(span, change);
+            self.back_requests().write(span, change);
         } else {
-            self.write(span, change);
+            self.through().write(span, change);
         }
     }
 
@@ -210,19 +207,15 @@ impl Cache {
     pub fn owned(&mut self, token: Token, recorded: bool, now: Instant) {
         self.ports.set_now(now);
         self.job_owned(token, recorded);
-        self.back_owned(token, recorded);
+        self.changes().owned(token, recorded);
         self.pump();
     }
 
     /// A guest's request waits for a flush of its origin.
     pub(crate) fn flush_through(&mut self, request: RequestId, disk: DiskSlot, asked: Asked) {
-        let purpose = OriginPurpose::GuestFlush {
-            request,
-            asked,
-            disk,
-            since: self.flush_mark(disk),
-        };
-        self.ports.origin(purpose, disk, OriginVerb::Flush);
+        let since = self.flash.flush_mark(&self.ports, disk);
+        let purpose = FlushPurpose::Guest { request, asked };
+        self.ports.flush_origin(disk, since, purpose);
     }
 
     /// The operator asks. Exactly one [`Effect::ControlDone`] with the same id follows.
@@ -248,10 +241,10 @@ impl Cache {
         }
         self.ports.store.clear_tick();
         if let Some(flash) = self.flash.as_mut() {
-            flash.tick(&mut self.ports.store, self.late_writes.is_in_doubt());
+            flash.tick(&mut self.ports.store, self.host_record.is_in_doubt());
         }
         self.division().tick();
-        self.tick_backs();
+        self.back_requests().tick();
         self.step_prefetches();
         self.watch_flash();
         self.pump();
@@ -286,7 +279,9 @@ impl Cache {
 
     pub(crate) fn pump(&mut self) {
         self.is_pump_due = false;
-        self.take_flash_back();
+        if let Some(flash) = self.flash.as_ref() {
+            self.host_record.reinstate(flash, &mut self.ports);
+        }
         self.return_to_back();
         loop {
             // First the jobs: a checkpoint that starts now is not replayed from the entries that
@@ -306,7 +301,7 @@ impl Cache {
             for wake in self.ports.take_wakes() {
                 match wake {
                     Wake::Write(write) if !self.writes.is_waiting(write) => {}
-                    Wake::Write(write) => self.send_to_origin(write),
+                    Wake::Write(write) => self.through().send_to_origin(write),
                     Wake::FlashFailed(reason) => self.fail_flash(reason),
                     Wake::Jobs => self.end_jobs_without_flash(),
                 }
@@ -314,13 +309,102 @@ impl Cache {
         }
     }
 
-    pub(crate) fn reply(
-        &mut self,
-        disk: DiskSlot,
-        request: RequestId,
-        result: Result<Payload, IoError>,
-    ) {
-        self.answer(disk, Effect::Reply { request, result });
+    /// Does what can be done for the disks that are scheduled. True if there was one.
+    fn advance_scheduled(&mut self) -> bool {
+        let some = self.ports.has_scheduled();
+        while let Some(disk) = self.ports.take_scheduled() {
+            if self.backs.has(disk) {
+                self.advance_back(disk);
+            }
+        }
+        some
+    }
+
+    fn advance_back(&mut self, disk: DiskSlot) {
+        self.back_requests().advance(disk);
+        self.destager().advance(disk);
+        match self.changes().advance(disk) {
+            Some(Over::Left {
+                writes,
+                flushes,
+                demands,
+            }) => {
+                for (span, change) in writes {
+                    self.through().write(span, change);
+                }
+                for (request, asked) in flushes {
+                    self.flush_through(request, disk, asked);
+                }
+                for id in demands {
+                    let result = Ok(ControlOutcome::Done);
+                    self.ports.push(Effect::ControlDone { id, result });
+                }
+            }
+            Some(Over::Detaches { id, fingerprint }) => self.begin_detach(id, disk, fingerprint),
+            None => {}
+        }
+        self.back_requests().wake(disk);
+    }
+
+    /// What writes to an origin first.
+    pub(crate) fn through(&mut self) -> Through<'_> {
+        Through::new(
+            &mut self.writes,
+            &mut self.fills,
+            &mut self.admission,
+            &mut self.flash,
+            &mut self.disks,
+            &mut self.ports,
+            &mut self.host_record,
+        )
+    }
+
+    /// What takes guests' requests under write-back.
+    pub(crate) fn back_requests(&mut self) -> BackRequests<'_> {
+        BackRequests::new(
+            &mut self.backs,
+            &mut self.fills,
+            &mut self.admission,
+            &mut self.flash,
+            &mut self.disks,
+            &mut self.ports,
+        )
+    }
+
+    /// What brings dirty logs to their origins.
+    pub(crate) fn destager(&mut self) -> Destager<'_> {
+        Destager::new(
+            &mut self.backs,
+            &mut self.flash,
+            &mut self.disks,
+            &mut self.ports,
+            &mut self.host_record,
+        )
+    }
+
+    /// What brings disks under write-back, and out of it.
+    pub(crate) fn changes(&mut self) -> Changes<'_> {
+        Changes::new(
+            &mut self.backs,
+            &mut self.flash,
+            &mut self.disks,
+            &mut self.ports,
+            &mut self.host_record,
+            &self.writes,
+        )
+    }
+
+    /// What a flush of an origin says of the cache.
+    pub(crate) fn origin_flushes(&mut self) -> OriginFlushes<'_> {
+        OriginFlushes::new(
+            &mut self.writes,
+            &mut self.fills,
+            &mut self.backs,
+            &mut self.admission,
+            &mut self.flash,
+            &mut self.disks,
+            &mut self.ports,
+        )
     }
 
     /// What lets blocks enter the flash.
@@ -345,45 +429,6 @@ impl Cache {
             &mut self.disks,
             &mut self.ports,
         )
-    }
-
-    /// Gives a request's answer.
-    pub(crate) fn answer(&mut self, disk: DiskSlot, answer: Effect) {
-        self.disks.end(disk);
-        self.ports.push(answer);
-    }
-
-    /// Counters since the cache was opened.
-    pub fn stats(&self) -> Stats {
-        self.ports.stats.with_store(self.ports.store.stats())
-    }
-
-    /// Counters of a disk since it was attached; none if it is not.
-    pub fn stats_of(&self, disk: DiskSlot) -> Option<DiskStats> {
-        self.disks.get(disk)?;
-        let cached = self
-            .flash
-            .as_ref()
-            .map_or(0, |flash| flash.facts().cached_blocks_of(disk));
-        Some(DiskStats {
-            cached_blocks: cached,
-            ..*self.disks.counted(disk)
-        })
-    }
-
-    /// The write policy of an attached disk.
-    pub fn policy_of(&self, disk: DiskSlot) -> Option<WritePolicy> {
-        Some(self.disks.get(disk)?.policy)
-    }
-
-    /// Requests of a disk that are not answered yet.
-    pub fn in_flight(&self, disk: DiskSlot) -> u32 {
-        self.disks.get(disk).map_or(0, |disk| disk.in_flight)
-    }
-
-    /// How far the tables on flash are durable; `None` without flash.
-    pub fn committed(&self) -> Option<Committed> {
-        Some(self.flash.as_ref()?.facts().committed())
     }
 
     /// Asserts the invariants that can be seen from inside; walks the whole index.

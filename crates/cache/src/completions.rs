@@ -1,12 +1,13 @@
 //! Operations of the flash and of the origins that have ended: to whoever asked for them.
 
+use crate::api::{ControlError, ControlOutcome, Effect};
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::hits::Filled;
 use crate::ports::Wake;
-use crate::purpose::{OriginPurpose, ReadPurpose};
+use crate::purpose::{FlushPurpose, OriginFlush, OriginPurpose, ReadPurpose};
 use crate::request::Asked;
-use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Payload, Slice};
+use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Slice};
 use block_store::{Own, Progress, Purpose, Store};
 use units::{DiskSlot, Instant};
 
@@ -29,10 +30,11 @@ impl Cache {
                 return self.pump_soon();
             }
             Purpose::Caller(ReadPurpose::MergeHit(hit)) => {
-                self.merge_hit_done(&hit, done.buf, done.result);
+                self.back_requests()
+                    .merge_hit_done(&hit, done.buf, done.result);
             }
             Purpose::Caller(ReadPurpose::DestageRead(read)) => {
-                self.destage_read_done(read, done.buf, done.result);
+                self.destager().read_done(read, done.buf, done.result);
             }
             Purpose::Store(own) => self.store_done(own, done.result.is_ok(), done.buf),
         }
@@ -47,7 +49,7 @@ impl Cache {
         match flash.completed(&mut self.ports.store, own, ok, read) {
             Progress::None => {}
             Progress::Room => {
-                self.schedule_waiting();
+                self.backs.schedule_waiting(&mut self.ports);
                 self.step_prefetches();
             }
             Progress::Journal => {
@@ -55,9 +57,9 @@ impl Cache {
                 while let Some(write) = self.writes.pop_durable(is_durable) {
                     self.ports.wake(Wake::Write(write));
                 }
-                self.schedule_waiting();
+                self.backs.schedule_waiting(&mut self.ports);
             }
-            Progress::Checkpoint => self.schedule_waiting(),
+            Progress::Checkpoint => self.backs.schedule_waiting(&mut self.ports),
         }
     }
 
@@ -92,49 +94,64 @@ impl Cache {
                 self.direct_done(read, part, disk, bytes);
             }
             OriginPurpose::GuestWrite(write) => {
-                self.origin_write_done(write, done.result);
-                self.schedule_waiting();
+                self.through().origin_write_done(write, done.result);
+                self.backs.schedule_waiting(&mut self.ports);
             }
             OriginPurpose::MergeFill(merge) => {
                 let bytes = bytes_of(done, 0, PAGE_BYTES);
-                self.merge_fill_done(merge, bytes);
+                self.back_requests().merge_fill_done(merge, bytes);
             }
             OriginPurpose::DestageWrite(disk, write) => {
-                self.destage_write_done(disk, write, done.result);
+                self.destager().write_done(disk, write, done.result);
             }
             OriginPurpose::DestageFlush(disk, flush) => {
-                self.destage_flush_done(disk, flush, done.result);
-            }
-            OriginPurpose::EnterFlush {
-                disk,
-                number,
-                since,
-            } => self.enter_flush_done(disk, number, since, done.result),
-            OriginPurpose::DemandFlush { id, disk, since } => {
-                self.demand_flush_done(id, disk, since, done.result);
-            }
-            OriginPurpose::OwnFlush { disk, since } => {
-                if let Some(flash) = self.flash.as_mut() {
-                    flash.origins_mut().flush_ended(disk);
+                self.ports.schedule(disk);
+                if done.result.is_err() {
+                    // What the origin may have lost of the log comes again.
+                    self.origin_flushes().may_have_lost(disk);
                 }
-                // The guest's next flush fails in its place.
-                let _ = self.origin_flushed(disk, since, done.result, false);
+                self.destager().flush_done(disk, flush, done.result);
             }
-            OriginPurpose::GuestFlush {
-                request,
-                asked,
-                disk,
-                since,
-            } => {
-                let is_flush = asked == Asked::Flush;
-                let mut result = self.origin_flushed(disk, since, done.result, is_flush);
-                if is_flush && self.disks.tells_of_failed_flush(disk) {
-                    result = result.and(Err(IoError::Failed));
-                }
-                self.reply(disk, request, result.map(|()| Payload::new()));
-            }
+            OriginPurpose::Flush(flush) => self.flush_done(flush, done.result),
         }
         self.pump();
+    }
+
+    /// A flush of an origin has ended that was not a destage's.
+    fn flush_done(&mut self, flush: OriginFlush, result: Result<(), IoError>) {
+        let OriginFlush { disk, since, .. } = flush;
+        let is_told = matches!(
+            flush.purpose,
+            FlushPurpose::Guest {
+                asked: Asked::Flush,
+                ..
+            }
+        );
+        if matches!(flush.purpose, FlushPurpose::Own)
+            && let Some(flash) = self.flash.as_mut()
+        {
+            flash.origins_mut().flush_ended(disk);
+        }
+        let result = self.origin_flushes().ended(disk, since, result, is_told);
+        match flush.purpose {
+            // The guest's next flush fails in its place.
+            FlushPurpose::Own => {}
+            FlushPurpose::Enter { number } => self.changes().flushed(disk, number, result),
+            FlushPurpose::Demand { id } => {
+                let result = result.map_err(ControlError::Origin);
+                let result = result.map(|()| ControlOutcome::Done);
+                self.ports.push(Effect::ControlDone { id, result });
+            }
+            FlushPurpose::Guest { request, .. } => {
+                let was_told = is_told && self.disks.tells_of_failed_flush(disk);
+                let result = if was_told {
+                    result.and(Err(IoError::Failed))
+                } else {
+                    result
+                };
+                self.disks.reply(&mut self.ports, disk, request, result);
+            }
+        }
     }
 }
 

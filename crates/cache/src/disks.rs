@@ -1,12 +1,13 @@
 //! The disks that are attached: what holds for each, its requests that are not answered yet, and what
 //! is counted of it.
 
-use crate::api::WritePolicy;
+use crate::api::{ControlError, Effect, RequestId, WritePolicy};
 use crate::limits::REQUEST_BYTES_MAX;
+use crate::ports::Ports;
 use crate::stats::DiskStats;
 use crate::views::Views;
 use crate::write_back::WriteBack;
-use block_io::{IoError, Verb};
+use block_io::{IoError, Payload, Verb};
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Map, SECTOR_BYTES, TenantSlot};
 
 /// An attached disk.
@@ -128,16 +129,29 @@ impl Disks {
         Ok(())
     }
 
-    /// A guest's request is answered.
+    /// Answers a guest's request.
     ///
     /// # Panics
     /// If it was not counted.
     #[inline]
-    pub(crate) fn end(&mut self, disk: DiskSlot) {
+    pub(crate) fn answer(&mut self, ports: &mut Ports, disk: DiskSlot, answer: Effect) {
         let disk = self.get_mut(disk);
         let disk = disk.expect("a disk with requests stays attached");
         let left = disk.in_flight.checked_sub(1);
         disk.in_flight = left.expect("each request was counted");
+        ports.push(answer);
+    }
+
+    /// The same for one that brings no bytes.
+    pub(crate) fn reply(
+        &mut self,
+        ports: &mut Ports,
+        disk: DiskSlot,
+        request: RequestId,
+        result: Result<(), IoError>,
+    ) {
+        let result = result.map(|()| Payload::new());
+        self.answer(ports, disk, Effect::Reply { request, result });
     }
 
     /// Its length in bytes; 0 if it is not attached.
@@ -183,6 +197,17 @@ impl Disks {
 }
 
 impl Disk {
+    /// Why it cannot be under write-back, if so.
+    pub(crate) fn why_not_back(&self) -> Option<ControlError> {
+        if !self.size.is_multiple_of(BLOCK_BYTES) {
+            Some(ControlError::UnalignedSize)
+        } else if self.read_only || self.views.is_some() {
+            Some(ControlError::NoWriteBack)
+        } else {
+            None
+        }
+    }
+
     /// Whether a guest may ask this.
     fn check(&self, verb: &Verb) -> Result<(), IoError> {
         let (offset, length, writes) = match verb {

@@ -1,10 +1,11 @@
-//! What a cache has of flash, and what its host has recorded of that.
+//! What a cache has of flash.
 
 use crate::api::Config;
 use crate::limits::PATIENCE_TIMEOUTS;
-use block_io::Token;
-use block_store::{DirtyDisk, Store};
-use units::{DiskSlot, Duration, Instant};
+use crate::ports::Ports;
+use crate::purpose::FlushMark;
+use block_store::{DirtyDisk, Store, WriteCount};
+use units::{Bytes, DiskSlot, Duration};
 
 /// What a cache has of flash.
 pub(crate) enum FlashUse {
@@ -79,6 +80,34 @@ impl FlashUse {
         self.with_logs()?.dirty_log(disk)
     }
 
+    /// Whether the origin of a disk lacks something.
+    #[inline]
+    pub(crate) fn has_dirty(&self, disk: DiskSlot) -> bool {
+        self.with_logs().is_some_and(|flash| flash.is_dirty(disk))
+    }
+
+    /// Bytes that a disk's origin lacks, erased ones included; a block for each record.
+    pub(crate) fn dirty_bytes(&self, disk: DiskSlot) -> Bytes {
+        let dirty = self.log_of(disk);
+        dirty.map_or(Bytes::ZERO, |dirty| dirty.log().logged())
+    }
+
+    /// What is so when a flush of a disk's origin is asked for now.
+    pub(crate) fn flush_mark(&self, ports: &Ports, disk: DiskSlot) -> FlushMark {
+        let flash = self.as_ref();
+        let writes = flash.map_or_else(WriteCount::default, |flash| {
+            flash.origins().write_count(disk)
+        });
+        ports.flush_mark(disk, writes)
+    }
+
+    /// Gives a disk a log if it has none.
+    pub(crate) fn give_log(&mut self, disk: DiskSlot) {
+        if let Some(flash) = self.as_mut() {
+            flash.write_back().give_log(disk);
+        }
+    }
+
     /// The same, to change it.
     pub(crate) fn log_of_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
         self.with_logs_mut()?.dirty_log_mut(disk)
@@ -124,19 +153,6 @@ impl FlashUse {
             failed.take_if(|flash| !flash.has_dirty());
         }
     }
-}
-
-/// What the host's record says of this incarnation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Retirement {
-    /// That it may be believed, or there is none: nothing has to be recorded.
-    None,
-    /// The host has been asked to record that it may not.
-    Asked { incarnation: u64, token: Token },
-    /// The host could not: the next write asks again, or a dirty log that waits for it, then.
-    Refused { incarnation: u64, until: Instant },
-    /// It is recorded.
-    Done,
 }
 
 /// How long what no guest waits for may take.

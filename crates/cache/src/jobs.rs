@@ -109,10 +109,10 @@ impl Cache {
                 fingerprint,
                 dirty,
             } => {
-                self.retire_again();
+                self.host_record.retire_again(&mut self.ports);
                 let result = self.idle_disk(disk);
-                if result.is_ok() && self.writes_back(disk) {
-                    let begun = self.detach_back(id, disk, fingerprint, dirty);
+                if result.is_ok() && self.backs.has(disk) {
+                    let begun = self.changes().detach(id, disk, fingerprint, dirty);
                     self.answer_if_ended(id, begun.err().map(Err));
                     return;
                 }
@@ -128,13 +128,15 @@ impl Cache {
                 .may_grow(disk, size)
                 .map(|()| Kind::Grow { disk, size }),
             Command::SetPolicy { disk, policy } => {
-                return self.end_now(id, |cache| cache.set_policy(id, disk, policy));
+                return self.end_now(id, |cache| cache.changes().set_policy(id, disk, policy));
             }
             Command::Destage { disk } => {
-                return self.end_now(id, |cache| cache.demand_destage(id, disk));
+                return self.end_now(id, |cache| cache.changes().demand_destage(id, disk));
             }
             Command::SetWriteBack { disk, write_back } => {
-                return self.end_now(id, |cache| Some(cache.set_write_back(disk, write_back)));
+                return self.end_now(id, |cache| {
+                    Some(cache.changes().set_write_back(disk, write_back))
+                });
             }
             Command::Stop => Ok(Kind::Stop),
         };
@@ -227,7 +229,7 @@ impl Cache {
             return false;
         };
         let mut progress = false;
-        let is_in_doubt = self.late_writes.is_in_doubt();
+        let is_in_doubt = self.host_record.is_in_doubt();
         let attended = self.ports.attended();
         for job in &mut self.jobs {
             // A cache that is stopped in doubt would open cold.
@@ -302,9 +304,9 @@ impl Cache {
         let outcome = match job.kind {
             Kind::Attach(newcomer) => self.end_attach(*newcomer),
             Kind::Detach { disk, .. }
-                if self.waits_for_record() && holds(Guard::RecordBeforeDetach) =>
+                if self.host_record.is_awaited(&self.flash) && holds(Guard::RecordBeforeDetach) =>
             {
-                self.stay(disk);
+                self.backs.stay(&mut self.ports, disk);
                 let result = Err(ControlError::RetirementOpen);
                 let effect = Effect::ControlDone { id: job.id, result };
                 self.ports.push(effect);
@@ -336,7 +338,7 @@ impl Cache {
     }
 
     fn forget_disk(&mut self, slot: DiskSlot) {
-        self.end_back(slot, IoError::ShuttingDown);
+        self.back_requests().end(slot, IoError::ShuttingDown);
         let disk = self.disks.detach(slot);
         for vm in disk.views.iter().flat_map(Views::joins) {
             self.tenants.release(vm, Use::View);

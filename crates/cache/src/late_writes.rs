@@ -22,10 +22,9 @@
 //! Invariant: every entry that a write has not waited for is durable, or the host's record says that
 //! this incarnation is not to be believed, or is about to say so before the write goes on.
 
-use crate::api::Effect;
 use crate::back::Back;
 use crate::cache::Cache;
-use crate::flash_use::{Retirement, patience};
+use crate::flash_use::patience;
 use crate::guard::{Guard, holds};
 use crate::jobs::Job;
 use crate::limits::RETRY_PAUSE_MIN;
@@ -36,7 +35,7 @@ impl Cache {
     /// Whether writes of the flash are late, or were a moment ago: guests' writes do not wait for them,
     /// and after a crash the cache would open cold.
     pub fn is_in_doubt(&self) -> bool {
-        self.late_writes.is_in_doubt()
+        self.host_record.is_in_doubt()
     }
 
     /// Something that is written to flash takes too long: nobody waits for it from now on, or the flash
@@ -53,48 +52,26 @@ impl Cache {
         if is_detaching || self.jobs.iter().any(tired) {
             return self.fail_flash("the flash took too long");
         }
-        self.late_writes.late(attended);
-        match self.retirement {
-            Retirement::None => self.ask_to_retire(incarnation),
-            Retirement::Refused { until, .. } if self.ports.now >= until => self.retire_again(),
-            Retirement::Refused { .. } | Retirement::Asked { .. } => {}
-            Retirement::Done => {
-                self.let_waiting_pass();
-                self.bypass_late_flash();
-            }
+        if self.host_record.write_is_late(&mut self.ports, incarnation) {
+            self.let_waiting_pass();
+            self.bypass_late_flash();
         }
     }
 
     /// No write of the flash is late now.
     pub(crate) fn writes_are_in_time(&mut self) {
-        let is_answered = !matches!(self.retirement, Retirement::Asked { .. });
-        if let (Some(flash), true) = (self.flash.as_mut(), is_answered) {
-            self.late_writes.calm(flash, &self.ports);
+        if let Some(flash) = self.flash.as_mut()
+            && self.host_record.writes_are_in_time(flash, &self.ports)
+        {
             self.backs.keep_on_flash(&mut self.ports);
         }
     }
 
-    /// Asks the host to believe the flash again, if it is time.
-    pub(crate) fn take_flash_back(&mut self) {
-        let Some(flash) = self.flash.as_ref() else {
-            return;
-        };
-        let Some(token) = self.late_writes.asks(flash, &mut self.ports) else {
-            return;
-        };
-        // The record may say so from now on, whatever the answer is.
-        self.retirement = Retirement::None;
-        self.ports.push(Effect::Reinstate {
-            token,
-            incarnation: flash.facts().incarnation(),
-        });
-    }
-
-    /// The answer to [`Effect::Reinstate`]: whether it is recorded durably. One to a question that
+    /// The answer to [`crate::Effect::Reinstate`]: whether it is recorded durably. One to a question that
     /// another has followed means nothing.
     pub fn reinstated(&mut self, token: Token, recorded: bool, now: Instant) {
         self.ports.set_now(now);
-        if self.late_writes.answered(token, recorded, now) && recorded {
+        if self.host_record.reinstated(token, recorded, now) {
             self.ports.stats.flash_taken_back += 1;
             // For what has rested meanwhile.
             self.ports.wake_at(now);
@@ -105,7 +82,7 @@ impl Cache {
     /// Writes of the flash are late: disks whose guests wait for them go on without. The flash is given up
     /// if one cannot.
     pub(crate) fn bypass_late_flash(&mut self) {
-        if !self.late_writes.pass(self.retirement) {
+        if !self.host_record.lets_pass() {
             return;
         }
         for disk in self.backs.slots() {
@@ -130,7 +107,7 @@ impl Cache {
 
     /// Disks that left since the flash was late come under write-back again, if it is in time.
     pub(crate) fn return_to_back(&mut self) {
-        let is_late = self.late_writes.is_in_doubt() && holds(Guard::OpenRecordInTime);
+        let is_late = self.host_record.is_in_doubt() && holds(Guard::OpenRecordInTime);
         if is_late || self.backs.none_returns() {
             return;
         }
@@ -158,7 +135,7 @@ impl Cache {
             flash.hurry();
         }
         for write in self.writes.waiting() {
-            self.send_to_origin(write);
+            self.through().send_to_origin(write);
         }
     }
 }

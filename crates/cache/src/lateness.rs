@@ -1,7 +1,6 @@
 //! Whether writes of the flash are late, and how far it has been taken back: the states of
 //! `late_writes.rs`.
 
-use crate::flash_use::Retirement;
 use crate::guard::{Guard, holds};
 use crate::limits::{CALM_TIMEOUTS, RETRY_PAUSE_MIN};
 use crate::ports::Ports;
@@ -32,13 +31,12 @@ impl LateWrites {
         self.0 != State::Usual
     }
 
-    /// Whether a write may go to the origin before its older copy is distrusted durably.
-    pub(crate) fn pass(&self, retirement: Retirement) -> bool {
+    /// Whether a write may go to the origin before its older copy is distrusted durably. `is_recorded` if
+    /// the host's record says that this incarnation is not to be believed.
+    pub(crate) fn pass(&self, is_recorded: bool) -> bool {
         match self.0 {
             State::Usual => false,
-            State::Late { .. } => {
-                retirement == Retirement::Done || !holds(Guard::RecordBeforePassing)
-            }
+            State::Late { .. } => is_recorded || !holds(Guard::RecordBeforePassing),
             State::Returning { .. } | State::Reinstating { .. } => {
                 !holds(Guard::WaitWhileReturning)
             }

@@ -7,21 +7,49 @@
 //! A flush that succeeds says nothing of what an earlier one may have lost, nor does one that was under way
 //! when another failed: it fails, too. What a dirty log has written meanwhile is written once more.
 
-use crate::cache::Cache;
+use crate::admitter::Admission;
+use crate::back::Backs;
+use crate::disks::Disks;
+use crate::fills::Fills;
+use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
+use crate::ports::Ports;
 use crate::purpose::FlushMark;
+use crate::writes::Writes;
 use block_io::IoError;
-use block_store::WriteCount;
 use units::{BlockIndex, DiskSlot};
 
-impl Cache {
-    /// What is so when a flush of a disk's origin is asked for now.
-    pub(crate) fn flush_mark(&self, disk: DiskSlot) -> FlushMark {
-        let flash = self.flash.as_ref();
-        let writes = flash.map_or_else(WriteCount::default, |flash| {
-            flash.origins().write_count(disk)
-        });
-        self.ports.flush_mark(disk, writes)
+/// The parts of a cache of which a flush of an origin says something.
+pub(crate) struct OriginFlushes<'a> {
+    writes: &'a mut Writes,
+    fills: &'a mut Fills,
+    backs: &'a mut Backs,
+    admission: &'a mut Admission,
+    flash: &'a mut FlashUse,
+    disks: &'a mut Disks,
+    ports: &'a mut Ports,
+}
+
+impl<'a> OriginFlushes<'a> {
+    /// For one event.
+    pub(crate) fn new(
+        writes: &'a mut Writes,
+        fills: &'a mut Fills,
+        backs: &'a mut Backs,
+        admission: &'a mut Admission,
+        flash: &'a mut FlashUse,
+        disks: &'a mut Disks,
+        ports: &'a mut Ports,
+    ) -> Self {
+        Self {
+            writes,
+            fills,
+            backs,
+            admission,
+            flash,
+            disks,
+            ports,
+        }
     }
 
     /// A flush of a disk's origin has ended. `is_told` if a guest's flush is answered by this.
@@ -29,7 +57,7 @@ impl Cache {
     /// # Errors
     /// Its error; or that of another flush that has failed since this one was asked for, of which this one
     /// says nothing.
-    pub(crate) fn origin_flushed(
+    pub(crate) fn ended(
         &mut self,
         disk: DiskSlot,
         since: FlushMark,
@@ -37,7 +65,10 @@ impl Cache {
         is_told: bool,
     ) -> Result<(), IoError> {
         match result {
-            Ok(()) if self.ports.is_spoiled(disk, since) && holds(Guard::FailedFlushSpoils) => {
+            Ok(())
+                if self.ports.failed_flushes(disk) > since.failed
+                    && holds(Guard::FailedFlushSpoils) =>
+            {
                 return Err(IoError::Failed);
             }
             Ok(()) => {
@@ -45,27 +76,27 @@ impl Cache {
                     flash.origins_mut().flushed(disk, since.writes);
                 }
             }
-            Err(error) => self.origin_flush_failed(disk, error, is_told),
+            Err(error) => self.failed(disk, error, is_told),
         }
         result
     }
 
-    fn origin_flush_failed(&mut self, disk: DiskSlot, error: IoError, is_told: bool) {
+    fn failed(&mut self, disk: DiskSlot, error: IoError, is_told: bool) {
         self.disks.stats(disk).origin_errors += 1;
         if let Some(served) = self.disks.get_mut(disk) {
             served.failed_flush_untold |= !is_told && holds(Guard::FailedFlushIsTold);
         }
-        self.origin_may_have_lost(disk);
+        self.may_have_lost(disk);
         if let Some(back) = self.backs.get_mut(disk)
             && holds(Guard::FailedFlushComesAgain)
         {
-            back.destage.origin_has_lost(error);
+            back.origin_has_lost(error);
         }
     }
 
     /// A flush of a disk's origin has failed: forgets everything that is cached, or on its way into the
     /// cache, and that the origin may have lost. Other flushes that are under way say nothing now.
-    pub(crate) fn origin_may_have_lost(&mut self, disk: DiskSlot) {
+    pub(crate) fn may_have_lost(&mut self, disk: DiskSlot) {
         self.ports.flush_failed(disk);
         if !holds(Guard::FailedFlushForgets) {
             return;

@@ -4,7 +4,9 @@
 
 use crate::api::Effect;
 use crate::api::OwnerRecord;
-use crate::purpose::{FlushMark, Hit, OriginPurpose, ReadPurpose, WriteId};
+use crate::purpose::{
+    FlushMark, FlushPurpose, Hit, OriginFlush, OriginPurpose, ReadPurpose, WriteId,
+};
 use crate::stats::Stats;
 use block_io::{BufPool, OriginOp, OriginVerb, Place, Token};
 use block_store::{Store, Tag, WriteCount};
@@ -130,15 +132,19 @@ impl Ports {
     fn flush_origins(&mut self) {
         while let Some((disk, count)) = self.store.take_origin_flush() {
             let since = self.flush_mark(disk, count);
-            let purpose = OriginPurpose::OwnFlush { disk, since };
-            self.origin(purpose, disk, OriginVerb::Flush);
+            self.flush_origin(disk, since, FlushPurpose::Own);
         }
     }
 
     /// What is so when a flush of a disk's origin is asked for now, after so many writes of the disk.
     pub(crate) fn flush_mark(&self, disk: DiskSlot, writes: WriteCount) -> FlushMark {
-        let failed = self.failed_flushes.get(&disk).copied().unwrap_or(0);
+        let failed = self.failed_flushes(disk);
         FlushMark { writes, failed }
+    }
+
+    /// How many flushes of a disk's origin have failed.
+    pub(crate) fn failed_flushes(&self, disk: DiskSlot) -> u64 {
+        self.failed_flushes.get(&disk).copied().unwrap_or(0)
     }
 
     /// A flush of a disk's origin has failed.
@@ -146,9 +152,14 @@ impl Ports {
         *self.failed_flushes.entry(disk).or_insert(0) += 1;
     }
 
-    /// Whether a flush that was asked for then says nothing of what it covers: another one has failed since.
-    pub(crate) fn is_spoiled(&self, disk: DiskSlot, since: FlushMark) -> bool {
-        self.flush_mark(disk, since.writes).failed > since.failed
+    /// Asks for a flush of a disk's origin.
+    pub(crate) fn flush_origin(&mut self, disk: DiskSlot, since: FlushMark, purpose: FlushPurpose) {
+        let purpose = OriginPurpose::Flush(OriginFlush {
+            disk,
+            since,
+            purpose,
+        });
+        self.origin(purpose, disk, OriginVerb::Flush);
     }
 
     pub(crate) fn origin(&mut self, purpose: OriginPurpose, disk: DiskSlot, verb: OriginVerb) {

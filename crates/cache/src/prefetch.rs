@@ -55,7 +55,7 @@ impl Cache {
     /// Where a prefetch ends now: where it is, without flash that takes what comes and after an error.
     fn prefetch_end(&self, of: Pending) -> u64 {
         let read = self.reads.get(of.read);
-        if !self.flash.is_in_use() || self.late_writes.is_in_doubt() || read.has_failed() {
+        if !self.flash.is_in_use() || self.host_record.is_in_doubt() || read.has_failed() {
             return of.at;
         }
         read.end_of_range().min(self.disks.cached_end(of.disk))
@@ -64,7 +64,7 @@ impl Cache {
     /// Whether the write buffer takes what comes, beside all that is on its way.
     fn has_room_for_a_run(&self) -> bool {
         // What waits for flash that is late is not held up by it.
-        self.late_writes.is_in_doubt()
+        self.host_record.is_in_doubt()
             || self.flash.as_ref().is_none_or(|flash| {
                 let run = RUN_BLOCKS_MAX * BLOCK_BYTES;
                 let coming = flash.facts().buffered().get() + self.prefetches.bytes();

@@ -89,33 +89,14 @@ pub(crate) enum OriginPurpose {
     },
     /// A guest's write.
     GuestWrite(WriteId),
-    /// A flush that a guest's request waits for.
-    GuestFlush {
-        request: RequestId,
-        asked: Asked,
-        disk: DiskSlot,
-        since: FlushMark,
-    },
-    /// A flush that the cache itself wants.
-    OwnFlush { disk: DiskSlot, since: FlushMark },
+    /// A flush, but for those of a destage.
+    Flush(OriginFlush),
     /// The rest of a block of which a guest writes a part.
     MergeFill(Merge),
     /// A part of a dirty log.
     DestageWrite(DiskSlot, destage::WriteId),
     /// A flush that makes it durable there.
     DestageFlush(DiskSlot, destage::WriteId),
-    /// A flush for a disk that comes under write-back.
-    EnterFlush {
-        disk: DiskSlot,
-        number: u64,
-        since: FlushMark,
-    },
-    /// A flush for a disk without a log, for a command.
-    DemandFlush {
-        id: ControlId,
-        disk: DiskSlot,
-        since: FlushMark,
-    },
 }
 
 impl OriginPurpose {
@@ -128,6 +109,27 @@ impl OriginPurpose {
             _ => None,
         }
     }
+}
+
+/// A flush of a disk's origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OriginFlush {
+    pub(crate) disk: DiskSlot,
+    pub(crate) since: FlushMark,
+    pub(crate) purpose: FlushPurpose,
+}
+
+/// Who waits for a flush of an origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FlushPurpose {
+    /// A guest's request.
+    Guest { request: RequestId, asked: Asked },
+    /// The cache itself.
+    Own,
+    /// A disk that comes under write-back, with this number of the flush.
+    Enter { number: u64 },
+    /// A command, for a disk without a log.
+    Demand { id: ControlId },
 }
 
 /// What was so when a flush of a disk's origin was asked for.

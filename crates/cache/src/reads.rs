@@ -29,7 +29,7 @@ impl Cache {
     pub(crate) fn read(&mut self, span: Span, aim: Aim) {
         let Span { disk, vm, .. } = span;
         let (offset, end) = (span.offset.get(), span.end().get());
-        let cached_end = if self.flash.is_in_use() || self.has_dirty(disk) {
+        let cached_end = if self.flash.is_in_use() || self.flash.has_dirty(disk) {
             self.disks.cached_end(disk)
         } else {
             0
@@ -352,7 +352,7 @@ impl Cache {
     #[inline]
     pub(crate) fn end_read(&mut self, ended: Option<Ended>) {
         if let Some(Ended { disk, answer }) = ended {
-            self.answer(disk, answer);
+            self.disks.answer(&mut self.ports, disk, answer);
         }
     }
 }

@@ -5,11 +5,10 @@
 //! of the cache must never be trusted. Reads go on meanwhile; writes wait for the record.
 
 use crate::admitter::Admission;
-use crate::api::Effect;
 use crate::back::Back;
 use crate::cache::Cache;
-use crate::flash_use::{Retirement, patience};
-use crate::limits::{RETRY_PAUSE_MIN, WATCH_PARTS};
+use crate::flash_use::patience;
+use crate::limits::WATCH_PARTS;
 use crate::purpose::{DestageRead, Hit, ReadPurpose};
 use block_io::{IoError, Token};
 use block_store::Purpose;
@@ -27,85 +26,30 @@ impl Cache {
             return;
         };
         self.admission = Admission::default();
-        self.late_writes.end();
         self.writes.wait_no_more();
         self.backs.all_stay_through();
-        match self.retirement {
-            Retirement::None | Retirement::Refused { .. } => self.ask_to_retire(incarnation),
-            Retirement::Asked { .. } => {}
-            // It was in doubt already.
-            Retirement::Done => self.let_waiting_pass(),
+        // The flash may have been in doubt already.
+        if self.host_record.flash_failed(&mut self.ports, incarnation) {
+            self.let_waiting_pass();
         }
         self.end_jobs_without_flash();
-        for disk in self.backs.slots() {
-            self.ports.schedule(disk);
-        }
+        self.backs.schedule_all(&mut self.ports);
         // What was being read from flash comes from the origin at the next look.
         self.ports.wake_at(self.ports.now);
     }
 
-    pub(crate) fn ask_to_retire(&mut self, incarnation: u64) {
-        let token = self.ports.question();
-        self.retirement = Retirement::Asked { incarnation, token };
-        self.ports.push(Effect::Retire { token, incarnation });
-    }
-
-    /// Whether the origin must not be written now, since the flash has failed and that is not recorded.
-    pub(crate) fn waits_for_record(&self) -> bool {
-        let is_open = matches!(
-            self.retirement,
-            Retirement::Asked { .. } | Retirement::Refused { .. }
-        );
-        is_open && !self.flash.is_in_use()
-    }
-
-    /// A write came while the host could not record the retirement: asks once more.
-    pub(crate) fn retire_again(&mut self) {
-        if let Retirement::Refused { incarnation, .. } = self.retirement {
-            self.ask_to_retire(incarnation);
-        }
-    }
-
-    /// Whether what failed flash has cannot go to the origin yet: blocks on it that this makes stale
-    /// would be believed again. Asks once more now and then.
-    pub(crate) fn waits_for_retirement(&mut self) -> bool {
-        if self.flash.is_in_use() {
-            // It is distrusted there, as long as it is in use.
-            return false;
-        }
-        match self.retirement {
-            Retirement::None | Retirement::Done => return false,
-            Retirement::Asked { .. } => {}
-            Retirement::Refused { until, .. } if self.ports.now < until => {
-                self.ports.wake_at(until);
-            }
-            Retirement::Refused { .. } => self.retire_again(),
-        }
-        true
-    }
-
     pub(crate) fn retirement_recorded(&mut self, answered: Token, recorded: bool) {
-        let Retirement::Asked { incarnation, token } = self.retirement else {
-            return;
-        };
-        if token != answered {
+        let now = self.ports.now;
+        if !self.host_record.answered(answered, recorded, now) {
             return;
         }
-        self.retirement = if recorded {
-            Retirement::Done
-        } else {
-            let until = self.ports.now + RETRY_PAUSE_MIN;
-            Retirement::Refused { incarnation, until }
-        };
-        for disk in self.backs.slots() {
-            self.ports.schedule(disk);
-        }
+        self.backs.schedule_all(&mut self.ports);
         if recorded {
             self.let_waiting_pass();
             self.bypass_late_flash();
         } else if !self.flash.is_in_use() {
             for write in self.writes.waiting() {
-                self.fail_write(write);
+                self.through().fail_write(write);
             }
         }
     }
@@ -133,7 +77,7 @@ impl Cache {
             }
         }
         for disk in watch.lost {
-            self.lose_log(disk);
+            self.destager().lose_log(disk);
         }
         for hit in watch.late {
             self.ports.stats.flash_timeouts += 1;
@@ -149,7 +93,7 @@ impl Cache {
         } else {
             self.writes_are_in_time();
         }
-        if watch.pending || self.late_writes.is_in_doubt() {
+        if watch.pending || self.host_record.is_in_doubt() {
             let part = timeout.as_nanos() / WATCH_PARTS;
             self.ports.wake_at(now + Duration::from_nanos(part.max(1)));
         }
@@ -206,7 +150,6 @@ impl Watch {
             Purpose::Caller(ReadPurpose::MergeHit(_)) => {
                 self.pending = true;
                 self.lost_patience |= is_hopeless;
-                self.stuck |= is_hopeless;
             }
             Purpose::Caller(ReadPurpose::Hit(hit)) if !hit.abandoned => {
                 if is_late || self.has_failed {

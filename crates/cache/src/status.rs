@@ -1,11 +1,15 @@
 //! What a cache is like at a moment, for people and metrics.
 
+use crate::api::WritePolicy;
+use crate::back::destage_state;
 use crate::cache::Cache;
-use crate::flash_use::Retirement;
+use crate::host_record::Retirement;
+use crate::stats::{DiskStats, Stats};
 use crate::views::Views;
+use crate::write_back::{DirtyStatus, WriteBack};
 use block_io::PAGE_BYTES;
-use block_store::SegmentCounts;
-use units::Bytes;
+use block_store::{Committed, SegmentCounts};
+use units::{Bytes, DiskSlot};
 
 /// Whether the flash is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,10 +67,78 @@ pub struct Status {
 }
 
 impl Cache {
+    /// Counters since the cache was opened.
+    pub fn stats(&self) -> Stats {
+        self.ports.stats.with_store(self.ports.store.stats())
+    }
+
+    /// Counters of a disk since it was attached; none if it is not.
+    pub fn stats_of(&self, disk: DiskSlot) -> Option<DiskStats> {
+        self.disks.get(disk)?;
+        let cached = self
+            .flash
+            .as_ref()
+            .map_or(0, |flash| flash.facts().cached_blocks_of(disk));
+        Some(DiskStats {
+            cached_blocks: cached,
+            ..*self.disks.counted(disk)
+        })
+    }
+
+    /// The write policy of an attached disk.
+    pub fn policy_of(&self, disk: DiskSlot) -> Option<WritePolicy> {
+        Some(self.disks.get(disk)?.policy)
+    }
+
+    /// Requests of a disk that are not answered yet.
+    pub fn in_flight(&self, disk: DiskSlot) -> u32 {
+        self.disks.get(disk).map_or(0, |disk| disk.in_flight)
+    }
+
+    /// How far the tables on flash are durable; `None` without flash.
+    pub fn committed(&self) -> Option<Committed> {
+        Some(self.flash.as_ref()?.facts().committed())
+    }
+
+    /// What an attached disk has that its origin lacks; none if it is not attached.
+    pub fn write_back_of(&self, disk: DiskSlot) -> Option<DirtyStatus> {
+        self.disks.get(disk)?;
+        let stats = self.disks.counted(disk);
+        let mut status = DirtyStatus {
+            destaged: Bytes::new(stats.destaged_bytes),
+            stalls: stats.stalled_writes,
+            is_bypassed: self.backs.does_without(disk),
+            ..DirtyStatus::default()
+        };
+        if let Some(flash) = self.flash.with_logs() {
+            status.epoch = flash
+                .facts()
+                .disk_entry(disk)
+                .map_or(0, |entry| entry.epoch);
+            if let Some(dirty) = flash.dirty_log(disk) {
+                status.logged = dirty.log().logged();
+                status.distinct = dirty.log().distinct() + dirty.log().erased();
+                let age = |at| self.ports.now.since(at);
+                status.oldest = dirty.log().oldest().map(age);
+                status.intervals = dirty.log().intervals();
+            }
+        }
+        if let Some(back) = self.backs.get(disk) {
+            status.state = destage_state(&self.flash, disk, back);
+        }
+        Some(status)
+    }
+
+    /// How the writes of an attached disk reach its origin under write-back, as it was asked for last;
+    /// none if it is not attached.
+    pub fn write_back_settings_of(&self, disk: DiskSlot) -> Option<WriteBack> {
+        Some(self.disks.get(disk)?.write_back)
+    }
+
     /// What the cache is like now.
     pub fn status(&self) -> Status {
         let reason = self.flash.why_bypassed().unwrap_or_default().to_owned();
-        let mode = match (self.flash.as_ref(), self.retirement) {
+        let mode = match (self.flash.as_ref(), self.host_record.retirement()) {
             (Some(_), _) => Mode::Active,
             (None, Retirement::None | Retirement::Done) => Mode::Bypassed { reason },
             (None, Retirement::Asked { .. } | Retirement::Refused { .. }) => {

@@ -18,20 +18,24 @@
 
 use crate::RequestId;
 use crate::WritePolicy;
-use crate::cache::Cache;
+use crate::admitter::{Admission, Admitter};
+use crate::disks::Disks;
+use crate::fills::Fills;
+use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
+use crate::host_record::HostRecord;
 use crate::limits::ERASE_BLOCKS_MAX;
-use crate::ports::Wake;
+use crate::ports::{Ports, Wake};
 use crate::purpose::{OriginPurpose, WriteId};
 use crate::request::Span;
 use admission::Key;
-use block_io::{IoError, OriginVerb, PAGE_BYTES, Payload, Slice};
+use block_io::{IoError, OriginVerb, PAGE_BYTES, Slice};
 use block_store::{Taken, Ticket};
 use segment_log::Source;
 use slab::Slab;
 use std::collections::VecDeque;
 use tenancy::Arrival;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant};
 
 /// What is written.
 #[derive(Clone, Debug)]
@@ -66,8 +70,9 @@ pub(crate) struct Write {
 }
 
 /// All writes of a cache, and which belong to which disk.
-#[derive(Default)]
 pub(crate) struct Writes {
+    /// Whether a write may bring blocks into the cache that were not there.
+    allocates: bool,
     all: Slab<Write>,
     by_disk: Vec<Vec<WriteId>>,
     /// Those that wait until what they distrust is durable, in the order of their tickets.
@@ -75,6 +80,16 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
+    /// None is under way.
+    pub(crate) fn new(allocates: bool) -> Self {
+        Self {
+            allocates,
+            all: Slab::new(),
+            by_disk: Vec::new(),
+            until_durable: VecDeque::new(),
+        }
+    }
+
     fn insert(&mut self, write: Write) -> WriteId {
         let disk = write.disk.index();
         let id = self.all.insert(write);
@@ -159,9 +174,47 @@ impl Writes {
     }
 }
 
-impl Cache {
+/// The parts of a cache that a write has to do with which goes to the origin first.
+pub(crate) struct Through<'a> {
+    writes: &'a mut Writes,
+    fills: &'a mut Fills,
+    admission: &'a mut Admission,
+    flash: &'a mut FlashUse,
+    disks: &'a mut Disks,
+    ports: &'a mut Ports,
+    host_record: &'a mut HostRecord,
+}
+
+impl<'a> Through<'a> {
+    /// For one event.
+    pub(crate) fn new(
+        writes: &'a mut Writes,
+        fills: &'a mut Fills,
+        admission: &'a mut Admission,
+        flash: &'a mut FlashUse,
+        disks: &'a mut Disks,
+        ports: &'a mut Ports,
+        host_record: &'a mut HostRecord,
+    ) -> Self {
+        Self {
+            writes,
+            fills,
+            admission,
+            flash,
+            disks,
+            ports,
+            host_record,
+        }
+    }
+
+    fn admitter(&mut self) -> Admitter<'_> {
+        let flash = self.flash.as_mut();
+        Admitter::new(self.admission, flash, self.disks, self.ports)
+    }
+
+    /// A guest writes, discards or writes zeroes.
     pub(crate) fn write(&mut self, span: Span, change: Change) {
-        let arrival = self.write_arrives(&span, &change);
+        let arrival = write_arrives(self.admission, self.disks, self.ports.now, &span, &change);
         let offset = span.offset.get();
         let id = self.writes.insert(Write {
             request: span.id,
@@ -213,14 +266,14 @@ impl Cache {
         if holds(Guard::KillFills) {
             self.fills.kill(disk, first, blocks);
         }
-        if self.waits_for_record() && holds(Guard::RetireBeforeOrigin) {
+        if self.host_record.is_awaited(self.flash) && holds(Guard::RetireBeforeOrigin) {
             self.writes.all[id].waiting = true;
-            self.retire_again();
+            self.host_record.retire_again(self.ports);
             return;
         }
         let wait_for = self.distrust_blocks(id, wait);
         match (wait_for, self.flash.as_mut()) {
-            (Some(_), Some(flash)) if self.late_writes.pass(self.retirement) => {
+            (Some(_), Some(flash)) if self.host_record.lets_pass() => {
                 if !flash.pass() {
                     let reason = "the flash was late for too long while guests wrote";
                     self.ports.wake(Wake::FlashFailed(reason));
@@ -234,35 +287,12 @@ impl Cache {
         }
     }
 
-    /// Tells the admission of a write of data, but for the part that is never cached.
-    pub(crate) fn write_arrives(&mut self, span: &Span, change: &Change) -> Option<Arrival> {
-        let Span {
-            disk, vm, offset, ..
-        } = *span;
-        let end = span.end().get().min(self.disks.cached_end(disk));
-        let is_data = matches!(change, Change::Data { .. });
-        if !is_data || self.admission.is_open() || offset.get() >= end {
-            return None;
-        }
-        let first = BlockIndex::containing(offset);
-        let request = tenancy::Request {
-            vm,
-            tenant: self.disks.tenant_of(disk)?,
-            disk,
-            first,
-            count: end.div_ceil(BLOCK_BYTES) - first.get(),
-            write: true,
-            now: self.ports.now,
-        };
-        self.admission.arrives(&request, true)
-    }
-
     /// Takes the write's blocks out of the index and out of staging. Returns what has to be durable
     /// before the origin may be written.
     fn distrust_blocks(&mut self, id: WriteId, overtakes_a_waiting_write: bool) -> Option<Ticket> {
         let cached_end = self.disks.cached_end(self.writes.all[id].disk);
         self.unstage_written(id);
-        let passes = self.late_writes.pass(self.retirement);
+        let passes = self.host_record.lets_pass();
         let flash = self.flash.as_mut()?;
         let write = &mut self.writes.all[id];
         let update = matches!(write.change, Change::Data { .. });
@@ -379,13 +409,15 @@ impl Cache {
             self.disks.stats(write.disk).origin_errors += 1;
             self.forget_copies(&write);
         }
-        self.reply(write.disk, write.request, result.map(|()| Payload::new()));
+        self.disks
+            .reply(self.ports, write.disk, write.request, result);
     }
 
     /// The write cannot be made safe: the guest gets an error and the origin stays as it was.
     pub(crate) fn fail_write(&mut self, id: WriteId) {
         let write = self.writes.remove(id);
-        self.reply(write.disk, write.request, Err(IoError::Failed));
+        self.disks
+            .reply(self.ports, write.disk, write.request, Err(IoError::Failed));
     }
 
     /// The origin has all of a write: its blocks that were cached get their new copies, and those
@@ -405,7 +437,7 @@ impl Cache {
         for block in &write.cached {
             self.update_copy(write, *block, page(*block));
         }
-        if !self.config.allocate_writes || !write.alone || !self.flash.is_in_use() {
+        if !self.writes.allocates || !write.alone || !self.flash.is_in_use() {
             return;
         }
         let first = write.offset.div_ceil(BLOCK_BYTES);
@@ -453,4 +485,33 @@ impl Cache {
             self.admission.removed(tenant, Key::new(disk, block));
         }
     }
+}
+
+/// Tells the admission of a write of data, but for the part that is never cached.
+pub(crate) fn write_arrives(
+    admission: &mut Admission,
+    disks: &Disks,
+    now: Instant,
+    span: &Span,
+    change: &Change,
+) -> Option<Arrival> {
+    let Span {
+        disk, vm, offset, ..
+    } = *span;
+    let end = span.end().get().min(disks.cached_end(disk));
+    let is_data = matches!(change, Change::Data { .. });
+    if !is_data || admission.is_open() || offset.get() >= end {
+        return None;
+    }
+    let first = BlockIndex::containing(offset);
+    let request = tenancy::Request {
+        vm,
+        tenant: disks.tenant_of(disk)?,
+        disk,
+        first,
+        count: end.div_ceil(BLOCK_BYTES) - first.get(),
+        write: true,
+        now,
+    };
+    admission.arrives(&request, true)
 }

@@ -1,14 +1,13 @@
 //! Accepting writes and erasures, in their order.
 
-use super::{Back, Phase};
+use super::{Back, BackRequests, Phase};
 use crate::RequestId;
-use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
 use crate::request::{Asked, Span};
-use crate::writes::Change;
+use crate::writes::{Change, write_arrives};
 use admission::Key;
-use block_io::{IoError, PAGE_BYTES, Payload, Slice};
+use block_io::{IoError, PAGE_BYTES, Slice};
 use block_store::{NoRoom, Taken};
 use dirty_log::RecordNumber;
 use flash_format::{Erasure, ErasureKind};
@@ -17,7 +16,7 @@ use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
 
 /// A write that is not accepted yet, or only the first part of it.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(super) struct Waiting {
     pub(super) id: u64,
     request: RequestId,
     vm: TenantSlot,
@@ -36,7 +35,7 @@ pub(crate) struct Waiting {
 
 /// A block of which a part is written.
 #[derive(Debug)]
-pub(crate) enum Edge {
+pub(super) enum Edge {
     /// There is none.
     Whole,
     /// Its bytes have not been looked for yet.
@@ -103,10 +102,33 @@ impl Waiting {
     }
 }
 
-impl Cache {
+impl Back {
+    /// Takes every write that waits out of the disk's queue.
+    pub(super) fn take_waiting(&mut self, disk: DiskSlot) -> Vec<(Span, Change)> {
+        let queue = self.queue.drain(..);
+        let write = |waiting: Waiting| {
+            let span = Span {
+                id: waiting.request,
+                disk,
+                vm: waiting.vm,
+                offset: Bytes::new(waiting.offset),
+                length: Bytes::new(waiting.end - waiting.offset),
+            };
+            (span, waiting.change)
+        };
+        queue.map(write).collect()
+    }
+
+    /// The write that waits under this number.
+    pub(super) fn waiting_mut(&mut self, id: u64) -> Option<&mut Waiting> {
+        self.queue.iter_mut().find(|waiting| waiting.id == id)
+    }
+}
+
+impl BackRequests<'_> {
     /// A write, discard or write-zeroes to a disk under write-back.
-    pub(crate) fn write_back(&mut self, span: Span, change: Change) {
-        let arrival = self.write_arrives(&span, &change);
+    pub(crate) fn write(&mut self, span: Span, change: Change) {
+        let arrival = write_arrives(self.admission, self.disks, self.ports.now, &span, &change);
         let Span {
             id: request,
             disk,
@@ -119,7 +141,7 @@ impl Cache {
             offset = offset.next_multiple_of(BLOCK_BYTES);
             end = end / BLOCK_BYTES * BLOCK_BYTES;
             if offset >= end {
-                self.reply(disk, request, Ok(Payload::new()));
+                self.disks.reply(self.ports, disk, request, Ok(()));
                 return;
             }
         }
@@ -184,7 +206,7 @@ impl Cache {
             if fua {
                 self.answer_when_durable(disk, number, request, Asked::DurableWrite);
             } else {
-                self.reply(disk, request, result.map(|()| Payload::new()));
+                self.disks.reply(self.ports, disk, request, result);
             }
         }
     }
@@ -251,7 +273,7 @@ impl Cache {
         phase: Phase,
         dirty_max: Bytes,
     ) -> Result<(), NoRoom> {
-        let logged = self.dirty_bytes(disk).get();
+        let logged = self.flash.dirty_bytes(disk).get();
         if logged + BLOCK_BYTES > dirty_max.get().max(BLOCK_BYTES) {
             return Err(NoRoom::Segment);
         }
@@ -387,29 +409,8 @@ impl Cache {
             expired.push(waiting.request);
         }
         for request in expired {
-            self.reply(disk, request, Err(IoError::TimedOut));
+            self.disks
+                .reply(self.ports, disk, request, Err(IoError::TimedOut));
         }
-    }
-
-    /// Takes every write that waits out of a disk's queue.
-    pub(super) fn take_waiting(disk: DiskSlot, back: &mut Back) -> Vec<(Span, Change)> {
-        let queue = back.queue.drain(..);
-        let write = |waiting: Waiting| {
-            let span = Span {
-                id: waiting.request,
-                disk,
-                vm: waiting.vm,
-                offset: Bytes::new(waiting.offset),
-                length: Bytes::new(waiting.end - waiting.offset),
-            };
-            (span, waiting.change)
-        };
-        queue.map(write).collect()
-    }
-
-    /// The write that waits under this number.
-    pub(super) fn waiting_mut(&mut self, disk: DiskSlot, id: u64) -> Option<&mut Waiting> {
-        let queue = &mut self.backs.get_mut(disk)?.queue;
-        queue.iter_mut().find(|waiting| waiting.id == id)
     }
 }

@@ -1,18 +1,16 @@
 //! What the operator asks about write-back.
 
-use super::switch::{Change, To, unfit};
+use super::switch::{Change, Changes, To};
 use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
-use crate::cache::Cache;
 use crate::guard::{Guard, holds};
-use crate::purpose::{FlushMark, OriginPurpose};
+use crate::purpose::FlushPurpose;
 use crate::write_back::{OfDirty, WriteBack};
-use block_io::{IoError, OriginVerb};
 use block_store::DirtyDisk;
 use dirty_log::RecordNumber;
 use units::DiskSlot;
 
-impl Cache {
+impl Changes<'_> {
     /// What writes do from now on, if it takes longer than a moment. None if it is done, or wrong.
     pub(crate) fn set_policy(
         &mut self,
@@ -42,10 +40,10 @@ impl Cache {
             // It comes back by itself.
             (None, WritePolicy::Back) if returns => return Some(Ok(())),
             (None, WritePolicy::Back) if is_in_use => {
-                if let Some(error) = unfit(served) {
+                if let Some(error) = served.why_not_back() {
                     return Some(Err(error));
                 }
-                if self.late_writes.is_in_doubt() && holds(Guard::OpenRecordInTime) {
+                if self.host_record.is_in_doubt() && holds(Guard::OpenRecordInTime) {
                     return Some(Err(ControlError::FlashLate));
                 }
                 let (settings, epoch) = (served.write_back, served.epoch);
@@ -91,16 +89,17 @@ impl Cache {
         if self.disks.get(disk).is_none() {
             return Some(Err(ControlError::NotAttached));
         }
-        let goes_through = |back: &Back| back.entry.is_some() && self.dirty_bytes(disk).is_zero();
+        let goes_through =
+            |back: &Back| back.entry.is_some() && self.flash.dirty_bytes(disk).is_zero();
         let dirty = self.flash.log_of(disk);
         let end = dirty.map_or(RecordNumber::FIRST, |dirty| dirty.log().end());
         let has_all = dirty.is_none_or(|dirty| dirty.log().is_empty() && dirty.released() >= end);
         if self.backs.get(disk).is_none_or(goes_through) || has_all {
             // What went past the log is written to the origin, but durable there only when a guest
             // flushes.
-            let since = self.flush_mark(disk);
-            let purpose = OriginPurpose::DemandFlush { id, disk, since };
-            self.ports.origin(purpose, disk, OriginVerb::Flush);
+            let since = self.flash.flush_mark(self.ports, disk);
+            self.ports
+                .flush_origin(disk, since, FlushPurpose::Demand { id });
             return None;
         }
         if let Some(reason) = dirty.and_then(DirtyDisk::locked) {
@@ -113,44 +112,18 @@ impl Cache {
         None
     }
 
-    /// The origin of a disk without a log has been flushed, or could not be.
-    pub(crate) fn demand_flush_done(
-        &mut self,
-        id: ControlId,
-        disk: DiskSlot,
-        since: FlushMark,
-        result: Result<(), IoError>,
-    ) {
-        let result = match self.origin_flushed(disk, since, result, false) {
-            Ok(()) => Ok(ControlOutcome::Done),
-            Err(error) => Err(ControlError::Origin(error)),
-        };
-        self.ports.push(Effect::ControlDone { id, result });
-    }
-
-    /// The origin refused: those who wait for it hear so.
-    pub(crate) fn fail_demands(&mut self, _disk: DiskSlot, back: &mut Back, error: IoError) {
-        back.destage.drop_demand();
-        for (_, id) in std::mem::take(&mut back.demands) {
-            self.ports.push(Effect::ControlDone {
-                id,
-                result: Err(ControlError::Origin(error)),
-            });
-        }
-    }
-
     /// Detaches a disk under write-back.
     ///
     /// # Errors
     /// [`ControlError`] if it is refused at once.
-    pub(crate) fn detach_back(
+    pub(crate) fn detach(
         &mut self,
         id: ControlId,
         disk: DiskSlot,
         fingerprint: Option<u128>,
         dirty: OfDirty,
     ) -> Result<(), ControlError> {
-        let bytes = self.dirty_bytes(disk);
+        let bytes = self.flash.dirty_bytes(disk);
         if dirty == OfDirty::Refuse && !bytes.is_zero() && holds(Guard::DetachRefusesDirty) {
             return Err(ControlError::Dirty { bytes });
         }
@@ -200,7 +173,7 @@ impl Cache {
         // Of an ordered disk the origin alone is a disk from then on.
         let unordered = dirty.is_some_and(|dirty| back.returns_to_order(dirty.log()));
         let at_origin = dirty.map_or(RecordNumber::BEHIND_ALL, |dirty| dirty.log().base());
-        let ports = &mut self.ports;
+        let ports = &mut *self.ports;
         back.demands.retain(|(number, id)| {
             let result = match locked {
                 _ if *number <= base && !unordered => Ok(ControlOutcome::Done),

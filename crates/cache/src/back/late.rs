@@ -97,7 +97,7 @@ impl Backs {
     }
 
     /// Whether a disk does without flash whose writes are late, or were.
-    pub(super) fn does_without(&self, disk: DiskSlot) -> bool {
+    pub(crate) fn does_without(&self, disk: DiskSlot) -> bool {
         self.returns(disk) || self.get(disk).is_some_and(Back::has_left_flash)
     }
 

@@ -1,8 +1,8 @@
 //! The rest of a block of which a guest writes a part: from the log, from the cache, or from the
 //! origin. No other write to the block is accepted meanwhile.
 
+use super::BackRequests;
 use super::accept::{Edge, Waiting};
-use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::purpose::{Merge, MergeHit, OriginPurpose, ReadPurpose};
 use admission::Key;
@@ -11,7 +11,7 @@ use block_store::Location;
 use dirty_log::Found;
 use units::{BLOCK_BYTES, Bytes, DiskSlot};
 
-impl Cache {
+impl BackRequests<'_> {
     /// Begins to look for the rest of a block.
     pub(super) fn begin_merge(&mut self, disk: DiskSlot, waiting: &Waiting, tail: bool) -> Edge {
         let block = waiting.edge_block(tail);
@@ -85,7 +85,7 @@ impl Cache {
                 self.merge_ready(merge, Err(IoError::Failed));
             }
             // Its write went on without the flash, and the disk may be gone.
-            None if self.waiting_mut(merge.disk, merge.waiting).is_none() => {}
+            None if self.waiting_mut(&merge).is_none() => {}
             // Reading it as a guest does would find the same, and give the slot up.
             None => self.merge_from_origin(merge),
         }
@@ -97,8 +97,13 @@ impl Cache {
         self.merge_ready(merge, bytes);
     }
 
+    /// The write that a merge is for, if it waits still.
+    fn waiting_mut(&mut self, merge: &Merge) -> Option<&mut Waiting> {
+        self.backs.get_mut(merge.disk)?.waiting_mut(merge.waiting)
+    }
+
     fn merge_ready(&mut self, merge: Merge, bytes: Result<Slice, IoError>) {
-        if let Some(waiting) = self.waiting_mut(merge.disk, merge.waiting) {
+        if let Some(waiting) = self.waiting_mut(&merge) {
             *waiting.edge_mut(merge.tail) = match bytes {
                 Ok(bytes) => Edge::Ready(bytes),
                 Err(error) => Edge::Failed(error),

@@ -12,33 +12,40 @@
 //! waited for too long is an error, since a guest has to hear at last that its origin does not take
 //! what it writes.
 
-pub(crate) mod accept;
+mod accept;
 mod commands;
 mod late;
-pub(crate) mod merge;
-mod reads;
+mod merge;
 mod steps;
-pub(crate) mod switch;
-pub(crate) mod transfer;
+mod switch;
+mod transfer;
+
+pub(crate) use switch::{Changes, Over};
+pub(crate) use transfer::{Destager, destage_state};
 
 use crate::RequestId;
-use crate::cache::Cache;
+use crate::admitter::Admission;
+use crate::api::{ControlError, Effect};
+use crate::disks::Disks;
+use crate::fills::Fills;
+use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::limits::TICK_MAX;
+use crate::ports::Ports;
 use crate::request::Asked;
-use crate::write_back::{DestageOrder, DirtyStatus, WriteBack};
+use crate::write_back::{DestageOrder, WriteBack};
 use accept::Waiting;
-use block_io::{IoError, Payload};
+use block_io::IoError;
 use block_store::DirtyDisk;
 use destage::{BatchId, Destage, ReadTimes};
 use dirty_log::{DirtyLog, RecordNumber};
 use std::collections::VecDeque;
 use switch::Change;
-use units::{Bytes, DiskSlot, Duration, Instant};
+use units::{DiskSlot, Duration, Instant};
 
 /// What writes do at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+enum Phase {
     /// They wait: what went through to the origin before may not be durable there.
     Entering,
     /// They are accepted.
@@ -75,18 +82,18 @@ struct Answer {
 /// A disk under write-back.
 #[derive(Debug)]
 pub(crate) struct Back {
-    pub(crate) settings: WriteBack,
-    pub(crate) phase: Phase,
+    settings: WriteBack,
+    phase: Phase,
     /// What is left of coming under write-back.
     entry: Option<Entry>,
     /// The period in which the disk is attached.
-    pub(crate) epoch: u64,
+    epoch: u64,
     /// Writes that are not accepted yet, in their order.
     queue: VecDeque<Waiting>,
     waiting_next: u64,
     /// Flushes and writes with FUA, in the order in which they were asked for.
     answers: VecDeque<Answer>,
-    pub(crate) destage: Destage,
+    destage: Destage,
     /// The policy or the disk's end that it is on its way to.
     change: Option<Change>,
     /// Commands that wait until everything before a number is at the origin.
@@ -121,7 +128,7 @@ impl Back {
     }
 
     /// Whether guests' writes wait to be accepted, for room most of the time.
-    pub(crate) fn has_waiting_writes(&self) -> bool {
+    fn has_waiting_writes(&self) -> bool {
         !self.queue.is_empty()
     }
 
@@ -137,25 +144,39 @@ impl Back {
 
     /// Whether its log is brought to the origin in its order: not while something of it was settled
     /// before what is older.
-    pub(crate) fn goes_in_order(&self, log: &DirtyLog) -> bool {
+    fn goes_in_order(&self, log: &DirtyLog) -> bool {
         let whole = log.holes_end() == log.base() || !holds(Guard::HolesBeforeOrder);
         self.settings.order == DestageOrder::Ordered && whole
     }
 
     /// Whether it should go in its order, and cannot yet: what is older than something that was settled
     /// has to be brought first, or is on its way.
-    pub(crate) fn returns_to_order(&self, log: &DirtyLog) -> bool {
+    fn returns_to_order(&self, log: &DirtyLog) -> bool {
         let has_holes = !self.goes_in_order(log) || self.destage.is_out_of_order();
         self.settings.order == DestageOrder::Ordered && has_holes && holds(Guard::OrderBeforeDone)
     }
 
     /// Whether somebody waits for everything so far to be at the origin.
-    pub(crate) fn has_demands(&self) -> bool {
+    fn has_demands(&self) -> bool {
         !self.demands.is_empty()
     }
 
+    /// A flush of the origin has failed, and may have lost what the origin had of the log.
+    pub(crate) fn origin_has_lost(&mut self, error: IoError) {
+        self.destage.origin_has_lost(error);
+    }
+
+    /// Nobody brings the log to the origin for those who wait for that: they are told why.
+    fn fail_demands(&mut self, ports: &mut Ports, error: ControlError) {
+        self.destage.drop_demand();
+        for (_, id) in std::mem::take(&mut self.demands) {
+            let result = Err(error);
+            ports.push(Effect::ControlDone { id, result });
+        }
+    }
+
     /// When the guest asked for something last.
-    pub(crate) fn asked_at(&self) -> Instant {
+    fn asked_at(&self) -> Instant {
         self.asked_at
     }
 }
@@ -168,7 +189,7 @@ pub(crate) struct Backs {
     /// Those that are bypassed since the flash was late, and when each may come back.
     returning: Vec<(DiskSlot, Instant)>,
     /// Guests' reads of the flash, of any disk: one in [`FLASH_READS_SAMPLED`].
-    pub(crate) flash_reads: ReadTimes,
+    flash_reads: ReadTimes,
     /// How many there were.
     flash_reads_seen: u32,
 }
@@ -238,6 +259,39 @@ impl Backs {
         self.of.iter().flatten().map(AsRef::as_ref).any(holds)
     }
 
+    /// Whether a disk's writes go to its log.
+    #[inline]
+    pub(crate) fn has(&self, disk: DiskSlot) -> bool {
+        self.get(disk).is_some()
+    }
+
+    /// Schedules the disks whose writes wait: what they wait for may have happened.
+    pub(crate) fn schedule_waiting(&self, ports: &mut Ports) {
+        for disk in self.slots() {
+            if self.get(disk).is_some_and(Back::waits) {
+                ports.schedule(disk);
+            }
+        }
+    }
+
+    /// Schedules all of them.
+    pub(crate) fn schedule_all(&self, ports: &mut Ports) {
+        for disk in self.slots() {
+            ports.schedule(disk);
+        }
+    }
+
+    /// A disk that was about to be detached stays.
+    pub(crate) fn stay(&mut self, ports: &mut Ports, disk: DiskSlot) {
+        if let Some(back) = self.get_mut(disk)
+            && back.phase == Phase::Closing
+            && back.change.is_none()
+        {
+            back.go_on(ports.attended());
+        }
+        ports.schedule(disk);
+    }
+
     /// Every disk that is.
     pub(crate) fn slots(&self) -> Vec<DiskSlot> {
         let backs = self.of.iter().zip((0..).map(DiskSlot::new));
@@ -246,27 +300,62 @@ impl Backs {
     }
 }
 
-impl Cache {
-    /// Whether a disk's writes go to its log.
-    #[inline]
-    pub(crate) fn writes_back(&self, disk: DiskSlot) -> bool {
-        self.backs.get(disk).is_some()
+/// The parts of a cache that guests' requests under write-back have to do with.
+pub(crate) struct BackRequests<'a> {
+    backs: &'a mut Backs,
+    fills: &'a mut Fills,
+    admission: &'a mut Admission,
+    flash: &'a mut FlashUse,
+    disks: &'a mut Disks,
+    ports: &'a mut Ports,
+}
+
+impl<'a> BackRequests<'a> {
+    /// For one event.
+    pub(crate) fn new(
+        backs: &'a mut Backs,
+        fills: &'a mut Fills,
+        admission: &'a mut Admission,
+        flash: &'a mut FlashUse,
+        disks: &'a mut Disks,
+        ports: &'a mut Ports,
+    ) -> Self {
+        Self {
+            backs,
+            fills,
+            admission,
+            flash,
+            disks,
+            ports,
+        }
+    }
+
+    /// Accepts and answers of a disk what can be accepted and answered.
+    pub(crate) fn advance(&mut self, disk: DiskSlot) {
+        if let Some(flash) = self.flash.as_mut() {
+            flash
+                .write_back()
+                .push_durability(&mut self.ports.store, disk);
+        }
+        self.accept_waiting(disk);
+        self.answer_durable(disk);
     }
 
     /// A flush of a guest. False if it goes to the origin, as without a log.
-    pub(crate) fn flush_back(&mut self, request: RequestId, disk: DiskSlot) -> bool {
+    pub(crate) fn flush(&mut self, request: RequestId, disk: DiskSlot) -> bool {
         let Some(back) = self.backs.get(disk) else {
             return false;
         };
         // What this life has acknowledged went through to the origin, but the log that a recovery has
         // found may not be durable.
         let covers_log =
-            !self.dirty_bytes(disk).is_zero() && holds(Guard::EnteringFlushWaitsForLog);
+            !self.flash.dirty_bytes(disk).is_zero() && holds(Guard::EnteringFlushWaitsForLog);
         if back.entry.is_some() && !covers_log {
             return false;
         }
         if self.disks.tells_of_failed_flush(disk) {
-            self.reply(disk, request, Err(IoError::Failed));
+            self.disks
+                .reply(self.ports, disk, request, Err(IoError::Failed));
             return true;
         }
         let number = self.log_end_for_flush(disk);
@@ -294,7 +383,7 @@ impl Cache {
         asked: Asked,
     ) {
         if !holds(Guard::AppendBeforeAnswer) {
-            self.reply(disk, request, Ok(Payload::new()));
+            self.disks.reply(self.ports, disk, request, Ok(()));
         } else if let Some(back) = self.backs.get_mut(disk) {
             back.answers.push_back(Answer {
                 before,
@@ -302,40 +391,6 @@ impl Cache {
                 asked,
             });
         }
-    }
-
-    /// Does what can be done for the disks that are scheduled. True if there was one.
-    pub(crate) fn advance_scheduled(&mut self) -> bool {
-        let some = self.ports.has_scheduled();
-        while let Some(disk) = self.ports.take_scheduled() {
-            self.advance_back(disk);
-        }
-        some
-    }
-
-    /// Schedules the disks whose writes wait: what they wait for may have happened.
-    pub(crate) fn schedule_waiting(&mut self) {
-        for disk in self.backs.slots() {
-            if self.backs.get(disk).is_some_and(Back::waits) {
-                self.ports.schedule(disk);
-            }
-        }
-    }
-
-    fn advance_back(&mut self, disk: DiskSlot) {
-        if self.backs.get(disk).is_none() {
-            return;
-        }
-        if let Some(flash) = self.flash.as_mut() {
-            flash
-                .write_back()
-                .push_durability(&mut self.ports.store, disk);
-        }
-        self.accept_waiting(disk);
-        self.answer_durable(disk);
-        self.pump_destage(disk);
-        self.advance_change(disk);
-        self.wake_back(disk);
     }
 
     fn answer_durable(&mut self, disk: DiskSlot) {
@@ -362,12 +417,12 @@ impl Cache {
             answered.push((answer.request, result));
         }
         for (request, result) in answered {
-            self.reply(disk, request, result.map(|()| Payload::new()));
+            self.disks.reply(self.ports, disk, request, result);
         }
     }
 
     /// Arranges for a look at the disk when something of it is due.
-    fn wake_back(&mut self, disk: DiskSlot) {
+    pub(crate) fn wake(&mut self, disk: DiskSlot) {
         let now = self.ports.now;
         let oldest = self
             .flash
@@ -391,7 +446,7 @@ impl Cache {
     }
 
     /// Time has passed: every disk under write-back is looked at.
-    pub(crate) fn tick_backs(&mut self) {
+    pub(crate) fn tick(&mut self) {
         let now = self.ports.now;
         for disk in self.backs.slots() {
             self.expire_waiting(disk, now);
@@ -399,75 +454,17 @@ impl Cache {
         }
     }
 
-    /// What an attached disk has that its origin lacks; none if it is not attached.
-    pub fn write_back_of(&self, disk: DiskSlot) -> Option<DirtyStatus> {
-        self.disks.get(disk)?;
-        let stats = self.disks.counted(disk);
-        let mut status = DirtyStatus {
-            destaged: Bytes::new(stats.destaged_bytes),
-            stalls: stats.stalled_writes,
-            is_bypassed: self.backs.does_without(disk),
-            ..DirtyStatus::default()
-        };
-        if let Some(flash) = self.flash.with_logs() {
-            status.epoch = flash
-                .facts()
-                .disk_entry(disk)
-                .map_or(0, |entry| entry.epoch);
-            if let Some(dirty) = flash.dirty_log(disk) {
-                status.logged = dirty.log().logged();
-                status.distinct = dirty.log().distinct() + dirty.log().erased();
-                let age = |at| self.ports.now.since(at);
-                status.oldest = dirty.log().oldest().map(age);
-                status.intervals = dirty.log().intervals();
-            }
-        }
-        if let Some(back) = self.backs.get(disk) {
-            status.state = self.destage_state(disk, back);
-        }
-        Some(status)
-    }
-
-    /// How the writes of an attached disk reach its origin under write-back, as it was asked for last;
-    /// none if it is not attached.
-    pub fn write_back_settings_of(&self, disk: DiskSlot) -> Option<WriteBack> {
-        Some(self.disks.get(disk)?.write_back)
-    }
-
-    /// Bytes that a disk's origin lacks, erased ones included; a block for each record.
-    pub(crate) fn dirty_bytes(&self, disk: DiskSlot) -> Bytes {
-        let dirty = self.flash.log_of(disk);
-        dirty.map_or(Bytes::ZERO, |dirty| dirty.log().logged())
-    }
-
     /// A disk is under write-back no longer, and nobody serves it any more.
-    pub(crate) fn end_back(&mut self, disk: DiskSlot, error: IoError) {
+    pub(crate) fn end(&mut self, disk: DiskSlot, error: IoError) {
         let Some(mut back) = self.backs.take(disk) else {
             return;
         };
-        for (span, _) in Self::take_waiting(disk, &mut back) {
-            self.reply(disk, span.id, Err(error));
+        for (span, _) in back.take_waiting(disk) {
+            self.disks.reply(self.ports, disk, span.id, Err(error));
         }
         for answer in std::mem::take(&mut back.answers) {
-            self.reply(disk, answer.request, Err(error));
-        }
-    }
-
-    /// A disk that was about to be detached stays.
-    pub(crate) fn stay(&mut self, disk: DiskSlot) {
-        if let Some(back) = self.backs.get_mut(disk)
-            && back.phase == Phase::Closing
-            && back.change.is_none()
-        {
-            back.go_on(self.ports.attended());
-        }
-        self.ports.schedule(disk);
-    }
-
-    /// Gives a disk a log if it has none.
-    pub(crate) fn give_log(&mut self, disk: DiskSlot) {
-        if let Some(flash) = self.flash.as_mut() {
-            flash.write_back().give_log(disk);
+            self.disks
+                .reply(self.ports, disk, answer.request, Err(error));
         }
     }
 }

@@ -1,19 +1,15 @@
 //! The steps of each way into write-back and out of it.
 
-use super::Phase;
-use super::switch::{Next, Step, To};
-use super::{Back, Entry};
-use crate::api::ControlError;
-use crate::api::OwnerRecord;
-use crate::cache::Cache;
+use super::switch::{Changes, Next, Step, To};
+use super::{Back, Entry, Phase};
+use crate::api::{ControlError, OwnerRecord};
 use crate::guard::{Guard, holds};
-use crate::purpose::OriginPurpose;
+use crate::purpose::FlushPurpose;
 use crate::write_back::OfDirty;
-use block_io::OriginVerb;
 use block_store::{DirtyDisk, Ticket};
 use units::DiskSlot;
 
-impl Cache {
+impl Changes<'_> {
     pub(super) fn enter_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
         let now = self.ports.now;
         let waits = holds(Guard::SwitchWaits);
@@ -26,13 +22,9 @@ impl Cache {
             }
             Step::Begun | Step::FlushAt(_) if waits => {
                 let number = self.backs.number();
-                let since = self.flush_mark(disk);
-                let purpose = OriginPurpose::EnterFlush {
-                    disk,
-                    number,
-                    since,
-                };
-                self.ports.origin(purpose, disk, OriginVerb::Flush);
+                let since = self.flash.flush_mark(self.ports, disk);
+                self.ports
+                    .flush_origin(disk, since, FlushPurpose::Enter { number });
                 Next::Step(Step::Flushing(number))
             }
             Step::Begun | Step::FlushAt(_) => Next::Step(Step::Flushed),
@@ -66,7 +58,7 @@ impl Cache {
     fn close_when_known(&mut self, disk: DiskSlot, back: &Back, known: Ticket) -> Next {
         let flash = self.flash.as_ref();
         let is_known = flash.is_none_or(|flash| flash.is_durable(known));
-        if is_known || self.late_writes.pass(self.retirement) || !holds(Guard::KnownBeforeClosed) {
+        if is_known || self.host_record.lets_pass() || !holds(Guard::KnownBeforeClosed) {
             self.own(disk, back, false)
         } else {
             Next::Wait
@@ -79,7 +71,7 @@ impl Cache {
             return Next::Wait;
         };
         // A record that is closed lets a later life believe the clean blocks of a flash that is over.
-        if !open && self.waits_for_retirement() {
+        if !open && self.host_record.holds_logs_back(self.flash, self.ports) {
             return Next::Wait;
         }
         let cache = self
@@ -106,7 +98,7 @@ impl Cache {
                 }
                 let empty = dirty.is_none_or(|dirty| dirty.log().is_empty());
                 let arrived = empty || !holds(Guard::EmptyBeforeClosed);
-                let passes = self.late_writes.pass(self.retirement);
+                let passes = self.host_record.lets_pass();
                 if !arrived && step == Step::Begun && passes && back.is_held_up(now) {
                     return Next::Step(Step::Leaves);
                 }
@@ -142,7 +134,9 @@ impl Cache {
         of: OfDirty,
     ) -> Next {
         match step {
-            Step::Begun if self.waits_for_record() && holds(Guard::RecordBeforeDetach) => {
+            Step::Begun
+                if self.host_record.is_awaited(self.flash) && holds(Guard::RecordBeforeDetach) =>
+            {
                 Next::Failed(ControlError::RetirementOpen)
             }
             Step::Begun => {
@@ -163,7 +157,7 @@ impl Cache {
                     OfDirty::Keep if !empty => return Next::Done,
                     OfDirty::Drop => {
                         // What they wait for is not brought to the origin any more.
-                        self.refuse_demands(back);
+                        back.fail_demands(self.ports, ControlError::Busy);
                         if !holds(Guard::ClosedBeforeDropped) {
                             self.drop_log(disk);
                         }

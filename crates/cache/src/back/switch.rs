@@ -9,13 +9,17 @@
 //!                                ─► as any detach
 //! ```
 
-use super::{Back, Entry, Phase};
-use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
-use crate::cache::Cache;
+use super::{Back, Backs, Entry, Phase};
+use crate::api::{ControlError, ControlId, ControlOutcome, Effect, RequestId, WritePolicy};
+use crate::disks::Disks;
+use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
+use crate::host_record::HostRecord;
 use crate::limits::RETRY_PAUSE_MIN;
-use crate::purpose::FlushMark;
+use crate::ports::Ports;
+use crate::request::{Asked, Span};
 use crate::write_back::{OfDirty, WriteBack};
+use crate::writes::{self, Writes};
 use block_io::{IoError, Token};
 use block_store::{DirtyDisk, Ticket};
 use destage::BatchId;
@@ -23,7 +27,7 @@ use units::{DiskSlot, Duration, Instant};
 
 /// What a disk under write-back is on its way to.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(super) struct Change {
     /// The command that waits for it; none if nobody does.
     pub(super) id: Option<ControlId>,
     pub(super) to: To,
@@ -112,7 +116,7 @@ impl Back {
     }
 
     /// Whether the log is to become empty for good.
-    pub(crate) fn is_leaving(&self) -> bool {
+    pub(super) fn is_leaving(&self) -> bool {
         matches!(self.phase, Phase::Leaving | Phase::Closing)
     }
 
@@ -132,12 +136,25 @@ impl Back {
     }
 
     /// So many bytes have left the log.
-    pub(crate) fn credit_for(&mut self, bytes: u64) {
+    pub(super) fn credit_for(&mut self, bytes: u64) {
         self.credit += bytes / 2;
     }
 
+    /// The disk is under write-back no longer.
+    fn leave(&mut self, disk: DiskSlot) -> Over {
+        let flushes = std::mem::take(&mut self.answers).into_iter();
+        let demands = std::mem::take(&mut self.demands).into_iter();
+        Over::Left {
+            writes: self.take_waiting(disk),
+            flushes: flushes
+                .map(|answer| (answer.request, answer.asked))
+                .collect(),
+            demands: demands.map(|(_, id)| id).collect(),
+        }
+    }
+
     /// Whether nothing may be brought to the origin: what is left stays, or is given up.
-    pub(crate) fn holds_still(&self) -> bool {
+    pub(super) fn holds_still(&self) -> bool {
         let to = self.change.as_ref().map(|change| change.to);
         self.parted
             || matches!(
@@ -150,14 +167,59 @@ impl Back {
     }
 }
 
-impl Cache {
-    /// Goes as far as can be gone to where the disk is on its way.
-    pub(super) fn advance_change(&mut self, disk: DiskSlot) {
-        let Some(mut back) = self.backs.take(disk) else {
-            return;
-        };
+/// The parts of a cache that the changes of a disk under write-back have to do with.
+pub(crate) struct Changes<'a> {
+    pub(super) backs: &'a mut Backs,
+    pub(super) flash: &'a mut FlashUse,
+    pub(super) disks: &'a mut Disks,
+    pub(super) ports: &'a mut Ports,
+    pub(super) host_record: &'a mut HostRecord,
+    pub(super) writes: &'a Writes,
+}
+
+/// What a change leaves to do when it is over.
+pub(crate) enum Over {
+    /// The disk is under write-back no longer, since its origin has everything: the writes that wait go
+    /// there. What went past the log is durable there when it is flushed.
+    Left {
+        writes: Vec<(Span, writes::Change)>,
+        flushes: Vec<(RequestId, Asked)>,
+        demands: Vec<ControlId>,
+    },
+    /// The disk is to be detached, for this command.
+    Detaches {
+        id: ControlId,
+        fingerprint: Option<u128>,
+    },
+}
+
+impl<'a> Changes<'a> {
+    /// For one event.
+    pub(crate) fn new(
+        backs: &'a mut Backs,
+        flash: &'a mut FlashUse,
+        disks: &'a mut Disks,
+        ports: &'a mut Ports,
+        host_record: &'a mut HostRecord,
+        writes: &'a Writes,
+    ) -> Self {
+        Self {
+            backs,
+            flash,
+            disks,
+            ports,
+            host_record,
+            writes,
+        }
+    }
+
+    /// Goes as far as can be gone to where the disk is on its way. Returns what is left to do, if a change
+    /// is over.
+    pub(crate) fn advance(&mut self, disk: DiskSlot) -> Option<Over> {
+        let mut back = self.backs.take(disk)?;
         self.end_demands(disk, &mut back);
         self.fall_out(disk, &mut back);
+        let mut over = None;
         while let Some(change) = &back.change {
             let (to, step) = (change.to, change.step);
             let next = match to {
@@ -173,19 +235,14 @@ impl Cache {
                         change.step = step;
                     }
                 }
-                Next::Done => {
-                    if !self.end_change(disk, &mut back) {
-                        return;
-                    }
-                }
-                Next::Failed(error) => {
-                    if !self.fail_change(disk, &mut back, error) {
-                        return;
-                    }
-                }
+                Next::Done => over = self.end_change(disk, &mut back),
+                Next::Failed(error) => over = self.fail_change(disk, &mut back, error),
             }
         }
-        self.backs.set(disk, back);
+        if !matches!(over, Some(Over::Left { .. })) {
+            self.backs.set(disk, back);
+        }
+        over
     }
 
     /// Without flash a disk is on its way to do without.
@@ -213,19 +270,17 @@ impl Cache {
         self.done(id, Err(ControlError::NoWriteBack));
     }
 
-    /// The change has come to its end. False if the disk is not under write-back any more.
-    fn end_change(&mut self, disk: DiskSlot, back: &mut Back) -> bool {
-        let Some(Change { id, to, .. }) = back.change.take() else {
-            return true;
-        };
+    /// The change has come to its end.
+    fn end_change(&mut self, disk: DiskSlot, back: &mut Back) -> Option<Over> {
+        let Change { id, to, .. } = back.change.take()?;
         match to {
             To::Back => {
                 back.phase = Phase::Open;
                 let entry = back.entry.take();
-                let is_to_stay = entry == Some(Entry::Switched);
-                self.give_log(disk);
+                let was_switched = entry == Some(Entry::Switched);
+                self.flash.give_log(disk);
                 let policy = self.disks.policy(disk);
-                if !is_to_stay && policy != WritePolicy::Back {
+                if !was_switched && policy != WritePolicy::Back {
                     // It was attached for another policy, with a log of its last life.
                     back.phase = Phase::Leaving;
                     let since = self.ports.attended();
@@ -235,24 +290,21 @@ impl Cache {
                 }
                 self.done(id, Ok(ControlOutcome::Done));
                 self.ports.schedule(disk);
-                true
+                None
             }
             To::Origin(policy) => {
                 self.disks.set_policy(disk, policy);
                 self.done(id, Ok(ControlOutcome::Done));
-                self.let_writes_through(disk, back);
                 self.flash.release_failed();
-                false
+                Some(back.leave(disk))
             }
             To::Bypass => {
-                self.let_writes_through(disk, back);
                 self.flash.release_failed();
                 if self.flash.is_in_use() && self.disks.policy(disk) == WritePolicy::Back {
                     self.disks.set_policy(disk, WritePolicy::Through);
-                    self.backs
-                        .return_after(&mut self.ports, disk, Duration::ZERO);
+                    self.backs.return_after(self.ports, disk, Duration::ZERO);
                 }
-                false
+                Some(back.leave(disk))
             }
             To::Detached {
                 fingerprint,
@@ -263,38 +315,36 @@ impl Cache {
                 let is_early = latest_batch != Some(back.destage.latest_batch());
                 // If it was taken before all was written, the record keeps others away as long as
                 // something stays here; else what is cached must not pass for what the origin has.
-                let fingerprint = match (is_early, self.dirty_bytes(disk).is_zero()) {
+                let fingerprint = match (is_early, self.flash.dirty_bytes(disk).is_zero()) {
                     (false, _) => fingerprint,
                     (true, false) => None,
                     (true, true) => fingerprint.map(|before| !before),
                 };
-                self.refuse_demands(back);
-                if self.dirty_bytes(disk).is_zero() {
+                back.fail_demands(self.ports, ControlError::Busy);
+                if self.flash.dirty_bytes(disk).is_zero() {
                     for answer in std::mem::take(&mut back.answers) {
-                        self.reply(disk, answer.request, Ok(block_io::Payload::new()));
+                        self.disks.reply(self.ports, disk, answer.request, Ok(()));
                     }
                 }
-                if let Some(id) = id {
-                    self.begin_detach(id, disk, fingerprint);
-                }
-                true
+                id.map(|id| Over::Detaches { id, fingerprint })
             }
         }
     }
 
-    /// The change cannot be made. False if the disk is not under write-back any more.
-    fn fail_change(&mut self, disk: DiskSlot, back: &mut Back, error: ControlError) -> bool {
-        let Some(Change { id, to, .. }) = back.change.take() else {
-            return true;
-        };
+    /// The change cannot be made.
+    fn fail_change(
+        &mut self,
+        disk: DiskSlot,
+        back: &mut Back,
+        error: ControlError,
+    ) -> Option<Over> {
+        let Change { id, to, .. } = back.change.take()?;
         self.done(id, Err(error));
         if to == To::Back {
-            self.let_writes_through(disk, back);
             if id.is_none() {
-                self.backs
-                    .return_after(&mut self.ports, disk, RETRY_PAUSE_MIN);
+                self.backs.return_after(self.ports, disk, RETRY_PAUSE_MIN);
             }
-            return false;
+            return Some(back.leave(disk));
         }
         if error == ControlError::NotRecorded && holds(Guard::OpenAfterDoubt) {
             // The record may be closed all the same.
@@ -304,52 +354,18 @@ impl Cache {
             back.go_on(self.ports.attended());
         }
         self.ports.schedule(disk);
-        true
+        None
     }
 
-    /// The disk is under write-back no longer: what waits goes to the origin.
-    fn let_writes_through(&mut self, disk: DiskSlot, back: &mut Back) {
-        for (span, change) in Self::take_waiting(disk, back) {
-            self.write(span, change);
-        }
-        // The origin has everything: that is why the disk leaves. What went past the log is durable
-        // there when it is flushed.
-        for answer in std::mem::take(&mut back.answers) {
-            self.flush_through(answer.request, disk, answer.asked);
-        }
-        for (_, id) in std::mem::take(&mut back.demands) {
-            self.done(Some(id), Ok(ControlOutcome::Done));
-        }
-    }
-
-    /// Those who wait for the origin to get something hear that the disk is on its way out.
-    pub(super) fn refuse_demands(&mut self, back: &mut Back) {
-        back.destage.drop_demand();
-        for (_, demand) in std::mem::take(&mut back.demands) {
-            self.done(Some(demand), Err(ControlError::Busy));
-        }
-    }
-
-    pub(crate) fn done(
-        &mut self,
-        id: Option<ControlId>,
-        result: Result<ControlOutcome, ControlError>,
-    ) {
+    fn done(&mut self, id: Option<ControlId>, result: Result<ControlOutcome, ControlError>) {
         if let Some(id) = id {
             self.ports.push(Effect::ControlDone { id, result });
         }
     }
 
     /// The origin of a disk that comes under write-back has been flushed, or could not be.
-    pub(crate) fn enter_flush_done(
-        &mut self,
-        disk: DiskSlot,
-        number: u64,
-        since: FlushMark,
-        result: Result<(), IoError>,
-    ) {
+    pub(crate) fn flushed(&mut self, disk: DiskSlot, number: u64, result: Result<(), IoError>) {
         let now = self.ports.now;
-        let result = self.origin_flushed(disk, since, result, false);
         if let Some(change) = self
             .backs
             .get_mut(disk)
@@ -365,7 +381,7 @@ impl Cache {
     }
 
     /// The answer to a question of who has a disk.
-    pub(crate) fn back_owned(&mut self, token: Token, recorded: bool) {
+    pub(crate) fn owned(&mut self, token: Token, recorded: bool) {
         let now = self.ports.now;
         for disk in self.backs.slots() {
             if let Some(change) = self
@@ -390,15 +406,4 @@ pub(super) enum Next {
     Step(Step),
     Done,
     Failed(ControlError),
-}
-
-/// Why a disk cannot be under write-back, if so.
-pub(crate) fn unfit(disk: &crate::disks::Disk) -> Option<ControlError> {
-    if !disk.size.is_multiple_of(units::BLOCK_BYTES) {
-        Some(ControlError::UnalignedSize)
-    } else if disk.read_only || disk.views.is_some() {
-        Some(ControlError::NoWriteBack)
-    } else {
-        None
-    }
 }

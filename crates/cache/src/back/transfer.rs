@@ -1,9 +1,12 @@
 //! Bringing a dirty log to its origin: what [`destage`] decides, done with the flash and the origin.
 
-use super::{Back, Phase};
-use crate::cache::Cache;
+use super::{Back, Backs, Phase};
+use crate::api::ControlError;
+use crate::disks::Disks;
 use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
+use crate::host_record::HostRecord;
+use crate::ports::Ports;
 use crate::purpose::{DestageRead, OriginPurpose, ReadPurpose};
 use crate::write_back::DestageState;
 use block_io::{Buf, IoError, OriginVerb};
@@ -12,24 +15,50 @@ use destage::{Batched, Flushed, Need, Next, Paused, Piece, Sequence, Settles, Un
 use dirty_log::{DirtyLog, RecordNumber};
 use units::{BLOCK_BYTES, DiskSlot};
 
-impl Cache {
+/// The parts of a cache that a destage has to do with.
+pub(crate) struct Destager<'a> {
+    backs: &'a mut Backs,
+    flash: &'a mut FlashUse,
+    disks: &'a mut Disks,
+    ports: &'a mut Ports,
+    host_record: &'a mut HostRecord,
+}
+
+impl<'a> Destager<'a> {
+    /// For one event.
+    pub(crate) fn new(
+        backs: &'a mut Backs,
+        flash: &'a mut FlashUse,
+        disks: &'a mut Disks,
+        ports: &'a mut Ports,
+        host_record: &'a mut HostRecord,
+    ) -> Self {
+        Self {
+            backs,
+            flash,
+            disks,
+            ports,
+            host_record,
+        }
+    }
+
     /// Brings of a disk's log to its origin what can be brought now.
-    pub(crate) fn pump_destage(&mut self, disk: DiskSlot) {
+    pub(crate) fn advance(&mut self, disk: DiskSlot) {
         let Some(mut back) = self.backs.take(disk) else {
             return;
         };
-        while self.destage_more(disk, &mut back) {}
+        while self.advance_once(disk, &mut back) {}
         self.backs.set(disk, back);
     }
 
     /// True if something has changed that may let more be done.
-    fn destage_more(&mut self, disk: DiskSlot, back: &mut Back) -> bool {
+    fn advance_once(&mut self, disk: DiskSlot, back: &mut Back) -> bool {
         let locked = back.phase == Phase::Locked
             || self
                 .flash
                 .log_of(disk)
                 .is_none_or(|dirty| dirty.locked().is_some());
-        if locked || self.waits_for_retirement() {
+        if locked || self.host_record.holds_logs_back(self.flash, self.ports) {
             return false;
         }
         if let Some(until) = back.destage.rests_until(self.ports.now) {
@@ -61,7 +90,7 @@ impl Cache {
         if log.is_empty() || back.holds_still() {
             return RecordNumber::FIRST;
         }
-        if self.hurries(disk, back) {
+        if hurries(self.flash, disk, back) {
             // Out of order what was asked for may have been written again since: only the newest of a
             // block goes to the origin, and what is older waits for it.
             let all = back.is_leaving() || !self.flash.is_in_use() || !back.goes_in_order(log);
@@ -88,7 +117,7 @@ impl Cache {
     /// The number before which everything may go to the origin now: it has to be durable here, or a
     /// power cut would leave the origin with what its guest then never wrote.
     fn durable_to(&mut self, disk: DiskSlot, back: &Back, wanted: RecordNumber) -> RecordNumber {
-        let (hurries, goes_past) = (self.hurries(disk, back), self.goes_past_flash(back));
+        let (hurries, goes_past) = (hurries(self.flash, disk, back), self.goes_past_flash(back));
         let Some(flash) = self.flash.as_mut() else {
             return wanted;
         };
@@ -111,17 +140,7 @@ impl Cache {
     /// Whether the origin gets what the flash does not have durably: only while the host's record says that
     /// nothing on it is to be believed.
     fn goes_past_flash(&self, back: &Back) -> bool {
-        back.leaves_late_flash() && self.late_writes.pass(self.retirement)
-    }
-
-    /// Whether everything has to reach the origin, whatever it costs.
-    fn hurries(&self, disk: DiskSlot, back: &Back) -> bool {
-        let log = self.flash.log_of(disk);
-        let log = log.map(DirtyDisk::log);
-        let base = log.map_or(RecordNumber::FIRST, DirtyLog::base);
-        let is_asked = back.destage.demand() > base
-            || (back.has_demands() && log.is_some_and(|log| back.returns_to_order(log)));
-        is_asked || back.is_leaving() || !self.flash.is_in_use()
+        back.leaves_late_flash() && self.host_record.lets_pass()
     }
 
     /// Begins to read the next batch, if there is room and need for one.
@@ -129,7 +148,7 @@ impl Cache {
         if back.destage.is_loading() {
             return false;
         }
-        let ports = &mut self.ports;
+        let ports = &mut *self.ports;
         let Some(flash) = self.flash.with_logs_mut() else {
             return false;
         };
@@ -169,7 +188,7 @@ impl Cache {
     }
 
     /// Pages of a log have come from flash, or have failed to.
-    pub(crate) fn destage_read_done(
+    pub(crate) fn read_done(
         &mut self,
         read: DestageRead,
         buf: Option<Buf>,
@@ -189,7 +208,7 @@ impl Cache {
         let (Some(back), Some(flash)) = (self.backs.get_mut(disk), flash) else {
             return;
         };
-        let ports = &mut self.ports;
+        let ports = &mut *self.ports;
         let bytes = match (result, buf) {
             (Ok(()), Some(buf)) => Ok(buf.freeze()),
             (Err(error), _) => Err(error),
@@ -240,7 +259,7 @@ impl Cache {
 
     /// Sends pieces of the batch to the origin, as many as may be on their way.
     fn write_batch(&mut self, disk: DiskSlot, back: &mut Back) {
-        let need = if self.hurries(disk, back) {
+        let need = if hurries(self.flash, disk, back) {
             Need::All
         } else if back.has_waiting_writes() {
             Need::Room
@@ -265,7 +284,7 @@ impl Cache {
     }
 
     /// A piece of a batch is at the origin, or could not be brought there.
-    pub(crate) fn destage_write_done(
+    pub(crate) fn write_done(
         &mut self,
         disk: DiskSlot,
         write: WriteId,
@@ -293,7 +312,7 @@ impl Cache {
                 true
             }
             Some(Batched::Refused(error)) => {
-                self.origin_refused(disk, back, error);
+                self.origin_refused(back, error);
                 false
             }
             Some(Batched::Flush(id)) => {
@@ -305,17 +324,13 @@ impl Cache {
     }
 
     /// A flush of the origin has ended.
-    pub(crate) fn destage_flush_done(
+    pub(crate) fn flush_done(
         &mut self,
         disk: DiskSlot,
         flush: WriteId,
         result: Result<(), IoError>,
     ) {
         self.ports.schedule(disk);
-        if result.is_err() {
-            // What it may have lost of the log comes again.
-            self.origin_may_have_lost(disk);
-        }
         let Some(mut back) = self.backs.take(disk) else {
             return;
         };
@@ -324,15 +339,15 @@ impl Cache {
             Flushed::Settles(settles) => self.settle_log(disk, &mut back, settles),
             Flushed::Refused(error) => {
                 self.disks.stats(disk).origin_errors += 1;
-                self.origin_refused(disk, &mut back, error);
+                self.origin_refused(&mut back, error);
             }
         }
         self.backs.set(disk, back);
     }
 
-    fn origin_refused(&mut self, disk: DiskSlot, back: &mut Back, error: IoError) {
+    fn origin_refused(&mut self, back: &mut Back, error: IoError) {
         self.destage_refused(back, error);
-        self.fail_demands(disk, back, error);
+        back.fail_demands(self.ports, ControlError::Origin(error));
     }
 
     fn destage_refused(&mut self, back: &mut Back, error: IoError) {
@@ -342,8 +357,8 @@ impl Cache {
 
     /// The origin has what a batch had, and what was written before it, durably.
     fn settle_log(&mut self, disk: DiskSlot, back: &mut Back, settles: Settles) {
-        let before = self.dirty_bytes(disk).get();
-        match (&mut self.flash, settles) {
+        let before = self.flash.dirty_bytes(disk).get();
+        match (&mut *self.flash, settles) {
             (FlashUse::InUse(flash), Settles::Before(to)) => {
                 flash.write_back().settle(&mut self.ports.store, disk, to);
             }
@@ -366,7 +381,7 @@ impl Cache {
             }
         }
         back.destage.settled();
-        let gone = before.saturating_sub(self.dirty_bytes(disk).get());
+        let gone = before.saturating_sub(self.flash.dirty_bytes(disk).get());
         if back.phase == Phase::Leaving {
             back.credit_for(gone);
         }
@@ -375,7 +390,7 @@ impl Cache {
     }
 
     /// Nothing of the log goes to the origin before the operator has decided.
-    pub(crate) fn lock_log(&mut self, disk: DiskSlot, back: &mut Back, reason: LockReason) {
+    fn lock_log(&mut self, disk: DiskSlot, back: &mut Back, reason: LockReason) {
         back.destage.begin_anew();
         if let Some(dirty) = self.flash.log_of_mut(disk) {
             dirty.lock(reason);
@@ -393,23 +408,34 @@ impl Cache {
             self.backs.set(disk, back);
         }
     }
+}
 
-    pub(crate) fn destage_state(&self, disk: DiskSlot, back: &Back) -> DestageState {
-        let dirty = self.flash.log_of(disk);
-        if let Some(reason) = dirty.and_then(DirtyDisk::locked) {
-            return DestageState::Locked(reason);
-        }
-        let destage = &back.destage;
-        match (destage.failing(), destage.paused()) {
-            (Some(failing), _) => DestageState::Failing {
-                since: failing.since,
-                error: failing.error,
-            },
-            _ if destage.is_idle() => DestageState::Idle,
-            _ if self.hurries(disk, back) => DestageState::Draining,
-            (None, Some(Paused::Rate)) => DestageState::PausedByRate,
-            (None, Some(Paused::Latency)) => DestageState::PausedByLatency,
-            (None, None) => DestageState::Running,
-        }
+/// What the transfer of a disk's log to its origin does.
+pub(crate) fn destage_state(flash: &FlashUse, disk: DiskSlot, back: &Back) -> DestageState {
+    let dirty = flash.log_of(disk);
+    if let Some(reason) = dirty.and_then(DirtyDisk::locked) {
+        return DestageState::Locked(reason);
     }
+    let destage = &back.destage;
+    match (destage.failing(), destage.paused()) {
+        (Some(failing), _) => DestageState::Failing {
+            since: failing.since,
+            error: failing.error,
+        },
+        _ if destage.is_idle() => DestageState::Idle,
+        _ if hurries(flash, disk, back) => DestageState::Draining,
+        (None, Some(Paused::Rate)) => DestageState::PausedByRate,
+        (None, Some(Paused::Latency)) => DestageState::PausedByLatency,
+        (None, None) => DestageState::Running,
+    }
+}
+
+/// Whether everything has to reach the origin, whatever it costs.
+fn hurries(flash: &FlashUse, disk: DiskSlot, back: &Back) -> bool {
+    let log = flash.log_of(disk);
+    let log = log.map(DirtyDisk::log);
+    let base = log.map_or(RecordNumber::FIRST, DirtyLog::base);
+    let is_asked = back.destage.demand() > base
+        || (back.has_demands() && log.is_some_and(|log| back.returns_to_order(log)));
+    is_asked || back.is_leaving() || !flash.is_in_use()
 }

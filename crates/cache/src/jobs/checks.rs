@@ -23,7 +23,7 @@ impl Cache {
     /// A disk whose origin has everything.
     pub(super) fn clean_disk(&self, disk: DiskSlot) -> Result<(), ControlError> {
         self.attached(disk)?;
-        let bytes = self.dirty_bytes(disk);
+        let bytes = self.flash.dirty_bytes(disk);
         let log = self.flash.log_of(disk);
         match log.and_then(DirtyDisk::locked) {
             _ if !bytes.is_zero() => Err(ControlError::Dirty { bytes }),

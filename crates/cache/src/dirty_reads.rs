@@ -4,21 +4,12 @@ use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::purpose::Hit;
-use crate::under_way::blocks_to;
-use crate::under_way::{ReadId, index};
+use crate::under_way::{ReadId, blocks_to, index};
 use block_store::Location;
 use dirty_log::Found;
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 
 impl Cache {
-    /// Whether the origin of a disk lacks something.
-    #[inline]
-    pub(crate) fn has_dirty(&self, disk: DiskSlot) -> bool {
-        self.flash
-            .with_logs()
-            .is_some_and(|flash| flash.is_dirty(disk))
-    }
-
     /// Handles the run of blocks that starts at byte `at` if the origin lacks it; returns where it
     /// ends.
     #[inline]
@@ -29,7 +20,7 @@ impl Cache {
         at: u64,
         end: u64,
     ) -> Option<u64> {
-        if !self.has_dirty(disk) {
+        if !self.flash.has_dirty(disk) {
             return None;
         }
         let block = BlockIndex::containing(Bytes::new(at));
