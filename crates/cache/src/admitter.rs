@@ -20,6 +20,7 @@ use crate::disks::Disks;
 use crate::fills::Fill;
 use crate::guard::{Guard, holds};
 use crate::ports::Ports;
+use crate::request::Span;
 use crate::under_way::{Read, Reads};
 use admission::{AdmissionControl, Key};
 use block_io::{PAGE_BYTES, Slice};
@@ -27,7 +28,7 @@ use block_store::Store;
 use policy::admission::Verdict;
 use segment_log::Source;
 use tenancy::Arrival;
-use units::{BlockIndex, DiskSlot};
+use units::{BLOCK_BYTES, BlockIndex, DiskSlot, Instant};
 
 /// The parts of a cache that let blocks enter its flash.
 pub(crate) struct Admitter<'a> {
@@ -39,6 +40,33 @@ pub(crate) struct Admitter<'a> {
 
 /// The admission of a cache, with the bytes of what is staged.
 pub(crate) type Admission = AdmissionControl<Key, Slice>;
+
+/// Tells the admission of a write of data, but for the part that is never cached.
+pub(crate) fn write_arrives(
+    admission: &mut Admission,
+    disks: &Disks,
+    now: Instant,
+    span: &Span,
+) -> Option<Arrival> {
+    let Span {
+        disk, vm, offset, ..
+    } = *span;
+    let end = span.end().get().min(disks.cached_end(disk));
+    if admission.is_open() || offset.get() >= end {
+        return None;
+    }
+    let first = BlockIndex::containing(offset);
+    let request = tenancy::Request {
+        vm,
+        tenant: disks.tenant_of(disk)?,
+        disk,
+        first,
+        count: end.div_ceil(BLOCK_BYTES) - first.get(),
+        write: true,
+        now,
+    };
+    admission.arrives(&request, true)
+}
 
 /// Who asked, and how, for a block whose bytes are at hand.
 #[derive(Clone, Copy)]

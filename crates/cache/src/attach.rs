@@ -6,33 +6,13 @@ use crate::back::Back;
 use crate::cache::Cache;
 use crate::disks::Disk;
 use crate::guard::{Guard, holds};
+use crate::jobs::Newcomer;
 use crate::ownership::{Flashed, Verdict, judge};
 use crate::tenants::Use;
 use block_store::{DirtyDisk, LockReason, slots};
 use flash_format::DISK_BYTES_MAX;
 use flash_format::DiskEntry;
-use std::num::NonZeroU64;
 use units::{Bytes, DiskId, DiskSlot, SECTOR_BYTES};
-
-/// A disk that is about to be attached.
-#[derive(Clone, Debug)]
-pub(crate) struct Newcomer {
-    pub(crate) slot: DiskSlot,
-    pub(crate) id: DiskId,
-    pub(crate) name: String,
-    pub(crate) disk: Disk,
-    pub(crate) dropped: Option<DropReason>,
-    /// The slot was another disk's, of which nothing is left.
-    pub(crate) takes_over: bool,
-    /// Nothing counts of its dirty log on flash.
-    pub(crate) void: bool,
-    /// The tag of its key.
-    pub(crate) key: Option<NonZeroU64>,
-    /// What its origin has now, if that is known: it is the same if it is not served in the end.
-    pub(crate) fingerprint: Option<u128>,
-    /// What is to be recorded before it is served.
-    pub(crate) record: Option<OwnerRecord>,
-}
 
 impl Cache {
     pub(crate) fn prepare_attach(
@@ -85,7 +65,7 @@ impl Cache {
             .as_ref()
             .and_then(|flash| flash.facts().disk_entry(slot));
         let takes_over = before.is_some_and(|entry| entry.id != id);
-        if self.has_job_about(slot) {
+        if self.jobs.has_one_about(slot) {
             return Err(ControlError::Busy);
         }
         let serves = verdict == Verdict::Serve && is_dirty;
@@ -121,7 +101,7 @@ impl Cache {
         fingerprint: Option<u128>,
     ) -> Result<(DiskSlot, Option<DropReason>), ControlError> {
         // It may have no slot in the tables yet.
-        if self.jobs.iter().any(|job| job.attaches(id)) {
+        if self.jobs.attaches(id) {
             return Err(ControlError::AlreadyAttached);
         }
         let Some(flash) = self.flash.as_ref() else {

@@ -9,7 +9,7 @@ use crate::fills::Fills;
 use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::host_record::HostRecord;
-use crate::jobs::Job;
+use crate::jobs::Jobs;
 use crate::limits::TICK_MAX;
 use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
@@ -43,7 +43,7 @@ pub struct Cache {
     pub(crate) slow_reads: SlowReads,
     /// Ciphers of disks that are about to be attached.
     pub(crate) coming_ciphers: Map<DiskId, Box<dyn BlockCipher>>,
-    pub(crate) jobs: Vec<Job>,
+    pub(crate) jobs: Jobs,
     /// Disks under write-back.
     pub(crate) backs: Backs,
     /// Reads have begun or ended since [`Cache::pump`].
@@ -76,7 +76,7 @@ impl Cache {
             prefetches: Prefetches::default(),
             slow_reads: SlowReads::default(),
             coming_ciphers: Map::default(),
-            jobs: Vec::new(),
+            jobs: Jobs::default(),
             backs: Backs::default(),
             is_pump_due: false,
         }

@@ -8,6 +8,7 @@ use crate::stats::DiskStats;
 use crate::views::Views;
 use crate::write_back::WriteBack;
 use block_io::{IoError, Payload, Verb};
+use flash_format::DISK_BYTES_MAX;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Map, SECTOR_BYTES, TenantSlot};
 
 /// An attached disk.
@@ -57,6 +58,14 @@ impl Disks {
     #[inline]
     pub(crate) fn get_mut(&mut self, disk: DiskSlot) -> Option<&mut Disk> {
         self.table[disk.index()].as_mut()
+    }
+
+    /// A disk that is attached.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub(crate) fn attached(&self, disk: DiskSlot) -> Result<&Disk, ControlError> {
+        self.get(disk).ok_or(ControlError::NotAttached)
     }
 
     /// A disk is attached; its counters begin at zero.
@@ -205,6 +214,30 @@ impl Disk {
             Some(ControlError::NoWriteBack)
         } else {
             None
+        }
+    }
+
+    /// Whether all its requests are answered.
+    pub(crate) fn may_detach(&self) -> Result<(), ControlError> {
+        if self.in_flight > 0 {
+            Err(ControlError::Busy)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether it may get this size while it is served.
+    pub(crate) fn may_grow(&self, size: Bytes) -> Result<(), ControlError> {
+        let is_whole = |size: Bytes| size.is_multiple_of(BLOCK_BYTES);
+        if size > DISK_BYTES_MAX {
+            Err(ControlError::UnsupportedSize)
+        } else if self.views.is_some() {
+            Err(ControlError::Shared)
+        } else if size < self.size || size != self.size && !(is_whole(self.size) && is_whole(size))
+        {
+            Err(ControlError::OnlyGrows)
+        } else {
+            Ok(())
         }
     }
 

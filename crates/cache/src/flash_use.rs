@@ -1,6 +1,6 @@
 //! What a cache has of flash.
 
-use crate::api::Config;
+use crate::api::{Config, ControlError};
 use crate::limits::PATIENCE_TIMEOUTS;
 use crate::ports::Ports;
 use crate::purpose::FlushMark;
@@ -99,6 +99,20 @@ impl FlashUse {
             flash.origins().write_count(disk)
         });
         ports.flush_mark(disk, writes)
+    }
+
+    /// Whether the origin of a disk has everything.
+    ///
+    /// # Errors
+    /// If it does not, or nobody knows.
+    pub(crate) fn check_clean(&self, disk: DiskSlot) -> Result<(), ControlError> {
+        let bytes = self.dirty_bytes(disk);
+        match self.log_of(disk).and_then(DirtyDisk::locked) {
+            _ if !bytes.is_zero() => Err(ControlError::Dirty { bytes }),
+            // Its segments are not given up, whatever is left in them.
+            Some(reason) => Err(ControlError::Locked(reason)),
+            None => Ok(()),
+        }
     }
 
     /// Gives a disk a log if it has none.

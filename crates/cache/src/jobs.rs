@@ -1,24 +1,19 @@
 //! What the operator asks, step by step: attach, detach, drop, stop. Each job looks whether it
 //! can go on whenever something has happened.
 
-mod checks;
+mod newcomer;
 mod step;
-mod tables;
 
-use crate::api::{Command, ControlError, ControlId, ControlOutcome, Effect};
-use crate::attach::Newcomer;
-use crate::cache::Cache;
-use crate::disks::Disk;
-use crate::flash_use::patience;
+pub(crate) use newcomer::Newcomer;
+
+use crate::api::{ControlError, ControlId};
 use crate::guard::{Guard, holds};
-use crate::ports::{Ports, Wake};
-use crate::tenants::Use;
-use crate::views::Views;
-use block_io::{IoError, Token};
+use crate::ports::Ports;
+use block_io::Token;
 use block_store::Store;
 use flash_format::SegmentIndex;
 use step::Step;
-use units::{Bytes, DiskId, DiskSlot, Instant, TenantSlot};
+use units::{Bytes, DiskId, DiskSlot, Duration, Instant};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
@@ -59,6 +54,7 @@ impl Kind {
     }
 }
 
+/// A command that takes longer than a moment.
 #[derive(Debug)]
 pub(crate) struct Job {
     id: ControlId,
@@ -68,216 +64,159 @@ pub(crate) struct Job {
     since: Instant,
 }
 
-impl Job {
-    /// Whether it attaches this disk.
-    pub(crate) fn attaches(&self, id: DiskId) -> bool {
-        matches!(&self.kind, Kind::Attach(newcomer) if newcomer.id == id)
+/// A job that is over.
+pub(crate) struct Ended {
+    pub(crate) id: ControlId,
+    pub(crate) kind: Kind,
+    /// Why it was refused, if it was.
+    pub(crate) refused: Option<ControlError>,
+}
+
+impl From<Job> for Ended {
+    fn from(job: Job) -> Self {
+        let refused = match job.step {
+            Step::Refused(error) => Some(error),
+            _ => None,
+        };
+        Self {
+            id: job.id,
+            kind: job.kind,
+            refused,
+        }
     }
 }
 
-impl Cache {
-    pub(crate) fn start_command(&mut self, id: ControlId, command: Command) {
-        let kind = match command {
-            Command::Attach {
-                disk,
-                name,
-                size,
-                policy,
-                read_only,
-                tenant,
-                shared,
-                fingerprint,
-                owner,
-                write_back,
-            } => {
-                let rules = Disk {
-                    size,
-                    policy,
-                    read_only: read_only || shared,
-                    tenant: TenantSlot::new(0),
-                    views: shared.then(|| Views::new(size)),
-                    in_flight: 0,
-                    write_back,
-                    epoch: 0,
-                    failed_flush_untold: false,
-                };
-                self.prepare_attach(disk, name, &tenant, rules, fingerprint, owner)
-                    .map(|newcomer| Kind::Attach(Box::new(newcomer)))
-            }
-            Command::Detach {
-                disk,
-                fingerprint,
-                dirty,
-            } => {
-                self.host_record.retire_again(&mut self.ports);
-                let result = self.idle_disk(disk);
-                if result.is_ok() && self.backs.has(disk) {
-                    let begun = self.changes().detach(id, disk, fingerprint, dirty);
-                    self.answer_if_ended(id, begun.err().map(Err));
-                    return;
-                }
-                result.map(|()| Kind::Detach { disk, fingerprint })
-            }
-            Command::Drop { disk } => {
-                if let Some(tenant) = self.disks.tenant_of(disk) {
-                    self.admission.unstage_all(tenant, |key| key.disk() == disk);
-                }
-                self.clean_disk(disk).map(|()| Kind::Drop { disk })
-            }
-            Command::Grow { disk, size } => self
-                .may_grow(disk, size)
-                .map(|()| Kind::Grow { disk, size }),
-            Command::SetPolicy { disk, policy } => {
-                return self.end_now(id, |cache| cache.changes().set_policy(id, disk, policy));
-            }
-            Command::Destage { disk } => {
-                return self.end_now(id, |cache| cache.changes().demand_destage(id, disk));
-            }
-            Command::SetWriteBack { disk, write_back } => {
-                return self.end_now(id, |cache| {
-                    Some(cache.changes().set_write_back(disk, write_back))
-                });
-            }
-            Command::Stop => Ok(Kind::Stop),
-        };
-        self.begin_job(id, kind);
-    }
+/// All jobs under way.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs(Vec<Job>);
 
-    fn begin_job(&mut self, id: ControlId, kind: Result<Kind, ControlError>) {
-        let kind = kind.and_then(|kind| {
-            if self.has_job_for(&kind) {
-                Err(ControlError::Busy)
-            } else {
-                Ok(kind)
-            }
-        });
-        match kind {
-            Ok(kind) => self.jobs.push(Job {
-                id,
-                kind,
-                step: Step::Start,
-                since: self.ports.attended(),
-            }),
-            Err(error) => self.ports.push(Effect::ControlDone {
-                id,
-                result: Err(error),
-            }),
-        }
-        if !self.flash.is_in_use() {
-            self.end_jobs_without_flash();
-        }
-    }
-
-    /// Answers a command that is done, or wrong; others answer it later.
-    fn end_now(
+impl Jobs {
+    /// A job begins.
+    ///
+    /// # Errors
+    /// If another one about the same disk is under way.
+    pub(crate) fn begin(
         &mut self,
         id: ControlId,
-        run: impl FnOnce(&mut Self) -> Option<Result<(), ControlError>>,
-    ) {
-        let ended = run(self);
-        self.answer_if_ended(id, ended);
-    }
-
-    fn answer_if_ended(&mut self, id: ControlId, ended: Option<Result<(), ControlError>>) {
-        if let Some(result) = ended {
-            let result = result.map(|()| ControlOutcome::Done);
-            self.ports.push(Effect::ControlDone { id, result });
+        kind: Kind,
+        attended: Instant,
+    ) -> Result<(), ControlError> {
+        if kind.disk().is_some_and(|disk| self.has_one_about(disk)) {
+            return Err(ControlError::Busy);
         }
+        self.push(id, kind, attended);
+        Ok(())
     }
 
-    /// A disk that was under write-back is detached now.
-    pub(crate) fn begin_detach(
-        &mut self,
-        id: ControlId,
-        disk: DiskSlot,
-        fingerprint: Option<u128>,
-    ) {
-        self.jobs.push(Job {
+    /// A job begins, whatever else is under way.
+    pub(crate) fn push(&mut self, id: ControlId, kind: Kind, attended: Instant) {
+        self.0.push(Job {
             id,
-            kind: Kind::Detach { disk, fingerprint },
+            kind,
             step: Step::Start,
-            since: self.ports.attended(),
+            since: attended,
         });
-        if !self.flash.is_in_use() {
-            self.ports.wake(Wake::Jobs);
-        }
     }
 
-    /// Whether another job about the same disk is under way.
-    fn has_job_for(&self, kind: &Kind) -> bool {
-        kind.disk().is_some_and(|disk| self.has_job_about(disk))
+    /// Whether one is about this disk.
+    pub(crate) fn has_one_about(&self, disk: DiskSlot) -> bool {
+        self.0.iter().any(|job| job.kind.disk() == Some(disk))
     }
 
-    pub(crate) fn has_job_about(&self, disk: DiskSlot) -> bool {
-        self.jobs.iter().any(|job| job.kind.disk() == Some(disk))
+    /// Whether this disk is being attached.
+    pub(crate) fn attaches(&self, id: DiskId) -> bool {
+        let mut newcomers = self.newcomers();
+        newcomers.any(|newcomer| newcomer.id == id)
     }
 
-    /// Whether a slot is attached or about to be.
-    pub(crate) fn taken(&self, slot: DiskSlot) -> bool {
-        let coming =
-            |job: &Job| matches!(&job.kind, Kind::Attach(newcomer) if newcomer.slot == slot);
-        self.disks.get(slot).is_some() || self.jobs.iter().any(coming)
+    /// Whether a disk is being attached in this slot.
+    pub(crate) fn attaches_at(&self, slot: DiskSlot) -> bool {
+        let mut newcomers = self.newcomers();
+        newcomers.any(|newcomer| newcomer.slot == slot)
     }
 
-    /// Lets every job go as far as it can. True if one went on or ended, so that the flash
-    /// should look at what it asked for.
-    pub(crate) fn step_jobs(&mut self) -> bool {
-        if self.jobs.is_empty() {
-            return false;
-        }
-        let Some(flash) = self.flash.as_mut() else {
-            return false;
-        };
+    fn newcomers(&self) -> impl Iterator<Item = &Newcomer> {
+        self.0.iter().filter_map(|job| match &job.kind {
+            Kind::Attach(newcomer) => Some(&**newcomer),
+            _ => None,
+        })
+    }
+
+    /// Whether somebody has waited for one for so long.
+    pub(crate) fn any_has_waited(&self, attended: Instant, patience: Duration) -> bool {
+        let mut jobs = self.0.iter();
+        jobs.any(|job| job.has_waited(attended) >= patience)
+    }
+
+    /// Lets every job go as far as it can; a stop only if `may_stop` says so of how long it has waited.
+    /// Returns whether one went on, so that the flash should look at what it asked for, and those that
+    /// are over.
+    pub(crate) fn step(
+        &mut self,
+        flash: &mut Store,
+        ports: &mut Ports,
+        may_stop: impl Fn(Duration) -> bool,
+    ) -> (bool, Vec<Ended>) {
         let mut progress = false;
-        let is_in_doubt = self.host_record.is_in_doubt();
-        let attended = self.ports.attended();
-        for job in &mut self.jobs {
-            // A cache that is stopped in doubt would open cold.
-            if is_in_doubt && job.stops() && job.has_waited(attended) < patience(&self.config) {
+        let attended = ports.attended();
+        for job in &mut self.0 {
+            if job.stops() && !may_stop(job.has_waited(attended)) {
                 continue;
             }
-            while job.step(flash, &mut self.ports) {
+            while job.step(flash, ports) {
                 progress = true;
             }
         }
-        let jobs = std::mem::take(&mut self.jobs);
-        let (done, waiting): (Vec<Job>, Vec<Job>) = jobs
-            .into_iter()
-            .partition(|job| matches!(job.step, Step::Done | Step::Refused(_)));
-        self.jobs = waiting;
-        for job in done {
-            self.end_job(job);
-        }
-        progress
+        let is_over = |job: &mut Job| matches!(job.step, Step::Done | Step::Refused(_));
+        let over = self.0.extract_if(.., is_over);
+        (progress, over.map(Ended::from).collect())
     }
 
-    /// Without a flash there is nothing to wait for.
-    pub(crate) fn end_jobs_without_flash(&mut self) {
-        for mut job in std::mem::take(&mut self.jobs) {
-            if let Kind::Attach(newcomer) = &job.kind
-                && let Some(record) = newcomer.record
-                && job.step.comes_before_record(record.open)
-            {
-                job.step = newcomer.after_tables(&mut self.ports);
-            }
-            match job.step {
-                Step::Owning(_) => self.jobs.push(job),
-                Step::Returning(_) | Step::Returned(_) => {
-                    job.step = Step::Refused(ControlError::NotRecorded);
-                    self.end_job(job);
-                }
-                _ => self.end_job(job),
-            }
-        }
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// The answer to a question of who has a disk that is about to be attached.
-    pub(crate) fn job_owned(&mut self, token: Token, recorded: bool) {
+    /// Takes all of them out, to end them one after the other.
+    pub(crate) fn take_all(&mut self) -> Vec<Job> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Ends a job that was taken out: without a flash there is nothing to wait for but the owner's record.
+    /// None if the job waits for that.
+    pub(crate) fn end_without_flash(&mut self, mut job: Job, ports: &mut Ports) -> Option<Ended> {
+        if let Kind::Attach(newcomer) = &job.kind
+            && let Some(record) = newcomer.record
+            && job.step.comes_before_record(record.open)
+        {
+            job.step = newcomer.after_tables(ports);
+        }
+        match job.step {
+            Step::Owning(_) => {
+                self.0.push(job);
+                return None;
+            }
+            Step::Returning(_) | Step::Returned(_) => {
+                job.step = Step::Refused(ControlError::NotRecorded);
+            }
+            _ => {}
+        }
+        Some(job.into())
+    }
+
+    /// The answer to a question of who has a disk that is about to be attached. False if no job asked it.
+    pub(crate) fn owned(
+        &mut self,
+        token: Token,
+        recorded: bool,
+        flash: Option<&mut Store>,
+    ) -> bool {
         let asked = |job: &&mut Job| matches!(job.step, Step::Owning(asked) if asked == token);
-        let Some(job) = self.jobs.iter_mut().find(asked) else {
-            return;
+        let Some(job) = self.0.iter_mut().find(asked) else {
+            return false;
         };
-        job.step = match (&job.kind, self.flash.as_mut()) {
+        job.step = match (&job.kind, flash) {
             _ if recorded => Step::Done,
             (Kind::Attach(newcomer), Some(flash)) => Step::Returning(flash.tables_mut().give_back(
                 newcomer.slot,
@@ -286,74 +225,7 @@ impl Cache {
             )),
             _ => Step::Refused(ControlError::NotRecorded),
         };
-        if !self.flash.is_in_use() {
-            self.end_jobs_without_flash();
-        }
-    }
-
-    fn end_job(&mut self, job: Job) {
-        if let Step::Refused(error) = job.step {
-            if let Kind::Attach(newcomer) = job.kind {
-                self.tenants.release(newcomer.disk.tenant, Use::Disk);
-            }
-            let result = Err(error);
-            let effect = Effect::ControlDone { id: job.id, result };
-            self.ports.push(effect);
-            return;
-        }
-        let outcome = match job.kind {
-            Kind::Attach(newcomer) => self.end_attach(*newcomer),
-            Kind::Detach { disk, .. }
-                if self.host_record.is_awaited(&self.flash) && holds(Guard::RecordBeforeDetach) =>
-            {
-                self.backs.stay(&mut self.ports, disk);
-                let result = Err(ControlError::RetirementOpen);
-                let effect = Effect::ControlDone { id: job.id, result };
-                self.ports.push(effect);
-                return;
-            }
-            Kind::Detach { disk, .. } => {
-                self.forget_disk(disk);
-                ControlOutcome::Done
-            }
-            Kind::Grow { disk, size } => {
-                // A detach that had begun under write-back may have overtaken it.
-                if let Some(disk) = self.disks.get_mut(disk) {
-                    disk.size = size;
-                }
-                ControlOutcome::Done
-            }
-            Kind::Drop { .. } | Kind::Stop => ControlOutcome::Done,
-        };
-        let effect = Effect::ControlDone {
-            id: job.id,
-            result: Ok(outcome),
-        };
-        self.ports.push(effect);
-        // Only now can the shell reach the origin of a disk that was attached.
-        if let (ControlOutcome::Attached { disk, .. }, Some(flash)) = (outcome, self.flash.as_mut())
-        {
-            flash.origins_mut().flush(&mut self.ports.store, disk);
-        }
-    }
-
-    fn forget_disk(&mut self, slot: DiskSlot) {
-        self.back_requests().end(slot, IoError::ShuttingDown);
-        let disk = self.disks.detach(slot);
-        for vm in disk.views.iter().flat_map(Views::joins) {
-            self.tenants.release(vm, Use::View);
-        }
-        if holds(Guard::DetachUnstages) {
-            self.admission
-                .unstage_all(disk.tenant, |key| key.disk() == slot);
-        }
-        if let Some(flash) = self.flash.as_mut() {
-            flash.set_cipher(slot, None);
-        }
-        self.division().own_disk(slot, None);
-        if self.tenants.release(disk.tenant, Use::Disk) {
-            self.division().end(disk.tenant);
-        }
+        true
     }
 }
 

@@ -26,7 +26,6 @@ use crate::back::Back;
 use crate::cache::Cache;
 use crate::flash_use::patience;
 use crate::guard::{Guard, holds};
-use crate::jobs::Job;
 use crate::limits::RETRY_PAUSE_MIN;
 use block_io::Token;
 use units::Instant;
@@ -42,14 +41,13 @@ impl Cache {
     /// is given up if somebody has to.
     pub(crate) fn write_is_late(&mut self) {
         let (attended, patience) = (self.ports.attended(), patience(&self.config));
-        let tired = |job: &Job| job.has_waited(attended) >= patience;
         let is_detaching = self
             .backs
             .any(|back| back.detaches_for(attended) >= patience);
         let Some(incarnation) = self.flash.as_ref().map(|flash| flash.facts().incarnation()) else {
             return;
         };
-        if is_detaching || self.jobs.iter().any(tired) {
+        if is_detaching || self.jobs.any_has_waited(attended, patience) {
             return self.fail_flash("the flash took too long");
         }
         if self.host_record.write_is_late(&mut self.ports, incarnation) {
@@ -116,7 +114,7 @@ impl Cache {
             let Some(served) = self.disks.get(disk) else {
                 continue;
             };
-            if self.has_job_about(disk) {
+            if self.jobs.has_one_about(disk) {
                 self.backs
                     .return_after(&mut self.ports, disk, RETRY_PAUSE_MIN);
                 continue;

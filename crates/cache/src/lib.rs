@@ -8,19 +8,22 @@
 //!            request, flash_done, origin_done, control, tick
 //!                                │
 //!  ┌─────────────────────────────▼──────────────────────────────┐
-//!  │ what is done: methods of Cache                             │
-//!  │ reads      runs of blocks: flash, memory, shared fill      │
-//!  │ writes     distrust durably, then the origin, then the copy│
-//!  │ back       into the dirty log, destage to the origin       │
-//!  │ jobs       attach, detach, drop, stop                      │
+//!  │ Cache routes                                               │
+//!  │ reads, hits, direct, dirty_reads, prefetch   guests' reads │
+//!  │ commands, attach     what the operator asks, begun, ended  │
 //!  │ late_writes, retirement   flash that is late, or fails     │
 //!  ├────────────────────────────────────────────────────────────┤
 //!  │ what sees a few parts for one event                        │
+//!  │ writes (Through)     distrust durably, then the origin     │
+//!  │ back   (BackRequests, Destager, Changes)   into the dirty  │
+//!  │        log, on to the origin, under write-back and out     │
+//!  │ origin_flushes       what a failed flush takes along       │
 //!  │ admitter   what enters         division   shares, windows  │
 //!  ├────────────────────────────────────────────────────────────┤
 //!  │ what has a state of its own, and knows no Cache            │
-//!  │ disks   under_way (reads)   fills   prefetches   tenants   │
-//!  │ flash_use   lateness   slow_reads   views   ports          │
+//!  │ disks   under_way (Reads)   writes (Writes)   back (Backs) │
+//!  │ jobs   fills   prefetches   tenants   views   ports        │
+//!  │ flash_use   host_record   lateness   slow_reads            │
 //!  │ admission  verdicts, bytes that wait in memory for one     │
 //!  │ block-store  what lies on flash: index, segments, journal, │
 //!  │              dirty logs, recovery                          │
@@ -46,6 +49,7 @@ mod api;
 mod attach;
 mod back;
 mod cache;
+mod commands;
 mod completions;
 mod direct;
 mod dirty_reads;

@@ -18,7 +18,7 @@
 
 use crate::RequestId;
 use crate::WritePolicy;
-use crate::admitter::{Admission, Admitter};
+use crate::admitter::{Admission, Admitter, write_arrives};
 use crate::disks::Disks;
 use crate::fills::Fills;
 use crate::flash_use::FlashUse;
@@ -35,7 +35,7 @@ use segment_log::Source;
 use slab::Slab;
 use std::collections::VecDeque;
 use tenancy::Arrival;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
 
 /// What is written.
 #[derive(Clone, Debug)]
@@ -43,6 +43,12 @@ pub(crate) enum Change {
     Data { bytes: Slice, fua: bool },
     Discard,
     Zeroes { may_unmap: bool, fua: bool },
+}
+
+impl Change {
+    pub(crate) fn is_data(&self) -> bool {
+        matches!(self, Self::Data { .. })
+    }
 }
 
 /// A write under way.
@@ -214,7 +220,11 @@ impl<'a> Through<'a> {
 
     /// A guest writes, discards or writes zeroes.
     pub(crate) fn write(&mut self, span: Span, change: Change) {
-        let arrival = write_arrives(self.admission, self.disks, self.ports.now, &span, &change);
+        let now = self.ports.now;
+        let arrival = change
+            .is_data()
+            .then(|| write_arrives(self.admission, self.disks, now, &span))
+            .flatten();
         let offset = span.offset.get();
         let id = self.writes.insert(Write {
             request: span.id,
@@ -485,33 +495,4 @@ impl<'a> Through<'a> {
             self.admission.removed(tenant, Key::new(disk, block));
         }
     }
-}
-
-/// Tells the admission of a write of data, but for the part that is never cached.
-pub(crate) fn write_arrives(
-    admission: &mut Admission,
-    disks: &Disks,
-    now: Instant,
-    span: &Span,
-    change: &Change,
-) -> Option<Arrival> {
-    let Span {
-        disk, vm, offset, ..
-    } = *span;
-    let end = span.end().get().min(disks.cached_end(disk));
-    let is_data = matches!(change, Change::Data { .. });
-    if !is_data || admission.is_open() || offset.get() >= end {
-        return None;
-    }
-    let first = BlockIndex::containing(offset);
-    let request = tenancy::Request {
-        vm,
-        tenant: disks.tenant_of(disk)?,
-        disk,
-        first,
-        count: end.div_ceil(BLOCK_BYTES) - first.get(),
-        write: true,
-        now,
-    };
-    admission.arrives(&request, true)
 }

@@ -2,10 +2,11 @@
 
 use super::{Back, BackRequests, Phase};
 use crate::RequestId;
+use crate::admitter::write_arrives;
 use crate::guard::{Guard, holds};
 use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
 use crate::request::{Asked, Span};
-use crate::writes::{Change, write_arrives};
+use crate::writes::Change;
 use admission::Key;
 use block_io::{IoError, PAGE_BYTES, Slice};
 use block_store::{NoRoom, Taken};
@@ -128,7 +129,11 @@ impl Back {
 impl BackRequests<'_> {
     /// A write, discard or write-zeroes to a disk under write-back.
     pub(crate) fn write(&mut self, span: Span, change: Change) {
-        let arrival = write_arrives(self.admission, self.disks, self.ports.now, &span, &change);
+        let now = self.ports.now;
+        let arrival = change
+            .is_data()
+            .then(|| write_arrives(self.admission, self.disks, now, &span))
+            .flatten();
         let Span {
             id: request,
             disk,
@@ -145,7 +150,6 @@ impl BackRequests<'_> {
                 return;
             }
         }
-        let now = self.ports.now;
         let Some(back) = self.backs.get_mut(disk) else {
             return;
         };

@@ -50,7 +50,7 @@ impl Step {
 
 impl Job {
     /// For how long it has been waited for at `attended`, the time of `Ports::attended`.
-    pub(crate) fn has_waited(&self, attended: Instant) -> Duration {
+    pub(super) fn has_waited(&self, attended: Instant) -> Duration {
         attended.since(self.since)
     }
 
