@@ -139,10 +139,6 @@ impl Gauge {
         &self.wants
     }
 
-    pub(crate) fn window(&self) -> Duration {
-        self.wants.window
-    }
-
     pub(crate) fn memory(&self) -> Bytes {
         let meter = match &self.meter {
             Meter::Sampled(sampled) => Demand::<u64>::memory(sampled),

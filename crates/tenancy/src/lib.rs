@@ -42,21 +42,24 @@
     allow(clippy::float_cmp, reason = "ratios of small counts are exact")
 )]
 
+mod budgets;
 mod check;
+mod clock;
 mod counts;
 pub mod daemon;
+mod division;
 mod error;
-mod events;
 mod gauge;
 pub mod limits;
 mod report;
 mod request;
+mod sequence;
 mod settings;
 mod shares;
 mod sharing;
 mod tenancy;
 mod tenant;
-mod windows;
+mod tenants;
 
 pub use counts::{Counts, Wrote};
 pub use error::SettingsError;

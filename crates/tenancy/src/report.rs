@@ -3,12 +3,8 @@
 use crate::counts::{Counts, Wrote};
 use crate::gauge::Wants;
 use crate::settings::TenantSettings;
-use crate::sharing::{Sharing, Tags};
-use crate::tenancy::Tenancy;
-use mrc::{Counted, Curve};
-use policy::admission::Refusals;
-use policy::admission::budget::TokenBucket;
-use policy::replacement::Key;
+use crate::sharing::Sharing;
+use mrc::Curve;
 use units::{Bytes, Instant, TenantSlot};
 
 /// A write budget and how much of it is left.
@@ -97,95 +93,4 @@ pub struct HostReport {
     pub memory: Bytes,
     /// What it may have.
     pub memory_limit: Bytes,
-}
-
-fn left(bucket: &TokenBucket, now: Instant) -> BudgetLeft {
-    // Looking lets time pass in a bucket; the one that decides is left alone.
-    let mut bucket = bucket.clone();
-    BudgetLeft {
-        per_day: bucket.budget().bytes_per_day(),
-        burst: bucket.budget().burst(),
-        left: bucket.left(now),
-        debt: bucket.debt(now),
-    }
-}
-
-impl<K: Key + Into<u64>> Tenancy<K> {
-    /// Everything about one tenant; `None` if it is not attached. Draws its curve: some ten
-    /// microseconds.
-    pub fn report(&self, slot: TenantSlot) -> Option<Report> {
-        let tenant = self.get(slot)?;
-        let share = self.shares.get(slot);
-        let (share, target) = share.map_or((0, 0), |of| (of.segments, of.target_segments));
-        let blocks = |segments: u32| u64::from(segments) * u64::from(self.capacity.segment_blocks);
-        let (present_blocks, proposed_blocks) = (blocks(share), blocks(target));
-        let reads = tenant.curve.curve(Counted::Reads);
-        Some(Report {
-            tenant: slot,
-            settings: tenant.settings.clone(),
-            admission: crate::tenant::spec_of(&tenant.settings, &self.settings).to_string(),
-            wants: *tenant.gauge.wants(),
-            share_segments: share,
-            target_segments: target,
-            staging: tenant.share.staging,
-            counts: tenant.counts,
-            budget: tenant.budget.as_ref().map(|bucket| left(bucket, self.now)),
-            reads_a_second: tenant.reads_a_second,
-            curve: LiveCurve {
-                present_hit_ratio: reads.hit_ratio(present_blocks),
-                proposed_hit_ratio: reads.hit_ratio(proposed_blocks),
-                knee_blocks: reads.knee_blocks(),
-                all: tenant.curve.curve(Counted::All),
-                rate: tenant.curve.rate(),
-                reads,
-                present_blocks,
-                proposed_blocks,
-            },
-            sharing: tenant.tags.as_ref().map(Tags::estimate),
-            memory: tenant.memory(),
-        })
-    }
-
-    /// What became of a tenant's blocks, without the cost of a whole report.
-    pub fn counts(&self, slot: TenantSlot) -> Option<&Counts> {
-        Some(&self.get(slot)?.counts)
-    }
-
-    /// Blocks that were not let in, of all tenants that are attached.
-    pub fn refused(&self) -> Refusals {
-        let mut sum = Refusals::default();
-        for (_, tenant) in self.each() {
-            sum += tenant.counts.refused;
-        }
-        sum
-    }
-
-    /// Memory of all admission policies, staged bytes included.
-    pub fn admission_memory(&self) -> Bytes {
-        self.each()
-            .map(|(_, tenant)| tenant.admission.memory())
-            .sum()
-    }
-
-    /// A tenant's demand.
-    pub fn wants(&self, slot: TenantSlot) -> Option<&Wants> {
-        Some(self.get(slot)?.gauge.wants())
-    }
-
-    /// Everything about all tenants together.
-    pub fn host_report(&self) -> HostReport {
-        let images = self.each().filter(|(_, tenant)| tenant.settings.image);
-        let saved = images.filter_map(|(_, tenant)| Some(tenant.tags.as_ref()?.estimate()));
-        HostReport {
-            tenants: self.each().count(),
-            window_ends: self.window_ends,
-            wrote: self.wrote,
-            budget: self.budget.as_ref().map(|bucket| left(bucket, self.now)),
-            capacity_blocks: self.capacity.blocks(),
-            load: self.shares.load,
-            saved_by_sharing_blocks: saved.map(|sharing| sharing.saved_blocks).sum(),
-            memory: self.memory(),
-            memory_limit: self.settings.memory,
-        }
-    }
 }

@@ -1,41 +1,37 @@
-//! All tenants of a cache: who comes and goes, and what is set.
+//! All tenants of a cache: who comes and goes, what is set, and what happens when a window ends.
 
+mod events;
+
+use crate::budgets::Budgets;
 use crate::check;
-use crate::counts::Wrote;
+use crate::clock::Clock;
+use crate::counts::{Counts, Wrote};
+use crate::division;
 use crate::error::SettingsError;
-use crate::settings::{Capacity, Settings, TenantSettings};
+use crate::gauge::Wants;
+use crate::report::{HostReport, Report};
+use crate::sequence::Sequences;
+use crate::settings::{Capacity, Settings, TenantSettings, Window};
 use crate::shares::Shares;
-use crate::tenant::Tenant;
-use policy::admission::Fate;
-use policy::admission::budget::{Budget, TokenBucket};
-use policy::admission::sequential::Runs;
+use crate::tenant::{Tenant, spec_of};
+use crate::tenants::Tenants;
+use policy::admission::{Fate, Refusals};
 use policy::replacement::Key;
 use units::{Bytes, Duration, Instant, TenantSlot};
 
 /// The tenants of a cache: see the crate's header. `K` names a block of any disk.
 pub struct Tenancy<K> {
-    pub(crate) settings: Settings,
-    pub(crate) capacity: Capacity,
-    pub(crate) tenants: Vec<Option<Box<Tenant<K>>>>,
-    /// By disk: its sequential runs.
-    pub(crate) runs: Vec<Option<Box<Runs>>>,
-    pub(crate) budget: Option<TokenBucket>,
-    /// What was left of the budgets of tenants that have gone, by slot: whoever comes back finds it.
-    gone: Vec<Option<TokenBucket>>,
-    /// Whoever comes has saved nothing of its budget.
-    begins_empty: bool,
+    settings: Settings,
+    capacity: Capacity,
+    tenants: Tenants<K>,
+    budgets: Budgets,
+    sequences: Sequences,
+    clock: Clock,
+    shares: Shares,
     /// Bytes written for all, and for nobody.
-    pub(crate) wrote: Wrote,
-    pub(crate) shares: Shares,
+    wrote: Wrote,
     /// A block had to leave the flash.
-    pub(crate) full: bool,
-    pub(crate) now: Instant,
-    /// The running window began then, and will end then.
-    pub(crate) window_began: Instant,
-    pub(crate) window_ends: Instant,
-    /// Accesses since the running window began; windows since there was one.
-    pub(crate) accesses: u64,
-    pub(crate) idle_windows: u32,
+    full: bool,
 }
 
 impl<K: Key + Into<u64>> Tenancy<K> {
@@ -49,42 +45,25 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         now: Instant,
     ) -> Result<Self, SettingsError> {
         check::all(&settings, capacity, &[])?;
-        let mut tenancy = Self {
-            budget: settings.budget.map(|budget| TokenBucket::new(budget, now)),
+        let tenants = Tenants::default();
+        Ok(Self {
+            budgets: Budgets::new(settings.budget, now),
+            clock: Clock::new(now, window(&settings, &tenants)),
             settings,
             capacity,
-            tenants: Vec::new(),
-            gone: Vec::new(),
-            begins_empty: false,
-            runs: Vec::new(),
-            wrote: Wrote::default(),
+            tenants,
+            sequences: Sequences::default(),
             shares: Shares::default(),
+            wrote: Wrote::default(),
             full: false,
-            now,
-            window_began: now,
-            window_ends: now,
-            accesses: 0,
-            idle_windows: 0,
-        };
-        tenancy.window_ends = now + tenancy.window();
-        Ok(tenancy)
+        })
     }
 
     /// Nothing is saved of any write budget, nor of those of tenants that come later: an earlier life of
     /// this cache may have spent all that there was. So over any span of time, with however many lives in
     /// it, no more is let in than the rate and one burst allow. What that life owed is forgotten.
     pub fn begin_empty(&mut self) {
-        self.begins_empty = true;
-        let now = self.now;
-        let empty = |bucket: &mut Option<TokenBucket>| {
-            *bucket = bucket
-                .as_ref()
-                .map(|bucket| TokenBucket::empty(bucket.budget(), now));
-        };
-        empty(&mut self.budget);
-        for (_, tenant) in self.each_mut() {
-            empty(&mut tenant.budget);
-        }
+        self.budgets.begin_empty(self.clock.now());
     }
 
     /// A tenant comes. Its first share is an equal part, until a window has shown what it wants; all
@@ -99,22 +78,15 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         settings: TenantSettings,
         left: &mut Vec<(K, Fate)>,
     ) -> Result<(), SettingsError> {
-        if self.get(slot).is_some() {
+        if self.tenants.get(slot).is_some() {
             return Err(SettingsError::TenantExists(slot));
         }
-        self.check_with(slot, &settings)?;
-        let mut tenant = Tenant::new(settings, &self.settings, self.now)?;
-        if let (true, Some(budget)) = (self.begins_empty, tenant.settings.budget) {
-            tenant.budget = Some(TokenBucket::empty(budget, self.now));
-        }
-        if let (Some(budget), Some(mut bucket)) = (tenant.settings.budget, self.take_gone(slot)) {
-            bucket.set(budget, self.now);
-            tenant.budget = Some(bucket);
-        }
-        if self.tenants.len() <= slot.index() {
-            self.tenants.resize_with(slot.index() + 1, || None);
-        }
-        self.tenants[slot.index()] = Some(Box::new(tenant));
+        let all = self.tenants.settings_with(slot, &settings);
+        check::all(&self.settings, self.capacity, &all)?;
+        let budget = settings.budget;
+        let tenant = Tenant::new(settings, &self.settings)?;
+        self.budgets.attach(slot, budget, self.clock.now());
+        self.tenants.insert(slot, tenant);
         self.divide(left);
         Ok(())
     }
@@ -122,27 +94,11 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// A tenant goes, with all that is known of it but what is left of its write budget: coming and going
     /// wins no burst. Whatever of it is staged is to be dropped. False if there was none.
     pub fn detach(&mut self, slot: TenantSlot, left: &mut Vec<(K, Fate)>) -> bool {
-        let known = self.tenants.get_mut(slot.index());
-        let Some(tenant) = known.and_then(Option::take) else {
-            return false;
-        };
-        if tenant.budget.is_some() {
-            if self.gone.len() <= slot.index() {
-                self.gone.resize_with(slot.index() + 1, || None);
-            }
-            self.gone[slot.index()] = tenant.budget;
+        let was_there = self.tenants.remove(slot);
+        if was_there {
+            self.divide(left);
         }
-        for (_, tenant) in self.each_mut() {
-            if let Some(tags) = &mut tenant.tags {
-                tags.forget(slot);
-            }
-        }
-        self.divide(left);
-        true
-    }
-
-    fn take_gone(&mut self, slot: TenantSlot) -> Option<TokenBucket> {
-        self.gone.get_mut(slot.index())?.take()
+        was_there
     }
 
     /// Changes what holds for all tenants. What does not depend on a setting that changes is kept:
@@ -156,18 +112,16 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         settings: Settings,
         left: &mut Vec<(K, Fate)>,
     ) -> Result<(), SettingsError> {
-        let tenants = self.each().map(|(slot, tenant)| (slot, &tenant.settings));
-        check::all(&settings, self.capacity, &tenants.collect::<Vec<_>>())?;
+        check::all(&settings, self.capacity, &self.tenants.settings())?;
         if settings.budget != self.settings.budget {
-            follow(&mut self.budget, settings.budget, self.now);
+            self.budgets.set_device(settings.budget, self.clock.now());
         }
         let before = std::mem::replace(&mut self.settings, settings);
-        let (after, now) = (self.settings.clone(), self.now);
-        for (_, tenant) in self.each_mut() {
-            let same = tenant.settings.clone();
-            tenant.follow(same, (&before, &after), now, left)?;
+        for (_, tenant) in self.tenants.each_mut() {
+            let same = tenant.settings().clone();
+            tenant.follow(same, (&before, &self.settings), left)?;
         }
-        self.window_ends = self.window_ends.min(now + self.window());
+        self.clock.end_within(window(&self.settings, &self.tenants));
         self.divide(left);
         Ok(())
     }
@@ -183,13 +137,17 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         settings: TenantSettings,
         left: &mut Vec<(K, Fate)>,
     ) -> Result<(), SettingsError> {
-        if self.get(slot).is_none() {
+        let Some(tenant) = self.tenants.get(slot) else {
             return Err(SettingsError::UnknownTenant(slot));
+        };
+        let all = self.tenants.settings_with(slot, &settings);
+        check::all(&self.settings, self.capacity, &all)?;
+        if tenant.settings().budget != settings.budget {
+            let now = self.clock.now();
+            self.budgets.set(slot, settings.budget, now);
         }
-        self.check_with(slot, &settings)?;
-        let (all, now) = (self.settings.clone(), self.now);
-        self.tenant_mut(slot)
-            .follow(settings, (&all, &all), now, left)?;
+        let all = (&self.settings, &self.settings);
+        self.tenants.attached(slot).follow(settings, all, left)?;
         self.divide(left);
         Ok(())
     }
@@ -203,20 +161,10 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         capacity: Capacity,
         left: &mut Vec<(K, Fate)>,
     ) -> Result<(), SettingsError> {
-        let tenants = self.each().map(|(slot, tenant)| (slot, &tenant.settings));
-        check::all(&self.settings, capacity, &tenants.collect::<Vec<_>>())?;
+        check::all(&self.settings, capacity, &self.tenants.settings())?;
         self.capacity = capacity;
         self.divide(left);
         Ok(())
-    }
-
-    fn check_with(&self, slot: TenantSlot, new: &TenantSettings) -> Result<(), SettingsError> {
-        let others = self.each().filter(|(other, _)| *other != slot);
-        let mut all: Vec<_> = others
-            .map(|(slot, tenant)| (slot, &tenant.settings))
-            .collect();
-        all.push((slot, new));
-        check::all(&self.settings, self.capacity, &all)
     }
 
     /// What holds for all tenants.
@@ -226,7 +174,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
 
     /// What holds for one tenant.
     pub fn tenant_settings(&self, slot: TenantSlot) -> Option<&TenantSettings> {
-        Some(&self.get(slot)?.settings)
+        Some(self.tenants.get(slot)?.settings())
     }
 
     /// The flash that is divided.
@@ -242,50 +190,155 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// What a hit of the tenant's saves: the origin's latency less the flash's, as it was measured. The
     /// `utility` allocation goes by it.
     pub fn saves(&mut self, slot: TenantSlot, saved: Duration) {
-        if let Some(tenant) = self.get_mut(slot) {
-            tenant.saved = saved;
+        if let Some(tenant) = self.tenants.get_mut(slot) {
+            tenant.saves(saved);
         }
     }
 
     /// All memory of the tenancy, staged bytes included.
     pub fn memory(&self) -> Bytes {
-        let tenants: Bytes = self.each().map(|(_, tenant)| tenant.memory()).sum();
-        let runs = self.runs.iter().flatten().count() * size_of::<Runs>();
-        let tables = self.tenants.capacity() * size_of::<Option<Box<Tenant<K>>>>()
-            + self.runs.capacity() * size_of::<Option<Box<Runs>>>()
-            + self.gone.capacity() * size_of::<Option<TokenBucket>>();
-        tenants + Bytes::new((runs + tables) as u64)
+        self.tenants.memory() + self.budgets.memory() + self.sequences.memory()
     }
 
-    pub(crate) fn each(&self) -> impl Iterator<Item = (TenantSlot, &Tenant<K>)> {
-        let all = self.tenants.iter().zip((0..).map(TenantSlot::new));
-        all.filter_map(|(tenant, slot)| Some((slot, &**tenant.as_ref()?)))
+    /// When the running window ends.
+    pub fn next_tick(&self) -> Instant {
+        self.clock.window_ends()
     }
 
-    pub(crate) fn each_mut(&mut self) -> impl Iterator<Item = (TenantSlot, &mut Tenant<K>)> {
-        let all = self.tenants.iter_mut().zip((0..).map(TenantSlot::new));
-        all.filter_map(|(tenant, slot)| Some((slot, &mut **tenant.as_mut()?)))
+    /// Time has passed. If a window has ended by now, demand is looked at and the flash divided anew for
+    /// the window that began then; call it again until it says none, since several may have ended. It
+    /// acts as of the moment when the window ended, so that calls that come late decide the same.
+    ///
+    /// `cached` says how many blocks of a tenant are on flash. Blocks that leave staging go into `left` as
+    /// from [`Tenancy::missed`].
+    pub fn tick(
+        &mut self,
+        now: Instant,
+        cached: impl Fn(TenantSlot) -> u64,
+        left: &mut Vec<(K, Fate)>,
+    ) -> Option<&Shares> {
+        let ended = self.clock.end(now)?;
+        let wants_sizes = self.settings.allocation.about().name == "utility";
+        for (slot, tenant) in self.tenants.each_mut() {
+            tenant.end_window(ended, wants_sizes, cached(slot));
+        }
+        let window = window(&self.settings, &self.tenants);
+        self.clock.begin(ended.at, window);
+        self.shares.window += 1;
+        self.divide(left);
+        Some(&self.shares)
     }
 
-    pub(crate) fn get(&self, slot: TenantSlot) -> Option<&Tenant<K>> {
-        self.tenants.get(slot.index())?.as_deref()
+    /// Divides the flash and the staging memory by what is known now. Nothing is moved or written: the
+    /// log takes room from whoever is above its share when another needs it.
+    fn divide(&mut self, left: &mut Vec<(K, Fate)>) {
+        self.shares = division::divide(
+            &self.tenants,
+            &self.settings,
+            self.capacity,
+            &self.shares,
+            self.clock.now(),
+        );
+        self.resize(left);
     }
 
-    #[inline]
-    pub(crate) fn get_mut(&mut self, slot: TenantSlot) -> Option<&mut Tenant<K>> {
-        self.tenants.get_mut(slot.index())?.as_deref_mut()
+    /// Tells every admission policy what it has of flash and of staging memory. Those that get less go
+    /// first, so that all together never have more than there is.
+    fn resize(&mut self, left: &mut Vec<(K, Fate)>) {
+        let segment_blocks = u64::from(self.capacity.segment_blocks);
+        let total = self.shares.segments().max(1);
+        let portions = self.shares.of.iter().map(|share| {
+            let staging = division::staging_of(share.segments, total, self.settings.staging);
+            let blocks = u64::from(share.segments) * segment_blocks;
+            (share.tenant, blocks, staging)
+        });
+        let portions: Vec<_> = portions.collect();
+        for shrinks in [true, false] {
+            for &(slot, blocks, staging) in &portions {
+                let tenant = self.tenants.attached(slot);
+                if (staging < tenant.staging()) == shrinks {
+                    let from = left.len();
+                    tenant.resize(blocks, staging, left);
+                    self.settle(slot, left, from);
+                }
+            }
+        }
     }
 
-    #[inline]
-    pub(crate) fn tenant_mut(&mut self, slot: TenantSlot) -> &mut Tenant<K> {
-        self.get_mut(slot).expect("the tenant is attached")
+    /// Everything about one tenant; `None` if it is not attached. Draws its curve: some ten
+    /// microseconds.
+    pub fn report(&self, slot: TenantSlot) -> Option<Report> {
+        let tenant = self.tenants.get(slot)?;
+        let settings = tenant.settings();
+        let share = self.shares.get(slot);
+        let (share, target) = share.map_or((0, 0), |of| (of.segments, of.target_segments));
+        let blocks = |segments: u32| u64::from(segments) * u64::from(self.capacity.segment_blocks);
+        Some(Report {
+            tenant: slot,
+            settings: settings.clone(),
+            admission: spec_of(settings, &self.settings).to_string(),
+            wants: *tenant.wants(),
+            share_segments: share,
+            target_segments: target,
+            staging: tenant.staging(),
+            counts: *tenant.counts(),
+            budget: self.budgets.left(slot, self.clock.now()),
+            reads_a_second: tenant.reads_a_second(),
+            curve: tenant.curve(blocks(share), blocks(target)),
+            sharing: tenant.sharing(),
+            memory: tenant.memory(),
+        })
+    }
+
+    /// What became of a tenant's blocks, without the cost of a whole report.
+    pub fn counts(&self, slot: TenantSlot) -> Option<&Counts> {
+        Some(self.tenants.get(slot)?.counts())
+    }
+
+    /// Blocks that were not let in, of all tenants that are attached.
+    pub fn refused(&self) -> Refusals {
+        let mut sum = Refusals::default();
+        for (_, tenant) in self.tenants.each() {
+            sum += tenant.counts().refused;
+        }
+        sum
+    }
+
+    /// Memory of all admission policies, staged bytes included.
+    pub fn admission_memory(&self) -> Bytes {
+        let each = self.tenants.each();
+        each.map(|(_, tenant)| tenant.admission_memory()).sum()
+    }
+
+    /// A tenant's demand.
+    pub fn wants(&self, slot: TenantSlot) -> Option<&Wants> {
+        Some(self.tenants.get(slot)?.wants())
+    }
+
+    /// Everything about all tenants together.
+    pub fn host_report(&self) -> HostReport {
+        let images = self.tenants.each().map(|(_, tenant)| tenant);
+        let images = images.filter(|tenant| tenant.settings().image);
+        let saved = images.filter_map(|tenant| Some(tenant.sharing()?.saved_blocks));
+        HostReport {
+            tenants: self.tenants.each().count(),
+            window_ends: self.clock.window_ends(),
+            wrote: self.wrote,
+            budget: self.budgets.device_left(self.clock.now()),
+            capacity_blocks: self.capacity.blocks(),
+            load: self.shares.load,
+            saved_by_sharing_blocks: saved.sum(),
+            memory: self.memory(),
+            memory_limit: self.settings.memory,
+        }
     }
 }
 
-/// A bucket follows a changed budget: what was saved and what is owed stays.
-pub(crate) fn follow(bucket: &mut Option<TokenBucket>, budget: Option<Budget>, now: Instant) {
-    match (bucket.as_mut(), budget) {
-        (Some(bucket), Some(budget)) => bucket.set(budget, now),
-        (_, budget) => *bucket = budget.map(|budget| TokenBucket::new(budget, now)),
-    }
+/// The host's window: the smallest of its tenants', as CloudCache has it.
+fn window<K: Key + Into<u64>>(settings: &Settings, tenants: &Tenants<K>) -> Duration {
+    let first = match &settings.window {
+        Window::Fixed(length) => *length,
+        Window::Knee { settings, .. } => settings.small,
+    };
+    tenants.window().unwrap_or(first)
 }

@@ -1,42 +1,42 @@
 //! One tenant: what it wants, what may enter for it, what it has cost.
 
-use crate::counts::Counts;
-use crate::gauge::Gauge;
+use crate::clock::Ended;
+use crate::counts::{Counts, Wrote};
+use crate::gauge::{Gauge, Wants};
 use crate::limits::CURVE_HALF_LIFE;
+use crate::report::LiveCurve;
 use crate::request::{Arrival, Request};
-use crate::settings::{Settings, TenantSettings};
-use crate::sharing::Tags;
+use crate::settings::{Capacity, Settings, TenantSettings};
+use crate::sharing::{Sharing, Tags};
 use mrc::{Counted, Kind, Live, Run};
-use policy::admission::budget::TokenBucket;
-use policy::admission::{Admission, Fate, Reason, Share, Verdict};
-use policy::allocation::{Cached, Size};
+use policy::admission::{Access, Admission, Fate, Reason, Share, Staged, Verdict};
+use policy::allocation::{self, Cached, Size};
 use policy::demand::WindowSettingsError;
 use policy::replacement::{Fraction, Key};
 use units::number::real;
-use units::{Bytes, DiskSlot, Duration, Instant};
+use units::{Bytes, DiskSlot, Duration, Instant, TenantSlot};
 
 /// A tenant's state. What a hit needs comes first.
 pub(crate) struct Tenant<K> {
-    pub(crate) counts: Counts,
+    counts: Counts,
     /// Who uses its cached blocks, if that is asked for.
-    pub(crate) tags: Option<Tags>,
-    pub(crate) admission: Box<dyn Admission<K>>,
-    pub(crate) gauge: Gauge,
-    pub(crate) curve: Live,
-    pub(crate) budget: Option<TokenBucket>,
-    pub(crate) settings: TenantSettings,
+    tags: Option<Tags>,
+    admission: Box<dyn Admission<K>>,
+    gauge: Gauge,
+    curve: Live,
+    settings: TenantSettings,
     /// What admission was told of its share.
-    pub(crate) share: Share,
+    share: Share,
     /// Time that a hit saves.
-    pub(crate) saved: Duration,
+    saved: Duration,
     /// Reads when the running window began, and a second in the last one.
     reads_before: u64,
-    pub(crate) reads_a_second: f64,
+    reads_a_second: f64,
     /// The live curve of reads when the last window ended, where the allocation wants it.
-    pub(crate) sizes: Vec<Size>,
+    sizes: Vec<Size>,
     /// Its cached blocks when the last window ended, and when the one before did.
-    pub(crate) cached: Cached,
-    pub(crate) cached_before: Cached,
+    cached: Cached,
+    cached_before: Cached,
 }
 
 /// A hit saves this much until somebody has measured it: a disk array's millisecond.
@@ -46,7 +46,6 @@ impl<K: Key + Into<u64>> Tenant<K> {
     pub(crate) fn new(
         settings: TenantSettings,
         all: &Settings,
-        now: Instant,
     ) -> Result<Self, WindowSettingsError> {
         let share = share_of(&settings, 0, Bytes::ZERO);
         Ok(Self {
@@ -55,7 +54,6 @@ impl<K: Key + Into<u64>> Tenant<K> {
             admission: spec_of(&settings, all).build(share),
             gauge: Gauge::new(all)?,
             curve: curve_of(&settings, all),
-            budget: settings.budget.map(|budget| TokenBucket::new(budget, now)),
             settings,
             share,
             saved: SAVED_FIRST,
@@ -98,13 +96,154 @@ impl<K: Key + Into<u64>> Tenant<K> {
         });
     }
 
-    pub(crate) fn refuse(&mut self, reason: Reason) -> Verdict {
-        self.counts.refused.add(reason);
-        Verdict::Refuse(reason)
+    /// A VM has read blocks of somebody else: of a base image.
+    #[inline]
+    pub(crate) fn reads_image(&mut self, blocks: u64) {
+        self.counts.image_reads += blocks;
     }
 
-    /// A window has ended, of that length.
-    pub(crate) fn look(&mut self, at: Instant, length: Duration, wants_sizes: bool) {
+    /// One of those was on flash or staged.
+    pub(crate) fn hits_image(&mut self, block_is_read: bool) {
+        self.counts.image_hits += u64::from(block_is_read);
+    }
+
+    /// A block of it is on flash.
+    #[inline]
+    pub(crate) fn hit(&mut self, arrival: &Arrival, key: K, now: Instant) {
+        let hits = if arrival.write {
+            &mut self.counts.write_hits
+        } else {
+            &mut self.counts.read_hits
+        };
+        *hits += 1;
+        self.admission.hit(key, arrival.access(now));
+        self.tag(key, arrival.vm);
+    }
+
+    /// A block is neither on flash nor staged: what the policy says of it.
+    pub(crate) fn missed(&mut self, key: K, access: Access, left: &mut Vec<(K, Fate)>) -> Verdict {
+        let verdict = self.admission.missed(key, access, left);
+        match verdict {
+            Verdict::Admit => {}
+            Verdict::Stage => self.counts.staged += 1,
+            Verdict::Refuse(reason) => self.counts.refused.add(reason),
+        }
+        verdict
+    }
+
+    /// A block is staged: what the policy says of it. One that does not stay is counted when it is known
+    /// whether the budgets have it ([`Tenant::admitted`], [`Tenant::unstaged`]).
+    pub(crate) fn staged_hit(
+        &mut self,
+        key: K,
+        access: Access,
+        left: &mut Vec<(K, Fate)>,
+    ) -> Staged {
+        self.counts.staged_hits += u64::from(!access.write);
+        self.admission.staged_hit(key, access, left)
+    }
+
+    /// Whether the policy lets the new copy of a block that is on flash be written there.
+    pub(crate) fn rewrites(&mut self, key: K, access: Access, was_read: bool) -> bool {
+        self.admission.rewrites(key, access, was_read)
+    }
+
+    /// The new copy of a block goes to flash, or does not for that reason.
+    pub(crate) fn rewritten(&mut self, refused: Option<Reason>) {
+        match refused {
+            Some(reason) => self.counts.refused.add(reason),
+            None => self.counts.rewritten += 1,
+        }
+    }
+
+    /// A block goes to flash; the policy was asked, if it was, and the budgets have paid.
+    pub(crate) fn admitted(&mut self, key: K, vm: TenantSlot) {
+        self.counts.admitted += 1;
+        self.tag(key, vm);
+    }
+
+    /// It did so because the flash was not full.
+    pub(crate) fn filled(&mut self) {
+        self.counts.filled += 1;
+    }
+
+    /// The policy would have let a block in, and the budgets do not.
+    pub(crate) fn unpaid(&mut self, key: K) -> Verdict {
+        self.admission.withheld(key);
+        self.counts.refused.add(Reason::Budget);
+        Verdict::Refuse(Reason::Budget)
+    }
+
+    /// A block that somebody has read, and does not stay staged, does not go to flash.
+    pub(crate) fn unstaged(&mut self) {
+        self.counts.unstaged += 1;
+    }
+
+    /// A block has left staging.
+    pub(crate) fn left_staging(&mut self, fate: Fate) {
+        match fate {
+            Fate::Admit => self.counts.admitted += 1,
+            Fate::Drop => self.counts.unstaged += 1,
+        }
+    }
+
+    /// A block that was let in found no room on flash.
+    pub(crate) fn withheld(&mut self, key: K) {
+        self.counts.admitted -= 1;
+        self.counts.withheld += 1;
+        self.admission.withheld(key);
+        self.untag(key);
+    }
+
+    /// A block left flash by reclaim.
+    pub(crate) fn evicted(&mut self, key: K) {
+        self.counts.evicted += 1;
+        self.admission.evicted(key);
+        self.untag(key);
+    }
+
+    /// A block is not cached any more. True if it was staged.
+    pub(crate) fn removed(&mut self, key: K) -> bool {
+        self.untag(key);
+        let was_staged = self.admission.remove(key);
+        self.counts.unstaged += u64::from(was_staged);
+        was_staged
+    }
+
+    /// Bytes were written to flash for it.
+    pub(crate) fn wrote(&mut self, wrote: Wrote) {
+        self.counts.wrote += wrote;
+    }
+
+    /// What a hit saves, as it was measured.
+    pub(crate) fn saves(&mut self, saved: Duration) {
+        self.saved = saved;
+    }
+
+    /// A VM is gone that may have used its blocks.
+    pub(crate) fn forget(&mut self, vm: TenantSlot) {
+        if let Some(tags) = &mut self.tags {
+            tags.forget(vm);
+        }
+    }
+
+    /// A block of it was found on flash, or goes there, for a VM.
+    #[inline]
+    fn tag(&mut self, key: K, vm: TenantSlot) {
+        if let Some(tags) = &mut self.tags {
+            tags.used(key.into(), vm);
+        }
+    }
+
+    fn untag(&mut self, key: K) {
+        if let Some(tags) = &mut self.tags {
+            tags.left(key.into());
+        }
+    }
+
+    /// A window has ended, at whose end so many blocks of it were on flash.
+    pub(crate) fn end_window(&mut self, ended: Ended, wants_sizes: bool, allocated: u64) {
+        let Ended { at, length } = ended;
         let reads = self.counts.reads - self.reads_before;
         self.reads_before = self.counts.reads;
         self.reads_a_second = real(reads) * 1e9 / real(length.as_nanos().max(1));
@@ -119,6 +258,35 @@ impl<K: Key + Into<u64>> Tenant<K> {
             }));
         }
         self.curve.fade(half_lives(length));
+        let sharing = self.sharing().unwrap_or_default();
+        let cached = Cached {
+            allocated,
+            reaccessed: sharing.reaccessed_blocks,
+            shared: sharing.shared_blocks,
+        };
+        self.cached_before = std::mem::replace(&mut self.cached, cached);
+    }
+
+    /// What it claims of the flash when that is divided, with the segments that it has.
+    pub(crate) fn claim(
+        &self,
+        slot: TenantSlot,
+        capacity: Capacity,
+        before: Option<u32>,
+    ) -> allocation::Tenant<'_> {
+        let wants = self.gauge.wants();
+        allocation::Tenant {
+            slot,
+            limits: self.settings.limits(capacity),
+            before,
+            wss: wants.wss_predicted,
+            rwss: wants.rwss_predicted,
+            cached: self.cached,
+            cached_before: self.cached_before,
+            curve: &self.sizes,
+            accesses_a_second: self.reads_a_second,
+            saved_us: real(self.saved.as_nanos()) / 1e3,
+        }
     }
 
     /// Its share of flash and staging memory changes.
@@ -135,7 +303,6 @@ impl<K: Key + Into<u64>> Tenant<K> {
         &mut self,
         new: TenantSettings,
         (before, after): (&Settings, &Settings),
-        now: Instant,
         left: &mut Vec<(K, Fate)>,
     ) -> Result<(), WindowSettingsError> {
         let old = std::mem::replace(&mut self.settings, new);
@@ -143,9 +310,6 @@ impl<K: Key + Into<u64>> Tenant<K> {
             self.unstage(left);
             self.share = share_of(&self.settings, self.share.blocks, self.share.staging);
             self.admission = spec_of(&self.settings, after).build(self.share);
-        }
-        if old.budget != self.settings.budget {
-            crate::tenancy::follow(&mut self.budget, self.settings.budget, now);
         }
         if before.demand() != after.demand() {
             self.gauge = Gauge::new(after)?;
@@ -170,6 +334,53 @@ impl<K: Key + Into<u64>> Tenant<K> {
         for (_, fate) in &mut left[from..] {
             *fate = Fate::Drop;
         }
+    }
+
+    pub(crate) fn settings(&self) -> &TenantSettings {
+        &self.settings
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    pub(crate) fn wants(&self) -> &Wants {
+        self.gauge.wants()
+    }
+
+    /// Memory that its admission may use, staged blocks included.
+    pub(crate) fn staging(&self) -> Bytes {
+        self.share.staging
+    }
+
+    /// Reads a second in the last window.
+    pub(crate) fn reads_a_second(&self) -> f64 {
+        self.reads_a_second
+    }
+
+    /// Who uses its cached blocks, if that is asked for.
+    pub(crate) fn sharing(&self) -> Option<Sharing> {
+        self.tags.as_ref().map(Tags::estimate)
+    }
+
+    /// Its curve, with what that says of its share and of its target, in blocks.
+    pub(crate) fn curve(&self, present_blocks: u64, proposed_blocks: u64) -> LiveCurve {
+        let reads = self.curve.curve(Counted::Reads);
+        LiveCurve {
+            present_hit_ratio: reads.hit_ratio(present_blocks),
+            proposed_hit_ratio: reads.hit_ratio(proposed_blocks),
+            knee_blocks: reads.knee_blocks(),
+            all: self.curve.curve(Counted::All),
+            rate: self.curve.rate(),
+            reads,
+            present_blocks,
+            proposed_blocks,
+        }
+    }
+
+    /// Memory of its admission policy, staged bytes included.
+    pub(crate) fn admission_memory(&self) -> Bytes {
+        self.admission.memory()
     }
 
     /// All memory, staged bytes included.
@@ -226,16 +437,6 @@ fn half_lives(length: Duration) -> f64 {
         }
     }
     left
-}
-
-impl<K> Tenant<K> {
-    /// A block of it was found on flash, or in memory, for somebody.
-    #[inline]
-    pub(crate) fn tag(&mut self, key: u64, arrival: &Arrival) {
-        if let Some(tags) = &mut self.tags {
-            tags.used(key, arrival.vm);
-        }
-    }
 }
 
 #[cfg(test)]

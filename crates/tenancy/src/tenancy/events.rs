@@ -16,13 +16,12 @@
 //!
 //! A block that is let in and finds no room on flash is given back with [`Tenancy::withheld`].
 
+use super::Tenancy;
 use crate::counts::Wrote;
 use crate::request::{Arrival, Request};
-use crate::tenancy::Tenancy;
-use policy::admission::budget::TokenBucket;
 use policy::admission::{Fate, Reason, Staged, Verdict, region_of};
 use policy::replacement::Key;
-use units::{BLOCK_BYTES, Bytes, DiskSlot, TenantSlot};
+use units::{Bytes, DiskSlot, TenantSlot};
 
 impl<K: Key + Into<u64>> Tenancy<K> {
     /// A request has come: its blocks count as demand. What is returned goes with each of the calls
@@ -32,15 +31,17 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// If its tenant is not attached.
     #[inline]
     pub fn arrives(&mut self, request: &Request) -> Arrival {
-        self.now = self.now.max(request.now);
-        self.accesses += request.count;
-        let (now, run) = (self.now, self.run(request));
-        self.tenant_mut(request.tenant).arrives(request, now);
+        self.clock.access(request.now, request.count);
+        let run = self
+            .sequences
+            .note(request.disk, request.first, request.count);
+        let tenant = self.tenants.attached(request.tenant);
+        tenant.arrives(request, self.clock.now());
         if request.vm != request.tenant
             && !request.write
-            && let Some(vm) = self.get_mut(request.vm)
+            && let Some(vm) = self.tenants.get_mut(request.vm)
         {
-            vm.counts.image_reads += request.count;
+            vm.reads_image(request.count);
         }
         Arrival {
             vm: request.vm,
@@ -51,33 +52,14 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         }
     }
 
-    /// How long the sequential run is to which a request belongs.
-    #[inline]
-    fn run(&mut self, request: &Request) -> Bytes {
-        let at = request.disk.index();
-        if self.runs.len() <= at {
-            self.runs.resize_with(at + 1, || None);
-        }
-        let runs = self.runs[at].get_or_insert_default();
-        let length = request.count.saturating_mul(BLOCK_BYTES);
-        runs.note(request.first.start(), Bytes::new(length))
-    }
-
     /// A block is on flash.
     ///
     /// # Panics
     /// If its tenant is not attached.
     #[inline]
     pub fn hit(&mut self, arrival: &Arrival, key: K) {
-        let access = arrival.access(self.now);
-        let tenant = self.tenant_mut(arrival.tenant);
-        if arrival.write {
-            tenant.counts.write_hits += 1;
-        } else {
-            tenant.counts.read_hits += 1;
-        }
-        tenant.admission.hit(key, access);
-        tenant.tag(key.into(), arrival);
+        let tenant = self.tenants.attached(arrival.tenant);
+        tenant.hit(arrival, key, self.clock.now());
         if arrival.vm != arrival.tenant {
             self.image_hit(arrival);
         }
@@ -95,8 +77,8 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     }
 
     fn image_hit(&mut self, arrival: &Arrival) {
-        if let Some(vm) = self.get_mut(arrival.vm) {
-            vm.counts.image_hits += u64::from(!arrival.write);
+        if let Some(vm) = self.tenants.get_mut(arrival.vm) {
+            vm.hits_image(!arrival.write);
         }
     }
 
@@ -109,29 +91,19 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     pub fn missed(&mut self, arrival: &Arrival, key: K, left: &mut Vec<(K, Fate)>) -> Verdict {
         if self.settings.fill && !self.full && !arrival.write {
             let verdict = self.admit(arrival, key);
-            let filled = u64::from(verdict == Verdict::Admit);
-            self.tenant_mut(arrival.tenant).counts.filled += filled;
+            if verdict == Verdict::Admit {
+                self.tenants.attached(arrival.tenant).filled();
+            }
             return verdict;
         }
-        let (access, from) = (arrival.access(self.now), left.len());
-        let tenant = self.tenant_mut(arrival.tenant);
-        match tenant.admission.missed(key, access, left) {
-            Verdict::Admit => {
-                let verdict = self.admit(arrival, key);
-                self.settle(arrival.tenant, left, from);
-                verdict
-            }
-            Verdict::Stage => {
-                tenant.counts.staged += 1;
-                self.settle(arrival.tenant, left, from);
-                Verdict::Stage
-            }
-            Verdict::Refuse(reason) => {
-                tenant.refuse(reason);
-                self.settle(arrival.tenant, left, from);
-                Verdict::Refuse(reason)
-            }
+        let (access, from) = (arrival.access(self.clock.now()), left.len());
+        let tenant = self.tenants.attached(arrival.tenant);
+        let mut verdict = tenant.missed(key, access, left);
+        if verdict == Verdict::Admit {
+            verdict = self.admit(arrival, key);
         }
+        self.settle(arrival.tenant, left, from);
+        verdict
     }
 
     /// A block's bytes are staged, and a read was served from them, or a write has replaced all of them.
@@ -139,14 +111,12 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// # Panics
     /// If its tenant is not attached.
     pub fn staged_hit(&mut self, arrival: &Arrival, key: K, left: &mut Vec<(K, Fate)>) -> Staged {
-        let (access, from) = (arrival.access(self.now), left.len());
-        let tenant = self.tenant_mut(arrival.tenant);
-        tenant.counts.staged_hits += u64::from(!arrival.write);
-        let staged = tenant.admission.staged_hit(key, access, left);
-        let staged = match staged {
+        let (access, from) = (arrival.access(self.clock.now()), left.len());
+        let tenant = self.tenants.attached(arrival.tenant);
+        let staged = match tenant.staged_hit(key, access, left) {
             Staged::Admit if self.admit(arrival, key) == Verdict::Admit => Staged::Admit,
             Staged::Admit | Staged::Drop => {
-                self.tenant_mut(arrival.tenant).counts.unstaged += 1;
+                self.tenants.attached(arrival.tenant).unstaged();
                 Staged::Drop
             }
             Staged::Stays => Staged::Stays,
@@ -173,65 +143,45 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// # Panics
     /// If its tenant is not attached.
     pub fn may_rewrite(&mut self, arrival: &Arrival, key: K, was_read: bool) -> bool {
-        let access = arrival.access(self.now);
-        let admission = &mut self.tenant_mut(arrival.tenant).admission;
-        let refused = if !admission.rewrites(key, access, was_read) {
+        let access = arrival.access(self.clock.now());
+        let tenant = self.tenants.attached(arrival.tenant);
+        let refused = if !tenant.rewrites(key, access, was_read) {
             Some(Reason::Unread)
         } else if !self.pay(arrival.tenant) {
             Some(Reason::Budget)
         } else {
             None
         };
-        let counts = &mut self.tenant_mut(arrival.tenant).counts;
-        match refused {
-            Some(reason) => counts.refused.add(reason),
-            None => counts.rewritten += 1,
-        }
+        self.tenants.attached(arrival.tenant).rewritten(refused);
         refused.is_none()
     }
 
     /// A block that was let in was not written after all: no segment was free.
     pub fn withheld(&mut self, slot: TenantSlot, key: K) {
-        if let Some(tenant) = self.get_mut(slot) {
-            tenant.counts.admitted -= 1;
-            tenant.counts.withheld += 1;
-            tenant.admission.withheld(key);
-            if let Some(tags) = &mut tenant.tags {
-                tags.left(key.into());
-            }
+        if let Some(tenant) = self.tenants.get_mut(slot) {
+            tenant.withheld(key);
         }
     }
 
     /// A block left flash by reclaim.
     pub fn evicted(&mut self, slot: TenantSlot, key: K) {
         self.full = true;
-        if let Some(tenant) = self.get_mut(slot) {
-            tenant.counts.evicted += 1;
-            tenant.admission.evicted(key);
-            if let Some(tags) = &mut tenant.tags {
-                tags.left(key.into());
-            }
+        if let Some(tenant) = self.tenants.get_mut(slot) {
+            tenant.evicted(key);
         }
     }
 
     /// A block was discarded, or written when only its old bytes are staged, or left flash for a write
     /// that goes around it. True if its bytes were staged; they are not any more.
     pub fn removed(&mut self, slot: TenantSlot, key: K) -> bool {
-        let Some(tenant) = self.get_mut(slot) else {
-            return false;
-        };
-        if let Some(tags) = &mut tenant.tags {
-            tags.left(key.into());
-        }
-        let was_staged = tenant.admission.remove(key);
-        tenant.counts.unstaged += u64::from(was_staged);
-        was_staged
+        let tenant = self.tenants.get_mut(slot);
+        tenant.is_some_and(|tenant| tenant.removed(key))
     }
 
     /// A run of blocks was discarded: they count as demand no longer. [`Tenancy::removed`] is for those
     /// of them that were cached or staged.
     pub fn discarded(&mut self, slot: TenantSlot, disk: DiskSlot, first: u64, count: u64) {
-        if let Some(tenant) = self.get_mut(slot) {
+        if let Some(tenant) = self.tenants.get_mut(slot) {
             tenant.discarded(disk, first, count);
         }
     }
@@ -240,65 +190,42 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// were let in have been paid for; reclaim and metadata are charged now.
     pub fn charge(&mut self, slot: Option<TenantSlot>, wrote: Wrote) {
         self.wrote += wrote;
-        let (now, owed) = (self.now, Bytes::new(wrote.reclaim + wrote.metadata));
-        if let Some(budget) = &mut self.budget {
-            budget.charge(owed, now);
+        let mut payer = None;
+        if let Some((slot, tenant)) =
+            slot.and_then(|slot| Some((slot, self.tenants.get_mut(slot)?)))
+        {
+            tenant.wrote(wrote);
+            payer = Some(slot);
         }
-        if let Some(tenant) = slot.and_then(|slot| self.get_mut(slot)) {
-            tenant.counts.wrote += wrote;
-            if let Some(budget) = &mut tenant.budget {
-                budget.charge(owed, now);
-            }
-        }
+        let owed = Bytes::new(wrote.reclaim + wrote.metadata);
+        self.budgets.charge(payer, owed, self.clock.now());
     }
 
     /// Lets a block in if the budgets allow it.
     fn admit(&mut self, arrival: &Arrival, key: K) -> Verdict {
         let pays = self.pay(arrival.tenant);
-        let tenant = self.tenant_mut(arrival.tenant);
+        let tenant = self.tenants.attached(arrival.tenant);
         if pays {
-            tenant.counts.admitted += 1;
-            tenant.tag(key.into(), arrival);
+            tenant.admitted(key, arrival.vm);
             return Verdict::Admit;
         }
-        tenant.admission.withheld(key);
-        tenant.refuse(Reason::Budget)
+        tenant.unpaid(key)
     }
 
-    /// Takes a block out of the budgets of the device and of the tenant, if both have it and, beside it,
-    /// what the reclaim that it may cause can cost ([`crate::Capacity::reserve`]).
     fn pay(&mut self, slot: TenantSlot) -> bool {
-        const BLOCK: Bytes = Bytes::new(BLOCK_BYTES);
-        let now = self.now;
-        let grants = |budget: Option<&mut TokenBucket>, reserve: Bytes| {
-            budget.is_none_or(|budget| budget.grants(reserve + BLOCK, now))
-        };
-        let tenant = self.tenants[slot.index()].as_mut();
-        let own = &mut tenant.expect("the tenant is attached").budget;
-        let both = grants(self.budget.as_mut(), self.capacity.device_reserve())
-            && grants(own.as_mut(), self.capacity.reserve());
-        if both {
-            for budget in [&mut self.budget, own].into_iter().flatten() {
-                budget.charge(BLOCK, now);
-            }
-        }
-        both
+        self.budgets.pay(slot, self.capacity, self.clock.now())
     }
 
     /// Counts what has left staging since `from`, and keeps off flash what the budgets do not allow.
-    pub(crate) fn settle(&mut self, slot: TenantSlot, left: &mut [(K, Fate)], from: usize) {
+    pub(super) fn settle(&mut self, slot: TenantSlot, left: &mut [(K, Fate)], from: usize) {
         for (key, fate) in &mut left[from..] {
-            if *fate == Fate::Admit && !self.pay(slot) {
+            let unpaid = *fate == Fate::Admit && !self.pay(slot);
+            let tenant = self.tenants.attached(slot);
+            if unpaid {
                 *fate = Fate::Drop;
-                let tenant = self.tenant_mut(slot);
-                tenant.admission.withheld(*key);
-                tenant.refuse(Reason::Budget);
+                tenant.unpaid(*key);
             }
-            let tenant = self.tenant_mut(slot);
-            match fate {
-                Fate::Admit => tenant.counts.admitted += 1,
-                Fate::Drop => tenant.counts.unstaged += 1,
-            }
+            tenant.left_staging(*fate);
         }
     }
 }
