@@ -37,7 +37,7 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "Flash that the VM or image is to have, in blocks",
         labels: VM,
         read: Read::Gauge(|snapshot, out| {
-            shares(snapshot, out, None, |share| Some(share.share_blocks))
+            shares(snapshot, out, None, |share| Some(share.share_blocks));
         }),
     },
     Family {
@@ -46,7 +46,7 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "Flash that the allocation asked for; the share follows where the change is worth making",
         labels: VM,
         read: Read::Gauge(|snapshot, out| {
-            shares(snapshot, out, None, |share| Some(share.target_blocks))
+            shares(snapshot, out, None, |share| Some(share.target_blocks));
         }),
     },
     Family {
@@ -55,7 +55,7 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "Blocks on flash now",
         labels: VM,
         read: Read::Gauge(|snapshot, out| {
-            shares(snapshot, out, None, |share| Some(share.held_blocks))
+            shares(snapshot, out, None, |share| Some(share.held_blocks));
         }),
     },
     Family {
@@ -64,7 +64,7 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "Blocks read",
         labels: VM,
         read: Read::Counter(|snapshot, out| {
-            shares(snapshot, out, None, |share| Some(share.blocks.reads))
+            shares(snapshot, out, None, |share| Some(share.blocks.reads));
         }),
     },
     Family {
@@ -130,7 +130,7 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "Bytes that may be written to flash for the VM a day; absent without a budget of its own",
         labels: VM,
         read: Read::Gauge(|snapshot, out| {
-            shares(snapshot, out, None, |share| of(share, |b| b.bytes_per_day))
+            shares(snapshot, out, None, |share| of(share, |b| b.bytes_per_day));
         }),
     },
     Family {
@@ -139,7 +139,7 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "Bytes that may be written to flash for the VM now; absent without a budget of its own",
         labels: VM,
         read: Read::Gauge(|snapshot, out| {
-            shares(snapshot, out, None, |share| of(share, |b| b.left_bytes))
+            shares(snapshot, out, None, |share| of(share, |b| b.left_bytes));
         }),
     },
     Family {
