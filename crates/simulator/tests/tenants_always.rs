@@ -116,8 +116,10 @@ fn check(host: &DividedLog, tenants: &[TenantSettings]) -> Result<(), TestCaseEr
     }
     let admission = tenancy.admission_memory();
     let slack = admission::limits::FIXED_MEMORY.get() * tenants.len() as u64;
+    // After a small change of shares tables stay as they are: they have an eighth too much at most.
+    let staging = tenancy.settings().staging.get();
     prop_assert!(
-        admission.get() <= tenancy.settings().staging.get() + slack,
+        admission.get() <= staging + staging / 8 + slack,
         "admission has {admission}"
     );
     prop_assert!(host.staged_blocks() as u64 * 4096 <= tenancy.settings().staging.get());
