@@ -17,7 +17,10 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(15);
 /// Attaches a reserved disk; if its origin cannot be opened it waits and is tried again. Ends when it
 /// was tried once.
 pub(super) async fn attach_at_start(control: Arc<Control>, entry: Entry) {
-    control.tell_vm_of(&entry.config, &entry.cache).await;
+    control
+        .tenancies()
+        .tell_of(&entry.config, &entry.cache)
+        .await;
     let mut told = None;
     if try_once(&control, &entry, &mut told).await {
         return;
@@ -55,7 +58,7 @@ async fn try_once(control: &Control, entry: &Entry, told: &mut Option<Problem>) 
     match without_back::attach(control, &now).await {
         Ok((phase, without_back)) => {
             let has_all = without_back.is_none();
-            control.change_entry(entry, |entry| {
+            control.registry().update(entry, |entry| {
                 entry.phase = phase;
                 entry.without_back = without_back;
             });

@@ -17,12 +17,13 @@ impl Control {
     /// If there is no such disk, or it is not attached.
     pub async fn drop_blocks(&self, name: &Name) -> Result<DiskStatus, Problem> {
         let (entry, id) = self.attached(name)?;
-        self.shard(&entry)?
+        self.shards()
+            .of(&entry)?
             .ask(|handle, reply| handle.drop_cache(id, reply))
             .await
             .map_err(|error| problem(name, &error))?;
         tracing::info!(disk = %name, "cached blocks dropped");
-        self.disk(name).await
+        self.observer().disk(name).await
     }
 
     /// Gives a disk all of its origin, which has become longer. What is cached of it, and what waits
@@ -48,18 +49,19 @@ impl Control {
         if let Phase::Attached { geometry } = &entry.phase {
             may_become(name, geometry.size, size)?;
         }
-        self.shard(&entry)?
+        self.shards()
+            .of(&entry)?
             .ask(|handle, reply| handle.grow(id, size, reply))
             .await
             .map_err(|error| problem(name, &error))?;
-        self.change_entry(&entry, |entry| {
+        self.registry().update(&entry, |entry| {
             if let Phase::Attached { geometry } = &mut entry.phase {
                 geometry.size = size;
             }
             entry.config.size = entry.config.size.map(|_| Text(size));
         });
-        self.remember()?;
-        self.disk(name).await
+        self.remembered().write_disks(self.registry())?;
+        self.observer().disk(name).await
     }
 }
 

@@ -38,8 +38,8 @@ impl Control {
         erase: bool,
     ) -> Result<DiskStatus, Problem> {
         self.refuse_when_stopping()?;
-        let entry = self.entry(name)?;
-        let last = self.look(&entry).await;
+        let entry = self.registry().entry(name)?;
+        let last = self.observer().look(&entry).await;
         match &entry.phase {
             Phase::Waiting { why } => {
                 self.forget(&entry, why, dirty, erase)?;
@@ -48,13 +48,13 @@ impl Control {
             }
             Phase::Attached { .. } => {
                 // Where the list cannot be written, nothing is let go that would be back after a restart.
-                self.remember()?;
+                self.remembered().write_disks(self.registry())?;
                 self.part(&entry, force, dirty).await?;
-                if let Err(problem) = self.remember() {
+                if let Err(problem) = self.remembered().write_disks(self.registry()) {
                     return Err(take_back(self, entry, problem).await);
                 }
                 if erase {
-                    keys::erase(entry.id, self.state().path())?;
+                    keys::erase(entry.id, self.remembered().dir().path())?;
                 }
             }
             Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
@@ -73,14 +73,14 @@ impl Control {
         erase: bool,
     ) -> Result<(), Problem> {
         let name = &entry.config.name;
-        let flash = &self.shard(entry)?.config().path;
+        let flash = &self.shards().of(entry)?.config().path;
         if let Some(remedy) = only_forgotten(name, flash, dirty, erase) {
             return Err(not_ready(name, why).with_remedy(remedy));
         }
         if !self.registry().forget(entry) {
             return Err(on_its_way(name));
         }
-        if let Err(problem) = self.remember() {
+        if let Err(problem) = self.remembered().write_disks(self.registry()) {
             let why = why.clone();
             self.registry().set_phase(entry, Phase::Waiting { why });
             return Err(problem);
@@ -132,7 +132,7 @@ impl Control {
     /// Whether no client is connected to a disk, or none is within a moment.
     async fn is_deserted(&self, entry: &Entry) -> bool {
         let deadline = Instant::now() + GOODBYE_TIME_MAX;
-        while self.look(entry).await.connections > 0 {
+        while self.observer().look(entry).await.connections > 0 {
             if Instant::now() >= deadline {
                 return false;
             }
@@ -147,12 +147,13 @@ impl Control {
         let id = entry.id;
         self.disk_sockets().settle();
         let detached = self
-            .shard(entry)?
+            .shards()
+            .of(entry)?
             .ask(|handle, reply| handle.detach(id, of_dirty(dirty), reply))
             .await;
         match detached {
             Ok(()) | Err(ShardError::NoSuchDisk) => {
-                self.settle_origin(entry, false).await;
+                self.opener().settle_origin(entry, false).await;
                 self.registry().remove(entry);
                 // There may be room for one that had none.
                 self.try_waiting();
@@ -171,8 +172,12 @@ async fn take_back(control: &Control, mut entry: Entry, why: Problem) -> Problem
         // Somebody has attached it meanwhile.
         return why;
     };
-    control.tell_vm_of(&entry.config, &entry.cache).await;
+    control
+        .tenancies()
+        .tell_of(&entry.config, &entry.cache)
+        .await;
     match control
+        .opener()
         .open_and_attach(&entry, entry.config.write_policy)
         .await
     {

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!                 ┌──────────── Control ─────────────┐
-//!   admin API ───►│ attach, detach, drop, policy ... │──► ShardHandle ──► shard threads
-//!   retries  ────►│            Registry              │                        ▲
-//!                 └───────────────▲──────────────────┘                        │
-//!                                 │ names, sizes                              │ sockets
+//!   admin API ─┬─►│ attach, detach, drop, policy ... │──► ShardHandle ──► shard threads
+//!   retries    │  │ Opener   Tenancies   Remembered  │                        ▲
+//!              │  └────────────────┬─────────────────┘                        │
+//!              └─► Observer ──► Registry                                      │ sockets
+//!                                  ▲ names, sizes                             │
 //!   NBD clients ──► nbd_server::Server ──► Exports ───────────────────────────┤
 //!   VMs' QEMUs ───► DiskSockets, one or more for each disk ───────────────────┘
 //! ```
@@ -18,6 +19,7 @@
 pub mod admin;
 pub mod advice;
 mod answers;
+mod assembly;
 mod attach_at_start;
 mod blocks;
 mod claims;
@@ -35,13 +37,16 @@ mod listen;
 mod log;
 mod lost_locks;
 pub mod metrics;
+mod observer;
 mod occupied;
 mod opening;
 mod policies;
+mod policy_control;
 mod problems;
 mod recorder;
 mod recording;
 mod registry;
+mod remembered;
 mod renewal;
 mod sampling;
 mod serve;
@@ -50,13 +55,12 @@ mod settings;
 mod shards;
 mod share_answers;
 mod signals;
-mod snapshot;
 mod socket;
 mod sockets;
 mod starting;
 mod state;
 mod system;
-mod tenancy_control;
+mod tenancies;
 mod tenants;
 mod vm_answers;
 mod vm_control;
@@ -69,7 +73,8 @@ pub use environment::{environment, stops_a_start};
 pub use error::{ServeError, ServeErrorKind};
 pub use flash_size::{page, superblock};
 pub use keys::{key_store, remembered_faults};
-pub use serve::{runtime_dir, serve};
-pub use settings::origin as origin_spec;
+pub use observer::Observer;
+pub use serve::serve;
+pub use settings::{origin as origin_spec, runtime_dir};
 pub use state::{NoDaemon, StateDir, StateError, remembered_disks};
 pub use system::holder_of;

@@ -73,7 +73,7 @@ fn unknown(held_at: Instant, reason: &str) -> Option<String> {
 /// go now.
 async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
     let mut geometry = None;
-    control.change_entry(entry, |entry| {
+    control.registry().update(entry, |entry| {
         if let Phase::Attached { geometry: known } = entry.phase {
             geometry = Some(known);
             entry.phase = Phase::Detaching { geometry: known };
@@ -86,7 +86,7 @@ async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
     let name = &entry.config.name;
     tracing::error!(disk = %name, reason, "the disk is let go");
     control.disk_sockets().settle();
-    let detached = match control.shard(entry) {
+    let detached = match control.shards().of(entry) {
         Ok(shard) => {
             shard
                 .ask(|handle, reply| handle.detach(entry.id, OfDirty::Keep, reply))
@@ -98,13 +98,17 @@ async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
         Ok(()) | Err(ShardError::NoSuchDisk) => {
             control.registry().give_origin_back(entry);
             let why = Problem::new(ProblemKind::Origin, reason);
-            control.change_entry(entry, |entry| entry.phase = Phase::Waiting { why });
+            control
+                .registry()
+                .update(entry, |entry| entry.phase = Phase::Waiting { why });
             attach_at_start(Arc::clone(control), entry.clone()).await;
             true
         }
         Err(error) => {
             tracing::error!(disk = %name, reason = chain(&error), "the disk cannot be let go");
-            control.change_entry(entry, |entry| entry.phase = Phase::Attached { geometry });
+            control
+                .registry()
+                .update(entry, |entry| entry.phase = Phase::Attached { geometry });
             control.disk_sockets().settle();
             false
         }

@@ -1,17 +1,22 @@
 //! From a disk's configuration to a disk that its shard serves: reaching the origin and reading the
 //! owner's record may take long, so both happen on a thread that may wait.
 
-use super::control::Control;
 use super::keys;
 use super::problems::{problem, refused};
-use super::registry::{Entry, Phase};
+use super::recording::Recordings;
+use super::registry::{Entry, Phase, Registry};
+use super::remembered::Remembered;
 use super::settings;
+use super::shards::Shards;
 use api::problem::ProblemKind;
 use api::types::Problem;
-use configuration::{Name, OriginPlace, WritePolicy};
+use configuration::{Auto, DiskConfig, Name, OriginPlace, WritePolicy, dirty_max};
 use origin::{ImageFormat, Keeping, OriginSpec};
-use shard::{DiskSpec, OwnerError, OwnerFile, ShardError};
+use shard::{DiskSpec, LockWatch, OwnerError, OwnerFile, ShardError};
 use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+use units::Bytes;
 use units::errors::chain;
 
 /// Why a disk was not attached.
@@ -30,7 +35,33 @@ impl From<Problem> for Unattached {
     }
 }
 
-impl Control {
+/// Opens disks' origins, and gives disks to their shards.
+pub(super) struct Opener {
+    registry: Arc<Registry>,
+    shards: Arc<Shards>,
+    remembered: Arc<Remembered>,
+    recordings: Arc<Recordings>,
+    new_locks: UnboundedSender<(Entry, LockWatch)>,
+}
+
+impl Opener {
+    /// The locks of the disks that are attached are sent to who watches them.
+    pub(super) fn new(
+        registry: Arc<Registry>,
+        shards: Arc<Shards>,
+        remembered: Arc<Remembered>,
+        recordings: Arc<Recordings>,
+        new_locks: UnboundedSender<(Entry, LockWatch)>,
+    ) -> Self {
+        Self {
+            registry,
+            shards,
+            remembered,
+            recordings,
+            new_locks,
+        }
+    }
+
     /// Opens a disk's origin, looks who had it last, and gives it to its shard, which does this with
     /// writes.
     pub(super) async fn open_and_attach(
@@ -45,10 +76,10 @@ impl Control {
             Ok(place) => place,
             Err(error) => return Err(Problem::new(ProblemKind::Origin, chain(&error)).into()),
         };
-        self.registry().claim_origin(entry, place)?;
+        self.registry.claim_origin(entry, place)?;
         let attached = self.open_claimed(entry, policy).await;
         if attached.is_err() {
-            self.registry().give_origin_back(entry);
+            self.registry.give_origin_back(entry);
         }
         attached
     }
@@ -59,8 +90,8 @@ impl Control {
         let dirty_max = self.room_for_dirty(entry, &entry.config)?;
         let read_only = entry.config.read_only;
         let (id, cache) = (entry.id, entry.cache.to_string());
-        let folders = self.state().folders();
-        let keeping = self.state().keeping();
+        let folders = self.remembered.dir().folders();
+        let keeping = self.remembered.dir().keeping();
         let encryption = entry.config.encryption.clone();
         let keys_dir = folders.state.clone();
         let fetching =
@@ -95,7 +126,7 @@ impl Control {
         if let Some((file, format)) = other {
             return Err(not_raw(name, file, format).into());
         }
-        if !self.registry().begin(entry) {
+        if !self.registry.begin(entry) {
             // Forgotten, or given other settings, while its origin was being opened.
             let detail = "its settings were changed while its origin was being opened";
             return Err(Problem::new(ProblemKind::Busy, detail).into());
@@ -106,7 +137,8 @@ impl Control {
             ..settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max)
         };
         let attached = self
-            .shard(entry)?
+            .shards
+            .of(entry)?
             .ask(|handle, reply| handle.attach(spec, opened, reply))
             .await
             .map_err(|error| Unattached {
@@ -128,7 +160,7 @@ impl Control {
     /// Remembers which writes a disk's server may still carry out, once the disk has left its shard.
     /// `is_leaving`: the next daemon gets the connections.
     pub(super) async fn settle_origin(&self, entry: &Entry, is_leaving: bool) {
-        let keeping = self.state().keeping();
+        let keeping = self.remembered.dir().keeping();
         let (Some(keeping), OriginSpec::Nbd(spec)) =
             (keeping, settings::origin(&entry.config.origin))
         else {
@@ -150,14 +182,14 @@ impl Control {
 
     /// The same for all disks, when the daemon ends.
     pub(super) async fn settle_origins(&self) {
-        for entry in self.entries() {
+        for entry in self.registry.all() {
             self.settle_origin(&entry, true).await;
         }
     }
 
     /// What the names of the connections begin with that are kept for disks' origins.
     pub(super) fn origins_wanted(&self) -> Vec<String> {
-        let entries = self.entries().into_iter();
+        let entries = self.registry.all().into_iter();
         let prefixes = entries.filter_map(|entry| {
             let OriginSpec::Nbd(spec) = settings::origin(&entry.config.origin) else {
                 return None;
@@ -165,6 +197,59 @@ impl Control {
             Some(Keeping::prefix(&spec))
         });
         prefixes.collect()
+    }
+
+    /// How long the dirty log of a disk may be, beside those of the disks of its cache that have their
+    /// place before it.
+    ///
+    /// # Errors
+    /// If the disk is under write-back and its cache has no room for it.
+    pub(super) fn room_for_dirty(
+        &self,
+        entry: &Entry,
+        wanted: &DiskConfig,
+    ) -> Result<Bytes, Problem> {
+        let flash = self.shards.of(entry)?.flash();
+        let own = wanted.write_back.dirty_max.0;
+        let Some(flash) = flash.filter(|_| wanted.write_policy == WritePolicy::Back) else {
+            return Ok(match own {
+                Auto::Fixed(bytes) => bytes,
+                Auto::Auto => cache::WriteBack::default().dirty_max,
+            });
+        };
+        let others = self.registry.before(entry);
+        // Who does not fit is not attached, and takes nothing from those behind it.
+        let mut placed: Vec<(&Name, Auto<Bytes>)> = Vec::new();
+        let backs = others.iter().filter(|other| {
+            other.cache == entry.cache && other.config.write_policy == WritePolicy::Back
+        });
+        let backs = backs.map(|other| (&other.config.name, other.config.write_back.dirty_max.0));
+        for (name, other) in backs {
+            placed.push((name, other));
+            if dirty_max(other, &entry.cache, flash.device, &placed).is_err() {
+                placed.pop();
+            }
+        }
+        placed.push((&wanted.name, own));
+        dirty_max(own, &entry.cache, flash.device, &placed).map_err(|message| {
+            let name = &wanted.name;
+            Problem::new(ProblemKind::Invalid, message).with_remedy(format!(
+                "less for it or others: hearth disk set {name} --dirty-max SIZE; or no write-back: hearth disk set {name} --write-policy through"
+            ))
+        })
+    }
+
+    /// Has the lock of a disk that was attached watched.
+    fn watch_lock(&self, entry: &Entry, lock: LockWatch) {
+        // Nobody watches any more when the daemon ends.
+        let _ = self.new_locks.send((entry.clone(), lock));
+    }
+
+    /// Taps a disk if it is to be recorded. Before its first client, so that nothing is missed.
+    pub(super) async fn tap(&self, entry: &Entry) {
+        if let Some(shard) = self.shards.get(&entry.cache) {
+            self.recordings.tap(entry, shard).await;
+        }
     }
 }
 

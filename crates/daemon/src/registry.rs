@@ -145,6 +145,15 @@ impl Registry {
         self.lock().get(name).cloned()
     }
 
+    /// A copy of a disk's entry, for an operator who named it.
+    ///
+    /// # Errors
+    /// If there is no such disk.
+    pub(super) fn entry(&self, name: &Name) -> Result<Entry, Problem> {
+        self.get(name)
+            .ok_or_else(|| Problem::no_such_disk(name.as_str()))
+    }
+
     /// The entry of the disk with this name, as a client wrote it.
     pub(super) fn get_text(&self, name: &str) -> Option<Entry> {
         self.get(&name.parse().ok()?)
@@ -166,6 +175,14 @@ impl Registry {
             Some(entry) if entry.serial == of.serial => change(entry),
             _ => false,
         }
+    }
+
+    /// Changes the entry of this attachment, if it is still there.
+    pub(super) fn update(&self, of: &Entry, change: impl FnOnce(&mut Entry)) {
+        self.change(of, |entry| {
+            change(entry);
+            true
+        });
     }
 
     /// Those that have their place before this one: who is attached, or waits for nothing but its

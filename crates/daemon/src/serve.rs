@@ -13,30 +13,26 @@
 //! disk gives up.
 
 use super::admin;
+use super::assembly::{Daemon, assemble};
 use super::attach_at_start::attach_at_start;
 use super::control::Control;
-use super::disk_book::DiskBook;
-use super::disk_sockets::{DiskSockets, NbdSockets};
 use super::error::{ServeError, ServeErrorKind};
-use super::exports::DiskExports;
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
+use super::log;
 use super::lost_locks::watch_locks;
-use super::policies::PolicyBook;
-use super::registry::Registry;
 use super::renewal::Renewal;
 use super::service::{self, Inherited};
-use super::shards::{Pulse, Shard, Shards};
+use super::settings::runtime_dir;
+use super::shards::Pulse;
 use super::signals::{End, Signals};
 use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
-use super::vms::VmBook;
-use super::{log, settings, starting};
 use api::types::DiskSource;
 use configuration::{Address, Config, DiskConfig, LogFormat, Switch};
 use nbd_server::Server;
 use shard::ShardHandle;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -99,12 +95,6 @@ pub fn serve(
     outcome.map(|_| ())
 }
 
-/// Where retained memory is kept.
-pub fn runtime_dir(config: &Config) -> &Path {
-    let parent = config.daemon.admin_socket.parent();
-    parent.unwrap_or(&config.daemon.state_dir)
-}
-
 fn open_state(config: &Config, sockets: &Arc<Sockets>) -> Result<StateDir, ServeError> {
     let state = StateDir::open(&config.daemon.state_dir).map_err(|error| match error {
         StateError::InUse { .. } => ServeError::of(ServeErrorKind::Refused, &error)
@@ -124,24 +114,13 @@ async fn run(
     let failed = |error: &dyn std::error::Error| ServeError::failed(error);
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
     let state = open_state(config, sockets)?;
-    let remembered = state.disks().map_err(|error| failed(&error))?;
-    let changed = state.settings().map_err(|error| failed(&error))?;
-    let policies = Arc::new(PolicyBook::new(&config.caches, changed.caches));
-    let shards = Arc::new(start_shards(config, &policies, &state).await?);
-    let registry = Arc::new(Registry::of(&config.nbd));
-    let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
-    let disk_book = DiskBook::new(&config.disks, changed.disks);
-    let (exports, server, disk_sockets) = front_ends(config, sockets, &registry, &shards, &vms);
-    let (control, new_locks) = Control::new(
-        registry,
-        shards,
-        disk_sockets,
-        vms,
-        policies,
-        disk_book,
-        state,
-    );
-    let control = Arc::new(control);
+    let disks_before = state.disks().map_err(|error| failed(&error))?;
+    let Daemon {
+        control,
+        exports,
+        server,
+        new_locks,
+    } = assemble(config, sockets, state).await?;
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
     tokio::spawn(watch_locks(Arc::clone(&control), new_locks));
     let_go_of_sockets(&control, sockets, nbd_socket(config));
@@ -151,7 +130,7 @@ async fn run(
     let (end_nbd, nbd_ends) = watch::channel(false);
     let mut nbd = JoinSet::new();
     let told_early = tokio::select! {
-        () = attach_disks(&control, config, remembered) => false,
+        () = attach_disks(&control, config, disks_before) => false,
         () = signals.stop() => true,
     };
     let mut end = End::Stopped;
@@ -193,40 +172,6 @@ async fn run(
     Ok(end)
 }
 
-/// How clients come to disks: the exports, the NBD server that has them, and the disks' own sockets.
-fn front_ends(
-    config: &Config,
-    sockets: &Arc<Sockets>,
-    registry: &Arc<Registry>,
-    shards: &Arc<Shards>,
-    vms: &Arc<VmBook>,
-) -> (Arc<DiskExports>, Server, DiskSockets) {
-    let exports = Arc::new(DiskExports::new(
-        Arc::clone(registry),
-        Arc::clone(shards),
-        Arc::clone(vms),
-        config.nbd.clients.clone(),
-    ));
-    let server = Server::new(exports.clone(), settings::server(&config.nbd));
-    let nbd = NbdSockets {
-        config: config.nbd.clone(),
-        server: server.clone(),
-        exports: Arc::clone(&exports),
-    };
-    let disk_sockets = DiskSockets::new(
-        (
-            config.vhost_user.clone(),
-            settings::guest_memory(&config.vhost_user),
-        ),
-        nbd,
-        Arc::clone(registry),
-        Arc::clone(shards),
-        Arc::clone(vms),
-        Arc::clone(sockets),
-    );
-    (exports, server, disk_sockets)
-}
-
 fn nbd_socket(config: &Config) -> Option<PathBuf> {
     match &config.nbd.unix_socket.0 {
         Switch::On(path) => Some(path.0.clone()),
@@ -240,37 +185,16 @@ fn let_go_of_sockets(control: &Arc<Control>, sockets: &Arc<Sockets>, nbd: Option
     tokio::spawn(async move {
         tokio::time::sleep(QUEUE_PATIENCE).await;
         sockets.let_go(nbd.as_deref());
-        sockets.let_go_of_origins(&control.origins_wanted());
+        sockets.let_go_of_origins(&control.opener().origins_wanted());
     });
 }
 
 /// Records which writes origins' servers may still carry out.
 async fn record_late_writes(control: &Control) {
-    let recording = tokio::time::timeout(ORIGINS_FAREWELL, control.settle_origins());
+    let recording = tokio::time::timeout(ORIGINS_FAREWELL, control.opener().settle_origins());
     if recording.await.is_err() {
         tracing::error!("the state directory does not answer: late writes are not recorded");
     }
-}
-
-async fn start_shards(
-    config: &Config,
-    policies: &PolicyBook,
-    state: &StateDir,
-) -> Result<Shards, ServeError> {
-    let mut shards = Shards::default();
-    for cache in &config.caches {
-        let policy = policies.settings(&cache.name);
-        let common = settings::Common {
-            nbd: &config.nbd,
-            request_memory: config.request_memory_of_cache(),
-            state_dir: state.path(),
-            runtime_dir: runtime_dir(config),
-        };
-        let settings = settings::shard(cache, &policy, &common);
-        let handle = starting::start_shard(settings).await?;
-        shards.add(Shard::new(handle, cache.clone()));
-    }
-    Ok(shards)
 }
 
 async fn serve_nbd(
@@ -288,7 +212,9 @@ async fn serve_nbd(
             "sockets of the service manager that the configuration does not name"
         );
     }
-    control.set_listeners(listeners.iter().map(|one| one.shown.clone()).collect());
+    control
+        .observer()
+        .set_listeners(listeners.iter().map(|one| one.shown.clone()).collect());
     let mut tasks = JoinSet::new();
     for NbdListener {
         listener,
@@ -339,8 +265,11 @@ fn serve_admin(
 /// open and each disk was tried once, or [`ATTACH_PATIENCE`] later; the rest goes on.
 async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<DiskConfig>) {
     // First, so that no block of a VM is judged by other settings than its own.
-    control.tell_all_vms().await;
-    let configured = config.disks.iter().map(|disk| control.disk_book.over(disk));
+    control.tenancies().tell_all().await;
+    let configured = config
+        .disks
+        .iter()
+        .map(|disk| control.remembered().disks().over(disk));
     let configured = configured.map(|disk| (disk, DiskSource::Config));
     let remembered = remembered.into_iter().filter(|disk| {
         let in_file = config.disks.iter().any(|other| other.name == disk.name);
@@ -368,7 +297,7 @@ async fn attach_disks(control: &Arc<Control>, config: &Config, remembered: Vec<D
     if tokio::time::timeout(ATTACH_PATIENCE, all).await.is_err() {
         tracing::warn!("some disks are not attached yet");
     }
-    control.tell_what_was_promised();
+    control.tenancies().warn_of_promises();
     attaching.detach_all();
 }
 
@@ -440,7 +369,7 @@ async fn watchdog(control: Arc<Control>) {
 /// Notes what was written to flash, for the last day's sums.
 async fn keep_ledger(control: Arc<Control>) {
     loop {
-        control.note_written().await;
+        control.observer().note_written().await;
         tokio::time::sleep(ledger::STEP).await;
     }
 }

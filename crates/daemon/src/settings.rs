@@ -4,9 +4,9 @@ use super::flash_size::FlashSize;
 use super::tenants;
 use at_rest::DataKey;
 use configuration::{
-    Auto, CacheConfig, DiskConfig, NbdConfig, NbdOrigin, NbdUri, NbdUriAddress, OriginConfig,
-    OriginFormat, PolicyConfig, REQUEST_MEMORY_LEAST, ReclaimPolicy, TlsMode, VhostUserConfig,
-    disk_id,
+    Auto, CacheConfig, Config, DiskConfig, NbdConfig, NbdOrigin, NbdUri, NbdUriAddress,
+    OriginConfig, OriginFormat, PolicyConfig, REQUEST_MEMORY_LEAST, ReclaimPolicy, TlsMode,
+    VhostUserConfig, disk_id,
 };
 use frontend::budget::MemoryBudget;
 use frontend::limits::ConnectionLimits;
@@ -22,6 +22,12 @@ use vhost_user::MappingLimits;
 
 // The configuration's check refuses what the budget would panic at.
 const _: () = assert!(REQUEST_MEMORY_LEAST.get() == MemoryBudget::LEAST.get());
+
+/// Where retained memory is kept.
+pub fn runtime_dir(config: &Config) -> &Path {
+    let parent = config.daemon.admin_socket.parent();
+    parent.unwrap_or(&config.daemon.state_dir)
+}
 
 /// What holds for every cache of a daemon.
 pub(super) struct Common<'a> {

@@ -1,6 +1,9 @@
 //! The shards, and waiting for their answers without blocking a thread.
 
 use super::flash_size::FlashSize;
+use super::registry::Entry;
+use api::problem::ProblemKind;
+use api::types::Problem;
 use configuration::{CacheConfig, Name};
 use shard::{Reply, ShardError, ShardHandle, ShardStatus};
 use std::collections::BTreeMap;
@@ -93,6 +96,17 @@ impl Shards {
 
     pub(super) fn get(&self, name: &Name) -> Option<&Shard> {
         self.0.get(name)
+    }
+
+    /// The shard that serves a disk.
+    ///
+    /// # Errors
+    /// If its cache is not there.
+    pub(super) fn of(&self, entry: &Entry) -> Result<&Shard, Problem> {
+        self.get(&entry.cache).ok_or_else(|| {
+            let detail = format!("there is no cache '{}'", entry.cache);
+            Problem::new(ProblemKind::NoSuchCache, detail)
+        })
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Shard> {

@@ -15,14 +15,18 @@ pub(super) async fn attach(
     entry: &Entry,
 ) -> Result<(Phase, Option<Problem>), Problem> {
     let (name, wanted) = (&entry.config.name, entry.config.write_policy);
-    let why = match control.open_and_attach(entry, wanted).await {
+    let why = match control.opener().open_and_attach(entry, wanted).await {
         Ok(phase) => return Ok((phase, None)),
         Err(unattached) if unattached.is_unrecorded && wanted == WritePolicy::Back => {
             unattached.problem
         }
         Err(unattached) => return Err(unattached.problem),
     };
-    match control.open_and_attach(entry, WritePolicy::Through).await {
+    match control
+        .opener()
+        .open_and_attach(entry, WritePolicy::Through)
+        .await
+    {
         Ok(phase) => {
             tracing::warn!(disk = %name, reason = why.in_a_line(),
                 "the disk is served without write-back, which is tried again");
@@ -36,7 +40,7 @@ pub(super) async fn attach(
 /// Tries to bring a disk under write-back that is served without. False: it has to be tried again.
 pub(super) async fn try_again(control: &Control, entry: &Entry) -> bool {
     let (name, id) = (&entry.config.name, entry.id);
-    let Ok(shard) = control.shard(entry) else {
+    let Ok(shard) = control.shards().of(entry) else {
         return true;
     };
     // An operator who asks for something else meanwhile gets that.
@@ -48,12 +52,16 @@ pub(super) async fn try_again(control: &Control, entry: &Entry) -> bool {
             .await;
         if let Err(error) = outcome {
             let why = problem(name, &error);
-            control.change_entry(entry, |entry| entry.without_back = Some(why));
+            control
+                .registry()
+                .update(entry, |entry| entry.without_back = Some(why));
             return false;
         }
         done = Some(policy);
     }
     tracing::info!(disk = %name, "the disk has its write policy now");
-    control.change_entry(entry, |entry| entry.without_back = None);
+    control
+        .registry()
+        .update(entry, |entry| entry.without_back = None);
     true
 }

@@ -8,9 +8,8 @@ use super::registry::{Entry, Phase};
 use api::problem::ProblemKind;
 use api::types::{DiskSource, DiskStatus, Problem};
 use api::write_back::{Barrier, DiskChange};
-use configuration::{Auto, DestageOrder, DiskConfig, Name, WritePolicy, dirty_max};
+use configuration::{DestageOrder, DiskConfig, Name, WritePolicy};
 use std::time::{SystemTime, UNIX_EPOCH};
-use units::Bytes;
 use units::errors::chain;
 
 impl Control {
@@ -31,12 +30,12 @@ impl Control {
         let names_policy = change.write_policy.is_some();
         self.turn_into(&entry, wanted, names_policy).await?;
         if entry.source == DiskSource::Config {
-            let before = self.disk_book.change_of(name);
-            self.disk_book.set(name, before.then(change));
-            self.remember_settings()?;
+            let before = self.remembered().disks().change_of(name);
+            self.remembered().disks().set(name, before.then(change));
+            self.remembered().write_settings()?;
         }
-        self.remember()?;
-        self.disk(name).await
+        self.remembered().write_disks(self.registry())?;
+        self.observer().disk(name).await
     }
 
     /// Takes back what was changed of a disk of the configuration file.
@@ -45,7 +44,7 @@ impl Control {
     /// See [`Self::change_disk`]; and if the file does not have the disk.
     pub async fn reset_disk(&self, name: &Name) -> Result<DiskStatus, Problem> {
         let entry = self.changeable(name)?;
-        let Some(file) = self.disk_book.of_file(name) else {
+        let Some(file) = self.remembered().disks().of_file(name) else {
             return Err(Problem::new(
                 ProblemKind::Invalid,
                 format!(
@@ -57,15 +56,15 @@ impl Control {
         wanted.write_policy = file.write_policy;
         wanted.write_back = file.write_back.clone();
         self.turn_into(&entry, wanted, true).await?;
-        self.disk_book.set(name, DiskChange::default());
-        self.remember_settings()?;
-        self.disk(name).await
+        self.remembered().disks().set(name, DiskChange::default());
+        self.remembered().write_settings()?;
+        self.observer().disk(name).await
     }
 
     /// A disk whose settings can be changed: it is attached, or waits.
     fn changeable(&self, name: &Name) -> Result<Entry, Problem> {
         self.refuse_when_stopping()?;
-        let entry = self.entry(name)?;
+        let entry = self.registry().entry(name)?;
         match entry.phase {
             Phase::Attached { .. } | Phase::Waiting { .. } => Ok(entry),
             Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
@@ -89,22 +88,22 @@ impl Control {
         }
         let dirty_max = {
             // Two changes that fit one by one must not pass together.
-            let _alone = self.changing.lock().await;
-            let dirty_max = self.room_for_dirty(entry, &wanted)?;
+            let _alone = self.alone().await;
+            let dirty_max = self.opener().room_for_dirty(entry, &wanted)?;
             if !self.registry().reconfigure(entry, &wanted) {
                 return Err(on_its_way(name));
             }
             dirty_max
         };
         if let Phase::Waiting { .. } = entry.phase {
-            self.tell_vm_of(&wanted, &entry.cache).await;
+            self.tenancies().tell_of(&wanted, &entry.cache).await;
             tracing::info!(disk = %name, policy = %wanted.write_policy,
                 "the settings of a disk that waits were changed");
             self.try_waiting();
             return Ok(());
         }
         let was = &entry.config;
-        let shard = self.shard(entry)?;
+        let shard = self.shards().of(entry)?;
         let settings = wanted.write_back.settings(dirty_max);
         if (wanted.write_back != was.write_back || wanted.write_policy != was.write_policy)
             && let Err(error) = shard
@@ -125,53 +124,14 @@ impl Control {
             self.set_config(entry, &half);
             return Err(problem(name, &error));
         }
-        self.tell_vm_of(&wanted, &entry.cache).await;
+        self.tenancies().tell_of(&wanted, &entry.cache).await;
         tracing::info!(disk = %name, %policy, "the disk's settings were changed");
         Ok(())
     }
 
     fn set_config(&self, entry: &Entry, config: &DiskConfig) {
-        self.change_entry(entry, |entry| entry.config = config.clone());
-    }
-
-    /// How long the dirty log of a disk may be, beside those of the disks of its cache that have their
-    /// place before it.
-    ///
-    /// # Errors
-    /// If the disk is under write-back and its cache has no room for it.
-    pub(super) fn room_for_dirty(
-        &self,
-        entry: &Entry,
-        wanted: &DiskConfig,
-    ) -> Result<Bytes, Problem> {
-        let flash = self.shard(entry)?.flash();
-        let own = wanted.write_back.dirty_max.0;
-        let Some(flash) = flash.filter(|_| wanted.write_policy == WritePolicy::Back) else {
-            return Ok(match own {
-                Auto::Fixed(bytes) => bytes,
-                Auto::Auto => cache::WriteBack::default().dirty_max,
-            });
-        };
-        let others = self.registry().before(entry);
-        // Who does not fit is not attached, and takes nothing from those behind it.
-        let mut placed: Vec<(&Name, Auto<Bytes>)> = Vec::new();
-        let backs = others.iter().filter(|other| {
-            other.cache == entry.cache && other.config.write_policy == WritePolicy::Back
-        });
-        let backs = backs.map(|other| (&other.config.name, other.config.write_back.dirty_max.0));
-        for (name, other) in backs {
-            placed.push((name, other));
-            if dirty_max(other, &entry.cache, flash.device, &placed).is_err() {
-                placed.pop();
-            }
-        }
-        placed.push((&wanted.name, own));
-        dirty_max(own, &entry.cache, flash.device, &placed).map_err(|message| {
-            let name = &wanted.name;
-            Problem::new(ProblemKind::Invalid, message).with_remedy(format!(
-                "less for it or others: hearth disk set {name} --dirty-max SIZE; or no write-back: hearth disk set {name} --write-policy through"
-            ))
-        })
+        self.registry()
+            .update(entry, |entry| entry.config = config.clone());
     }
 
     /// Brings every write that was answered to the origin, durably. Without `wait` that only begins,
@@ -181,7 +141,7 @@ impl Control {
     /// If there is no such disk, it is not attached, or the origin fails.
     pub async fn flush(&self, name: &Name, wait: bool) -> Result<DiskStatus, Problem> {
         let (entry, id) = self.attached(name)?;
-        let shard = self.shard(&entry)?;
+        let shard = self.shards().of(&entry)?;
         if wait || entry.config.write_policy != WritePolicy::Back {
             shard
                 .ask(|handle, reply| handle.destage(id, reply))
@@ -198,7 +158,7 @@ impl Control {
             };
             shard.handle().destage(id, Box::new(told));
         }
-        self.disk(name).await
+        self.observer().disk(name).await
     }
 
     /// Makes the origin consistent as of now: it has everything that was answered before, and what
@@ -220,11 +180,12 @@ impl Control {
                 .with_remedy(format!("hearth disk set {name} --order ordered")));
         }
         let asked_at_seconds = now();
-        self.shard(&entry)?
+        self.shards()
+            .of(&entry)?
             .ask(|handle, reply| handle.destage(id, reply))
             .await
             .map_err(|error| problem(name, &error))?;
-        let status = self.disk(name).await?;
+        let status = self.observer().disk(name).await?;
         Ok(Barrier {
             disk: name.clone(),
             asked_at_seconds,

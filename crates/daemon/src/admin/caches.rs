@@ -57,5 +57,5 @@ pub(super) async fn reset_policy(
 /// whether more flash would pay.
 #[utoipa::path(get, path = "/v1/advice", responses((status = 200, description = "What the caches of this host would gain from", body = HostAdvice)))]
 pub(super) async fn show_advice(State(control): Shared) -> Json<HostAdvice> {
-    Json(control.advice().await)
+    Json(control.observer().advice().await)
 }

@@ -132,13 +132,13 @@ pub fn document() -> String {
 /// The daemon, its listeners and its caches.
 #[utoipa::path(get, path = "/v1/status", responses((status = 200, description = "How the daemon and its caches are", body = Status)))]
 async fn show_status(State(control): Shared) -> Json<Status> {
-    Json(control.status().await)
+    Json(control.observer().status().await)
 }
 
 /// Every disk.
 #[utoipa::path(get, path = "/v1/disks", responses((status = 200, description = "Every disk", body = Disks)))]
 async fn list_disks(State(control): Shared) -> Json<Disks> {
-    Json(control.disks().await)
+    Json(control.observer().disks().await)
 }
 
 /// Attaches a disk; it is remembered over restarts until it is detached.
@@ -162,7 +162,7 @@ async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Ref
     (status = 404, description = "No such disk", body = Problem),
 ))]
 async fn show_disk(State(control): Shared, DiskName(name): DiskName) -> Answer<DiskStatus> {
-    Ok(Json(control.disk(&name).await?))
+    Ok(Json(control.observer().disk(&name).await?))
 }
 
 /// Forgets a disk's cached blocks.
@@ -229,7 +229,7 @@ async fn stop_recording(State(control): Shared) -> Answer<Recording> {
     (status = 200, description = "Every metric", content_type = "application/openmetrics-text", body = String),
 ))]
 async fn show_metrics(State(control): Shared, disk_details: bool) -> Response {
-    let (status, disks, vms) = control.snapshot().await;
+    let (status, disks, vms) = control.observer().snapshot().await;
     let text = metrics::render(status, disks, vms, disk_details);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }

@@ -24,7 +24,7 @@ pub(super) fn routes() -> Router<Arc<Control>> {
 /// Every VM and base image.
 #[utoipa::path(get, path = "/v1/vms", responses((status = 200, description = "Every VM and base image", body = Vms)))]
 pub(super) async fn list_vms(State(control): Shared) -> Json<Vms> {
-    Json(control.vms().await)
+    Json(control.observer().vms().await)
 }
 
 /// One VM.
@@ -33,7 +33,7 @@ pub(super) async fn list_vms(State(control): Shared) -> Json<Vms> {
     (status = 404, description = "No such VM", body = Problem),
 ))]
 pub(super) async fn show_vm(State(control): Shared, VmName(name): VmName) -> Answer<VmStatus> {
-    Ok(Json(control.vm(&name).await?))
+    Ok(Json(control.observer().vm(&name).await?))
 }
 
 /// One base image.
@@ -45,7 +45,7 @@ pub(super) async fn show_image(
     State(control): Shared,
     VmName(name): VmName,
 ) -> Answer<ImageStatus> {
-    Ok(Json(control.image(&name).await?))
+    Ok(Json(control.observer().image(&name).await?))
 }
 
 /// How a VM's settings are changed.

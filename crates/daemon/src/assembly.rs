@@ -1,0 +1,151 @@
+//! The parts of a daemon, put together from a configuration and a state directory.
+
+use super::control::Control;
+use super::disk_book::DiskBook;
+use super::disk_sockets::{DiskSockets, NbdSockets};
+use super::error::ServeError;
+use super::exports::DiskExports;
+use super::observer::Observer;
+use super::opening::Opener;
+use super::policies::PolicyBook;
+use super::recording::Recordings;
+use super::registry::{Entry, Registry};
+use super::remembered::Remembered;
+use super::shards::{Shard, Shards};
+use super::sockets::Sockets;
+use super::state::StateDir;
+use super::tenancies::Tenancies;
+use super::vms::VmBook;
+use super::{settings, starting};
+use configuration::Config;
+use nbd_server::Server;
+use shard::LockWatch;
+use std::sync::Arc;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// A daemon whose caches are being opened, and that has no disks yet.
+pub(super) struct Daemon {
+    /// What an operator can do.
+    pub(super) control: Arc<Control>,
+    /// What NBD clients can ask for.
+    pub(super) exports: Arc<DiskExports>,
+    /// What serves them.
+    pub(super) server: Server,
+    /// The locks of the disks that are attached, to be watched.
+    pub(super) new_locks: UnboundedReceiver<(Entry, LockWatch)>,
+}
+
+/// Starts the shards, and puts around them what an operator and clients need.
+///
+/// # Errors
+/// If a shard cannot be started, or the state directory cannot be read.
+pub(super) async fn assemble(
+    config: &Config,
+    sockets: &Arc<Sockets>,
+    state: StateDir,
+) -> Result<Daemon, ServeError> {
+    let changed = state
+        .settings()
+        .map_err(|error| ServeError::failed(&error))?;
+    let policies = Arc::new(PolicyBook::new(&config.caches, changed.caches));
+    let shards = Arc::new(start_shards(config, &policies, &state).await?);
+    let registry = Arc::new(Registry::of(&config.nbd));
+    let vms = Arc::new(VmBook::new(&config.vms, changed.vms));
+    let disk_book = DiskBook::new(&config.disks, changed.disks);
+    let (exports, server, disk_sockets) = front_ends(config, sockets, &registry, &shards, &vms);
+    let disk_sockets = Arc::new(disk_sockets);
+    let recordings: Arc<Recordings> = Arc::default();
+    let remembered = Arc::new(Remembered::new(
+        Arc::clone(&vms),
+        policies,
+        disk_book,
+        state,
+    ));
+    let (tell_lock, new_locks) = unbounded_channel();
+    let tenancies = Tenancies::new(Arc::clone(&registry), Arc::clone(&shards), vms);
+    let opener = Opener::new(
+        Arc::clone(&registry),
+        Arc::clone(&shards),
+        Arc::clone(&remembered),
+        Arc::clone(&recordings),
+        tell_lock,
+    );
+    let observer = Observer::new(
+        Arc::clone(&registry),
+        Arc::clone(&shards),
+        Arc::clone(&disk_sockets),
+        Arc::clone(&remembered),
+        Arc::clone(&recordings),
+    );
+    let parts = (tenancies, opener, observer);
+    let control = Control::new(
+        registry,
+        shards,
+        disk_sockets,
+        recordings,
+        remembered,
+        parts,
+    );
+    let control = Arc::new(control);
+    Ok(Daemon {
+        control,
+        exports,
+        server,
+        new_locks,
+    })
+}
+
+/// How clients come to disks: the exports, the NBD server that has them, and the disks' own sockets.
+fn front_ends(
+    config: &Config,
+    sockets: &Arc<Sockets>,
+    registry: &Arc<Registry>,
+    shards: &Arc<Shards>,
+    vms: &Arc<VmBook>,
+) -> (Arc<DiskExports>, Server, DiskSockets) {
+    let exports = Arc::new(DiskExports::new(
+        Arc::clone(registry),
+        Arc::clone(shards),
+        Arc::clone(vms),
+        config.nbd.clients.clone(),
+    ));
+    let server = Server::new(exports.clone(), settings::server(&config.nbd));
+    let nbd = NbdSockets {
+        config: config.nbd.clone(),
+        server: server.clone(),
+        exports: Arc::clone(&exports),
+    };
+    let disk_sockets = DiskSockets::new(
+        (
+            config.vhost_user.clone(),
+            settings::guest_memory(&config.vhost_user),
+        ),
+        nbd,
+        Arc::clone(registry),
+        Arc::clone(shards),
+        Arc::clone(vms),
+        Arc::clone(sockets),
+    );
+    (exports, server, disk_sockets)
+}
+
+async fn start_shards(
+    config: &Config,
+    policies: &PolicyBook,
+    state: &StateDir,
+) -> Result<Shards, ServeError> {
+    let mut shards = Shards::default();
+    for cache in &config.caches {
+        let policy = policies.settings(&cache.name);
+        let common = settings::Common {
+            nbd: &config.nbd,
+            request_memory: config.request_memory_of_cache(),
+            state_dir: state.path(),
+            runtime_dir: settings::runtime_dir(config),
+        };
+        let settings = settings::shard(cache, &policy, &common);
+        let handle = starting::start_shard(settings).await?;
+        shards.add(Shard::new(handle, cache.clone()));
+    }
+    Ok(shards)
+}
