@@ -12,6 +12,7 @@ use flash_format::{
     FooterPage, Geometry, JournalEntry, JournalPage, Position, SEGMENT_BYTES_MIN, SegmentEntry,
     SegmentIndex, SegmentKind, Superblock,
 };
+use link_protocol::{DiskGeometry, Frame, Message, Preface};
 use nbd_protocol::server::{Found, Handshake, Step, TlsPolicy};
 use nbd_protocol::{
     BlockSizes, CommandFlags, Cookie, Errno, Export, RequestHeader, TransmissionFlags, client,
@@ -29,6 +30,7 @@ fn main() {
     flash_page();
     flash_recovery();
     trace();
+    link_frames();
     vhost_messages();
     vhost_rings();
     vhost_device();
@@ -448,4 +450,48 @@ fn vhost_device() {
     // A script has no choice in front: its first byte is a tag.
     write("vhost_device", "requests", requests[0], &requests[1..]);
     write("vhost_device", "session", session[0], &session[1..]);
+}
+
+fn link_frames() {
+    let unit = || "web".to_owned();
+    let disks = vec![1, 1 << 100];
+    let geometry = DiskGeometry {
+        size: 1 << 30,
+        sector: 512,
+        can_discard: true,
+    };
+    let (offset, length, disk) = (4096, 512, 1);
+    let frames = [
+        Frame::notice(Message::List {
+            unit: unit(),
+            disks,
+        }),
+        Frame::numbered(1, Message::AskLook { disk }),
+        Frame::numbered(1, Message::Look { geometry }),
+        Frame::numbered(
+            2,
+            Message::Read {
+                disk,
+                offset,
+                length,
+            },
+        ),
+        Frame {
+            data: vec![7; 512],
+            ..Frame::numbered(2, Message::Bytes)
+        },
+        Frame::notice(Message::Claim {
+            unit: unit(),
+            is_return: false,
+        }),
+        Frame::notice(Message::Grant {
+            unit: unit(),
+            epoch: 9,
+        }),
+    ];
+    let mut bytes = Preface::OURS.encode().to_vec();
+    for frame in frames {
+        frame.encode(&mut bytes);
+    }
+    write("link_frames", "session", 3, &bytes);
 }

@@ -18,6 +18,7 @@
 
 mod flash_page;
 mod flash_recovery;
+mod link_frames;
 mod nbd_client_handshake;
 mod nbd_client_replies;
 mod nbd_options;
@@ -75,6 +76,11 @@ pub const TARGETS: &[Target] = &[
         name: "trace",
         body: trace::run,
         cost: 6,
+    },
+    Target {
+        name: "link_frames",
+        body: link_frames::run,
+        cost: 1,
     },
     Target {
         name: "vhost_messages",

@@ -22,17 +22,18 @@ use crates::{Crate, Layer, TABLE};
 
 /// What a pure crate may use of other people's work; each line's reason is in `book/src/dependencies.md`.
 const PURE_MAY_USE: &[&str] = &[
-    "thiserror",
-    "zerocopy",
-    "serde",
-    "hashbrown",
-    "foldhash",
-    "smallvec",
-    "slab",
-    "rand_xoshiro",
     "crc-fast",
-    "xxhash-rust",
+    "foldhash",
+    "hashbrown",
     "libm",
+    "postcard",
+    "rand_xoshiro",
+    "serde",
+    "slab",
+    "smallvec",
+    "thiserror",
+    "xxhash-rust",
+    "zerocopy",
 ];
 
 /// Checks every member's `Cargo.toml` against the table.

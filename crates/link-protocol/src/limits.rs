@@ -1,0 +1,12 @@
+//! What a peer may ask for at most.
+
+/// Bytes of a frame's header.
+pub const HEADER_BYTES: usize = 16;
+/// Bytes of a message at most: a unit with all the disks that it may have, and some room.
+pub const MESSAGE_MAX: usize = 4096;
+/// Bytes of data in a frame at most.
+pub const DATA_MAX: usize = 1 << 20;
+/// Disks of a unit at most.
+pub const UNIT_DISKS_MAX: usize = 64;
+/// Bytes of a unit's name at most.
+pub const UNIT_NAME_MAX: usize = 128;

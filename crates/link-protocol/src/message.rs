@@ -1,0 +1,164 @@
+//! The messages.
+
+use crate::limits::{DATA_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX};
+use serde::{Deserialize, Serialize};
+
+/// Something that one host says to another. Disks go by their identity's bits, units by the name of their VM.
+///
+/// New variants are added at the end, in a newer version: postcard writes a variant's position.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// The sender lists this unit with these disks, in the order of their identities.
+    List {
+        /// Which unit.
+        unit: String,
+        /// Its disks.
+        disks: Vec<u128>,
+    },
+    /// The sender lists the unit no more.
+    Unlist {
+        /// Which unit.
+        unit: String,
+    },
+    /// A client has come to the sender for the unit, or the last one has gone.
+    Client {
+        /// Which unit.
+        unit: String,
+        /// Whether one is there.
+        is_there: bool,
+    },
+    /// An operator or a hook of the sender says that the VM is about to move.
+    Announce {
+        /// Which unit.
+        unit: String,
+    },
+    /// A guest of the sender asks to write: see `handoff`.
+    Claim {
+        /// Which unit.
+        unit: String,
+        /// Whether the guest's connection is of the sender's last epoch.
+        is_return: bool,
+    },
+    /// The receiver is the owner.
+    Grant {
+        /// Which unit.
+        unit: String,
+        /// The receiver's epoch.
+        epoch: u64,
+    },
+    /// A claim is refused.
+    Refuse {
+        /// Which unit.
+        unit: String,
+        /// Why.
+        why: Refusal,
+    },
+    /// The guest of the sender has evidently stopped: a read at the receiver may claim.
+    Stopped {
+        /// Which unit.
+        unit: String,
+    },
+    /// What is a disk like? Answered with `Look` or `NotServed`.
+    AskLook {
+        /// Which disk.
+        disk: u128,
+    },
+    /// What the disk is like.
+    Look {
+        /// Its size and abilities.
+        geometry: DiskGeometry,
+    },
+    /// A standby reads at the owner. Answered with `Bytes` or `NotServed`.
+    Read {
+        /// Which disk.
+        disk: u128,
+        /// From which byte.
+        offset: u64,
+        /// How many bytes; at most [`crate::DATA_MAX`].
+        length: u32,
+    },
+    /// The bytes are the frame's data.
+    Bytes,
+    /// The question cannot be answered.
+    NotServed {
+        /// Why.
+        why: NotServed,
+    },
+}
+
+/// Why a claim is refused: `handoff`'s words on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// Nothing says that the owner's guest has stopped.
+    GuestRuns,
+    /// The owner's guest asked for something meanwhile.
+    GuestAsked,
+    /// The owner could not bring everything to the origin, or could not note its decision.
+    Failed,
+    /// The owner is about to take the disks itself.
+    Busy,
+    /// The disks were to come back, and the new owner's guest has changed them.
+    Changed,
+    /// The receiver of the claim does not have them.
+    NotOwner,
+}
+
+/// Why a question of a standby is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NotServed {
+    /// The disk is not served here.
+    Elsewhere,
+    /// The read failed.
+    Failed,
+    /// The range is not inside the disk, or is too long.
+    Range,
+}
+
+/// Size and abilities of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskGeometry {
+    /// In bytes.
+    pub size: u64,
+    /// The smallest unit of address and length, in bytes.
+    pub sector: u32,
+    /// Whether discarding does anything.
+    pub can_discard: bool,
+}
+
+impl Message {
+    /// Whether it keeps to the limits that its types do not express.
+    pub(crate) fn is_within_limits(&self) -> bool {
+        match self {
+            Self::List { unit, disks } => {
+                let rises = disks.windows(2).all(|pair| pair[0] < pair[1]);
+                is_name(unit) && (1..=UNIT_DISKS_MAX).contains(&disks.len()) && rises
+            }
+            Self::Unlist { unit }
+            | Self::Client { unit, .. }
+            | Self::Announce { unit }
+            | Self::Claim { unit, .. }
+            | Self::Grant { unit, .. }
+            | Self::Refuse { unit, .. }
+            | Self::Stopped { unit } => is_name(unit),
+            Self::Look { geometry } => {
+                matches!(geometry.sector, 512 | 4096)
+                    && geometry.size.is_multiple_of(u64::from(geometry.sector))
+            }
+            Self::Read { offset, length, .. } => {
+                *length > 0
+                    && *length as usize <= DATA_MAX
+                    && offset.checked_add(u64::from(*length)).is_some()
+            }
+            Self::AskLook { .. } | Self::Bytes | Self::NotServed { .. } => true,
+        }
+    }
+
+    /// Whether data may come with it.
+    pub(crate) const fn has_data(&self) -> bool {
+        matches!(self, Self::Bytes)
+    }
+}
+
+fn is_name(unit: &str) -> bool {
+    (1..=UNIT_NAME_MAX).contains(&unit.len())
+}
