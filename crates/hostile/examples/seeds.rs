@@ -489,7 +489,7 @@ fn link_frames() {
             epoch: 9,
         }),
     ];
-    let mut bytes = Preface::OURS.encode().to_vec();
+    let mut bytes = Preface::ours(7).encode().to_vec();
     for frame in frames {
         frame.encode(&mut bytes);
     }

@@ -13,7 +13,7 @@ pub(crate) fn run(bytes: &[u8]) {
         return;
     };
     if let Ok(preface) = Preface::decode(preface) {
-        let version = preface.agree(Preface::OURS);
+        let version = preface.agree(Preface::ours(1));
         assert!(
             version.is_err() || (preface.oldest..=preface.newest).contains(&version.unwrap_or(0))
         );

@@ -211,6 +211,7 @@ mod tests {
             Message::NotServed {
                 why: NotServed::Range,
             },
+            Message::Alive,
         ]
     }
 
@@ -235,7 +236,7 @@ mod tests {
     proptest! {
         #[test]
         fn frames_come_back_however_the_stream_is_cut(
-            which in proptest::collection::vec((0..13_usize, any::<u64>(), 0..3000_usize), 0..12),
+            which in proptest::collection::vec((0..14_usize, any::<u64>(), 0..3000_usize), 0..12),
             cut in 1..700_usize,
         ) {
             let messages = every_message();

@@ -1,7 +1,7 @@
 //! What two hosts say to each other about the disks that roam between them, without I/O.
 //!
 //! ```text
-//!   preface, both ways at once     16 bytes: magic, the oldest and the newest version that is spoken, features
+//!   preface, both ways at once     24 bytes: magic, versions, features, the sender's instance
 //!   frames, both ways              16 bytes: length of the message, length of the data, number
 //!                                  the message (postcard), the data
 //! ```

@@ -84,6 +84,8 @@ pub enum Message {
         /// Why.
         why: NotServed,
     },
+    /// Nothing; but the sender is there.
+    Alive,
 }
 
 /// Why a claim is refused: `handoff`'s words on the wire.
@@ -149,7 +151,7 @@ impl Message {
                     && *length as usize <= DATA_MAX
                     && offset.checked_add(u64::from(*length)).is_some()
             }
-            Self::AskLook { .. } | Self::Bytes | Self::NotServed { .. } => true,
+            Self::AskLook { .. } | Self::Bytes | Self::NotServed { .. } | Self::Alive => true,
         }
     }
 

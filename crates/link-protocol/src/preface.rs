@@ -6,9 +6,12 @@
 //! | 8–9 | the oldest version that the sender speaks, little-endian as all numbers here |
 //! | 10–11 | the newest one |
 //! | 12–15 | features that the sender has beyond its version; none yet |
+//! | 16–23 | the sender's instance: a number drawn when its daemon started |
+//!
+//! Two hosts may dial each other at once. The connection that the lower instance has dialed is kept.
 
 /// The length of a preface.
-pub const PREFACE_BYTES: usize = 16;
+pub const PREFACE_BYTES: usize = 24;
 /// The oldest version that this program speaks.
 pub const VERSION_OLDEST: u16 = 1;
 /// The newest version that this program speaks.
@@ -25,6 +28,8 @@ pub struct Preface {
     pub newest: u16,
     /// What it can do beyond its version. Unknown bits are ignored.
     pub features: u32,
+    /// Which run of its daemon it is.
+    pub instance: u64,
 }
 
 /// Why a preface is refused.
@@ -58,11 +63,14 @@ pub struct NoCommonVersion {
 
 impl Preface {
     /// What this program says.
-    pub const OURS: Self = Self {
-        oldest: VERSION_OLDEST,
-        newest: VERSION_NEWEST,
-        features: 0,
-    };
+    pub const fn ours(instance: u64) -> Self {
+        Self {
+            oldest: VERSION_OLDEST,
+            newest: VERSION_NEWEST,
+            features: 0,
+            instance,
+        }
+    }
 
     /// Its bytes.
     pub fn encode(self) -> [u8; PREFACE_BYTES] {
@@ -70,7 +78,8 @@ impl Preface {
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..10].copy_from_slice(&self.oldest.to_le_bytes());
         bytes[10..12].copy_from_slice(&self.newest.to_le_bytes());
-        bytes[12..].copy_from_slice(&self.features.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.features.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.instance.to_le_bytes());
         bytes
     }
 
@@ -79,37 +88,26 @@ impl Preface {
     /// # Errors
     /// [`PrefaceError`].
     pub fn decode(bytes: &[u8; PREFACE_BYTES]) -> Result<Self, PrefaceError> {
-        let [
-            m0,
-            m1,
-            m2,
-            m3,
-            m4,
-            m5,
-            m6,
-            m7,
-            o0,
-            o1,
-            n0,
-            n1,
-            f0,
-            f1,
-            f2,
-            f3,
-        ] = *bytes;
-        if [m0, m1, m2, m3, m4, m5, m6, m7] != MAGIC {
+        let Some((magic, rest)) = bytes.split_first_chunk::<8>() else {
+            return Err(PrefaceError::Foreign);
+        };
+        let Some([o0, o1, n0, n1, f0, f1, f2, f3, instance @ ..]) = rest.first_chunk::<16>() else {
+            return Err(PrefaceError::Foreign);
+        };
+        if *magic != MAGIC {
             return Err(PrefaceError::Foreign);
         }
-        let oldest = u16::from_le_bytes([o0, o1]);
-        let newest = u16::from_le_bytes([n0, n1]);
+        let oldest = u16::from_le_bytes([*o0, *o1]);
+        let newest = u16::from_le_bytes([*n0, *n1]);
         if oldest > newest {
             return Err(PrefaceError::Empty { oldest, newest });
         }
-        let features = u32::from_le_bytes([f0, f1, f2, f3]);
+        let features = u32::from_le_bytes([*f0, *f1, *f2, *f3]);
         Ok(Self {
             oldest,
             newest,
             features,
+            instance: u64::from_le_bytes(*instance),
         })
     }
 
@@ -135,22 +133,26 @@ mod tests {
             oldest,
             newest,
             features: 0x8000_0001,
+            instance: 9,
         }
     }
 
     #[test]
     fn a_preface_comes_back_and_its_bytes_stand_for_good() {
         let bytes = speaks(1, 0x0203).encode();
-        assert_eq!(&bytes, b"HEARTHLK\x01\x00\x03\x02\x01\x00\x00\x80");
+        assert_eq!(
+            &bytes,
+            b"HEARTHLK\x01\x00\x03\x02\x01\x00\x00\x80\x09\0\0\0\0\0\0\0"
+        );
         assert_eq!(Preface::decode(&bytes), Ok(speaks(1, 0x0203)));
-        let ours = Preface::OURS;
+        let ours = Preface::ours(u64::MAX);
         assert_eq!(Preface::decode(&ours.encode()), Ok(ours));
     }
 
     #[test]
     fn what_is_no_preface_is_refused() {
         assert_eq!(
-            Preface::decode(b"GET / HTTP/1.1\r\n"),
+            Preface::decode(b"GET / HTTP/1.1\r\nHost: ab"),
             Err(PrefaceError::Foreign)
         );
         let empty = speaks(3, 2);

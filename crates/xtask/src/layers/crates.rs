@@ -210,6 +210,10 @@ pub(super) const TABLE: &[Crate] = &[
             ],
         )
     },
+    Crate {
+        may_be_unsafe: false,
+        ..shell("link", "crates/link", &["units", "link-protocol"])
+    },
     shell(
         "load",
         "crates/load",
