@@ -9,151 +9,13 @@ use crate::checker::{Moment, SECTOR, Tag, tag_of};
 use crate::disk::Disk;
 use crate::disk::Standing;
 use crate::host::Software;
-use crate::settings::{Rates, Settings, pick};
-use crate::special::Special;
+use crate::settings::{Special, pick};
 use crate::violation::Violation;
 use crate::world::{Stop, World};
 use block_io::IoError;
 use cache::{DestageOrder, DestageState, OfDirty, WriteBack, WritePolicy};
 use medium::{Fault, Kind};
-use units::{BLOCK_BYTES, Bytes, Duration, Prng};
-
-/// What a seed says about write-back.
-#[derive(Clone, Copy, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of its own, as in Settings"
-)]
-pub struct BackSettings {
-    /// Another cache takes turns with the first one, as after a move to another host and back.
-    pub two_caches: bool,
-    /// The flash is replaced by an empty one between two lives.
-    pub flash_is_lost: bool,
-    /// Recording who has a disk fails: one in so many; 0 for never.
-    pub own_fails: u64,
-    /// Origins go away altogether, or become full, and come back: one in so many requests; 0 for
-    /// never.
-    pub origin_goes: u64,
-    /// Bytes that wait are thrown away by a detach now and then.
-    pub drops: bool,
-    /// Writes do not wait long for room, and then are errors.
-    pub impatient: bool,
-    /// One in so many disks that come is under write-back only later, by a command.
-    pub late: u64,
-    /// Looks at the origin alone: one in so many requests.
-    pub look_rate: u64,
-}
-
-/// Of so many seeds in a row the later half has origins that forget. The number is no seed's kind, so
-/// each kind of world has both.
-const ORIGINS_FORGET_EVERY: u64 = 64;
-
-impl Settings {
-    /// The settings of this seed's world, from dice that the seed has thrown. Worlds of odd seeds
-    /// have write-back.
-    pub fn of(seed: u64, dice: &mut Prng) -> Self {
-        let mut settings = Self::draw(dice);
-        settings.origins_forget = seed % ORIGINS_FORGET_EVERY >= ORIGINS_FORGET_EVERY / 2;
-        if seed % 2 == 1 {
-            settings = settings.with_write_back(dice);
-        }
-        settings.with_special(seed, dice)
-    }
-
-    fn with_write_back(mut self, dice: &mut Prng) -> Self {
-        self.back = Some(BackSettings::draw(dice));
-        self.config.retained_places = *pick(dice, &[2, 6, 64]);
-        self.changes_percent = *pick(dice, &[30, 50, 80, 95]);
-        for disk in &mut self.disks {
-            if !dice.one_in(10) {
-                disk.sectors -= disk.sectors % 8;
-            }
-        }
-        for life in &mut self.lives {
-            life.audit_at_start |= dice.one_in(2);
-        }
-        // A flash that may be to blame for anything proves little.
-        if !dice.one_in(3) {
-            self.rates = self.rates.without_flash();
-            self.old_copies = false;
-            for life in &mut self.lives {
-                life.flash_dies_at = None;
-            }
-        }
-        if dice.one_in(3) {
-            self.rates = Rates::default();
-        }
-        self
-    }
-}
-
-impl BackSettings {
-    pub(crate) fn draw(dice: &mut Prng) -> Self {
-        Self {
-            two_caches: dice.one_in(4),
-            flash_is_lost: dice.one_in(5),
-            own_fails: if dice.one_in(6) {
-                *pick(dice, &[2, 8])
-            } else {
-                0
-            },
-            origin_goes: if dice.one_in(4) { 30 } else { 0 },
-            drops: dice.one_in(5),
-            impatient: dice.one_in(8),
-            late: *pick(dice, &[1, 3, 10]),
-            look_rate: *pick(dice, &[4, 20, 100]),
-        }
-    }
-
-    /// How writes go back, for one disk.
-    fn draw_write_back(self, special: Special, suspect: bool, dice: &mut Prng) -> WriteBack {
-        let drawn = self.draw_rules(suspect, dice);
-        match special {
-            Special::Nothing
-            | Special::Commanded
-            | Special::Late
-            | Special::Pestered
-            | Special::Lying { .. } => drawn,
-            Special::Hasty { eager: true, .. } | Special::Rotten => WriteBack {
-                age_max: Duration::from_micros(*pick(dice, &[0, 300])),
-                rate: None,
-                ..drawn
-            },
-            Special::Hasty { eager: false, .. } => WriteBack {
-                dirty_max: Bytes::mib(1),
-                age_max: Duration::from_secs(1_000),
-                idle_after: Duration::from_secs(1_000),
-                ..drawn
-            },
-        }
-    }
-
-    fn draw_rules(self, suspect: bool, dice: &mut Prng) -> WriteBack {
-        let order = if dice.one_in(4) {
-            DestageOrder::Unordered
-        } else {
-            DestageOrder::Ordered
-        };
-        WriteBack {
-            order,
-            dirty_max: Bytes::kib(*pick(dice, &[16, 64, 200, 1_000])),
-            age_max: Duration::from_micros(*pick(dice, &[0, 3_000, 100_000, 30_000_000])),
-            idle_after: Duration::from_micros(*pick(dice, &[0, 2_000, 1_000_000, 1_000_000_000])),
-            rate: *pick(
-                dice,
-                &[None, None, Some(Bytes::kib(300)), Some(Bytes::mib(20))],
-            ),
-            stall_max: if self.impatient {
-                Duration::from_millis(*pick(dice, &[1, 50]))
-            } else if suspect {
-                // A log that is locked stays full: whoever writes has to be told.
-                Duration::from_secs(2)
-            } else {
-                Duration::from_secs(300)
-            },
-        }
-    }
-}
+use units::{BLOCK_BYTES, Bytes, Duration};
 
 /// What the world knows of one disk's write-back.
 #[allow(
@@ -247,11 +109,6 @@ impl Disk {
 }
 
 impl World {
-    /// Whether this world has write-back at all.
-    pub(crate) fn goes_back(&self) -> bool {
-        self.settings.back.is_some()
-    }
-
     /// Whether writes of a disk wait on flash: without flash they go to the origin, whatever its
     /// policy is, and its record is closed.
     pub(crate) fn goes_back_now(&self, number: usize) -> bool {
@@ -262,25 +119,31 @@ impl World {
     /// What writes of a disk do that is about to be attached.
     pub(crate) fn draw_policy(&mut self, number: usize) -> WritePolicy {
         let disk = &self.disks[number];
-        let Some(back) = self.settings.back else {
-            return *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around]);
+        let Some(back) = self.run.settings().back else {
+            return *pick(
+                self.run.dice(),
+                &[WritePolicy::Through, WritePolicy::Around],
+            );
         };
         // What waits on flash is only served under write-back; and now and then somebody asks for
         // what cannot be.
-        let sense = disk.can_go_back() || self.dice.one_in(20);
-        if sense && (back.late > 1 && !self.dice.one_in(back.late)) {
+        let sense = disk.can_go_back() || self.run.one_in(20);
+        if sense && (back.late > 1 && !self.run.one_in(back.late)) {
             WritePolicy::Back
         } else {
-            *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around])
+            *pick(
+                self.run.dice(),
+                &[WritePolicy::Through, WritePolicy::Around],
+            )
         }
     }
 
     /// How writes go back, for a disk that is attached or changed.
     pub(crate) fn draw_write_back(&mut self) -> WriteBack {
-        match self.settings.back {
+        match self.run.settings().back {
             Some(back) => {
                 let suspect = self.flash_is_suspect();
-                back.draw_write_back(self.settings.special, suspect, &mut self.dice)
+                back.draw_write_back(self.run.special(), suspect, self.run.dice())
             }
             None => WriteBack::default(),
         }
@@ -288,11 +151,12 @@ impl World {
 
     /// What becomes of a disk's bytes when it is detached while the cache goes on.
     pub(crate) fn draw_of_dirty(&mut self) -> OfDirty {
-        match self.settings.back {
+        let back = self.run.settings().back;
+        match back {
             None => OfDirty::Refuse,
-            Some(back) if back.drops && self.dice.one_in(4) => OfDirty::Drop,
+            Some(back) if back.drops && self.run.one_in(4) => OfDirty::Drop,
             Some(_) => *pick(
-                &mut self.dice,
+                self.run.dice(),
                 &[OfDirty::Refuse, OfDirty::Flush, OfDirty::Keep],
             ),
         }
@@ -308,7 +172,7 @@ impl World {
     /// After the audit of a start: what was found of disks with something waiting is everything up
     /// to one point.
     pub(crate) fn judge_what_was_found(&mut self) -> Result<(), Violation> {
-        let late = self.special() == Special::Late;
+        let late = self.run.special() == Special::Late;
         for number in 0..self.disks.len() {
             if !self.disks[number].is_open() || self.is_locked(number) {
                 continue;
@@ -316,7 +180,7 @@ impl World {
             let disk = &mut self.disks[number];
             if disk.served_as().is_some() {
                 if !std::mem::take(&mut disk.back.ragged) {
-                    self.marks.hit("one cut");
+                    self.run.hit("one cut");
                     disk.history.one_cut(&disk.back.found, disk.back.since)?;
                 }
                 disk.history.settle(&disk.back.found, late);
@@ -349,7 +213,7 @@ impl World {
     /// Detaches every disk before a clean stop. What waits is flushed or kept; in the last life it
     /// is flushed.
     pub(crate) fn detach_all(&mut self) -> Result<Stop, Violation> {
-        if self.in_last_life {
+        if self.run.is_last_life() {
             for number in 0..self.disks.len() {
                 self.start_destage(number);
             }
@@ -359,10 +223,10 @@ impl World {
         }
         for last in [false, true] {
             for number in 0..self.disks.len() {
-                let dirty = match (self.settings.back, self.in_last_life) {
+                let dirty = match (self.run.settings().back, self.run.is_last_life()) {
                     (None, _) | (Some(_), true) if !last => OfDirty::Refuse,
                     (Some(_), false) if !last => {
-                        *pick(&mut self.dice, &[OfDirty::Flush, OfDirty::Keep])
+                        *pick(self.run.dice(), &[OfDirty::Flush, OfDirty::Keep])
                     }
                     _ => OfDirty::Keep,
                 };
@@ -371,7 +235,7 @@ impl World {
             if self.drive("detaching the disks", Self::is_settled)? == Stop::Crashed {
                 return Ok(Stop::Crashed);
             }
-            if !self.goes_back() {
+            if !self.run.settings().goes_back() {
                 break;
             }
         }
@@ -381,7 +245,7 @@ impl World {
     /// After the last life, in which nothing failed: everything is at the origins.
     pub(crate) fn everything_has_arrived(&self, blamed: bool) -> Result<(), Violation> {
         for (number, disk) in self.disks.iter().enumerate() {
-            if self.settings.back.is_none() || disk.standing != Standing::Away {
+            if self.run.settings().back.is_none() || disk.standing != Standing::Away {
                 continue;
             }
             if disk.is_open() && !blamed {
@@ -394,7 +258,7 @@ impl World {
                 ));
             }
             if !disk.is_open() {
-                let now = self.current_moment();
+                let now = self.run.current_moment();
                 disk.history.origin_has(&disk.held_by_origin(), 0, now)?;
             }
         }
@@ -403,13 +267,13 @@ impl World {
 
     /// Now and then an origin goes away, or takes no more writes, for some time.
     pub(crate) fn origin_goes(&mut self) {
-        let rate = self.settings.back.map_or(0, |back| back.origin_goes);
-        if !self.dice.one_in(rate) {
+        let rate = self.run.settings().back.map_or(0, |back| back.origin_goes);
+        if !self.run.one_in(rate) {
             return;
         }
         let count = self.disks.len() as u64;
-        let number = usize::try_from(self.dice.below(count)).expect("an index");
-        let full = self.dice.one_in(2);
+        let number = usize::try_from(self.run.below(count)).expect("an index");
+        let full = self.run.one_in(2);
         let disk = &mut self.disks[number];
         if disk.gone_until.is_some() {
             return;
@@ -421,11 +285,11 @@ impl World {
         };
         disk.origin.errors.clear();
         disk.origin.errors.always(kind, Fault::Error(error));
-        let span = Duration::from_micros(1 + self.dice.below(4_000_000));
-        disk.gone_until = Some(self.now + span);
-        self.marks
+        let span = Duration::from_micros(1 + self.run.below(4_000_000));
+        disk.gone_until = Some(self.run.now() + span);
+        self.run
             .hit(if full { "origin full" } else { "origin gone" });
-        self.trace.event(self.now, &[23, number as u64], || {
+        self.run.event(&[23, number as u64], || {
             format!("origin {number} fails for {span}, full: {full}")
         });
     }
@@ -438,10 +302,10 @@ impl World {
 
     /// Now and then: what would be left of the disks if the flash were gone.
     pub(crate) fn look_now_and_then(&mut self) -> Result<(), Violation> {
-        let Some(back) = self.settings.back else {
+        let Some(back) = self.run.settings().back else {
             return Ok(());
         };
-        if !self.dice.one_in(back.look_rate) {
+        if !self.run.one_in(back.look_rate) {
             return Ok(());
         }
         for disk in &self.disks {

@@ -9,7 +9,7 @@ use crate::settings::{End, Life};
 use crate::special::spare_what_leaves_no_trace;
 use crate::storage::Storage;
 use crate::violation::Violation;
-use crate::world::{World, geometry, new_flash};
+use crate::world::{World, new_flash};
 use flash_format::SegmentIndex;
 use units::{Bytes, Duration, SECTOR_BYTES};
 
@@ -27,12 +27,12 @@ pub(crate) struct Shelf {
 
 impl World {
     pub(crate) fn end(&mut self, life: Life, died: bool) -> Result<(), Violation> {
-        self.trace.event(self.now, &[13, u64::from(died)], || {
+        self.run.event(&[13, u64::from(died)], || {
             format!("=== the process ends, died: {died}")
         });
         self.count_marks();
         if died {
-            self.marks.hit("crash");
+            self.run.hit("crash");
         }
         self.mark_writes_in_flight();
         let power_cut = life.end == End::PowerCut;
@@ -47,25 +47,25 @@ impl World {
                 disk.back.ordered = false;
             }
         }
-        let lands = self.dice.one_in(2);
+        let lands = self.run.one_in(2);
         self.host.accepted.process_ended();
         // The power may go after a clean stop, too: to flash that does not lie it would make no difference.
         let lies = self.flash.lies_about_durability;
         let stopped = life.end == End::CleanStop && !died;
-        let flash_cut = power_cut || (lies && stopped && self.dice.one_in(2));
+        let flash_cut = power_cut || (lies && stopped && self.run.one_in(2));
         if flash_cut && lies {
             spare_what_leaves_no_trace(self);
         }
         self.host.die(lands);
         self.owners_at_a_crash();
         if flash_cut {
-            self.marks.hit("power cut");
+            self.run.hit("power cut");
             self.flash.cut_power();
             self.host.retained.lose_power();
         } else {
             self.flash.kill();
         }
-        let origins_too = power_cut && self.settings.origin_loses_power;
+        let origins_too = power_cut && self.run.settings().origin_loses_power;
         for origin in self.origins() {
             if origins_too {
                 origin.cut_power();
@@ -75,9 +75,10 @@ impl World {
         }
         for late in self.disks.iter_mut().map(|disk| &mut disk.origin.late) {
             let (landed, waited) = (&mut late.landed, &mut late.waited);
-            self.marks.add("late change landed", std::mem::take(landed));
-            self.marks
-                .add("waited for a late change", std::mem::take(waited));
+            self.run
+                .hit_many("late change landed", std::mem::take(landed));
+            self.run
+                .hit_many("waited for a late change", std::mem::take(waited));
         }
         self.guests_lose_their_requests();
         for disk in &mut self.disks {
@@ -92,18 +93,19 @@ impl World {
         self.put_back_an_old_copy();
         self.rot_at_rest();
         self.change_flash();
-        self.now = self.now + Duration::from_millis(1 + self.dice.below(50));
+        let pause = Duration::from_millis(1 + self.run.below(50));
+        self.run.pass_to(self.run.now() + pause);
         Ok(())
     }
 
     /// What a crash found half done on flash.
     fn mark_writes_in_flight(&mut self) {
-        let geometry = geometry(&self.settings);
+        let geometry = self.run.settings().geometry();
         let journal = geometry.journal_page_offset(0);
         let checkpoints = geometry.checkpoint_page_offset(0, 0);
         let segments = geometry.segment_offset(SegmentIndex::new(0));
         for offset in self.flash.writes_in_flight() {
-            self.marks.hit(match offset {
+            self.run.hit(match offset {
                 _ if offset < journal => "superblock in flight at a crash",
                 _ if offset < checkpoints => "journal page in flight at a crash",
                 _ if offset < segments => "checkpoint in flight at a crash",
@@ -114,20 +116,19 @@ impl World {
 
     /// Somebody copies the flash between two lives, and puts the copy back after a later one.
     fn put_back_an_old_copy(&mut self) {
-        if !self.settings.old_copies {
+        if !self.run.settings().old_copies {
             return;
         }
         if let Some(copy) = self.old_copy.take() {
-            if self.dice.one_in(2) {
-                self.marks.hit("old copy of the flash put back");
+            if self.run.one_in(2) {
+                self.run.hit("old copy of the flash put back");
                 self.host.suspect = true;
                 self.flash.poke(Bytes::ZERO, &copy);
-                self.trace.event(self.now, &[15], || {
-                    "an old copy of the flash is put back".to_owned()
-                });
+                self.run
+                    .event(&[15], || "an old copy of the flash is put back".to_owned());
             }
-        } else if self.dice.one_in(2) {
-            let size = geometry(&self.settings).capacity().to_usize();
+        } else if self.run.one_in(2) {
+            let size = self.run.settings().geometry().capacity().to_usize();
             let mut copy = vec![0; size];
             self.flash.peek(Bytes::ZERO, &mut copy);
             self.old_copy = Some(copy);
@@ -136,26 +137,25 @@ impl World {
 
     /// Another flash is put in, with a cache of its own, or an empty one.
     fn change_flash(&mut self) {
-        let Some(back) = self.settings.back else {
+        let Some(back) = self.run.settings().back else {
             return;
         };
-        if back.two_caches && self.dice.one_in(2) {
+        if back.two_caches && self.run.one_in(2) {
             self.swap_flash();
         }
-        if back.flash_is_lost && self.dice.one_in(3) {
-            self.marks.hit("flash lost");
-            self.trace
-                .event(self.now, &[21], || "the flash is lost".to_owned());
+        if back.flash_is_lost && self.run.one_in(3) {
+            self.run.hit("flash lost");
+            self.run.event(&[21], || "the flash is lost".to_owned());
             for disk in &mut self.disks {
                 disk.home = disk.home.filter(|home| *home != self.host.uuid);
             }
-            self.flash = new_flash(&self.settings, &mut self.dice);
+            self.flash = new_flash(&mut self.run);
             self.begin_cache();
         }
     }
 
     fn begin_cache(&mut self) {
-        self.host.uuid = FIRST_CACHE + u128::from(self.next_id());
+        self.host.uuid = FIRST_CACHE + u128::from(self.run.next_id());
         self.host.suspect = false;
         self.host.least = 0;
         self.host.served = 0;
@@ -166,12 +166,10 @@ impl World {
     }
 
     fn swap_flash(&mut self) {
-        self.marks.hit("another cache");
+        self.run.hit("another cache");
         let flash = match &mut self.shelf {
-            Some(shelf) => {
-                std::mem::replace(&mut shelf.flash, new_flash(&self.settings, &mut self.dice))
-            }
-            None => new_flash(&self.settings, &mut self.dice),
+            Some(shelf) => std::mem::replace(&mut shelf.flash, new_flash(&mut self.run)),
+            None => new_flash(&mut self.run),
         };
         let before = Shelf {
             flash: std::mem::replace(&mut self.flash, flash),
@@ -196,8 +194,8 @@ impl World {
             None => self.begin_cache(),
         }
         let uuid = self.host.uuid;
-        self.trace
-            .event(self.now, &[22], || format!("cache {uuid:x} is put in"));
+        self.run
+            .event(&[22], || format!("cache {uuid:x} is put in"));
     }
 
     /// For the last life: the flash that has the most of what the origins lack.
@@ -215,7 +213,7 @@ impl World {
 
     /// What the origins hold after a crash is what counts from now on.
     fn look_at_origins(&mut self, power_cut: bool, origins_too: bool) -> Result<(), Violation> {
-        let now = self.next_moment();
+        let now = self.run.next_moment();
         let suspect = self.flash_is_suspect();
         for number in 0..self.disks.len() {
             let disk = &mut self.disks[number];
@@ -248,16 +246,16 @@ impl World {
         for number in 0..self.disks.len() {
             let disk = &self.disks[number];
             let may = disk.standing == Standing::Away && disk.may_be_written_by_strangers;
-            if !self.settings.strangers || !may || self.dice.one_in(2) {
+            if !self.run.settings().strangers || !may || self.run.one_in(2) {
                 continue;
             }
-            for _ in 0..=self.dice.below(20) {
-                let sector = self.dice.below(self.disks[number].settings.sectors);
-                let tag = self.next_tags(1);
-                let now = self.next_moment();
+            for _ in 0..=self.run.below(20) {
+                let sector = self.run.below(self.disks[number].settings.sectors);
+                let tag = self.run.next_tags(1);
+                let now = self.run.next_moment();
                 self.disks[number].replace_sector(sector, tag, now);
             }
-            self.marks.hit("stranger writes");
+            self.run.hit("stranger writes");
         }
     }
 }

@@ -5,10 +5,10 @@ use crate::checker::Moment;
 use crate::disk::Standing;
 use crate::host::Software;
 use crate::owner::{attach_again, attach_command, note_tried};
-use crate::settings::pick;
-use crate::special::{Special, Toy};
+use crate::settings::{Special, pick};
+use crate::special::Toy;
 use crate::violation::Violation;
-use crate::world::{World, geometry};
+use crate::world::World;
 use cache::{
     Command, ControlError, ControlId, ControlOutcome, DestageOrder, OfDirty, WriteBack, WritePolicy,
 };
@@ -57,21 +57,20 @@ impl World {
     }
 
     pub(crate) fn control(&mut self, command: Command) -> ControlId {
-        let id = ControlId(self.next_id());
-        self.trace.event(self.now, &[12, id.0], || {
-            format!("control {}: {command:?}", id.0)
-        });
+        let id = ControlId(self.run.next_id());
+        self.run
+            .event(&[12, id.0], || format!("control {}: {command:?}", id.0));
         self.controls.insert(id, None);
         if let Software::Cache(cache) = &mut self.host.software {
-            cache.control(id, command, self.now);
+            cache.control(id, command, self.run.now());
         }
         id
     }
 
     /// A command about a disk; what it means is kept until it ends.
     pub(crate) fn control_disk(&mut self, number: usize, what: What, command: Command) {
-        let issued = self.next_moment();
-        let id = ControlId(self.peek_id());
+        let issued = self.run.next_moment();
+        let id = ControlId(self.run.peek_id());
         if !matches!(command, Command::Attach { .. } | Command::Detach { .. }) {
             note_tried(self, number, &command);
         }
@@ -112,7 +111,7 @@ impl World {
         let write_back = self.draw_write_back();
         let tenant = self.tenant_name(number);
         let key = self.draw_key(number);
-        let id = ControlId(self.peek_id());
+        let id = ControlId(self.run.peek_id());
         let disk = &mut self.disks[number];
         disk.origin.late.session_begins();
         disk.back.dropping = false;
@@ -127,11 +126,14 @@ impl World {
             was_open: disk.is_open(),
         };
         // An origin that was cut short behind the cache's back.
-        if disk.is_open() && disk.settings.sectors > 8 && !self.in_last_life && self.dice.one_in(15)
+        if disk.is_open()
+            && disk.settings.sectors > 8
+            && !self.run.is_last_life()
+            && self.run.one_in(15)
         {
-            self.marks.hit("attached with a shorter origin");
+            self.run.hit("attached with a shorter origin");
             what = What::AttachResized;
-            size = if self.dice.one_in(2) {
+            size = if self.run.one_in(2) {
                 Bytes::kib(4)
             } else {
                 size - Bytes::kib(4)
@@ -152,7 +154,7 @@ impl World {
             return;
         };
         let fingerprint = self.disks[number].fingerprint();
-        let id = ControlId(self.peek_id());
+        let id = ControlId(self.run.peek_id());
         let command = Command::Detach {
             disk: slot,
             fingerprint,
@@ -177,26 +179,26 @@ impl World {
     /// The operator does something with some disk.
     pub(crate) fn command(&mut self) -> Result<(), Violation> {
         let count = self.disks.len() as u64;
-        let number = usize::try_from(self.dice.below(count)).expect("an index");
-        let kinds = match self.special() {
+        let number = usize::try_from(self.run.below(count)).expect("an index");
+        let kinds = match self.run.special() {
             Special::Pestered => 9,
-            _ if self.goes_back() => 8,
+            _ if self.run.settings().goes_back() => 8,
             _ => 4,
         };
-        let favourite = self.special().favourite_command();
+        let favourite = self.run.special().favourite_command();
         let which = match favourite {
-            _ if self.settings.only_drops => 1,
-            Some(favourite) if self.dice.one_in(2) => favourite,
-            _ => self.dice.below(kinds),
+            _ if self.run.settings().only_drops => 1,
+            Some(favourite) if self.run.one_in(2) => favourite,
+            _ => self.run.below(kinds),
         };
         match (which, self.disks[number].standing) {
             (0 | 4, Standing::Served(disk)) => self.start_policy(number, disk),
             (1, Standing::Served(disk)) => {
-                self.marks.hit("drop");
+                self.run.hit("drop");
                 self.control_disk(number, What::Drop, Command::Drop { disk });
             }
             (2, Standing::Served(_)) if !self.is_growing(number) => {
-                self.marks.hit("detach");
+                self.run.hit("detach");
                 let dirty = self.draw_of_dirty();
                 self.start_detach(number, dirty);
             }
@@ -211,14 +213,14 @@ impl World {
             }
             (6 | 7, Standing::Served(_)) => self.start_destage(number),
             (_, Standing::Away) => {
-                self.marks.hit("attach while running");
+                self.run.hit("attach while running");
                 self.strangers_write();
                 self.start_attach(number);
             }
-            _ if self.special() == Special::Pestered => attach_again(self, number)?,
+            _ if self.run.special() == Special::Pestered => attach_again(self, number)?,
             _ => {}
         }
-        if self.special() == Special::Pestered {
+        if self.run.special() == Special::Pestered {
             // A disk may be longer now, of which the next request must know.
             self.carry_out_effects()?;
         }
@@ -232,7 +234,7 @@ impl World {
         if !sectors.is_multiple_of(8) || sectors / 8 >= most {
             return;
         }
-        let grown = sectors + 8 * (1 + self.dice.below(most - sectors / 8));
+        let grown = sectors + 8 * (1 + self.run.below(most - sectors / 8));
         let size = Bytes::new(grown * SECTOR_BYTES);
         let command = Command::Grow { disk: slot, size };
         self.control_disk(number, What::Grow(grown), command);
@@ -256,11 +258,14 @@ impl World {
     }
 
     fn start_policy(&mut self, number: usize, disk: units::DiskSlot) {
-        let policy = if self.goes_back() {
+        let policy = if self.run.settings().goes_back() {
             let among = [WritePolicy::Through, WritePolicy::Around, WritePolicy::Back];
-            *pick(&mut self.dice, &among)
+            *pick(self.run.dice(), &among)
         } else {
-            *pick(&mut self.dice, &[WritePolicy::Through, WritePolicy::Around])
+            *pick(
+                self.run.dice(),
+                &[WritePolicy::Through, WritePolicy::Around],
+            )
         };
         let was_back =
             self.policy_now(number) == Some(WritePolicy::Back) || self.disks[number].is_open();
@@ -293,7 +298,7 @@ impl World {
             what,
             issued,
         } = commanded;
-        let now = self.next_moment();
+        let now = self.run.next_moment();
         match what {
             What::Attach {
                 policy,
@@ -314,11 +319,11 @@ impl World {
                 let is_open = disk.is_open();
                 // Without flash it is a name only, and nothing is flushed for it.
                 if policy == WritePolicy::Back && !was_back && is_open {
-                    self.marks.hit("policy: to back");
+                    self.run.hit("policy: to back");
                     disk.history.barrier(issued, now);
                     disk.back.begin(now);
                 } else if was_back && policy != WritePolicy::Back {
-                    self.marks.hit("policy: from back");
+                    self.run.hit("policy: from back");
                     disk.back.ordered = false;
                     return disk.must_be_closed("the policy was changed");
                 }
@@ -333,13 +338,13 @@ impl World {
                 Ok(())
             }
             What::Grow(sectors) => {
-                self.marks.hit("grown while served");
+                self.run.hit("grown while served");
                 self.disks[number].settings.sectors = sectors;
                 Ok(())
             }
             What::Drop | What::Destage { back: false } => Ok(()),
             What::Destage { back: true } => {
-                self.marks.hit("destaged");
+                self.run.hit("destaged");
                 let disk = &mut self.disks[number];
                 disk.origin_has(issued)?;
                 disk.history.durable_before(issued);
@@ -373,9 +378,9 @@ impl World {
         };
         self.judge_attached(number)?;
         if dropped.is_some() {
-            self.marks.hit("stranger noticed");
+            self.run.hit("stranger noticed");
         }
-        let now = self.current_moment();
+        let now = self.run.current_moment();
         let uuid = self.host.uuid;
         let disk = &mut self.disks[number];
         disk.home = Some(uuid);
@@ -389,7 +394,7 @@ impl World {
         disk.back.begin(now);
         if was_open {
             disk.back.ordered &= ordered;
-            self.marks.hit("attached with what waits");
+            self.run.hit("attached with what waits");
             self.nothing_is_dirty_again(number, slot)?;
         } else if policy != WritePolicy::Back {
             disk.back.ordered = false;
@@ -406,7 +411,7 @@ impl World {
         let Some(status) = self.write_back_of(number) else {
             return Ok(());
         };
-        let geometry = geometry(&self.settings);
+        let geometry = self.run.settings().geometry();
         let most = self.host.accepted.logged_most(slot, &geometry);
         if status.logged > most && !self.host.suspect {
             return Err(Violation::new(
@@ -426,11 +431,11 @@ impl World {
         disk.untold_loss = None;
         match dirty {
             OfDirty::Refuse | OfDirty::Flush => disk.must_be_closed("the disk was detached")?,
-            OfDirty::Keep if disk.is_open() => self.marks.hit("detached with what waits"),
+            OfDirty::Keep if disk.is_open() => self.run.hit("detached with what waits"),
             OfDirty::Keep => {}
             OfDirty::Drop => {
                 disk.must_be_closed("what waited was dropped")?;
-                self.marks.hit("detached without what waited");
+                self.run.hit("detached without what waited");
                 self.go_on_from_origin(number)?;
                 self.disks[number].back.dropping = false;
             }
@@ -480,7 +485,7 @@ impl World {
             | ControlError::OriginChanged
             | ControlError::Locked(_) => {
                 look_at_origin_alone(&self.disks[number])?;
-                if self.in_last_life || self.dice.one_in(2) {
+                if self.run.is_last_life() || self.run.one_in(2) {
                     self.give_up_what_waits(number)
                 } else {
                     self.disks[number].back.given_up = true;

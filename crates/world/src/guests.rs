@@ -4,8 +4,7 @@ use crate::checker::{Moment, SECTOR, Tag, fill_sector};
 use crate::disk::Disk;
 use crate::host::Software;
 use crate::lap::Lap;
-use crate::settings::pick;
-use crate::special::Special;
+use crate::settings::{Special, pick};
 use crate::violation::Violation;
 use crate::world::World;
 use block_io::{IoError, Payload, Slice};
@@ -77,25 +76,25 @@ impl World {
         self.origin_goes();
         self.readers_come_and_go();
         self.look_now_and_then()?;
-        let pause = self.settings.pause.as_nanos();
-        let wait = Duration::from_nanos(self.dice.below(pause + 1));
-        self.workers[worker].next_at = self.now + wait;
+        let pause = self.run.settings().pause.as_nanos();
+        let wait = Duration::from_nanos(self.run.below(pause + 1));
+        self.workers[worker].next_at = self.run.now() + wait;
         let served: Vec<usize> = (0..self.disks.len())
             .filter(|number| self.disks[*number].served_as().is_some())
             .collect();
         if served.is_empty() {
             return Ok(());
         }
-        let disk = *pick(&mut self.dice, &served);
-        if self.dice.one_in(self.settings.nonsense_rate) {
+        let disk = *pick(self.run.dice(), &served);
+        if self.run.one_in(self.run.settings().nonsense_rate) {
             return self.ask_nonsense(disk, worker);
         }
         let range = self.draw_range(disk);
-        if self.dice.below(100) < self.settings.changes_percent {
+        if self.run.below(100) < self.run.settings().changes_percent {
             self.ask_for_change(disk, worker, range)
         } else {
             let Range { offset, length } = range;
-            let (verb, asked) = if self.dice.one_in(10) {
+            let (verb, asked) = if self.run.one_in(10) {
                 (Verb::Prefetch { offset, length }, Asked::Prefetch)
             } else {
                 let audit = false;
@@ -114,15 +113,15 @@ impl World {
 
     fn draw_range(&mut self, disk: usize) -> Range {
         let sectors = self.disks[disk].settings.sectors;
-        let hot = self.settings.hot_blocks * 8;
-        let within = if hot > 0 && hot < sectors && !self.dice.one_in(4) {
+        let hot = self.run.settings().hot_blocks * 8;
+        let within = if hot > 0 && hot < sectors && !self.run.one_in(4) {
             hot
         } else {
             sectors
         };
-        let mut first = self.dice.below(within);
-        let mut count = 1 + self.dice.below(self.settings.length_most);
-        if self.dice.one_in(2) {
+        let mut first = self.run.below(within);
+        let mut count = 1 + self.run.below(self.run.settings().length_most);
+        if self.run.one_in(2) {
             // Whole blocks, as file systems ask for.
             first -= first % 8;
             count = count.next_multiple_of(8);
@@ -144,19 +143,19 @@ impl World {
             .settings
             .read_only
             .then_some(IoError::NotPermitted);
-        let (flushes, fuas) = match self.special() {
+        let (flushes, fuas) = match self.run.special() {
             Special::Hasty { flushes, fuas, .. } => (flushes, fuas),
             _ => (0, 6),
         };
-        if self.dice.one_in(flushes) {
+        if self.run.one_in(flushes) {
             return self.ask(disk, Some(worker), Verb::Flush, Asked::Flush, None);
         }
-        let fua = self.dice.one_in(fuas);
-        let (verb, tag, certain) = match self.dice.below(10) {
+        let fua = self.run.one_in(fuas);
+        let (verb, tag, certain) = match self.run.below(10) {
             0 => return self.ask(disk, Some(worker), Verb::Flush, Asked::Flush, None),
             1 => (Verb::Discard { offset, length }, 0, false),
             2 => {
-                let may_unmap = self.dice.one_in(2);
+                let may_unmap = self.run.one_in(2);
                 let verb = Verb::WriteZeroes {
                     offset,
                     length,
@@ -166,7 +165,7 @@ impl World {
                 (verb, 0, true)
             }
             _ => {
-                let tag = self.next_tags(length.get() / SECTOR_BYTES);
+                let tag = self.run.next_tags(length.get() / SECTOR_BYTES);
                 let data = self.data(tag, length);
                 (Verb::Write { offset, data, fua }, tag, true)
             }
@@ -185,14 +184,14 @@ impl World {
 
     /// The history learns of a change before the cache does; [`World::ask`] uses the same moment.
     fn change_issued(&mut self, disk: usize, offset: Bytes, length: Bytes, tag: Tag) {
-        let issued = self.next_moment();
+        let issued = self.run.next_moment();
         self.disks[disk]
             .history
             .write_issued(offset, length, tag, issued);
     }
 
     fn data(&self, tag: Tag, length: Bytes) -> Slice {
-        let mut buf = self.pool.take(length.to_usize());
+        let mut buf = self.run.pool().take(length.to_usize());
         let sectors = buf[..length.to_usize()].chunks_exact_mut(SECTOR);
         for (tag, sector) in (tag..).zip(sectors) {
             fill_sector(sector, tag);
@@ -203,7 +202,7 @@ impl World {
     fn ask_nonsense(&mut self, disk: usize, worker: usize) -> Result<(), Violation> {
         let size = self.disks[disk].size();
         let sector = Bytes::new(SECTOR_BYTES);
-        let verb = match self.dice.below(6) {
+        let verb = match self.run.below(6) {
             0 => Verb::Read {
                 offset: size,
                 length: sector,
@@ -238,7 +237,7 @@ impl World {
         } else {
             IoError::Invalid
         };
-        self.marks.hit("nonsense refused");
+        self.run.hit("nonsense refused");
         self.ask(disk, Some(worker), verb, Asked::Nonsense, Some(error))
     }
 
@@ -250,16 +249,16 @@ impl World {
         asked: Asked,
         must_fail: Option<IoError>,
     ) -> Result<(), Violation> {
-        let id = RequestId(self.next_id());
+        let id = RequestId(self.run.next_id());
         let issued = match asked {
-            Asked::Change { .. } => self.current_moment(),
-            _ => self.next_moment(),
+            Asked::Change { .. } => self.run.current_moment(),
+            _ => self.run.next_moment(),
         };
         let vm = self.asker(disk);
         let slot = self.disks[disk]
             .served_as()
             .expect("only served disks are asked");
-        self.trace.event(self.now, &[8, id.0, issued], || {
+        self.run.event(&[8, id.0, issued], || {
             format!("guest {} @{issued} disk {disk} {verb:?}", id.0)
         });
         if let Some(worker) = worker {
@@ -289,8 +288,8 @@ impl World {
                 verb,
             };
             match lap {
-                Some(lap) => cache.request_into(request, lap, self.now),
-                None => cache.request(request, self.now),
+                Some(lap) => cache.request_into(request, lap, self.run.now()),
+                None => cache.request(request, self.run.now()),
             }
         }
         self.carry_out_effects()
@@ -308,7 +307,7 @@ impl World {
         let size = self.disks[disk].size();
         let mut offset = Bytes::ZERO;
         while offset < size && !self.crashed {
-            let most = BLOCK_BYTES * (1 + self.dice.below(24));
+            let most = BLOCK_BYTES * (1 + self.run.below(24));
             let length = Bytes::new(most.min((size - offset).get()));
             let asked = Asked::Read {
                 offset,
@@ -336,15 +335,15 @@ impl World {
         if let Some(lap) = &request.lap {
             lap.answered();
         }
-        let now = self.next_moment();
+        let now = self.run.next_moment();
         let ok = result.is_ok();
-        self.trace.event(self.now, &[9, id.0, u64::from(ok)], || {
+        self.run.event(&[9, id.0, u64::from(ok)], || {
             let error = result.as_ref().err();
             format!("guest {} @{now} answered, error: {error:?}", id.0)
         });
         if let Some(worker) = request.worker {
             self.workers[worker].waits_for = None;
-            self.workers[worker].next_at = self.workers[worker].next_at.max(self.now);
+            self.workers[worker].next_at = self.workers[worker].next_at.max(self.run.now());
         }
         match (result, request.must_fail) {
             (Err(error), Some(expected)) if error == expected => Ok(()),
@@ -366,13 +365,13 @@ impl World {
         error: IoError,
         now: Moment,
     ) -> Result<(), Violation> {
-        if !self.settings.errors_are_excused() && !self.back_is_to_blame(request) {
+        if !self.run.settings().errors_are_excused() && !self.back_is_to_blame(request) {
             return Err(Violation::new(
                 "never hostage",
                 format!("{request:?} failed with {error:?}, and only the flash can be to blame"),
             ));
         }
-        self.marks.hit("error reached a guest");
+        self.run.hit("error reached a guest");
         if matches!(request.asked, Asked::Flush) {
             self.disks[request.disk].untold_loss = None;
         }
@@ -452,7 +451,7 @@ impl World {
 
     /// Whether a request may fail for what write-back is allowed to do.
     fn back_is_to_blame(&self, request: &Outstanding) -> bool {
-        let Some(back) = self.settings.back else {
+        let Some(back) = self.run.settings().back else {
             return false;
         };
         let changes = matches!(request.asked, Asked::Change { .. });
@@ -467,7 +466,7 @@ impl World {
     /// or gives up because another cache had the disk since: they may be all that there is room for.
     pub(crate) fn somebody_absent_waits(&self) -> bool {
         let mut disks = self.disks.iter();
-        let moves = self.settings.back.is_some_and(|back| back.two_caches);
+        let moves = self.run.settings().back.is_some_and(|back| back.two_caches);
         let here = |disk: &Disk| {
             disk.owner
                 .is_some_and(|o| o.open && o.cache == self.host.uuid)
@@ -478,7 +477,7 @@ impl World {
 
     /// The process has died: nobody waits any more.
     pub(crate) fn guests_lose_their_requests(&mut self) {
-        let now = self.next_moment();
+        let now = self.run.next_moment();
         self.outstanding.clear();
         for worker in &mut self.workers {
             worker.waits_for = None;

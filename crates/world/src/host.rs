@@ -3,10 +3,10 @@
 
 use crate::accepted::Accepted;
 use crate::retained::RetainedMemory;
-use crate::special::Special;
+use crate::settings::Special;
 use crate::storage::Storage;
 use crate::violation::Violation;
-use crate::world::{World, geometry};
+use crate::world::World;
 use block_io::{FlashVerb, OriginOp, OriginVerb, Token};
 use cache::{Cache, Committed, Effect, Recovery};
 use flash_format::{DirtyChunkHeader, JournalPage, PAGE_BYTES};
@@ -178,11 +178,11 @@ impl World {
                 }
                 let token = op.token.0;
                 let uuid = self.host.uuid;
-                self.trace.event(self.now, &[3, token], || {
+                self.run.event(&[3, token], || {
                     let entries = journal_entries(&op.verb, uuid);
                     format!("flash {token} {:?}{entries}", op.verb)
                 });
-                let geometry = geometry(&self.settings);
+                let geometry = self.run.settings().geometry();
                 self.host
                     .accepted
                     .writes(op.token, &op.verb, &geometry, uuid);
@@ -190,23 +190,23 @@ impl World {
                 let honest = is_dirty_chunk(&op.verb)
                     || (opens && self.host.accepted.reads_unnamed(&op.verb));
                 self.flash.spared = self.host.accepted.unnamed();
-                self.flash.submit_flash(op, honest, self.now);
+                self.flash.submit_flash(op, honest, self.run.now());
             }
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
             Effect::ReplyInPlace { request, rest } => self.guest_read_in_place(request, &rest)?,
             Effect::Retire { token, incarnation } => {
-                self.marks.hit("retirement");
+                self.run.hit("retirement");
                 self.record_retirement(token, incarnation, false);
             }
             Effect::Reinstate { token, incarnation } => {
                 self.record_retirement(token, incarnation, true);
             }
             Effect::Retain(what) => {
-                if self.special() == Special::Rotten {
+                if self.run.special() == Special::Rotten {
                     self.count_operation();
                     if self.crashed {
-                        self.marks.hit("crash amid a record in retained memory");
+                        self.run.hit("crash amid a record in retained memory");
                         self.host.retained.apply_half(what);
                         return Ok(());
                     }
@@ -220,10 +220,9 @@ impl World {
             Effect::Damaged { .. } => {}
             Effect::ControlDone { id, result } => {
                 let name = format!("{result:?}");
-                self.trace
-                    .event(self.now, &[4, id.0, name.len() as u64], || {
-                        format!("control {} done: {name}", id.0)
-                    });
+                self.run.event(&[4, id.0, name.len() as u64], || {
+                    format!("control {} done: {name}", id.0)
+                });
                 match self.controls.get_mut(&id) {
                     Some(slot @ None) => *slot = Some(result),
                     _ => {
@@ -255,20 +254,20 @@ impl World {
                 format!("an operation for {:?}, which no attached disk has", op.disk),
             ));
         };
-        self.trace.event(self.now, &[5, token, number as u64], || {
+        self.run.event(&[5, token, number as u64], || {
             format!("origin {number} {token} {:?}", op.verb)
         });
         match &op.verb {
             OriginVerb::Read { .. } => {}
             OriginVerb::Flush => {
-                let now = self.next_moment();
+                let now = self.run.next_moment();
                 self.disks[number].origin_flushes.insert(op.token, now);
             }
             _ => self.disks[number].version += 1,
         }
         self.disks[number]
             .origin
-            .submit(op.token, op.verb, self.now);
+            .submit(op.token, op.verb, self.run.now());
         self.plan_release();
         Ok(())
     }
@@ -277,20 +276,20 @@ impl World {
         // Records come in the order in which they were asked for: one before this is there or never
         // will be.
         if let Some(before) = self.host.retiring.take()
-            && self.dice.one_in(2)
+            && self.run.one_in(2)
         {
             self.host.record(before);
         }
-        let fails = self.dice.one_in(self.settings.rates.retire_fails);
-        let wait = Duration::from_micros(1 + self.dice.below(20_000));
-        self.trace.event(self.now, &[6, incarnation], || {
+        let fails = self.run.one_in(self.run.settings().rates.retire_fails);
+        let wait = Duration::from_micros(1 + self.run.below(20_000));
+        self.run.event(&[6, incarnation], || {
             format!("retire incarnation {incarnation}, believed again: {believed}, fails: {fails}")
         });
         self.host.suspect = true;
         self.host.retiring = Some(Retiring {
             token,
             incarnation,
-            until: self.now + wait,
+            until: self.run.now() + wait,
             recorded: !fails,
             believed,
         });
@@ -302,26 +301,25 @@ impl World {
             return;
         };
         // The answer may be lost where the record is not.
-        if retiring.recorded || (retiring.believed && self.dice.one_in(2)) {
+        if retiring.recorded || (retiring.believed && self.run.one_in(2)) {
             self.host.record(retiring);
         }
         if !retiring.recorded {
-            self.marks.hit("retirement not recorded");
+            self.run.hit("retirement not recorded");
         } else if retiring.believed {
-            self.marks.hit("flash taken back");
+            self.run.hit("flash taken back");
         }
-        self.trace
-            .event(self.now, &[7, u64::from(retiring.recorded)], || {
-                format!("retirement recorded: {}", retiring.recorded)
-            });
+        self.run.event(&[7, u64::from(retiring.recorded)], || {
+            format!("retirement recorded: {}", retiring.recorded)
+        });
         if let Software::Cache(cache) = &mut self.host.software {
             let Retiring {
                 token, recorded, ..
             } = retiring;
             if retiring.believed {
-                cache.reinstated(token, recorded, self.now);
+                cache.reinstated(token, recorded, self.run.now());
             } else {
-                cache.retired(token, recorded, self.now);
+                cache.retired(token, recorded, self.run.now());
             }
         }
     }

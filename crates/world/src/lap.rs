@@ -77,7 +77,8 @@ impl World {
             return None;
         };
         // Settings with write-back have none yet: their dirty blocks never go there.
-        if id.0.is_multiple_of(2) || self.settings.back.is_some() || length.get() > MEMORY_MAX {
+        if id.0.is_multiple_of(2) || self.run.settings().back.is_some() || length.get() > MEMORY_MAX
+        {
             return None;
         }
         let scribbles = if id.0 % 16 == 3 {
@@ -86,7 +87,7 @@ impl World {
             0
         };
         if scribbles > 0 {
-            self.marks.hit("guest scribbles");
+            self.run.hit("guest scribbles");
         }
         Some(Rc::new(Lap::new(length.to_usize(), scribbles)))
     }
@@ -107,8 +108,8 @@ impl World {
         for (at, bytes) in rest {
             lap.store(*at, bytes);
         }
-        self.marks.hit("read in place");
-        let bytes = self.pool.copy_of(&lap.contents());
+        self.run.hit("read in place");
+        let bytes = self.run.pool().copy_of(&lap.contents());
         self.guest_is_answered(id, Ok(Payload::from_iter([bytes])))
     }
 }

@@ -44,6 +44,7 @@ mod opening;
 mod owner;
 mod phases;
 mod retained;
+mod run;
 mod settings;
 mod special;
 mod storage;
@@ -56,7 +57,7 @@ mod world;
 pub use marks::Marks;
 pub use phases::{COMMANDS, PHASES};
 pub use settings::Settings;
-pub use special::{
+pub use settings::{
     COMMANDED_FIRST, HASTY_FIRST, LATE_FIRST, LYING_FIRST, PESTERED_FIRST, ROTTEN_FIRST,
     SPECIAL_EVERY, Special, YOUNGER_EVERY,
 };

@@ -2,11 +2,12 @@
 
 use crate::disk::Standing;
 use crate::host::{FIRST_CACHE, Software};
+use crate::settings::Special;
 use crate::settings::{End, Life};
-use crate::special::{Special, note_committed};
+use crate::special::note_committed;
 use crate::tenants::Meter;
 use crate::violation::Violation;
-use crate::world::{Stop, World, geometry};
+use crate::world::{Stop, World};
 use block_io::IoError;
 use cache::{Command, FormatOptions, Mode, format};
 use medium::{Fault, Kind};
@@ -23,13 +24,13 @@ impl World {
     pub(crate) fn run(&mut self) -> Result<(), Violation> {
         self.host.uuid = FIRST_CACHE;
         self.make_cache();
-        let mut lives = self.settings.lives.clone();
+        let mut lives = self.run.settings().lives.clone();
         if let (Some(crash_at), Some(first)) = (self.options.crash_at, lives.first_mut()) {
             first.crash_at = Some(crash_at);
             first.end = End::PowerCut;
         }
         for (number, life) in lives.iter().enumerate() {
-            self.trace.event(self.now, &[10, number as u64], || {
+            self.run.event(&[10, number as u64], || {
                 format!("=== life {number}: {life:?}")
             });
             let died = self.live(*life)? == Stop::Crashed;
@@ -43,7 +44,7 @@ impl World {
 
     /// Formats the flash.
     pub(crate) fn make_cache(&mut self) {
-        let geometry = geometry(&self.settings);
+        let geometry = self.run.settings().geometry();
         let options = FormatOptions {
             capacity: geometry.capacity(),
             segment_bytes: geometry.segment_bytes(),
@@ -102,7 +103,7 @@ impl World {
 
     fn begin(&mut self, life: Life) {
         self.crashed = false;
-        self.host.suspect |= self.settings.rates.blame_the_flash();
+        self.host.suspect |= self.run.settings().rates.blame_the_flash();
         self.meter = Meter::default();
         self.host.accepted.life_begins();
         self.operations = 0;
@@ -122,7 +123,7 @@ impl World {
             origin.open();
         }
         for worker in &mut self.workers {
-            worker.next_at = self.now;
+            worker.next_at = self.run.now();
         }
     }
 
@@ -140,9 +141,10 @@ impl World {
 
     fn set_faults(&mut self) {
         self.clear_faults();
-        self.flash.rot = self.settings.rates.metadata_rot;
-        let rates = self.settings.rates;
-        let late = Duration::from_nanos(self.settings.config.flash_timeout.as_nanos() * 3 / 2);
+        self.flash.rot = self.run.settings().rates.metadata_rot;
+        let rates = self.run.settings().rates;
+        let late =
+            Duration::from_nanos(self.run.settings().config.flash_timeout.as_nanos() * 3 / 2);
         let failed = Fault::Error(IoError::Failed);
         let flash = &self.flash;
         flash.errors.chance(Kind::Any, rates.flash_errors, failed);
@@ -164,8 +166,8 @@ impl World {
 
     /// What goes wrong now and then at an origin.
     pub(crate) fn set_origin_faults(&mut self, number: usize) {
-        let rates = self.settings.rates;
-        self.disks[number].origin.forgets = self.settings.origins_forget;
+        let rates = self.run.settings().rates;
+        self.disks[number].origin.forgets = self.run.settings().origins_forget;
         self.disks[number].origin.late.rate = rates.origin_late;
         let errors = &self.disks[number].origin.errors;
         errors.clear();
@@ -185,7 +187,7 @@ impl World {
     fn attach_all(&mut self) {
         let mut away: Vec<usize> = (0..self.disks.len()).collect();
         while !away.is_empty() {
-            let at = usize::try_from(self.dice.below(away.len() as u64)).expect("an index");
+            let at = usize::try_from(self.run.below(away.len() as u64)).expect("an index");
             let number = away.swap_remove(at);
             if self.disks[number].standing == Standing::Away {
                 self.change_size(number);
@@ -201,25 +203,24 @@ impl World {
     fn change_size(&mut self, number: usize) {
         // Twice without an attachment in between could lead back to the size that was known.
         let disk = &self.disks[number];
-        let may = self.settings.sizes_change && disk.size_is_known && !disk.is_open();
-        if !may || !self.dice.one_in(3) {
+        let may = self.run.settings().sizes_change && disk.size_is_known && !disk.is_open();
+        if !may || !self.run.one_in(3) {
             return;
         }
         self.disks[number].size_is_known = false;
         let most = self.disks[number].sectors_most();
-        let mut sectors = 8 + self.dice.below(most - 7);
-        if self.special() == Special::Pestered {
+        let mut sectors = 8 + self.run.below(most - 7);
+        if self.run.special() == Special::Pestered {
             // Only whole blocks can be under write-back, and grow.
             sectors -= sectors % 8;
         }
         let before = self.disks[number].settings.sectors;
-        self.marks.hit("size changed");
-        self.trace
-            .event(self.now, &[16, number as u64, sectors], || {
-                format!("disk {number} goes from {before} to {sectors} sectors")
-            });
+        self.run.hit("size changed");
+        self.run.event(&[16, number as u64, sectors], || {
+            format!("disk {number} goes from {before} to {sectors} sectors")
+        });
         for sector in sectors..before {
-            let now = self.next_moment();
+            let now = self.run.next_moment();
             self.disks[number].replace_sector(sector, 0, now);
         }
         self.disks[number].settings.sectors = sectors;
@@ -228,7 +229,7 @@ impl World {
     /// What happens beside a guest's request: commands of the operator, a dying flash.
     pub(crate) fn before_request(&mut self) -> Result<(), Violation> {
         if self.host.flash_dies_at == Some(self.requests_made) {
-            self.marks.hit("flash dies");
+            self.run.hit("flash dies");
             self.host.suspect = true;
             let fault = if self.host.dies_silently {
                 Fault::Stall
@@ -238,19 +239,19 @@ impl World {
             self.flash.errors.clear();
             self.flash.errors.always(Kind::Any, fault);
         }
-        if let Special::Lying { notes, .. } = self.special()
-            && self.dice.one_in(notes)
+        if let Special::Lying { notes, .. } = self.run.special()
+            && self.run.one_in(notes)
         {
             note_committed(self);
         }
-        if self.dice.one_in(self.settings.tenancy_rate) {
+        if self.run.one_in(self.run.settings().tenancy_rate) {
             self.change_tenancy();
         }
-        if !self.dice.one_in(self.settings.control_rate) {
+        if !self.run.one_in(self.run.settings().control_rate) {
             return Ok(());
         }
         // Commands come in bunches, so that they meet each other under way.
-        for _ in 0..=self.dice.below(2) {
+        for _ in 0..=self.run.below(2) {
             self.command()?;
         }
         Ok(())
@@ -293,7 +294,7 @@ impl World {
                 format!("the cache counts {counted} bytes written to flash, the device {written}"),
             ));
         }
-        if status.buffered > self.settings.config.write_buffer + BUFFERED_SLACK {
+        if status.buffered > self.run.settings().config.write_buffer + BUFFERED_SLACK {
             return Err(Violation::new(
                 "I7",
                 format!("{} wait to be written to flash", status.buffered),
@@ -310,7 +311,7 @@ impl World {
         if self.drive("the clean stop", Self::is_settled)? == Stop::Crashed {
             return Ok(Stop::Crashed);
         }
-        self.marks.hit("clean stop");
+        self.run.hit("clean stop");
         note_committed(self);
         Ok(Stop::Reached)
     }
@@ -325,27 +326,14 @@ impl World {
             audit_at_start: true,
             faults_while_opening: false,
         };
-        self.trace
-            .event(self.now, &[14], || "=== last life".to_owned());
-        self.in_last_life = true;
+        self.run.event(&[14], || "=== last life".to_owned());
         self.insert_what_is_needed();
-        let rates = std::mem::take(&mut self.settings.rates);
-        self.settings.control_rate = 0;
-        if let Some(back) = &mut self.settings.back {
-            back.own_fails = 0;
-            back.origin_goes = 0;
-        }
-        self.settings.rates = crate::settings::Rates {
-            // Earlier lives may have left a retirement that could not be recorded; this one has
-            // no trouble of its own.
-            retire_fails: 0,
-            ..Default::default()
-        };
+        let blamed = self.run.settings().rates.blame_the_flash();
+        self.run.begin_last_life();
         let result = self.live(life);
         self.count_marks();
-        let blamed = rates.blame_the_flash() || self.host.suspect;
-        self.settings.rates = rates;
         result?;
+        let blamed = blamed || self.host.suspect;
         for origin in self.origins() {
             origin.settle_late();
         }
@@ -357,45 +345,53 @@ impl World {
             return;
         };
         let stats = cache.stats().clone();
-        let marks = &mut self.marks;
-        marks.add("checksum mismatch", stats.checksum_mismatches);
-        marks.add("flash error", stats.flash_errors);
-        marks.add("flash timeout", stats.flash_timeouts);
-        marks.add("read repeated", stats.reads_repeated);
-        marks.add("segment reclaimed", stats.segments_reclaimed);
-        marks.add("survivor kept", stats.blocks_kept);
-        marks.add("block evicted", stats.blocks_evicted);
-        marks.add("not admitted: no segment", stats.not_admitted.no_segment);
-        marks.add(
+
+        self.run
+            .hit_many("checksum mismatch", stats.checksum_mismatches);
+        self.run.hit_many("flash error", stats.flash_errors);
+        self.run.hit_many("flash timeout", stats.flash_timeouts);
+        self.run.hit_many("read repeated", stats.reads_repeated);
+        self.run
+            .hit_many("segment reclaimed", stats.segments_reclaimed);
+        self.run.hit_many("survivor kept", stats.blocks_kept);
+        self.run.hit_many("block evicted", stats.blocks_evicted);
+        self.run
+            .hit_many("not admitted: no segment", stats.not_admitted.no_segment);
+        self.run.hit_many(
             "not admitted: write buffer",
             stats.not_admitted.write_buffer,
         );
-        marks.add("not admitted: index full", stats.not_admitted.index_full);
-        marks.add("write waited for the journal", stats.writes_waited);
-        marks.add("checkpoint", stats.checkpoints);
+        self.run
+            .hit_many("not admitted: index full", stats.not_admitted.index_full);
+        self.run
+            .hit_many("write waited for the journal", stats.writes_waited);
+        self.run.hit_many("checkpoint", stats.checkpoints);
         let staged_hits = self
             .disks
             .iter()
             .filter_map(|disk| cache.stats_of(disk.served_as()?));
         let staged_hits = staged_hits.map(|stats| stats.read_block_staged_hits);
-        marks.add("staged block read", staged_hits.sum());
-        marks.add("write allocated", stats.writes_allocated);
-        marks.add(
+        self.run.hit_many("staged block read", staged_hits.sum());
+        self.run.hit_many("write allocated", stats.writes_allocated);
+        self.run.hit_many(
             "window ended",
             cache.shares().map_or(0, |shares| shares.window),
         );
-        marks.add("not rewritten for the budget", stats.not_rewritten);
-        marks.add("not admitted: settings", stats.not_admitted.settings);
+        self.run
+            .hit_many("not rewritten for the budget", stats.not_rewritten);
+        self.run
+            .hit_many("not admitted: settings", stats.not_admitted.settings);
         for (reason, count) in stats.not_admitted.refused.iter() {
-            marks.add(reason.name(), count);
+            self.run.hit_many(reason.name(), count);
         }
-        marks.add("contended write", stats.contended_writes);
-        marks.add("shared fill", stats.shared_fills);
-        marks.add("killed fill", stats.killed_fills);
-        marks.add("rewritten block trusted again", stats.retrusted_blocks);
+        self.run.hit_many("contended write", stats.contended_writes);
+        self.run.hit_many("shared fill", stats.shared_fills);
+        self.run.hit_many("killed fill", stats.killed_fills);
+        self.run
+            .hit_many("rewritten block trusted again", stats.retrusted_blocks);
         let pages = stats.flash_written.journal / 4096;
-        if pages > geometry(&self.settings).journal_pages() {
-            marks.hit("journal wrapped");
+        if pages > self.run.settings().geometry().journal_pages() {
+            self.run.hit("journal wrapped");
         }
     }
 }

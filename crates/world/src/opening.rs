@@ -2,7 +2,7 @@
 
 use crate::host::Software;
 use crate::violation::Violation;
-use crate::world::{Stop, World, geometry};
+use crate::world::{Stop, World};
 use block_io::IoError;
 use cache::{Cache, Recovery};
 use flash_format::{PAGE_BYTES, SUPERBLOCK_OFFSETS, Superblock};
@@ -14,7 +14,7 @@ impl World {
         for (slot, offset) in slots.iter_mut().zip(SUPERBLOCK_OFFSETS) {
             self.flash.peek(offset, slot);
         }
-        let capacity = geometry(&self.settings).capacity();
+        let capacity = self.run.settings().geometry().capacity();
         Superblock::choose([&slots[0], &slots[1]], capacity)
             .map_or(0, |superblock| superblock.incarnation)
     }
@@ -22,17 +22,17 @@ impl World {
     pub(crate) fn open_cache(&mut self) -> Result<Stop, Violation> {
         self.host.before_use(self.incarnation_on_flash());
         let mut recovery = Recovery::new(
-            self.settings.config.clone(),
-            geometry(&self.settings).capacity(),
+            self.run.settings().config.clone(),
+            self.run.settings().geometry().capacity(),
             Some(self.host.least),
-            self.pool.clone(),
-            self.now,
+            self.run.pool().clone(),
+            self.run.now(),
         );
         recovery.set_served(self.host.served);
         recovery.set_committed(self.host.committed);
         let left = self.host.retained.left();
-        self.marks
-            .add("chunk left in retained memory", left.len() as u64);
+        self.run
+            .hit_many("chunk left in retained memory", left.len() as u64);
         recovery.set_left(left);
         self.host.software = Software::Recovery(Box::new(recovery));
         loop {
@@ -49,7 +49,7 @@ impl World {
                 continue;
             }
             if self.drive_opening(moved)? == Stop::Crashed {
-                self.marks.hit("crash while opening");
+                self.run.hit("crash while opening");
                 return Ok(Stop::Crashed);
             }
         }
@@ -66,38 +66,42 @@ impl World {
     }
 
     fn cache_is_open(&mut self, finished: Result<cache::Recovered, cache::OpenError>) {
-        self.trace
-            .event(self.now, &[11], || format!("opened: {finished:?}"));
+        self.run.event(&[11], || format!("opened: {finished:?}"));
         let cache = match finished {
             Ok(recovered) => {
-                self.marks.hit(if recovered.clean {
+                self.run.hit(if recovered.clean {
                     "clean start"
                 } else {
                     "start after a crash"
                 });
-                self.marks.add("blocks came back", recovered.blocks);
-                self.marks.add("descriptors lost", recovered.blocks_lost);
+                self.run.hit_many("blocks came back", recovered.blocks);
+                self.run.hit_many("descriptors lost", recovered.blocks_lost);
                 match recovered.cold {
-                    Some(cache::ColdReason::Retired) => self.marks.hit("cold: retired"),
+                    Some(cache::ColdReason::Retired) => self.run.hit("cold: retired"),
                     Some(cache::ColdReason::JournalDamaged) => {
-                        self.marks.hit("cold: journal damaged");
+                        self.run.hit("cold: journal damaged");
                     }
-                    Some(cache::ColdReason::OlderCopy) => self.marks.hit("cold: older copy"),
+                    Some(cache::ColdReason::OlderCopy) => self.run.hit("cold: older copy"),
                     None => {}
                 }
                 self.host.in_use(recovered.cache.status().incarnation);
                 recovered.cache
             }
             Err(error) => {
-                self.marks.hit("flash could not be opened");
+                self.run.hit("flash could not be opened");
                 self.host.suspect = true;
                 self.host.without_flash(0);
                 // What the recovery has written is not in its counts, either.
                 self.host.accepted.life_begins();
                 // What recovery still had in flight is not the new cache's.
                 self.flash.open();
-                let config = self.settings.config.clone();
-                Cache::bypassed(config, self.pool.clone(), error.to_string(), self.now)
+                let config = self.run.settings().config.clone();
+                Cache::bypassed(
+                    config,
+                    self.run.pool().clone(),
+                    error.to_string(),
+                    self.run.now(),
+                )
             }
         };
         self.host.software = Software::Cache(Box::new(cache));

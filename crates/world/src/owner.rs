@@ -37,10 +37,10 @@ impl World {
         if self.crashed {
             return Ok(());
         }
-        let fails = self.settings.back.map_or(0, |back| back.own_fails);
-        let fails = self.dice.one_in(fails);
-        let until = self.now + Duration::from_micros(1 + self.dice.below(20_000));
-        self.trace.event(self.now, &[18, record.epoch], || {
+        let fails = self.run.settings().back.map_or(0, |back| back.own_fails);
+        let fails = self.run.one_in(fails);
+        let until = self.run.now() + Duration::from_micros(1 + self.run.below(20_000));
+        self.run.event(&[18, record.epoch], || {
             format!("own {} {id:?} {record:?}, fails: {fails}", token.0)
         });
         let uuid = self.host.uuid;
@@ -64,8 +64,8 @@ impl World {
             ));
         }
         if !record.open && disk.is_open() && !disk.back.dropping {
-            self.marks.hit("owner's record closed");
-            let now = self.current_moment();
+            self.run.hit("owner's record closed");
+            let now = self.run.current_moment();
             let disk = self.disks.iter().find(|disk| disk.id == id);
             disk.expect("it was just there").origin_has(now)?;
         }
@@ -87,28 +87,27 @@ impl World {
         // The answer may be lost where the record is not. One that is open then keeps others away, and no more;
         // and what was to be dropped then is there still, until the cache dies.
         let may_stand = !owning.record.open && !self.disks[number].back.dropping;
-        if owning.recorded || (may_stand && self.dice.one_in(2)) {
-            let now = self.current_moment();
+        if owning.recorded || (may_stand && self.run.one_in(2)) {
+            let now = self.run.current_moment();
             self.disks[number].recorded(owning.record, now);
         }
         if !owning.recorded {
-            self.marks.hit("owner not recorded");
+            self.run.hit("owner not recorded");
         }
-        self.trace
-            .event(self.now, &[19, u64::from(owning.recorded)], || {
-                format!("disk {number} recorded: {owning:?}")
-            });
+        self.run.event(&[19, u64::from(owning.recorded)], || {
+            format!("disk {number} recorded: {owning:?}")
+        });
         if let Software::Cache(cache) = &mut self.host.software {
-            cache.owned(owning.token, owning.recorded, self.now);
+            cache.owned(owning.token, owning.recorded, self.run.now());
         }
     }
 
     /// The process has died: a record that was on its way is there or not.
     pub(crate) fn owners_at_a_crash(&mut self) {
-        let now = self.current_moment();
+        let now = self.run.current_moment();
         for disk in &mut self.disks {
             for owning in std::mem::take(&mut disk.owning) {
-                if self.dice.one_in(2) {
+                if self.run.one_in(2) {
                     disk.recorded(owning.record, now);
                 }
             }
@@ -118,7 +117,7 @@ impl World {
     /// Whether this flash, or what the world does to flashes, can be to blame for bytes that are
     /// lost.
     pub(crate) fn flash_is_suspect(&self) -> bool {
-        self.host.suspect || self.settings.rates.blame_the_flash()
+        self.host.suspect || self.run.settings().rates.blame_the_flash()
     }
 
     pub(crate) fn is_bypassed(&self) -> bool {
@@ -139,12 +138,7 @@ impl World {
         let ours = disk
             .owner
             .is_some_and(|owner| owner.cache == self.host.uuid);
-        let rates = self.settings.rates;
-        let origin_goes = self.settings.back.is_some_and(|back| back.origin_goes > 0);
-        let origin_fails = origin_goes
-            || rates.origin_errors > 0
-            || rates.origin_stalls > 0
-            || rates.origin_late > 0;
+        let origin_fails = self.run.settings().origins_fail();
         let is_late = matches!(&self.host.software, Software::Cache(cache) if cache.is_in_doubt());
         let (mark, may) = match error {
             ControlError::AlreadyAttached
@@ -188,11 +182,14 @@ impl World {
             ControlError::Locked(_) => ("refused: locked", suspect),
             ControlError::NotRecorded => (
                 "refused: not recorded",
-                self.settings.back.is_some_and(|back| back.own_fails > 0),
+                self.run
+                    .settings()
+                    .back
+                    .is_some_and(|back| back.own_fails > 0),
             ),
             ControlError::Origin(_) => ("refused: origin", origin_fails),
         };
-        self.marks.hit(mark);
+        self.run.hit(mark);
         if may {
             return Ok(());
         }
@@ -221,8 +218,8 @@ impl World {
     /// The operator gives up what waits on a flash: guests go on from what the origin has.
     pub(crate) fn give_up_what_waits(&mut self, number: usize) -> Result<(), Violation> {
         assert_eq!(self.disks[number].standing, Standing::Away);
-        self.marks.hit("what waited was given up");
-        self.trace.event(self.now, &[20, number as u64], || {
+        self.run.hit("what waited was given up");
+        self.run.event(&[20, number as u64], || {
             format!("what waits of disk {number} is given up")
         });
         self.go_on_from_origin(number)?;
@@ -240,9 +237,9 @@ impl World {
     pub(crate) fn go_on_from_origin(&mut self, number: usize) -> Result<(), Violation> {
         look_at_origin_alone(&self.disks[number])?;
         if self.disks[number].back.ordered {
-            self.marks.hit("went on from the origin alone");
+            self.run.hit("went on from the origin alone");
         }
-        let now = self.next_moment();
+        let now = self.run.next_moment();
         let disk = &mut self.disks[number];
         disk.origin.settle_late();
         let mut bytes = vec![0; disk.size().to_usize()];
@@ -297,7 +294,7 @@ fn phase_of(world: &World, number: usize) -> &'static str {
 pub(crate) fn note_tried(world: &mut World, number: usize, command: &Command) {
     if let Some(name) = name_of(command) {
         let phase = phase_of(world, number);
-        world.marks.tried(name, phase);
+        world.run.tried(name, phase);
     }
 }
 

@@ -8,81 +8,12 @@
 //! write, blocks, headers and footers.
 
 use crate::host::Software;
-use crate::settings::pick;
+use crate::settings::{draw_settings, draw_tenant, pick};
 use crate::violation::Violation;
-use crate::world::{World, geometry};
+use crate::world::World;
 use policy::admission::budget::Budget;
-use tenancy::{Capacity, Measure, Settings, Spare, TenantSettings, Window};
-use units::{Bytes, Duration, Instant, Prng, TenantSlot};
-
-const ADMISSION: [&str; 13] = [
-    "always",
-    "always:cutoff=16KiB",
-    "larc",
-    "staging:kind=address",
-    "staging:kind=data",
-    "staging:kind=hybrid",
-    "staging:kind=data,n=2",
-    "hec",
-    "frequency:threshold=2",
-    "probation",
-    "probation:data=0.5",
-    "reuse-age",
-    "reuse-age:data=0.5",
-];
-
-const ALLOCATION: [&str; 8] = [
-    "equal",
-    "static",
-    "wss",
-    "rwss",
-    "recs",
-    "rcrs",
-    "rcrs-plus",
-    "utility",
-];
-
-/// What may hold for all tenants of a world.
-pub(crate) fn draw_settings(dice: &mut Prng, capacity: Capacity) -> Settings {
-    let spec = "it is registered by this name";
-    let budget = dice.one_in(3).then(|| {
-        let per_second = *pick(dice, &[1_000, 100_000, 3_000_000]);
-        let burst = capacity.device_reserve() + Bytes::kib(4 + 4 * dice.below(60));
-        let budget = Budget::per_day(Bytes::new(per_second * 24 * 3600));
-        budget.expect("it is not nothing").with_burst(burst)
-    });
-    Settings {
-        admission: pick(dice, &ADMISSION).parse().expect(spec),
-        fill: dice.one_in(3),
-        staging: Bytes::kib(*pick(dice, &[0, 64, 64, 200, 1_000])),
-        budget,
-        allocation: pick(dice, &ALLOCATION).parse().expect(spec),
-        spare: *pick(
-            dice,
-            &[Spare::Lent, Spare::Lent, Spare::Idle, Spare::Strict],
-        ),
-        measure: Measure::Sampled(64),
-        window: Window::Fixed(Duration::from_secs(1)),
-        curve_blocks: 256,
-        memory: Bytes::mib(64),
-        ..Settings::default()
-    }
-}
-
-/// What may hold for one tenant; some of it cannot hold beside the others'.
-fn draw_tenant(dice: &mut Prng, capacity: Capacity) -> TenantSettings {
-    let segments = |count: u64| Bytes::new(capacity.segment_bytes() * count);
-    TenantSettings {
-        floor: segments(*pick(dice, &[0, 0, 1, 3, 9])),
-        ceiling: dice.one_in(4).then(|| segments(3 + dice.below(9))),
-        weight: *pick(dice, &[10, 100, 400]),
-        high_priority: dice.one_in(4),
-        admission: dice
-            .one_in(3)
-            .then(|| pick(dice, &ADMISSION).parse().expect("it is registered")),
-        ..TenantSettings::default()
-    }
-}
+use tenancy::Capacity;
+use units::{Bytes, Instant, TenantSlot};
 
 /// A leaky bucket that what goes to flash must never overfill.
 #[derive(Debug, Default)]
@@ -137,7 +68,7 @@ impl World {
         };
         let stats = cache.stats();
         let wrote = &stats.flash_written;
-        let written = if self.settings.back.is_some() {
+        let written = if self.run.settings().back.is_some() {
             // What a guest wrote under write-back is not held up by a budget, only charged to it; nor is
             // what reclaim writes again to make room for it, nor what describes them.
             wrote.fill + wrote.update
@@ -146,7 +77,7 @@ impl World {
         };
         let settings = cache.tenancy();
         let budget = settings.and_then(|settings| settings.budget);
-        self.meter.look(budget, written, self.now)?;
+        self.meter.look(budget, written, self.run.now())?;
         let status = cache.status();
         let (staging, memory) = settings.map_or((Bytes::ZERO, Bytes::ZERO), |settings| {
             (settings.staging, settings.memory)
@@ -166,14 +97,14 @@ impl World {
 
     /// The operator changes what holds for tenants.
     pub(crate) fn change_tenancy(&mut self) {
-        let capacity = Capacity::of(&geometry(&self.settings));
-        let all = self.dice.one_in(2);
-        let number = self.dice.below(self.disks.len() as u64);
+        let capacity = Capacity::of(&self.run.settings().geometry());
+        let all = self.run.one_in(2);
+        let number = self.run.below(self.disks.len() as u64);
         let tenant = self.tenant_name(usize::try_from(number).expect("an index"));
-        let settings = draw_settings(&mut self.dice, capacity);
-        let of_tenant = draw_tenant(&mut self.dice, capacity);
-        let off = self.dice.one_in(6);
-        let now = self.now;
+        let settings = draw_settings(self.run.dice(), capacity);
+        let of_tenant = draw_tenant(self.run.dice(), capacity);
+        let off = self.run.one_in(6);
+        let now = self.run.now();
         let Software::Cache(cache) = &mut self.host.software else {
             return;
         };
@@ -183,12 +114,12 @@ impl World {
             cache.set_tenant(&tenant, of_tenant, now)
         };
         let refused = result.is_err();
-        self.marks.hit(if refused {
+        self.run.hit(if refused {
             "settings refused"
         } else {
             "settings changed"
         });
-        self.trace.event(now, &[17, u64::from(refused)], || {
+        self.run.event(&[17, u64::from(refused)], || {
             format!("tenants set, all: {all}, off: {off}: {result:?}")
         });
     }
@@ -198,7 +129,7 @@ impl World {
         if self.disks[number].settings.shared {
             format!("image {number}")
         } else {
-            format!("vm {}", number / self.settings.disks_per_vm)
+            format!("vm {}", number / self.run.settings().disks_per_vm)
         }
     }
 
@@ -208,22 +139,22 @@ impl World {
             if !self.disks[number].settings.shared {
                 continue;
             }
-            if self.dice.one_in(30) {
+            if self.run.one_in(30) {
                 self.join(number);
-            } else if self.dice.one_in(30) && !self.is_asked(number) {
+            } else if self.run.one_in(30) && !self.is_asked(number) {
                 self.leave(number);
             }
         }
     }
 
     fn join(&mut self, number: usize) {
-        let vm = format!("vm {}", self.dice.below(4));
+        let vm = format!("vm {}", self.run.below(4));
         let disk = &mut self.disks[number];
         let Some(slot) = disk.served_as() else { return };
         if let Software::Cache(cache) = &mut self.host.software {
             let joined = cache.join(slot, &vm);
             disk.readers.push(joined.expect("there are few tenants"));
-            self.marks.hit("image joined");
+            self.run.hit("image joined");
         }
     }
 
@@ -232,7 +163,7 @@ impl World {
         let Some(slot) = disk.served_as() else { return };
         if let (Software::Cache(cache), Some(vm)) = (&mut self.host.software, disk.readers.pop()) {
             cache.leave(slot, vm);
-            self.marks.hit("image left");
+            self.run.hit("image left");
         }
     }
 
@@ -243,7 +174,7 @@ impl World {
         }
         let readers = &self.disks[number].readers;
         if !readers.is_empty() {
-            return *pick(&mut self.dice, readers);
+            return *pick(self.run.dice(), readers);
         }
         let slot = self.disks[number].served_as().expect("it is served");
         match &self.host.software {
@@ -256,6 +187,7 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Duration;
 
     #[test]
     fn the_meter_allows_a_burst_and_the_rate() {

@@ -4,24 +4,22 @@
 //! the seed decides, one at a time; after each the cache's effects are carried out at once.
 
 use crate::between::Shelf;
-use crate::checker::{Moment, Tag};
 use crate::commands::Commanded;
 use crate::disk::{Disk, Standing};
 use crate::guests::{Outstanding, Worker};
 use crate::host::{Host, Software};
-use crate::marks::Marks;
-use crate::settings::Settings;
-use crate::special::Special;
+use crate::run::Run;
+use crate::settings::Special;
 use crate::storage::Storage;
 use crate::tenants::Meter;
 use crate::trace::Trace;
 use crate::violation::Violation;
 use crate::{Options, Outcome};
-use block_io::{BufPool, Token};
+use block_io::Token;
 use cache::{ControlId, ControlOutcome, DirtyStatus, RequestId};
-use flash_format::{Geometry, SegmentIndex};
+use flash_format::SegmentIndex;
 use std::collections::BTreeMap;
-use units::{Bytes, Duration, Instant, Prng};
+use units::{Bytes, Duration, Instant};
 
 /// Nothing may take longer than this from when it was asked to when it is answered.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -50,13 +48,7 @@ pub(crate) enum Stop {
 /// See the module's header.
 pub(crate) struct World {
     pub(crate) options: Options,
-    pub(crate) settings: Settings,
-    pub(crate) dice: Prng,
-    pub(crate) now: Instant,
-    moment: Moment,
-    pub(crate) trace: Trace,
-    pub(crate) marks: Marks,
-    pub(crate) pool: BufPool,
+    pub(crate) run: Run,
     pub(crate) flash: Storage,
     pub(crate) disks: Vec<Disk>,
     pub(crate) host: Host,
@@ -66,8 +58,6 @@ pub(crate) struct World {
     pub(crate) commanded: BTreeMap<ControlId, Commanded>,
     /// Outcomes of control commands that nobody has looked at yet.
     pub(crate) controls: BTreeMap<ControlId, Option<Result<ControlOutcome, cache::ControlError>>>,
-    next_id: u64,
-    next_tag: Tag,
     /// Guest requests that this life may still make.
     pub(crate) requests_left: u64,
     pub(crate) requests_made: u64,
@@ -85,8 +75,6 @@ pub(crate) struct World {
     pub(crate) old_copy: Option<Vec<u8>>,
     /// The other cache.
     pub(crate) shelf: Option<Shelf>,
-    /// This is the life in which everything has to come to an end.
-    pub(crate) in_last_life: bool,
 }
 
 /// What can happen next.
@@ -105,40 +93,35 @@ enum Due {
 impl World {
     /// The world of a seed, before its first event.
     pub(crate) fn new(options: Options, keep_lines: bool) -> Self {
-        let mut dice = Prng::new(options.seed);
-        let settings = Settings::of(options.seed, &mut dice);
-        let mut next_tag = 1;
+        let mut run = Run::new(options.seed, Trace::new(keep_lines, options.trace));
+        let settings = run.settings().clone();
         let disks = (0..)
             .zip(&settings.disks)
             .map(|(number, disk)| {
-                let first_tag = next_tag;
-                next_tag += disk.sectors;
-                Disk::new(number, first_tag, *disk, settings.origin_latency, &mut dice)
+                let first_tag = run.next_tags(disk.sectors);
+                Disk::new(
+                    number,
+                    first_tag,
+                    *disk,
+                    settings.origin_latency,
+                    run.dice(),
+                )
             })
             .collect();
-        let mut flash = new_flash(&settings, &mut dice);
+        let mut flash = new_flash(&mut run);
         if let Special::Lying { persists, .. } = settings.special {
             flash.lie_about_durability(persists);
         }
-        let workers = vec![Worker::default(); settings.workers];
         Self {
-            trace: Trace::new(keep_lines, options.trace),
             options,
-            settings,
-            dice,
-            now: Instant::ZERO,
-            moment: 1,
-            marks: Marks::default(),
-            pool: BufPool::new(),
+            run,
             flash,
             disks,
             host: Host::default(),
-            workers,
+            workers: vec![Worker::default(); settings.workers],
             outstanding: BTreeMap::new(),
             commanded: BTreeMap::new(),
             controls: BTreeMap::new(),
-            next_id: 1,
-            next_tag,
             requests_left: 0,
             requests_made: 0,
             operations: 0,
@@ -149,46 +132,12 @@ impl World {
             meter: Meter::default(),
             old_copy: None,
             shelf: None,
-            in_last_life: false,
         }
     }
 
     /// What is left when the run has ended.
     pub(crate) fn into_outcome(self) -> Outcome {
-        Outcome {
-            digest: self.trace.digest(),
-            marks: self.marks,
-            operations: self.first_life_operations,
-            trace: self.trace.into_lines(),
-        }
-    }
-
-    /// The number of an event that guests can see.
-    pub(crate) fn next_moment(&mut self) -> Moment {
-        self.moment += 1;
-        self.moment
-    }
-
-    /// The number of the latest event that guests can see.
-    pub(crate) fn current_moment(&self) -> Moment {
-        self.moment
-    }
-
-    pub(crate) fn next_id(&mut self) -> u64 {
-        self.next_id += 1;
-        self.next_id
-    }
-
-    /// What [`World::next_id`] gives next.
-    pub(crate) fn peek_id(&self) -> u64 {
-        self.next_id + 1
-    }
-
-    /// The first of `count` values that nothing holds yet.
-    pub(crate) fn next_tags(&mut self, count: u64) -> Tag {
-        let first = self.next_tag;
-        self.next_tag += count;
-        first
+        self.run.into_outcome(self.first_life_operations)
     }
 
     /// Lets time pass until `reached`, or until the process dies.
@@ -197,7 +146,7 @@ impl World {
         what: &'static str,
         reached: impl Fn(&Self) -> bool,
     ) -> Result<Stop, Violation> {
-        let begin = self.now;
+        let begin = self.run.now();
         let mut room_since = begin;
         for _ in 0..STEPS_MOST {
             self.carry_out_effects()?;
@@ -216,14 +165,14 @@ impl World {
                     ),
                 ));
             };
-            self.now = if at > self.now { at } else { self.now };
+            self.run.pass_to(at);
             let (patience, since) = if self.somebody_absent_waits() {
-                room_since = self.now;
+                room_since = self.run.now();
                 (PATIENCE_WITHOUT_ROOM, begin)
             } else {
                 (PATIENCE, room_since)
             };
-            if self.now.since(since) > patience {
+            if self.run.now().since(since) > patience {
                 return Err(Violation::new(
                     "I8",
                     format!(
@@ -233,7 +182,7 @@ impl World {
                 ));
             }
             // What an origin refuses at random is tried again as a whole: of much it would never take all.
-            if self.now.since(begin) > DEVICES_FAIL_MOST {
+            if self.run.now().since(begin) > DEVICES_FAIL_MOST {
                 self.devices_recover();
             }
             self.happen(due)?;
@@ -269,9 +218,9 @@ impl World {
             }
         }
         due.extend(self.release_at.map(|at| (Due::Release, at)));
-        let earliest = due.iter().map(|(_, at)| (*at).max(self.now)).min()?;
+        let earliest = due.iter().map(|(_, at)| (*at).max(self.run.now())).min()?;
         due.retain(|(_, at)| *at <= earliest);
-        let chosen = usize::try_from(self.dice.below(due.len() as u64)).expect("an index");
+        let chosen = self.run.index(due.len());
         Some((due[chosen].0, earliest))
     }
 
@@ -286,7 +235,7 @@ impl World {
             Due::Origin(number) => self.origin_ends(number),
             Due::Tick => {
                 if let Software::Cache(cache) = &mut self.host.software {
-                    cache.tick(self.now);
+                    cache.tick(self.run.now());
                 }
                 Ok(())
             }
@@ -315,12 +264,12 @@ impl World {
 
     fn flash_ends(&mut self) -> Result<(), Violation> {
         let mut done = Vec::new();
-        self.flash.poll(self.now, &mut done);
+        self.flash.poll(self.run.now(), &mut done);
         for done in done {
             self.count_operation();
             let token = done.token.0;
             let ok = done.result.is_ok();
-            self.trace.event(self.now, &[1, token, u64::from(ok)], || {
+            self.run.event(&[1, token, u64::from(ok)], || {
                 format!("flash {token} ended, ok: {ok}")
             });
             self.host.accepted.ended(done.token, ok);
@@ -331,8 +280,8 @@ impl World {
             let done = self.flash.flash_done(done);
             match &mut self.host.software {
                 Software::Down => {}
-                Software::Recovery(recovery) => recovery.flash_done(done, self.now),
-                Software::Cache(cache) => cache.flash_done(done, self.now),
+                Software::Recovery(recovery) => recovery.flash_done(done, self.run.now()),
+                Software::Cache(cache) => cache.flash_done(done, self.run.now()),
             }
             self.carry_out_effects()?;
         }
@@ -341,8 +290,8 @@ impl World {
 
     fn origin_ends(&mut self, number: usize) -> Result<(), Violation> {
         let mut done = Vec::new();
-        self.disks[number].origin.poll(self.now, &mut done);
-        if self.settings.rates.origin_late > 0 {
+        self.disks[number].origin.poll(self.run.now(), &mut done);
+        if self.run.settings().rates.origin_late > 0 {
             // What has waited for a late change may stall now.
             self.plan_release();
         }
@@ -351,7 +300,7 @@ impl World {
             self.count_operation();
             let token = ended.token.0;
             let ok = ended.result.is_ok();
-            self.trace.event(self.now, &[2, token, u64::from(ok)], || {
+            self.run.event(&[2, token, u64::from(ok)], || {
                 format!("origin {number} {token} ended, ok: {ok}")
             });
             self.origin_flush_ended(number, ended.token, ok);
@@ -363,7 +312,7 @@ impl World {
                 return Ok(());
             }
             if let Software::Cache(cache) = &mut self.host.software {
-                cache.origin_done(ended, self.now);
+                cache.origin_done(ended, self.run.now());
             }
             self.carry_out_effects()?;
         }
@@ -382,12 +331,12 @@ impl World {
             // written again.
             return;
         }
-        let now = self.next_moment();
+        let now = self.run.next_moment();
         let disk = &mut self.disks[number];
         if ok {
             disk.history.durable_before(issued);
         } else if disk.origin.forgotten.contains(&token) && disk.history.lost_unflushed(now) {
-            self.marks.hit("failed flush has lost writes");
+            self.run.hit("failed flush has lost writes");
             self.disks[number].untold_loss.get_or_insert(now);
         }
     }
@@ -421,22 +370,23 @@ impl World {
 
     /// Stalled origins go on, some time from now.
     pub(crate) fn plan_release(&mut self) {
-        if self.settings.rates.origin_stalls > 0 && self.release_at.is_none() {
-            let wait = Duration::from_nanos(self.dice.below(STALL_MOST.as_nanos()));
-            self.release_at = Some(self.now + wait);
+        if self.run.settings().rates.origin_stalls > 0 && self.release_at.is_none() {
+            let wait = Duration::from_nanos(self.run.below(STALL_MOST.as_nanos()));
+            self.release_at = Some(self.run.now() + wait);
         }
     }
 }
 
 /// A flash with nothing on it.
-pub(crate) fn new_flash(settings: &Settings, dice: &mut Prng) -> Storage {
-    let geometry = geometry(settings);
+pub(crate) fn new_flash(run: &mut Run) -> Storage {
+    let geometry = run.settings().geometry();
+    let latency = run.settings().flash_latency;
     let mut flash = Storage::new(
         geometry.capacity(),
         Bytes::kib(4),
         geometry.segment_offset(SegmentIndex::new(0)),
-        settings.flash_latency,
-        dice,
+        latency,
+        run.dice(),
     );
     // Not the journal: rot of its newest page cannot be told from a write that was cut off.
     flash.rotting = vec![
@@ -444,20 +394,4 @@ pub(crate) fn new_flash(settings: &Settings, dice: &mut Prng) -> Storage {
         geometry.checkpoint_page_offset(0, 0)..geometry.segment_offset(SegmentIndex::new(0)),
     ];
     flash
-}
-
-/// The layout of a seed's flash: as asked, or the smallest that works.
-pub(crate) fn geometry(settings: &Settings) -> Geometry {
-    geometry_of(settings.flash_capacity, settings.segment_bytes)
-}
-
-/// The layout of a device of this size, or of the least that is enough.
-pub(crate) fn geometry_of(capacity: Bytes, segment_bytes: Bytes) -> Geometry {
-    match Geometry::new(capacity, segment_bytes) {
-        Ok(geometry) => geometry,
-        Err(flash_format::FormatError::TooSmall { needed, .. }) => {
-            Geometry::new(needed, segment_bytes).expect("it said how much is needed")
-        }
-        Err(error) => panic!("the settings are drawn from valid ones: {error}"),
-    }
 }

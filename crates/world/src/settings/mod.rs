@@ -2,12 +2,20 @@
 //! testing, Groce et al. 2012): a world with every fault at once never gets far enough to meet
 //! the rare combinations of two.
 
-use crate::back::BackSettings;
-use crate::special::Special;
+mod back;
+mod special;
+mod tenants;
+
+pub(crate) use back::BackSettings;
+pub use special::{
+    COMMANDED_FIRST, HASTY_FIRST, LATE_FIRST, LYING_FIRST, PESTERED_FIRST, ROTTEN_FIRST,
+    SPECIAL_EVERY, Special, YOUNGER_EVERY,
+};
+pub(crate) use tenants::{draw_settings, draw_tenant};
+
 use crate::storage::Latency;
-use crate::tenants::draw_settings;
-use crate::world::geometry_of;
 use cache::Config;
+use flash_format::Geometry;
 use policy::reclaim::Kind as Reclaim;
 use tenancy::Capacity;
 use units::{Bytes, Duration, Prng};
@@ -279,11 +287,50 @@ impl Settings {
         }
     }
 
+    /// The layout of the flash: as asked, or the smallest that works.
+    pub(crate) fn geometry(&self) -> Geometry {
+        geometry_of(self.flash_capacity, self.segment_bytes)
+    }
+
+    /// Whether there is write-back at all.
+    pub(crate) fn goes_back(&self) -> bool {
+        self.back.is_some()
+    }
+
+    /// Nothing goes wrong any more, and no operator does anything.
+    pub(crate) fn calm_down(&mut self) {
+        self.rates = Rates::default();
+        self.control_rate = 0;
+        if let Some(back) = &mut self.back {
+            back.own_fails = 0;
+            back.origin_goes = 0;
+        }
+    }
+
+    /// Whether operations of origins may fail, or end very late.
+    pub(crate) fn origins_fail(&self) -> bool {
+        let origin_goes = self.back.is_some_and(|back| back.origin_goes > 0);
+        let rates = self.rates;
+        let failing = [rates.origin_errors, rates.origin_stalls, rates.origin_late];
+        origin_goes || failing.iter().any(|rate| *rate > 0)
+    }
+
     /// What can fail an origin operation or a write without anybody being to blame.
     pub fn errors_are_excused(&self) -> bool {
         let origin_goes = self.back.is_some_and(|back| back.origin_goes > 0);
         let rates = self.rates;
         rates.origin_errors > 0 || rates.origin_late > 0 || rates.retire_fails > 0 || origin_goes
+    }
+}
+
+/// The layout of a device of this size, or of the least that is enough.
+fn geometry_of(capacity: Bytes, segment_bytes: Bytes) -> Geometry {
+    match Geometry::new(capacity, segment_bytes) {
+        Ok(geometry) => geometry,
+        Err(flash_format::FormatError::TooSmall { needed, .. }) => {
+            Geometry::new(needed, segment_bytes).expect("it said how much is needed")
+        }
+        Err(error) => panic!("the settings are drawn from valid ones: {error}"),
     }
 }
 
