@@ -283,8 +283,8 @@ impl World {
         } else {
             (Kind::Any, IoError::Failed)
         };
-        disk.origin.errors.clear();
-        disk.origin.errors.always(kind, Fault::Error(error));
+        disk.origin.errors().clear();
+        disk.origin.errors().always(kind, Fault::Error(error));
         let span = Duration::from_micros(1 + self.run.below(4_000_000));
         disk.gone_until = Some(self.run.now() + span);
         self.run

@@ -1,29 +1,12 @@
 //! Between two lives: how the process ends, and what befalls flash and origins until the next.
 
-use crate::accepted::Accepted;
 use crate::back::look_at_origin_alone;
+use crate::device::{CacheDevice, FIRST_CACHE};
 use crate::disk::Standing;
-use crate::host::FIRST_CACHE;
-use crate::retained::RetainedMemory;
 use crate::settings::{End, Life};
-use crate::special::spare_what_leaves_no_trace;
-use crate::storage::Storage;
 use crate::violation::Violation;
-use crate::world::{World, new_flash};
-use flash_format::SegmentIndex;
+use crate::world::World;
 use units::{Bytes, Duration, SECTOR_BYTES};
-
-/// A cache whose flash is not in use, and what its host has recorded of it.
-pub(crate) struct Shelf {
-    flash: Storage,
-    uuid: u128,
-    suspect: bool,
-    least: u64,
-    served: u64,
-    accepted: Accepted,
-    retained: RetainedMemory,
-    old_copy: Option<Vec<u8>>,
-}
 
 impl World {
     pub(crate) fn end(&mut self, life: Life, died: bool) -> Result<(), Violation> {
@@ -34,7 +17,7 @@ impl World {
         if died {
             self.run.hit("crash");
         }
-        self.mark_writes_in_flight();
+        self.device.mark_writes_in_flight(&mut self.run);
         let power_cut = life.end == End::PowerCut;
         let emptied = self.host.is_up() && self.is_bypassed();
         for number in 0..self.disks.len() {
@@ -48,23 +31,21 @@ impl World {
             }
         }
         let lands = self.run.one_in(2);
-        self.host.accepted.process_ended();
         // The power may go after a clean stop, too: to flash that does not lie it would make no difference.
-        let lies = self.flash.lies_about_durability;
+        let lies = self.device.lies_about_durability();
         let stopped = life.end == End::CleanStop && !died;
         let flash_cut = power_cut || (lies && stopped && self.run.one_in(2));
         if flash_cut && lies {
-            spare_what_leaves_no_trace(self);
+            let committed = self.committed();
+            self.device
+                .spare_what_leaves_no_trace(committed, &mut self.run);
         }
-        self.host.die(lands);
+        self.host_dies(lands);
         self.owners_at_a_crash();
         if flash_cut {
             self.run.hit("power cut");
-            self.flash.cut_power();
-            self.host.retained.lose_power();
-        } else {
-            self.flash.kill();
         }
+        self.device.end(flash_cut);
         let origins_too = power_cut && self.run.settings().origin_loses_power;
         for origin in self.origins() {
             if origins_too {
@@ -73,12 +54,10 @@ impl World {
                 origin.kill();
             }
         }
-        for late in self.disks.iter_mut().map(|disk| &mut disk.origin.late) {
-            let (landed, waited) = (&mut late.landed, &mut late.waited);
-            self.run
-                .hit_many("late change landed", std::mem::take(landed));
-            self.run
-                .hit_many("waited for a late change", std::mem::take(waited));
+        for disk in &mut self.disks {
+            let (landed, waited) = disk.origin.late_mut().take_counts();
+            self.run.hit_many("late change landed", landed);
+            self.run.hit_many("waited for a late change", waited);
         }
         self.guests_lose_their_requests();
         for disk in &mut self.disks {
@@ -90,49 +69,12 @@ impl World {
         }
         self.look_at_origins(power_cut, origins_too)?;
         self.strangers_write();
-        self.put_back_an_old_copy();
-        self.rot_at_rest();
+        self.device.put_back_an_old_copy(&mut self.run);
+        self.device.rot_at_rest(&mut self.run);
         self.change_flash();
         let pause = Duration::from_millis(1 + self.run.below(50));
         self.run.pass_to(self.run.now() + pause);
         Ok(())
-    }
-
-    /// What a crash found half done on flash.
-    fn mark_writes_in_flight(&mut self) {
-        let geometry = self.run.settings().geometry();
-        let journal = geometry.journal_page_offset(0);
-        let checkpoints = geometry.checkpoint_page_offset(0, 0);
-        let segments = geometry.segment_offset(SegmentIndex::new(0));
-        for offset in self.flash.writes_in_flight() {
-            self.run.hit(match offset {
-                _ if offset < journal => "superblock in flight at a crash",
-                _ if offset < checkpoints => "journal page in flight at a crash",
-                _ if offset < segments => "checkpoint in flight at a crash",
-                _ => "blocks in flight at a crash",
-            });
-        }
-    }
-
-    /// Somebody copies the flash between two lives, and puts the copy back after a later one.
-    fn put_back_an_old_copy(&mut self) {
-        if !self.run.settings().old_copies {
-            return;
-        }
-        if let Some(copy) = self.old_copy.take() {
-            if self.run.one_in(2) {
-                self.run.hit("old copy of the flash put back");
-                self.host.suspect = true;
-                self.flash.poke(Bytes::ZERO, &copy);
-                self.run
-                    .event(&[15], || "an old copy of the flash is put back".to_owned());
-            }
-        } else if self.run.one_in(2) {
-            let size = self.run.settings().geometry().capacity().to_usize();
-            let mut copy = vec![0; size];
-            self.flash.peek(Bytes::ZERO, &mut copy);
-            self.old_copy = Some(copy);
-        }
     }
 
     /// Another flash is put in, with a cache of its own, or an empty one.
@@ -146,67 +88,43 @@ impl World {
         if back.flash_is_lost && self.run.one_in(3) {
             self.run.hit("flash lost");
             self.run.event(&[21], || "the flash is lost".to_owned());
+            let lost = self.device.uuid();
             for disk in &mut self.disks {
-                disk.home = disk.home.filter(|home| *home != self.host.uuid);
+                disk.home = disk.home.filter(|home| *home != lost);
             }
-            self.flash = new_flash(&mut self.run);
-            self.begin_cache();
+            self.device = self.new_device();
         }
     }
 
-    fn begin_cache(&mut self) {
-        self.host.uuid = FIRST_CACHE + u128::from(self.run.next_id());
-        self.host.suspect = false;
-        self.host.least = 0;
-        self.host.served = 0;
-        self.host.accepted = Accepted::default();
-        self.host.retained = RetainedMemory::default();
-        self.old_copy = None;
-        self.make_cache();
+    /// Flash with a new cache on it.
+    fn new_device(&mut self) -> CacheDevice {
+        let blank = CacheDevice::blank(&mut self.run);
+        blank.formatted(FIRST_CACHE + u128::from(self.run.next_id()))
     }
 
     fn swap_flash(&mut self) {
         self.run.hit("another cache");
-        let flash = match &mut self.shelf {
-            Some(shelf) => std::mem::replace(&mut shelf.flash, new_flash(&mut self.run)),
-            None => new_flash(&mut self.run),
+        // Whether it is needed or not: the dice of all seeds were thrown so.
+        let blank = CacheDevice::blank(&mut self.run);
+        let next = match self.aside.take() {
+            Some(next) => next,
+            None => blank.formatted(FIRST_CACHE + u128::from(self.run.next_id())),
         };
-        let before = Shelf {
-            flash: std::mem::replace(&mut self.flash, flash),
-            uuid: self.host.uuid,
-            suspect: self.host.suspect,
-            least: self.host.least,
-            served: self.host.served,
-            accepted: std::mem::take(&mut self.host.accepted),
-            retained: std::mem::take(&mut self.host.retained),
-            old_copy: self.old_copy.take(),
-        };
-        match self.shelf.replace(before) {
-            Some(shelf) => {
-                self.host.uuid = shelf.uuid;
-                self.host.suspect = shelf.suspect;
-                self.host.least = shelf.least;
-                self.host.served = shelf.served;
-                self.host.accepted = shelf.accepted;
-                self.host.retained = shelf.retained;
-                self.old_copy = shelf.old_copy;
-            }
-            None => self.begin_cache(),
-        }
-        let uuid = self.host.uuid;
+        self.aside = Some(std::mem::replace(&mut self.device, next));
+        let uuid = self.device.uuid();
         self.run
             .event(&[22], || format!("cache {uuid:x} is put in"));
     }
 
     /// For the last life: the flash that has the most of what the origins lack.
     pub(crate) fn insert_what_is_needed(&mut self) {
-        let Some(shelf) = &self.shelf else { return };
+        let Some(aside) = &self.aside else { return };
         let waiting = |uuid| {
             let open = self.disks.iter().filter_map(|disk| disk.owner);
             open.filter(|owner| owner.open && owner.cache == uuid)
                 .count()
         };
-        if waiting(shelf.uuid) > waiting(self.host.uuid) {
+        if waiting(aside.uuid()) > waiting(self.device.uuid()) {
             self.swap_flash();
         }
     }
@@ -231,7 +149,7 @@ impl World {
                 continue;
             }
             let all = Bytes::new(disk.sectors_most() * SECTOR_BYTES);
-            for run in disk.origin.late.settled(all) {
+            for run in disk.origin.late().settled(all) {
                 let mut bytes = vec![0; (run.end - run.start).to_usize()];
                 disk.origin.peek(run.start, &mut bytes);
                 disk.history

@@ -100,7 +100,7 @@ impl World {
     /// it is.
     pub(crate) fn belongs_elsewhere(&self, number: usize) -> bool {
         let disk = &self.disks[number];
-        disk.owner.is_none() && disk.home.is_some_and(|home| home != self.host.uuid)
+        disk.owner.is_none() && disk.home.is_some_and(|home| home != self.device.uuid())
     }
 
     pub(crate) fn start_attach(&mut self, number: usize) {
@@ -113,7 +113,7 @@ impl World {
         let key = self.draw_key(number);
         let id = ControlId(self.run.peek_id());
         let disk = &mut self.disks[number];
-        disk.origin.late.session_begins();
+        disk.origin.late_mut().session_begins();
         disk.back.dropping = false;
         disk.key_coming = key;
         if let Software::Cache(cache) = &mut self.host.software {
@@ -381,7 +381,7 @@ impl World {
             self.run.hit("stranger noticed");
         }
         let now = self.run.current_moment();
-        let uuid = self.host.uuid;
+        let uuid = self.device.uuid();
         let disk = &mut self.disks[number];
         disk.home = Some(uuid);
         disk.key = disk.key_coming;
@@ -411,9 +411,8 @@ impl World {
         let Some(status) = self.write_back_of(number) else {
             return Ok(());
         };
-        let geometry = self.run.settings().geometry();
-        let most = self.host.accepted.logged_most(slot, &geometry);
-        if status.logged > most && !self.host.suspect {
+        let most = self.device.logged_most(slot);
+        if status.logged > most && !self.device.is_suspect() {
             return Err(Violation::new(
                 "dirty again",
                 format!(

@@ -469,7 +469,7 @@ impl World {
         let moves = self.run.settings().back.is_some_and(|back| back.two_caches);
         let here = |disk: &Disk| {
             disk.owner
-                .is_some_and(|o| o.open && o.cache == self.host.uuid)
+                .is_some_and(|o| o.open && o.cache == self.device.uuid())
         };
         disks
             .any(|disk| disk.served_as().is_none() && disk.owner.is_some() && (moves || here(disk)))

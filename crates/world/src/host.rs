@@ -1,19 +1,13 @@
 //! The host's process: the cache or its recovery, its state directory, and what it does with
 //! effects.
 
-use crate::accepted::Accepted;
-use crate::retained::RetainedMemory;
 use crate::settings::Special;
 use crate::storage::Storage;
 use crate::violation::Violation;
 use crate::world::World;
-use block_io::{FlashVerb, OriginOp, OriginVerb, Token};
-use cache::{Cache, Committed, Effect, Recovery};
-use flash_format::{DirtyChunkHeader, JournalPage, PAGE_BYTES};
+use block_io::{OriginOp, OriginVerb, Token};
+use cache::{Cache, Effect, Recovery};
 use units::{Duration, Instant};
-
-/// The first cache; the others are counted from it.
-pub(crate) const FIRST_CACHE: u128 = 0x4ea4;
 
 /// What runs.
 #[derive(Default)]
@@ -42,23 +36,7 @@ struct Retiring {
 pub(crate) struct Host {
     /// What runs on it.
     pub software: Software,
-    /// Which cache is on the flash.
-    pub uuid: u128,
-    /// What outlives the process.
-    pub retained: RetainedMemory,
-    /// What its dirty logs have taken in.
-    pub accepted: Accepted,
-    /// Something has befallen this flash that may have taken what waited on it.
-    pub suspect: bool,
-    /// State directory: the least incarnation that may be trusted.
-    pub least: u64,
-    /// And the latest that has served.
-    pub served: u64,
-    /// And how far the tables on flash were durable, somewhat late. Only worlds of lying flash keep it.
-    pub committed: Committed,
     retiring: Option<Retiring>,
-    /// Bytes that the device had been given to write when this life began.
-    pub written_before: u64,
     /// The flash dies at this guest request of the life.
     pub flash_dies_at: Option<u64>,
     /// And then does not answer at all.
@@ -83,68 +61,6 @@ impl Host {
     pub(crate) fn retiring_until(&self) -> Option<Instant> {
         self.retiring.map(|retiring| retiring.until)
     }
-
-    /// The process has died: a record that was on its way is there or not.
-    pub(crate) fn die(&mut self, lands: bool) {
-        self.software = Software::Down;
-        if let Some(retiring) = self.retiring.take()
-            && lands
-        {
-            self.record(retiring);
-        }
-    }
-
-    fn record(&mut self, what: Retiring) {
-        if what.believed {
-            self.least = what.incarnation;
-        } else {
-            self.without_flash(what.incarnation);
-        }
-    }
-
-    /// Before flash is opened: an opening that was cut off may have begun an incarnation that was
-    /// not recorded.
-    pub(crate) fn before_use(&mut self, on_flash: u64) {
-        self.least = self.least.max(on_flash);
-    }
-
-    /// Before a cache serves: an older copy of its flash is not to be believed any more.
-    pub(crate) fn in_use(&mut self, incarnation: u64) {
-        self.least = self.least.max(incarnation);
-        self.served = incarnation;
-    }
-
-    /// Before guests go on without the flash: whatever is on it must never be trusted again. An
-    /// opening that failed half-way may have begun one more incarnation than was recorded.
-    pub(crate) fn without_flash(&mut self, incarnation: u64) {
-        self.least = self.least.max(incarnation) + 2;
-    }
-}
-
-/// Whether a chunk of a dirty log is written.
-fn is_dirty_chunk(verb: &FlashVerb) -> bool {
-    let magic = DirtyChunkHeader::MAGIC;
-    matches!(verb, FlashVerb::Write { data, .. } if data.starts_with(&magic))
-}
-
-/// For the trace: the entries of the journal pages that are written.
-fn journal_entries(verb: &FlashVerb, uuid: u128) -> String {
-    let FlashVerb::Write {
-        data,
-        durable: true,
-        ..
-    } = verb
-    else {
-        return String::new();
-    };
-    let (pages, _) = data.as_chunks::<PAGE_BYTES>();
-    let decoded = pages
-        .iter()
-        .filter_map(|page| JournalPage::decode(page, uuid).ok());
-    let lines: Vec<String> = decoded
-        .map(|page| format!(" journal page {}: {:?}", page.sequence, page.entries))
-        .collect();
-    lines.concat()
 }
 
 impl World {
@@ -177,20 +93,12 @@ impl World {
                     return Ok(());
                 }
                 let token = op.token.0;
-                let uuid = self.host.uuid;
                 self.run.event(&[3, token], || {
-                    let entries = journal_entries(&op.verb, uuid);
+                    let entries = self.device.journal_entries(&op.verb);
                     format!("flash {token} {:?}{entries}", op.verb)
                 });
-                let geometry = self.run.settings().geometry();
-                self.host
-                    .accepted
-                    .writes(op.token, &op.verb, &geometry, uuid);
                 let opens = matches!(self.host.software, Software::Recovery(_));
-                let honest = is_dirty_chunk(&op.verb)
-                    || (opens && self.host.accepted.reads_unnamed(&op.verb));
-                self.flash.spared = self.host.accepted.unnamed();
-                self.flash.submit_flash(op, honest, self.run.now());
+                self.device.submit(op, opens, self.run.now());
             }
             Effect::Origin(op) => self.submit_to_origin(op)?,
             Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
@@ -207,12 +115,11 @@ impl World {
                     self.count_operation();
                     if self.crashed {
                         self.run.hit("crash amid a record in retained memory");
-                        self.host.retained.apply_half(what);
+                        self.device.retain_half(what);
                         return Ok(());
                     }
                 }
-                self.host.accepted.note(&what);
-                self.host.retained.apply(what);
+                self.device.retain(what);
             }
             Effect::Own {
                 token, id, record, ..
@@ -272,20 +179,38 @@ impl World {
         Ok(())
     }
 
+    /// The process has died: a record that was on its way is there or not.
+    pub(crate) fn host_dies(&mut self, lands: bool) {
+        self.host.software = Software::Down;
+        if let Some(retiring) = self.host.retiring.take()
+            && lands
+        {
+            self.host_records(retiring);
+        }
+    }
+
+    fn host_records(&mut self, what: Retiring) {
+        if what.believed {
+            self.device.believe(what.incarnation);
+        } else {
+            self.device.disbelieve(what.incarnation);
+        }
+    }
+
     fn record_retirement(&mut self, token: Token, incarnation: u64, believed: bool) {
         // Records come in the order in which they were asked for: one before this is there or never
         // will be.
         if let Some(before) = self.host.retiring.take()
             && self.run.one_in(2)
         {
-            self.host.record(before);
+            self.host_records(before);
         }
         let fails = self.run.one_in(self.run.settings().rates.retire_fails);
         let wait = Duration::from_micros(1 + self.run.below(20_000));
         self.run.event(&[6, incarnation], || {
             format!("retire incarnation {incarnation}, believed again: {believed}, fails: {fails}")
         });
-        self.host.suspect = true;
+        self.device.suspect();
         self.host.retiring = Some(Retiring {
             token,
             incarnation,
@@ -302,7 +227,7 @@ impl World {
         };
         // The answer may be lost where the record is not.
         if retiring.recorded || (retiring.believed && self.run.one_in(2)) {
-            self.host.record(retiring);
+            self.host_records(retiring);
         }
         if !retiring.recorded {
             self.run.hit("retirement not recorded");

@@ -22,11 +22,11 @@ use units::{Bytes, Duration, Instant, Prng, SECTOR_BYTES};
 #[derive(Debug)]
 pub(crate) struct Late {
     /// One change in so many is given up; 0 for none.
-    pub rate: u64,
+    rate: u64,
     /// Sectors that landed after the error of their change.
-    pub landed: u64,
+    landed: u64,
     /// Operations that waited for a change that was given up.
-    pub waited: u64,
+    waited: u64,
     dice: Prng,
     /// Those whose error is not told yet, by when it is.
     unanswered: BTreeMap<(Instant, Token), Change>,
@@ -67,6 +67,20 @@ impl Late {
             volatile: BTreeMap::new(),
             flushes: 0,
         }
+    }
+
+    /// One change in so many is given up from now on; 0 for none.
+    pub(crate) fn give_up_one_in(&mut self, count: u64) {
+        self.rate = count;
+    }
+
+    /// Sectors that have landed after the error of their change, and operations that have waited for
+    /// a change that was given up, since this was asked last.
+    pub(crate) fn take_counts(&mut self) -> (u64, u64) {
+        (
+            std::mem::take(&mut self.landed),
+            std::mem::take(&mut self.waited),
+        )
     }
 
     /// An operation comes. It goes on if it is given back: else it waits, or is given up.

@@ -32,6 +32,7 @@ mod back;
 mod between;
 pub mod checker;
 mod commands;
+mod device;
 mod disk;
 mod guests;
 mod host;

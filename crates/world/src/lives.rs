@@ -1,17 +1,16 @@
 //! The lives of the host's process: opening the cache, attaching disks, traffic, an end, again.
 
 use crate::disk::Standing;
-use crate::host::{FIRST_CACHE, Software};
+use crate::host::Software;
 use crate::settings::Special;
 use crate::settings::{End, Life};
-use crate::special::note_committed;
 use crate::tenants::Meter;
 use crate::violation::Violation;
 use crate::world::{Stop, World};
 use block_io::IoError;
-use cache::{Command, FormatOptions, Mode, format};
+use cache::{Command, Mode};
 use medium::{Fault, Kind};
-use units::{Bytes, Duration};
+use units::Bytes;
 
 /// Memory that requests in flight may pin beside what the configuration allows for writes.
 const BUFFERED_SLACK: Bytes = Bytes::mib(1);
@@ -22,8 +21,6 @@ impl World {
     /// # Errors
     /// The first violation.
     pub(crate) fn run(&mut self) -> Result<(), Violation> {
-        self.host.uuid = FIRST_CACHE;
-        self.make_cache();
         let mut lives = self.run.settings().lives.clone();
         if let (Some(crash_at), Some(first)) = (self.options.crash_at, lives.first_mut()) {
             first.crash_at = Some(crash_at);
@@ -40,19 +37,6 @@ impl World {
             self.end(*life, died)?;
         }
         self.last_life()
-    }
-
-    /// Formats the flash.
-    pub(crate) fn make_cache(&mut self) {
-        let geometry = self.run.settings().geometry();
-        let options = FormatOptions {
-            capacity: geometry.capacity(),
-            segment_bytes: geometry.segment_bytes(),
-            uuid: self.host.uuid,
-        };
-        for (offset, bytes) in format(&options).expect("the layout is valid") {
-            self.flash.poke(offset, &bytes);
-        }
     }
 
     fn live(&mut self, life: Life) -> Result<Stop, Violation> {
@@ -103,9 +87,7 @@ impl World {
 
     fn begin(&mut self, life: Life) {
         self.crashed = false;
-        self.host.suspect |= self.run.settings().rates.blame_the_flash();
         self.meter = Meter::default();
-        self.host.accepted.life_begins();
         self.operations = 0;
         self.requests_made = 0;
         self.requests_left = 0;
@@ -114,11 +96,10 @@ impl World {
         for number in 0..self.disks.len() {
             self.disks[number].back.given_up = self.belongs_elsewhere(number);
         }
-        self.host.written_before = self.flash.written_bytes;
         self.host.flash_dies_at = life.flash_dies_at;
         self.host.dies_silently = life.dies_silently;
         self.clear_faults();
-        self.flash.open();
+        self.device.open(&self.run);
         for origin in self.origins() {
             origin.open();
         }
@@ -128,37 +109,18 @@ impl World {
     }
 
     fn clear_faults(&mut self) {
-        self.flash.errors.clear();
-        self.flash.lies.clear();
-        self.flash.rot = 0;
+        self.device.clear_faults();
         for disk in &mut self.disks {
             disk.gone_until = None;
-            disk.origin.late.rate = 0;
-            disk.origin.errors.clear();
-            disk.origin.errors.release();
+            disk.origin.late_mut().give_up_one_in(0);
+            disk.origin.errors().clear();
+            disk.origin.errors().release();
         }
     }
 
     fn set_faults(&mut self) {
         self.clear_faults();
-        self.flash.rot = self.run.settings().rates.metadata_rot;
-        let rates = self.run.settings().rates;
-        let late =
-            Duration::from_nanos(self.run.settings().config.flash_timeout.as_nanos() * 3 / 2);
-        let failed = Fault::Error(IoError::Failed);
-        let flash = &self.flash;
-        flash.errors.chance(Kind::Any, rates.flash_errors, failed);
-        flash
-            .errors
-            .chance(Kind::Any, rates.flash_delays, Fault::Delay(late));
-        flash
-            .errors
-            .chance(Kind::Any, rates.flash_stalls, Fault::Stall);
-        flash.lies.chance(Kind::Any, rates.rot, Fault::Rot);
-        flash
-            .lies
-            .chance(Kind::Any, rates.misdirected, Fault::Misdirect);
-        flash.lies.chance(Kind::Write, rates.lost, Fault::Lose);
+        self.device.set_faults(&self.run);
         for number in 0..self.disks.len() {
             self.set_origin_faults(number);
         }
@@ -167,9 +129,10 @@ impl World {
     /// What goes wrong now and then at an origin.
     pub(crate) fn set_origin_faults(&mut self, number: usize) {
         let rates = self.run.settings().rates;
-        self.disks[number].origin.forgets = self.run.settings().origins_forget;
-        self.disks[number].origin.late.rate = rates.origin_late;
-        let errors = &self.disks[number].origin.errors;
+        let origin = &mut self.disks[number].origin;
+        origin.set_forgets(self.run.settings().origins_forget);
+        origin.late_mut().give_up_one_in(rates.origin_late);
+        let errors = origin.errors();
         errors.clear();
         errors.chance(
             Kind::Any,
@@ -230,19 +193,12 @@ impl World {
     pub(crate) fn before_request(&mut self) -> Result<(), Violation> {
         if self.host.flash_dies_at == Some(self.requests_made) {
             self.run.hit("flash dies");
-            self.host.suspect = true;
-            let fault = if self.host.dies_silently {
-                Fault::Stall
-            } else {
-                Fault::Error(IoError::Failed)
-            };
-            self.flash.errors.clear();
-            self.flash.errors.always(Kind::Any, fault);
+            self.device.die(self.host.dies_silently);
         }
         if let Special::Lying { notes, .. } = self.run.special()
             && self.run.one_in(notes)
         {
-            note_committed(self);
+            self.note_committed();
         }
         if self.run.one_in(self.run.settings().tenancy_rate) {
             self.change_tenancy();
@@ -287,7 +243,7 @@ impl World {
         let status = cache.status();
         let stats = cache.stats();
         let counted = stats.flash_written.total();
-        let written = self.flash.written_bytes - self.host.written_before;
+        let written = self.device.written_in_life();
         if status.mode == Mode::Active && counted != written {
             return Err(Violation::new(
                 "I7",
@@ -312,7 +268,7 @@ impl World {
             return Ok(Stop::Crashed);
         }
         self.run.hit("clean stop");
-        note_committed(self);
+        self.note_committed();
         Ok(Stop::Reached)
     }
 
@@ -333,7 +289,7 @@ impl World {
         let result = self.live(life);
         self.count_marks();
         result?;
-        let blamed = blamed || self.host.suspect;
+        let blamed = blamed || self.device.is_suspect();
         for origin in self.origins() {
             origin.settle_late();
         }

@@ -4,36 +4,11 @@ use crate::host::Software;
 use crate::violation::Violation;
 use crate::world::{Stop, World};
 use block_io::IoError;
-use cache::{Cache, Recovery};
-use flash_format::{PAGE_BYTES, SUPERBLOCK_OFFSETS, Superblock};
+use cache::Cache;
 
 impl World {
-    /// What the superblocks say of the flash's incarnation; 0 if they say nothing.
-    fn incarnation_on_flash(&self) -> u64 {
-        let mut slots = [[0; PAGE_BYTES]; 2];
-        for (slot, offset) in slots.iter_mut().zip(SUPERBLOCK_OFFSETS) {
-            self.flash.peek(offset, slot);
-        }
-        let capacity = self.run.settings().geometry().capacity();
-        Superblock::choose([&slots[0], &slots[1]], capacity)
-            .map_or(0, |superblock| superblock.incarnation)
-    }
-
     pub(crate) fn open_cache(&mut self) -> Result<Stop, Violation> {
-        self.host.before_use(self.incarnation_on_flash());
-        let mut recovery = Recovery::new(
-            self.run.settings().config.clone(),
-            self.run.settings().geometry().capacity(),
-            Some(self.host.least),
-            self.run.pool().clone(),
-            self.run.now(),
-        );
-        recovery.set_served(self.host.served);
-        recovery.set_committed(self.host.committed);
-        let left = self.host.retained.left();
-        self.run
-            .hit_many("chunk left in retained memory", left.len() as u64);
-        recovery.set_left(left);
+        let recovery = self.device.recovery(&mut self.run);
         self.host.software = Software::Recovery(Box::new(recovery));
         loop {
             if self.host.is_up() {
@@ -58,7 +33,7 @@ impl World {
     /// Opening has no deadline of its own: flash that stalls is given up by the shell.
     fn drive_opening(&mut self, moved: impl Fn(&Self) -> bool) -> Result<Stop, Violation> {
         self.carry_out_effects()?;
-        if self.flash.next_deadline().is_none() && !self.crashed {
+        if self.device.next_deadline().is_none() && !self.crashed {
             self.cache_is_open(Err(cache::OpenError::Io(IoError::TimedOut)));
             return Ok(Stop::Reached);
         }
@@ -84,17 +59,12 @@ impl World {
                     Some(cache::ColdReason::OlderCopy) => self.run.hit("cold: older copy"),
                     None => {}
                 }
-                self.host.in_use(recovered.cache.status().incarnation);
+                self.device.in_use(recovered.cache.status().incarnation);
                 recovered.cache
             }
             Err(error) => {
                 self.run.hit("flash could not be opened");
-                self.host.suspect = true;
-                self.host.without_flash(0);
-                // What the recovery has written is not in its counts, either.
-                self.host.accepted.life_begins();
-                // What recovery still had in flight is not the new cache's.
-                self.flash.open();
+                self.device.not_opened();
                 let config = self.run.settings().config.clone();
                 Cache::bypassed(
                     config,

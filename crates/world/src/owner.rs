@@ -43,7 +43,7 @@ impl World {
         self.run.event(&[18, record.epoch], || {
             format!("own {} {id:?} {record:?}, fails: {fails}", token.0)
         });
-        let uuid = self.host.uuid;
+        let uuid = self.device.uuid();
         let Some(disk) = self.disks.iter().find(|disk| disk.id == id) else {
             return Err(Violation::new("I4", format!("a record for {id:?}")));
         };
@@ -117,7 +117,7 @@ impl World {
     /// Whether this flash, or what the world does to flashes, can be to blame for bytes that are
     /// lost.
     pub(crate) fn flash_is_suspect(&self) -> bool {
-        self.host.suspect || self.run.settings().rates.blame_the_flash()
+        self.device.is_suspect() || self.run.settings().rates.blame_the_flash()
     }
 
     pub(crate) fn is_bypassed(&self) -> bool {
@@ -137,7 +137,7 @@ impl World {
         let suspect = self.flash_is_suspect();
         let ours = disk
             .owner
-            .is_some_and(|owner| owner.cache == self.host.uuid);
+            .is_some_and(|owner| owner.cache == self.device.uuid());
         let origin_fails = self.run.settings().origins_fail();
         let is_late = matches!(&self.host.software, Software::Cache(cache) if cache.is_in_doubt());
         let (mark, may) = match error {
@@ -207,10 +207,14 @@ impl World {
     pub(crate) fn judge_attached(&self, number: usize) -> Result<(), Violation> {
         let owner = self.disks[number].owner;
         match owner {
-            Some(record) if record.open && record.cache != self.host.uuid => Err(Violation::new(
-                "I5",
-                format!("disk {number} is served, and {record:?} may have what its origin lacks"),
-            )),
+            Some(record) if record.open && record.cache != self.device.uuid() => {
+                Err(Violation::new(
+                    "I5",
+                    format!(
+                        "disk {number} is served, and {record:?} may have what its origin lacks"
+                    ),
+                ))
+            }
             _ => Ok(()),
         }
     }

@@ -44,13 +44,13 @@ pub(crate) struct Storage {
     medium: Medium,
     session: Option<Session>,
     /// Errors, stalls and delays of anything.
-    pub errors: Faults,
+    errors: Faults,
     /// Lies about what may be lied about.
-    pub lies: Faults,
+    lies: Faults,
     error_injector: Injector,
     lie_injector: Injector,
     /// Changes that it gives up and may still carry out.
-    pub late: Late,
+    late: Late,
     /// Where lies begin: before it are superblocks, journal and checkpoints.
     lies_from: Bytes,
     capacity: Bytes,
@@ -61,33 +61,33 @@ pub(crate) struct Storage {
     /// Writes that are not lied about.
     honest: Set<Token>,
     /// What no write that goes astray hits.
-    pub spared: Vec<Range<Bytes>>,
+    spared: Vec<Range<Bytes>>,
     /// Where writes that have gone astray are on their way to.
     astray: Map<Token, Range<Bytes>>,
     /// Writes that nobody lies about and wait until one of those has ended.
     behind: Vec<(Token, OriginVerb)>,
     /// One read that begins in `rotting` in so many comes back with a bit flipped; 0 for none.
-    pub rot: u64,
+    rot: u64,
     /// Where reads may come back rotten beside what `lies` does.
-    pub rotting: Vec<Range<Bytes>>,
+    rotting: Vec<Range<Bytes>>,
     /// What cannot be read, until it is cleared.
-    pub unreadable: Vec<Range<Bytes>>,
+    unreadable: Vec<Range<Bytes>>,
     dice: Prng,
     /// Reads into memory of guests, and when the system ends one that the device does not.
     bounce_buffers: BounceBuffers,
     direct_read_ends: BTreeMap<Token, Instant>,
     /// A flush that fails takes along what it would have made durable.
-    pub forgets: bool,
+    forgets: bool,
     /// Flushes that have not ended: what they cover, and their numbers.
     flushes: Map<Token, (WriteMark, u64)>,
     /// Flushes of the latest poll that have failed so.
-    pub forgotten: Set<Token>,
+    forgotten: Set<Token>,
     /// It acknowledges durable writes and flushes that are neither.
-    pub lies_about_durability: bool,
+    lies_about_durability: bool,
     /// Then it makes everything durable by itself, once in so many operations.
     persists: u64,
     /// Bytes of all writes that were submitted.
-    pub written_bytes: u64,
+    written_bytes: u64,
 }
 
 /// An operation that has not ended.
@@ -164,6 +164,71 @@ impl Storage {
         self.direct_read_ends.clear();
         self.flushes.clear();
         self.forgotten.clear();
+    }
+
+    /// Errors, stalls and delays of anything.
+    pub(crate) fn errors(&self) -> &Faults {
+        &self.errors
+    }
+
+    /// Lies about what may be lied about.
+    pub(crate) fn lies(&self) -> &Faults {
+        &self.lies
+    }
+
+    /// One read that begins in a rotting place in so many comes back with a bit flipped; 0 for none.
+    pub(crate) fn rot_one_in(&mut self, count: u64) {
+        self.rot = count;
+    }
+
+    /// Where reads may come back rotten beside what lies do.
+    pub(crate) fn set_rotting(&mut self, places: Vec<Range<Bytes>>) {
+        self.rotting = places;
+    }
+
+    /// A place cannot be read until it is written anew.
+    pub(crate) fn make_unreadable(&mut self, place: Range<Bytes>) {
+        self.unreadable.push(place);
+    }
+
+    /// Every place can be read.
+    pub(crate) fn make_readable(&mut self) {
+        self.unreadable.clear();
+    }
+
+    /// No write that goes astray hits these places from now on.
+    pub(crate) fn spare(&mut self, places: Vec<Range<Bytes>>) {
+        self.spared = places;
+    }
+
+    /// Whether a flush that fails takes along what it would have made durable.
+    pub(crate) fn set_forgets(&mut self, forgets: bool) {
+        self.forgets = forgets;
+    }
+
+    /// Whether this flush of the latest poll has failed so.
+    pub(crate) fn has_forgotten(&self, flush: Token) -> bool {
+        self.forgotten.contains(&flush)
+    }
+
+    /// Bytes of all writes that were submitted.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// Changes that it gives up and may still carry out.
+    pub(crate) fn late(&self) -> &Late {
+        &self.late
+    }
+
+    /// The same, to change how many there are.
+    pub(crate) fn late_mut(&mut self) -> &mut Late {
+        &mut self.late
+    }
+
+    /// Whether it says of everything that it is durable, and a power cut may take it all the same.
+    pub(crate) fn lies_about_durability(&self) -> bool {
+        self.lies_about_durability
     }
 
     /// The process that used it has died.
@@ -290,7 +355,7 @@ impl Storage {
                 let verb = self.lie_injector.inject(token, verb, now);
                 let verb = verb.map(|verb| shifted_back(verb, self.lies_from));
                 let asked = asked.map(|offset| offset + self.lies_from);
-                verb.map(|verb| self.spare(token, asked, verb))
+                verb.map(|verb| self.lead_back(token, asked, verb))
             }
             Err(verb) => Some(verb),
         };
@@ -300,7 +365,7 @@ impl Storage {
     }
 
     /// A write that has gone astray to where it must not goes where it was asked to.
-    fn spare(&mut self, token: Token, asked: Option<Bytes>, verb: OriginVerb) -> OriginVerb {
+    fn lead_back(&mut self, token: Token, asked: Option<Bytes>, verb: OriginVerb) -> OriginVerb {
         match (asked, verb) {
             (Some(asked), OriginVerb::Write { offset, data, fua }) if offset != asked => {
                 let place = offset..offset + Bytes::new(data.len() as u64);

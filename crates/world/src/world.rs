@@ -3,23 +3,20 @@
 //! Time jumps from one due event to the next. Events that are due together happen in an order that
 //! the seed decides, one at a time; after each the cache's effects are carried out at once.
 
-use crate::between::Shelf;
 use crate::commands::Commanded;
+use crate::device::{CacheDevice, FIRST_CACHE};
 use crate::disk::{Disk, Standing};
 use crate::guests::{Outstanding, Worker};
 use crate::host::{Host, Software};
 use crate::run::Run;
-use crate::settings::Special;
-use crate::storage::Storage;
 use crate::tenants::Meter;
 use crate::trace::Trace;
 use crate::violation::Violation;
 use crate::{Options, Outcome};
 use block_io::Token;
 use cache::{ControlId, ControlOutcome, DirtyStatus, RequestId};
-use flash_format::SegmentIndex;
 use std::collections::BTreeMap;
-use units::{Bytes, Duration, Instant};
+use units::{Duration, Instant};
 
 /// Nothing may take longer than this from when it was asked to when it is answered.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -49,7 +46,10 @@ pub(crate) enum Stop {
 pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) run: Run,
-    pub(crate) flash: Storage,
+    /// The flash that is in use.
+    pub(crate) device: CacheDevice,
+    /// That of the other cache, if there is one.
+    pub(crate) aside: Option<CacheDevice>,
     pub(crate) disks: Vec<Disk>,
     pub(crate) host: Host,
     pub(crate) workers: Vec<Worker>,
@@ -71,10 +71,6 @@ pub(crate) struct World {
     pub(crate) first_life_operations: u64,
     /// What is held against write budgets.
     pub(crate) meter: Meter,
-    /// A copy of the flash from the end of an earlier life.
-    pub(crate) old_copy: Option<Vec<u8>>,
-    /// The other cache.
-    pub(crate) shelf: Option<Shelf>,
 }
 
 /// What can happen next.
@@ -108,14 +104,12 @@ impl World {
                 )
             })
             .collect();
-        let mut flash = new_flash(&mut run);
-        if let Special::Lying { persists, .. } = settings.special {
-            flash.lie_about_durability(persists);
-        }
+        let device = CacheDevice::blank(&mut run).formatted(FIRST_CACHE);
         Self {
             options,
             run,
-            flash,
+            device,
+            aside: None,
             disks,
             host: Host::default(),
             workers: vec![Worker::default(); settings.workers],
@@ -130,8 +124,6 @@ impl World {
             release_at: None,
             first_life_operations: 0,
             meter: Meter::default(),
-            old_copy: None,
-            shelf: None,
         }
     }
 
@@ -196,7 +188,7 @@ impl World {
     /// The earliest event; one of the earliest by the dice.
     fn next_due(&mut self) -> Option<(Due, Instant)> {
         let mut due: Vec<(Due, Instant)> = Vec::new();
-        due.extend(self.flash.next_deadline().map(|at| (Due::Flash, at)));
+        due.extend(self.device.next_deadline().map(|at| (Due::Flash, at)));
         for (number, disk) in self.disks.iter().enumerate() {
             let at = disk.origin.next_deadline();
             due.extend(at.map(|at| (Due::Origin(number), at)));
@@ -255,7 +247,7 @@ impl World {
             Due::Release => {
                 self.release_at = None;
                 for disk in &self.disks {
-                    disk.origin.errors.release();
+                    disk.origin.errors().release();
                 }
                 Ok(())
             }
@@ -263,21 +255,17 @@ impl World {
     }
 
     fn flash_ends(&mut self) -> Result<(), Violation> {
-        let mut done = Vec::new();
-        self.flash.poll(self.run.now(), &mut done);
-        for done in done {
+        for done in self.device.poll(self.run.now()) {
             self.count_operation();
             let token = done.token.0;
             let ok = done.result.is_ok();
             self.run.event(&[1, token, u64::from(ok)], || {
                 format!("flash {token} ended, ok: {ok}")
             });
-            self.host.accepted.ended(done.token, ok);
-            self.flash.spared = self.host.accepted.unnamed();
+            let done = self.device.tell(done);
             if self.crashed {
                 return Ok(());
             }
-            let done = self.flash.flash_done(done);
             match &mut self.host.software {
                 Software::Down => {}
                 Software::Recovery(recovery) => recovery.flash_done(done, self.run.now()),
@@ -335,7 +323,7 @@ impl World {
         let disk = &mut self.disks[number];
         if ok {
             disk.history.durable_before(issued);
-        } else if disk.origin.forgotten.contains(&token) && disk.history.lost_unflushed(now) {
+        } else if disk.origin.has_forgotten(token) && disk.history.lost_unflushed(now) {
             self.run.hit("failed flush has lost writes");
             self.disks[number].untold_loss.get_or_insert(now);
         }
@@ -350,12 +338,11 @@ impl World {
     }
 
     fn devices_recover(&mut self) {
-        // An operator would throw away what waits for a page that cannot be read.
-        self.flash.unreadable.clear();
+        self.device.recover();
         for disk in &mut self.disks {
-            disk.origin.late.rate = 0;
+            disk.origin.late_mut().give_up_one_in(0);
             if disk.gone_until.is_none() {
-                disk.origin.errors.clear();
+                disk.origin.errors().clear();
             }
         }
     }
@@ -375,23 +362,4 @@ impl World {
             self.release_at = Some(self.run.now() + wait);
         }
     }
-}
-
-/// A flash with nothing on it.
-pub(crate) fn new_flash(run: &mut Run) -> Storage {
-    let geometry = run.settings().geometry();
-    let latency = run.settings().flash_latency;
-    let mut flash = Storage::new(
-        geometry.capacity(),
-        Bytes::kib(4),
-        geometry.segment_offset(SegmentIndex::new(0)),
-        latency,
-        run.dice(),
-    );
-    // Not the journal: rot of its newest page cannot be told from a write that was cut off.
-    flash.rotting = vec![
-        Bytes::ZERO..geometry.journal_page_offset(0),
-        geometry.checkpoint_page_offset(0, 0)..geometry.segment_offset(SegmentIndex::new(0)),
-    ];
-    flash
 }
