@@ -51,14 +51,8 @@ pub(crate) struct Accepted {
     /// Entries that are being written.
     on_their_way: BTreeMap<Token, Vec<Told>>,
     unnamed: Vec<Unnamed>,
-    /// Segments that were a log's when they were last written.
-    segments: Set<u64>,
     /// Segments and their uses of which the journal has said durably that they are a log's.
     opened: Set<(SegmentIndex, u64)>,
-    /// Blocks that were taken in during this life.
-    pub(crate) blocks: u64,
-    /// Bytes of headers and footers that this life has written for them.
-    pub(crate) descriptors: u64,
 }
 
 impl Accepted {
@@ -68,14 +62,9 @@ impl Accepted {
                 self.open.insert(*place, self.chunks.len());
                 self.chunks.push((*head, Vec::new()));
             }
-            RetainedUpdate::Push {
-                place,
-                record,
-                page,
-            } => {
+            RetainedUpdate::Push { place, record, .. } => {
                 let chunk = self.open[place];
                 self.chunks[chunk].1.push(*record);
-                self.blocks += u64::from(page.is_some());
             }
             RetainedUpdate::Clear { .. } => {}
         }
@@ -122,18 +111,10 @@ impl Accepted {
         let within = offset - geometry.segment_offset(SegmentIndex::new(0));
         let number = within.get() / geometry.segment_bytes().get();
         let page = within.get() % geometry.segment_bytes().get() / PAGE_BYTES as u64;
-        if page == u64::from(geometry.segment_pages() - geometry.footer_pages()) {
-            if self.segments.contains(&number) {
-                self.descriptors += length.get();
-            }
+        let is_footer = page == u64::from(geometry.segment_pages() - geometry.footer_pages());
+        if is_footer || !data.starts_with(&DirtyChunkHeader::MAGIC) {
             return None;
         }
-        if !data.starts_with(&DirtyChunkHeader::MAGIC) {
-            self.segments.remove(&number);
-            return None;
-        }
-        self.segments.insert(number);
-        self.descriptors += PAGE_BYTES as u64;
         let bytes = data.first_chunk::<PAGE_BYTES>()?;
         let header = self.chunks.iter().rev().find_map(|(head, _)| {
             let of = DirtyChunkHeader::from_retained(head, &[], geometry).ok()?;
@@ -202,12 +183,6 @@ impl Accepted {
                 }
             }
         }
-    }
-
-    /// A new life of the process begins.
-    pub(crate) fn life_begins(&mut self) {
-        self.blocks = 0;
-        self.descriptors = 0;
     }
 
     /// The process has ended: nobody learns of what is on its way.

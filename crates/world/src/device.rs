@@ -119,7 +119,6 @@ impl CacheDevice {
     /// A life of the process begins.
     pub(crate) fn open(&mut self, run: &Run) {
         self.is_suspect |= run.settings().rates.blame_the_flash();
-        self.accepted.life_begins();
         self.written_before = self.flash.written_bytes();
         self.clear_faults();
         self.flash.open();
@@ -270,8 +269,6 @@ impl CacheDevice {
     pub(crate) fn not_opened(&mut self) {
         self.is_suspect = true;
         self.disbelieve(0);
-        // What the recovery has written is not in the cache's counts, either.
-        self.accepted.life_begins();
         // What recovery still had in flight is not the new cache's.
         self.flash.open();
     }

@@ -1,256 +1,385 @@
-//! The host's process: the cache or its recovery, its state directory, and what it does with
-//! effects.
+//! A host: the flash of its cache, and the process that uses it.
+//!
+//! ```text
+//!   Host ─┬─ bay    flash, retained memory, what was recorded     outlives the process
+//!         └─ life   the process, commands, guests' requests       begins and ends with the process
+//! ```
+//!
+//! Disks are not the host's: what one changes at an origin or in an owner's record, others find there.
 
-use crate::settings::Special;
-use crate::storage::Storage;
+mod effects;
+mod ends;
+
+use crate::context::{Context, somebody_absent_waits};
+use crate::device::CacheDevice;
+use crate::disks::Disks;
+use crate::flash_bay::FlashBay;
+use crate::guests::Guests;
+use crate::operator::{Operator, Order, change_tenancy};
+use crate::process::Process;
+use crate::run::Run;
+use crate::settings::{End, LifeSettings, Special};
+use crate::state_directory::StateDirectory;
+use crate::tenants::Meter;
 use crate::violation::Violation;
-use crate::world::World;
-use block_io::{OriginOp, OriginVerb, Token};
-use cache::{Cache, Effect, Recovery};
-use units::{Duration, Instant};
+use cache::{Cache, OpenError, Recovered};
+use units::{Bytes, Instant};
 
-/// What runs.
-#[derive(Default)]
-pub(crate) enum Software {
-    /// Nothing.
-    #[default]
-    Down,
-    /// The cache is being opened.
-    Recovery(Box<Recovery>),
-    /// The cache serves.
-    Cache(Box<Cache>),
+/// What begins and ends with the process.
+struct Life {
+    settings: LifeSettings,
+    process: Process,
+    state_directory: StateDirectory,
+    operator: Operator,
+    guests: Guests,
+    /// What is held against write budgets.
+    meter: Meter,
 }
 
-/// What is being recorded of an incarnation: that it is not to be believed, or that it is again.
-#[derive(Clone, Copy)]
-struct Retiring {
-    token: Token,
-    incarnation: u64,
-    until: Instant,
-    recorded: bool,
-    believed: bool,
+impl Life {
+    fn new(settings: LifeSettings, disks: usize, run: &Run) -> Self {
+        Self {
+            settings,
+            process: Process::new(disks, settings.crash_at),
+            state_directory: StateDirectory::default(),
+            operator: Operator::default(),
+            guests: Guests::new(run.settings().workers, run.now()),
+            meter: Meter::default(),
+        }
+    }
+
+    /// Memory and budgets, now.
+    fn check_tenancy(&mut self, run: &Run) -> Result<(), Violation> {
+        match self.process.cache() {
+            Some(cache) => self.meter.judge(cache, run),
+            None => Ok(()),
+        }
+    }
+
+    /// The life ends: what has come to the origins from failed or late flash comes again, from the
+    /// beginning.
+    fn leave_emptied_flash(&self, disks: &mut Disks) {
+        let process = &self.process;
+        let power_cut = self.settings.end == End::PowerCut;
+        let emptied = process.cache().is_some() && process.is_bypassed();
+        for (number, disk) in disks.iter_mut().enumerate() {
+            let status = process.write_back_of(number);
+            let emptied = emptied || status.is_some_and(|status| status.is_bypassed);
+            if disk.is_open() && emptied {
+                disk.write_back_mut().emptying_was_cut_short(power_cut);
+            }
+        }
+    }
 }
 
-/// The host.
-#[derive(Default)]
+/// See the module's header.
 pub(crate) struct Host {
-    /// What runs on it.
-    pub software: Software,
-    retiring: Option<Retiring>,
-    /// The flash dies at this guest request of the life.
-    pub flash_dies_at: Option<u64>,
-    /// And then does not answer at all.
-    pub dies_silently: bool,
+    bay: FlashBay,
+    life: Life,
 }
 
 impl Host {
-    /// Whether guests are served.
-    pub(crate) fn is_up(&self) -> bool {
-        matches!(self.software, Software::Cache(_))
+    /// A host with a new cache, whose process does not run yet.
+    pub(crate) fn new(disks: usize, run: &mut Run) -> Self {
+        Self {
+            bay: FlashBay::new(run),
+            life: Life::new(LifeSettings::LAST, disks, run),
+        }
     }
 
-    /// When the cache wants to be looked at.
-    pub(crate) fn next_tick(&self) -> Option<Instant> {
-        match &self.software {
-            Software::Cache(cache) => cache.next_deadline(),
-            Software::Down | Software::Recovery(_) => None,
-        }
+    /// Its parts that act, and what they act on.
+    fn parts<'a>(
+        &'a mut self,
+        run: &'a mut Run,
+        disks: &'a mut Disks,
+    ) -> (&'a mut Operator, &'a mut Guests, Context<'a>) {
+        let cx = Context {
+            run,
+            disks,
+            device: self.bay.in_use(),
+            process: &mut self.life.process,
+        };
+        (&mut self.life.operator, &mut self.life.guests, cx)
+    }
+
+    /// The flash that is in use.
+    pub(crate) fn device(&self) -> &CacheDevice {
+        self.bay.in_use()
     }
 
     /// When the state directory answers.
-    pub(crate) fn retiring_until(&self) -> Option<Instant> {
-        self.retiring.map(|retiring| retiring.until)
+    pub(crate) fn next_answer(&self) -> Option<Instant> {
+        self.life.state_directory.next_answer()
     }
-}
 
-impl World {
-    /// Carries out what the cache asks, in order.
-    pub(crate) fn carry_out_effects(&mut self) -> Result<(), Violation> {
-        loop {
-            let mut effects = Vec::new();
-            match &mut self.host.software {
-                Software::Down => {}
-                Software::Recovery(recovery) => recovery.take_effects(&mut effects),
-                Software::Cache(cache) => cache.take_effects(&mut effects),
+    /// The process of this life.
+    pub(crate) fn process(&self) -> &Process {
+        &self.life.process
+    }
+
+    /// Workers that can ask something, by their number, and when each does next.
+    pub(crate) fn next_requests(&self) -> impl Iterator<Item = (usize, Instant)> {
+        let process = &self.life.process;
+        let can_ask = process.cache().is_some() && !process.served().is_empty();
+        self.life.guests.next_requests().filter(move |_| can_ask)
+    }
+
+    /// Whether nobody waits for an answer.
+    pub(crate) fn guests_have_answers(&self) -> bool {
+        self.life.guests.have_answers()
+    }
+
+    /// Whether no command is under way.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.life.operator.is_settled()
+    }
+
+    /// Whether all requests of this life are made and answered, and no command is under way.
+    pub(crate) fn is_done(&self) -> bool {
+        self.life.guests.are_done() && self.is_settled()
+    }
+
+    /// Whether nothing happens any more because every disk is away.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let nobody_is_served = self.life.process.served().is_empty();
+        self.is_settled() && self.life.guests.have_answers() && nobody_is_served
+    }
+
+    /// See [`Context::somebody_absent_waits`].
+    pub(crate) fn somebody_absent_waits(&self, run: &Run, disks: &Disks) -> bool {
+        somebody_absent_waits(run, disks, self.bay.in_use(), &self.life.process)
+    }
+
+    /// For a message: what waits on flash, and who waits for what.
+    pub(crate) fn what_waits(&self, disks: &Disks) -> String {
+        let process = &self.life.process;
+        let Some(cache) = process.cache() else {
+            return String::new();
+        };
+        let numbered = disks.iter().enumerate();
+        let status = numbered.filter_map(|(n, disk)| Some((disk.id(), process.write_back_of(n)?)));
+        format!(
+            "; {:?}, {:?}, requests {}, commands {}",
+            cache.status().mode,
+            status.collect::<Vec<_>>(),
+            self.life.guests.what_waits(),
+            self.life.operator.what_waits()
+        )
+    }
+
+    // A life of the process.
+
+    /// A life begins.
+    pub(crate) fn begin(&mut self, settings: LifeSettings, run: &mut Run, disks: &mut Disks) {
+        if run.is_last_life() {
+            self.bay.insert_what_is_needed(run, disks);
+        }
+        let life = Life::new(settings, disks.count(), run);
+        let before = std::mem::replace(&mut self.life, life);
+        before.operator.abandon(disks);
+        for (number, disk) in disks.iter().enumerate() {
+            if disk.belongs_elsewhere(self.bay.in_use().uuid()) {
+                self.life.process.disk_mut(number).give_up();
             }
-            if effects.is_empty() || self.crashed {
-                return Ok(());
-            }
-            for effect in effects {
-                self.carry_out(effect)?;
-                if self.crashed {
-                    return Ok(());
-                }
-            }
+        }
+        self.bay.in_use_mut().open(run);
+    }
+
+    /// From now on things go wrong with its flash.
+    pub(crate) fn set_faults(&mut self, run: &Run) {
+        self.bay.in_use_mut().set_faults(run);
+    }
+
+    /// Whoever has waited long finds flash that can be read.
+    pub(crate) fn recover(&mut self) {
+        self.bay.in_use_mut().recover();
+    }
+
+    /// The cache is opened.
+    pub(crate) fn open_cache(&mut self, run: &mut Run) {
+        let recovery = self.bay.in_use_mut().recovery(run);
+        self.life.process.open(recovery);
+    }
+
+    /// If that has ended, the cache serves, without its flash if need be.
+    pub(crate) fn serve_if_open(&mut self, run: &mut Run) {
+        if let Some(finished) = self.life.process.finished() {
+            self.serve(finished, run);
         }
     }
 
-    fn carry_out(&mut self, effect: Effect) -> Result<(), Violation> {
-        match effect {
-            Effect::Flash(op) => {
-                self.count_operation();
-                if self.crashed {
-                    return Ok(());
-                }
-                let token = op.token.0;
-                self.run.event(&[3, token], || {
-                    let entries = self.device.journal_entries(&op.verb);
-                    format!("flash {token} {:?}{entries}", op.verb)
+    /// Opening the cache has ended.
+    pub(crate) fn serve(&mut self, finished: Result<Recovered, OpenError>, run: &mut Run) {
+        run.event(&[11], || format!("opened: {finished:?}"));
+        let cache = match finished {
+            Ok(recovered) => {
+                run.hit(if recovered.clean {
+                    "clean start"
+                } else {
+                    "start after a crash"
                 });
-                let opens = matches!(self.host.software, Software::Recovery(_));
-                self.device.submit(op, opens, self.run.now());
-            }
-            Effect::Origin(op) => self.submit_to_origin(op)?,
-            Effect::Reply { request, result } => self.guest_is_answered(request, result)?,
-            Effect::ReplyInPlace { request, rest } => self.guest_read_in_place(request, &rest)?,
-            Effect::Retire { token, incarnation } => {
-                self.run.hit("retirement");
-                self.record_retirement(token, incarnation, false);
-            }
-            Effect::Reinstate { token, incarnation } => {
-                self.record_retirement(token, incarnation, true);
-            }
-            Effect::Retain(what) => {
-                if self.run.special() == Special::Rotten {
-                    self.count_operation();
-                    if self.crashed {
-                        self.run.hit("crash amid a record in retained memory");
-                        self.device.retain_half(what);
-                        return Ok(());
-                    }
+                run.hit_many("blocks came back", recovered.blocks);
+                run.hit_many("descriptors lost", recovered.blocks_lost);
+                match recovered.cold {
+                    Some(cache::ColdReason::Retired) => run.hit("cold: retired"),
+                    Some(cache::ColdReason::JournalDamaged) => run.hit("cold: journal damaged"),
+                    Some(cache::ColdReason::OlderCopy) => run.hit("cold: older copy"),
+                    None => {}
                 }
-                self.device.retain(what);
+                self.bay
+                    .in_use_mut()
+                    .in_use(recovered.cache.status().incarnation);
+                recovered.cache
             }
-            Effect::Own {
-                token, id, record, ..
-            } => self.record_owner(token, id, record)?,
-            Effect::Damaged { .. } => {}
-            Effect::ControlDone { id, result } => {
-                let name = format!("{result:?}");
-                self.run.event(&[4, id.0, name.len() as u64], || {
-                    format!("control {} done: {name}", id.0)
-                });
-                match self.controls.get_mut(&id) {
-                    Some(slot @ None) => *slot = Some(result),
-                    _ => {
-                        return Err(Violation::new(
-                            "I8",
-                            format!("control {} was answered without being open", id.0),
-                        ));
-                    }
-                }
-                self.command_ended(id, result)?;
+            Err(error) => {
+                run.hit("flash could not be opened");
+                self.bay.in_use_mut().not_opened();
+                let config = run.settings().config.clone();
+                Cache::bypassed(config, run.pool().clone(), error.to_string(), run.now())
             }
-        }
-        Ok(())
+        };
+        self.life.process.serve(cache);
     }
 
-    fn submit_to_origin(&mut self, op: OriginOp) -> Result<(), Violation> {
-        self.count_operation();
-        if self.crashed {
+    /// The operator gives orders about every disk, or the cache.
+    pub(crate) fn order(&mut self, order: Order, run: &mut Run, disks: &mut Disks) {
+        let (operator, _, mut cx) = self.parts(run, disks);
+        operator.carry_out(order, &mut cx);
+    }
+
+    /// Disks that are away are attached again. False if none will be in this life.
+    pub(crate) fn attach_again(&mut self, run: &mut Run, disks: &mut Disks) -> bool {
+        let process = &self.life.process;
+        if (0..disks.count()).all(|number| process.disk(number).is_given_up()) {
+            return false;
+        }
+        let (operator, _, mut cx) = self.parts(run, disks);
+        cx.strangers_write();
+        operator.carry_out(Order::AttachAll, &mut cx);
+        true
+    }
+
+    /// If the flash lies, the host records how far the tables on it are durable, as far as it says.
+    pub(crate) fn note_committed(&mut self, run: &Run) {
+        if let (Special::Lying { .. }, Some(committed)) =
+            (run.special(), self.life.process.committed())
+        {
+            self.bay.in_use_mut().note_committed(committed);
+        }
+    }
+
+    // Guests.
+
+    /// Guests may make so many requests from now on.
+    pub(crate) fn guests_may_ask(&mut self, requests: u64) {
+        self.life.guests.may_ask(requests);
+    }
+
+    /// A worker asks the next thing.
+    pub(crate) fn guest_asks(
+        &mut self,
+        worker: usize,
+        run: &mut Run,
+        disks: &mut Disks,
+    ) -> Result<(), Violation> {
+        self.life.guests.count_request();
+        // Before the next command: what the cache counts and what it asked for agree.
+        self.life.check_tenancy(run)?;
+        self.before_request(run, disks)?;
+        disks.origin_goes(run);
+        let (_, guests, mut cx) = self.parts(run, disks);
+        guests.readers_come_and_go(&mut cx);
+        cx.disks.look_now_and_then(cx.run)?;
+        guests.ask_next(worker, &mut cx);
+        self.carry_out_effects(run, disks)
+    }
+
+    /// What happens beside a guest's request: commands of the operator, a dying flash.
+    fn before_request(&mut self, run: &mut Run, disks: &mut Disks) -> Result<(), Violation> {
+        if self.life.settings.flash_dies_at == Some(self.life.guests.requests_made()) {
+            run.hit("flash dies");
+            self.bay.in_use_mut().die(self.life.settings.dies_silently);
+        }
+        if let Special::Lying { notes, .. } = run.special()
+            && run.one_in(notes)
+        {
+            self.note_committed(run);
+        }
+        if run.one_in(run.settings().tenancy_rate) {
+            change_tenancy(&mut self.parts(run, disks).2);
+        }
+        if !run.one_in(run.settings().control_rate) {
             return Ok(());
         }
-        let token = op.token.0;
-        let number = self
-            .disks
-            .iter()
-            .position(|disk| disk.slot() == Some(op.disk));
-        let Some(number) = number else {
-            return Err(Violation::new(
-                "I4",
-                format!("an operation for {:?}, which no attached disk has", op.disk),
-            ));
-        };
-        self.run.event(&[5, token, number as u64], || {
-            format!("origin {number} {token} {:?}", op.verb)
-        });
-        match &op.verb {
-            OriginVerb::Read { .. } => {}
-            OriginVerb::Flush => {
-                let now = self.run.next_moment();
-                self.disks[number].origin_flushes.insert(op.token, now);
-            }
-            _ => self.disks[number].version += 1,
+        // Commands come in bunches, so that they meet each other under way.
+        for _ in 0..=run.below(2) {
+            self.command(run, disks)?;
         }
-        self.disks[number]
-            .origin
-            .submit(op.token, op.verb, self.run.now());
-        self.plan_release();
         Ok(())
     }
 
-    /// The process has died: a record that was on its way is there or not.
-    pub(crate) fn host_dies(&mut self, lands: bool) {
-        self.host.software = Software::Down;
-        if let Some(retiring) = self.host.retiring.take()
-            && lands
-        {
-            self.host_records(retiring);
-        }
-    }
-
-    fn host_records(&mut self, what: Retiring) {
-        if what.believed {
-            self.device.believe(what.incarnation);
-        } else {
-            self.device.disbelieve(what.incarnation);
-        }
-    }
-
-    fn record_retirement(&mut self, token: Token, incarnation: u64, believed: bool) {
-        // Records come in the order in which they were asked for: one before this is there or never
-        // will be.
-        if let Some(before) = self.host.retiring.take()
-            && self.run.one_in(2)
-        {
-            self.host_records(before);
-        }
-        let fails = self.run.one_in(self.run.settings().rates.retire_fails);
-        let wait = Duration::from_micros(1 + self.run.below(20_000));
-        self.run.event(&[6, incarnation], || {
-            format!("retire incarnation {incarnation}, believed again: {believed}, fails: {fails}")
-        });
-        self.device.suspect();
-        self.host.retiring = Some(Retiring {
-            token,
-            incarnation,
-            until: self.run.now() + wait,
-            recorded: !fails,
-            believed,
-        });
-    }
-
-    /// The record of a retirement is durable, or could not be made.
-    pub(crate) fn state_directory_answers(&mut self) {
-        let Some(retiring) = self.host.retiring.take() else {
-            return;
-        };
-        // The answer may be lost where the record is not.
-        if retiring.recorded || (retiring.believed && self.run.one_in(2)) {
-            self.host_records(retiring);
-        }
-        if !retiring.recorded {
-            self.run.hit("retirement not recorded");
-        } else if retiring.believed {
-            self.run.hit("flash taken back");
-        }
-        self.run.event(&[7, u64::from(retiring.recorded)], || {
-            format!("retirement recorded: {}", retiring.recorded)
-        });
-        if let Software::Cache(cache) = &mut self.host.software {
-            let Retiring {
-                token, recorded, ..
-            } = retiring;
-            if retiring.believed {
-                cache.reinstated(token, recorded, self.run.now());
-            } else {
-                cache.retired(token, recorded, self.run.now());
+    /// The operator does something with some disk.
+    fn command(&mut self, run: &mut Run, disks: &mut Disks) -> Result<(), Violation> {
+        let (operator, _, mut cx) = self.parts(run, disks);
+        if let Some(number) = operator.command(&mut cx) {
+            // What has been answered already may have changed where the disk stands.
+            self.carry_out_effects(run, disks)?;
+            if !self.life.process.has_crashed() {
+                let (operator, _, mut cx) = self.parts(run, disks);
+                operator.attach_again(number, &mut cx);
             }
         }
+        if run.special() == Special::Pestered {
+            // A disk may be longer now, of which the next request must know.
+            self.carry_out_effects(run, disks)?;
+        }
+        Ok(())
     }
 
-    /// Every device of the host, to be opened, killed or cut.
-    pub(crate) fn origins(&mut self) -> impl Iterator<Item = &mut Storage> {
-        self.disks.iter_mut().map(|disk| &mut disk.origin)
+    // What must hold.
+
+    /// Nothing is in flight: every disk that is served is read through the cache.
+    pub(crate) fn begin_audit(
+        &mut self,
+        run: &mut Run,
+        disks: &mut Disks,
+    ) -> Result<(), Violation> {
+        for (number, disk) in disks.iter().enumerate() {
+            let attachment = self.life.process.disk_mut(number);
+            attachment.begin_audit(disk.sectors_most_usize());
+        }
+        for number in self.life.process.served() {
+            let size = disks[number].size();
+            let mut offset = Bytes::ZERO;
+            while offset < size && !self.life.process.has_crashed() {
+                let (_, guests, mut cx) = self.parts(run, disks);
+                offset = guests.ask_for_audit(number, offset, &mut cx);
+                self.carry_out_effects(run, disks)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After the audit of a start: what was found of disks with something waiting is everything up
+    /// to one point.
+    pub(crate) fn judge_audit(&self, run: &mut Run, disks: &mut Disks) -> Result<(), Violation> {
+        let process = &self.life.process;
+        for number in process.served() {
+            if disks[number].is_open() && !process.is_locked(number) {
+                disks[number].judge_cut(process.disk(number).found(), run)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is in flight: counts and limits.
+    pub(crate) fn inspect(&mut self, run: &Run) -> Result<(), Violation> {
+        if let Some(cache) = self.life.process.cache() {
+            cache.self_check();
+        }
+        self.life.check_tenancy(run)?;
+        self.life
+            .process
+            .inspect(self.bay.in_use().written_in_life(), run)
     }
 }

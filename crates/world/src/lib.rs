@@ -28,34 +28,41 @@
 #![forbid(unsafe_code)]
 
 mod accepted;
-mod back;
-mod between;
+mod attachment;
 pub mod checker;
-mod commands;
+mod context;
 mod device;
 mod disk;
+mod disks;
+mod flash_bay;
+mod guest_memory;
 mod guests;
 mod host;
-mod lap;
 mod late;
-mod lives;
 mod marks;
 pub mod nbd;
-mod opening;
-mod owner;
+mod operator;
+mod origin;
+mod origin_traffic;
+mod outcome;
+mod owner_records;
 mod phases;
+mod process;
 mod retained;
 mod run;
 mod settings;
-mod special;
+mod state_directory;
 mod storage;
 mod tenants;
+mod toy_cipher;
 mod trace;
 mod verbs;
 mod violation;
 mod world;
+mod write_back;
 
 pub use marks::Marks;
+pub use outcome::{Failure, Options, Outcome};
 pub use phases::{COMMANDS, PHASES};
 pub use settings::Settings;
 pub use settings::{
@@ -66,50 +73,6 @@ pub use violation::Violation;
 
 use std::panic::AssertUnwindSafe;
 use world::World;
-
-/// How a world is run.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Decides everything.
-    pub seed: u64,
-    /// Keep every line of the trace.
-    pub trace: bool,
-    /// End the first life by a power cut at this operation instead of when the seed says.
-    pub crash_at: Option<u64>,
-}
-
-impl Options {
-    /// The world of this seed.
-    pub fn new(seed: u64) -> Self {
-        Self {
-            seed,
-            trace: false,
-            crash_at: None,
-        }
-    }
-}
-
-/// How a run ended well.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// One number for everything that happened.
-    pub digest: u64,
-    /// Rare branches that were reached.
-    pub marks: Marks,
-    /// Operations of the first life: where a crash can be put.
-    pub operations: u64,
-    /// The trace, if it was asked for.
-    pub trace: Vec<String>,
-}
-
-/// How a run ended badly.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// What was found.
-    pub violation: Violation,
-    /// The last lines of the trace.
-    pub trace: Vec<String>,
-}
 
 /// Runs the world of a seed. On a failure runs it again to record its trace.
 ///

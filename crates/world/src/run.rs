@@ -1,9 +1,9 @@
 //! What every part of one run shares: the seed's settings, its dice, the time, the numbers that are given
 //! out in order, and the record of what happened.
 
-use crate::Outcome;
 use crate::checker::{Moment, Tag};
 use crate::marks::Marks;
+use crate::outcome::Outcome;
 use crate::settings::{Settings, Special};
 use crate::trace::Trace;
 use block_io::BufPool;

@@ -33,7 +33,7 @@ pub enum End {
 
 /// One life of the host's process.
 #[derive(Clone, Copy, Debug)]
-pub struct Life {
+pub struct LifeSettings {
     /// Guest requests before it ends by itself.
     pub requests: u64,
     /// How it ends.
@@ -48,6 +48,19 @@ pub struct Life {
     pub audit_at_start: bool,
     /// Faults happen from the first operation on, so that opening the cache meets them too.
     pub faults_while_opening: bool,
+}
+
+impl LifeSettings {
+    /// A last one, in which everything is read and comes to an end.
+    pub(crate) const LAST: Self = Self {
+        requests: 20,
+        end: End::CleanStop,
+        crash_at: None,
+        flash_dies_at: None,
+        dies_silently: false,
+        audit_at_start: true,
+        faults_while_opening: false,
+    };
 }
 
 /// One disk.
@@ -174,7 +187,7 @@ pub struct Settings {
     /// What there is of write-back; none in worlds without it.
     pub back: Option<BackSettings>,
     /// The lives of the process, one after the other.
-    pub lives: Vec<Life>,
+    pub lives: Vec<LifeSettings>,
 }
 
 impl Settings {
@@ -381,7 +394,7 @@ fn draw_rates(dice: &mut Prng, restless: bool) -> Rates {
     }
 }
 
-fn draw_life(dice: &mut Prng, restless: bool) -> Life {
+fn draw_life(dice: &mut Prng, restless: bool) -> LifeSettings {
     let requests = if restless {
         3 + dice.below(40)
     } else {
@@ -389,7 +402,7 @@ fn draw_life(dice: &mut Prng, restless: bool) -> Life {
     };
     let end = *pick(dice, &[End::CleanStop, End::Kill, End::PowerCut]);
     let sudden = end != End::CleanStop && !dice.one_in(4);
-    Life {
+    LifeSettings {
         requests,
         end,
         crash_at: sudden.then(|| 1 + dice.below(8 * requests)),
