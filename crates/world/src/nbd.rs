@@ -168,7 +168,7 @@ impl NbdWorld {
     /// Goes on without faults until everything has ended.
     fn settle(&mut self) -> Result<(), Violation> {
         self.faults = false;
-        self.server.failing = false;
+        self.server.fail(false);
         let began = self.now;
         let patience = self.settings.request_timeout.as_nanos() * PATIENCE;
         while self.checker.in_flight() > 0 || !self.client.is_connected() {
@@ -261,7 +261,7 @@ impl NbdWorld {
 
     fn dial(&mut self) {
         self.dialling = false;
-        if !self.server.up || self.server.stopping || self.server.frozen {
+        if !self.server.takes_clients() {
             self.client.not_reached(self.now);
             return;
         }
@@ -340,10 +340,10 @@ impl NbdWorld {
                     _ => "failed",
                 });
             }
-            let excuses = self.server.errors + u64::from(self.other);
+            let excuses = self.server.errors() + u64::from(self.other);
             let reasons = (self.now, self.settings.request_timeout, excuses);
             self.checker
-                .ended(&done, &seen, &self.server.disk, reasons)?;
+                .ended(&done, &seen, self.server.disk(), reasons)?;
         }
         Ok(())
     }

@@ -35,9 +35,9 @@ pub(super) enum Doing {
 
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) doing: Doing,
-    pub(super) first: usize,
-    pub(super) count: usize,
+    doing: Doing,
+    first: usize,
+    count: usize,
     since: Instant,
     /// Of each sector what a read must not fall behind, or a flush has to keep.
     floors: [u64; SECTORS],

@@ -8,23 +8,23 @@ impl NbdWorld {
     pub(super) fn fault(&mut self) {
         let kind = self.dice.below(9);
         let name = match kind {
-            _ if !self.server.up => return,
+            _ if !self.server.is_up() => return,
             0 | 1 => {
                 self.server.crash();
                 "crash"
             }
             2 | 3 if self.server.drop_connection() => "connection broke",
-            4 if !self.server.stopping => {
-                self.server.stopping = true;
+            4 if !self.server.is_stopping() => {
+                self.server.stop();
                 "shutdown"
             }
             5 => {
-                self.server.frozen = true;
+                self.server.freeze(true);
                 "standstill"
             }
             6 if self.server.send_nonsense() => "nonsense",
             7 | 8 => {
-                self.server.failing = !self.server.failing;
+                self.server.fail(!self.server.is_failing());
                 "errors"
             }
             _ => return,
@@ -39,18 +39,18 @@ impl NbdWorld {
     /// What has to come to an end does.
     pub(super) fn end_faults(&mut self) {
         let due = !self.faults || self.fault_ends <= self.now;
-        if self.server.stopping && (due || self.server.is_quiet()) {
+        if self.server.is_stopping() && (due || self.server.is_quiet()) {
             self.trace.event(self.now, &[4], || "shut down".to_owned());
             self.server.crash();
-        } else if due && !self.server.up {
+        } else if due && !self.server.is_up() {
             self.short = self.faults && self.dice.one_in(12);
-            self.server.up = true;
+            self.server.start();
             self.trace.event(self.now, &[5], || "up again".to_owned());
-        } else if due && self.short && self.server.up {
+        } else if due && self.short && self.server.is_up() {
             // Somebody repairs it.
             self.server.crash();
         } else if due {
-            self.server.frozen = false;
+            self.server.freeze(false);
         }
     }
 }

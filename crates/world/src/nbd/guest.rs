@@ -91,7 +91,7 @@ impl NbdWorld {
             &[6, number, range.0 as u64, range.1 as u64],
             || format!("{number}: {doing:?} of {} from {}", range.1, range.0),
         );
-        let excuses = self.server.errors;
+        let excuses = self.server.errors();
         let token = Token(number);
         self.checker
             .submitted(token, doing, range, self.now, excuses);

@@ -23,8 +23,8 @@ const SECTOR: usize = 512;
     reason = "each comes and goes on its own"
 )]
 #[derive(Debug, Default)]
-pub(super) struct Connection {
-    pub(super) id: u64,
+struct Connection {
+    id: u64,
     input: VecDeque<u8>,
     output: VecDeque<u8>,
     /// No more requests are read.
@@ -59,26 +59,30 @@ struct Job {
     delay: u64,
 }
 
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each comes and goes on its own"
-)]
+/// Whether it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Down,
+    Up,
+    /// It ends what it has begun and refuses what comes.
+    Stopping,
+}
+
 #[derive(Debug)]
 pub(super) struct Server {
     settings: Settings,
     dice: Prng,
-    pub(super) disk: Disk,
+    disk: Disk,
     connections: Vec<Connection>,
     jobs: Vec<Job>,
     made: u64,
-    pub(super) up: bool,
-    pub(super) stopping: bool,
+    state: State,
     /// Nothing is carried out or answered.
-    pub(super) frozen: bool,
+    frozen: bool,
     /// Requests fail now and then.
-    pub(super) failing: bool,
+    failing: bool,
     /// Errors that were given as answers.
-    pub(super) errors: u64,
+    errors: u64,
 }
 
 impl Server {
@@ -90,12 +94,61 @@ impl Server {
             connections: Vec::new(),
             jobs: Vec::new(),
             made: 0,
-            up: true,
-            stopping: false,
+            state: State::Up,
             frozen: false,
             failing: false,
             errors: 0,
         }
+    }
+
+    /// What it keeps.
+    pub(super) fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Errors that were given as answers.
+    pub(super) fn errors(&self) -> u64 {
+        self.errors
+    }
+
+    /// Whether it runs at all.
+    pub(super) fn is_up(&self) -> bool {
+        self.state != State::Down
+    }
+
+    /// Whether it is being shut down.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.state == State::Stopping
+    }
+
+    /// Whether a client that calls is answered.
+    pub(super) fn takes_clients(&self) -> bool {
+        self.state == State::Up && !self.frozen
+    }
+
+    /// It runs again.
+    pub(super) fn start(&mut self) {
+        self.state = State::Up;
+    }
+
+    /// It is being shut down: what it has begun it ends, what comes it refuses.
+    pub(super) fn stop(&mut self) {
+        self.state = State::Stopping;
+    }
+
+    /// It carries nothing out and answers nothing, or goes on.
+    pub(super) fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
+
+    /// Requests fail now and then, or no more.
+    pub(super) fn fail(&mut self, failing: bool) {
+        self.failing = failing;
+    }
+
+    /// Whether requests fail now and then.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing
     }
 
     /// Takes a client in; returns what the connection is called.
@@ -194,8 +247,7 @@ impl Server {
         if self.settings.has_flush() {
             self.disk.crash(&mut self.dice);
         }
-        self.up = false;
-        self.stopping = false;
+        self.state = State::Down;
         self.frozen = false;
     }
 
@@ -210,7 +262,7 @@ impl Server {
 
     /// Works a little: reads a request, or brings a job forward.
     pub(super) fn work(&mut self, terms: &Terms) {
-        if !self.up {
+        if self.state == State::Down {
             return;
         }
         for index in 0..self.connections.len() {
@@ -258,7 +310,7 @@ impl Server {
             connection.half_closed = true;
             return;
         }
-        if self.stopping {
+        if self.state == State::Stopping {
             self.answer_simple(id, header.cookie, Err(Errno::Shutdown));
             return;
         }
