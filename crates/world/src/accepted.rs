@@ -5,7 +5,7 @@
 //! durably that they are durable. If the medium loses one of those, no one can tell it from a write
 //! that was cut off, so it does not (`storage.rs`).
 
-use crate::storage::overlap;
+use crate::verbs::overlap;
 use block_io::{FlashVerb, Token};
 use cache::RetainedUpdate;
 use flash_format::{

@@ -15,7 +15,7 @@ use crate::accepted::Accepted;
 use crate::retained::RetainedMemory;
 use crate::run::Run;
 use crate::settings::Special;
-use crate::storage::Storage;
+use crate::storage::{Handle, Storage};
 use block_io::{FlashDone, FlashOp, FlashVerb, IoError, OriginDone};
 use cache::{Committed, FormatOptions, Recovery, RetainedUpdate, format};
 use flash_format::{
@@ -31,6 +31,8 @@ pub(crate) const FIRST_CACHE: u128 = 0x4ea4;
 /// See the module's header.
 pub(crate) struct CacheDevice {
     flash: Storage,
+    /// What the process has open of it; none between two lives.
+    handle: Option<Handle>,
     geometry: Geometry,
     uuid: u128,
     /// Something has befallen this flash that may have taken what waited on it.
@@ -72,6 +74,7 @@ impl CacheDevice {
         }
         Self {
             flash,
+            handle: None,
             geometry,
             uuid: 0,
             is_suspect: false,
@@ -121,17 +124,17 @@ impl CacheDevice {
         self.is_suspect |= run.settings().rates.blame_the_flash();
         self.written_before = self.flash.written_bytes();
         self.clear_faults();
-        self.flash.open();
+        self.handle = Some(self.flash.open());
     }
 
     /// The process has died; with `power_cut` the host has lost its power.
     pub(crate) fn end(&mut self, power_cut: bool) {
         self.accepted.process_ended();
+        if let Some(handle) = self.handle.take() {
+            self.flash.end(handle, power_cut);
+        }
         if power_cut {
-            self.flash.cut_power();
             self.retained.lose_power();
-        } else {
-            self.flash.kill();
         }
     }
 
@@ -185,26 +188,31 @@ impl CacheDevice {
             .writes(op.token, &op.verb, &self.geometry, self.uuid);
         let honest = is_dirty_chunk(&op.verb) || (opens && self.accepted.reads_unnamed(&op.verb));
         self.flash.spare(self.accepted.unnamed());
-        self.flash.submit_flash(op, honest, now);
+        if let Some(handle) = &mut self.handle {
+            handle.submit_flash(&mut self.flash, op, honest, now);
+        }
     }
 
     /// What has ended.
     pub(crate) fn poll(&mut self, now: Instant) -> Vec<OriginDone> {
         let mut done = Vec::new();
-        self.flash.poll(now, &mut done);
+        if let Some(handle) = &mut self.handle {
+            handle.poll(&mut self.flash, now, &mut done);
+        }
         done
     }
 
     /// One of those that have ended is told.
     pub(crate) fn tell(&mut self, done: OriginDone) -> FlashDone {
+        let handle = self.handle.as_mut().expect("it has an operation");
         self.accepted.ended(done.token, done.result.is_ok());
         self.flash.spare(self.accepted.unnamed());
-        self.flash.flash_done(done)
+        handle.flash_done(done)
     }
 
     /// When something ends next.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.flash.next_deadline()
+        self.handle.as_ref()?.next_deadline(&self.flash)
     }
 
     /// Memory that outlives the process is changed.
@@ -270,7 +278,7 @@ impl CacheDevice {
         self.is_suspect = true;
         self.disbelieve(0);
         // What recovery still had in flight is not the new cache's.
-        self.flash.open();
+        self.handle = Some(self.flash.open());
     }
 
     /// Whatever is on it must never be trusted again. An opening that failed half-way may have begun one

@@ -49,18 +49,17 @@ impl Disks {
         self.disks.iter().position(|disk| disk.id() == id)
     }
 
-    /// A new life begins of the process that uses the origins.
-    pub(crate) fn open(&mut self) {
+    /// Nothing goes wrong at the origins.
+    pub(crate) fn clear_faults(&mut self) {
         for disk in &mut self.disks {
             disk.origin_mut().clear_faults();
-            disk.origin_mut().open();
         }
     }
 
     /// What goes wrong now and then at the origins.
     pub(crate) fn set_faults(&mut self, run: &Run) {
+        self.clear_faults();
         for disk in &mut self.disks {
-            disk.origin_mut().clear_faults();
             disk.origin_mut().set_faults(run.settings());
         }
     }

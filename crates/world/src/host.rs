@@ -183,6 +183,7 @@ impl Host {
             }
         }
         self.bay.in_use_mut().open(run);
+        self.life.process.open_origins(disks);
     }
 
     /// From now on things go wrong with its flash.

@@ -2,7 +2,7 @@
 
 use crate::run::Run;
 use crate::settings::Settings;
-use crate::storage::{Latency, Storage};
+use crate::storage::{Handle, Latency, Storage};
 use block_io::{IoError, OriginDone, OriginVerb, Token};
 use medium::{Fault, Kind};
 use std::ops::Range;
@@ -34,9 +34,9 @@ impl Origin {
 
     // A life of the process that uses it.
 
-    /// Begins a session.
-    pub(crate) fn open(&mut self) {
-        self.storage.open();
+    /// A process begins to use it.
+    pub(crate) fn open(&self) -> Handle {
+        self.storage.open()
     }
 
     /// A cache attaches it.
@@ -45,12 +45,8 @@ impl Origin {
     }
 
     /// The process that used it has died; with `power_cut` the origin has lost its power, too.
-    pub(crate) fn end(&mut self, power_cut: bool, run: &mut Run) {
-        if power_cut {
-            self.storage.cut_power();
-        } else {
-            self.storage.kill();
-        }
+    pub(crate) fn end(&mut self, handle: Handle, power_cut: bool, run: &mut Run) {
+        self.storage.end(handle, power_cut);
         let (landed, waited) = self.storage.late_mut().take_counts();
         run.hit_many("late change landed", landed);
         run.hit_many("waited for a late change", waited);
@@ -64,28 +60,29 @@ impl Origin {
     // Operations.
 
     /// Takes an operation.
-    pub(crate) fn submit(&mut self, token: Token, verb: OriginVerb, now: Instant) {
+    pub(crate) fn submit(
+        &mut self,
+        handle: &mut Handle,
+        token: Token,
+        verb: OriginVerb,
+        now: Instant,
+    ) {
         if !matches!(verb, OriginVerb::Read { .. } | OriginVerb::Flush) {
             self.version += 1;
         }
-        self.storage.submit(token, verb, now);
+        handle.submit(&mut self.storage, token, verb, now);
     }
 
     /// What has ended.
-    pub(crate) fn poll(&mut self, now: Instant) -> Vec<OriginDone> {
+    pub(crate) fn poll(&mut self, handle: &mut Handle, now: Instant) -> Vec<OriginDone> {
         let mut done = Vec::new();
-        self.storage.poll(now, &mut done);
+        handle.poll(&mut self.storage, now, &mut done);
         done
     }
 
-    /// Whether this flush of the latest poll has failed, and taken along what it would have made durable.
-    pub(crate) fn has_forgotten(&self, flush: Token) -> bool {
-        self.storage.has_forgotten(flush)
-    }
-
     /// When something ends next.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.storage.next_deadline()
+    pub(crate) fn next_deadline(&self, handle: &Handle) -> Option<Instant> {
+        handle.next_deadline(&self.storage)
     }
 
     // What goes wrong.

@@ -24,7 +24,8 @@ pub(crate) fn submit(op: OriginOp, cx: &mut Context) -> Result<(), Violation> {
         cx.process.disk_mut(number).flush(op.token, now);
     }
     let origin = cx.disks[number].origin_mut();
-    origin.submit(op.token, op.verb, cx.run.now());
+    let handle = cx.process.origin_mut(number);
+    origin.submit(handle, op.token, op.verb, cx.run.now());
     cx.disks.plan_release(cx.run);
     Ok(())
 }
@@ -42,10 +43,10 @@ pub(crate) fn flush_ended(number: usize, token: Token, ok: bool, cx: &mut Contex
         return;
     }
     let now = cx.run.next_moment();
-    let disk = &mut cx.disks[number];
+    let history = cx.disks[number].history_mut();
     if ok {
-        disk.history_mut().durable_before(issued);
-    } else if disk.origin().has_forgotten(token) && disk.history_mut().lost_unflushed(now) {
+        history.durable_before(issued);
+    } else if cx.process.origin_mut(number).has_forgotten(token) && history.lost_unflushed(now) {
         cx.run.hit("failed flush has lost writes");
         cx.process.disk_mut(number).lose_writes(now);
     }

@@ -1,7 +1,9 @@
 //! The process of one life: the cache or its recovery, where each disk stands with it, and when it dies.
 
 use crate::attachment::Attachment;
+use crate::disks::Disks;
 use crate::run::Run;
+use crate::storage::Handle;
 use crate::violation::Violation;
 use block_io::{FlashDone, OriginDone};
 use cache::{
@@ -28,6 +30,8 @@ pub(crate) struct Process {
     software: Software,
     /// By the number of the disk.
     attachments: Vec<Attachment>,
+    /// What it has open of each origin.
+    origins: Vec<Handle>,
     /// Operations submitted and completed.
     operations: u64,
     /// It dies at this one.
@@ -41,6 +45,7 @@ impl Process {
         Self {
             software: Software::Down,
             attachments: (0..disks).map(|_| Attachment::default()).collect(),
+            origins: Vec::new(),
             operations: 0,
             crash_at,
             has_crashed: false,
@@ -170,6 +175,26 @@ impl Process {
         numbers
             .filter(|number| self.disk(*number).served_as().is_some())
             .collect()
+    }
+
+    /// It opens the origins.
+    pub(crate) fn open_origins(&mut self, disks: &Disks) {
+        self.origins = disks.iter().map(|disk| disk.origin().open()).collect();
+    }
+
+    /// What it has open of the origin of a disk.
+    pub(crate) fn origin(&self, number: usize) -> Option<&Handle> {
+        self.origins.get(number)
+    }
+
+    /// The same, to be used.
+    pub(crate) fn origin_mut(&mut self, number: usize) -> &mut Handle {
+        &mut self.origins[number]
+    }
+
+    /// What it had open of the origins, when it has died.
+    pub(crate) fn take_origins(&mut self) -> Vec<Handle> {
+        std::mem::take(&mut self.origins)
     }
 
     /// What a disk that is attached has that its origin lacks.

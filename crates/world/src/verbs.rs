@@ -1,6 +1,7 @@
 //! What an operation is about, and the same operation elsewhere.
 
 use block_io::OriginVerb;
+use std::ops::Range;
 use units::{Bytes, SECTOR_BYTES};
 
 /// A sector that is to change.
@@ -95,4 +96,9 @@ pub(crate) fn pieces_of(verb: &OriginVerb) -> Option<Vec<Piece>> {
             bytes: bytes.to_vec(),
         });
     Some(pieces.collect())
+}
+
+/// Whether two places have something in common.
+pub(crate) fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
+    a.start < b.end && b.start < a.end
 }

@@ -143,7 +143,9 @@ impl World {
         add(Due::Flash, host.device().next_deadline());
         for (number, disk) in self.disks.iter().enumerate() {
             let origin = disk.origin();
-            add(Due::Origin(number), origin.next_deadline());
+            let handle = host.process().origin(number);
+            let next = handle.and_then(|handle| origin.next_deadline(handle));
+            add(Due::Origin(number), next);
             add(Due::OriginBack(number), origin.gone_until());
             let attachment = host.process().disk(number);
             add(Due::OwnerRecord(number), attachment.next_record());

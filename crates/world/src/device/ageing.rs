@@ -4,6 +4,7 @@
 use super::CacheDevice;
 use crate::run::Run;
 use crate::settings::{Special, pick};
+use crate::storage::Handle;
 use cache::Committed;
 use flash_format::{DirtyChunkHeader, JournalPage, PAGE_BYTES, SUPERBLOCK_OFFSETS, SegmentIndex};
 use units::Bytes;
@@ -20,7 +21,8 @@ impl CacheDevice {
         let journal = self.geometry.journal_page_offset(0);
         let checkpoints = self.geometry.checkpoint_page_offset(0, 0);
         let segments = self.geometry.segment_offset(SegmentIndex::new(0));
-        for offset in self.flash.writes_in_flight() {
+        let handles = self.handle.iter();
+        for offset in handles.flat_map(Handle::writes_in_flight) {
             run.hit(match offset {
                 _ if offset < journal => "superblock in flight at a crash",
                 _ if offset < checkpoints => "journal page in flight at a crash",

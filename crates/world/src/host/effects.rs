@@ -137,7 +137,8 @@ impl Host {
         run: &mut Run,
         disks: &mut Disks,
     ) -> Result<(), Violation> {
-        let done = disks[number].origin_mut().poll(run.now());
+        let handle = self.life.process.origin_mut(number);
+        let done = disks[number].origin_mut().poll(handle, run.now());
         if run.settings().rates.origin_late > 0 {
             // What has waited for a late change may stall now.
             disks.plan_release(run);

@@ -48,8 +48,9 @@ impl Host {
         }
         self.bay.in_use_mut().end(flash_cut);
         let origins_cut = power_cut && run.settings().origin_loses_power;
-        for disk in disks.iter_mut() {
-            disk.origin_mut().end(origins_cut, run);
+        let handles = self.life.process.take_origins();
+        for (disk, handle) in disks.iter_mut().zip(handles) {
+            disk.origin_mut().end(handle, origins_cut, run);
         }
         let now = run.next_moment();
         for disk in disks.iter_mut() {

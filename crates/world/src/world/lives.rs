@@ -36,8 +36,8 @@ impl World {
     }
 
     fn live(&mut self, life: LifeSettings) -> Result<Stop, Violation> {
+        self.disks.clear_faults();
         self.host.begin(life, &mut self.run, &mut self.disks);
-        self.disks.open();
         if life.faults_while_opening {
             self.set_faults();
         }
