@@ -14,6 +14,7 @@
 //! stream; a crash ends everything at once and forgets what was not flushed. One seed decides all.
 
 mod checker;
+mod connection;
 mod disk;
 mod faults;
 mod guest;

@@ -9,33 +9,13 @@
 //! ```
 
 use super::SECTORS;
+use super::connection::Connection;
 use super::disk::{Answered, Disk};
 use super::settings::Settings;
-use nbd_protocol::{Command, Cookie, Errno, RequestHeader, Terms, reply, wire};
-use std::collections::VecDeque;
+use nbd_protocol::{Command, Cookie, Errno, Terms, reply};
 use units::{Bytes, Prng, SECTOR_BYTES};
 
 const SECTOR: usize = 512;
-
-/// One direction of a stream and the jobs that came over it.
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each comes and goes on its own"
-)]
-#[derive(Debug, Default)]
-struct Connection {
-    id: u64,
-    input: VecDeque<u8>,
-    output: VecDeque<u8>,
-    /// No more requests are read.
-    deaf: bool,
-    /// The client sends no more.
-    half_closed: bool,
-    /// The client listens no more.
-    unheard: bool,
-    /// The client can read the end of the stream behind the output.
-    ended: bool,
-}
 
 #[derive(Debug)]
 enum What {
@@ -154,80 +134,63 @@ impl Server {
     /// Takes a client in; returns what the connection is called.
     pub(super) fn accept(&mut self) -> u64 {
         self.made += 1;
-        self.connections.push(Connection {
-            id: self.made,
-            ..Connection::default()
-        });
+        self.connections.push(Connection::new(self.made));
         self.made
     }
 
     fn find(&mut self, id: u64) -> Option<&mut Connection> {
-        self.connections.iter_mut().find(|one| one.id == id)
+        self.connections.iter_mut().find(|one| one.id() == id)
     }
 
     /// Bytes of the client. False if they cannot be sent any more.
     pub(super) fn send(&mut self, id: u64, bytes: &[u8]) -> bool {
-        match self.find(id) {
-            Some(connection) if !connection.ended => {
-                connection.input.extend(bytes);
-                true
-            }
-            _ => false,
-        }
+        self.find(id)
+            .is_some_and(|connection| connection.send(bytes))
     }
 
     pub(super) fn half_close(&mut self, id: u64) {
         if let Some(connection) = self.find(id) {
-            connection.half_closed = true;
+            connection.half_close();
         }
     }
 
     /// The client has closed its end: what it has sent still arrives.
     pub(super) fn close(&mut self, id: u64) {
         if let Some(connection) = self.find(id) {
-            connection.half_closed = true;
-            connection.unheard = true;
-            connection.output.clear();
+            connection.close();
         }
     }
 
     /// Up to `count` bytes for the client; none at the end of the stream.
     pub(super) fn receive(&mut self, id: u64, count: usize) -> Option<Vec<u8>> {
-        let Some(connection) = self.find(id) else {
-            return Some(Vec::new());
-        };
-        if connection.output.is_empty() {
-            return connection.ended.then(Vec::new);
+        match self.find(id) {
+            Some(connection) => connection.receive(count),
+            None => Some(Vec::new()),
         }
-        let count = count.min(connection.output.len());
-        Some(connection.output.drain(..count).collect())
     }
 
     /// The connection breaks at any byte of what is on its way to the client. What the server has
     /// received goes on.
     pub(super) fn drop_connection(&mut self) -> bool {
         let open: Vec<usize> = (0..self.connections.len())
-            .filter(|index| !self.connections[*index].deaf)
+            .filter(|index| !self.connections[*index].is_deaf())
             .collect();
         if open.is_empty() {
             return false;
         }
         let pick = open[self.index(open.len())];
-        let cut = self.index(self.connections[pick].output.len() + 1);
-        let connection = &mut self.connections[pick];
-        connection.deaf = true;
-        connection.unheard = true;
-        connection.output.truncate(cut);
+        let cut = self.index(self.connections[pick].on_their_way() + 1);
+        self.connections[pick].break_behind(cut);
         true
     }
 
     /// Bytes that no server may send.
     pub(super) fn send_nonsense(&mut self) -> bool {
         let mut open = self.connections.iter_mut();
-        let Some(connection) = open.find(|one| !one.deaf && !one.unheard) else {
+        let Some(connection) = open.find(|one| one.is_open()) else {
             return false;
         };
-        connection.output.extend([0xff; 16]);
+        connection.answer(&[0xff; 16]);
         true
     }
 
@@ -235,14 +198,8 @@ impl Server {
     pub(super) fn crash(&mut self) {
         self.jobs.clear();
         for index in 0..self.connections.len() {
-            let cut = self.index(self.connections[index].output.len() + 1);
-            let connection = &mut self.connections[index];
-            if !connection.ended {
-                connection.output.truncate(cut);
-            }
-            connection.input.clear();
-            connection.deaf = true;
-            connection.ended = true;
+            let cut = self.index(self.connections[index].on_their_way() + 1);
+            self.connections[index].crash(cut);
         }
         if self.settings.has_flush() {
             self.disk.crash(&mut self.dice);
@@ -253,7 +210,7 @@ impl Server {
 
     /// Whether a shutdown has come to its end.
     pub(super) fn is_quiet(&self) -> bool {
-        self.jobs.is_empty() && self.connections.iter().all(|one| one.ended)
+        self.jobs.is_empty() && self.connections.iter().all(Connection::has_ended)
     }
 
     fn index(&mut self, below: usize) -> usize {
@@ -282,34 +239,19 @@ impl Server {
             connections, jobs, ..
         } = self;
         for connection in connections.iter_mut() {
-            let idle = !jobs.iter().any(|job| job.connection == connection.id);
-            let received_all = connection.half_closed && connection.input.is_empty();
-            connection.ended |= idle && (connection.deaf || received_all);
+            if !jobs.iter().any(|job| job.connection == connection.id()) {
+                connection.end_if_quiet();
+            }
         }
-        connections
-            .retain(|one| !(one.ended && one.unheard && one.output.is_empty() && one.half_closed));
+        connections.retain(|one| !one.is_over());
     }
 
     fn read_request(&mut self, index: usize, terms: &Terms) {
         let connection = &mut self.connections[index];
-        if connection.deaf {
-            connection.input.clear();
-            return;
-        }
-        let Some((header, whole)) = next_request(connection.input.make_contiguous()) else {
-            if connection.half_closed {
-                connection.input.clear();
-            }
+        let id = connection.id();
+        let Some((header, payload)) = connection.next_request() else {
             return;
         };
-        let input = connection.input.make_contiguous();
-        let payload: Vec<u8> = input[RequestHeader::BYTES..whole].to_vec();
-        connection.input.drain(..whole);
-        let id = connection.id;
-        if header.kind == wire::command::DISC {
-            connection.half_closed = true;
-            return;
-        }
         if self.state == State::Stopping {
             self.answer_simple(id, header.cookie, Err(Errno::Shutdown));
             return;
@@ -467,20 +409,10 @@ impl Server {
     }
 
     fn answer(&mut self, connection: u64, bytes: &[u8]) {
-        if let Some(connection) = self.find(connection)
-            && !connection.unheard
-        {
-            connection.output.extend(bytes);
+        if let Some(connection) = self.find(connection) {
+            connection.answer(bytes);
         }
     }
-}
-
-/// The request that the input begins with, if all of it is there, and its length.
-fn next_request(input: &[u8]) -> Option<(RequestHeader, usize)> {
-    let header = input.first_chunk::<{ RequestHeader::BYTES }>()?;
-    let header = RequestHeader::decode(header).expect("the client sends requests");
-    let whole = RequestHeader::BYTES + header.payload_bytes() as usize;
-    (input.len() >= whole).then_some((header, whole))
 }
 
 fn sectors_in(bytes: Bytes) -> usize {
