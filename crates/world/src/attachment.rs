@@ -117,7 +117,7 @@ impl Attachment {
     }
 
     /// It is not attached: the detach has ended, or the attach was refused.
-    pub(crate) fn leave(&mut self) {
+    pub(crate) fn set_away(&mut self) {
         self.standing = Standing::Away;
     }
 
@@ -149,19 +149,19 @@ impl Attachment {
     }
 
     /// A VM joins.
-    pub(crate) fn join(&mut self, vm: TenantSlot) {
+    pub(crate) fn add_reader(&mut self, vm: TenantSlot) {
         self.readers.push(vm);
     }
 
     /// The VM that has joined last leaves.
-    pub(crate) fn part(&mut self) -> Option<TenantSlot> {
+    pub(crate) fn take_reader(&mut self) -> Option<TenantSlot> {
         self.readers.pop()
     }
 
     // The owner's record.
 
     /// A record is on its way.
-    pub(crate) fn record(&mut self, record: RecordOnItsWay) {
+    pub(crate) fn record_asked(&mut self, record: RecordOnItsWay) {
         self.records.push_back(record);
     }
 
@@ -178,7 +178,7 @@ impl Attachment {
     // Flushes of the origin.
 
     /// A flush was asked for.
-    pub(crate) fn flush(&mut self, token: Token, now: Moment) {
+    pub(crate) fn flush_asked(&mut self, token: Token, now: Moment) {
         self.flushes.insert(token, now);
     }
 

@@ -9,10 +9,12 @@
 //!
 //! What befalls the flash between two lives is in `ageing`.
 
+mod accepted;
 mod ageing;
+mod retained;
 
-use crate::accepted::Accepted;
-use crate::retained::RetainedMemory;
+use self::accepted::Accepted;
+use self::retained::RetainedMemory;
 use crate::run::Run;
 use crate::settings::Special;
 use crate::storage::{Handle, Storage};
@@ -202,8 +204,8 @@ impl CacheDevice {
         done
     }
 
-    /// One of those that have ended is told.
-    pub(crate) fn tell(&mut self, done: OriginDone) -> FlashDone {
+    /// One of those that have ended is handed to the process.
+    pub(crate) fn complete(&mut self, done: OriginDone) -> FlashDone {
         let handle = self.handle.as_mut().expect("it has an operation");
         self.accepted.ended(done.token, done.result.is_ok());
         self.flash.spare(self.accepted.unnamed());

@@ -1,10 +1,11 @@
 //! Guests: what they ask, and what they make of the answers.
 
 mod asking;
+mod memory;
 
+use self::memory::GuestMemory;
 use crate::checker::Moment;
 use crate::context::Context;
-use crate::guest_memory::GuestMemory;
 use crate::violation::Violation;
 use block_io::{IoError, Payload, Slice};
 use cache::RequestId;

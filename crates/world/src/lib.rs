@@ -27,7 +27,6 @@
 
 #![forbid(unsafe_code)]
 
-mod accepted;
 mod attachment;
 pub mod checker;
 mod context;
@@ -35,11 +34,10 @@ mod device;
 mod disk;
 mod disks;
 mod flash_bay;
-mod guest_memory;
 mod guests;
 mod host;
-mod late;
 mod marks;
+mod meter;
 pub mod nbd;
 mod operator;
 mod origin;
@@ -48,13 +46,10 @@ mod outcome;
 mod owner_records;
 mod phases;
 mod process;
-mod retained;
 mod run;
 mod settings;
 mod state_directory;
 mod storage;
-mod tenants;
-mod toy_cipher;
 mod trace;
 mod verbs;
 mod violation;

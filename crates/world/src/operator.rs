@@ -3,14 +3,15 @@
 
 mod outcomes;
 mod refusals;
+mod toy_cipher;
 
+use self::toy_cipher::Toy;
 use crate::attachment::Standing;
 use crate::checker::Moment;
 use crate::context::Context;
 use crate::disks::Disks;
 use crate::phases::name_of;
 use crate::settings::{Special, draw_settings, draw_tenant, pick};
-use crate::toy_cipher::Toy;
 use cache::{Command, ControlId, DestageOrder, OfDirty, WriteBack, WritePolicy};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;

@@ -21,7 +21,7 @@ pub(crate) fn submit(op: OriginOp, cx: &mut Context) -> Result<(), Violation> {
     });
     if matches!(op.verb, OriginVerb::Flush) {
         let now = cx.run.next_moment();
-        cx.process.disk_mut(number).flush(op.token, now);
+        cx.process.disk_mut(number).flush_asked(op.token, now);
     }
     let origin = cx.disks[number].origin_mut();
     let handle = cx.process.origin_mut(number);

@@ -39,7 +39,7 @@ pub(crate) fn ask(
         cx.run.hit("owner's record closed");
         disk.origin_has(cx.run.current_moment())?;
     }
-    attachment.record(RecordOnItsWay {
+    attachment.record_asked(RecordOnItsWay {
         token,
         record,
         until,

@@ -78,7 +78,7 @@ impl Run {
     }
 
     /// It is `at`, or as late as it was, if that is later.
-    pub(crate) fn pass_to(&mut self, at: Instant) {
+    pub(crate) fn advance_to(&mut self, at: Instant) {
         self.now = self.now.max(at);
     }
 

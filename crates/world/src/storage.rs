@@ -18,10 +18,11 @@
 //! reads it as it is.
 
 mod handle;
+mod late;
 
 pub(crate) use handle::Handle;
 
-use crate::late::Late;
+use self::late::Late;
 use crate::verbs::Piece;
 use medium::{Faults, Medium, MediumOptions};
 use std::ops::Range;

@@ -107,7 +107,7 @@ impl World {
             let Some((due, at)) = self.next_due() else {
                 return Err(self.has_not(format!("nothing is left to happen, but {what} has not")));
             };
-            self.run.pass_to(at);
+            self.run.advance_to(at);
             let (patience, since) = if self.host.somebody_absent_waits(&self.run, &self.disks) {
                 room_since = self.run.now();
                 (PATIENCE_WITHOUT_ROOM, begin)

@@ -1,9 +1,9 @@
 //! What guests ask, by the dice.
 
+use super::memory::GuestMemory;
 use super::{Asked, Guests, Outstanding};
 use crate::checker::{SECTOR, Tag, fill_sector};
 use crate::context::Context;
-use crate::guest_memory::GuestMemory;
 use crate::settings::{Special, pick};
 use block_io::{IoError, Slice};
 use cache::{Request, RequestId, Verb};
@@ -301,7 +301,7 @@ fn join(number: usize, cx: &mut Context) {
     };
     if let Some(cache) = cx.process.cache_mut() {
         let joined = cache.join(slot, &vm).expect("there are few tenants");
-        cx.process.disk_mut(number).join(joined);
+        cx.process.disk_mut(number).add_reader(joined);
         cx.run.hit("image joined");
     }
 }
@@ -311,7 +311,7 @@ fn leave(number: usize, cx: &mut Context) {
     let Some(slot) = cx.process.disk(number).served_as() else {
         return;
     };
-    let vm = cx.process.disk_mut(number).part();
+    let vm = cx.process.disk_mut(number).take_reader();
     if let (Some(cache), Some(vm)) = (cx.process.cache_mut(), vm) {
         cache.leave(slot, vm);
         cx.run.hit("image left");

@@ -117,7 +117,7 @@ impl Host {
             run.event(&[1, token, u64::from(ok)], || {
                 format!("flash {token} ended, ok: {ok}")
             });
-            let done = self.bay.in_use_mut().tell(done);
+            let done = self.bay.in_use_mut().complete(done);
             if !survives {
                 return Ok(());
             }

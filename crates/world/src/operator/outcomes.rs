@@ -158,7 +158,7 @@ fn nothing_is_dirty_again(number: usize, slot: DiskSlot, cx: &Context) -> Result
 
 fn detached(number: usize, dirty: OfDirty, cx: &mut Context) -> Result<(), Violation> {
     let attachment = cx.process.disk_mut(number);
-    attachment.leave();
+    attachment.set_away();
     attachment.tell_of_loss();
     let disk = &mut cx.disks[number];
     match dirty {

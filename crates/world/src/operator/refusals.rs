@@ -22,9 +22,9 @@ pub(super) fn refused(
     }
     let attachment = cx.process.disk_mut(number);
     match (commanded.what, attachment.standing()) {
-        (What::AttachResized, _) => attachment.leave(),
+        (What::AttachResized, _) => attachment.set_away(),
         (What::Attach { .. }, _) => {
-            attachment.leave();
+            attachment.set_away();
             after_refused_attach(number, error, cx)?;
         }
         (What::Detach(dirty), Standing::Detaching(slot)) => {

@@ -30,7 +30,7 @@ impl World {
             }
             self.host.end(died, &mut self.run, &mut self.disks)?;
             let pause = Duration::from_millis(1 + self.run.below(50));
-            self.run.pass_to(self.run.now() + pause);
+            self.run.advance_to(self.run.now() + pause);
         }
         self.last_life()
     }

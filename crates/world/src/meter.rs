@@ -1,4 +1,4 @@
-//! Tenants in the world: what is checked of budgets and memory.
+//! What the world checks of write budgets and of memory for admission.
 //!
 //! The write budget is checked by a meter of its own: what the cache takes in to be written to the
 //! segments, its survivors and descriptors included, may never be more over any span of time than the
