@@ -186,6 +186,7 @@ impl Drop for Slice {
 
 impl std::ops::Deref for Slice {
     type Target = [u8];
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.pages().memory.as_bytes()[self.start..self.start + self.len]
     }

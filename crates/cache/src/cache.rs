@@ -5,7 +5,6 @@ use crate::api::{Command, Config, ControlId, ControlOutcome, Effect, Request, Re
 use crate::back::{BackRequests, Backs, Changes, Destager, Over};
 use crate::disks::Disks;
 use crate::division::{Division, admission_of};
-use crate::fills::Fills;
 use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::host_record::HostRecord;
@@ -13,12 +12,11 @@ use crate::jobs::Jobs;
 use crate::limits::TICK_MAX;
 use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
-use crate::prefetches::Prefetches;
 use crate::purpose::FlushPurpose;
+use crate::reads::{GuestReads, ReadState};
 use crate::request::{Asked, Span};
-use crate::slow_reads::SlowReads;
 use crate::tenants::Tenants;
-use crate::under_way::{Aim, Reads};
+use crate::under_way::Aim;
 use crate::writes::{Change, Through, Writes};
 use block_io::{BlockCipher, BufPool, GuestBuffer, Token, Verb};
 use std::rc::Rc;
@@ -36,11 +34,8 @@ pub struct Cache {
     pub(crate) disks: Disks,
     pub(crate) tenants: Tenants,
     pub(crate) admission: Admission,
-    pub(crate) reads: Reads,
+    pub(crate) reads: ReadState,
     pub(crate) writes: Writes,
-    pub(crate) fills: Fills,
-    pub(crate) prefetches: Prefetches,
-    pub(crate) slow_reads: SlowReads,
     /// Ciphers of disks that are about to be attached.
     pub(crate) coming_ciphers: Map<DiskId, Box<dyn BlockCipher>>,
     pub(crate) jobs: Jobs,
@@ -71,10 +66,7 @@ impl Cache {
             disks: Disks::new(),
             tenants: Tenants::default(),
             admission,
-            reads: Reads::default(),
-            fills: Fills::default(),
-            prefetches: Prefetches::default(),
-            slow_reads: SlowReads::default(),
+            reads: ReadState::default(),
             coming_ciphers: Map::default(),
             jobs: Jobs::default(),
             backs: Backs::default(),
@@ -152,10 +144,11 @@ impl Cache {
                 if let Some(views) = self.disks.views(disk) {
                     views.asked(vm, length);
                 }
-                self.read(span(offset, length), aim);
+                self.guest_reads().read(span(offset, length), aim);
             }
             Verb::Prefetch { offset, length } => {
-                self.read(span(offset, length), Aim::CacheOnly);
+                self.guest_reads()
+                    .read(span(offset, length), Aim::CacheOnly);
             }
             Verb::Write { offset, data, fua } => {
                 stats.write_requests += 1;
@@ -233,6 +226,18 @@ impl Cache {
         self.ports.store.stand_still(time);
     }
 
+    /// Ends what prefetches of a disk have not asked for yet, as if it were not to be had: the disk is
+    /// about to leave, and nobody waits for the rest.
+    pub fn cut_prefetches(&mut self, disk: DiskSlot, now: Instant) {
+        self.ports.set_now(now);
+        self.guest_reads().cut_prefetches(disk);
+    }
+
+    /// Whether reads of cached blocks go to their origins, since the flash is late with them.
+    pub fn bypasses_reads(&self) -> bool {
+        self.flash.is_in_use() && self.reads.is_slow()
+    }
+
     /// Time has passed: does what [`Cache::next_deadline`] announced.
     pub fn tick(&mut self, now: Instant) {
         self.ports.set_now(now);
@@ -245,7 +250,7 @@ impl Cache {
         }
         self.division().tick();
         self.back_requests().tick();
-        self.step_prefetches();
+        self.guest_reads().step_prefetches();
         self.watch_flash();
         self.pump();
     }
@@ -350,7 +355,7 @@ impl Cache {
     pub(crate) fn through(&mut self) -> Through<'_> {
         Through::new(
             &mut self.writes,
-            &mut self.fills,
+            self.reads.fills_mut(),
             &mut self.admission,
             &mut self.flash,
             &mut self.disks,
@@ -363,7 +368,7 @@ impl Cache {
     pub(crate) fn back_requests(&mut self) -> BackRequests<'_> {
         BackRequests::new(
             &mut self.backs,
-            &mut self.fills,
+            self.reads.fills_mut(),
             &mut self.admission,
             &mut self.flash,
             &mut self.disks,
@@ -398,7 +403,7 @@ impl Cache {
     pub(crate) fn origin_flushes(&mut self) -> OriginFlushes<'_> {
         OriginFlushes::new(
             &mut self.writes,
-            &mut self.fills,
+            self.reads.fills_mut(),
             &mut self.backs,
             &mut self.admission,
             &mut self.flash,
@@ -407,17 +412,25 @@ impl Cache {
         )
     }
 
+    /// What answers guests' reads.
+    #[inline]
+    pub(crate) fn guest_reads(&mut self) -> GuestReads<'_> {
+        GuestReads::new(
+            &mut self.reads,
+            &self.writes,
+            &mut self.admission,
+            &mut self.flash,
+            &self.host_record,
+            &mut self.disks,
+            &mut self.ports,
+        )
+    }
+
     /// What lets blocks enter the flash.
     #[inline]
     pub(crate) fn admitter(&mut self) -> Admitter<'_> {
-        self.admitter_and_reads().0
-    }
-
-    /// The same, beside the reads under way.
-    pub(crate) fn admitter_and_reads(&mut self) -> (Admitter<'_>, &Reads) {
         let (flash, disks) = (self.flash.as_mut(), &mut self.disks);
-        let admitter = Admitter::new(&mut self.admission, flash, disks, &mut self.ports);
-        (admitter, &self.reads)
+        Admitter::new(&mut self.admission, flash, disks, &mut self.ports)
     }
 
     /// What divides the flash among tenants.

@@ -3,9 +3,9 @@
 use crate::api::{ControlError, ControlOutcome, Effect};
 use crate::cache::Cache;
 use crate::guard::{Guard, holds};
-use crate::hits::Filled;
 use crate::ports::Wake;
 use crate::purpose::{FlushPurpose, OriginFlush, OriginPurpose, ReadPurpose};
+use crate::reads::Filled;
 use crate::request::Asked;
 use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Slice};
 use block_store::{Own, Progress, Purpose, Store};
@@ -21,12 +21,16 @@ impl Cache {
         let (purpose, time) = self.ports.store.completed(done.token);
         match purpose {
             Purpose::Caller(ReadPurpose::Hit(hit)) => {
-                self.hit_took(&hit, time);
+                self.admission.flash_took(time);
+                self.backs.flash_took(time);
+                let is_in_time = time < self.config.flash_timeout;
                 let filled = match done.place {
                     Some(place) => Filled::Theirs(place),
                     None => Filled::Ours(done.buf),
                 };
-                self.hit_done(&hit, filled, done.result);
+                let mut reads = self.guest_reads();
+                reads.took(&hit, is_in_time);
+                reads.hit_done(&hit, filled, done.result);
                 return self.pump_soon();
             }
             Purpose::Caller(ReadPurpose::MergeHit(hit)) => {
@@ -50,7 +54,7 @@ impl Cache {
             Progress::None => {}
             Progress::Room => {
                 self.backs.schedule_waiting(&mut self.ports);
-                self.step_prefetches();
+                self.guest_reads().step_prefetches();
             }
             Progress::Journal => {
                 let is_durable = |ticket| flash.is_durable(ticket);
@@ -71,16 +75,16 @@ impl Cache {
         self.ports.set_now(now);
         let (purpose, time) = self.ports.origin_completed(done.token);
         if done.volatile {
-            let disk = purpose.disk_of_read(&self.fills);
+            let disk = purpose.disk_of_read(self.reads.fills());
             late_change_read(self.flash.as_mut(), disk);
         }
         match purpose {
             OriginPurpose::Fill(fill) => {
-                self.backs.read_took(self.fills.disk(fill), time);
-                if let Some(tenant) = self.disks.tenant_of(self.fills.disk(fill)) {
+                self.backs.read_took(self.reads.fills().disk(fill), time);
+                if let Some(tenant) = self.disks.tenant_of(self.reads.fills().disk(fill)) {
                     self.admission.origin_took(tenant, time);
                 }
-                self.fill_done(fill, done.buf, done.result);
+                self.guest_reads().fill_done(fill, done.buf, done.result);
             }
             OriginPurpose::Direct {
                 read,
@@ -91,7 +95,7 @@ impl Cache {
             } => {
                 self.backs.read_took(disk, time);
                 let bytes = bytes_of(done, skip, length);
-                self.direct_done(read, part, disk, bytes);
+                self.guest_reads().direct_done(read, part, disk, bytes);
             }
             OriginPurpose::GuestWrite(write) => {
                 self.through().origin_write_done(write, done.result);

@@ -9,11 +9,11 @@
 //!                                │
 //!  ┌─────────────────────────────▼──────────────────────────────┐
 //!  │ Cache routes                                               │
-//!  │ reads, hits, direct, dirty_reads, prefetch   guests' reads │
 //!  │ commands, attach     what the operator asks, begun, ended  │
 //!  │ late_writes, retirement   flash that is late, or fails     │
 //!  ├────────────────────────────────────────────────────────────┤
 //!  │ what sees a few parts for one event                        │
+//!  │ reads  (GuestReads)  hits, misses, what is dirty, prefetch │
 //!  │ writes (Through)     distrust durably, then the origin     │
 //!  │ back   (BackRequests, Destager, Changes)   into the dirty  │
 //!  │        log, on to the origin, under write-back and out     │
@@ -51,13 +51,10 @@ mod back;
 mod cache;
 mod commands;
 mod completions;
-mod direct;
-mod dirty_reads;
 mod disks;
 mod division;
 mod fills;
 mod flash_use;
-mod hits;
 mod host_record;
 mod jobs;
 mod kept;
@@ -67,9 +64,7 @@ mod lateness;
 mod limits;
 mod origin_flushes;
 mod ownership;
-mod past_slow_flash;
 mod ports;
-mod prefetch;
 mod prefetches;
 mod purpose;
 mod reads;

@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::flash_use::patience;
 use crate::limits::WATCH_PARTS;
 use crate::purpose::{DestageRead, Hit, ReadPurpose};
-use block_io::{IoError, Token};
+use block_io::Token;
 use block_store::Purpose;
 use units::{DiskSlot, Duration};
 
@@ -67,23 +67,13 @@ impl Cache {
             watch.look(purpose, time >= timeout, time >= patience);
         }
         for hit in watch.unreadable {
-            self.hold_in_place(&hit);
-            if self.is_lost(&hit) {
-                self.ports.stats.dirty_unreadable += 1;
-                self.fail_part(hit.read, IoError::Failed);
-            } else {
-                // The origin has it since.
-                self.refetch(&hit);
-            }
+            self.guest_reads().is_unreadable(&hit);
         }
         for disk in watch.lost {
             self.destager().lose_log(disk);
         }
         for hit in watch.late {
-            self.ports.stats.flash_timeouts += 1;
-            self.hold_in_place(&hit);
-            self.refetch(&hit);
-            self.read_is_late();
+            self.guest_reads().is_late(&hit);
         }
         let is_waited_for = |disk: &DiskSlot| self.backs.get(*disk).is_some_and(Back::waits);
         if watch.lost_patience || watch.unread.iter().any(is_waited_for) {

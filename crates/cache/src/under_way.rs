@@ -23,7 +23,7 @@ pub(crate) enum Aim {
     Buffers,
     /// Its bytes, there.
     Into(Rc<dyn GuestBuffer>),
-    /// Only to bring blocks into the cache, piece by piece (`prefetch.rs`): no bytes are answered.
+    /// Only to bring blocks into the cache, piece by piece (`reads/prefetch.rs`): no bytes are answered.
     CacheOnly,
 }
 
@@ -229,10 +229,9 @@ fn reply(request: RequestId, range: Range<u64>, mut parts: Parts) -> Effect {
     };
     let mut payload = Payload::new();
     // Most reads have one, and need no walk.
-    if parts.len() == 1 {
-        payload.extend(parts.pop().map(&mut bytes_of));
-    } else {
-        payload.extend(parts.into_iter().map(&mut bytes_of));
+    match (parts.len(), parts.pop()) {
+        (1, Some(part)) => payload.push(bytes_of(part)),
+        (_, last) => payload.extend(parts.into_iter().chain(last).map(&mut bytes_of)),
     }
     assert_eq!(at, range.end, "the parts are all that was asked for");
     Effect::Reply {

@@ -15,16 +15,16 @@
 //! - Nothing is fetched that the write buffer has no room for: it would be fetched in vain.
 //! - A prefetch in the queue is held: it is answered when all of it was asked for and has come.
 
-use crate::cache::Cache;
+use super::GuestReads;
 use crate::limits::{PREFETCH_STEP_RUNS, RUN_BLOCKS_MAX};
 use crate::prefetches::Pending;
 use crate::under_way::ReadId;
-use units::{BLOCK_BYTES, DiskSlot, Instant};
+use units::{BLOCK_BYTES, DiskSlot};
 
-impl Cache {
+impl GuestReads<'_> {
     /// A prefetch has come.
-    pub(crate) fn begin_prefetch(&mut self, read: ReadId, disk: DiskSlot, at: u64) {
-        self.prefetches.push(Pending { read, disk, at });
+    pub(super) fn begin_prefetch(&mut self, read: ReadId, disk: DiskSlot, at: u64) {
+        self.state.prefetches.push(Pending { read, disk, at });
         self.step_prefetches();
     }
 
@@ -34,7 +34,7 @@ impl Cache {
             if !self.has_room_for_a_run() {
                 return;
             }
-            let Some(mut next) = self.prefetches.next() else {
+            let Some(mut next) = self.state.prefetches.next() else {
                 return;
             };
             let end = self.prefetch_end(next);
@@ -42,19 +42,19 @@ impl Cache {
                 next.at = self.read_run(next.read, next.disk, next.at, end);
             }
             if next.at < end {
-                self.prefetches.push(next);
+                self.state.prefetches.push(next);
             } else {
                 self.let_go(next.read);
             }
         }
-        if !self.prefetches.is_empty() {
+        if !self.state.prefetches.is_empty() {
             self.ports.wake_at(self.ports.now);
         }
     }
 
     /// Where a prefetch ends now: where it is, without flash that takes what comes and after an error.
     fn prefetch_end(&self, of: Pending) -> u64 {
-        let read = self.reads.get(of.read);
+        let read = self.state.reads.get(of.read);
         if !self.flash.is_in_use() || self.host_record.is_in_doubt() || read.has_failed() {
             return of.at;
         }
@@ -67,16 +67,15 @@ impl Cache {
         self.host_record.is_in_doubt()
             || self.flash.as_ref().is_none_or(|flash| {
                 let run = RUN_BLOCKS_MAX * BLOCK_BYTES;
-                let coming = flash.facts().buffered().get() + self.prefetches.bytes();
+                let coming = flash.facts().buffered().get() + self.state.prefetches.bytes();
                 coming == 0 || coming + run <= flash.config().write_buffer.get()
             })
     }
 
     /// Ends what prefetches of a disk have not asked for yet, as if it were not to be had: the disk is
     /// about to leave, and nobody waits for the rest.
-    pub fn cut_prefetches(&mut self, disk: DiskSlot, now: Instant) {
-        self.ports.set_now(now);
-        for read in self.prefetches.cut(disk) {
+    pub(crate) fn cut_prefetches(&mut self, disk: DiskSlot) {
+        for read in self.state.prefetches.cut(disk) {
             self.let_go(read);
         }
     }

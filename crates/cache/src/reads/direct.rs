@@ -1,19 +1,19 @@
 //! Parts of reads that come from the origin, past the cache.
 
-use crate::cache::Cache;
+use super::GuestReads;
 use crate::purpose::OriginPurpose;
 use crate::under_way::{ReadId, index};
 use block_io::{IoError, OriginVerb, Slice};
 use units::{BLOCK_BYTES, Bytes, DiskSlot};
 
-impl Cache {
+impl GuestReads<'_> {
     /// Reads part of a request from the origin, past the cache.
-    pub(crate) fn read_direct(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) {
-        let part = self.reads.add_part(id, at);
+    pub(super) fn read_direct(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) {
+        let part = self.state.reads.add_part(id, at);
         self.fetch_part(id, part, disk, at, end - at);
     }
 
-    pub(crate) fn fetch_part(
+    pub(super) fn fetch_part(
         &mut self,
         read: ReadId,
         part: usize,

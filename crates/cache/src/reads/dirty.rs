@@ -1,19 +1,20 @@
 //! Reads of what the origin lacks: from the log, never from the origin.
 
-use crate::cache::Cache;
+use super::GuestReads;
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::purpose::Hit;
 use crate::under_way::{ReadId, blocks_to, index};
+use block_io::IoError;
 use block_store::Location;
 use dirty_log::Found;
 use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
 
-impl Cache {
+impl GuestReads<'_> {
     /// Handles the run of blocks that starts at byte `at` if the origin lacks it; returns where it
     /// ends.
     #[inline]
-    pub(crate) fn read_dirty_run(
+    pub(super) fn read_dirty_run(
         &mut self,
         id: ReadId,
         disk: DiskSlot,
@@ -49,7 +50,7 @@ impl Cache {
         self.count_hits(id, first, count);
         let length = index(stop - at);
         let zeroes = self.ports.pool.take_zeroed(length).freeze();
-        let part = self.reads.add_part(id, at);
+        let part = self.state.reads.add_part(id, at);
         self.fill_part(id, part, zeroes.slice(0..length));
         stop
     }
@@ -62,7 +63,7 @@ impl Cache {
         let count = flash.dirty_run(&self.ports.store, disk, first, slot, most);
         let stop = first.advance(u64::from(count)).start().get().min(end);
         self.count_hits(id, first, count);
-        if self.reads.get(id).is_prefetch() {
+        if self.state.reads.get(id).is_prefetch() {
             return stop;
         }
         self.read_slots(id, at..stop, slot, count, true);
@@ -70,7 +71,7 @@ impl Cache {
     }
 
     /// Without flash: what lies before the next block that the origin lacks comes from there.
-    pub(crate) fn read_between_dirty(
+    pub(super) fn read_between_dirty(
         &mut self,
         id: ReadId,
         disk: DiskSlot,
@@ -85,16 +86,28 @@ impl Cache {
         };
         let count = 1 + (1..most).take_while(clean).count() as u64;
         let stop = first.advance(count).start().get().min(end);
-        if !self.reads.get(id).is_prefetch() {
-            let part = self.reads.add_part(id, at);
+        if !self.state.reads.get(id).is_prefetch() {
+            let part = self.state.reads.add_part(id, at);
             self.fetch_part(id, part, disk, at, stop - at);
         }
         stop
     }
 
+    /// A read from a log will not end any more: what nobody else has is lost to its guest.
+    pub(crate) fn is_unreadable(&mut self, hit: &Hit) {
+        self.hold_in_place(hit);
+        if self.is_lost(hit) {
+            self.ports.stats.dirty_unreadable += 1;
+            self.fail_part(hit.read, IoError::Failed);
+        } else {
+            // The origin has it since.
+            self.refetch(hit);
+        }
+    }
+
     /// Whether what a read from the log could not get is nowhere else. If the origin has had it
     /// meanwhile, and nothing was written since, it can give it.
-    pub(crate) fn is_lost(&self, hit: &Hit) -> bool {
+    pub(super) fn is_lost(&self, hit: &Hit) -> bool {
         if !holds(Guard::NoRefetchOfDirty) {
             return false;
         }

@@ -10,13 +10,28 @@
 //!
 //! The reply goes out when every part is there, or with the first error.
 
-use crate::cache::Cache;
-use crate::fills::{Fill, Waiter};
+mod direct;
+mod dirty;
+mod hits;
+mod past_slow_flash;
+mod prefetch;
+
+pub(crate) use hits::Filled;
+
+use crate::admitter::{Admission, Admitter};
+use crate::disks::Disks;
+use crate::fills::{Fill, Fills, Waiter};
+use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
+use crate::host_record::HostRecord;
 use crate::limits::RUN_BLOCKS_MAX;
+use crate::ports::Ports;
+use crate::prefetches::Prefetches;
 use crate::purpose::{Hit, OriginPurpose};
 use crate::request::Span;
-use crate::under_way::{Aim, Ended, ReadId, blocks_to, index};
+use crate::slow_reads::SlowReads;
+use crate::under_way::{Aim, Ended, ReadId, Reads, blocks_to, index};
+use crate::writes::Writes;
 use admission::Key;
 use block_io::{Buf, IoError, OriginVerb, Slice};
 use block_store::Location;
@@ -25,7 +40,68 @@ use std::ops::Range;
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot, TenantSlot};
 
-impl Cache {
+/// The parts of a cache that guests' reads see, and change.
+pub(crate) struct GuestReads<'a> {
+    state: &'a mut ReadState,
+    writes: &'a Writes,
+    admission: &'a mut Admission,
+    flash: &'a mut FlashUse,
+    host_record: &'a HostRecord,
+    disks: &'a mut Disks,
+    ports: &'a mut Ports,
+}
+
+/// Reads that are under way, prefetches among them, what is on its way for them, and whether the flash is slow.
+#[derive(Default)]
+pub(crate) struct ReadState {
+    reads: Reads,
+    fills: Fills,
+    prefetches: Prefetches,
+    slow: SlowReads,
+}
+
+impl ReadState {
+    /// What is on its way from origins.
+    pub(crate) fn fills(&self) -> &Fills {
+        &self.fills
+    }
+
+    /// The same, for who writes: what is on its way may be older.
+    pub(crate) fn fills_mut(&mut self) -> &mut Fills {
+        &mut self.fills
+    }
+
+    /// Whether the flash is late with reads.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.slow.is_slow()
+    }
+}
+
+impl<'a> GuestReads<'a> {
+    /// For one event.
+    #[inline]
+    pub(crate) fn new(
+        state: &'a mut ReadState,
+        writes: &'a Writes,
+        admission: &'a mut Admission,
+        flash: &'a mut FlashUse,
+        host_record: &'a HostRecord,
+        disks: &'a mut Disks,
+        ports: &'a mut Ports,
+    ) -> Self {
+        Self {
+            state,
+            writes,
+            admission,
+            flash,
+            host_record,
+            disks,
+            ports,
+        }
+    }
+
+    /// A guest asks to read.
+    #[inline]
     pub(crate) fn read(&mut self, span: Span, aim: Aim) {
         let Span { disk, vm, .. } = span;
         let (offset, end) = (span.offset.get(), span.end().get());
@@ -37,7 +113,7 @@ impl Cache {
         let prefetch = matches!(aim, Aim::CacheOnly);
         let arrival = self.read_arrives(disk, vm, offset, end.min(cached_end), prefetch);
         // Held until every part is issued, so that none completes the read early.
-        let id = self.reads.begin(&span, arrival, aim);
+        let id = self.state.reads.begin(&span, arrival, aim);
         if prefetch {
             return self.begin_prefetch(id, disk, offset);
         }
@@ -52,7 +128,8 @@ impl Cache {
     }
 
     /// Handles the run of blocks that starts at byte `at`; returns where it ends.
-    pub(crate) fn read_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
+    #[inline]
+    pub(super) fn read_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
         let block = BlockIndex::containing(Bytes::new(at));
         if let Some(end) = self.read_dirty_run(id, disk, at, end) {
             return end;
@@ -78,6 +155,7 @@ impl Cache {
     }
 
     /// Tells the admission of the request, but for the part that is never cached.
+    #[inline]
     fn read_arrives(
         &mut self,
         disk: DiskSlot,
@@ -103,11 +181,11 @@ impl Cache {
     }
 
     /// Answers the rest of a block, from byte `at`, from its bytes in memory.
-    pub(crate) fn read_from_memory(&mut self, id: ReadId, at: u64, end: u64, bytes: &Slice) -> u64 {
+    pub(super) fn read_from_memory(&mut self, id: ReadId, at: u64, end: u64, bytes: &Slice) -> u64 {
         let block = BlockIndex::containing(Bytes::new(at));
         let stop = block.next().start().get().min(end);
         let from = index(at % BLOCK_BYTES);
-        let part = self.reads.add_part(id, at);
+        let part = self.state.reads.add_part(id, at);
         self.fill_part(id, part, bytes.slice(from..from + index(stop - at)));
         stop
     }
@@ -115,16 +193,18 @@ impl Cache {
     /// Counts a read of a staged block, and asks what becomes of it.
     fn read_staged(&mut self, id: ReadId, disk: DiskSlot, block: BlockIndex) {
         self.disks.stats(disk).read_block_staged_hits += 1;
-        let read = self.reads.get(id);
+        let read = self.state.reads.get(id);
         let (vm, arrival, prefetch) = (read.vm(), read.arrival(), read.is_prefetch());
         if let Some(views) = self.disks.views(disk) {
             views.read(vm, block, 1, true);
         }
         if let (Some(arrival), false) = (arrival, prefetch) {
-            self.admitter().staged_hit(&arrival, disk, block);
+            Admitter::new(self.admission, self.flash.as_mut(), self.disks, self.ports)
+                .staged_hit(&arrival, disk, block);
         }
     }
 
+    #[inline]
     fn read_hit_run(
         &mut self,
         id: ReadId,
@@ -139,10 +219,10 @@ impl Cache {
         let count = flash.clean_run(disk, first, slot, blocks);
         let stop = first.advance(u64::from(count)).start().get().min(end);
         self.count_hits(id, first, count);
-        if self.reads.get(id).is_prefetch() {
+        if self.state.reads.get(id).is_prefetch() {
             return stop;
         }
-        if self.slow_reads.is_slow() {
+        if self.state.slow.is_slow() {
             self.read_past_flash(id, at..stop, slot, count);
         } else {
             self.read_slots(id, at..stop, slot, count, false);
@@ -152,7 +232,7 @@ impl Cache {
 
     /// Reads the bytes `bytes` of the disk from slots that follow each other, from `slot` on.
     #[inline]
-    pub(crate) fn read_slots(
+    pub(super) fn read_slots(
         &mut self,
         id: ReadId,
         bytes: Range<u64>,
@@ -160,9 +240,9 @@ impl Cache {
         count: u32,
         dirty: bool,
     ) {
-        let part = self.reads.add_part(id, bytes.start);
+        let part = self.state.reads.add_part(id, bytes.start);
         // Only what the origin has as well: a read that has to be repeated may find it elsewhere.
-        let read = self.reads.get(id);
+        let read = self.state.reads.get(id);
         let disk = read.disk();
         let place = if read.has_place() && !dirty {
             self.place_for(id, &bytes)
@@ -170,28 +250,19 @@ impl Cache {
             None
         };
         let hit = Hit {
-            read: id,
-            part,
-            disk,
-            first: BlockIndex::containing(Bytes::new(bytes.start)),
-            slot,
-            count,
-            skip: index(bytes.start % BLOCK_BYTES),
-            length: index(bytes.end - bytes.start),
-            abandoned: false,
-            is_probe: false,
             dirty,
             in_place: place.is_some(),
+            ..hit_of(id, part, disk, &bytes, (slot, count))
         };
         // What has failed still has what is nowhere else.
         let flash = self.flash.source_mut(dirty);
         let flash = flash.expect("the blocks were located on it");
-        hit.read(flash, &mut self.ports, place);
+        hit.read(flash, self.ports, place);
     }
 
     fn read_miss_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
         let first = BlockIndex::containing(Bytes::new(at));
-        let (fill, fill_first, count) = match self.fills.covering(disk, first) {
+        let (fill, fill_first, count) = match self.state.fills.covering(disk, first) {
             Some(found) => {
                 self.ports.stats.shared_fills += 1;
                 found
@@ -200,12 +271,12 @@ impl Cache {
         };
         let stop = fill_first.advance(count).start().get().min(end);
         self.count_misses(id, first, blocks_to(first, stop));
-        let part = self.reads.add_part(id, at);
-        if self.reads.get(id).is_prefetch() {
-            self.prefetches.fetches(disk, stop - at);
+        let part = self.state.reads.add_part(id, at);
+        if self.state.reads.get(id).is_prefetch() {
+            self.state.prefetches.fetches(disk, stop - at);
         }
         let skip = index(at - fill_first.start().get());
-        self.fills.join(
+        self.state.fills.join(
             fill,
             Waiter {
                 read: id,
@@ -226,7 +297,7 @@ impl Cache {
     ) -> (usize, BlockIndex, u64) {
         let blocks = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let mut limit = first.advance(blocks);
-        if let Some(covered) = self.fills.next_covered(disk, first, limit) {
+        if let Some(covered) = self.state.fills.next_covered(disk, first, limit) {
             limit = covered;
         }
         let mut count = 1;
@@ -245,7 +316,7 @@ impl Cache {
         }
         // Blocks that are being written come from the origin too, but are not admitted.
         let killed = self.writes.overlaps(disk, first, count) && holds(Guard::NoFillDuringWrite);
-        let fill = self.fills.insert(Fill {
+        let fill = self.state.fills.insert(Fill {
             disk,
             first,
             count,
@@ -266,10 +337,12 @@ impl Cache {
 
     /// A fill has come, or has failed to.
     pub(crate) fn fill_done(&mut self, fill: usize, buf: Option<Buf>, result: Result<(), IoError>) {
-        let fill = self.fills.remove(fill);
+        let fill = self.state.fills.remove(fill);
         for waiter in &fill.waiters {
-            if self.reads.get(waiter.read).is_prefetch() {
-                self.prefetches.fetched(fill.disk, waiter.length as u64);
+            if self.state.reads.get(waiter.read).is_prefetch() {
+                self.state
+                    .prefetches
+                    .fetched(fill.disk, waiter.length as u64);
             }
         }
         let bytes = match (result, buf) {
@@ -279,8 +352,12 @@ impl Cache {
         };
         match bytes {
             Ok(bytes) => {
-                let (mut admitter, reads) = self.admitter_and_reads();
-                admitter.admit_fill(&fill, &bytes, reads);
+                let (flash, disks) = (self.flash.as_mut(), &mut *self.disks);
+                Admitter::new(self.admission, flash, disks, self.ports).admit_fill(
+                    &fill,
+                    &bytes,
+                    &self.state.reads,
+                );
                 for waiter in &fill.waiters {
                     let bytes = bytes.slice(waiter.skip..waiter.skip + waiter.length);
                     self.fill_part(waiter.read, waiter.part, bytes);
@@ -297,15 +374,15 @@ impl Cache {
     }
 
     /// Asks the origin for what the flash could not give.
-    pub(crate) fn refetch(&mut self, hit: &Hit) {
+    pub(super) fn refetch(&mut self, hit: &Hit) {
         let at = hit.first.start().get() + hit.skip as u64;
         self.fetch_part(hit.read, hit.part, hit.disk, at, hit.length as u64);
     }
 
     /// Counts a run of blocks (or parts) that a read found on flash or on its way there.
     #[inline]
-    pub(crate) fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
-        let read = self.reads.get(id);
+    pub(super) fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
+        let read = self.state.reads.get(id);
         let (disk, vm, arrival) = (read.disk(), read.vm(), read.arrival());
         let prefetch = read.is_prefetch();
         self.disks.stats(disk).read_block_hits += u64::from(count);
@@ -321,7 +398,7 @@ impl Cache {
 
     /// Counts a run of blocks (or parts) that a read did not find.
     fn count_misses(&mut self, id: ReadId, first: BlockIndex, count: u64) {
-        let read = self.reads.get(id);
+        let read = self.state.reads.get(id);
         let (disk, vm) = (read.disk(), read.vm());
         self.disks.stats(disk).read_block_misses += count;
         if let Some(views) = self.disks.views(disk) {
@@ -331,28 +408,54 @@ impl Cache {
 
     /// A part of a read has come.
     #[inline]
-    pub(crate) fn fill_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
-        let ended = self.reads.fill(id, part, bytes);
+    pub(super) fn fill_part(&mut self, id: ReadId, part: usize, bytes: Slice) {
+        let ended = self.state.reads.fill(id, part, bytes);
         self.end_read(ended);
     }
 
     /// A part of a read cannot be had.
-    pub(crate) fn fail_part(&mut self, id: ReadId, error: IoError) {
-        let ended = self.reads.fail(id, error);
+    pub(super) fn fail_part(&mut self, id: ReadId, error: IoError) {
+        let ended = self.state.reads.fail(id, error);
         self.end_read(ended);
     }
 
     /// What a read was held for once is over.
-    pub(crate) fn let_go(&mut self, id: ReadId) {
-        let ended = self.reads.let_go(id);
+    #[inline]
+    pub(super) fn let_go(&mut self, id: ReadId) {
+        let ended = self.state.reads.let_go(id);
         self.end_read(ended);
     }
 
     /// Answers a read, if it has ended.
     #[inline]
-    pub(crate) fn end_read(&mut self, ended: Option<Ended>) {
+    pub(super) fn end_read(&mut self, ended: Option<Ended>) {
         if let Some(Ended { disk, answer }) = ended {
-            self.disks.answer(&mut self.ports, disk, answer);
+            self.disks.answer(self.ports, disk, answer);
         }
+    }
+}
+
+/// The read of a part of a request, into a buffer, from `count` slots that follow each other.
+#[inline]
+fn hit_of(
+    read: ReadId,
+    part: usize,
+    disk: DiskSlot,
+    bytes: &Range<u64>,
+    (slot, count): (FlashSlot, u32),
+) -> Hit {
+    Hit {
+        read,
+        part,
+        disk,
+        first: BlockIndex::containing(Bytes::new(bytes.start)),
+        slot,
+        count,
+        skip: index(bytes.start % BLOCK_BYTES),
+        length: index(bytes.end - bytes.start),
+        abandoned: false,
+        is_probe: false,
+        dirty: false,
+        in_place: false,
     }
 }

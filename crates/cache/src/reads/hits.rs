@@ -18,7 +18,7 @@
 //!   too long has its bytes from the origin, and is answered when the flash has ended, too. Until
 //!   it has, everybody else's reads go through buffers, which can be abandoned.
 
-use crate::cache::Cache;
+use super::GuestReads;
 use crate::purpose::Hit;
 use crate::under_way::ReadId;
 use block_io::{Buf, IoError, PAGE_BYTES, Place};
@@ -33,12 +33,12 @@ pub(crate) enum Filled {
     Theirs(Place),
 }
 
-impl Cache {
+impl GuestReads<'_> {
     /// Where these bytes of a read can be put directly: whole blocks, as they lie on flash, while
     /// no other such read is stuck.
     #[inline(never)]
-    pub(crate) fn place_for(&self, id: ReadId, bytes: &Range<u64>) -> Option<Place> {
-        let read = self.reads.get(id);
+    pub(super) fn place_for(&self, id: ReadId, bytes: &Range<u64>) -> Option<Place> {
+        let read = self.state.reads.get(id);
         let whole =
             bytes.start.is_multiple_of(BLOCK_BYTES) && bytes.end.is_multiple_of(BLOCK_BYTES);
         if !whole || self.ports.stranded > 0 {
@@ -51,14 +51,15 @@ impl Cache {
 
     /// A read from flash takes too long, and the guest's bytes come from elsewhere; but if they may
     /// still come into its memory, it has to wait for that.
-    pub(crate) fn hold_in_place(&mut self, hit: &Hit) {
+    pub(super) fn hold_in_place(&mut self, hit: &Hit) {
         if hit.in_place {
             self.ports.stranded += 1;
-            self.reads.hold(hit.read);
+            self.state.reads.hold(hit.read);
         }
     }
 
     /// A run from flash has come, or has failed to. What is not surely right comes from the origin.
+    #[inline]
     pub(crate) fn hit_done(&mut self, hit: &Hit, filled: Filled, result: Result<(), IoError>) {
         match filled {
             Filled::Ours(buf) => self.buffer_filled(hit, buf, result),
@@ -83,7 +84,7 @@ impl Cache {
             flash.succeeded();
             flash.unpin(hit.slot);
             self.ports.stats.in_place_bytes += place.len() as u64;
-            let ended = self.reads.filled_in_place(hit.read);
+            let ended = self.state.reads.filled_in_place(hit.read);
             return self.end_read(ended);
         }
         // Pinned anew before it is let go, so that the slot stays what it is.
@@ -92,10 +93,11 @@ impl Cache {
             in_place: false,
             ..hit.clone()
         };
-        again.read(flash, &mut self.ports, None);
+        again.read(flash, self.ports, None);
         flash.unpin(hit.slot);
     }
 
+    #[inline]
     fn buffer_filled(&mut self, hit: &Hit, mut buf: Option<Buf>, result: Result<(), IoError>) {
         let mut whole = false;
         // What has failed still has what is nowhere else.
