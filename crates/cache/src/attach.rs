@@ -4,19 +4,40 @@ use crate::api::OwnerRecord;
 use crate::api::{ControlError, ControlOutcome, DropReason, WritePolicy};
 use crate::back::Back;
 use crate::cache::Cache;
-use crate::disks::Disk;
+use crate::disks::{Disk, Disks};
+use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
-use crate::jobs::Newcomer;
+use crate::jobs::{Jobs, Newcomer};
 use crate::ownership::{Flashed, Verdict, judge};
-use crate::tenants::Use;
+use crate::tenants::{Tenants, Use};
 use block_store::{DirtyDisk, LockReason, slots};
 use flash_format::DISK_BYTES_MAX;
 use flash_format::DiskEntry;
+use std::num::NonZeroU64;
 use units::{Bytes, DiskId, DiskSlot, SECTOR_BYTES};
 
-impl Cache {
-    pub(crate) fn prepare_attach(
-        &mut self,
+/// Whether a slot is attached or about to be.
+pub(crate) fn is_taken(disks: &Disks, jobs: &Jobs, slot: DiskSlot) -> bool {
+    disks.get(slot).is_some() || jobs.attaches_at(slot)
+}
+
+/// The parts of a cache that say whether a disk may be attached, and where.
+pub(crate) struct Candidate<'a> {
+    jobs: &'a Jobs,
+    flash: &'a FlashUse,
+    disks: &'a mut Disks,
+    tenants: &'a mut Tenants,
+    /// The tag of the key that it comes with.
+    key: Option<NonZeroU64>,
+}
+
+impl Candidate<'_> {
+    /// Who the disk is, and what of it on flash is its own.
+    ///
+    /// # Errors
+    /// If it may not be attached; then nothing has changed.
+    pub(crate) fn judge(
+        self,
         id: DiskId,
         name: String,
         tenant: &str,
@@ -36,7 +57,7 @@ impl Cache {
         let (uuid, flashed) = self.flashed(slot, id);
         let verdict = judge(owner, uuid, flashed)?;
         let is_dirty = flashed.dirty_epoch.is_some();
-        let key = self.coming_key(id);
+        let key = self.key;
         let flash = self.flash.with_logs();
         if flash.is_some_and(|flash| flash.facts().key_differs(slot, id, key)) {
             dropped = dropped.or(Some(DropReason::KeyChanged));
@@ -78,7 +99,7 @@ impl Cache {
             return Err(ControlError::Dirty { bytes });
         }
         let record = self.record_of(&mut disk, owner, flashed, serves);
-        disk.tenant = self.hold_tenant(tenant, Use::Disk)?;
+        disk.tenant = self.disks.hold_tenant(self.tenants, tenant, Use::Disk)?;
         Ok(Newcomer {
             slot,
             id,
@@ -115,14 +136,14 @@ impl Cache {
             return Ok((slot, differs.then_some(DropReason::SizeChanged)));
         };
         match flash.facts().slot_of(id) {
-            Some(slot) if self.taken(slot) => Err(ControlError::AlreadyAttached),
+            Some(slot) if self.is_taken(slot) => Err(ControlError::AlreadyAttached),
             Some(slot) => {
                 let entry = flash.facts().disk_entry(slot);
                 let dropped = entry.and_then(|entry| why_drop(entry, disk.size, fingerprint));
                 Ok((slot, dropped))
             }
             None => {
-                let vacant = flash.facts().vacant_slot(|slot| self.taken(slot));
+                let vacant = flash.facts().vacant_slot(|slot| self.is_taken(slot));
                 Ok((vacant.ok_or(ControlError::TooManyDisks)?, None))
             }
         }
@@ -134,7 +155,7 @@ impl Cache {
         }
         slots()
             // What has failed may have bytes that the origin of the slot's last disk lacks.
-            .find(|slot| !self.taken(*slot) && !self.flash.has_dirty(*slot))
+            .find(|slot| !self.is_taken(*slot) && !self.flash.has_dirty(*slot))
             .ok_or(ControlError::TooManyDisks)
     }
 
@@ -188,6 +209,25 @@ impl Cache {
         })
     }
 
+    fn is_taken(&self, slot: DiskSlot) -> bool {
+        is_taken(self.disks, self.jobs, slot)
+    }
+}
+
+impl Cache {
+    /// Looks at a disk that is to be attached.
+    pub(crate) fn candidate(&mut self, id: DiskId) -> Candidate<'_> {
+        let cipher = self.coming_ciphers.get(&id);
+        Candidate {
+            jobs: &self.jobs,
+            flash: &self.flash,
+            disks: &mut self.disks,
+            tenants: &mut self.tenants,
+            key: cipher.map(|cipher| cipher.tag()),
+        }
+    }
+
+    /// A disk is attached: its guest may ask from now on.
     pub(crate) fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
         let slot = newcomer.slot;
         let warm_blocks = match self.flash.as_ref() {

@@ -38,7 +38,8 @@ impl Cache {
                     epoch: 0,
                     failed_flush_untold: false,
                 };
-                self.prepare_attach(disk, name, &tenant, rules, fingerprint, owner)
+                self.candidate(disk)
+                    .judge(disk, name, &tenant, rules, fingerprint, owner)
                     .map(|newcomer| Kind::Attach(Box::new(newcomer)))
             }
             Command::Detach {
@@ -124,11 +125,6 @@ impl Cache {
         if !self.flash.is_in_use() {
             self.ports.wake(Wake::Jobs);
         }
-    }
-
-    /// Whether a slot is attached or about to be.
-    pub(crate) fn taken(&self, slot: DiskSlot) -> bool {
-        self.disks.get(slot).is_some() || self.jobs.attaches_at(slot)
     }
 
     /// Lets every job go as far as it can. True if one went on or ended, so that the flash

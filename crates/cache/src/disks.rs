@@ -5,6 +5,7 @@ use crate::api::{ControlError, Effect, RequestId, WritePolicy};
 use crate::limits::REQUEST_BYTES_MAX;
 use crate::ports::Ports;
 use crate::stats::DiskStats;
+use crate::tenants::{Tenants, Use};
 use crate::views::Views;
 use crate::write_back::WriteBack;
 use block_io::{IoError, Payload, Verb};
@@ -48,6 +49,26 @@ impl Disks {
             ids: Map::default(),
             stats: vec![DiskStats::default(); DiskSlot::COUNT],
         }
+    }
+
+    /// Holds the slot of the tenant with this name. What views remember of a tenant that had the slot
+    /// before is forgotten.
+    ///
+    /// # Errors
+    /// [`ControlError::TooManyTenants`].
+    pub(crate) fn hold_tenant(
+        &mut self,
+        tenants: &mut Tenants,
+        name: &str,
+        what: Use,
+    ) -> Result<TenantSlot, ControlError> {
+        let slot = tenants.hold(name, what)?;
+        if let Some(slot) = tenants.take_over() {
+            for views in self.all_views() {
+                views.forget(slot);
+            }
+        }
+        Ok(slot)
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! What the flash has of disks that are not attached: what their next attach may find, and what an
 //! operator has to know before such a disk is forgotten.
 
+use crate::attach::is_taken;
 use crate::cache::Cache;
 use block_store::{DirtyDisk, LockReason, slots};
 use units::{Bytes, DiskId};
@@ -32,7 +33,7 @@ impl Cache {
             let entry = flash
                 .facts()
                 .disk_entry(slot)
-                .filter(|_| !self.taken(slot))?;
+                .filter(|_| !is_taken(&self.disks, &self.jobs, slot))?;
             let dirty = flash.dirty_log(slot);
             let log = dirty.map(|dirty| dirty.log().distinct() + dirty.log().erased());
             let doubt = entry.in_doubt.then_some(LockReason::Unbelievable);

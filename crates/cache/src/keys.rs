@@ -2,7 +2,6 @@
 
 use crate::cache::Cache;
 use block_io::BlockCipher;
-use std::num::NonZeroU64;
 use units::DiskId;
 
 impl Cache {
@@ -14,10 +13,5 @@ impl Cache {
             Some(cipher) => self.coming_ciphers.insert(disk, cipher),
             None => self.coming_ciphers.remove(&disk),
         };
-    }
-
-    /// The tag of the key that a disk comes with.
-    pub(crate) fn coming_key(&self, disk: DiskId) -> Option<NonZeroU64> {
-        Some(self.coming_ciphers.get(&disk)?.tag())
     }
 }

@@ -73,21 +73,6 @@ impl Cache {
         self.admission.tenancy()?.counts(tenant)
     }
 
-    /// Holds the slot of the tenant with this name.
-    pub(crate) fn hold_tenant(
-        &mut self,
-        name: &str,
-        what: Use,
-    ) -> Result<TenantSlot, ControlError> {
-        let slot = self.tenants.hold(name, what)?;
-        if let Some(slot) = self.tenants.take_over() {
-            for views in self.disks.all_views() {
-                views.forget(slot);
-            }
-        }
-        Ok(slot)
-    }
-
     /// Lets a VM read a shared disk, under the slot that is returned. It may join several times,
     /// once for each connection, and leaves as often.
     ///
@@ -100,7 +85,7 @@ impl Cache {
             Some(disk) if disk.views.is_none() => return Err(ControlError::NotShared),
             Some(_) => {}
         }
-        let slot = self.hold_tenant(vm, Use::View)?;
+        let slot = self.disks.hold_tenant(&mut self.tenants, vm, Use::View)?;
         if let Some(views) = self.disks.views(disk) {
             views.join(slot);
         }
