@@ -10,32 +10,28 @@
 //!
 //! The reply goes out when every part is there, or with the first error.
 
-mod direct;
-mod dirty;
 mod hits;
-mod past_slow_flash;
+mod misses;
 mod prefetch;
 
 pub(crate) use hits::Filled;
 
 use crate::admitter::{Admission, Admitter};
 use crate::disks::Disks;
-use crate::fills::{Fill, Fills, Waiter};
+use crate::fills::Fills;
 use crate::flash_use::FlashUse;
-use crate::guard::{Guard, holds};
 use crate::host_record::HostRecord;
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::Ports;
 use crate::prefetches::Prefetches;
-use crate::purpose::{Hit, OriginPurpose};
+use crate::purpose::Hit;
 use crate::request::Span;
 use crate::slow_reads::SlowReads;
 use crate::under_way::{Aim, Ended, ReadId, Reads, blocks_to, index};
 use crate::writes::Writes;
 use admission::Key;
-use block_io::{Buf, IoError, OriginVerb, Slice};
+use block_io::{IoError, Slice};
 use block_store::Location;
-use dirty_log::Found;
 use std::ops::Range;
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot, TenantSlot};
@@ -260,125 +256,6 @@ impl<'a> GuestReads<'a> {
         hit.read(flash, self.ports, place);
     }
 
-    fn read_miss_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
-        let first = BlockIndex::containing(Bytes::new(at));
-        let (fill, fill_first, count) = match self.state.fills.covering(disk, first) {
-            Some(found) => {
-                self.ports.stats.shared_fills += 1;
-                found
-            }
-            None => self.start_fill(disk, first, end),
-        };
-        let stop = fill_first.advance(count).start().get().min(end);
-        self.count_misses(id, first, blocks_to(first, stop));
-        let part = self.state.reads.add_part(id, at);
-        if self.state.reads.get(id).is_prefetch() {
-            self.state.prefetches.fetches(disk, stop - at);
-        }
-        let skip = index(at - fill_first.start().get());
-        self.state.fills.join(
-            fill,
-            Waiter {
-                read: id,
-                part,
-                skip,
-                length: index(stop - at),
-            },
-        );
-        stop
-    }
-
-    /// Fetches the run of blocks from `first` that nobody has or fetches.
-    fn start_fill(
-        &mut self,
-        disk: DiskSlot,
-        first: BlockIndex,
-        end: u64,
-    ) -> (usize, BlockIndex, u64) {
-        let blocks = blocks_to(first, end).min(RUN_BLOCKS_MAX);
-        let mut limit = first.advance(blocks);
-        if let Some(covered) = self.state.fills.next_covered(disk, first, limit) {
-            limit = covered;
-        }
-        let mut count = 1;
-        let flash = self.flash.as_ref().expect("a fill is for the flash");
-        let staged = |block| {
-            self.admission.staged(Key::new(disk, block)).is_some() && holds(Guard::NoFillOfStaged)
-        };
-        let lacking = flash.is_dirty(disk) && holds(Guard::NoFillOfDirty);
-        let dirty = |block| lacking && flash.dirty_state(disk, block) != Found::Clean;
-        while first.advance(count) < limit
-            && !flash.has_copy(disk, first.advance(count))
-            && !staged(first.advance(count))
-            && !dirty(first.advance(count))
-        {
-            count += 1;
-        }
-        // Blocks that are being written come from the origin too, but are not admitted.
-        let killed = self.writes.overlaps(disk, first, count) && holds(Guard::NoFillDuringWrite);
-        let fill = self.state.fills.insert(Fill {
-            disk,
-            first,
-            count,
-            killed,
-            waiters: Vec::new(),
-        });
-        let length = count * BLOCK_BYTES;
-        self.disks.stats(disk).origin_read_bytes += length;
-        let buf = self.ports.pool.take(index(length));
-        let verb = OriginVerb::Read {
-            offset: first.start(),
-            length: Bytes::new(length),
-            buf,
-        };
-        self.ports.origin(OriginPurpose::Fill(fill), disk, verb);
-        (fill, first, count)
-    }
-
-    /// A fill has come, or has failed to.
-    pub(crate) fn fill_done(&mut self, fill: usize, buf: Option<Buf>, result: Result<(), IoError>) {
-        let fill = self.state.fills.remove(fill);
-        for waiter in &fill.waiters {
-            if self.state.reads.get(waiter.read).is_prefetch() {
-                self.state
-                    .prefetches
-                    .fetched(fill.disk, waiter.length as u64);
-            }
-        }
-        let bytes = match (result, buf) {
-            (Ok(()), Some(buf)) => Ok(buf.freeze()),
-            (Err(error), _) => Err(error),
-            (Ok(()), None) => Err(IoError::Failed),
-        };
-        match bytes {
-            Ok(bytes) => {
-                let (flash, disks) = (self.flash.as_mut(), &mut *self.disks);
-                Admitter::new(self.admission, flash, disks, self.ports).admit_fill(
-                    &fill,
-                    &bytes,
-                    &self.state.reads,
-                );
-                for waiter in &fill.waiters {
-                    let bytes = bytes.slice(waiter.skip..waiter.skip + waiter.length);
-                    self.fill_part(waiter.read, waiter.part, bytes);
-                }
-            }
-            Err(error) => {
-                self.disks.stats(fill.disk).origin_errors += 1;
-                for waiter in &fill.waiters {
-                    self.fail_part(waiter.read, error);
-                }
-            }
-        }
-        self.step_prefetches();
-    }
-
-    /// Asks the origin for what the flash could not give.
-    pub(super) fn refetch(&mut self, hit: &Hit) {
-        let at = hit.first.start().get() + hit.skip as u64;
-        self.fetch_part(hit.read, hit.part, hit.disk, at, hit.length as u64);
-    }
-
     /// Counts a run of blocks (or parts) that a read found on flash or on its way there.
     #[inline]
     pub(super) fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
@@ -393,16 +270,6 @@ impl<'a> GuestReads<'a> {
             let blocks = (0..u64::from(count)).map(|i| first.advance(i));
             let keys = blocks.map(|block| Key::new(disk, block));
             self.admission.hits(&arrival, keys);
-        }
-    }
-
-    /// Counts a run of blocks (or parts) that a read did not find.
-    fn count_misses(&mut self, id: ReadId, first: BlockIndex, count: u64) {
-        let read = self.state.reads.get(id);
-        let (disk, vm) = (read.disk(), read.vm());
-        self.disks.stats(disk).read_block_misses += count;
-        if let Some(views) = self.disks.views(disk) {
-            views.read(vm, first, count, false);
         }
     }
 
