@@ -189,7 +189,7 @@ fn main() {
     let capacity = Bytes::mib(mib);
     let size = capacity.get() * 9 / 10;
     let (mut cache, mut flash, disk) = warm(capacity, size);
-    let status = cache.status();
+    let status = cache.facts().status();
     let blocks = status.cached_blocks;
     println!("{blocks} blocks cached of {} that fit", status.blocks_max);
     println!(
@@ -219,7 +219,7 @@ fn main() {
     for (admission, on) in ADMISSION.iter().zip(on) {
         tell(admission, on, Some(off));
     }
-    println!("admission: {} of memory", cache.status().admission);
+    println!("admission: {} of memory", cache.facts().status().admission);
 }
 
 /// Runs as many hits as callgrind is to count.
@@ -227,7 +227,7 @@ fn count(counted: Counted) {
     // Half of it: in a small cache the segments that are being filled count.
     let capacity = Bytes::mib(COUNTED_MIB);
     let (mut cache, mut flash, disk) = warm(capacity, capacity.get() / 2);
-    let blocks = cache.status().cached_blocks;
+    let blocks = cache.facts().status().cached_blocks;
     let offsets = random_offsets(blocks);
     if counted != Counted::NoTenants {
         let mut settings = tenancy::Settings {
@@ -245,9 +245,9 @@ fn count(counted: Counted) {
         // Samples fill first.
         run_hits(&mut cache, &mut flash, disk, &offsets, COUNTED_HITS);
     }
-    let hits_before = cache.stats_of(disk).unwrap().read_block_hits;
+    let hits_before = cache.facts().stats_of(disk).unwrap().read_block_hits;
     let hits = counted_hits(&mut cache, &mut flash, disk, &offsets, COUNTED_HITS);
-    let hits_after = cache.stats_of(disk).unwrap().read_block_hits;
+    let hits_after = cache.facts().stats_of(disk).unwrap().read_block_hits;
     assert_eq!(hits_after - hits_before, hits);
     println!("hits {hits}");
 }
@@ -317,16 +317,16 @@ fn random_offsets(blocks: u64) -> Vec<Bytes> {
 /// Nanoseconds of CPU for a hit.
 fn measure_hits(cache: &mut Cache, flash: &mut Flash, disk: DiskSlot, blocks: u64) -> f64 {
     let offsets = random_offsets(blocks);
-    let before = cache.stats_of(disk).unwrap().read_block_hits;
+    let before = cache.facts().stats_of(disk).unwrap().read_block_hits;
     let begun = cpu_nanos();
     let replies = counted_hits(cache, flash, disk, &offsets, HITS);
     let nanos = (cpu_nanos() - begun) as f64 / replies as f64;
     assert_eq!(
-        cache.stats_of(disk).unwrap().read_block_hits - before,
+        cache.facts().stats_of(disk).unwrap().read_block_hits - before,
         replies,
         "all were hits"
     );
-    assert_eq!(cache.stats().checksum_mismatches, 0);
+    assert_eq!(cache.facts().stats().checksum_mismatches, 0);
     nanos
 }
 

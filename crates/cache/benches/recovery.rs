@@ -164,7 +164,7 @@ fn main() {
     let (recovered, _) = open(capacity, &mut flash, &pool);
     let mut cache = recovered.cache;
     fill(&mut cache, &mut flash, capacity);
-    let cached = cache.status().cached_blocks;
+    let cached = cache.facts().status().cached_blocks;
     drop(cache);
     for _ in 0..rounds {
         let (recovered, nanos) = open(capacity, &mut flash, &pool);

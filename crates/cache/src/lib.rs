@@ -11,6 +11,7 @@
 //!  │ Cache routes                                               │
 //!  │ commands, attach     what the operator asks, begun, ended  │
 //!  │ late_writes, retirement   flash that is late, or fails     │
+//!  │ facts                what there is to see                  │
 //!  ├────────────────────────────────────────────────────────────┤
 //!  │ what sees a few parts for one event                        │
 //!  │ reads  (GuestReads)  hits, misses, what is dirty, prefetch │
@@ -46,20 +47,14 @@
 
 mod admitter;
 mod api;
-mod attach;
 mod back;
 mod cache;
-mod commands;
-mod completions;
 mod disks;
 mod division;
 mod fills;
 mod flash_use;
 mod host_record;
 mod jobs;
-mod kept;
-mod keys;
-mod late_writes;
 mod lateness;
 mod limits;
 mod origin_flushes;
@@ -70,11 +65,8 @@ mod purpose;
 mod reads;
 mod recovery;
 mod request;
-mod retirement;
 mod slow_reads;
 mod stats;
-mod status;
-mod tenant_commands;
 mod tenants;
 mod under_way;
 mod views;
@@ -92,11 +84,9 @@ pub use block_store::{
     ColdReason, Committed, DirtyReport, FormatOptions, FoundBytes, FoundRecord, FoundWhat,
     LeftChunk, LockReason, LogReport, OpenError, RetainedUpdate, SegmentCounts, format,
 };
-pub use cache::Cache;
-pub use kept::Kept;
+pub use cache::{Cache, Facts, Kept, Mode, Status};
 pub use recovery::{Inspection, Recovered, Recovery};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
-pub use status::{Mode, Status};
 pub use tenants::TenantStatus;
 pub use views::ViewStats;
 pub use write_back::{DestageOrder, DestageState, DirtyStatus, OfDirty, WriteBack};

@@ -8,13 +8,15 @@
 //! when another failed: it fails, too. What a dirty log has written meanwhile is written once more.
 
 use crate::admitter::Admission;
+use crate::api::RequestId;
 use crate::back::Backs;
 use crate::disks::Disks;
 use crate::fills::Fills;
 use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::ports::Ports;
-use crate::purpose::FlushMark;
+use crate::purpose::{FlushMark, FlushPurpose};
+use crate::request::Asked;
 use crate::writes::Writes;
 use block_io::IoError;
 use units::{BlockIndex, DiskSlot};
@@ -50,6 +52,13 @@ impl<'a> OriginFlushes<'a> {
             disks,
             ports,
         }
+    }
+
+    /// A guest's request waits for a flush of its origin.
+    pub(crate) fn ask(&mut self, request: RequestId, disk: DiskSlot, asked: Asked) {
+        let since = self.flash.flush_mark(self.ports, disk);
+        let purpose = FlushPurpose::Guest { request, asked };
+        self.ports.flush_origin(disk, since, purpose);
     }
 
     /// A flush of a disk's origin has ended. `is_told` if a guest's flush is answered by this.

@@ -157,10 +157,10 @@ impl Recovery {
             Stage::Opening {
                 recovered,
                 checkpoint,
-            } => match recovered.cache.flash.as_ref() {
+            } => match recovered.cache.facts().has_checkpoint(checkpoint) {
                 None => Some(Err(OpenError::Io(IoError::Failed))),
-                Some(flash) if flash.facts().has_checkpoint(checkpoint) => Some(Ok(*recovered)),
-                Some(_) => {
+                Some(true) => Some(Ok(*recovered)),
+                Some(false) => {
                     self.stage = Stage::Opening {
                         recovered,
                         checkpoint,

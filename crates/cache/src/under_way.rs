@@ -220,24 +220,42 @@ impl Read {
 /// The answer to a read of the bytes `range` of which every part has come.
 #[inline]
 fn reply(request: RequestId, range: Range<u64>, mut parts: Parts) -> Effect {
-    let mut at = range.start;
-    let mut bytes_of = |part: Part| {
-        assert_eq!(part.offset, at, "parts follow each other");
-        let bytes = part.bytes.expect("a part that is done has its bytes");
-        at += bytes.len() as u64;
-        bytes
-    };
-    let mut payload = Payload::new();
     // Most reads have one, and need no walk.
-    match (parts.len(), parts.pop()) {
-        (1, Some(part)) => payload.push(bytes_of(part)),
-        (_, last) => payload.extend(parts.into_iter().chain(last).map(&mut bytes_of)),
-    }
+    let payload = match (parts.len(), parts.pop()) {
+        (1, Some(part)) => {
+            let (bytes, end) = bytes_of(part, range.start);
+            assert_eq!(end, range.end, "the part is all that was asked for");
+            let mut payload = Payload::new();
+            payload.push(bytes);
+            payload
+        }
+        (_, last) => in_a_row(parts.into_iter().chain(last), range),
+    };
+    let result = Ok(payload);
+    Effect::Reply { request, result }
+}
+
+/// The bytes `range` of a disk, from several parts.
+#[inline(never)]
+fn in_a_row(parts: impl Iterator<Item = Part>, range: Range<u64>) -> Payload {
+    let mut at = range.start;
+    let bytes = parts.map(|part| {
+        let (bytes, end) = bytes_of(part, at);
+        at = end;
+        bytes
+    });
+    let payload = bytes.collect();
     assert_eq!(at, range.end, "the parts are all that was asked for");
-    Effect::Reply {
-        request,
-        result: Ok(payload),
-    }
+    payload
+}
+
+/// The bytes of a part that begins at `at`, and where it ends.
+#[inline]
+fn bytes_of(part: Part, at: u64) -> (Slice, u64) {
+    assert_eq!(part.offset, at, "parts follow each other");
+    let bytes = part.bytes.expect("a part that is done has its bytes");
+    let end = at + bytes.len() as u64;
+    (bytes, end)
 }
 
 /// The same of which `in_place` parts are where the guest wanted them.

@@ -218,6 +218,24 @@ impl<'a> Through<'a> {
         Admitter::new(self.admission, flash, self.disks, self.ports)
     }
 
+    /// Sends on whatever waits for the journal: nothing has to be waited for any more.
+    pub(crate) fn let_waiting_pass(&mut self) {
+        self.writes.wait_no_more();
+        if let Some(flash) = self.flash.as_mut() {
+            flash.hurry();
+        }
+        for write in self.writes.waiting() {
+            self.send_to_origin(write);
+        }
+    }
+
+    /// Fails whatever waits for the journal or for the record that the flash is given up.
+    pub(crate) fn fail_waiting(&mut self) {
+        for write in self.writes.waiting() {
+            self.fail_write(write);
+        }
+    }
+
     /// A guest writes, discards or writes zeroes.
     pub(crate) fn write(&mut self, span: Span, change: Change) {
         let now = self.ports.now;

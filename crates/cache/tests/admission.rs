@@ -45,18 +45,24 @@ fn a_block_is_staged_then_read_from_memory_then_on_flash() {
     let (mut bench, mut cache, disk) = open("staging:kind=data", |_, _| {});
     bench.read(&mut cache, disk, 7);
     assert_eq!(
-        (cache.status().staged_blocks, cache.status().cached_blocks),
+        (
+            cache.facts().status().staged_blocks,
+            cache.facts().status().cached_blocks
+        ),
         (1, 0)
     );
     bench.asked.clear();
     bench.read(&mut cache, disk, 7);
     assert_eq!(
-        (cache.status().staged_blocks, cache.status().cached_blocks),
+        (
+            cache.facts().status().staged_blocks,
+            cache.facts().status().cached_blocks
+        ),
         (0, 1)
     );
     assert!(bench.asked.is_empty(), "memory answered");
     bench.read(&mut cache, disk, 7);
-    let stats = cache.stats_of(disk).unwrap();
+    let stats = cache.facts().stats_of(disk).unwrap();
     let found = (
         stats.read_block_misses,
         stats.read_block_staged_hits,
@@ -71,7 +77,10 @@ fn a_write_takes_the_staged_copy_away() {
     bench.read(&mut cache, disk, 7);
     bench.write(&mut cache, disk, 7);
     assert_eq!(
-        (cache.status().staged_blocks, cache.status().cached_blocks),
+        (
+            cache.facts().status().staged_blocks,
+            cache.facts().status().cached_blocks
+        ),
         (0, 0)
     );
     bench.asked.clear();
@@ -84,7 +93,7 @@ fn a_detached_disk_leaves_nothing_staged() {
     let (mut bench, mut cache, disk) = open("staging:kind=data", |_, _| {});
     bench.read(&mut cache, disk, 7);
     bench.detach(&mut cache, disk);
-    assert_eq!(cache.status().staged_blocks, 0);
+    assert_eq!(cache.facts().status().staged_blocks, 0);
 }
 
 #[test]
@@ -94,8 +103,8 @@ fn a_written_block_enters_only_where_writes_allocate() {
             config.allocate_writes = allocate;
         });
         bench.write(&mut cache, disk, 7);
-        assert_eq!(cache.status().cached_blocks, u64::from(allocate));
-        assert_eq!(cache.stats().writes_allocated, u64::from(allocate));
+        assert_eq!(cache.facts().status().cached_blocks, u64::from(allocate));
+        assert_eq!(cache.facts().stats().writes_allocated, u64::from(allocate));
     }
 }
 
@@ -103,10 +112,18 @@ fn a_written_block_enters_only_where_writes_allocate() {
 fn a_refusal_is_counted_by_why_and_a_prefetch_asks_no_policy() {
     let (mut bench, mut cache, disk) = open("larc", |_, _| {});
     bench.read(&mut cache, disk, 1999);
-    assert_eq!(cache.stats().not_admitted.refused.of(Reason::FirstTouch), 1);
+    assert_eq!(
+        cache
+            .facts()
+            .stats()
+            .not_admitted
+            .refused
+            .of(Reason::FirstTouch),
+        1
+    );
     prefetch(&mut bench, &mut cache, disk, 100);
-    assert_eq!(cache.status().cached_blocks, 100);
-    assert_eq!(cache.stats().not_admitted.refused.total(), 1);
+    assert_eq!(cache.facts().status().cached_blocks, 100);
+    assert_eq!(cache.facts().stats().not_admitted.refused.total(), 1);
 }
 
 /// A budget that lets 100 blocks in at once and then next to nothing.
@@ -122,12 +139,17 @@ fn nothing_enters_beyond_the_budget_not_even_what_is_asked_for() {
     let (mut bench, mut cache, disk) = open("always", hundred_blocks);
     prefetch(&mut bench, &mut cache, disk, 256);
     bench.read(&mut cache, disk, 1999);
-    let entered = cache.stats().blocks_appended;
+    let entered = cache.facts().stats().blocks_appended;
     assert!(
         (10..=100).contains(&entered),
         "headers, journal and checkpoints count too: {entered}"
     );
-    let refused = cache.stats().not_admitted.refused.of(Reason::Budget);
+    let refused = cache
+        .facts()
+        .stats()
+        .not_admitted
+        .refused
+        .of(Reason::Budget);
     assert_eq!(refused, 257 - entered);
 }
 
@@ -141,10 +163,10 @@ fn a_rewritten_block_leaves_when_the_budget_is_used_up() {
         }
     }
     assert_eq!(
-        cache.stats().not_rewritten,
+        cache.facts().stats().not_rewritten,
         10,
         "once each: then they are not cached"
     );
-    assert_eq!(cache.status().cached_blocks, 0);
-    assert!(cache.stats().blocks_appended <= 100);
+    assert_eq!(cache.facts().status().cached_blocks, 0);
+    assert!(cache.facts().stats().blocks_appended <= 100);
 }

@@ -385,12 +385,12 @@ fn out_of_order_everything_reaches_the_origin_too() {
 #[test]
 fn a_dirtied_block_costs_little_more_than_its_page() {
     let mut rig = Rig::with_flash(Bytes::mib(64), lazy());
-    let before = rig.cache_mut().stats().flash_written;
+    let before = rig.cache_mut().facts().stats().flash_written;
     for block in 0..2540 {
         rig.begin_write(block * 37 % 4096, 1);
     }
     rig.flush();
-    let after = rig.cache_mut().stats().flash_written;
+    let after = rig.cache_mut().facts().stats().flash_written;
     let written = after.total() - before.total();
     assert!(written * 100 < 2540 * 4096 * 105, "{written} bytes");
 }
@@ -403,9 +403,9 @@ fn intervals_share_a_commit_unless_a_block_comes_again() {
             rig.write(*block, 1);
             rig.flush();
         }
-        let before = rig.cache_mut().stats().journal_commits;
+        let before = rig.cache_mut().facts().stats().journal_commits;
         rig.destage();
-        rig.cache_mut().stats().journal_commits - before
+        rig.cache_mut().facts().stats().journal_commits - before
     };
     let apart: Vec<u64> = (0..20).map(|n| 3 * n).collect();
     let once = commits(&apart);
@@ -497,7 +497,7 @@ fn a_log_costs_a_page_of_the_journal_a_second_to_be_named() {
     rig.write(4, 4);
     rig.flush();
     rig.pass(Duration::from_secs(2));
-    let commits = |rig: &mut Rig| rig.cache_mut().stats().journal_commits;
+    let commits = |rig: &mut Rig| rig.cache_mut().facts().stats().journal_commits;
     let before = commits(&mut rig);
     for round in 0..10 {
         rig.write(4, round);

@@ -75,7 +75,7 @@ fn a_hit_is_read_to_where_the_guest_wants_it() {
     let id = ask(&mut rig, BLOCK_BYTES, &lap);
     assert!(rig.in_place[&id].is_empty());
     assert_eq!((lap.block(0), lap.block(1)), (page(2), page(3)));
-    assert_eq!(rig.cache_mut().stats().in_place_bytes, 8192);
+    assert_eq!(rig.cache_mut().facts().stats().in_place_bytes, 8192);
     assert!(rig.told.is_empty());
 }
 
@@ -109,7 +109,7 @@ fn what_a_guest_changes_meanwhile_is_no_fault_of_the_flash() {
     lap.scribbles.set(1);
     let id = ask(&mut rig, 0, &lap);
     assert_eq!(rig.bytes(id), Some(Ok(page(1))), "from a buffer of ours");
-    let stats = rig.cache_mut().stats();
+    let stats = rig.cache_mut().facts().stats();
     assert_eq!((stats.reads_repeated, stats.checksum_mismatches), (1, 0));
     assert!(rig.told.is_empty(), "the block is still cached");
 }
@@ -122,7 +122,7 @@ fn what_has_rotted_on_flash_comes_from_the_origin() {
     let id = ask(&mut rig, 0, &lap);
     let expected: Vec<u8> = (1..=4).flat_map(page).collect();
     assert_eq!(rig.bytes(id), Some(Ok(expected)));
-    let stats = rig.cache_mut().stats();
+    let stats = rig.cache_mut().facts().stats();
     assert_eq!((stats.reads_repeated, stats.checksum_mismatches), (1, 1));
     assert_eq!(rig.told.len(), 1);
 }
@@ -135,7 +135,7 @@ fn memory_that_cannot_be_filled_is_no_fault_of_the_flash() {
         let id = ask(&mut rig, 0, &Lap::new(1));
         assert_eq!(rig.bytes(id), Some(Ok(page(1))));
     }
-    let stats = rig.cache_mut().stats();
+    let stats = rig.cache_mut().facts().stats();
     assert_eq!((stats.reads_repeated, stats.flash_errors), (100, 0));
     assert!(rig.told.is_empty());
 }

@@ -46,16 +46,16 @@ fn in_doubt() -> Rig {
 }
 
 fn is_active(rig: &mut Rig) -> bool {
-    matches!(rig.cache_mut().status().mode, Mode::Active)
+    matches!(rig.cache_mut().facts().status().mode, Mode::Active)
 }
 
 fn is_in_doubt(rig: &mut Rig) -> bool {
-    rig.cache_mut().status().is_in_doubt
+    rig.cache_mut().facts().status().is_in_doubt
 }
 
 /// Whether the host would believe what is on flash.
 fn is_believed(rig: &mut Rig) -> bool {
-    let incarnation = rig.cache_mut().status().incarnation;
+    let incarnation = rig.cache_mut().facts().status().incarnation;
     rig.least.is_none_or(|least| least <= incarnation)
 }
 
@@ -89,7 +89,7 @@ fn late_writes_cost_one_wait_and_the_flash_is_taken_back_warm() {
     rig.pass(CALM);
     assert!(is_active(&mut rig) && !is_in_doubt(&mut rig));
     assert!(is_believed(&mut rig));
-    assert_eq!(rig.cache_mut().stats().flash_taken_back, 1);
+    assert_eq!(rig.cache_mut().facts().stats().flash_taken_back, 1);
     for block in 0..16 {
         assert!(is_cached(&mut rig, block), "block {block}");
     }
@@ -436,7 +436,7 @@ fn an_operator_s_policy_outlives_late_flash() {
     rig.free();
     rig.pass(CALM);
     assert!(!is_in_doubt(&mut rig) && !is_recorded_open(&rig));
-    assert_eq!(rig.cache_mut().policy_of(disk), Some(around));
+    assert_eq!(rig.cache_mut().facts().policy_of(disk), Some(around));
 }
 
 #[test]

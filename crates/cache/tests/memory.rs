@@ -19,7 +19,7 @@ fn open() -> (Bench, Cache) {
 fn a_cache_of_a_gibibyte_takes_less_than_12_bytes_a_block() {
     let (mut bench, mut cache) = open();
     bench.attach(&mut cache, 1, Bytes::gib(1));
-    let status = cache.status();
+    let status = cache.facts().status();
     // Each closed segment will be listed: twice 16 bytes.
     let lists = 32 * status.segments.free;
     let all = status.memory.get() + lists;
@@ -33,12 +33,12 @@ fn a_cache_of_a_gibibyte_takes_less_than_12_bytes_a_block() {
 #[test]
 fn disks_take_memory_when_they_come() {
     let (mut bench, mut cache) = open();
-    let mut before = cache.status().memory;
+    let mut before = cache.facts().status().memory;
     for number in 0..64 {
         let disk = bench.attach(&mut cache, 1 + u128::from(number), Bytes::gib(1));
         assert_eq!(disk, DiskSlot::new(number));
     }
-    let after = cache.status().memory;
+    let after = cache.facts().status().memory;
     assert!(after > before, "64 disks are remembered");
     before = after;
     let again = bench.attach(&mut cache, 65, Bytes::gib(1));
@@ -48,5 +48,5 @@ fn disks_take_memory_when_they_come() {
         known, again,
         "a disk beyond the others is known when it comes back"
     );
-    assert!(cache.status().memory >= before);
+    assert!(cache.facts().status().memory >= before);
 }

@@ -260,7 +260,7 @@ fn run(seed: u64) -> Bench {
                 cache.self_check();
             }
         }
-        bench.hits += cache.stats_of(disk).unwrap().read_block_hits;
+        bench.hits += cache.facts().stats_of(disk).unwrap().read_block_hits;
         // Killed: what was on its way to flash is lost.
         bench.pending.clear();
     }

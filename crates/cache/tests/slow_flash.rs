@@ -23,7 +23,7 @@ fn warm() -> Rig {
 }
 
 fn is_active(rig: &mut Rig) -> bool {
-    matches!(rig.cache_mut().status().mode, Mode::Active)
+    matches!(rig.cache_mut().facts().status().mode, Mode::Active)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn slow_reads_cost_one_wait_and_the_flash_is_taken_back_warm() {
     assert_eq!(rig.answer(first), None);
     rig.pass(LONG);
     assert_eq!(rig.bytes(first), Some(Ok(page(0))), "from the origin");
-    assert!(rig.cache_mut().bypasses_reads());
+    assert!(rig.cache_mut().facts().bypasses_reads());
     // Nobody waits any more, for however long it takes.
     for round in 0..40 {
         let block = round % 16;
@@ -48,7 +48,7 @@ fn slow_reads_cost_one_wait_and_the_flash_is_taken_back_warm() {
         assert_eq!(rig.read(3), Ok(page(3)));
         rig.pass(Duration::from_secs(2));
     }
-    assert!(!rig.cache_mut().bypasses_reads());
+    assert!(!rig.cache_mut().facts().bypasses_reads());
     // All of it is there still: the origin is not asked.
     rig.hold_reads = true;
     for block in 0..16 {
@@ -63,7 +63,7 @@ fn what_is_written_while_reads_go_past_the_flash_is_read_back() {
     rig.hold_flash = true;
     rig.begin_read(0);
     rig.pass(LONG);
-    assert!(rig.cache_mut().bypasses_reads());
+    assert!(rig.cache_mut().facts().bypasses_reads());
     rig.free();
     rig.write(5, 99);
     assert_eq!(rig.read(5), Ok(page(99)));
@@ -71,7 +71,7 @@ fn what_is_written_while_reads_go_past_the_flash_is_read_back() {
         assert_eq!(rig.read(5), Ok(page(99)));
         rig.pass(Duration::from_secs(2));
     }
-    assert!(!rig.cache_mut().bypasses_reads());
+    assert!(!rig.cache_mut().facts().bypasses_reads());
     assert_eq!(rig.read(5), Ok(page(99)));
     assert_eq!(rig.read(6), Ok(page(6)));
 }

@@ -29,11 +29,14 @@ fn waiting() -> (Rig, u64, u64) {
 fn a_pause_of_the_driver_is_not_taken_for_slow_flash() {
     let (mut rig, read, write) = waiting();
     rig.stand_still(FAR_TOO_LONG);
-    assert_eq!(rig.cache_mut().stats().flash_timeouts, 0);
+    assert_eq!(rig.cache_mut().facts().stats().flash_timeouts, 0);
     rig.free();
     assert_eq!(rig.bytes(read), Some(Ok(page(7))));
     assert_eq!(rig.answer(write), Some(Ok(())));
-    assert!(matches!(rig.cache_mut().status().mode, Mode::Active));
+    assert!(matches!(
+        rig.cache_mut().facts().status().mode,
+        Mode::Active
+    ));
     assert_eq!(rig.origin_block(0), page(8));
 }
 
@@ -44,5 +47,5 @@ fn flash_that_is_slow_after_a_pause_is_judged_by_its_own_time() {
     rig.pass(Duration::from_secs(60));
     assert_eq!(rig.bytes(read), Some(Ok(page(7))), "the origin was asked");
     assert_eq!(rig.answer(write), Some(Ok(())), "it waits no longer");
-    assert!(rig.cache_mut().status().is_in_doubt);
+    assert!(rig.cache_mut().facts().status().is_in_doubt);
 }

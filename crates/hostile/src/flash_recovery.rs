@@ -185,7 +185,7 @@ impl Life {
                 Verb::Read { offset, length }
             };
             let id = RequestId(n);
-            if cache.stats_of(disk).is_some() {
+            if cache.facts().stats_of(disk).is_some() {
                 cache.request(
                     Request {
                         id,

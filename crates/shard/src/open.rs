@@ -143,7 +143,7 @@ pub(crate) fn open(
             };
             match recover(config, known, &mut flash, ring, pool) {
                 Ok(recovered) => {
-                    let record = record.in_use(recovered.cache.status().incarnation);
+                    let record = record.in_use(recovered.cache.facts().status().incarnation);
                     file.store(record)?;
                     let ready = recovered_cache(config, recovered, flash, record, ring, began);
                     return Ok(Ready { retained, ..ready });

@@ -19,7 +19,7 @@ impl Told {
         Self {
             bypasses_reads: false,
             is_in_doubt: false,
-            is_given_up: cache.why_bypassed().is_some(),
+            is_given_up: cache.facts().why_bypassed().is_some(),
         }
     }
 }
@@ -33,7 +33,7 @@ impl Told {
     /// Tells what has changed.
     pub(crate) fn tell(&mut self, state: &Cache, at: FlashName<'_>) {
         let (cache, flash) = (at.cache, at.flash.display());
-        let given_up = state.why_bypassed();
+        let given_up = state.facts().why_bypassed();
         if let (Some(true), Some(reason)) =
             (changed(&mut self.is_given_up, given_up.is_some()), given_up)
         {
@@ -41,7 +41,7 @@ impl Told {
             tracing::error!(kind = kind.name(), message_id = kind.message_id(), cache, %flash, reason,
                 "the flash was given up: every disk of this cache is served from its origin");
         }
-        match changed(&mut self.bypasses_reads, state.bypasses_reads()) {
+        match changed(&mut self.bypasses_reads, state.facts().bypasses_reads()) {
             Some(true) => tracing::warn!(cache, %flash,
                 "the flash is late with reads: they go to the origins until it is in time"),
             Some(false) if given_up.is_none() => {
@@ -49,7 +49,7 @@ impl Told {
             }
             Some(false) | None => {}
         }
-        match changed(&mut self.is_in_doubt, state.is_in_doubt()) {
+        match changed(&mut self.is_in_doubt, state.facts().is_in_doubt()) {
             Some(true) => tracing::warn!(cache, %flash,
                 "the flash is late with writes: guests do not wait for it until it is in time, and after \
                  a crash the cache would start empty"),

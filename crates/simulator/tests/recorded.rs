@@ -177,7 +177,7 @@ impl Host {
     /// As whom a VM asks a disk.
     fn asks_as(&mut self, role: Role, disk: DiskSlot) -> TenantSlot {
         if !role.is_image {
-            return self.cache.tenant_of(disk).unwrap();
+            return self.cache.facts().tenant_of(disk).unwrap();
         }
         let known = |of: &&(u32, VolumeIndex, TenantSlot)| (of.0, of.1) == (role.vm, role.blocks);
         if let Some((.., slot)) = self.joined.iter().find(known) {
@@ -234,13 +234,13 @@ fn through_the_cache(recorded: &Recorded, geometry: &Geometry) -> Answer {
         );
     }
     host.cache.self_check();
-    let tenants = host.cache.tenants();
+    let tenants = host.cache.facts().tenants();
     let counts: Vec<Counts> = tenants
         .iter()
-        .filter_map(|tenant| host.cache.tenant_counts(tenant.slot).copied())
+        .filter_map(|tenant| host.cache.facts().tenant_counts(tenant.slot).copied())
         .collect();
     let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum();
-    let written = host.cache.stats().flash_written;
+    let written = host.cache.facts().stats().flash_written;
     Answer {
         reads: sum(|counts| counts.reads),
         hits: sum(|counts| counts.read_hits + counts.staged_hits),

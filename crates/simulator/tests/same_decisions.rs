@@ -126,13 +126,13 @@ fn through_the_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
         cache.set_tenant(name, case.vms.clone(), bench.now).unwrap();
         assert_eq!(cache.join(disks[IMAGE], name), Ok(TENANTS[at]));
     }
-    let before = cache.stats().flash_written;
+    let before = cache.facts().stats().flash_written;
     let mut shares = Vec::new();
     for ask in asked {
         bench.now = bench.now + case.pause;
         cache.tick(bench.now);
         bench.settle(&mut cache);
-        note(&mut shares, cache.shares().unwrap());
+        note(&mut shares, cache.facts().shares().unwrap());
         let offset = Bytes::new(ask.first * BLOCK_BYTES);
         let length = Bytes::new(ask.count * BLOCK_BYTES);
         let verb = match ask.what {
@@ -151,7 +151,7 @@ fn through_the_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
         }
     }
     cache.self_check();
-    let now = cache.stats().flash_written;
+    let now = cache.facts().stats().flash_written;
     let (written, journal) = apart(FlashWritten {
         journal: now.journal - before.journal,
         checkpoint: now.checkpoint - before.checkpoint,
@@ -161,14 +161,14 @@ fn through_the_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
         shares,
         counts: TENANTS
             .iter()
-            .map(|tenant| *cache.tenant_counts(*tenant).unwrap())
+            .map(|tenant| *cache.facts().tenant_counts(*tenant).unwrap())
             .collect(),
         cached: disks
             .iter()
-            .map(|disk| cache.stats_of(*disk).unwrap().cached_blocks)
+            .map(|disk| cache.facts().stats_of(*disk).unwrap().cached_blocks)
             .collect(),
-        staged: cache.status().staged_blocks,
-        blocks_kept: cache.stats().blocks_kept,
+        staged: cache.facts().status().staged_blocks,
+        blocks_kept: cache.facts().stats().blocks_kept,
         written,
     };
     (answer, journal)

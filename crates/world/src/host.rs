@@ -160,7 +160,7 @@ impl Host {
         let status = numbered.filter_map(|(n, disk)| Some((disk.id(), process.write_back_of(n)?)));
         format!(
             "; {:?}, {:?}, requests {}, commands {}",
-            cache.status().mode,
+            cache.facts().status().mode,
             status.collect::<Vec<_>>(),
             self.life.guests.what_waits(),
             self.life.operator.what_waits()
@@ -229,7 +229,7 @@ impl Host {
                 }
                 self.bay
                     .in_use_mut()
-                    .in_use(recovered.cache.status().incarnation);
+                    .in_use(recovered.cache.facts().status().incarnation);
                 recovered.cache
             }
             Err(error) => {

@@ -30,7 +30,7 @@ impl Meter {
     /// # Errors
     /// I7 if there is more of something than there may be.
     pub(crate) fn judge(&mut self, cache: &Cache, run: &Run) -> Result<(), Violation> {
-        let stats = cache.stats();
+        let stats = cache.facts().stats();
         let wrote = &stats.flash_written;
         let written = if run.settings().goes_back() {
             // What a guest wrote under write-back is not held up by a budget, only charged to it; nor is
@@ -39,10 +39,10 @@ impl Meter {
         } else {
             stats.blocks_appended * 4096 + wrote.descriptors
         };
-        let settings = cache.tenancy();
+        let settings = cache.facts().tenancy();
         let budget = settings.and_then(|settings| settings.budget);
         self.look(budget, written, run.now())?;
-        let status = cache.status();
+        let status = cache.facts().status();
         let (staging, memory) = settings.map_or((Bytes::ZERO, Bytes::ZERO), |settings| {
             (settings.staging, settings.memory)
         });

@@ -199,12 +199,14 @@ impl Process {
 
     /// What a disk that is attached has that its origin lacks.
     pub(crate) fn write_back_of(&self, number: usize) -> Option<DirtyStatus> {
-        self.cache()?.write_back_of(self.disk(number).slot()?)
+        self.cache()?
+            .facts()
+            .write_back_of(self.disk(number).slot()?)
     }
 
     /// The policy that the cache says a disk has.
     pub(crate) fn policy_of(&self, number: usize) -> Option<WritePolicy> {
-        self.cache()?.policy_of(self.disk(number).slot()?)
+        self.cache()?.facts().policy_of(self.disk(number).slot()?)
     }
 
     /// Whether the cache says that the operator has to decide about a disk.
@@ -216,12 +218,12 @@ impl Process {
     /// Whether guests are served without flash, or not at all.
     pub(crate) fn is_bypassed(&self) -> bool {
         self.cache()
-            .is_none_or(|cache| cache.status().mode != Mode::Active)
+            .is_none_or(|cache| cache.facts().status().mode != Mode::Active)
     }
 
     /// How far it knows its tables on flash to be durable.
     pub(crate) fn committed(&self) -> Option<Committed> {
-        self.cache()?.committed()
+        self.cache()?.facts().committed()
     }
 
     // What it has done.
@@ -234,8 +236,8 @@ impl Process {
         let Some(cache) = self.cache() else {
             return Ok(());
         };
-        let status = cache.status();
-        let counted = cache.stats().flash_written.total();
+        let status = cache.facts().status();
+        let counted = cache.facts().stats().flash_written.total();
         if status.mode == Mode::Active && counted != written {
             return Err(Violation::new(
                 "I7",
@@ -256,12 +258,12 @@ impl Process {
         let Some(cache) = self.cache() else {
             return;
         };
-        let stats = cache.stats();
+        let stats = cache.facts().stats();
         let attachments = self.attachments.iter();
         let staged_hits = attachments
-            .filter_map(|attachment| cache.stats_of(attachment.served_as()?))
+            .filter_map(|attachment| cache.facts().stats_of(attachment.served_as()?))
             .map(|stats| stats.read_block_staged_hits);
-        let windows = cache.shares().map_or(0, |shares| shares.window);
+        let windows = cache.facts().shares().map_or(0, |shares| shares.window);
         for (name, count) in [
             ("checksum mismatch", stats.checksum_mismatches),
             ("flash error", stats.flash_errors),

@@ -180,7 +180,7 @@ impl GuestReads<'_> {
 
     /// Handles the run of blocks that starts at byte `at` if the origin lacks it; returns where it
     /// ends.
-    #[inline]
+    #[inline(never)]
     pub(super) fn read_dirty_run(
         &mut self,
         id: ReadId,
@@ -188,9 +188,6 @@ impl GuestReads<'_> {
         at: u64,
         end: u64,
     ) -> Option<u64> {
-        if !self.flash.has_dirty(disk) {
-            return None;
-        }
         let block = BlockIndex::containing(Bytes::new(at));
         let flash = self.flash.with_logs()?;
         match flash.dirty_state(disk, block) {

@@ -170,7 +170,7 @@ impl Rig {
 
     pub(crate) fn status(&mut self) -> DirtyStatus {
         let disk = self.disk;
-        self.cache_mut().write_back_of(disk).unwrap()
+        self.cache_mut().facts().write_back_of(disk).unwrap()
     }
 
     pub(crate) fn origin_block(&self, block: u64) -> Vec<u8> {

@@ -73,7 +73,7 @@ impl Shard {
             (false, None) if disk.connections() >= most => {
                 Err(ShardError::TooManyConnections(most))
             }
-            (false, None) => Ok(self.cache.tenant_of(slot).expect("it is serving")),
+            (false, None) => Ok(self.cache.facts().tenant_of(slot).expect("it is serving")),
             (true, Some(vm)) => {
                 let vm = self.cache.join(slot, vm)?;
                 let theirs = self.clients.of(slot).filter(|client| client.vm() == vm);

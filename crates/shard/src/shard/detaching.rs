@@ -13,7 +13,11 @@ impl Shard {
     /// Detaches a disk, unless it is known already that this will be refused: then its clients
     /// keep their connections.
     pub(super) fn detach_if_clean(&mut self, slot: DiskSlot, dirty: OfDirty, reply: Reply<()>) {
-        let lacking = self.cache.write_back_of(slot).map(|status| status.distinct);
+        let lacking = self
+            .cache
+            .facts()
+            .write_back_of(slot)
+            .map(|status| status.distinct);
         match lacking {
             Some(bytes) if dirty == OfDirty::Refuse && !bytes.is_zero() => {
                 reply(Err(ControlError::Dirty { bytes }.into()));
@@ -70,7 +74,7 @@ impl Shard {
     fn is_drained(&self, slot: DiskSlot) -> bool {
         let disk = self.disks.get(slot);
         disk.is_some_and(|disk| disk.is_idle(self.now))
-            && self.cache.in_flight(slot) == 0
+            && self.cache.facts().in_flight(slot) == 0
             && !self.jobs.concern(slot)
     }
 

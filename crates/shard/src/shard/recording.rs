@@ -58,7 +58,7 @@ impl Shard {
 
     /// Notes how far the flash is durable. Once a turn.
     pub(super) fn note_progress(&mut self) {
-        if let Some(committed) = self.cache.committed()
+        if let Some(committed) = self.cache.facts().committed()
             && self.progress.note(committed, self.now)
         {
             self.retained.note_committed(committed);
@@ -67,7 +67,7 @@ impl Shard {
 
     /// The cache has stopped. May block.
     pub(super) fn store_last_progress(&self) {
-        if let Some(committed) = self.cache.committed() {
+        if let Some(committed) = self.cache.facts().committed() {
             self.progress.store_last(committed, &self.config.name);
         }
     }

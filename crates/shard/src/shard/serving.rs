@@ -180,7 +180,7 @@ impl Shard {
             // It is never written.
             return reply(Ok(()));
         }
-        let vm = self.cache.tenant_of(disk).expect("it is serving");
+        let vm = self.cache.facts().tenant_of(disk).expect("it is serving");
         let flush = self.jobs.wait_for_flush(reply);
         let request = Request {
             id: Asker::Command(flush).id(),

@@ -12,8 +12,8 @@ impl Shard {
         ShardStatus {
             name: self.config.name.clone(),
             flash: self.config.flash.clone(),
-            cache: self.cache.status(),
-            stats: self.cache.stats().clone(),
+            cache: self.cache.facts().status(),
+            stats: self.cache.facts().stats().clone(),
             opening: self.opening.clone(),
             turns: self.turns,
             request_memory: self.memory.status(),
@@ -21,10 +21,10 @@ impl Shard {
             flash_latency: self.flash.latency(),
             detached_times: self.detached_times.clone(),
             disks: disks.collect(),
-            kept: self.cache.kept(),
-            reports: self.cache.tenant_reports(),
-            host: self.cache.host_report(),
-            tenants: self.cache.tenants(),
+            kept: self.cache.facts().kept(),
+            reports: self.cache.facts().tenant_reports(),
+            host: self.cache.facts().host_report(),
+            tenants: self.cache.facts().tenants(),
         }
     }
 }

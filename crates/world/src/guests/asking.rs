@@ -290,7 +290,7 @@ fn asker(number: usize, cx: &mut Context) -> TenantSlot {
     }
     let slot = attachment.served_as().expect("it is served");
     let cache = cx.process.cache().expect("somebody serves it");
-    cache.tenant_of(slot).expect("it is served")
+    cache.facts().tenant_of(slot).expect("it is served")
 }
 
 /// A VM joins an image that is served.

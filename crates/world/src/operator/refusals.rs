@@ -4,7 +4,7 @@ use super::{Commanded, What};
 use crate::attachment::Standing;
 use crate::context::Context;
 use crate::violation::Violation;
-use cache::{Cache, ControlError, OfDirty};
+use cache::{ControlError, OfDirty};
 use units::Bytes;
 
 /// A command about a disk was refused.
@@ -98,7 +98,10 @@ fn judge(number: usize, error: ControlError, cx: &mut Context) -> Result<(), Vio
             disk.settings().read_only || is_bypassed,
         ),
         ControlError::FlashLate => {
-            let late = cx.process.cache().is_some_and(Cache::is_in_doubt);
+            let late = cx
+                .process
+                .cache()
+                .is_some_and(|cache| cache.facts().is_in_doubt());
             ("refused: flash late", late)
         }
         ControlError::Dirty { bytes } => ("refused: dirty", disk.is_open() && bytes > Bytes::ZERO),

@@ -1,6 +1,6 @@
 //! Keys of disks that are about to be attached.
 
-use crate::cache::Cache;
+use super::Cache;
 use block_io::BlockCipher;
 use units::DiskId;
 

@@ -1,7 +1,18 @@
 //! The cache of a shard: events in, effects out.
 
+mod attach;
+mod commands;
+mod completions;
+mod facts;
+mod keys;
+mod late_writes;
+mod retirement;
+mod tenant_commands;
+
+pub use facts::{Facts, Kept, Mode, Status};
+
 use crate::admitter::{Admission, Admitter};
-use crate::api::{Command, Config, ControlId, ControlOutcome, Effect, Request, RequestId};
+use crate::api::{Command, Config, ControlId, Effect, Request, RequestId};
 use crate::back::{BackRequests, Backs, Changes, Destager, Over};
 use crate::disks::Disks;
 use crate::division::{Division, admission_of};
@@ -12,7 +23,6 @@ use crate::jobs::Jobs;
 use crate::limits::TICK_MAX;
 use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
-use crate::purpose::FlushPurpose;
 use crate::reads::{GuestReads, ReadState};
 use crate::request::{Asked, Span};
 use crate::tenants::Tenants;
@@ -27,20 +37,20 @@ use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Map, TenantSlot};
 /// Its driver hands in requests, completions and the time, and carries out what
 /// [`Cache::take_effects`] gives. Nothing happens in between: no clock, no I/O, no threads.
 pub struct Cache {
-    pub(crate) config: Config,
-    pub(crate) ports: Ports,
-    pub(crate) flash: FlashUse,
-    pub(crate) host_record: HostRecord,
-    pub(crate) disks: Disks,
-    pub(crate) tenants: Tenants,
-    pub(crate) admission: Admission,
-    pub(crate) reads: ReadState,
-    pub(crate) writes: Writes,
+    config: Config,
+    ports: Ports,
+    flash: FlashUse,
+    host_record: HostRecord,
+    disks: Disks,
+    tenants: Tenants,
+    admission: Admission,
+    reads: ReadState,
+    writes: Writes,
     /// Ciphers of disks that are about to be attached.
-    pub(crate) coming_ciphers: Map<DiskId, Box<dyn BlockCipher>>,
-    pub(crate) jobs: Jobs,
+    coming_ciphers: Map<DiskId, Box<dyn BlockCipher>>,
+    jobs: Jobs,
     /// Disks under write-back.
-    pub(crate) backs: Backs,
+    backs: Backs,
     /// Reads have begun or ended since [`Cache::pump`].
     is_pump_due: bool,
 }
@@ -155,18 +165,18 @@ impl Cache {
                 stats.written_bytes += data.len() as u64;
                 let length = Bytes::new(data.len() as u64);
                 let change = Change::Data { bytes: data, fua };
-                self.write_either(back, span(offset, length), change);
+                self.write(span(offset, length), change);
             }
             Verb::Flush => {
                 stats.flush_requests += 1;
                 if back && self.back_requests().flush(id, disk) {
                     return;
                 }
-                self.flush_through(id, disk, Asked::Flush);
+                self.origin_flushes().ask(id, disk, Asked::Flush);
             }
             Verb::Discard { offset, length } => {
                 stats.erase_requests += 1;
-                self.write_either(back, span(offset, length), Change::Discard);
+                self.write(span(offset, length), Change::Discard);
             }
             Verb::WriteZeroes {
                 offset,
@@ -176,13 +186,13 @@ impl Cache {
             } => {
                 stats.erase_requests += 1;
                 let change = Change::Zeroes { may_unmap, fua };
-                self.write_either(back, span(offset, length), change);
+                self.write(span(offset, length), change);
             }
         }
     }
 
-    fn write_either(&mut self, back: bool, span: Span, change: Change) {
-        if back {
+    fn write(&mut self, span: Span, change: Change) {
+        if self.backs.has(span.disk) {
             self.back_requests().write(span, change);
         } else {
             self.through().write(span, change);
@@ -202,13 +212,6 @@ impl Cache {
         self.job_owned(token, recorded);
         self.changes().owned(token, recorded);
         self.pump();
-    }
-
-    /// A guest's request waits for a flush of its origin.
-    pub(crate) fn flush_through(&mut self, request: RequestId, disk: DiskSlot, asked: Asked) {
-        let since = self.flash.flush_mark(&self.ports, disk);
-        let purpose = FlushPurpose::Guest { request, asked };
-        self.ports.flush_origin(disk, since, purpose);
     }
 
     /// The operator asks. Exactly one [`Effect::ControlDone`] with the same id follows.
@@ -231,11 +234,6 @@ impl Cache {
     pub fn cut_prefetches(&mut self, disk: DiskSlot, now: Instant) {
         self.ports.set_now(now);
         self.guest_reads().cut_prefetches(disk);
-    }
-
-    /// Whether reads of cached blocks go to their origins, since the flash is late with them.
-    pub fn bypasses_reads(&self) -> bool {
-        self.flash.is_in_use() && self.reads.is_slow()
     }
 
     /// Time has passed: does what [`Cache::next_deadline`] announced.
@@ -338,11 +336,10 @@ impl Cache {
                     self.through().write(span, change);
                 }
                 for (request, asked) in flushes {
-                    self.flush_through(request, disk, asked);
+                    self.origin_flushes().ask(request, disk, asked);
                 }
                 for id in demands {
-                    let result = Ok(ControlOutcome::Done);
-                    self.ports.push(Effect::ControlDone { id, result });
+                    self.ports.command_ended(id, Some(Ok(())));
                 }
             }
             Some(Over::Detaches { id, fingerprint }) => self.begin_detach(id, disk, fingerprint),

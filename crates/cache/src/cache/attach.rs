@@ -1,9 +1,9 @@
 //! Who a disk is that is about to be attached, and what of it on flash is its own.
 
+use super::Cache;
 use crate::api::OwnerRecord;
 use crate::api::{ControlError, ControlOutcome, DropReason, WritePolicy};
 use crate::back::Back;
-use crate::cache::Cache;
 use crate::disks::{Disk, Disks};
 use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};

@@ -1,15 +1,24 @@
-//! What a cache is like at a moment, for people and metrics.
+//! What a cache is like at a moment, for people and metrics, and for who decides by it. Nothing here changes it.
 
+use super::Cache;
+use super::attach::is_taken;
+use crate::admitter::Admission;
 use crate::api::WritePolicy;
-use crate::back::destage_state;
-use crate::cache::Cache;
-use crate::host_record::Retirement;
+use crate::back::{Backs, destage_state};
+use crate::disks::Disks;
+use crate::flash_use::FlashUse;
+use crate::host_record::{HostRecord, Retirement};
+use crate::jobs::Jobs;
+use crate::ports::Ports;
+use crate::reads::ReadState;
 use crate::stats::{DiskStats, Stats};
-use crate::views::Views;
+use crate::tenants::{TenantStatus, Tenants};
+use crate::views::{ViewStats, Views};
 use crate::write_back::{DirtyStatus, WriteBack};
 use block_io::PAGE_BYTES;
-use block_store::{Committed, SegmentCounts};
-use units::{Bytes, DiskSlot};
+use block_store::{Committed, DirtyDisk, LockReason, SegmentCounts, slots};
+use tenancy::Settings;
+use units::{Bytes, DiskId, DiskSlot, TenantSlot};
 
 /// Whether the flash is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +75,55 @@ pub struct Status {
     pub error: Option<String>,
 }
 
+/// What the flash has of a disk that is not attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Who it is.
+    pub id: DiskId,
+    /// What people called it.
+    pub name: String,
+    /// Blocks that its next attach may serve.
+    pub cached_blocks: u64,
+    /// Bytes of its dirty log, erased ones included. The origin lacks them unless the owner's record
+    /// says that it has them.
+    pub dirty: Bytes,
+    /// Why its dirty log does not go to the origin without the operator.
+    pub locked: Option<LockReason>,
+}
+
+/// What there is to see of a cache.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    ports: &'a Ports,
+    flash: &'a FlashUse,
+    host_record: &'a HostRecord,
+    disks: &'a Disks,
+    tenants: &'a Tenants,
+    admission: &'a Admission,
+    backs: &'a Backs,
+    reads: &'a ReadState,
+    jobs: &'a Jobs,
+}
+
 impl Cache {
+    /// What there is to see.
+    #[inline]
+    pub fn facts(&self) -> Facts<'_> {
+        Facts {
+            ports: &self.ports,
+            flash: &self.flash,
+            host_record: &self.host_record,
+            disks: &self.disks,
+            tenants: &self.tenants,
+            admission: &self.admission,
+            backs: &self.backs,
+            reads: &self.reads,
+            jobs: &self.jobs,
+        }
+    }
+}
+
+impl<'a> Facts<'a> {
     /// Counters since the cache was opened.
     pub fn stats(&self) -> Stats {
         self.ports.stats.with_store(self.ports.store.stats())
@@ -100,6 +157,11 @@ impl Cache {
         Some(self.flash.as_ref()?.facts().committed())
     }
 
+    /// Whether a checkpoint is durable; `None` without flash.
+    pub(crate) fn has_checkpoint(&self, checkpoint: u64) -> Option<bool> {
+        Some(self.flash.as_ref()?.facts().has_checkpoint(checkpoint))
+    }
+
     /// What an attached disk has that its origin lacks; none if it is not attached.
     pub fn write_back_of(&self, disk: DiskSlot) -> Option<DirtyStatus> {
         self.disks.get(disk)?;
@@ -124,7 +186,7 @@ impl Cache {
             }
         }
         if let Some(back) = self.backs.get(disk) {
-            status.state = destage_state(&self.flash, disk, back);
+            status.state = destage_state(self.flash, disk, back);
         }
         Some(status)
     }
@@ -186,15 +248,112 @@ impl Cache {
             memory: flash.facts().memory_bytes() + views,
             buffered: flash.facts().buffered(),
             staged_blocks: self.admission.staged_blocks() as u64,
-            staged: staged_bytes(self),
+            staged: staged_bytes(self.admission),
             admission: self.admission.memory(),
             error: self.admission.error().map(ToString::to_string),
         }
     }
+
+    /// Why the cache has no flash, or has given it up; none if it is in use.
+    pub fn why_bypassed(&self) -> Option<&'a str> {
+        self.flash.why_bypassed()
+    }
+
+    /// Whether writes of the flash are late, or were a moment ago: guests' writes do not wait for them,
+    /// and after a crash the cache would open cold.
+    pub fn is_in_doubt(&self) -> bool {
+        self.host_record.is_in_doubt()
+    }
+
+    /// Whether reads of cached blocks go to their origins, since the flash is late with them.
+    pub fn bypasses_reads(&self) -> bool {
+        self.flash.is_in_use() && self.reads.is_slow()
+    }
+
+    /// Every disk that is not attached, and of which the flash has a block or a dirty log; none
+    /// without a flash, since then nobody knows. Flash that has failed while it was in use counts for
+    /// its dirty logs only.
+    pub fn kept(&self) -> Option<Vec<Kept>> {
+        let flash = self.flash.with_logs()?;
+        let in_use = self.flash.is_in_use();
+        let kept = slots().filter_map(|slot| {
+            let entry = flash
+                .facts()
+                .disk_entry(slot)
+                .filter(|_| !is_taken(self.disks, self.jobs, slot))?;
+            let dirty = flash.dirty_log(slot);
+            let log = dirty.map(|dirty| dirty.log().distinct() + dirty.log().erased());
+            let doubt = entry.in_doubt.then_some(LockReason::Unbelievable);
+            Some(Kept {
+                id: entry.id,
+                name: entry.name.clone(),
+                cached_blocks: if in_use {
+                    flash.facts().cached_blocks_of(slot)
+                } else {
+                    0
+                },
+                dirty: log.unwrap_or_default(),
+                locked: dirty.map_or(doubt, DirtyDisk::locked),
+            })
+        });
+        let is_some =
+            |kept: &Kept| kept.cached_blocks > 0 || !kept.dirty.is_zero() || kept.locked.is_some();
+        Some(kept.filter(is_some).collect())
+    }
+
+    /// What holds for all tenants; none if everything is admitted or nothing is.
+    pub fn tenancy(&self) -> Option<&'a Settings> {
+        Some(self.admission.tenancy()?.settings())
+    }
+
+    /// What is known of a tenant; none without tenants, or if it has no disk here.
+    pub fn tenant_report(&self, tenant: TenantSlot) -> Option<tenancy::Report> {
+        self.admission.tenancy()?.report(tenant)
+    }
+
+    /// What is known of each tenant that has a disk here; nothing without tenants.
+    pub fn tenant_reports(&self) -> Vec<tenancy::Report> {
+        let slots = self.tenants.iter().map(|tenant| tenant.slot);
+        slots.filter_map(|slot| self.tenant_report(slot)).collect()
+    }
+
+    /// What is known of all tenants together; none without tenants.
+    pub fn host_report(&self) -> Option<tenancy::HostReport> {
+        Some(self.admission.tenancy()?.host_report())
+    }
+
+    /// How the flash is divided; none without tenants.
+    pub fn shares(&self) -> Option<&'a tenancy::Shares> {
+        Some(self.admission.tenancy()?.shares())
+    }
+
+    /// What was decided for a tenant, counted; none without tenants, or if it has no disk here.
+    pub fn tenant_counts(&self, tenant: TenantSlot) -> Option<&'a tenancy::Counts> {
+        self.admission.tenancy()?.counts(tenant)
+    }
+
+    /// What each VM asked of a shared disk since it was attached, those that have left included;
+    /// nothing if it is not shared.
+    pub fn views_of(&self, disk: DiskSlot) -> Vec<(TenantSlot, ViewStats)> {
+        let views = self.disks.get(disk);
+        let views = views.and_then(|disk| disk.views.as_ref());
+        views.map_or_else(Vec::new, |views| views.stats().collect())
+    }
+
+    /// The tenant of an attached disk.
+    pub fn tenant_of(&self, disk: DiskSlot) -> Option<TenantSlot> {
+        self.disks.tenant_of(disk)
+    }
+
+    /// Every tenant, those included that have nothing here any more but whose slot has not been
+    /// given to another.
+    pub fn tenants(&self) -> Vec<TenantStatus> {
+        self.tenants.iter().collect()
+    }
 }
 
 /// Memory for what is staged: the blocks' buffers, and the table of them.
-fn staged_bytes(cache: &Cache) -> Bytes {
-    let buffers = cache.admission.staged_blocks() * PAGE_BYTES;
-    Bytes::new((cache.admission.staging_table_bytes() + buffers) as u64)
+fn staged_bytes(admission: &Admission) -> Bytes {
+    let buffers = admission.staged_blocks() * PAGE_BYTES;
+    Bytes::new((admission.staging_table_bytes() + buffers) as u64)
 }

@@ -22,8 +22,8 @@
 //! Invariant: every entry that a write has not waited for is durable, or the host's record says that
 //! this incarnation is not to be believed, or is about to say so before the write goes on.
 
+use super::Cache;
 use crate::back::Back;
-use crate::cache::Cache;
 use crate::flash_use::patience;
 use crate::guard::{Guard, holds};
 use crate::limits::RETRY_PAUSE_MIN;
@@ -31,12 +31,6 @@ use block_io::Token;
 use units::Instant;
 
 impl Cache {
-    /// Whether writes of the flash are late, or were a moment ago: guests' writes do not wait for them,
-    /// and after a crash the cache would open cold.
-    pub fn is_in_doubt(&self) -> bool {
-        self.host_record.is_in_doubt()
-    }
-
     /// Something that is written to flash takes too long: nobody waits for it from now on, or the flash
     /// is given up if somebody has to.
     pub(crate) fn write_is_late(&mut self) {
@@ -51,7 +45,7 @@ impl Cache {
             return self.fail_flash("the flash took too long");
         }
         if self.host_record.write_is_late(&mut self.ports, incarnation) {
-            self.let_waiting_pass();
+            self.through().let_waiting_pass();
             self.bypass_late_flash();
         }
     }
@@ -123,17 +117,6 @@ impl Cache {
             let back = Back::returning(served.write_back, served.epoch, number, since, now);
             self.backs.set(disk, Box::new(back));
             self.ports.schedule(disk);
-        }
-    }
-
-    /// Sends on whatever waits for the journal: nothing has to be waited for any more.
-    pub(crate) fn let_waiting_pass(&mut self) {
-        self.writes.wait_no_more();
-        if let Some(flash) = self.flash.as_mut() {
-            flash.hurry();
-        }
-        for write in self.writes.waiting() {
-            self.through().send_to_origin(write);
         }
     }
 }

@@ -4,9 +4,9 @@
 //! origin is written again, the host is asked to record, somewhere else, that this incarnation
 //! of the cache must never be trusted. Reads go on meanwhile; writes wait for the record.
 
+use super::Cache;
 use crate::admitter::Admission;
 use crate::back::Back;
-use crate::cache::Cache;
 use crate::flash_use::patience;
 use crate::limits::WATCH_PARTS;
 use crate::purpose::{DestageRead, Hit, ReadPurpose};
@@ -15,11 +15,6 @@ use block_store::Purpose;
 use units::{DiskSlot, Duration};
 
 impl Cache {
-    /// Why the cache has no flash, or has given it up; none if it is in use.
-    pub fn why_bypassed(&self) -> Option<&str> {
-        self.flash.why_bypassed()
-    }
-
     /// Gives the flash up: everything goes to the origin from now on.
     pub(crate) fn fail_flash(&mut self, reason: &'static str) {
         let Some(incarnation) = self.flash.give_up(reason) else {
@@ -30,7 +25,7 @@ impl Cache {
         self.backs.all_stay_through();
         // The flash may have been in doubt already.
         if self.host_record.flash_failed(&mut self.ports, incarnation) {
-            self.let_waiting_pass();
+            self.through().let_waiting_pass();
         }
         self.end_jobs_without_flash();
         self.backs.schedule_all(&mut self.ports);
@@ -45,12 +40,10 @@ impl Cache {
         }
         self.backs.schedule_all(&mut self.ports);
         if recorded {
-            self.let_waiting_pass();
+            self.through().let_waiting_pass();
             self.bypass_late_flash();
         } else if !self.flash.is_in_use() {
-            for write in self.writes.waiting() {
-                self.through().fail_write(write);
-            }
+            self.through().fail_waiting();
         }
     }
 

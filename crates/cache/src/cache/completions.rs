@@ -1,7 +1,7 @@
 //! Operations of the flash and of the origins that have ended: to whoever asked for them.
 
+use super::Cache;
 use crate::api::{ControlError, ControlOutcome, Effect};
-use crate::cache::Cache;
 use crate::guard::{Guard, holds};
 use crate::ports::Wake;
 use crate::purpose::{FlushPurpose, OriginFlush, OriginPurpose, ReadPurpose};

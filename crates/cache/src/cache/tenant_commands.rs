@@ -1,9 +1,8 @@
 //! What is set and asked about tenants from outside.
 
+use super::Cache;
 use crate::api::ControlError;
-use crate::cache::Cache;
-use crate::tenants::{TenantStatus, Use};
-use crate::views::ViewStats;
+use crate::tenants::Use;
 use tenancy::{Settings, SettingsError, TenantSettings};
 use units::{DiskSlot, Instant, TenantSlot};
 
@@ -42,37 +41,6 @@ impl Cache {
         Ok(())
     }
 
-    /// What holds for all tenants; none if everything is admitted or nothing is.
-    pub fn tenancy(&self) -> Option<&Settings> {
-        Some(self.admission.tenancy()?.settings())
-    }
-
-    /// What is known of a tenant; none without tenants, or if it has no disk here.
-    pub fn tenant_report(&self, tenant: TenantSlot) -> Option<tenancy::Report> {
-        self.admission.tenancy()?.report(tenant)
-    }
-
-    /// What is known of each tenant that has a disk here; nothing without tenants.
-    pub fn tenant_reports(&self) -> Vec<tenancy::Report> {
-        let slots = self.tenants.iter().map(|tenant| tenant.slot);
-        slots.filter_map(|slot| self.tenant_report(slot)).collect()
-    }
-
-    /// What is known of all tenants together; none without tenants.
-    pub fn host_report(&self) -> Option<tenancy::HostReport> {
-        Some(self.admission.tenancy()?.host_report())
-    }
-
-    /// How the flash is divided; none without tenants.
-    pub fn shares(&self) -> Option<&tenancy::Shares> {
-        Some(self.admission.tenancy()?.shares())
-    }
-
-    /// What was decided for a tenant, counted; none without tenants, or if it has no disk here.
-    pub fn tenant_counts(&self, tenant: TenantSlot) -> Option<&tenancy::Counts> {
-        self.admission.tenancy()?.counts(tenant)
-    }
-
     /// Lets a VM read a shared disk, under the slot that is returned. It may join several times,
     /// once for each connection, and leaves as often.
     ///
@@ -99,24 +67,5 @@ impl Cache {
         if self.disks.views(disk).is_some_and(|views| views.leave(vm)) {
             self.tenants.release(vm, Use::View);
         }
-    }
-
-    /// What each VM asked of a shared disk since it was attached, those that have left included;
-    /// nothing if it is not shared.
-    pub fn views_of(&self, disk: DiskSlot) -> Vec<(TenantSlot, ViewStats)> {
-        let views = self.disks.get(disk);
-        let views = views.and_then(|disk| disk.views.as_ref());
-        views.map_or_else(Vec::new, |views| views.stats().collect())
-    }
-
-    /// The tenant of an attached disk.
-    pub fn tenant_of(&self, disk: DiskSlot) -> Option<TenantSlot> {
-        self.disks.tenant_of(disk)
-    }
-
-    /// Every tenant, those included that have nothing here any more but whose slot has not been
-    /// given to another.
-    pub fn tenants(&self) -> Vec<TenantStatus> {
-        self.tenants.iter().collect()
     }
 }

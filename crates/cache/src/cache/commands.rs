@@ -1,7 +1,7 @@
 //! What the operator asks: begun, and ended when its job is over.
 
+use super::Cache;
 use crate::api::{Command, ControlError, ControlId, ControlOutcome, Effect};
-use crate::cache::Cache;
 use crate::disks::Disk;
 use crate::flash_use::patience;
 use crate::guard::{Guard, holds};
@@ -51,8 +51,7 @@ impl Cache {
                 let result = self.disks.attached(disk).and_then(Disk::may_detach);
                 if result.is_ok() && self.backs.has(disk) {
                     let begun = self.changes().detach(id, disk, fingerprint, dirty);
-                    self.answer_if_ended(id, begun.err().map(Err));
-                    return;
+                    return self.ports.command_ended(id, begun.err().map(Err));
                 }
                 result.map(|()| Kind::Detach { disk, fingerprint })
             }
@@ -71,15 +70,16 @@ impl Cache {
                 .and_then(|disk| disk.may_grow(size))
                 .map(|()| Kind::Grow { disk, size }),
             Command::SetPolicy { disk, policy } => {
-                return self.end_now(id, |cache| cache.changes().set_policy(id, disk, policy));
+                let ended = self.changes().set_policy(id, disk, policy);
+                return self.ports.command_ended(id, ended);
             }
             Command::Destage { disk } => {
-                return self.end_now(id, |cache| cache.changes().demand_destage(id, disk));
+                let ended = self.changes().demand_destage(id, disk);
+                return self.ports.command_ended(id, ended);
             }
             Command::SetWriteBack { disk, write_back } => {
-                return self.end_now(id, |cache| {
-                    Some(cache.changes().set_write_back(disk, write_back))
-                });
+                let ended = self.changes().set_write_back(disk, write_back);
+                return self.ports.command_ended(id, Some(ended));
             }
             Command::Stop => Ok(Kind::Stop),
         };
@@ -89,26 +89,9 @@ impl Cache {
     fn begin_job(&mut self, id: ControlId, kind: Result<Kind, ControlError>) {
         let attended = self.ports.attended();
         let begun = kind.and_then(|kind| self.jobs.begin(id, kind, attended));
-        self.answer_if_ended(id, begun.err().map(Err));
+        self.ports.command_ended(id, begun.err().map(Err));
         if !self.flash.is_in_use() {
             self.end_jobs_without_flash();
-        }
-    }
-
-    /// Answers a command that is done, or wrong; others answer it later.
-    fn end_now(
-        &mut self,
-        id: ControlId,
-        run: impl FnOnce(&mut Self) -> Option<Result<(), ControlError>>,
-    ) {
-        let ended = run(self);
-        self.answer_if_ended(id, ended);
-    }
-
-    fn answer_if_ended(&mut self, id: ControlId, ended: Option<Result<(), ControlError>>) {
-        if let Some(result) = ended {
-            let result = result.map(|()| ControlOutcome::Done);
-            self.ports.push(Effect::ControlDone { id, result });
         }
     }
 
