@@ -2,7 +2,7 @@
 //! size does.
 //!
 //! ```text
-//!   curve, workload, costs ─► Outlook of a size      (outlook.rs: arithmetic, no opinion)
+//!   behaviour, workload, costs ─► Outlook of a size  (outlook.rs: arithmetic, no opinion)
 //!   outlooks ─► Advice: size, verdict, reasons       (verdict.rs: thresholds, named)
 //! ```
 //!
@@ -13,5 +13,8 @@
 mod outlook;
 mod verdict;
 
-pub use outlook::{Costs, Drive, Endurance, Outlook, Prices, Rates, Scenario, Workload, WriteMode};
+pub use outlook::{
+    Behaviour, Costs, Drive, Endurance, FlashWrites, Outlook, Prices, Rates, Scenario, Workload,
+    WriteMode,
+};
 pub use verdict::{Advice, Caution, Obstacle, Verdict, advise, limits};

@@ -15,11 +15,11 @@ pub use shared::Settings as SharedSettings;
 
 use crate::cache::admitted::Admitted;
 use crate::cache::in_place::{Blocks, InPlace};
-use crate::cache::segments::Segments;
+use crate::cache::segments::{Segments, segment_for};
 use crate::cache::shared::Shared;
 use crate::cache::{CacheModel, Maker};
 use crate::write_policy::WritePolicy;
-use flash_format::FormatError;
+use flash_format::{FormatError, Geometry};
 use policy::admission::Share;
 use policy::reclaim::Kind;
 use policy::replacement::{
@@ -220,8 +220,27 @@ impl Policy {
         }
     }
 
+    /// Whether it is the daemon's log of segments, whose reclaim writes to flash.
+    pub fn is_log(&self) -> bool {
+        match self {
+            Self::Daemon | Self::Segment { .. } => true,
+            Self::Divided(divided) => divided.is_log(),
+            Self::InPlace { .. } | Self::Shared(_) | Self::Custom(_) | Self::Guarded(_) => false,
+        }
+    }
+
+    /// Whether a cache of that many blocks can be had: the daemon's log needs some segments.
+    pub fn takes(&self, blocks: u32) -> bool {
+        let segment = match self {
+            Self::Segment { segment, .. } => *segment,
+            _ => None,
+        };
+        let segment = segment.unwrap_or_else(|| segment_for(blocks));
+        blocks > 0 && (!self.is_log() || Geometry::of_slots(blocks, segment).is_ok())
+    }
+
     /// Whether it wants the next use of each access.
-    pub(crate) fn knows_the_future(&self) -> bool {
+    pub fn knows_the_future(&self) -> bool {
         match self {
             Self::InPlace { spec, .. } => spec.about().knows_future,
             Self::Daemon

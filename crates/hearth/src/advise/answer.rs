@@ -2,6 +2,7 @@
 
 use mrc::advice::{Advice, Caution, Obstacle, Outlook, Scenario, Verdict, Workload, WriteMode};
 use serde::Serialize;
+use simulator::Policy;
 
 /// The advice on one trace.
 #[derive(Clone, Debug, Serialize)]
@@ -30,6 +31,8 @@ pub(super) struct Answer {
 /// What was given or taken for granted.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Assumed {
+    /// The policy, as it was given.
+    pub(super) policy: String,
     pub(super) write_policy: &'static str,
     pub(super) flash_read_us: f64,
     pub(super) flash_write_us: f64,
@@ -98,10 +101,10 @@ pub(super) enum AnswerCaution {
 }
 
 impl Answer {
-    /// The advice on a trace.
+    /// The advice on a trace, from a cache of that policy.
     pub(super) fn new(
-        trace: String,
-        format: &'static str,
+        (trace, format): (String, &'static str),
+        policy: &Policy,
         workload: &Workload,
         scenario: &Scenario,
         advice: Advice,
@@ -126,6 +129,7 @@ impl Answer {
             block_bytes: workload.block_bytes,
             duration_seconds: workload.seconds,
             assumed: Assumed {
+                policy: policy.to_string(),
                 write_policy: match scenario.write_mode {
                     WriteMode::Around => "around",
                     WriteMode::Through => "through",

@@ -3,7 +3,8 @@
 use crate::mrc::args::Sampling;
 use clap::{Args, ValueHint};
 use mrc::advice::{Costs, Drive, Endurance, Prices, Scenario, WriteMode};
-use simulator::{CacheSize, WritePolicy};
+use simulator::policy::PolicyError;
+use simulator::{CacheSize, Policy, WritePolicy};
 use std::path::PathBuf;
 use units::{Bytes, Duration};
 
@@ -20,6 +21,10 @@ pub struct Advise {
     /// How the curve is found.
     #[command(flatten)]
     pub sampling: Sampling,
+    /// The policy: lru, whose curve comes from one pass, or one of hearth sim --list-policies, which is
+    /// simulated at each size. daemon is what hearth serve does by default, what it admits to flash included
+    #[arg(long, requires = "traces", value_name = "POLICY", default_value = "lru", value_parser = policy)]
+    pub policy: Policy,
     /// What writes do: around, through or back
     #[arg(long, requires = "traces", value_name = "POLICY", default_value_t)]
     pub write_policy: WritePolicy,
@@ -74,9 +79,10 @@ pub struct Advise {
     /// How long the drive must last, in years
     #[arg(long, requires = "traces", value_name = "YEARS", default_value = "5", value_parser = positive)]
     pub years: f64,
-    /// Bytes written to flash for each byte cached: reclaim and the drive's own
-    #[arg(long, requires = "traces", value_name = "FACTOR", default_value = "1.3", value_parser = amplification)]
-    pub write_amplification: f64,
+    /// Bytes written to flash for each byte cached: reclaim and the drive's own. If not given 1.3, or 1 for the
+    /// daemon's log, whose reclaim is simulated
+    #[arg(long, requires = "traces", value_name = "FACTOR", value_parser = amplification)]
+    pub write_amplification: Option<f64>,
     /// What a GiB of flash costs a month, in any currency; with --origin-price the size that gains
     /// most is advised
     #[arg(long, requires = "origin_price", value_name = "PRICE", value_parser = price)]
@@ -93,6 +99,18 @@ fn number(text: &str, from: f64) -> Option<f64> {
 
 fn positive(text: &str) -> Result<f64, String> {
     number(text, f64::MIN_POSITIVE).ok_or_else(|| "write a number above 0".to_owned())
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    let policy: Policy = text
+        .parse()
+        .map_err(|error: PolicyError| error.to_string())?;
+    if policy.knows_the_future() {
+        return Err(format!(
+            "{policy} knows the future, which no cache does; run it with hearth sim"
+        ));
+    }
+    Ok(policy)
 }
 
 fn price(text: &str) -> Result<f64, String> {
@@ -124,7 +142,7 @@ impl Advise {
                 origin_read_us: us(self.origin_read),
                 origin_write_us: us(self.origin_write),
             },
-            write_amplification: self.write_amplification,
+            write_amplification: self.write_amplification(),
             drive: self.drive(),
             years: self.years,
             prices: self.flash_price.zip(self.origin_price).map(
@@ -134,6 +152,12 @@ impl Advise {
                 },
             ),
         }
+    }
+
+    /// Bytes written to flash for each that is counted.
+    fn write_amplification(&self) -> f64 {
+        let usual = if self.policy.is_log() { 1.0 } else { 1.3 };
+        self.write_amplification.unwrap_or(usual)
     }
 
     fn drive(&self) -> Option<Drive> {
@@ -159,6 +183,7 @@ mod tests {
         assert_eq!(positive("0.3"), Ok(0.3));
         assert_eq!(price("0"), Ok(0.0));
         assert_eq!(amplification("1"), Ok(1.0));
+        assert!(policy("belady").is_err_and(|error| error.contains("hearth sim")));
         assert!(positive("0").is_err());
         assert!(price("-1").is_err());
         assert!(amplification("0.9").is_err());

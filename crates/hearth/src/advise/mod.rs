@@ -1,20 +1,19 @@
 //! `hearth advise`: what size of cache pays for a workload, or why none does.
 //!
-//! The arithmetic is `mrc::advice`; here a trace becomes a workload and a curve over its reads, and the
-//! advice becomes sentences.
+//! The arithmetic is `mrc::advice`; here a trace becomes a workload and what caches do with it, and the advice
+//! becomes sentences.
 
 mod answer;
 pub mod args;
 pub(crate) mod host_words;
+mod observed;
 mod words;
 
-use crate::mrc::in_blocks;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::to_json;
 use answer::Answer;
 use args::Advise;
-use curves::{Curves, Measured, Settings};
-use mrc::advice::{Workload, advise};
+use mrc::advice::advise;
 use std::path::Path;
 
 /// Judges what was asked about and returns what to print.
@@ -53,39 +52,25 @@ fn usual_sizes(footprint_blocks: u64) -> Vec<u64> {
 }
 
 fn judge(arguments: &Advise, path: &Path) -> Result<Answer, CliError> {
-    let sampling = &arguments.sampling;
-    let scenario = arguments.scenario();
-    let settings = Settings {
-        method: sampling.method(),
-        writes: scenario.write_mode.writes(),
-        block: sampling.reading.block,
-        per_volume: false,
-    };
-    let (measured, format) = crate::mrc::pass(sampling, path, &settings)?;
-    let Measured { total, facts, .. } = &measured;
-    let Curves { reads, .. } = total;
-    let workload = Workload {
-        reads: total.reads_count,
-        writes: total.accesses - total.reads_count,
-        footprint_blocks: total.footprint_blocks,
-        block_bytes: sampling.reading.block.get(),
-        seconds: facts.duration_seconds(),
-    };
-    let sizes = if arguments.sizes.is_empty() {
-        usual_sizes(total.footprint_blocks)
+    let policy = &arguments.policy;
+    let observed = if policy.to_string() == "lru" {
+        observed::by_reuse(arguments, path)?
     } else {
-        in_blocks(
-            &arguments.sizes,
-            sampling.reading.block,
-            total.footprint_blocks,
-        )
-        .map_err(|error| CliError::of(Exit::Usage, &error))?
+        observed::by_simulation(arguments, path)?
     };
-    let advice = advise(&workload, reads, &scenario, &sizes, total.sampled_blocks);
+    let scenario = arguments.scenario();
+    let advice = advise(
+        &observed.workload,
+        &observed.behaviour,
+        &scenario,
+        &observed.sizes,
+        observed.sampled_blocks,
+    );
+    let trace = path.display().to_string();
     Ok(Answer::new(
-        path.display().to_string(),
-        format,
-        &workload,
+        (trace, observed.format),
+        policy,
+        &observed.workload,
         &scenario,
         advice,
     ))

@@ -210,10 +210,14 @@ fn table(answer: &Answer) -> Table {
 
 fn assumed(out: &mut String, answer: &Answer) -> fmt::Result {
     let assumed = &answer.assumed;
+    let (policy, admitted) = match assumed.policy.as_str() {
+        "lru" => ("LRU", "every miss is admitted; "),
+        policy => (policy, ""),
+    };
     writeln!(
         out,
-        "\nassumed: LRU; writes go {}; flash reads {} writes {}, origin reads {} writes {}, without \
-         queues; every miss is admitted; {:.2} bytes written to flash for a byte cached",
+        "\nassumed: {policy}; writes go {}; flash reads {} writes {}, origin reads {} writes {}, without \
+         queues; {admitted}{:.2} bytes written to flash for a byte cached",
         assumed.write_policy,
         micros(assumed.flash_read_us),
         micros(assumed.flash_write_us),

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use curves::Method;
 use mrc::{Counted, Writes};
 use policy::replacement::{Spec, split_list};
-use simulator::CacheSize;
+use simulator::{CacheSize, Policy};
 use std::path::PathBuf;
 
 /// Arguments of `mrc`.
@@ -102,7 +102,7 @@ pub struct Specs(pub Vec<Spec>);
 fn specs(text: &str) -> Result<Specs, String> {
     let specs = split_list(text)
         .iter()
-        .map(|one| one.parse::<Spec>().map_err(|error| error.to_string()))
+        .map(|one| spec(one))
         .collect::<Result<Vec<_>, _>>()?;
     let knows_future = specs.iter().find(|spec| spec.about().knows_future);
     match knows_future {
@@ -112,6 +112,19 @@ fn specs(text: &str) -> Result<Specs, String> {
         )),
         None => Ok(Specs(specs)),
     }
+}
+
+fn spec(text: &str) -> Result<Spec, String> {
+    text.parse::<Spec>().map_err(|error| {
+        let is_log = text.parse().is_ok_and(|policy: Policy| policy.is_log());
+        if is_log {
+            format!(
+                "{text} has no curve from a sample; run it with hearth sim, or with hearth advise"
+            )
+        } else {
+            error.to_string()
+        }
+    })
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -163,6 +176,7 @@ mod tests {
     #[test]
     fn belady_is_refused_with_what_to_do() {
         assert!(specs("lru,belady").is_err_and(|error| error.contains("hearth sim")));
+        assert!(specs("lru,daemon").is_err_and(|error| error.contains("hearth advise")));
         assert_eq!(
             specs("lru,2q:kin=0.3,kout=0.6").map(|specs| specs.0.len()),
             Ok(2)

@@ -135,7 +135,7 @@ fn of_trace(mrc: &Mrc, path: &Path) -> Result<Vec<Answer>, CliError> {
         } else {
             let footprint = match footprint {
                 Some(blocks) => blocks,
-                None => survey(&mrc.sampling, path)?,
+                None => survey(&mrc.sampling, path)?.0.total.footprint_blocks,
             };
             miniature(mrc, spec, footprint)?
         };
@@ -156,8 +156,9 @@ fn is_plain_lru(spec: &Spec) -> bool {
     spec.about().name == "lru"
 }
 
-/// The sizes that a miniature simulation runs at if none are given, in percent of the footprint.
-const MINIATURE_PERCENTS: [u64; 14] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 65, 80, 100];
+/// The sizes that a simulation runs at if none are given, in percent of the footprint.
+pub(crate) const SIMULATED_PERCENTS: [u64; 14] =
+    [1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 65, 80, 100];
 
 fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError> {
     let sampling = &mrc.sampling;
@@ -167,7 +168,7 @@ fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError>
         (None, None) => 1.0,
     };
     let sizes = if mrc.sizes.is_empty() {
-        let mut sizes: Vec<u64> = MINIATURE_PERCENTS
+        let mut sizes: Vec<u64> = SIMULATED_PERCENTS
             .iter()
             .map(|percent| footprint * percent / 100)
             .filter(|blocks| {
@@ -190,8 +191,11 @@ fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError>
     })
 }
 
-/// The number of distinct blocks, from a hundredth of them.
-fn survey(sampling: &Sampling, path: &Path) -> Result<u64, CliError> {
+/// What a trace contains, and its number of distinct blocks from a sample of them.
+pub(crate) fn survey(
+    sampling: &Sampling,
+    path: &Path,
+) -> Result<(Measured, &'static str), CliError> {
     let settings = Settings {
         method: Method::FixedSize {
             blocks_max: 1 << 16,
@@ -201,8 +205,7 @@ fn survey(sampling: &Sampling, path: &Path) -> Result<u64, CliError> {
         block: sampling.reading.block,
         per_volume: false,
     };
-    let (measured, _) = pass(sampling, path, &settings)?;
-    Ok(measured.total.footprint_blocks)
+    pass(sampling, path, &settings)
 }
 
 /// One pass over a trace, and the name of its format.

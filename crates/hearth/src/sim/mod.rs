@@ -112,7 +112,7 @@ fn open_trace(
     trace::open_together(&parts, together.arrangement(), options)
 }
 
-fn explain(error: &SimError, trace: &str) -> CliError {
+pub(crate) fn explain(error: &SimError, trace: &str) -> CliError {
     let named = |exit| CliError::new(exit, format!("{trace}: {}", chain(error)));
     match error {
         SimError::Open(OpenError::Read(_) | OpenError::Empty { .. }) | SimError::Read(_) => {

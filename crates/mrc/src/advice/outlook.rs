@@ -109,7 +109,8 @@ pub struct Scenario {
     pub write_mode: WriteMode,
     /// How long accesses take.
     pub costs: Costs,
-    /// Bytes written to flash for each byte cached: the log's reclaim, the device's own.
+    /// Bytes written to flash for each byte that the cache writes there: the device's own, and reclaim's where
+    /// [`FlashWrites`] does not count it.
     pub write_amplification: f64,
     /// The drive, if wear is asked for.
     pub drive: Option<Drive>,
@@ -117,6 +118,42 @@ pub struct Scenario {
     pub years: f64,
     /// Prices, if money is asked for.
     pub prices: Option<Prices>,
+}
+
+/// How caches of all sizes behave under a workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Behaviour {
+    /// The curve over reads, with the writes that the scenario's mode makes ([`WriteMode::writes`]).
+    pub reads: Curve,
+    /// What they write to flash.
+    pub flash_writes: FlashWrites,
+}
+
+/// What a cache writes to flash.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlashWrites {
+    /// Each block of a read that misses, and each that the mode of the writes puts on flash, once.
+    EveryMiss,
+    /// What a simulation counted over the whole trace, reclaim and descriptors included: (size of the
+    /// cache, written), both in blocks, by rising size. A straight line lies between two sizes.
+    Counted(Vec<(u64, u64)>),
+}
+
+impl FlashWrites {
+    /// Blocks that a cache of `size` blocks writes over the trace; `every_miss` is the figure if nothing was
+    /// counted. Beyond the largest size that was counted nothing changes.
+    fn blocks(&self, size: u64, every_miss: f64) -> f64 {
+        let Self::Counted(counted) = self else {
+            return every_miss;
+        };
+        let above = counted.partition_point(|(counted, _)| *counted <= size);
+        let (low, written) = above.checked_sub(1).map_or((0, 0), |below| counted[below]);
+        let Some(&(high, more)) = counted.get(above) else {
+            return real(written);
+        };
+        let along = real(size - low) / real(high - low);
+        real(written) + along * (real(more) - real(written))
+    }
 }
 
 /// What happens a day, if the trace's days are like any other.
@@ -158,11 +195,15 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// The outlook of a cache of `blocks`. `reads` is the curve over reads, with the writes that the
-    /// scenario's mode makes ([`WriteMode::writes`]).
-    pub fn new(workload: &Workload, reads: &Curve, scenario: &Scenario, blocks: u64) -> Self {
+    /// The outlook of a cache of `blocks`.
+    pub fn new(
+        workload: &Workload,
+        behaviour: &Behaviour,
+        scenario: &Scenario,
+        blocks: u64,
+    ) -> Self {
         let costs = &scenario.costs;
-        let read_hit_ratio = reads.hit_ratio(blocks);
+        let read_hit_ratio = behaviour.reads.hit_ratio(blocks);
         let (read_count, write_count) = (real(workload.reads), real(workload.writes));
         let block_bytes = real(workload.block_bytes);
         let read_us =
@@ -177,7 +218,8 @@ impl Outlook {
             (read_count * read_us + write_count * write_us) / accesses
         };
         let filled = (1.0 - read_hit_ratio) * read_count;
-        let flash_bytes = (filled + written) * block_bytes * scenario.write_amplification;
+        let flash_blocks = behaviour.flash_writes.blocks(blocks, filled + written);
+        let flash_bytes = flash_blocks * block_bytes * scenario.write_amplification;
         let mut outlook = Self {
             blocks,
             bytes: blocks.saturating_mul(workload.block_bytes),
@@ -226,10 +268,13 @@ pub(super) mod tests {
     use crate::{Between, Point};
 
     /// Half the reads hit at 1,000 blocks, 80 % at 10,000.
-    pub(in crate::advice) fn curve() -> Curve {
+    pub(in crate::advice) fn behaviour() -> Behaviour {
         let points = [(1_000, 0.5), (10_000, 0.2)];
         let points = points.map(|(blocks, miss_ratio)| Point { blocks, miss_ratio });
-        Curve::new(points.to_vec(), Between::Stairs)
+        Behaviour {
+            reads: Curve::new(points.to_vec(), Between::Stairs),
+            flash_writes: FlashWrites::EveryMiss,
+        }
     }
 
     /// Half a day: 3 million blocks read, 1 million written.
@@ -264,7 +309,7 @@ pub(super) mod tests {
 
     #[test]
     fn latency_is_the_mean_of_hits_misses_and_writes() {
-        let outlook = Outlook::new(&WORKLOAD, &curve(), &SCENARIO, 1_000);
+        let outlook = Outlook::new(&WORKLOAD, &behaviour(), &SCENARIO, 1_000);
         assert_near(outlook.read_us, 550.0);
         assert_near(outlook.write_us, 2_000.0);
         // (3 x 550 + 1 x 2000) / 4 and (3 x 1000 + 1 x 2000) / 4.
@@ -274,7 +319,7 @@ pub(super) mod tests {
             write_mode: WriteMode::Back,
             ..SCENARIO
         };
-        let outlook = Outlook::new(&WORKLOAD, &curve(), &back, 1_000);
+        let outlook = Outlook::new(&WORKLOAD, &behaviour(), &back, 1_000);
         assert_near(outlook.access_us, 417.5);
         assert_near(outlook.speedup(), 1_250.0 / 417.5);
     }
@@ -282,13 +327,13 @@ pub(super) mod tests {
     #[test]
     fn flash_is_written_by_fills_and_by_writes_that_stay() {
         // 1.5 million misses and a million writes, 4096 bytes each, times 1.25.
-        let through = Outlook::new(&WORKLOAD, &curve(), &SCENARIO, 1_000);
+        let through = Outlook::new(&WORKLOAD, &behaviour(), &SCENARIO, 1_000);
         assert_near(through.flash_bytes, 12.8e9);
         let around = Scenario {
             write_mode: WriteMode::Around,
             ..SCENARIO
         };
-        let around = Outlook::new(&WORKLOAD, &curve(), &around, 1_000);
+        let around = Outlook::new(&WORKLOAD, &behaviour(), &around, 1_000);
         assert_near(around.flash_bytes, 7.68e9);
     }
 
@@ -307,7 +352,7 @@ pub(super) mod tests {
             drive: Some(drive),
             ..SCENARIO
         };
-        let outlook = Outlook::new(&WORKLOAD, &curve(), &scenario, 1_000);
+        let outlook = Outlook::new(&WORKLOAD, &behaviour(), &scenario, 1_000);
         let day = outlook.a_day.unwrap();
         assert_near(day.flash_bytes, 25.6e9);
         assert_near(day.drive_writes.unwrap(), 0.05);
@@ -326,7 +371,7 @@ pub(super) mod tests {
             ..SCENARIO
         };
         // 262,144 blocks are a GiB; 80 % of 6 million reads a day, 365/12 days a month.
-        let outlook = Outlook::new(&WORKLOAD, &curve(), &scenario, 262_144);
+        let outlook = Outlook::new(&WORKLOAD, &behaviour(), &scenario, 262_144);
         let gain = outlook.a_day.unwrap().gain_a_month.unwrap();
         assert_near(gain, 4.8 * 365.0 / 12.0 * 0.4 - 0.25);
     }
@@ -337,6 +382,21 @@ pub(super) mod tests {
             seconds: None,
             ..WORKLOAD
         };
-        assert_eq!(Outlook::new(&workload, &curve(), &SCENARIO, 1).a_day, None);
+        assert_eq!(
+            Outlook::new(&workload, &behaviour(), &SCENARIO, 1).a_day,
+            None
+        );
+    }
+
+    #[test]
+    fn counted_writes_are_those_of_the_sizes_and_a_line_between_them() {
+        let counted = Behaviour {
+            flash_writes: FlashWrites::Counted(vec![(1_000, 500), (3_000, 300)]),
+            ..behaviour()
+        };
+        for (size, written) in [(500, 250.0), (1_000, 500.0), (2_000, 400.0), (9_000, 300.0)] {
+            let outlook = Outlook::new(&WORKLOAD, &counted, &SCENARIO, size);
+            assert_near(outlook.flash_bytes, written * 4096.0 * 1.25);
+        }
     }
 }

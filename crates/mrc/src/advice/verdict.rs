@@ -1,7 +1,6 @@
 //! Which size, whether it pays, and how far to trust that.
 
-use super::outlook::{Outlook, Scenario, Workload};
-use crate::curve::Curve;
+use super::outlook::{Behaviour, Outlook, Scenario, Workload};
 use units::number::real;
 
 /// Where a verdict turns. Rules of thumb, not laws: they are printed with every advice.
@@ -104,19 +103,20 @@ pub struct Advice {
     pub cautions: Vec<Caution>,
 }
 
-/// Judges a workload. `reads` is the curve over reads with the writes of the scenario's mode;
-/// `sizes` are compared besides the one advised; `sampled_blocks` is what the curve is from.
+/// Judges a workload. `sizes` are compared besides the one advised; `sampled_blocks` is what the curve is
+/// from.
 pub fn advise(
     workload: &Workload,
-    reads: &Curve,
+    behaviour: &Behaviour,
     scenario: &Scenario,
     sizes: &[u64],
     sampled_blocks: u64,
 ) -> Advice {
-    let outlook = |blocks| Outlook::new(workload, reads, scenario, blocks);
+    let outlook = |blocks| Outlook::new(workload, behaviour, scenario, blocks);
+    let reads = &behaviour.reads;
     let reachable = 1.0 - reads.floor();
     let knee_blocks = reads.knee_blocks();
-    let advised = advised_blocks(workload, reads, scenario, knee_blocks).map(outlook);
+    let advised = advised_blocks(workload, behaviour, scenario, knee_blocks).map(outlook);
     let obstacles = obstacles(workload, scenario, reachable, advised.as_ref());
     let mut compared = sizes.to_vec();
     compared.extend(advised.map(|advised| advised.blocks));
@@ -139,10 +139,11 @@ pub fn advise(
 /// With prices the size that gains most; else the knee; else where most of the hits are had.
 fn advised_blocks(
     workload: &Workload,
-    reads: &Curve,
+    behaviour: &Behaviour,
     scenario: &Scenario,
     knee_blocks: Option<u64>,
 ) -> Option<u64> {
+    let reads = &behaviour.reads;
     let reachable = 1.0 - reads.floor();
     if reachable <= 0.0 {
         return None;
@@ -150,7 +151,7 @@ fn advised_blocks(
     if scenario.prices.is_some() && workload.seconds.is_some() {
         // The gain is linear along the hull's lines, so its maximum is at a corner.
         let gain = |blocks| {
-            let outlook = Outlook::new(workload, reads, scenario, blocks);
+            let outlook = Outlook::new(workload, behaviour, scenario, blocks);
             outlook
                 .a_day
                 .and_then(|day| day.gain_a_month)
@@ -238,13 +239,13 @@ fn cautions(workload: &Workload, sampled_blocks: u64) -> Vec<Caution> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outlook::tests::{SCENARIO, WORKLOAD, curve};
-    use super::super::{Costs, Drive, Endurance, Prices, WriteMode};
+    use super::super::outlook::tests::{SCENARIO, WORKLOAD, behaviour};
+    use super::super::{Costs, Drive, Endurance, FlashWrites, Prices, WriteMode};
     use super::*;
-    use crate::{Between, Point};
+    use crate::{Between, Curve, Point};
 
     fn advice(workload: &Workload, scenario: &Scenario) -> Advice {
-        advise(workload, &curve(), scenario, &[5_000], 10_000)
+        advise(workload, &behaviour(), scenario, &[5_000], 10_000)
     }
 
     #[test]
@@ -302,8 +303,11 @@ mod tests {
 
     #[test]
     fn a_scan_pays_at_no_size() {
-        let never = Curve::new(Vec::new(), Between::Stairs);
-        let advice = advise(&WORKLOAD, &never, &SCENARIO, &[], 10_000);
+        let of = |points| Behaviour {
+            reads: Curve::new(points, Between::Stairs),
+            flash_writes: FlashWrites::EveryMiss,
+        };
+        let advice = advise(&WORKLOAD, &of(Vec::new()), &SCENARIO, &[], 10_000);
         assert_eq!(advice.advised, None);
         assert_eq!(
             advice.verdict,
@@ -313,8 +317,7 @@ mod tests {
             blocks: 10,
             miss_ratio: 0.95,
         };
-        let rarely = Curve::new(vec![rarely], Between::Stairs);
-        let advice = advise(&WORKLOAD, &rarely, &SCENARIO, &[], 10_000);
+        let advice = advise(&WORKLOAD, &of(vec![rarely]), &SCENARIO, &[], 10_000);
         assert!(matches!(advice.verdict, Verdict::DoesNotPay(_)));
     }
 
@@ -370,7 +373,7 @@ mod tests {
             footprint_blocks: 3_000_000,
             ..WORKLOAD
         };
-        let advice = advise(&workload, &curve(), &SCENARIO, &[], 99);
+        let advice = advise(&workload, &behaviour(), &SCENARIO, &[], 99);
         assert_eq!(
             advice.cautions,
             [

@@ -70,6 +70,11 @@ impl Divided {
         })
     }
 
+    /// Whether the daemon's log is behind the tenancy.
+    pub(super) const fn is_log(&self) -> bool {
+        matches!(self.store, Store::Log { .. })
+    }
+
     /// How the policy behind the tenancy was written.
     pub(super) fn policy(&self) -> &str {
         &self.policy

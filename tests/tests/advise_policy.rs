@@ -1,0 +1,72 @@
+//! `hearth advise --policy` advises by the policy's own simulation.
+
+use anyhow::{Context, ensure};
+use e2e::{hearth, scenario};
+
+#[test]
+fn the_advice_about_the_daemon_has_the_counts_of_its_simulation() {
+    scenario(&[], |lab| {
+        let trace = lab.path("zipf.csv").display().to_string();
+        let kind = "zipf,requests=60000,blocks=20000,theta=0.9,reads=0.8";
+        ensure!(hearth(&["trace", "generate", kind, "--output", &trace])?.code == 0);
+        let sizes = ["--policy", "daemon", "--json"];
+        let advise = [&["advise", &trace, "--sizes", "40MiB,60MiB"][..], &sizes].concat();
+        let advice = hearth(&advise)?.json()?;
+        let advice = &advice[0];
+        let sim = [&["sim", &trace, "--size", "40MiB,60MiB"][..], &sizes].concat();
+        let runs = hearth(&sim)?.json()?;
+        let assumed = &advice["assumed"];
+        ensure!(assumed["policy"] == "daemon", "{assumed}");
+        ensure!(assumed["write_amplification"] == 1.0, "{assumed}");
+        for run in runs.as_array().context("runs are an array")? {
+            let sizes = advice["sizes"].as_array().context("sizes are an array")?;
+            let outlook = sizes
+                .iter()
+                .find(|outlook| outlook["size_blocks"] == run["size_blocks"])
+                .context("the size is compared")?;
+            let count = |key: &str| run[key].as_f64().context("a count is a number");
+            let hits = count("read_hits")? / count("reads")?;
+            let advised = outlook["read_hit_ratio"].as_f64().context("a ratio")?;
+            ensure!(
+                hits > 0.1 && (advised - hits).abs() < 1e-9,
+                "{outlook} {run}"
+            );
+            let written = count("flash_writes_blocks")? * 4096.0;
+            ensure!(
+                written > 0.0 && outlook["flash_bytes"] == written,
+                "{outlook} {run}"
+            );
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_policy_that_cannot_be_advised_about_is_refused_with_the_way_out() {
+    scenario(&[], |lab| {
+        let trace = lab.write("keys.txt", "1\n2\n1\n3\n")?.display().to_string();
+        let refusals: [(&[&str], &str); 5] = [
+            (&["--policy", "belady"], "hearth sim"),
+            (&["--policy", "daemon"], "--policy lru"),
+            (
+                &["--policy", "daemon", "--sizes", "10blk"],
+                "larger --sizes",
+            ),
+            (
+                &["--policy", "daemon", "--samples", "100"],
+                "leave --sample",
+            ),
+            (&["--policy", "no-such"], "not a policy"),
+        ];
+        for (words, remedy) in refusals {
+            let answer = hearth(&[&["advise", &trace], words].concat())?;
+            ensure!(answer.code == 2, "{words:?}: {}", answer.code);
+            ensure!(
+                answer.stderr.contains(remedy),
+                "{words:?}: {}",
+                answer.stderr
+            );
+        }
+        Ok(())
+    });
+}
