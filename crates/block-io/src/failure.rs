@@ -7,7 +7,7 @@
 use crate::{FlashVerb, IoError, OriginVerb, Token};
 use std::collections::BTreeMap;
 use std::io;
-use units::Bytes;
+use units::{Bytes, Offset};
 
 /// Declares the kinds: name in the code, name in the log, number.
 macro_rules! failure_kinds {
@@ -90,7 +90,7 @@ impl FailureKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Where it begins, in bytes.
-    pub offset: Bytes,
+    pub offset: Offset,
     /// How long it is, in bytes.
     pub length: Bytes,
 }
@@ -212,7 +212,7 @@ mod tests {
     fn a_flush_is_about_no_range() {
         assert_eq!(OriginVerb::Flush.extent(), None);
         assert_eq!(FlashVerb::Flush.extent(), None);
-        let (offset, length) = (Bytes::kib(8), Bytes::kib(4));
+        let (offset, length) = (Offset::kib(8), Bytes::kib(4));
         let discard = OriginVerb::Discard { offset, length };
         assert_eq!(discard.extent(), Some(Extent { offset, length }));
     }

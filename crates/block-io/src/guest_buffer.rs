@@ -161,7 +161,7 @@ impl BounceBuffers {
 mod tests {
     use super::*;
     use std::cell::RefCell;
-    use units::Bytes;
+    use units::{Bytes, Offset};
 
     #[derive(Debug)]
     struct Plain(RefCell<Vec<u8>>);
@@ -185,7 +185,7 @@ mod tests {
         let op = bounce_buffers.begin(FlashOp {
             token: Token(7),
             verb: FlashVerb::ReadInto {
-                offset: Bytes::kib(8),
+                offset: Offset::kib(8),
                 place: Place::new(memory.clone(), 4096..8192),
             },
         });

@@ -1,7 +1,7 @@
 //! Operations that the core asks of the shell, and their outcomes.
 
 use crate::{Buf, IoError, Place, Slice};
-use units::{Bytes, DiskSlot};
+use units::{Bytes, DiskSlot, Offset};
 
 /// Names one operation in flight. Its issuer chooses it and knows it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ pub enum FlashVerb {
     /// Fill the first `length` bytes of `buf` from `offset`.
     Read {
         /// Where on the device, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much.
         length: Bytes,
         /// Comes back with the completion, on failure too.
@@ -32,7 +32,7 @@ pub enum FlashVerb {
     /// device's, and leaves any bytes there.
     ReadInto {
         /// Where on the device, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// What to fill; comes back with the completion, on failure too.
         place: Place,
     },
@@ -40,7 +40,7 @@ pub enum FlashVerb {
     /// a power cut; without it they may be lost or torn until a later flush.
     Write {
         /// Where on the device, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// What to write.
         data: Slice,
         /// Whether completion implies durability of these bytes.
@@ -90,7 +90,7 @@ pub enum OriginVerb {
     /// Fill the first `length` bytes of `buf` from `offset`.
     Read {
         /// Where on the origin, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much.
         length: Bytes,
         /// Comes back with the completion, on failure too.
@@ -99,7 +99,7 @@ pub enum OriginVerb {
     /// Write the payload at `offset`; with `fua` it is durable at completion.
     Write {
         /// Where on the origin, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// What to write.
         data: Slice,
         /// Whether completion implies durability of these bytes.
@@ -110,14 +110,14 @@ pub enum OriginVerb {
     /// The guest no longer needs these bytes; what they read afterwards is the origin's choice.
     Discard {
         /// Where on the origin, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much.
         length: Bytes,
     },
     /// Afterwards these bytes read as zero.
     WriteZeroes {
         /// Where on the origin, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much.
         length: Bytes,
         /// Whether the origin may deallocate the range.
@@ -155,7 +155,7 @@ impl OriginVerb {
         let whole = offset.is_multiple_of(sector) && length.is_multiple_of(sector);
         let within = offset
             .checked_add(length)
-            .is_some_and(|end| end <= geometry.size);
+            .is_some_and(|end| end.from_start() <= geometry.size);
         if !whole || !within || length.is_zero() {
             return Err(IoError::Invalid);
         }

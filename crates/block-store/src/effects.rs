@@ -3,7 +3,7 @@
 use crate::retained::RetainedUpdate;
 use block_io::FlashOp;
 use flash_format::SegmentIndex;
-use units::{BlockIndex, Bytes, DiskSlot};
+use units::{BlockIndex, DiskSlot, Offset};
 
 /// What the store asks of its caller.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub enum Effect {
         /// Which block, where that is known.
         block: Option<BlockIndex>,
         /// Where on the flash it was read, in bytes.
-        at: Bytes,
+        at: Offset,
     },
 }
 

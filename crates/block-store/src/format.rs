@@ -4,7 +4,7 @@ use flash_format::{
     CheckpointPage, FormatError, Geometry, PAGE_BYTES, SEGMENT_BYTES_DEFAULT, SegmentEntry,
     Superblock,
 };
-use units::Bytes;
+use units::{Bytes, Offset};
 
 /// How a cache is to be made.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(crate) const FORMATTED: u64 = 1;
 ///
 /// # Errors
 /// [`FormatError::SegmentSize`] and [`FormatError::TooSmall`].
-pub fn format(options: &FormatOptions) -> Result<Vec<(Bytes, Vec<u8>)>, FormatError> {
+pub fn format(options: &FormatOptions) -> Result<Vec<(Offset, Vec<u8>)>, FormatError> {
     let geometry = Geometry::new(options.capacity, options.segment_bytes)?;
     let zeroes = |offset| (offset, vec![0; PAGE_BYTES]);
     let superblock = Superblock {

@@ -17,7 +17,7 @@ use flash_format::{
 use segment_log::{Dense, Placed, Source};
 use std::iter::repeat_n;
 use std::ops::Range;
-use units::{BlockIndex, Bytes, DiskSlot, FlashSlot};
+use units::{BlockIndex, DiskSlot, FlashSlot, Offset};
 
 /// Blocks of 4 KiB, encrypted for disks that have a key, with a checksum each.
 pub struct Pages {
@@ -99,7 +99,7 @@ impl Payload for Pages {
     fn write<T: Tag<Payload = Self>>(
         ports: &mut Ports<T>,
         errand: Errand,
-        offset: Bytes,
+        offset: Offset,
         chunk: Slice,
         durable: bool,
     ) {
@@ -109,7 +109,7 @@ impl Payload for Pages {
     fn write_table<T: Tag<Payload = Self>>(
         ports: &mut Ports<T>,
         errand: Errand,
-        offset: Bytes,
+        offset: Offset,
         length: usize,
         durable: bool,
         encode: impl FnOnce(&mut [u8]),
@@ -178,7 +178,7 @@ impl Payload for Pages {
     fn read<T: Tag<Payload = Self>>(
         ports: &mut Ports<T>,
         errand: Errand,
-        offset: Bytes,
+        offset: Offset,
         length: usize,
     ) {
         ports.flash_read(errand, offset, length);
@@ -266,7 +266,7 @@ impl Payload for Nothing {
     fn write<T: Tag<Payload = Self>>(
         ports: &mut Ports<T>,
         errand: Errand,
-        _offset: Bytes,
+        _offset: Offset,
         (): (),
         _durable: bool,
     ) {
@@ -276,7 +276,7 @@ impl Payload for Nothing {
     fn write_table<T: Tag<Payload = Self>>(
         ports: &mut Ports<T>,
         errand: Errand,
-        _offset: Bytes,
+        _offset: Offset,
         _length: usize,
         _durable: bool,
         _encode: impl FnOnce(&mut [u8]),
@@ -321,7 +321,7 @@ impl Payload for Nothing {
     fn read<T: Tag<Payload = Self>>(
         ports: &mut Ports<T>,
         errand: Errand,
-        _offset: Bytes,
+        _offset: Offset,
         _length: usize,
     ) {
         ports.end(errand);

@@ -14,7 +14,7 @@ use segment_log::{FlashWritten, Placed, Source};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::vec::Drain;
-use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Instant};
+use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Instant, Offset};
 
 /// What a caller remembers of a read.
 pub trait Tag: Sized {
@@ -74,7 +74,7 @@ pub trait Payload: Sized {
     fn write<T: Tag<Payload = Self>>(
         ports: &mut Ports<T>,
         errand: Errand,
-        offset: Bytes,
+        offset: Offset,
         chunk: Self::Sealed,
         durable: bool,
     );
@@ -83,7 +83,7 @@ pub trait Payload: Sized {
     fn write_table<T: Tag<Payload = Self>>(
         ports: &mut Ports<T>,
         errand: Errand,
-        offset: Bytes,
+        offset: Offset,
         length: usize,
         durable: bool,
         encode: impl FnOnce(&mut [u8]),
@@ -110,7 +110,7 @@ pub trait Payload: Sized {
     fn read<T: Tag<Payload = Self>>(
         ports: &mut Ports<T>,
         errand: Errand,
-        offset: Bytes,
+        offset: Offset,
         length: usize,
     );
 
@@ -264,7 +264,7 @@ impl<T: Tag> Ports<T> {
     }
 
     /// A copy on flash is not what was written there.
-    pub fn damaged(&mut self, disk: DiskSlot, block: Option<BlockIndex>, at: Bytes) {
+    pub fn damaged(&mut self, disk: DiskSlot, block: Option<BlockIndex>, at: Offset) {
         self.stats.checksum_mismatches += 1;
         self.device.push(Effect::Damaged { disk, block, at });
     }
@@ -404,7 +404,7 @@ where
 
     /// Reads for the caller: into a buffer, or to where it wants the bytes.
     #[inline]
-    pub(crate) fn read(&mut self, tag: T, offset: Bytes, length: usize, place: Option<Place>) {
+    pub(crate) fn read(&mut self, tag: T, offset: Offset, length: usize, place: Option<Place>) {
         let verb = match place {
             Some(place) => FlashVerb::ReadInto { offset, place },
             None => self.read_verb(offset, length),
@@ -412,13 +412,13 @@ where
         self.issue(Purpose::Caller(tag), verb);
     }
 
-    pub(crate) fn flash_read(&mut self, errand: Errand, offset: Bytes, length: usize) {
+    pub(crate) fn flash_read(&mut self, errand: Errand, offset: Offset, length: usize) {
         let verb = self.read_verb(offset, length);
         self.flash(errand, verb);
     }
 
     #[inline]
-    fn read_verb(&self, offset: Bytes, length: usize) -> FlashVerb {
+    fn read_verb(&self, offset: Offset, length: usize) -> FlashVerb {
         FlashVerb::Read {
             offset,
             length: Bytes::new(length as u64),
@@ -429,7 +429,7 @@ where
     pub(crate) fn flash_write(
         &mut self,
         errand: Errand,
-        offset: Bytes,
+        offset: Offset,
         data: Slice,
         durable: bool,
     ) {

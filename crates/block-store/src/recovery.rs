@@ -44,7 +44,7 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::vec::Drain;
 use tables::Tables;
-use units::{Bytes, DiskId, Instant};
+use units::{Bytes, DiskId, Instant, Offset};
 
 /// Reads in flight at a time: enough to keep any device busy.
 const READS_MAX: usize = 64;
@@ -138,7 +138,7 @@ enum LogPart {
 
 struct Plan {
     what: What,
-    offset: Bytes,
+    offset: Offset,
     /// How much is read; nothing if `bytes` are written.
     pages: usize,
     bytes: Option<Vec<u8>>,
@@ -291,7 +291,7 @@ impl Recovery {
         }
     }
 
-    fn plan(&mut self, what: What, offset: Bytes, pages: usize) {
+    fn plan(&mut self, what: What, offset: Offset, pages: usize) {
         self.planned.push_back(Plan {
             what,
             offset,

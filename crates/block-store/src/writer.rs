@@ -24,7 +24,7 @@ use flash_format::{ChunkHeader, Descriptor, JournalEntry, PAGE_BYTES, SegmentInd
 pub use log::NoRoom;
 use segment_log::{After, Sealed, Step, StreamKey, StreamKind};
 use slab::Slab;
-use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot};
+use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Offset};
 
 /// What blocks are written to.
 pub(crate) struct Streams<'a, P: Payload> {
@@ -272,7 +272,7 @@ impl<P: Payload> Writer<P> {
         P::write(ports, errand, offset, sealed, durable);
     }
 
-    fn page_offset(&self, segment: SegmentIndex, page: u32) -> Bytes {
+    fn page_offset(&self, segment: SegmentIndex, page: u32) -> Offset {
         self.identity.geometry.segment_offset(segment)
             + Bytes::new(u64::from(page) * PAGE_BYTES as u64)
     }

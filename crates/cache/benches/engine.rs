@@ -26,7 +26,7 @@ use cache::{
     RequestId, Verb, WriteBack, WritePolicy, format,
 };
 use support::{cpu_nanos, origin};
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Prng, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Offset, Prng, TenantSlot};
 
 /// Reads in flight together.
 const DEPTH: usize = 32;
@@ -276,7 +276,7 @@ fn warm(capacity: Bytes, bytes: u64) -> (Cache, Flash, DiskSlot) {
     let step = Bytes::mib(1);
     for n in 0..size.get() / step.get() {
         let verb = Verb::Read {
-            offset: Bytes::new(n * step.get()),
+            offset: Offset::new(n * step.get()),
             length: step,
         };
         cache.request(
@@ -307,10 +307,10 @@ fn tell(what: &str, mut nanos: Vec<f64>, off: Option<f64>) -> f64 {
     median
 }
 
-fn random_offsets(blocks: u64) -> Vec<Bytes> {
+fn random_offsets(blocks: u64) -> Vec<Offset> {
     let mut dice = Prng::new(1);
     (0..1 << 20)
-        .map(|_| Bytes::new(dice.below(blocks - 300) * BLOCK_BYTES))
+        .map(|_| Offset::new(dice.below(blocks - 300) * BLOCK_BYTES))
         .collect()
 }
 
@@ -337,7 +337,7 @@ fn counted_hits(
     cache: &mut Cache,
     flash: &mut Flash,
     disk: DiskSlot,
-    offsets: &[Bytes],
+    offsets: &[Offset],
     hits: u64,
 ) -> u64 {
     run_hits(cache, flash, disk, offsets, hits)
@@ -349,7 +349,7 @@ fn run_hits(
     cache: &mut Cache,
     flash: &mut Flash,
     disk: DiskSlot,
-    offsets: &[Bytes],
+    offsets: &[Offset],
     hits: u64,
 ) -> u64 {
     let mut effects = Vec::new();

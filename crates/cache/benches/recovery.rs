@@ -20,7 +20,7 @@ use cache::{
 };
 use medium::FlashBytes;
 use support::{cpu_nanos, origin};
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map, Offset, TenantSlot};
 
 /// Flash that keeps pages of metadata and forgets blocks.
 struct Flash {
@@ -28,7 +28,7 @@ struct Flash {
 }
 
 impl FlashBytes for Flash {
-    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError> {
+    fn load(&mut self, offset: Offset, into: &mut [u8]) -> Result<(), IoError> {
         for (at, to) in (offset.get()..).step_by(4096).zip(into.chunks_mut(4096)) {
             match self.pages.get(&at) {
                 Some(page) => to.copy_from_slice(page),
@@ -38,7 +38,7 @@ impl FlashBytes for Flash {
         Ok(())
     }
 
-    fn store(&mut self, offset: Bytes, data: &[u8], _durable: bool) -> Result<(), IoError> {
+    fn store(&mut self, offset: Offset, data: &[u8], _durable: bool) -> Result<(), IoError> {
         for (at, page) in (offset.get()..).step_by(4096).zip(data.chunks(4096)) {
             if page.starts_with(b"HEARTH") {
                 self.pages.insert(at, page.to_vec());
@@ -125,7 +125,7 @@ fn fill(cache: &mut Cache, flash: &mut Flash, capacity: Bytes) {
     let step = Bytes::mib(1);
     for n in 0..size.get() / step.get() {
         let verb = Verb::Read {
-            offset: Bytes::new(n * step.get()),
+            offset: Offset::new(n * step.get()),
             length: step,
         };
         let id = RequestId(n);

@@ -4,7 +4,7 @@ use crate::write_back::{OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
 use block_store::{LockReason, RetainedUpdate};
 use smallvec::SmallVec;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, TenantSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, Offset, TenantSlot};
 
 /// Names a guest's request. Its issuer chooses it and knows it again in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -331,7 +331,7 @@ pub enum Effect {
         /// Which block, where that is known.
         block: Option<BlockIndex>,
         /// Where on the flash it was read, in bytes.
-        at: Bytes,
+        at: Offset,
     },
     /// A command has ended.
     ControlDone {

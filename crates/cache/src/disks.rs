@@ -284,7 +284,7 @@ impl Disk {
         let aligned = offset.is_multiple_of(SECTOR_BYTES) && length.is_multiple_of(SECTOR_BYTES);
         let inside = offset
             .checked_add(length)
-            .is_some_and(|end| end <= self.size);
+            .is_some_and(|end| end.from_start() <= self.size);
         if aligned && inside && !length.is_zero() {
             Ok(())
         } else {

@@ -1,7 +1,7 @@
 //! What every part of the cache is told of a guest's request.
 
 use crate::RequestId;
-use units::{Bytes, DiskSlot, TenantSlot};
+use units::{Bytes, DiskSlot, Offset, TenantSlot};
 
 /// Who asks, and for which bytes of which disk.
 #[derive(Clone, Copy, Debug)]
@@ -11,13 +11,13 @@ pub(crate) struct Span {
     pub(crate) disk: DiskSlot,
     /// Which VM asks; of an image that several read it says which.
     pub(crate) vm: TenantSlot,
-    pub(crate) offset: Bytes,
+    pub(crate) offset: Offset,
     pub(crate) length: Bytes,
 }
 
 impl Span {
     /// The byte behind the last.
-    pub(crate) fn end(&self) -> Bytes {
+    pub(crate) fn end(&self) -> Offset {
         self.offset + self.length
     }
 }

@@ -35,7 +35,7 @@ use segment_log::Source;
 use slab::Slab;
 use std::collections::VecDeque;
 use tenancy::Arrival;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Offset};
 
 /// What is written.
 #[derive(Clone, Debug)]
@@ -272,7 +272,7 @@ impl<'a> Through<'a> {
             Change::Data { .. } => write.end,
             Change::Discard | Change::Zeroes { .. } => write.end.min(piece_limit),
         };
-        let first = BlockIndex::containing(Bytes::new(at));
+        let first = BlockIndex::containing(Offset::new(at));
         let blocks = write.piece_end.div_ceil(BLOCK_BYTES) - first.get();
         // Not yet counted among the others: a write does not contend with itself.
         write.blocks = 0;
@@ -397,7 +397,7 @@ impl<'a> Through<'a> {
     pub(crate) fn send_to_origin(&mut self, id: WriteId) {
         let write = &mut self.writes.all[id];
         write.waiting = false;
-        let offset = Bytes::new(write.offset);
+        let offset = Offset::new(write.offset);
         let length = Bytes::new(write.piece_end - write.offset);
         let disk = write.disk;
         let verb = match &write.change {

@@ -9,7 +9,7 @@ use policy::admission::Reason;
 use policy::admission::budget::Budget;
 use support::Bench;
 use tenancy::Settings;
-use units::{BLOCK_BYTES, Bytes, DiskSlot};
+use units::{BLOCK_BYTES, Bytes, DiskSlot, Offset};
 
 const FLASH: Bytes = Bytes::mib(24);
 const SEGMENT: Bytes = Bytes::kib(64);
@@ -34,7 +34,7 @@ fn open(
 
 fn prefetch(bench: &mut Bench, cache: &mut Cache, disk: DiskSlot, blocks: u64) {
     let verb = Verb::Prefetch {
-        offset: Bytes::ZERO,
+        offset: Offset::ZERO,
         length: Bytes::new(blocks * BLOCK_BYTES),
     };
     bench.ask(cache, disk, verb);

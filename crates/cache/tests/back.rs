@@ -8,7 +8,7 @@ use cache::{
     WritePolicy,
 };
 use rig::{Rig, lazy, page};
-use units::{Bytes, Duration};
+use units::{Bytes, Duration, Offset};
 
 #[test]
 fn a_write_is_answered_before_the_origin_has_it_and_read_back() {
@@ -131,12 +131,12 @@ fn blocks_far_apart_need_a_flush() {
 fn a_part_of_a_block_is_merged_with_what_the_origin_has() {
     let mut rig = Rig::new(lazy());
     rig.fill_origin(5, 4);
-    rig.write_at(Bytes::new(5 * 4096 + 512), &[9; 512]);
+    rig.write_at(Offset::new(5 * 4096 + 512), &[9; 512]);
     let mut expected = page(4);
     expected[512..1024].fill(9);
     assert_eq!(rig.read(5), Ok(expected.clone()));
     // And with what only the log has.
-    rig.write_at(Bytes::new(5 * 4096 + 1024), &[8; 512]);
+    rig.write_at(Offset::new(5 * 4096 + 1024), &[8; 512]);
     expected[1024..1536].fill(8);
     assert_eq!(rig.read(5), Ok(expected.clone()));
     rig.flush();
@@ -149,9 +149,9 @@ fn a_write_to_a_block_that_is_merged_waits() {
     let mut rig = Rig::new(lazy());
     rig.fill_origin(5, 4);
     rig.hold_reads = true;
-    let first = rig.begin_write_at(Bytes::new(5 * 4096), &[9; 512]);
-    let second = rig.begin_write_at(Bytes::new(5 * 4096 + 512), &[8; 512]);
-    let elsewhere = rig.begin_write_at(Bytes::new(6 * 4096), &page(3));
+    let first = rig.begin_write_at(Offset::new(5 * 4096), &[9; 512]);
+    let second = rig.begin_write_at(Offset::new(5 * 4096 + 512), &[8; 512]);
+    let elsewhere = rig.begin_write_at(Offset::new(6 * 4096), &page(3));
     assert_eq!(rig.answer(first), None);
     assert_eq!(rig.answer(second), None);
     assert_eq!(rig.answer(elsewhere), Some(Ok(())));
@@ -190,7 +190,7 @@ fn zeroes_that_begin_and_end_inside_blocks_are_written() {
     for block in 0..4 {
         rig.fill_origin(block, 4);
     }
-    rig.write_zeroes(Bytes::new(512), Bytes::new(3 * 4096));
+    rig.write_zeroes(Offset::new(512), Bytes::new(3 * 4096));
     let first = rig.read(0).unwrap();
     assert_eq!((first[511], first[512]), (4, 0));
     assert_eq!(rig.read(1), Ok(page(0)));
@@ -514,7 +514,7 @@ fn what_an_earlier_write_has_asked_for_does_not_come_to_a_later_one() {
     rig.fill_origin(5, 5);
     rig.fill_origin(7, 7);
     rig.hold_reads = true;
-    let first = rig.begin_write_at(Bytes::new(5 * 4096 + 512), &[1; 512]);
+    let first = rig.begin_write_at(Offset::new(5 * 4096 + 512), &[1; 512]);
     let set = |rig: &mut Rig, policy| {
         let disk = rig.disk;
         let id = rig.command(Command::SetPolicy { disk, policy });
@@ -524,7 +524,7 @@ fn what_an_earlier_write_has_asked_for_does_not_come_to_a_later_one() {
     set(&mut rig, WritePolicy::Through);
     assert_eq!(rig.answer(first), Some(Ok(())));
     set(&mut rig, WritePolicy::Back);
-    let second = rig.begin_write_at(Bytes::new(7 * 4096 + 512), &[2; 512]);
+    let second = rig.begin_write_at(Offset::new(7 * 4096 + 512), &[2; 512]);
     rig.free();
     rig.drive();
     assert_eq!(rig.answer(second), Some(Ok(())));

@@ -12,7 +12,7 @@ mod rig;
 
 use cache::{DestageOrder, OfDirty, WriteBack, WritePolicy};
 use rig::Rig;
-use units::{BLOCK_BYTES, Bytes, Duration, Prng};
+use units::{BLOCK_BYTES, Bytes, Duration, Offset, Prng};
 
 const BLOCKS: u64 = 48;
 
@@ -135,7 +135,7 @@ impl Run {
                 let length = Bytes::new(blocks * BLOCK_BYTES);
                 self.history.change(first..first + blocks, 0);
                 self.rig
-                    .write_zeroes(Bytes::new(first * BLOCK_BYTES), length);
+                    .write_zeroes(Offset::new(first * BLOCK_BYTES), length);
             }
             14..=16 => self.flush(),
             17..=19 => self.read(first),
@@ -169,7 +169,7 @@ impl Run {
         self.history.change(first..first + blocks, written);
         let id = self
             .rig
-            .begin_write_at(Bytes::new(first * BLOCK_BYTES), &bytes);
+            .begin_write_at(Offset::new(first * BLOCK_BYTES), &bytes);
         self.finish(id);
     }
 

@@ -9,7 +9,7 @@ use block_io::BlockCipher;
 use cache::{ControlError, OfDirty, WriteBack, WritePolicy};
 use rig::{Rig, page};
 use std::num::NonZeroU64;
-use units::{BlockIndex, Bytes, DiskId, Duration};
+use units::{BlockIndex, Bytes, DiskId, Duration, Offset};
 
 /// Enough to tell plain bytes from encrypted ones, one block from another, and keys apart.
 struct Xor(u8);
@@ -72,7 +72,7 @@ fn nothing_of_the_guest_lies_plainly_on_flash_and_everything_is_read_back() {
     assert!(rig.has_on_flash(&page(7 ^ 0x80 ^ 3)), "block 3, encrypted");
     assert_eq!(rig.read(3), Ok(page(7)));
     // A part of a block is merged with the plain bytes of the rest.
-    rig.write_at(Bytes::new(3 * 4096 + 512), &[9; 512]);
+    rig.write_at(Offset::new(3 * 4096 + 512), &[9; 512]);
     let three = rig.read(3).unwrap();
     assert_eq!((three[0], three[512], three[1024]), (7, 9, 7));
     rig.destage();

@@ -6,7 +6,7 @@ mod rig;
 use block_io::IoError;
 use cache::{Command, ControlError, ControlOutcome, Verb, WriteBack, WritePolicy};
 use rig::{Rig, lazy, page};
-use units::{BLOCK_BYTES, Bytes, Duration};
+use units::{BLOCK_BYTES, Bytes, Duration, Offset};
 
 /// A disk of which block 3 is cached, and was written after the origin was flushed.
 fn written() -> Rig {
@@ -194,7 +194,7 @@ fn entered_by_a_failed_flush() -> Rig {
 /// A write that is to be durable when it is answered.
 fn begin_durable_write(rig: &mut Rig, block: u64) -> u64 {
     rig.ask(Verb::WriteZeroes {
-        offset: Bytes::new(block * BLOCK_BYTES),
+        offset: Offset::new(block * BLOCK_BYTES),
         length: Bytes::new(BLOCK_BYTES),
         may_unmap: false,
         fua: true,

@@ -9,7 +9,7 @@ use cache::{Verb, WriteBack};
 use rig::{Rig, page};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use units::{BLOCK_BYTES, Bytes, Duration};
+use units::{BLOCK_BYTES, Bytes, Duration, Offset};
 
 /// A guest's memory.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl GuestBuffer for Lap {
 
 fn ask(rig: &mut Rig, offset: u64, lap: &Rc<Lap>) -> u64 {
     let verb = Verb::Read {
-        offset: Bytes::new(offset),
+        offset: Offset::new(offset),
         length: Bytes::new(lap.bytes() as u64),
     };
     rig.ask_into(verb, Some(Rc::<Lap>::clone(lap) as Rc<dyn GuestBuffer>))

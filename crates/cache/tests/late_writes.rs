@@ -6,7 +6,7 @@ mod rig;
 
 use cache::{Command, ControlError, ControlOutcome, Mode, OfDirty, WriteBack, WritePolicy};
 use rig::{Rig, lazy, page};
-use units::Duration;
+use units::{Duration, Offset};
 
 /// Longer than a write of the flash may take, and not so long that who waits loses patience.
 const LONG: Duration = Duration::from_secs(3);
@@ -101,7 +101,7 @@ fn a_prefetch_does_not_wait_for_late_flash() {
     let mut rig = in_doubt();
     let all = rig.size;
     let prefetch = rig.ask(cache::Verb::Prefetch {
-        offset: units::Bytes::ZERO,
+        offset: Offset::ZERO,
         length: all,
     });
     rig.pass(LONG);

@@ -7,7 +7,7 @@ mod rig;
 use block_io::{IoError, OriginVerb};
 use cache::{OfDirty, Verb};
 use rig::{Rig, page};
-use units::{Bytes, Duration};
+use units::{Bytes, Duration, Offset};
 
 const MIB: u64 = 1 << 20;
 
@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 const BLOCKS: u64 = 4096;
 
 fn prefetch(rig: &mut Rig, from: u64, length: u64) -> u64 {
-    let (offset, length) = (Bytes::new(from), Bytes::new(length));
+    let (offset, length) = (Offset::new(from), Bytes::new(length));
     rig.ask(Verb::Prefetch { offset, length })
 }
 

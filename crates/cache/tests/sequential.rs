@@ -9,7 +9,7 @@ use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
     RequestId, Verb, WriteBack, WritePolicy, format,
 };
-use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Prng, TenantSlot};
+use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Offset, Prng, TenantSlot};
 
 const FLASH: Bytes = Bytes::mib(2);
 const DISK: u64 = 1 << 20;
@@ -26,7 +26,7 @@ struct Bench {
     recovered: u64,
 }
 
-fn at(offset: Bytes, length: usize) -> std::ops::Range<usize> {
+fn at(offset: Offset, length: usize) -> std::ops::Range<usize> {
     offset.to_usize()..offset.to_usize() + length
 }
 
@@ -185,7 +185,7 @@ impl Bench {
         let first = self.dice.below(span / unit) * unit;
         let count = (1 + self.dice.below(8)) * unit;
         let count = count.min(sectors - first);
-        let (offset, length) = (Bytes::new(first * 512), Bytes::new(count * 512));
+        let (offset, length) = (Offset::new(first * 512), Bytes::new(count * 512));
         match self.dice.below(20) {
             0..=11 => Verb::Read { offset, length },
             12..=16 => {

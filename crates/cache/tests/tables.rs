@@ -5,7 +5,7 @@ mod rig;
 use cache::{Command, ControlOutcome, DropReason, OfDirty, OwnerRecord, WriteBack, WritePolicy};
 use flash_format::{PAGE_BYTES, SUPERBLOCK_OFFSETS};
 use rig::{Rig, lazy, page};
-use units::{Bytes, DiskId};
+use units::{Bytes, DiskId, Offset};
 
 fn attach(rig: &Rig, policy: WritePolicy) -> Command {
     Command::Attach {
@@ -51,7 +51,7 @@ fn a_disk_has_left_whichever_superblock_is_read() {
 #[test]
 fn what_is_void_is_durably_so_before_the_record_is_open_again() {
     let mut rig = Rig::new(lazy());
-    rig.write_at(Bytes::ZERO, &page(1));
+    rig.write_at(Offset::ZERO, &page(1));
     rig.flush();
     rig.power_cut_of_nothing();
     // What waits here counts no longer: the record says that the origin has everything.

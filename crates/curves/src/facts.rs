@@ -50,10 +50,16 @@ impl Facts {
 mod tests {
     use super::*;
     use trace::VolumeIndex;
-    use units::Bytes;
+    use units::{Bytes, Offset};
 
     fn record(time_us: u64, op: Op) -> Record {
-        Record::new(time_us, VolumeIndex::new(0), op, Bytes::ZERO, Bytes::kib(8))
+        Record::new(
+            time_us,
+            VolumeIndex::new(0),
+            op,
+            Offset::ZERO,
+            Bytes::kib(8),
+        )
     }
 
     #[test]

@@ -212,6 +212,7 @@ fn drive(
 mod tests {
     use super::*;
     use trace::{Op, VolumeIndex};
+    use units::Offset;
 
     /// Two volumes in turn, each a loop of its own; discards at the end of each round of the second.
     struct Loops {
@@ -246,7 +247,7 @@ mod tests {
             self.rounds -= 1;
             let mut add = |volume, op, block: u64, blocks: u64| {
                 if self.only.is_none_or(|only| only == volume) {
-                    let (offset, length) = (Bytes::new(block * 4096), Bytes::new(blocks * 4096));
+                    let (offset, length) = (Offset::new(block * 4096), Bytes::new(blocks * 4096));
                     let volume = VolumeIndex::new(volume);
                     records.push(Record::new(self.rounds, volume, op, offset, length));
                 }
@@ -338,7 +339,7 @@ mod tests {
             self.1 -= 1;
             for volume in [0, 1].map(VolumeIndex::new) {
                 let length = Bytes::kib(32);
-                records.push(Record::new(0, volume, Op::Read, Bytes::ZERO, length));
+                records.push(Record::new(0, volume, Op::Read, Offset::ZERO, length));
             }
             Ok(true)
         }

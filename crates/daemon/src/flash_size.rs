@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use tenancy::Capacity;
-use units::Bytes;
+use units::{Bytes, Offset};
 
 /// What the flash of a cache is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn superblock(path: &Path, capacity: Bytes) -> io::Result<Result<Superblock,
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn page(file: &File, offset: Bytes) -> io::Result<PageBytes> {
+pub fn page(file: &File, offset: Offset) -> io::Result<PageBytes> {
     let mut bytes = [0; PAGE_BYTES];
     match file.read_exact_at(&mut bytes, offset.get()) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok([0; PAGE_BYTES]),

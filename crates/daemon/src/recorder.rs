@@ -435,6 +435,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use trace::{Options, Record};
+    use units::Offset;
 
     fn plan(output: PathBuf, size_max: Bytes) -> Plan {
         Plan {
@@ -459,7 +460,7 @@ mod tests {
     fn event(disk: u32, time: Instant, offset: u64) -> TapEvent {
         TapEvent {
             time,
-            offset: Bytes::new(offset),
+            offset: Offset::new(offset),
             length: Bytes::kib(4),
             disk,
             vm: TenantSlot::new(0),

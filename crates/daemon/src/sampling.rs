@@ -7,7 +7,7 @@
 //! that are there.
 
 use shard::{TapEvent, TapVerb};
-use units::{BLOCK_BYTES, Bytes, DiskId};
+use units::{BLOCK_BYTES, Bytes, DiskId, Offset};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Which blocks belong.
@@ -38,7 +38,7 @@ impl Sampling {
     }
 
     /// Calls `keep` with each part of a request that belongs, in order.
-    pub(super) fn parts(self, disk: DiskId, event: &TapEvent, mut keep: impl FnMut(Bytes, Bytes)) {
+    pub(super) fn parts(self, disk: DiskId, event: &TapEvent, mut keep: impl FnMut(Offset, Bytes)) {
         let is_whole = self.one_in == 1 || matches!(event.verb, TapVerb::Flush | TapVerb::Discard);
         if is_whole || event.length.is_zero() {
             return keep(event.offset, event.length);
@@ -52,7 +52,7 @@ impl Sampling {
             match (self.holds(disk, block), run) {
                 (true, None) => run = Some(at),
                 (false, Some(from)) => {
-                    keep(Bytes::new(from), Bytes::new(at - from));
+                    keep(Offset::new(from), Bytes::new(at - from));
                     run = None;
                 }
                 _ => {}
@@ -60,7 +60,7 @@ impl Sampling {
             at = (block + 1).saturating_mul(BLOCK_BYTES);
         }
         if let Some(from) = run {
-            keep(Bytes::new(from), Bytes::new(end - from));
+            keep(Offset::new(from), Bytes::new(end - from));
         }
     }
 }
@@ -73,7 +73,7 @@ mod tests {
     fn event(verb: TapVerb, offset: u64, length: u64) -> TapEvent {
         TapEvent {
             time: Instant::ZERO,
-            offset: Bytes::new(offset),
+            offset: Offset::new(offset),
             length: Bytes::new(length),
             disk: 0,
             vm: units::TenantSlot::new(0),

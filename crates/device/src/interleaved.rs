@@ -220,6 +220,7 @@ fn was_small(done: &FlashDone) -> bool {
 mod tests {
     use super::*;
     use block_io::{BufPool, Token};
+    use units::Offset;
 
     /// Flash that keeps reads until it is told to hand some back.
     #[derive(Default)]
@@ -279,7 +280,7 @@ mod tests {
             for _ in 0..count {
                 self.asked += 1;
                 let verb = FlashVerb::Read {
-                    offset: Bytes::ZERO,
+                    offset: Offset::ZERO,
                     length: Bytes::kib(4),
                     buf: self.pool.take(4096),
                 };

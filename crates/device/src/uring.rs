@@ -28,7 +28,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use units::{Bytes, Instant};
+use units::{Bytes, Instant, Offset};
 
 /// Why a flash device cannot be opened or made.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +132,7 @@ impl FlashFile {
     ///
     /// # Errors
     /// What the system says.
-    pub fn read(&self, offset: Bytes, buf: &mut Buf) -> io::Result<bool> {
+    pub fn read(&self, offset: Offset, buf: &mut Buf) -> io::Result<bool> {
         let read = rustix::io::pread(&self.fd, &mut buf[..], offset.get())?;
         Ok(read == buf.len())
     }
@@ -254,13 +254,13 @@ impl UringDevice {
         }
     }
 
-    fn fits(&self, offset: Bytes, length: Bytes) -> bool {
+    fn fits(&self, offset: Offset, length: Bytes) -> bool {
         let page = PAGE_BYTES as u64;
         let end = offset.checked_add(length);
         offset.is_multiple_of(page)
             && length.is_multiple_of(page)
             && !length.is_zero()
-            && end.is_some_and(|end| end <= self.capacity)
+            && end.is_some_and(|end| end.from_start() <= self.capacity)
     }
 
     fn go(&mut self, token: Token, length: usize, op: Op) {
@@ -289,7 +289,7 @@ impl UringDevice {
         (part.pieces() <= PIECES_MAX && part.is_aligned_to(align)).then_some(part)
     }
 
-    fn read_into(&mut self, token: Token, offset: Bytes, place: Place) {
+    fn read_into(&mut self, token: Token, offset: Offset, place: Place) {
         if !self.fits(offset, Bytes::new(place.len() as u64)) {
             return self.refuse(token, IoError::Invalid, None, Some(place));
         }
@@ -499,7 +499,7 @@ mod tests {
 
         fn write(&mut self, token: u64) {
             let verb = FlashVerb::Write {
-                offset: Bytes::kib(8 * token),
+                offset: Offset::kib(8 * token),
                 data: self.pool.copy_of(&[1; 8192]),
                 durable: true,
             };

@@ -13,7 +13,7 @@ use ring::Ring;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use units::{Bytes, Duration, Instant, Prng};
+use units::{Bytes, Duration, Instant, Offset, Prng};
 
 const CAPACITY: Bytes = Bytes::mib(4);
 
@@ -37,7 +37,7 @@ impl Rig {
     fn write(&mut self, at: u64, byte: u8, length: usize, durable: bool) -> Token {
         let data = self.pool.copy_of(&vec![byte; length]);
         self.submit(FlashVerb::Write {
-            offset: Bytes::new(at),
+            offset: Offset::new(at),
             data,
             durable,
         })
@@ -46,7 +46,7 @@ impl Rig {
     fn read(&mut self, at: u64, length: u64) -> Token {
         let buf = self.pool.take(usize::try_from(length).unwrap());
         self.submit(FlashVerb::Read {
-            offset: Bytes::new(at),
+            offset: Offset::new(at),
             length: Bytes::new(length),
             buf,
         })
@@ -55,7 +55,7 @@ impl Rig {
     fn read_into(&mut self, at: u64, memory: &Rc<Lap>, range: std::ops::Range<usize>) -> Token {
         let memory: Rc<dyn GuestBuffer> = Rc::<Lap>::clone(memory);
         self.submit(FlashVerb::ReadInto {
-            offset: Bytes::new(at),
+            offset: Offset::new(at),
             place: Place::new(memory, range),
         })
     }

@@ -5,7 +5,7 @@ use crate::checkpoint::{DISK_PAGES, segment_entry_bytes};
 use crate::page::{BODY_BYTES, PAGE_BYTES};
 use crate::segment::DESCRIPTORS_PER_PAGE;
 use std::fmt;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, FlashSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, FlashSlot, Offset};
 
 /// Smallest segment.
 pub const SEGMENT_BYTES_MIN: Bytes = Bytes::kib(64);
@@ -237,8 +237,8 @@ impl Geometry {
     }
 
     /// Where the journal page with this sequence number goes.
-    pub const fn journal_page_offset(&self, sequence: u64) -> Bytes {
-        Bytes::new(JOURNAL_OFFSET + sequence % self.journal_pages * PAGE_BYTES as u64)
+    pub const fn journal_page_offset(&self, sequence: u64) -> Offset {
+        Offset::new(JOURNAL_OFFSET + sequence % self.journal_pages * PAGE_BYTES as u64)
     }
 
     /// Pages of a checkpoint: the disk table and the segment table.
@@ -247,9 +247,9 @@ impl Geometry {
     }
 
     /// Where page `page` of checkpoint area `area` (0 or 1) is.
-    pub const fn checkpoint_page_offset(&self, area: u8, page: u64) -> Bytes {
+    pub const fn checkpoint_page_offset(&self, area: u8, page: u64) -> Offset {
         let base = JOURNAL_OFFSET + self.journal_pages * PAGE_BYTES as u64;
-        Bytes::new(base + (area as u64 * self.checkpoint_pages() + page) * PAGE_BYTES as u64)
+        Offset::new(base + (area as u64 * self.checkpoint_pages() + page) * PAGE_BYTES as u64)
     }
 
     /// Segments whose entries share a page of the segment table.
@@ -261,22 +261,22 @@ impl Geometry {
     ///
     /// # Panics
     /// If the cache has no such segment.
-    pub fn segment_offset(&self, segment: SegmentIndex) -> Bytes {
+    pub fn segment_offset(&self, segment: SegmentIndex) -> Offset {
         assert!(
             segment.get() < self.segment_count,
             "a segment of this cache"
         );
-        Bytes::new(self.segments_offset + u64::from(segment.get()) * self.segment_bytes)
+        Offset::new(self.segments_offset + u64::from(segment.get()) * self.segment_bytes)
     }
 
     /// Where a slot's page is.
     ///
     /// # Panics
     /// If the cache has no such slot.
-    pub fn slot_offset(&self, slot: FlashSlot) -> Bytes {
+    pub fn slot_offset(&self, slot: FlashSlot) -> Offset {
         let offset = self.segments_offset + u64::from(slot.get()) * BLOCK_BYTES;
         assert!(u64::from(slot.get()) < self.slots(), "a slot of this cache");
-        Bytes::new(offset)
+        Offset::new(offset)
     }
 
     /// The slot of a page of a segment that holds a block.
@@ -351,12 +351,10 @@ mod tests {
                     <= g.segment_offset(SegmentIndex::new(0))
             );
             let last = SegmentIndex::new(g.segment_count() - 1);
-            assert!(g.segment_offset(last) + g.segment_bytes() <= capacity);
+            let end = (g.segment_offset(last) + g.segment_bytes()).from_start();
+            assert!(end <= capacity);
             // No room for one segment more is wasted.
-            assert!(
-                g.segment_offset(last) + g.segment_bytes() + g.segment_bytes() + g.segment_bytes()
-                    > capacity
-            );
+            assert!(end + g.segment_bytes() + g.segment_bytes() > capacity);
             assert!(g.segment_blocks_max() * 100 > g.segment_pages() * 85);
         }
     }

@@ -6,7 +6,7 @@
 use crate::geometry::Ring;
 use crate::page::{self, COUNTER_END, HEADER_BYTES, Magic, PageBytes};
 use crate::{Damage, FormatError, Geometry, PAGE_BYTES};
-use units::Bytes;
+use units::{Bytes, Offset};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -22,7 +22,7 @@ const VERSION_OF_SHORT_RINGS: u32 = 2;
 const FORMAT_VERSION_MIN: u32 = 1;
 
 /// Where the two slots are.
-pub const SUPERBLOCK_OFFSETS: [Bytes; 2] = [Bytes::ZERO, Bytes::kib(64)];
+pub const SUPERBLOCK_OFFSETS: [Offset; 2] = [Offset::ZERO, Offset::kib(64)];
 
 /// What a superblock says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ const BODY: std::ops::Range<usize> = HEADER_BYTES..HEADER_BYTES + size_of::<Body
 
 impl Superblock {
     /// Which of [`SUPERBLOCK_OFFSETS`] it goes to.
-    pub fn offset(&self) -> Bytes {
+    pub fn offset(&self) -> Offset {
         SUPERBLOCK_OFFSETS[usize::from(self.sequence % 2 == 1)]
     }
 

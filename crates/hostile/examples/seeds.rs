@@ -19,7 +19,7 @@ use nbd_protocol::{
     reply,
 };
 use std::path::Path;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, Offset};
 use vhost_protocol::{Features, Region, Request, RingAddresses, RingDescriptor, encode};
 
 fn main() {
@@ -170,7 +170,7 @@ fn nbd_client_replies() {
     simple.extend_from_slice(&reply::simple(Cookie(5), Ok(())));
     simple.extend_from_slice(&reply::simple(Cookie(3), Err(Errno::Io)));
     write("nbd_client_replies", "simple", 0, &simple);
-    let start = Bytes::mib(1);
+    let start = Offset::mib(1);
     let mut chunks = Vec::new();
     chunks.extend_from_slice(&reply::data_header(Cookie(2), false, start, 8));
     chunks.extend_from_slice(&[7; 8]);

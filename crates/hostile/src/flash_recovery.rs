@@ -22,7 +22,7 @@ use medium::FlashBytes;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use units::{Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
+use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Offset, TenantSlot};
 
 const CAPACITY: Bytes = Bytes::mib(2);
 const DISK_BYTES: Bytes = Bytes::mib(4);
@@ -108,7 +108,7 @@ impl Life {
         page.map(|bytes| &**bytes)
     }
 
-    fn write(&mut self, offset: Bytes, bytes: &[u8]) {
+    fn write(&mut self, offset: Offset, bytes: &[u8]) {
         let first = offset.get() / PAGE_BYTES as u64;
         for (page, bytes) in (first..).zip(bytes.chunks(PAGE_BYTES)) {
             self.written.insert(page, bytes.into());
@@ -175,7 +175,7 @@ impl Life {
         self.turn(cache);
         let disk = DiskSlot::new(0);
         for n in 0..96 {
-            let offset = Bytes::kib(n * 20 % 1536);
+            let offset = Offset::kib(n * 20 % 1536);
             let length = Bytes::kib(16);
             let verb = if n % 5 == 0 {
                 let data = self.pool.take_zeroed(PAGE_BYTES).freeze();
@@ -241,10 +241,10 @@ impl Life {
 }
 
 impl FlashBytes for Life {
-    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError> {
+    fn load(&mut self, offset: Offset, into: &mut [u8]) -> Result<(), IoError> {
         let end = offset.checked_add(Bytes::new(into.len() as u64));
         assert!(
-            end.is_some_and(|end| end <= CAPACITY),
+            end.is_some_and(|end| end.from_start() <= CAPACITY),
             "nothing is read beyond the device"
         );
         let first = offset.get() / PAGE_BYTES as u64;
@@ -257,9 +257,12 @@ impl FlashBytes for Life {
         Ok(())
     }
 
-    fn store(&mut self, offset: Bytes, data: &[u8], _durable: bool) -> Result<(), IoError> {
+    fn store(&mut self, offset: Offset, data: &[u8], _durable: bool) -> Result<(), IoError> {
         let end = offset + Bytes::new(data.len() as u64);
-        assert!(end <= CAPACITY, "nothing is written beyond the device");
+        assert!(
+            end.from_start() <= CAPACITY,
+            "nothing is written beyond the device"
+        );
         self.write(offset, data);
         Ok(())
     }

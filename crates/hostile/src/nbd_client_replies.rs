@@ -7,7 +7,7 @@ use crate::pieces;
 use nbd_protocol::client::{Event, Expected, Replies};
 use nbd_protocol::{Cookie, Errno};
 use std::collections::BTreeMap;
-use units::Bytes;
+use units::Offset;
 
 /// What is in flight: cookies 1 to 4 are reads of these lengths, 5 and 6 read nothing.
 const READS: [u32; 4] = [1, 16, 512, 4096];
@@ -43,7 +43,7 @@ fn listen(structured: bool, pieces: &[&[u8]]) -> Outcome {
     let mut replies = Replies::new(structured);
     let mut outcome = Outcome::default();
     for (cookie, length) in (1..).map(Cookie).zip(READS) {
-        let offset = Bytes::new(OFFSET);
+        let offset = Offset::new(OFFSET);
         replies.expect(cookie, Expected::Read { offset, length });
         outcome.reads.insert(cookie, vec![None; length as usize]);
     }

@@ -68,7 +68,11 @@ fn judge(bytes: &[u8; RequestHeader::BYTES], terms: &Terms) {
     };
     assert!(!(writes && read_only), "a read-only export is not changed");
     assert!(!length.is_zero());
-    assert!(offset.checked_add(length).is_some_and(|end| end <= SIZE));
+    assert!(
+        offset
+            .checked_add(length)
+            .is_some_and(|end| end.from_start() <= SIZE)
+    );
     let unit = u64::from(terms.export.blocks.minimum);
     assert!(offset.is_multiple_of(unit));
     assert!(length.is_multiple_of(unit));

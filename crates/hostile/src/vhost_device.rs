@@ -276,6 +276,6 @@ fn judge(verb: &Verb) {
     assert!(
         offset
             .checked_add(length)
-            .is_some_and(|end| end <= DISK_BYTES)
+            .is_some_and(|end| end.from_start() <= DISK_BYTES)
     );
 }

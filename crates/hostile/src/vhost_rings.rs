@@ -153,7 +153,7 @@ fn judge_call(call: &Call, chain: &Chain, terms: &Terms) {
     assert!(
         offset
             .checked_add(length)
-            .is_some_and(|end| end <= terms.size)
+            .is_some_and(|end| end.from_start() <= terms.size)
     );
     assert!(offset.is_multiple_of(u64::from(terms.sector)));
     assert!(length.is_multiple_of(u64::from(terms.sector)));

@@ -2,7 +2,7 @@
 //! that need neither time nor crashes. What they do to the bytes is theirs ([`FlashBytes`]).
 
 use block_io::{FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginVerb};
-use units::Bytes;
+use units::Offset;
 
 /// The bytes of such flash.
 pub trait FlashBytes {
@@ -10,13 +10,13 @@ pub trait FlashBytes {
     ///
     /// # Errors
     /// What the operation ends with.
-    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError>;
+    fn load(&mut self, offset: Offset, into: &mut [u8]) -> Result<(), IoError>;
 
     /// Puts bytes at `offset`.
     ///
     /// # Errors
     /// What the operation ends with.
-    fn store(&mut self, offset: Bytes, data: &[u8], durable: bool) -> Result<(), IoError>;
+    fn store(&mut self, offset: Offset, data: &[u8], durable: bool) -> Result<(), IoError>;
 
     /// Makes everything durable.
     ///
@@ -29,12 +29,12 @@ pub trait FlashBytes {
 
 /// Flash that keeps everything and never fails.
 impl FlashBytes for Vec<u8> {
-    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError> {
+    fn load(&mut self, offset: Offset, into: &mut [u8]) -> Result<(), IoError> {
         into.copy_from_slice(&self[offset.to_usize()..][..into.len()]);
         Ok(())
     }
 
-    fn store(&mut self, offset: Bytes, data: &[u8], _durable: bool) -> Result<(), IoError> {
+    fn store(&mut self, offset: Offset, data: &[u8], _durable: bool) -> Result<(), IoError> {
         self[offset.to_usize()..][..data.len()].copy_from_slice(data);
         Ok(())
     }
@@ -118,6 +118,7 @@ pub fn flash_done(done: OriginDone) -> FlashDone {
 mod tests {
     use super::*;
     use block_io::{BufPool, Token};
+    use units::Bytes;
 
     #[test]
     fn what_was_written_is_read() {
@@ -128,7 +129,7 @@ mod tests {
             assert_eq!((done.token, done.result), (token, Ok(())));
             done.buf
         };
-        let (offset, durable) = (Bytes::kib(4), false);
+        let (offset, durable) = (Offset::kib(4), false);
         let data = pool.copy_of(b"bytes");
         ask(FlashVerb::Write {
             offset,

@@ -10,7 +10,7 @@ use crate::limits::UNFLUSHED_WRITES_MAX;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use units::{Bytes, Prng, SECTOR_BYTES};
+use units::{Bytes, Offset, Prng, SECTOR_BYTES};
 
 const SECTOR: usize = 512;
 const _: () = assert!(SECTOR as u64 == SECTOR_BYTES);
@@ -84,7 +84,7 @@ impl Image {
     ///
     /// # Panics
     /// If the range is not within the image.
-    pub fn read(&self, offset: Bytes, into: &mut [u8]) {
+    pub fn read(&self, offset: Offset, into: &mut [u8]) {
         let start = offset.to_usize();
         into.copy_from_slice(&self.volatile[start..start + into.len()]);
     }
@@ -93,7 +93,7 @@ impl Image {
     ///
     /// # Panics
     /// If the range is not within the image or not of whole sectors.
-    pub fn write(&mut self, offset: Bytes, data: &[u8]) {
+    pub fn write(&mut self, offset: Offset, data: &[u8]) {
         let sector = self.put(offset, data);
         self.unflushed.push_back(Unflushed {
             number: self.next,
@@ -112,7 +112,7 @@ impl Image {
     ///
     /// # Panics
     /// If the range is not within the image or not of whole sectors.
-    pub fn write_durable(&mut self, offset: Bytes, data: &[u8]) {
+    pub fn write_durable(&mut self, offset: Offset, data: &[u8]) {
         let sector = self.put(offset, data);
         self.make_durable(sector, data.len() / SECTOR);
     }
@@ -161,7 +161,7 @@ impl Image {
     ///
     /// # Panics
     /// If a write in flight is not within the image or not of whole sectors.
-    pub fn crash(&mut self, in_flight: &[(Bytes, &[u8])]) {
+    pub fn crash(&mut self, in_flight: &[(Offset, &[u8])]) {
         for (offset, data) in in_flight {
             self.write(*offset, data);
         }
@@ -201,7 +201,7 @@ impl Image {
     ///
     /// # Panics
     /// If the sector is not within the image.
-    pub fn rot(&mut self, offset: Bytes) {
+    pub fn rot(&mut self, offset: Offset) {
         let start = offset.to_usize() / SECTOR * SECTOR;
         let at = start + usize::try_from(self.dice.below(SECTOR_BYTES)).expect("within a sector");
         let mask = u8::try_from(self.dice.below(255) + 1).expect("1 to 255");
@@ -231,7 +231,7 @@ impl Image {
         &self.volatile
     }
 
-    fn put(&mut self, offset: Bytes, data: &[u8]) -> usize {
+    fn put(&mut self, offset: Offset, data: &[u8]) -> usize {
         let start = offset.to_usize();
         assert!(
             start.is_multiple_of(SECTOR) && data.len().is_multiple_of(SECTOR),
@@ -323,11 +323,11 @@ mod tests {
     fn flushed_and_durable_writes_survive_every_crash() {
         for seed in 0..200 {
             let mut image = image(seed);
-            image.write(Bytes::ZERO, &[1; 4096]);
+            image.write(Offset::ZERO, &[1; 4096]);
             let mark = image.mark();
-            image.write(Bytes::kib(8), &[3; 4096]);
+            image.write(Offset::kib(8), &[3; 4096]);
             image.flush(mark);
-            image.write_durable(Bytes::kib(4), &[2; 4096]);
+            image.write_durable(Offset::kib(4), &[2; 4096]);
             image.crash(&[]);
             for number in 0..8 {
                 assert_eq!(sector(&image, number), 1);
@@ -341,10 +341,10 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..200 {
             let mut image = image(seed);
-            image.write_durable(Bytes::ZERO, &[1; 512]);
-            image.write(Bytes::ZERO, &[2; 512]);
+            image.write_durable(Offset::ZERO, &[1; 512]);
+            image.write(Offset::ZERO, &[2; 512]);
             let mark = image.mark();
-            image.write(Bytes::new(512), &[3; 512]);
+            image.write(Offset::new(512), &[3; 512]);
             image.fail_flush(mark);
             let found = sector(&image, 0);
             seen.insert(found);
@@ -361,8 +361,8 @@ mod tests {
         let mut outcomes = std::collections::BTreeSet::new();
         for seed in 0..200 {
             let mut image = image(seed);
-            image.write(Bytes::ZERO, &[1; 4096]);
-            image.crash(&[(Bytes::kib(4), &[2; 4096])]);
+            image.write(Offset::ZERO, &[1; 4096]);
+            image.crash(&[(Offset::kib(4), &[2; 4096])]);
             outcomes.insert((0..16).map(|n| sector(&image, n)).collect::<Vec<_>>());
         }
         let first = |v: u8| outcomes.iter().any(|o| o[..8].iter().all(|s| *s == v));
@@ -384,8 +384,8 @@ mod tests {
     fn a_later_write_may_survive_an_earlier_one_that_does_not() {
         let reordered = (0..200).any(|seed| {
             let mut image = image(seed);
-            image.write(Bytes::ZERO, &[1; 512]);
-            image.write(Bytes::kib(4), &[2; 512]);
+            image.write(Offset::ZERO, &[1; 512]);
+            image.write(Offset::kib(4), &[2; 512]);
             image.crash(&[]);
             sector(&image, 0) == 0 && sector(&image, 8) == 2
         });
@@ -396,8 +396,8 @@ mod tests {
     fn an_older_unflushed_write_never_replaces_a_durable_one() {
         for seed in 0..200 {
             let mut image = image(seed);
-            image.write(Bytes::ZERO, &[1; 4096]);
-            image.write_durable(Bytes::new(512), &[2; 512]);
+            image.write(Offset::ZERO, &[1; 4096]);
+            image.write_durable(Offset::new(512), &[2; 512]);
             image.crash(&[]);
             assert_eq!(sector(&image, 1), 2);
         }
@@ -408,7 +408,7 @@ mod tests {
         let lost = (0..50).any(|seed| {
             let mut image = image(seed);
             let mark = image.mark();
-            image.write(Bytes::ZERO, &[1; 512]);
+            image.write(Offset::ZERO, &[1; 512]);
             image.flush(mark);
             image.crash(&[]);
             sector(&image, 0) == 0
@@ -420,10 +420,10 @@ mod tests {
     fn the_fates_of_a_sector_are_what_crashes_leave_there() {
         let prepared = |seed| {
             let mut image = image(seed);
-            image.write_durable(Bytes::ZERO, &[1; 1024]);
-            image.write(Bytes::ZERO, &[2; 1024]);
-            image.write_durable(Bytes::new(512), &[3; 512]);
-            image.write(Bytes::ZERO, &[4; 512]);
+            image.write_durable(Offset::ZERO, &[1; 1024]);
+            image.write(Offset::ZERO, &[2; 1024]);
+            image.write_durable(Offset::new(512), &[3; 512]);
+            image.write(Offset::ZERO, &[4; 512]);
             image
         };
         let mut shown = std::collections::BTreeSet::new();
@@ -445,7 +445,7 @@ mod tests {
     fn the_write_cache_is_bounded() {
         let mut image = image(1);
         for _ in 0..UNFLUSHED_WRITES_MAX + 10 {
-            image.write(Bytes::ZERO, &[1; 512]);
+            image.write(Offset::ZERO, &[1; 512]);
         }
         assert_eq!(image.unflushed.len(), UNFLUSHED_WRITES_MAX);
     }

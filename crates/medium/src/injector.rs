@@ -10,7 +10,7 @@
 use crate::faults::{Fault, Faults, Kind};
 use crate::limits::MISDIRECTION_LENGTHS_MAX;
 use block_io::{BufPool, IoError, OriginDone, OriginVerb, Slice, Token};
-use units::{Bytes, Instant, Map};
+use units::{Bytes, Instant, Map, Offset};
 
 /// Applies a plan of faults to a stream of operations.
 #[derive(Debug)]
@@ -202,19 +202,19 @@ impl Injector {
     }
 
     /// Another range of the same length, some multiples of the length away.
-    fn elsewhere(&self, offset: Bytes, length: Bytes) -> Bytes {
+    fn elsewhere(&self, offset: Offset, length: Bytes) -> Offset {
         let places = self.capacity.get() / length.get().max(1);
         if length.is_zero() || places < 2 {
             return offset;
         }
         let shift = 1 + self.faults.below(MISDIRECTION_LENGTHS_MAX.min(places - 1));
         let moved = offset + Bytes::new(shift * length.get());
-        if moved + length <= self.capacity {
+        if (moved + length).from_start() <= self.capacity {
             return moved;
         }
         offset
             .saturating_sub(Bytes::new(shift * length.get()))
-            .min(self.capacity.saturating_sub(length))
+            .min(Offset::after(self.capacity.saturating_sub(length)))
     }
 
     fn rot(&mut self, token: Token, verb: OriginVerb) -> OriginVerb {
@@ -262,7 +262,7 @@ mod tests {
 
     fn write(pool: &BufPool) -> OriginVerb {
         OriginVerb::Write {
-            offset: Bytes::kib(4),
+            offset: Offset::kib(4),
             data: pool.copy_of(&[5; 4096]),
             fua: false,
         }
@@ -313,8 +313,8 @@ mod tests {
             let Some(OriginVerb::Write { offset, data, .. }) = verb else {
                 panic!("a misdirected write goes on");
             };
-            assert_ne!(offset, Bytes::kib(4));
-            assert!(offset + Bytes::new(data.len() as u64) <= Bytes::kib(64));
+            assert_ne!(offset, Offset::kib(4));
+            assert!(offset + Bytes::new(data.len() as u64) <= Offset::kib(64));
         }
     }
 

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
-use units::{Bytes, Duration, Instant, Prng};
+use units::{Bytes, Duration, Instant, Offset, Prng};
 
 const SECTOR: usize = 512;
 const _: () = assert!(SECTOR as u64 == units::SECTOR_BYTES);
@@ -196,7 +196,7 @@ impl State {
     fn end_session(&mut self, power_cut: bool) {
         self.session += 1;
         let pending = std::mem::take(&mut self.pending);
-        let mut landing: Vec<(Bytes, Vec<u8>)> = Vec::new();
+        let mut landing: Vec<(Offset, Vec<u8>)> = Vec::new();
         for pending in pending.into_values().filter(|p| p.valid.is_ok()) {
             match pending.verb {
                 OriginVerb::Write { offset, data, .. } => landing.push((offset, data.to_vec())),
@@ -208,7 +208,7 @@ impl State {
             }
         }
         if power_cut {
-            let writes: Vec<(Bytes, &[u8])> =
+            let writes: Vec<(Offset, &[u8])> =
                 landing.iter().map(|(at, data)| (*at, &data[..])).collect();
             self.image.crash(&writes);
         } else {
@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    fn land_partly(&mut self, offset: Bytes, data: &[u8]) {
+    fn land_partly(&mut self, offset: Offset, data: &[u8]) {
         let whole = self.dice.below(3);
         let sector = self.options.sector;
         let mut at = offset;
@@ -273,7 +273,7 @@ impl State {
         }
     }
 
-    fn put(&mut self, offset: Bytes, data: &[u8], durable: bool) {
+    fn put(&mut self, offset: Offset, data: &[u8], durable: bool) {
         if durable && !self.lies {
             self.image.write_durable(offset, data);
         } else {
@@ -370,7 +370,7 @@ mod tests {
 
     fn write(pool: &BufPool, at: u64, byte: u8) -> OriginVerb {
         OriginVerb::Write {
-            offset: Bytes::new(at),
+            offset: Offset::new(at),
             data: pool.copy_of(&[byte; 4096]),
             fua: false,
         }
@@ -472,7 +472,7 @@ mod tests {
         let mut session = medium.open();
         session.submit(Token(1), write(&pool, 4096, 7), Instant::ZERO);
         let verb = OriginVerb::Read {
-            offset: Bytes::ZERO,
+            offset: Offset::ZERO,
             length: Bytes::new(512),
             buf: pool.take(512),
         };
@@ -500,7 +500,7 @@ mod tests {
         ];
         for (offset, length) in reads {
             let verb = OriginVerb::Read {
-                offset: Bytes::new(offset),
+                offset: Offset::new(offset),
                 length: Bytes::new(length),
                 buf: pool.take(4096),
             };

@@ -21,7 +21,7 @@ use block_io::{BufPool, OriginDone, Slice};
 use nbd_protocol::client::{Event, Expected, Replies, Violation};
 use nbd_protocol::{CommandFlags, Cookie, Errno, RequestHeader, wire};
 use std::collections::VecDeque;
-use units::{Bytes, Instant, Map};
+use units::{Instant, Map, Offset};
 
 #[derive(Debug)]
 enum Out {
@@ -117,7 +117,7 @@ impl Link {
         self.next_cookie = self.next_cookie.wrapping_add(1);
         let expected = match request.piece.kind {
             PieceKind::Read => Expected::Read {
-                offset: Bytes::new(request.offset),
+                offset: Offset::new(request.offset),
                 length: request.piece.length,
             },
             PieceKind::Change | PieceKind::Flush(_) => Expected::Nothing,

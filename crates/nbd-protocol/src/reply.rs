@@ -13,7 +13,7 @@
 //! data that it never copies.
 
 use crate::{Cookie, Errno, limits, wire};
-use units::Bytes;
+use units::Offset;
 
 /// Length of a simple reply, without the data of a read.
 pub const SIMPLE_BYTES: usize = 16;
@@ -59,7 +59,7 @@ pub fn none(cookie: Cookie) -> [u8; CHUNK_BYTES] {
 pub fn data_header(
     cookie: Cookie,
     done: bool,
-    offset: Bytes,
+    offset: Offset,
     length: u32,
 ) -> [u8; DATA_HEADER_BYTES] {
     let payload = length.checked_add(8).expect("a read is within its limit");
@@ -70,7 +70,7 @@ pub fn data_header(
 }
 
 /// `length` bytes from `offset` that read as zeroes.
-pub fn hole(cookie: Cookie, done: bool, offset: Bytes, length: u32) -> [u8; HOLE_BYTES] {
+pub fn hole(cookie: Cookie, done: bool, offset: Offset, length: u32) -> [u8; HOLE_BYTES] {
     let mut bytes = [0; HOLE_BYTES];
     bytes[..CHUNK_BYTES].copy_from_slice(&chunk(cookie, done, wire::chunk::OFFSET_HOLE, 12));
     bytes[CHUNK_BYTES..CHUNK_BYTES + 8].copy_from_slice(&offset.get().to_be_bytes());
@@ -138,12 +138,12 @@ mod tests {
             0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, // DONE, OFFSET_DATA
             0, 0, 2, 8, 0, 0, 0, 0, 0, 0, 0x10, 0, // 8 + 512 bytes, from 4096
         ];
-        assert_eq!(data_header(COOKIE, true, Bytes::kib(4), 512), data);
+        assert_eq!(data_header(COOKIE, true, Offset::kib(4), 512), data);
         let zeroes = [
             0x66, 0x8e, 0x33, 0xef, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8, // OFFSET_HOLE
             0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 2, 0,
         ];
-        assert_eq!(hole(COOKIE, false, Bytes::kib(4), 512), zeroes);
+        assert_eq!(hole(COOKIE, false, Offset::kib(4), 512), zeroes);
         let nothing = [
             0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0,
         ];

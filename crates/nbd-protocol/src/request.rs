@@ -12,7 +12,7 @@
 
 use crate::export::wire_flags;
 use crate::{Errno, Export, TransmissionFlags, wire};
-use units::Bytes;
+use units::{Bytes, Offset};
 
 wire_flags! {
     /// Flags of a request.
@@ -74,7 +74,7 @@ pub enum Command {
     /// Read.
     Read {
         /// Where, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much, in bytes.
         length: Bytes,
         /// Whether the answer must come in one piece.
@@ -83,7 +83,7 @@ pub enum Command {
     /// Write the payload that follows the header.
     Write {
         /// Where, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much, in bytes.
         length: Bytes,
         /// Whether it is durable before it is answered.
@@ -96,7 +96,7 @@ pub enum Command {
     /// The range is no longer needed.
     Trim {
         /// Where, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much, in bytes.
         length: Bytes,
         /// Whether it is durable before it is answered.
@@ -105,14 +105,14 @@ pub enum Command {
     /// The range will be read soon.
     Cache {
         /// Where, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much, in bytes.
         length: Bytes,
     },
     /// The range reads as zeroes from now on.
     WriteZeroes {
         /// Where, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much, in bytes.
         length: Bytes,
         /// Whether the range may become a hole.
@@ -125,7 +125,7 @@ pub enum Command {
     /// Describe the range's allocation.
     BlockStatus {
         /// Where, in bytes.
-        offset: Bytes,
+        offset: Offset,
         /// How much, in bytes.
         length: Bytes,
         /// Whether to answer with the first extent only.
@@ -290,10 +290,10 @@ impl RequestHeader {
         }
     }
 
-    fn range(&self, terms: &Terms, room: Room) -> Result<(Bytes, Bytes), Errno> {
+    fn range(&self, terms: &Terms, room: Room) -> Result<(Offset, Bytes), Errno> {
         let blocks = terms.export.blocks;
         let minimum = u64::from(blocks.minimum);
-        let (offset, length) = (Bytes::new(self.offset), Bytes::new(u64::from(self.length)));
+        let (offset, length) = (Offset::new(self.offset), Bytes::new(u64::from(self.length)));
         if length.is_zero() || !offset.is_multiple_of(minimum) || !length.is_multiple_of(minimum) {
             return Err(Errno::Inval);
         }
@@ -302,7 +302,7 @@ impl RequestHeader {
             Room::Payload(beyond) | Room::Any(beyond) => beyond,
         };
         match offset.checked_add(length) {
-            Some(end) if end <= terms.export.size => Ok((offset, length)),
+            Some(end) if end.from_start() <= terms.export.size => Ok((offset, length)),
             _ => Err(beyond),
         }
     }

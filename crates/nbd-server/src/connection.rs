@@ -33,7 +33,7 @@ use ring::{Completion, Op, Ring, Source, SourceId};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use units::Bytes;
+use units::Offset;
 
 /// Why a client is cut off that does not do its part.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     /// With this much data from there.
-    Data { offset: Bytes, length: u32 },
+    Data { offset: Offset, length: u32 },
     /// With success or failure.
     Word,
     /// With success or failure, but a flush comes first.

@@ -15,7 +15,7 @@ use block_io::{Buf, BufPool, Payload, Slice};
 use nbd_protocol::{Cookie, Errno, reply};
 use ring::SEND_SLICES_MAX;
 use std::ops::Range;
-use units::Bytes;
+use units::Offset;
 
 enum Piece {
     /// Of the open headers page.
@@ -89,7 +89,7 @@ impl Outbox {
     ///
     /// # Panics
     /// If they are not exactly `length` bytes: the client would lose the stream.
-    pub(crate) fn data(&mut self, cookie: Cookie, offset: Bytes, length: u32, data: Payload) {
+    pub(crate) fn data(&mut self, cookie: Cookie, offset: Offset, length: u32, data: Payload) {
         let bytes: usize = data.iter().map(|slice| slice.len()).sum();
         assert!(
             bytes as u64 == u64::from(length),
@@ -233,7 +233,7 @@ mod tests {
         outbox.success(Cookie(1));
         outbox.success(Cookie(2));
         let data = pool.copy_of(&[9; 512]);
-        outbox.data(Cookie(3), Bytes::ZERO, 512, Payload::from_elem(data, 1));
+        outbox.data(Cookie(3), Offset::ZERO, 512, Payload::from_elem(data, 1));
         let batch = outbox.take().unwrap();
         assert_eq!(batch.len(), 2);
         assert_eq!(batch[0].len(), 48);
@@ -249,7 +249,7 @@ mod tests {
         let mut outbox = Outbox::new(&pool, true);
         let data = pool.copy_of(&[9; 4096]);
         let address = data.as_ptr();
-        outbox.data(Cookie(3), Bytes::ZERO, 4096, Payload::from_elem(data, 1));
+        outbox.data(Cookie(3), Offset::ZERO, 4096, Payload::from_elem(data, 1));
         assert_eq!(outbox.take().unwrap()[1].as_ptr(), address);
     }
 
@@ -262,7 +262,7 @@ mod tests {
             for out in [&mut outbox, &mut whole] {
                 out.success(Cookie(1));
                 let data = pool.copy_of(b"0123456789abcdef");
-                out.data(Cookie(2), Bytes::ZERO, 16, Payload::from_elem(data, 1));
+                out.data(Cookie(2), Offset::ZERO, 16, Payload::from_elem(data, 1));
                 out.success(Cookie(3));
             }
             let batch = outbox.take().unwrap();
@@ -287,7 +287,7 @@ mod tests {
         let data = pool.copy_of(&[1; 512]);
         for cookie in 0..1500 {
             let payload = Payload::from_elem(data.clone(), 1);
-            outbox.data(Cookie(cookie), Bytes::ZERO, 512, payload);
+            outbox.data(Cookie(cookie), Offset::ZERO, 512, payload);
         }
         let mut sent = Vec::new();
         while let Some(batch) = outbox.take() {
@@ -307,6 +307,6 @@ mod tests {
     fn a_short_answer_is_a_bug() {
         let pool = BufPool::new();
         let payload = Payload::from_elem(pool.copy_of(&[0; 511]), 1);
-        Outbox::new(&pool, false).data(Cookie(1), Bytes::ZERO, 512, payload);
+        Outbox::new(&pool, false).data(Cookie(1), Offset::ZERO, 512, payload);
     }
 }

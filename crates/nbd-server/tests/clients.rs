@@ -141,11 +141,11 @@ fn qemu_io_writes_zeroes_discards_and_verifies() {
     let log = rig.log();
     assert!(log.iter().any(|line| line.ends_with("fua=true")), "{log:?}");
     assert!(
-        log.iter().any(|line| line.starts_with("zero 2097152B")),
+        log.iter().any(|line| line.starts_with("zero @2097152")),
         "{log:?}"
     );
     assert!(
-        log.iter().any(|line| line.starts_with("discard 8388608B")),
+        log.iter().any(|line| line.starts_with("discard @8388608")),
         "{log:?}"
     );
 }

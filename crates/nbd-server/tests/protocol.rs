@@ -78,7 +78,7 @@ fn a_durable_trim_is_a_discard_and_a_flush() {
     let mut raw = Raw::attached(&rig.socket(), "disk");
     raw.request(wire::command::TRIM, FUA, 1, (4096, 8192));
     assert_eq!(raw.reply(0).error, 0);
-    assert_eq!(rig.log(), ["discard 4096B 8192B", "flush"]);
+    assert_eq!(rig.log(), ["discard @4096 8192B", "flush"]);
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn flags_reach_the_disk() {
     assert_eq!(
         rig.log(),
         [
-            "write 0B 512B fua=true",
-            "write 512B 512B fua=false",
-            "zero 1024B 512B may_unmap=false fua=false",
-            "zero 2048B 512B may_unmap=true fua=true",
-            "prefetch 0B 1048576B",
+            "write @0 512B fua=true",
+            "write @512 512B fua=false",
+            "zero @1024 512B may_unmap=false fua=false",
+            "zero @2048 512B may_unmap=true fua=true",
+            "prefetch @0 1048576B",
             "flush",
         ]
     );

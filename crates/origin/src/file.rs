@@ -45,7 +45,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use units::{Bytes, Instant};
+use units::{Bytes, Instant, Offset};
 use xxhash_rust::xxh3::Xxh3;
 use zeroing::Zero;
 
@@ -163,7 +163,7 @@ impl FileOrigin {
             })
     }
 
-    fn read(&mut self, token: Token, offset: Bytes, length: usize, buf: Buf) {
+    fn read(&mut self, token: Token, offset: Offset, length: usize, buf: Buf) {
         let op = Op::Read {
             file: Rc::clone(&self.file),
             offset: offset.get(),
@@ -354,7 +354,7 @@ impl Origin for FileOrigin {
             });
             return;
         }
-        let change = |offset: Bytes, length: u64| {
+        let change = |offset: Offset, length: u64| {
             let first = offset.get();
             self.doubt.begin(first..first + length)
         };
@@ -492,7 +492,7 @@ mod tests {
         let (disk, fua) = (DiskSlot::new(0), false);
         for token in [Token(1), Token(2)] {
             let data = pool.copy_of(&[1; 4096]);
-            let offset = Bytes::ZERO;
+            let offset = Offset::ZERO;
             let verb = OriginVerb::Write { offset, data, fua };
             origin.submit(OriginOp { token, disk, verb }, Instant::ZERO);
         }

@@ -10,7 +10,7 @@ use origin::faulty::Faulty;
 use origin::memory::MemoryOrigin;
 use std::collections::BTreeMap;
 use support::{Form, Rig, SIZE, memory_rig, on_every_form};
-use units::{Bytes, Prng};
+use units::{Bytes, Offset, Prng};
 
 #[test]
 fn what_was_written_is_read_to_the_sector() {
@@ -34,7 +34,7 @@ fn a_slice_that_begins_anywhere_in_its_buffer_is_written() {
     on_every_form(|rig| {
         let whole = rig.pool.copy_of(&[6; 8192]);
         let verb = OriginVerb::Write {
-            offset: Bytes::new(1024),
+            offset: Offset::new(1024),
             data: whole.slice(5..5 + 1024),
             fua: true,
         };
@@ -97,7 +97,7 @@ fn zeroed_ranges_read_as_zero_and_nothing_else_does() {
             rig.write(0, 9, 3 << 20, false);
             assert_eq!(rig.one().result, Ok(()));
             rig.submit(OriginVerb::WriteZeroes {
-                offset: Bytes::new(1536),
+                offset: Offset::new(1536),
                 length: Bytes::new((2 << 20) + 512),
                 may_unmap,
                 fua,
@@ -116,7 +116,7 @@ fn a_discard_touches_nothing_outside_its_range() {
         rig.write(0, 9, 1 << 20, false);
         assert_eq!(rig.one().result, Ok(()));
         rig.submit(OriginVerb::Discard {
-            offset: Bytes::new(2560),
+            offset: Offset::new(2560),
             length: Bytes::kib(512),
         });
         assert_eq!(rig.one().result, Ok(()));
@@ -155,7 +155,7 @@ fn a_read_only_origin_refuses_to_change() {
         rig.write(0, 9, 512, false);
         assert_eq!(rig.one().result, Err(IoError::NotPermitted));
         rig.submit(OriginVerb::WriteZeroes {
-            offset: Bytes::ZERO,
+            offset: Offset::ZERO,
             length: Bytes::new(512),
             may_unmap: true,
             fua: false,
@@ -191,7 +191,7 @@ fn a_plan_of_faults_is_followed() {
     faults.on(Kind::Write, 1, Fault::Lose);
     faults.on(Kind::Read, 2, Fault::Stall);
     rig.submit(OriginVerb::Discard {
-        offset: Bytes::ZERO,
+        offset: Offset::ZERO,
         length: Bytes::kib(4),
     });
     assert_eq!(rig.one().result, Err(IoError::NoSpace));

@@ -7,7 +7,7 @@ use origin::{FileSpec, OpenError, OriginSpec};
 use ring::Ring;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use units::{Bytes, DiskSlot, Duration, Instant};
+use units::{Bytes, DiskSlot, Duration, Instant, Offset};
 
 fn spec(path: &Path) -> OriginSpec {
     OriginSpec::File(FileSpec {
@@ -89,17 +89,17 @@ fn a_file_cut_short_under_us_is_an_error_and_never_made_longer_again() {
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(4096).unwrap();
     let read = OriginVerb::Read {
-        offset: Bytes::ZERO,
+        offset: Offset::ZERO,
         length: Bytes::kib(8),
         buf: pool.take(8192),
     };
     let write = |fua| OriginVerb::Write {
-        offset: Bytes::kib(64),
+        offset: Offset::kib(64),
         data: pool.copy_of(&[1; 4096]),
         fua,
     };
     let zeroes = |may_unmap| OriginVerb::WriteZeroes {
-        offset: Bytes::kib(64),
+        offset: Offset::kib(64),
         length: Bytes::kib(64),
         may_unmap,
         fua: true,

@@ -9,7 +9,7 @@ use origin::{NbdAddress, NbdSpec, OpenError, OriginSpec};
 use std::os::unix::net::UnixListener;
 use support::Rig;
 use support::nbdkit::Nbdkit;
-use units::{Bytes, Duration, Prng};
+use units::{Bytes, Duration, Offset, Prng};
 
 /// Starts nbdkit with arguments, or leaves the test if it is not installed.
 macro_rules! nbdkit_or_skip {
@@ -113,7 +113,7 @@ fn what_a_crashed_server_forgot_is_repeated_until_a_flush_vouched_for_it() {
     assert_eq!(write(&mut rig, 4096, 2, 4096, false), Ok(()));
     assert_eq!(write(&mut rig, 1 << 20, 9, 3 << 20, false), Ok(()));
     rig.submit(OriginVerb::WriteZeroes {
-        offset: Bytes::mib(2),
+        offset: Offset::mib(2),
         length: Bytes::mib(1),
         may_unmap: true,
         fua: false,
@@ -273,14 +273,14 @@ fn exercise(rig: &mut Rig) {
     for fua in [false, true] {
         assert_eq!(write(rig, 0, 7, 3 << 20, fua), Ok(()));
         rig.submit(OriginVerb::WriteZeroes {
-            offset: Bytes::kib(512),
+            offset: Offset::kib(512),
             length: Bytes::mib(1),
             may_unmap: false,
             fua,
         });
         assert_eq!(rig.one().result, Ok(()));
         rig.submit(OriginVerb::Discard {
-            offset: Bytes::mib(4),
+            offset: Offset::mib(4),
             length: Bytes::mib(1),
         });
         assert_eq!(rig.one().result, Ok(()));

@@ -50,7 +50,7 @@ pub use share::Share;
 pub use sizes::DataSize;
 pub use writes::Writes;
 
-use units::{Bytes, DiskSlot, Instant, TenantSlot};
+use units::{Bytes, DiskSlot, Instant, Offset, TenantSlot};
 
 /// One block access, as admission sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub struct Access {
 pub const REGION: Bytes = Bytes::mib(4);
 
 /// The number of the region at an offset of a disk; no two regions of a host have the same.
-pub const fn region_of(disk: DiskSlot, offset: Bytes) -> u64 {
+pub const fn region_of(disk: DiskSlot, offset: Offset) -> u64 {
     ((disk.get() as u64) << 48) | (offset.get() / REGION.get())
 }
 

@@ -14,7 +14,7 @@ use crate::limits::FAILURE_PAUSE;
 use block_io::{Extent, FailureKind, IoError, PAGE_BYTES};
 use std::io;
 use std::path::Path;
-use units::{BlockIndex, Bytes, DiskSlot, Instant};
+use units::{BlockIndex, DiskSlot, Instant, Offset};
 
 /// An operation that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +173,7 @@ impl Repeats {
         at: FlashName<'_>,
         (slot, disk): (DiskSlot, Option<&str>),
         block: Option<BlockIndex>,
-        flash_offset: Bytes,
+        flash_offset: Offset,
         now: Instant,
     ) {
         const KIND: FailureKind = FailureKind::FlashDamaged;

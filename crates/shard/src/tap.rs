@@ -14,7 +14,7 @@ use block_io::Verb;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
-use units::{Bytes, Instant, TenantSlot};
+use units::{Bytes, Instant, Offset, TenantSlot};
 
 /// What a guest asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct TapEvent {
     /// When the shard saw it, on the system's monotonic clock.
     pub time: Instant,
     /// Where on the disk; zero for a flush.
-    pub offset: Bytes,
+    pub offset: Offset,
     /// How much; zero for a flush.
     pub length: Bytes,
     /// The number that the tap was given.
@@ -73,7 +73,7 @@ impl Tap {
             Verb::Write { offset, data, .. } => {
                 (TapVerb::Write, *offset, Bytes::new(data.len() as u64))
             }
-            Verb::Flush => (TapVerb::Flush, Bytes::ZERO, Bytes::ZERO),
+            Verb::Flush => (TapVerb::Flush, Offset::ZERO, Bytes::ZERO),
             Verb::Discard { offset, length } => (TapVerb::Discard, *offset, *length),
             Verb::WriteZeroes { offset, length, .. } => (TapVerb::WriteZeroes, *offset, *length),
             Verb::Prefetch { .. } => return true,
@@ -114,7 +114,7 @@ mod tests {
             lost: Arc::clone(&lost),
         };
         let read = Verb::Read {
-            offset: Bytes::kib(4),
+            offset: Offset::kib(4),
             length: Bytes::new(512),
         };
         for nanos in 0..5 {
@@ -122,7 +122,7 @@ mod tests {
         }
         let first = TapEvent {
             time: Instant::ZERO,
-            offset: Bytes::kib(4),
+            offset: Offset::kib(4),
             length: Bytes::new(512),
             disk: 7,
             vm: VM,
@@ -144,7 +144,7 @@ mod tests {
             lost: Arc::default(),
         };
         let hint = Verb::Prefetch {
-            offset: Bytes::ZERO,
+            offset: Offset::ZERO,
             length: Bytes::kib(4),
         };
         assert!(tap.tell(&hint, VM, Instant::ZERO));

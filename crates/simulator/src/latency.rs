@@ -285,6 +285,7 @@ impl LatencyModel {
 mod tests {
     use super::*;
     use trace::VolumeIndex;
+    use units::Offset;
 
     const BLOCK: Bytes = Bytes::new(4096);
 
@@ -301,7 +302,7 @@ mod tests {
     fn record(op: Op, time_us: u64, blocks: u64) -> Record {
         Record {
             time_us,
-            offset: Bytes::ZERO,
+            offset: Offset::ZERO,
             length: Bytes::new(4096 * blocks),
             response_us: None,
             volume: VolumeIndex::default(),

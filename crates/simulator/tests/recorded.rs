@@ -19,7 +19,7 @@ use std::num::NonZeroUsize;
 use support::Bench;
 use tenancy::{Capacity, Counts, daemon};
 use trace::{Batch, Op, ReadError, Reader, Record, Role, Splitter, Volume, VolumeIndex, Volumes};
-use units::{BLOCK_BYTES, Bytes, DiskSlot, Instant, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, DiskSlot, Instant, Offset, TenantSlot};
 
 const FLASH: Bytes = Bytes::mib(192);
 /// The daemon's first window ends after five minutes.
@@ -87,7 +87,7 @@ fn recorded() -> Recorded {
     let place = |old| places[order.iter().position(|other| *other == old).unwrap()];
     let records = accesses.iter().map(|(record, key)| Record {
         volume: place(record.volume),
-        offset: Bytes::new(u64::from(*key) * BLOCK_BYTES),
+        offset: Offset::new(u64::from(*key) * BLOCK_BYTES),
         length: Bytes::new(BLOCK_BYTES),
         ..*record
     });

@@ -18,7 +18,9 @@ use simulator::divided_log::{Admission, DividedLog, Found};
 use simulator::simulated_store::SimulatedStore;
 use support::Bench;
 use tenancy::{Capacity, Counts, Request, Settings, Share, TenantSettings, Window};
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant, Prng, TenantSlot};
+use units::{
+    BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant, Offset, Prng, TenantSlot,
+};
 
 const FLASH: Bytes = Bytes::mib(24);
 const SEGMENT: Bytes = Bytes::kib(256);
@@ -133,7 +135,7 @@ fn through_the_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
         cache.tick(bench.now);
         bench.settle(&mut cache);
         note(&mut shares, cache.facts().shares().unwrap());
-        let offset = Bytes::new(ask.first * BLOCK_BYTES);
+        let offset = Offset::new(ask.first * BLOCK_BYTES);
         let length = Bytes::new(ask.count * BLOCK_BYTES);
         let verb = match ask.what {
             What::Read => Verb::Read { offset, length },

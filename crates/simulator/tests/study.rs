@@ -9,7 +9,7 @@ use simulator::{
 };
 use std::num::NonZeroUsize;
 use trace::{Op, OpenError, ReadError, Reader, Record, Volume, VolumeIndex, Volumes};
-use units::{Bytes, Duration};
+use units::{Bytes, Duration, Offset};
 
 const BLOCK: u64 = 4096;
 
@@ -59,7 +59,7 @@ fn record(time_us: u64, op: Op, block: u64) -> Record {
         time_us,
         volume,
         op,
-        Bytes::new(block * BLOCK),
+        Offset::new(block * BLOCK),
         Bytes::new(BLOCK),
     )
 }

@@ -4,7 +4,7 @@
 //! and names that are no numbers are numbered in order of first appearance, above all keys that are
 //! addresses: distinct keys stay distinct, but neighbours are neighbours no more.
 
-use units::{Bytes, Map};
+use units::{Bytes, Map, Offset};
 
 use crate::decode::{Out, Wrong, scaled};
 use crate::record::{Op, Record, VolumeIndex};
@@ -32,24 +32,24 @@ impl Keys {
 
     /// Where the key's block is.
     #[inline]
-    pub(crate) fn offset(&mut self, key: u64) -> Bytes {
+    pub(crate) fn offset(&mut self, key: u64) -> Offset {
         if key < self.addresses {
-            return Bytes::new(key * self.unit);
+            return Offset::new(key * self.unit);
         }
         let next = self.addresses + self.numbered();
         let place = *self.hashes.entry(key).or_insert(next);
-        Bytes::new(place * self.unit)
+        Offset::new(place * self.unit)
     }
 
     /// Where the named object's block is.
-    pub(crate) fn offset_of_name(&mut self, name: &[u8]) -> Bytes {
+    pub(crate) fn offset_of_name(&mut self, name: &[u8]) -> Offset {
         let known = self.names.get(name).copied();
         let place = known.unwrap_or_else(|| {
             let next = self.addresses + self.numbered();
             self.names.insert(name.into(), next);
             next
         });
-        Bytes::new(place * self.unit)
+        Offset::new(place * self.unit)
     }
 
     fn numbered(&self) -> u64 {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn keys_are_addresses_as_long_as_they_fit() {
         let mut keys = Keys::new(Bytes::kib(4));
-        assert_eq!(keys.offset(3), Bytes::kib(12));
+        assert_eq!(keys.offset(3), Offset::kib(12));
         let large = keys.offset(u64::MAX);
         let name = keys.offset_of_name(b"index.html");
         assert_ne!(large, name);

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use units::{Bytes, Map};
+use units::{Bytes, Map, Offset};
 
 use crate::error::ReadError;
 
@@ -272,7 +272,7 @@ pub struct Record {
     /// When it was issued, in microseconds of the trace's own clock; zero in formats without time.
     pub time_us: u64,
     /// Where on the volume.
-    pub offset: Bytes,
+    pub offset: Offset,
     /// How much; zero for a flush.
     pub length: Bytes,
     /// How long the traced system took, where the format says it; beyond 2^32 us it stays there.
@@ -293,7 +293,7 @@ impl Record {
         time_us: u64,
         volume: VolumeIndex,
         op: Op,
-        offset: Bytes,
+        offset: Offset,
         length: Bytes,
     ) -> Self {
         Self {

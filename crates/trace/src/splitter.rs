@@ -16,7 +16,7 @@ mod chunks;
 use std::ops::Range;
 use std::sync::Arc;
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use self::chunks::{Arena, CHUNK_BLOCKS, Chunks, Span};
 use crate::limits::{DISTINCT_BLOCKS_MAX, REQUEST_BYTES_MAX};
@@ -75,7 +75,7 @@ pub enum SplitError {
     )]
     TooLong {
         /// The request's offset.
-        offset: Bytes,
+        offset: Offset,
         /// Its length.
         length: Bytes,
     },
@@ -316,7 +316,7 @@ mod tests {
     fn record(op: Op, volume: u32, offset: u64, length: u64) -> Record {
         Record {
             time_us: 0,
-            offset: Bytes::new(offset),
+            offset: Offset::new(offset),
             length: Bytes::new(length),
             response_us: None,
             volume: VolumeIndex::new(volume),

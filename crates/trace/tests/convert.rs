@@ -10,7 +10,7 @@ use trace::write::{Conversion, Target, WriteError, Written, convert};
 use trace::{
     Batch, ContentHash, Op, Options, ReadError, Reader, Record, Splitter, Volume, Volumes,
 };
-use units::Bytes;
+use units::{Bytes, Offset};
 
 const BLOCK: Bytes = Bytes::kib(4);
 const GENERATED: &str = "gen:zipf,requests=150k,blocks=50k,reads=0.6,size=4KiB:3/64KiB:1+base-image,\
@@ -217,7 +217,7 @@ impl Reader for Given {
 
 fn record(volume: u32, offset: u64) -> Record {
     let volume = trace::VolumeIndex::new(volume);
-    Record::new(5, volume, Op::Write, Bytes::new(offset), BLOCK)
+    Record::new(5, volume, Op::Write, Offset::new(offset), BLOCK)
 }
 
 #[test]

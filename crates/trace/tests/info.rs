@@ -7,7 +7,7 @@
 
 use trace::info::{Collector, Info, Known, Severity};
 use trace::{Op, Options, Reader, Record, Volume, Volumes};
-use units::Bytes;
+use units::{Bytes, Offset};
 
 const BLOCK: Bytes = Bytes::kib(4);
 
@@ -253,14 +253,14 @@ fn disorder_of_parallel_loggers_is_no_clock_that_was_set() {
 
 #[test]
 fn offsets_that_no_disk_has_are_told_by_kind() {
-    let cut = ruined(|_, record| record.offset = Bytes::new(record.offset.get() & 0xffff_ffff));
+    let cut = ruined(|_, record| record.offset = Offset::new(record.offset.get() & 0xffff_ffff));
     assert_eq!(only(&cut).1, Severity::Suspicious);
     assert!(
         only(&cut).3.contains("cut off at 32 bits"),
         "{:?}",
         only(&cut)
     );
-    let sectors = ruined(|_, record| record.offset = Bytes::new(record.offset.get() / 512));
+    let sectors = ruined(|_, record| record.offset = Offset::new(record.offset.get() / 512));
     assert_eq!(
         (only(&sectors).0, only(&sectors).1),
         ("mangled-offsets", Severity::Ruins)
@@ -270,7 +270,7 @@ fn offsets_that_no_disk_has_are_told_by_kind() {
         "{:?}",
         only(&sectors)
     );
-    let tripled = ruined(|_, record| record.offset = Bytes::new(record.offset.get() * 3));
+    let tripled = ruined(|_, record| record.offset = Offset::new(record.offset.get() * 3));
     assert!(
         only(&tripled).3.contains("multiple of 12288 bytes"),
         "{:?}",
@@ -278,7 +278,7 @@ fn offsets_that_no_disk_has_are_told_by_kind() {
     );
     let hashed = ruined(|_, record| {
         let hash = record.offset.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        record.offset = Bytes::new(hash & !511);
+        record.offset = Offset::new(hash & !511);
     });
     assert!(
         only(&hashed).3.contains("beyond 1 PiB"),
@@ -324,7 +324,7 @@ fn what_is_missing_is_told() {
 /// A read of so many blocks of 4 KiB from a block on.
 fn read_of(volume: trace::VolumeIndex, block: u64, blocks: u64) -> Record {
     let (offset, length) = (
-        Bytes::new(block * BLOCK.get()),
+        Offset::new(block * BLOCK.get()),
         Bytes::new(blocks * BLOCK.get()),
     );
     Record::new(0, volume, Op::Read, offset, length)

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use trace::{Batch, Op, Record, Splitter, VolumeIndex};
-use units::{Bytes, Prng};
+use units::{Bytes, Offset, Prng};
 
 /// The slow, obvious way.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Model {
 fn request(dice: &mut Prng, volumes: u64, blocks: u64) -> Record {
     let volume = VolumeIndex::new(u32::try_from(dice.below(volumes)).unwrap());
     let op = Op::ALL[usize::try_from(dice.below(40)).unwrap().min(5) % 5];
-    let offset = Bytes::new(dice.below(blocks * 4096));
+    let offset = Offset::new(dice.below(blocks * 4096));
     let length = match (op, dice.below(4)) {
         (Op::Flush, _) => 0,
         // Now and then as long as nobody would list block by block.
@@ -86,7 +86,7 @@ fn the_last_bytes_of_an_address_space_are_a_block_like_others() {
         0,
         VolumeIndex::new(0),
         Op::Write,
-        Bytes::new(u64::MAX - 511),
+        Offset::new(u64::MAX - 511),
         Bytes::new(512),
     );
     splitter.split(&[end, end], &mut batch).unwrap();
@@ -100,7 +100,7 @@ fn sequential_blocks_cost_less_than_a_byte_each() {
     let mut batch = Batch::default();
     let runs: Vec<Record> = (0..1000)
         .map(|run| {
-            let offset = Bytes::mib(run);
+            let offset = Offset::mib(run);
             Record::new(0, VolumeIndex::new(0), Op::Read, offset, Bytes::mib(1))
         })
         .collect();
@@ -117,7 +117,7 @@ fn blocks_in_random_order_cost_less_than_twelve_bytes_each() {
     for _ in 0..200 {
         let some: Vec<Record> = (0..1000)
             .map(|_| {
-                let offset = Bytes::new(dice.below(200_000) * 4096);
+                let offset = Offset::new(dice.below(200_000) * 4096);
                 Record::new(0, VolumeIndex::new(0), Op::Read, offset, Bytes::kib(4))
             })
             .collect();

@@ -1,11 +1,11 @@
-//! Byte counts and byte offsets.
+//! Byte counts.
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
-/// A count of bytes, or an offset in bytes.
+/// A count of bytes. A place is an [`Offset`](crate::Offset).
 ///
 /// Written and parsed with binary units: `4KiB`, `1.5GiB`, `512`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 //! Which disk, and where on it.
 
-use crate::{BLOCK_BYTES, Bytes};
+use crate::{BLOCK_BYTES, Offset};
 use std::fmt;
 use std::str::FromStr;
 
@@ -112,7 +112,7 @@ impl BlockIndex {
     }
 
     /// The block in which a byte offset lies (rounds down).
-    pub const fn containing(offset: Bytes) -> Self {
+    pub const fn containing(offset: Offset) -> Self {
         Self::new(offset.get() / BLOCK_BYTES)
     }
 
@@ -122,8 +122,8 @@ impl BlockIndex {
     }
 
     /// Where the block begins on its disk.
-    pub const fn start(self) -> Bytes {
-        Bytes::new(self.0 * BLOCK_BYTES)
+    pub const fn start(self) -> Offset {
+        Offset::new(self.0 * BLOCK_BYTES)
     }
 
     /// The block that follows.
@@ -162,10 +162,13 @@ mod tests {
 
     #[test]
     fn the_block_of_an_offset_rounds_down() {
-        assert_eq!(BlockIndex::containing(Bytes::new(4095)), BlockIndex::new(0));
         assert_eq!(
-            BlockIndex::containing(Bytes::new(4096)).start(),
-            Bytes::new(4096)
+            BlockIndex::containing(Offset::new(4095)),
+            BlockIndex::new(0)
+        );
+        assert_eq!(
+            BlockIndex::containing(Offset::new(4096)).start(),
+            Offset::new(4096)
         );
     }
 }

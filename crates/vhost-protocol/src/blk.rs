@@ -15,7 +15,7 @@ use crate::area::{GuestAddress, GuestMemory, Unmapped};
 use crate::chain::{Chain, Segment, Segments};
 use crate::cursor::Cursor;
 use crate::limits::{PAYLOAD_BYTES_MAX, RANGE_SECTORS_MAX, SERIAL_BYTES};
-use units::{Bytes, SECTOR_BYTES};
+use units::{Bytes, Offset, SECTOR_BYTES};
 
 const HEADER_BYTES: usize = 16;
 const RANGE_BYTES: usize = 16;
@@ -61,14 +61,14 @@ pub enum Ask {
     /// Read into the writable segments.
     Read {
         /// Where on the disk.
-        offset: Bytes,
+        offset: Offset,
         /// How much.
         length: Bytes,
     },
     /// Write the readable segments.
     Write {
         /// Where on the disk.
-        offset: Bytes,
+        offset: Offset,
         /// How much.
         length: Bytes,
     },
@@ -77,14 +77,14 @@ pub enum Ask {
     /// The bytes are no longer needed.
     Discard {
         /// Where on the disk.
-        offset: Bytes,
+        offset: Offset,
         /// How much.
         length: Bytes,
     },
     /// The bytes read as zeroes from now on.
     WriteZeroes {
         /// Where on the disk.
-        offset: Bytes,
+        offset: Offset,
         /// How much.
         length: Bytes,
         /// Whether the space may be freed.
@@ -172,14 +172,14 @@ fn changing(terms: &Terms) -> Result<(), Status> {
 }
 
 /// A range of the disk; its length is that of the data.
-fn range(sector: u64, length: u64, terms: &Terms) -> Result<(Bytes, Bytes), Status> {
+fn range(sector: u64, length: u64, terms: &Terms) -> Result<(Offset, Bytes), Status> {
     if length > PAYLOAD_BYTES_MAX {
         return Err(Status::Failed);
     }
     within(sector, length, terms)
 }
 
-fn within(sector: u64, length: u64, terms: &Terms) -> Result<(Bytes, Bytes), Status> {
+fn within(sector: u64, length: u64, terms: &Terms) -> Result<(Offset, Bytes), Status> {
     let unit = u64::from(terms.sector);
     let offset = sector.checked_mul(SECTOR_BYTES).ok_or(Status::Failed)?;
     let end = offset.checked_add(length).ok_or(Status::Failed)?;
@@ -187,7 +187,7 @@ fn within(sector: u64, length: u64, terms: &Terms) -> Result<(Bytes, Bytes), Sta
     if length == 0 || !is_whole || end > terms.size.get() {
         return Err(Status::Failed);
     }
-    Ok((Bytes::new(offset), Bytes::new(length)))
+    Ok((Offset::new(offset), Bytes::new(length)))
 }
 
 /// A discard or write-zeroes. One range each, as the configuration space says.

@@ -27,7 +27,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::rc::Rc;
-use units::{Bytes, Duration, Instant, Prng};
+use units::{Bytes, Duration, Instant, Offset, Prng};
 use vhost_user::{Connection, Disk};
 
 #[derive(Parser)]
@@ -189,7 +189,7 @@ impl Server {
 
     fn ask(&mut self, Incoming { key, verb }: Incoming) {
         let file = Rc::clone(&self.file);
-        let fallocate = |mode, offset: Bytes, length: Bytes| Op::Fallocate {
+        let fallocate = |mode, offset: Offset, length: Bytes| Op::Fallocate {
             file: Rc::clone(&self.file),
             mode: mode | libc::FALLOC_FL_KEEP_SIZE,
             offset: offset.get(),

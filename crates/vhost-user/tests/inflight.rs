@@ -8,7 +8,7 @@ use frontend::Verb;
 use std::os::fd::{AsFd, OwnedFd};
 use support::driver::{READ, Style};
 use support::{DATA, Rig, disk};
-use units::Bytes;
+use units::Offset;
 use vhost_protocol::{Features, Request};
 
 const PLAIN: Style = Style {
@@ -218,6 +218,6 @@ fn a_stopped_queue_goes_on_where_it_was_with_the_region() {
     queue.request(READ, 7, &[(DATA, 512)]);
     queue.kick();
     let asked = rig.take(1).pop().unwrap();
-    let offset = Bytes::new(7 * 512);
+    let offset = Offset::new(7 * 512);
     assert!(matches!(asked.verb, Verb::Read { offset: at, .. } if at == offset));
 }

@@ -8,7 +8,7 @@ use frontend::Verb;
 use support::driver::{DISCARD, FLUSH, GET_ID, READ, Style, UNANSWERED, WRITE, WRITE_ZEROES};
 use support::front::borrow;
 use support::{DATA, Rig, disk};
-use units::Bytes;
+use units::{Bytes, Offset};
 use vhost_protocol::{Features, Region, Request};
 use vhost_user::Disk;
 
@@ -51,7 +51,7 @@ fn writes_and_reads_carry_their_bytes_in_every_style() {
         let Verb::Write { offset, data, fua } = asked.verb else {
             panic!("{asked:?}")
         };
-        assert_eq!((offset, &*data, fua), (Bytes::kib(4), &bytes[..], false));
+        assert_eq!((offset, &*data, fua), (Offset::kib(4), &bytes[..], false));
         assert!(queue.answer().is_none());
         assert!(rig.succeed(asked.key).is_none());
         assert_eq!(rig.answer(&mut queue), (head, 1));
@@ -62,7 +62,7 @@ fn writes_and_reads_carry_their_bytes_in_every_style() {
         queue.kick();
         let asked = rig.take(1).pop().unwrap();
         let length = Bytes::new(1536);
-        let offset = Bytes::kib(4);
+        let offset = Offset::kib(4);
         assert!(
             matches!(asked.verb, Verb::Read { offset: at, length: of } if (at, of) == (offset, length))
         );
@@ -149,7 +149,7 @@ fn flushes_discards_and_zeroes_come_to_the_disk() {
     queue.kick();
     let asked = rig.take(3);
     assert!(matches!(asked[0].verb, Verb::Flush));
-    let place = (Bytes::kib(8), Bytes::kib(4));
+    let place = (Offset::kib(8), Bytes::kib(4));
     assert!(matches!(asked[1].verb, Verb::Discard { offset, length } if (offset, length) == place));
     assert!(
         matches!(asked[2].verb, Verb::WriteZeroes { offset, length, may_unmap: true, fua: false } if (offset, length) == place)

@@ -6,7 +6,7 @@ use block_io::Token;
 use cache::OwnerRecord;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
-use units::{Bytes, DiskSlot, Instant, TenantSlot};
+use units::{DiskSlot, Instant, Offset, TenantSlot};
 
 /// Where a disk stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -222,7 +222,7 @@ impl Attachment {
     }
 
     /// The audit has read these bytes.
-    pub(crate) fn note(&mut self, offset: Bytes, bytes: &[u8]) {
+    pub(crate) fn note(&mut self, offset: Offset, bytes: &[u8]) {
         let first = offset.to_usize() / SECTOR;
         for (number, content) in (first..).zip(bytes.chunks_exact(SECTOR)) {
             self.found[number] = vec![tag_of(content)];

@@ -23,7 +23,7 @@ mod order;
 
 use crate::violation::Violation;
 use order::Barriers;
-use units::{Bytes, SECTOR_BYTES};
+use units::{Bytes, Offset, SECTOR_BYTES};
 
 /// Bytes in a sector, for slicing.
 pub const SECTOR: usize = 512;
@@ -131,14 +131,14 @@ impl History {
         }
     }
 
-    fn range(&mut self, offset: Bytes, length: Bytes) -> &mut [Vec<Value>] {
+    fn range(&mut self, offset: Offset, length: Bytes) -> &mut [Vec<Value>] {
         let first = (offset.get() / SECTOR_BYTES) as usize;
         let count = (length.get() / SECTOR_BYTES) as usize;
         &mut self.sectors[first..first + count]
     }
 
     /// A write of values `tag, tag + 1, ...` (or of zeroes for 0) is on its way.
-    pub fn write_issued(&mut self, offset: Bytes, length: Bytes, tag: Tag, now: Moment) {
+    pub fn write_issued(&mut self, offset: Offset, length: Bytes, tag: Tag, now: Moment) {
         for (i, sector) in (0..).zip(self.range(offset, length)) {
             sector.push(Value {
                 tag: if tag == 0 { 0 } else { tag + i },
@@ -160,7 +160,7 @@ impl History {
     /// If the range is not on the disk.
     pub fn write_answered(
         &mut self,
-        offset: Bytes,
+        offset: Offset,
         length: Bytes,
         issued: Moment,
         certain: bool,
@@ -216,7 +216,7 @@ impl History {
     /// I1 or I4 if it must not have.
     pub fn read(
         &mut self,
-        offset: Bytes,
+        offset: Offset,
         bytes: &[u8],
         began: Moment,
         now: Moment,
@@ -300,7 +300,7 @@ impl History {
     /// If it is not on the disk.
     pub fn origin_holds(
         &mut self,
-        offset: Bytes,
+        offset: Offset,
         bytes: &[u8],
         durable: bool,
         now: Moment,
@@ -403,7 +403,7 @@ mod tests {
         now: Moment,
     ) -> Result<(), &'static str> {
         history
-            .read(Bytes::ZERO, &sector(tag), began, now)
+            .read(Offset::ZERO, &sector(tag), began, now)
             .map_err(|violation| violation.invariant)
     }
 
@@ -419,9 +419,9 @@ mod tests {
     #[test]
     fn an_overwritten_value_is_stale_once_the_new_one_is_acknowledged() {
         let mut history = History::new(1);
-        history.write_issued(Bytes::ZERO, ONE, 5, 1);
+        history.write_issued(Offset::ZERO, ONE, 5, 1);
         assert_eq!(read(&mut history, 0, 2, 3), Ok(()));
-        history.write_answered(Bytes::ZERO, ONE, 1, true, false, 4);
+        history.write_answered(Offset::ZERO, ONE, 1, true, false, 4);
         assert_eq!(
             read(&mut history, 0, 3, 5),
             Ok(()),
@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn reads_do_not_go_back_to_what_an_earlier_read_has_left() {
         let mut history = History::new(1);
-        history.write_issued(Bytes::ZERO, ONE, 5, 1);
+        history.write_issued(Offset::ZERO, ONE, 5, 1);
         assert_eq!(read(&mut history, 5, 2, 3), Ok(()));
         assert_eq!(read(&mut history, 0, 4, 5), Err("I1"));
     }
@@ -443,10 +443,10 @@ mod tests {
     #[test]
     fn of_two_concurrent_writes_either_wins_but_only_one() {
         let mut history = History::new(1);
-        history.write_issued(Bytes::ZERO, ONE, 5, 1);
-        history.write_issued(Bytes::ZERO, ONE, 6, 2);
-        history.write_answered(Bytes::ZERO, ONE, 2, true, false, 3);
-        history.write_answered(Bytes::ZERO, ONE, 1, true, false, 4);
+        history.write_issued(Offset::ZERO, ONE, 5, 1);
+        history.write_issued(Offset::ZERO, ONE, 6, 2);
+        history.write_answered(Offset::ZERO, ONE, 2, true, false, 3);
+        history.write_answered(Offset::ZERO, ONE, 1, true, false, 4);
         assert_eq!(read(&mut history, 6, 5, 6), Ok(()));
         assert_eq!(read(&mut history, 5, 7, 8), Err("I1"));
     }
@@ -454,8 +454,8 @@ mod tests {
     #[test]
     fn a_failed_write_may_show_and_then_stays() {
         let mut history = History::new(1);
-        history.write_issued(Bytes::ZERO, ONE, 5, 1);
-        history.write_answered(Bytes::ZERO, ONE, 1, false, false, 2);
+        history.write_issued(Offset::ZERO, ONE, 5, 1);
+        history.write_answered(Offset::ZERO, ONE, 1, false, false, 2);
         assert_eq!(read(&mut history, 0, 3, 4), Ok(()));
         assert_eq!(
             read(&mut history, 5, 5, 6),
@@ -468,8 +468,8 @@ mod tests {
     fn a_power_cut_of_the_origin_takes_what_was_not_flushed_and_no_more() {
         let mut history = History::new(1);
         for (tag, at) in [(5, 1), (6, 3)] {
-            history.write_issued(Bytes::ZERO, ONE, tag, at);
-            history.write_answered(Bytes::ZERO, ONE, at, true, false, at + 1);
+            history.write_issued(Offset::ZERO, ONE, tag, at);
+            history.write_answered(Offset::ZERO, ONE, at, true, false, at + 1);
         }
         history.flushed(2, 3);
         history.crashed(10);

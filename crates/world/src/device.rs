@@ -25,7 +25,7 @@ use flash_format::{
     Superblock,
 };
 use medium::{Fault, Kind};
-use units::{Bytes, DiskSlot, Duration, Instant};
+use units::{Bytes, DiskSlot, Duration, Instant, Offset};
 
 /// The first cache; the others are counted from it.
 pub(crate) const FIRST_CACHE: u128 = 0x4ea4;
@@ -68,7 +68,7 @@ impl CacheDevice {
         );
         // Not the journal: rot of its newest page cannot be told from a write that was cut off.
         flash.set_rotting(vec![
-            Bytes::ZERO..geometry.journal_page_offset(0),
+            Offset::ZERO..geometry.journal_page_offset(0),
             geometry.checkpoint_page_offset(0, 0)..geometry.segment_offset(SegmentIndex::new(0)),
         ]);
         if let Special::Lying { persists, .. } = run.special() {

@@ -15,7 +15,7 @@ use crate::violation::Violation;
 use crate::write_back::WriteBackHistory;
 use cache::OwnerRecord;
 use std::num::NonZeroU64;
-use units::{BLOCK_BYTES, Bytes, DiskId, SECTOR_BYTES};
+use units::{BLOCK_BYTES, Bytes, DiskId, Offset, SECTOR_BYTES};
 
 /// See the module's header.
 pub(crate) struct Disk {
@@ -313,7 +313,7 @@ impl Disk {
     /// What its origin's sectors read as.
     fn held_by_origin(&self) -> Vec<Vec<Option<Tag>>> {
         let mut bytes = vec![0; self.sectors_most_usize() * SECTOR];
-        self.origin.peek(Bytes::ZERO, &mut bytes);
+        self.origin.peek(Offset::ZERO, &mut bytes);
         let sectors = bytes.chunks_exact(SECTOR);
         sectors.map(|content| vec![tag_of(content)]).collect()
     }
@@ -374,7 +374,7 @@ impl Disk {
         if self.is_open() {
             return self.judge_origin_alone();
         }
-        let all = Bytes::new(self.sectors_most * SECTOR_BYTES);
+        let all = Offset::new(self.sectors_most * SECTOR_BYTES);
         for run in self.origin.settled(all) {
             let mut bytes = vec![0; (run.end - run.start).to_usize()];
             self.origin.peek(run.start, &mut bytes);
@@ -447,7 +447,7 @@ impl Disk {
         let mut bytes = [0; SECTOR];
         fill_sector(&mut bytes, tag);
         self.origin
-            .replace(Bytes::new(sector * SECTOR_BYTES), &bytes);
+            .replace(Offset::new(sector * SECTOR_BYTES), &bytes);
         let number = usize::try_from(sector).expect("disks are small");
         self.history.replaced(number, tag, now);
     }
@@ -456,7 +456,11 @@ impl Disk {
     ///
     /// # Errors
     /// I3 if it is not.
-    pub(crate) fn compare_with_origin(&self, offset: Bytes, bytes: &[u8]) -> Result<(), Violation> {
+    pub(crate) fn compare_with_origin(
+        &self,
+        offset: Offset,
+        bytes: &[u8],
+    ) -> Result<(), Violation> {
         let mut origin = vec![0; bytes.len()];
         self.origin.peek(offset, &mut origin);
         let pairs = || bytes.chunks(SECTOR).zip(origin.chunks(SECTOR));

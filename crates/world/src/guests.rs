@@ -11,7 +11,7 @@ use block_io::{IoError, Payload, Slice};
 use cache::RequestId;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use units::{Bytes, Instant};
+use units::{Bytes, Instant, Offset};
 
 /// Somebody who asks one thing after the other.
 #[derive(Clone, Copy, Debug)]
@@ -42,14 +42,14 @@ struct Outstanding {
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Read {
-        offset: Bytes,
+        offset: Offset,
         length: Bytes,
         /// Nothing is written meanwhile: the answer must equal the origin.
         audit: bool,
     },
     /// `certain` for those whose acknowledgement says that the value is there.
     Change {
-        offset: Bytes,
+        offset: Offset,
         length: Bytes,
         certain: bool,
         fua: bool,

@@ -23,7 +23,7 @@ use crate::settings::{End, LifeSettings, Special};
 use crate::state_directory::StateDirectory;
 use crate::violation::Violation;
 use cache::{Cache, OpenError, Recovered};
-use units::{Bytes, Instant};
+use units::{Instant, Offset};
 
 /// What begins and ends with the process.
 struct Life {
@@ -351,8 +351,8 @@ impl Host {
         }
         for number in self.life.process.served() {
             let size = disks[number].size();
-            let mut offset = Bytes::ZERO;
-            while offset < size && !self.life.process.has_crashed() {
+            let mut offset = Offset::ZERO;
+            while offset.from_start() < size && !self.life.process.has_crashed() {
                 let (_, guests, mut cx) = self.parts(run, disks);
                 offset = guests.ask_for_audit(number, offset, &mut cx);
                 self.carry_out_effects(run, disks)?;

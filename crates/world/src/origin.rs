@@ -6,7 +6,7 @@ use crate::storage::{Handle, Latency, Storage};
 use block_io::{IoError, OriginDone, OriginVerb, Token};
 use medium::{Fault, Kind};
 use std::ops::Range;
-use units::{Bytes, Duration, Instant, Prng, SECTOR_BYTES};
+use units::{Bytes, Duration, Instant, Offset, Prng, SECTOR_BYTES};
 
 /// See the module's header.
 pub(crate) struct Origin {
@@ -21,7 +21,13 @@ impl Origin {
     /// An origin of zeroes.
     pub(crate) fn new(size: Bytes, latency: Latency, dice: &mut Prng) -> Self {
         Self {
-            storage: Storage::new(size, Bytes::new(SECTOR_BYTES), size, latency, dice),
+            storage: Storage::new(
+                size,
+                Bytes::new(SECTOR_BYTES),
+                Offset::after(size),
+                latency,
+                dice,
+            ),
             version: 1,
             gone_until: None,
         }
@@ -146,7 +152,7 @@ impl Origin {
     // Past the cache.
 
     /// The bytes that a reader would see now.
-    pub(crate) fn peek(&self, offset: Bytes, into: &mut [u8]) {
+    pub(crate) fn peek(&self, offset: Offset, into: &mut [u8]) {
         self.storage.peek(offset, into);
     }
 
@@ -156,12 +162,12 @@ impl Origin {
     }
 
     /// The ranges below `end` in which nothing that was given up may still land.
-    pub(crate) fn settled(&self, end: Bytes) -> Vec<Range<Bytes>> {
+    pub(crate) fn settled(&self, end: Offset) -> Vec<Range<Offset>> {
         self.storage.late().settled(end)
     }
 
     /// Somebody else writes it, durably.
-    pub(crate) fn replace(&mut self, offset: Bytes, bytes: &[u8]) {
+    pub(crate) fn replace(&mut self, offset: Offset, bytes: &[u8]) {
         self.storage.settle_late();
         self.storage.poke(offset, bytes);
         self.version += 1;
@@ -171,8 +177,8 @@ impl Origin {
     pub(crate) fn settle(&mut self, size: Bytes) -> Vec<u8> {
         self.storage.settle_late();
         let mut bytes = vec![0; size.to_usize()];
-        self.storage.peek(Bytes::ZERO, &mut bytes);
-        self.storage.poke(Bytes::ZERO, &bytes);
+        self.storage.peek(Offset::ZERO, &mut bytes);
+        self.storage.poke(Offset::ZERO, &bytes);
         self.version += 1;
         bytes
     }

@@ -26,7 +26,7 @@ use self::late::Late;
 use crate::verbs::Piece;
 use medium::{Faults, Medium, MediumOptions};
 use std::ops::Range;
-use units::{Bytes, Duration, Prng, SECTOR_BYTES};
+use units::{Bytes, Duration, Offset, Prng, SECTOR_BYTES};
 
 /// How long operations take.
 #[derive(Clone, Copy, Debug)]
@@ -47,18 +47,18 @@ pub(crate) struct Storage {
     /// Changes that it gives up and may still carry out.
     late: Late,
     /// Where lies begin: before it are superblocks, journal and checkpoints.
-    lies_from: Bytes,
+    lies_from: Offset,
     capacity: Bytes,
     /// The unit in which failed writes are torn.
     sector: Bytes,
     /// What no write that goes astray hits.
-    spared: Vec<Range<Bytes>>,
+    spared: Vec<Range<Offset>>,
     /// One read that begins in `rotting` in so many comes back with a bit flipped; 0 for none.
     rot: u64,
     /// Where reads may come back rotten beside what `lies` does.
-    rotting: Vec<Range<Bytes>>,
+    rotting: Vec<Range<Offset>>,
     /// What cannot be read, until it is cleared.
-    unreadable: Vec<Range<Bytes>>,
+    unreadable: Vec<Range<Offset>>,
     dice: Prng,
     /// A flush that fails takes along what it would have made durable.
     forgets: bool,
@@ -75,7 +75,7 @@ impl Storage {
     pub(crate) fn new(
         capacity: Bytes,
         sector: Bytes,
-        lies_from: Bytes,
+        lies_from: Offset,
         latency: Latency,
         dice: &mut Prng,
     ) -> Self {
@@ -128,12 +128,12 @@ impl Storage {
     }
 
     /// Where reads may come back rotten beside what lies do.
-    pub(crate) fn set_rotting(&mut self, places: Vec<Range<Bytes>>) {
+    pub(crate) fn set_rotting(&mut self, places: Vec<Range<Offset>>) {
         self.rotting = places;
     }
 
     /// A place cannot be read until it is written anew.
-    pub(crate) fn make_unreadable(&mut self, place: Range<Bytes>) {
+    pub(crate) fn make_unreadable(&mut self, place: Range<Offset>) {
         self.unreadable.push(place);
     }
 
@@ -143,7 +143,7 @@ impl Storage {
     }
 
     /// No write that goes astray hits these places from now on.
-    pub(crate) fn spare(&mut self, places: Vec<Range<Bytes>>) {
+    pub(crate) fn spare(&mut self, places: Vec<Range<Offset>>) {
         self.spared = places;
     }
 
@@ -192,7 +192,7 @@ impl Storage {
     }
 
     /// What is there from `from` to `to` is durable, whatever it lies about.
-    pub(crate) fn make_durable(&self, from: Bytes, to: Bytes) {
+    pub(crate) fn make_durable(&self, from: Offset, to: Offset) {
         let mut bytes = vec![0; (to - from).to_usize()];
         self.peek(from, &mut bytes);
         self.poke(from, &bytes);
@@ -213,7 +213,7 @@ impl Storage {
     }
 
     /// The bytes that a reader would see now.
-    pub(crate) fn peek(&self, offset: Bytes, into: &mut [u8]) {
+    pub(crate) fn peek(&self, offset: Offset, into: &mut [u8]) {
         self.medium.with_image(|image| image.read(offset, into));
     }
 
@@ -230,7 +230,7 @@ impl Storage {
     }
 
     /// Changes bytes behind everybody's back, durably.
-    pub(crate) fn poke(&self, offset: Bytes, bytes: &[u8]) {
+    pub(crate) fn poke(&self, offset: Offset, bytes: &[u8]) {
         self.medium
             .with_image(|image| image.write_durable(offset, bytes));
     }

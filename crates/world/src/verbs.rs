@@ -2,24 +2,24 @@
 
 use block_io::OriginVerb;
 use std::ops::Range;
-use units::{Bytes, SECTOR_BYTES};
+use units::{Bytes, Offset, SECTOR_BYTES};
 
 /// A sector that is to change.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
-    pub offset: Bytes,
+    pub offset: Offset,
     pub bytes: Vec<u8>,
 }
 
 /// The operation as seen from `from`, if it is one that may be lied about.
-pub(crate) fn shifted(verb: OriginVerb, from: Bytes) -> Result<OriginVerb, OriginVerb> {
+pub(crate) fn shifted(verb: OriginVerb, from: Offset) -> Result<OriginVerb, OriginVerb> {
     match verb {
         OriginVerb::Read {
             offset,
             length,
             buf,
         } if offset >= from => Ok(OriginVerb::Read {
-            offset: offset - from,
+            offset: Offset::after(offset - from),
             length,
             buf,
         }),
@@ -28,7 +28,7 @@ pub(crate) fn shifted(verb: OriginVerb, from: Bytes) -> Result<OriginVerb, Origi
             data,
             fua: false,
         } if offset >= from => Ok(OriginVerb::Write {
-            offset: offset - from,
+            offset: Offset::after(offset - from),
             data,
             fua: false,
         }),
@@ -37,7 +37,7 @@ pub(crate) fn shifted(verb: OriginVerb, from: Bytes) -> Result<OriginVerb, Origi
 }
 
 /// Where it writes data.
-pub(crate) fn write_offset(verb: &OriginVerb) -> Option<Bytes> {
+pub(crate) fn write_offset(verb: &OriginVerb) -> Option<Offset> {
     match verb {
         OriginVerb::Write { offset, .. } => Some(*offset),
         _ => None,
@@ -45,19 +45,19 @@ pub(crate) fn write_offset(verb: &OriginVerb) -> Option<Bytes> {
 }
 
 /// What [`shifted`] has moved, where it was.
-pub(crate) fn shifted_back(verb: OriginVerb, from: Bytes) -> OriginVerb {
+pub(crate) fn shifted_back(verb: OriginVerb, from: Offset) -> OriginVerb {
     match verb {
         OriginVerb::Read {
             offset,
             length,
             buf,
         } => OriginVerb::Read {
-            offset: offset + from,
+            offset: offset + from.from_start(),
             length,
             buf,
         },
         OriginVerb::Write { offset, data, fua } => OriginVerb::Write {
-            offset: offset + from,
+            offset: offset + from.from_start(),
             data,
             fua,
         },
@@ -66,7 +66,7 @@ pub(crate) fn shifted_back(verb: OriginVerb, from: Bytes) -> OriginVerb {
 }
 
 /// The range that it is about; none of a flush.
-pub(crate) fn range_of(verb: &OriginVerb) -> Option<(Bytes, Bytes)> {
+pub(crate) fn range_of(verb: &OriginVerb) -> Option<(Offset, Offset)> {
     let (offset, length) = match verb {
         OriginVerb::Read { offset, length, .. }
         | OriginVerb::Discard { offset, length }
@@ -99,6 +99,6 @@ pub(crate) fn pieces_of(verb: &OriginVerb) -> Option<Vec<Piece>> {
 }
 
 /// Whether two places have something in common.
-pub(crate) fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
+pub(crate) fn overlap(a: &Range<Offset>, b: &Range<Offset>) -> bool {
     a.start < b.end && b.start < a.end
 }

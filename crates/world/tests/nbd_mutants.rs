@@ -77,7 +77,7 @@ fn overtakes_a_former_session() -> bool {
         token: Token(1),
         disk: DiskSlot::new(0),
         verb: OriginVerb::WriteZeroes {
-            offset: Bytes::ZERO,
+            offset: Offset::ZERO,
             length: Bytes::new(512),
             may_unmap: false,
             fua: false,

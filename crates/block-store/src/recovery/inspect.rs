@@ -13,7 +13,7 @@ use block_io::{BufPool, FlashDone, FlashOp};
 use flash_format::{DirtyRecord, DiskEntry, Erasure, Geometry, PAGE_BYTES, Position};
 use std::num::NonZeroU64;
 use std::vec::Drain;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, Instant};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, Instant, Offset};
 
 /// What is dirty on a flash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub enum FoundWhat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundBytes {
     /// On flash, at this offset.
-    Flash(Bytes),
+    Flash(Offset),
     /// In the memory of a process that was killed: here they are.
     Memory(Vec<u8>),
 }

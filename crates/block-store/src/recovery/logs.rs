@@ -28,7 +28,7 @@ use flash_format::{
     SegmentIndex, SegmentKind, SegmentState, checksum,
 };
 use std::collections::BTreeMap;
-use units::{Bytes, DiskId, DiskSlot};
+use units::{Bytes, DiskId, DiskSlot, Offset};
 
 /// Pages that are read at a time where no header says how far it is to the next.
 const SEARCH_PAGES: u32 = 64;
@@ -109,7 +109,7 @@ impl Logs {
     }
 
     /// Where a page of a segment is.
-    pub(super) fn page_offset(&self, segment: SegmentIndex, page: u32) -> Bytes {
+    pub(super) fn page_offset(&self, segment: SegmentIndex, page: u32) -> Offset {
         self.geometry.segment_offset(segment) + Bytes::new(u64::from(page) * PAGE_BYTES as u64)
     }
 

@@ -23,7 +23,7 @@ use flash_format::{
 };
 use segment_log::{Entered, FlashWritten, Phase, Segment, SegmentLog};
 use std::collections::BTreeMap;
-use units::{Bytes, Instant, Set};
+use units::{Bytes, Instant, Offset, Set};
 
 /// What has been read so far.
 pub(super) struct Segments {
@@ -215,7 +215,7 @@ impl Segments {
     }
 
     /// The footers to be read: segment, offset, pages.
-    pub(super) fn footers(&self) -> Vec<(u32, Bytes, usize)> {
+    pub(super) fn footers(&self) -> Vec<(u32, Offset, usize)> {
         let pages = self.geometry.footer_pages();
         let first = self.geometry.segment_pages() - pages;
         let footer = |segment| {
@@ -228,7 +228,7 @@ impl Segments {
         self.log.closed().map(footer).collect()
     }
 
-    fn page_offset(&self, segment: SegmentIndex, page: u32) -> Bytes {
+    fn page_offset(&self, segment: SegmentIndex, page: u32) -> Offset {
         self.geometry.segment_offset(segment) + Bytes::new(u64::from(page) * PAGE_BYTES as u64)
     }
 
@@ -238,7 +238,7 @@ impl Segments {
         &mut self,
         segment: u32,
         bytes: Option<&[u8]>,
-    ) -> Option<(u32, Bytes)> {
+    ) -> Option<(u32, Offset)> {
         let segment = SegmentIndex::new(segment);
         let mut descriptors = std::mem::take(&mut self.descriptors);
         descriptors.clear();
@@ -269,7 +269,7 @@ impl Segments {
         segment: u32,
         page: u32,
         bytes: Option<&[u8]>,
-    ) -> Option<(u32, Bytes)> {
+    ) -> Option<(u32, Offset)> {
         let segment = SegmentIndex::new(segment);
         let page_bytes = bytes.and_then(|bytes| bytes.first_chunk::<PAGE_BYTES>());
         let Some(blocks) = page_bytes.and_then(|bytes| self.decode_chunk(segment, page, bytes))

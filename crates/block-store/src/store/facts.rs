@@ -16,7 +16,7 @@ use dirty_log::Found;
 use flash_format::{DiskEntry, Geometry};
 use segment_log::{Index, Phase};
 use std::num::NonZeroU64;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot, TenantSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot, Offset, TenantSlot};
 
 /// What a store says of itself.
 pub struct Facts<'a, P: Payload = Pages>(&'a Store<P>);
@@ -53,7 +53,7 @@ impl<P: Payload> Store<P> {
 
     /// Where a slot is on the device, in bytes.
     #[inline]
-    pub fn offset_of(&self, slot: FlashSlot) -> Bytes {
+    pub fn offset_of(&self, slot: FlashSlot) -> Offset {
         self.identity.geometry.slot_offset(slot)
     }
 

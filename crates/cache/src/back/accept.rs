@@ -13,7 +13,7 @@ use block_store::{NoRoom, Taken};
 use dirty_log::RecordNumber;
 use flash_format::{Erasure, ErasureKind};
 use tenancy::Arrival;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, Offset, TenantSlot};
 
 /// A write that is not accepted yet, or only the first part of it.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Waiting {
     /// The block that begins or ends the write inside.
     pub(super) fn edge_block(&self, tail: bool) -> BlockIndex {
         let byte = if tail { self.end - 1 } else { self.offset };
-        BlockIndex::containing(Bytes::new(byte))
+        BlockIndex::containing(Offset::new(byte))
     }
 
     pub(super) fn edge_mut(&mut self, tail: bool) -> &mut Edge {
@@ -112,7 +112,7 @@ impl Back {
                 id: waiting.request,
                 disk,
                 vm: waiting.vm,
-                offset: Bytes::new(waiting.offset),
+                offset: Offset::new(waiting.offset),
                 length: Bytes::new(waiting.end - waiting.offset),
             };
             (span, waiting.change)
@@ -247,14 +247,14 @@ impl BackRequests<'_> {
 
     fn accept_records(&mut self, disk: DiskSlot, back: &mut Back, at: usize) -> Result<(), NoRoom> {
         let waiting = &mut back.queue[at];
-        let first = BlockIndex::containing(Bytes::new(waiting.at));
+        let first = BlockIndex::containing(Offset::new(waiting.at));
         let blocks = waiting.end.div_ceil(BLOCK_BYTES) - first.get();
         // What is fetched now may be older than what is accepted.
         if holds(Guard::AcceptKillsFills) {
             self.fills.kill(disk, first, blocks);
         }
         while waiting.at < waiting.end {
-            let block = BlockIndex::containing(Bytes::new(waiting.at));
+            let block = BlockIndex::containing(Offset::new(waiting.at));
             let next = block.next().start().get();
             let whole = block.start().get() >= waiting.offset && next <= waiting.end;
             self.check_room(disk, &mut back.credit, back.phase, back.settings.dirty_max)?;

@@ -30,7 +30,7 @@ use block_io::{Buf, IoError, PAGE_BYTES, Place};
 use block_store::Location;
 use dirty_log::Found;
 use std::ops::Range;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot};
+use units::{BLOCK_BYTES, BlockIndex, DiskSlot, FlashSlot, Offset};
 
 /// What a read has filled.
 pub(crate) enum Filled {
@@ -188,7 +188,7 @@ impl GuestReads<'_> {
         at: u64,
         end: u64,
     ) -> Option<u64> {
-        let block = BlockIndex::containing(Bytes::new(at));
+        let block = BlockIndex::containing(Offset::new(at));
         let flash = self.flash.with_logs()?;
         match flash.dirty_state(disk, block) {
             Found::Clean => None,
@@ -207,7 +207,7 @@ impl GuestReads<'_> {
     }
 
     fn read_zeroes(&mut self, id: ReadId, at: u64, end: u64, erased: BlockIndex) -> u64 {
-        let first = BlockIndex::containing(Bytes::new(at));
+        let first = BlockIndex::containing(Offset::new(at));
         let longest = first.advance(RUN_BLOCKS_MAX).start().get();
         let stop = erased.start().get().min(end).min(longest);
         let count = u32::try_from(blocks_to(first, stop)).expect("a run is short");
@@ -221,7 +221,7 @@ impl GuestReads<'_> {
 
     /// Reads a run of blocks whose records follow each other.
     fn read_log(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64, slot: FlashSlot) -> u64 {
-        let first = BlockIndex::containing(Bytes::new(at));
+        let first = BlockIndex::containing(Offset::new(at));
         let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let flash = self.flash.with_logs().expect("the log is on it");
         let count = flash.dirty_run(&self.ports.store, disk, first, slot, most);
@@ -242,7 +242,7 @@ impl GuestReads<'_> {
         at: u64,
         end: u64,
     ) -> u64 {
-        let first = BlockIndex::containing(Bytes::new(at));
+        let first = BlockIndex::containing(Offset::new(at));
         let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let clean = |count: &u64| {
             let flash = self.flash.with_logs();

@@ -11,12 +11,12 @@ use crate::under_way::{ReadId, blocks_to, index};
 use admission::Key;
 use block_io::{Buf, IoError, OriginVerb, Slice};
 use dirty_log::Found;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Offset};
 
 impl GuestReads<'_> {
     /// Handles a run of blocks that is nowhere on this host; returns where it ends.
     pub(super) fn read_miss_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
-        let first = BlockIndex::containing(Bytes::new(at));
+        let first = BlockIndex::containing(Offset::new(at));
         let (fill, fill_first, count) = match self.state.fills.covering(disk, first) {
             Some(found) => {
                 self.ports.stats.shared_fills += 1;
@@ -149,7 +149,7 @@ impl GuestReads<'_> {
         self.disks.stats(disk).origin_read_bytes += stop - start;
         let buf = self.ports.pool.take(index(stop - start));
         let verb = OriginVerb::Read {
-            offset: Bytes::new(start),
+            offset: Offset::new(start),
             length: Bytes::new(stop - start),
             buf,
         };

@@ -34,7 +34,7 @@ use block_io::{IoError, Slice};
 use block_store::Location;
 use std::ops::Range;
 use tenancy::Arrival;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, FlashSlot, TenantSlot};
+use units::{BLOCK_BYTES, BlockIndex, DiskSlot, FlashSlot, Offset, TenantSlot};
 
 /// The parts of a cache that guests' reads see, and change.
 pub(crate) struct GuestReads<'a> {
@@ -130,7 +130,7 @@ impl<'a> GuestReads<'a> {
     )]
     #[inline(always)]
     pub(super) fn read_run(&mut self, id: ReadId, disk: DiskSlot, at: u64, end: u64) -> u64 {
-        let block = BlockIndex::containing(Bytes::new(at));
+        let block = BlockIndex::containing(Offset::new(at));
         if self.flash.has_dirty(disk)
             && let Some(end) = self.read_dirty_run(id, disk, at, end)
         {
@@ -169,7 +169,7 @@ impl<'a> GuestReads<'a> {
         if offset >= end || self.admission.is_open() {
             return None;
         }
-        let first = BlockIndex::containing(Bytes::new(offset));
+        let first = BlockIndex::containing(Offset::new(offset));
         let request = tenancy::Request {
             vm,
             tenant: self.disks.tenant_of(disk)?,
@@ -184,7 +184,7 @@ impl<'a> GuestReads<'a> {
 
     /// Answers the rest of a block, from byte `at`, from its bytes in memory.
     pub(super) fn read_from_memory(&mut self, id: ReadId, at: u64, end: u64, bytes: &Slice) -> u64 {
-        let block = BlockIndex::containing(Bytes::new(at));
+        let block = BlockIndex::containing(Offset::new(at));
         let stop = block.next().start().get().min(end);
         let from = index(at % BLOCK_BYTES);
         let part = self.state.reads.add_part(id, at);
@@ -219,7 +219,7 @@ impl<'a> GuestReads<'a> {
         end: u64,
         slot: FlashSlot,
     ) -> u64 {
-        let first = BlockIndex::containing(Bytes::new(at));
+        let first = BlockIndex::containing(Offset::new(at));
         let blocks = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let flash = self.flash.as_mut().expect("the block was located on it");
         let count = flash.clean_run(disk, first, slot, blocks);
@@ -329,7 +329,7 @@ fn hit_of(
         read,
         part,
         disk,
-        first: BlockIndex::containing(Bytes::new(bytes.start)),
+        first: BlockIndex::containing(Offset::new(bytes.start)),
         slot,
         count,
         skip: index(bytes.start % BLOCK_BYTES),

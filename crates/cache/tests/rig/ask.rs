@@ -4,7 +4,7 @@ use super::{Rig, at, page};
 use block_io::{FlashOp, FlashVerb, GuestBuffer, IoError, OriginVerb, Payload};
 use cache::{Command, ControlError, ControlOutcome, DirtyStatus, Request, RequestId, Verb};
 use std::rc::Rc;
-use units::{BLOCK_BYTES, Bytes, Duration, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, Duration, Offset, TenantSlot};
 
 impl Rig {
     pub(crate) fn outcome(&self, id: u64) -> Option<Result<ControlOutcome, ControlError>> {
@@ -97,7 +97,7 @@ impl Rig {
         Some(reply.as_ref().map(bytes).map_err(|error| *error))
     }
 
-    pub(crate) fn begin_write_at(&mut self, offset: Bytes, bytes: &[u8]) -> u64 {
+    pub(crate) fn begin_write_at(&mut self, offset: Offset, bytes: &[u8]) -> u64 {
         let data = self.pool.copy_of(bytes);
         self.ask(Verb::Write {
             offset,
@@ -107,17 +107,17 @@ impl Rig {
     }
 
     pub(crate) fn begin_write(&mut self, block: u64, byte: u8) -> u64 {
-        self.begin_write_at(Bytes::new(block * BLOCK_BYTES), &page(byte))
+        self.begin_write_at(Offset::new(block * BLOCK_BYTES), &page(byte))
     }
 
-    pub(crate) fn write_at(&mut self, offset: Bytes, bytes: &[u8]) {
+    pub(crate) fn write_at(&mut self, offset: Offset, bytes: &[u8]) {
         let id = self.begin_write_at(offset, bytes);
         self.settle();
         assert_eq!(self.answer(id), Some(Ok(())));
     }
 
     pub(crate) fn write(&mut self, block: u64, byte: u8) {
-        self.write_at(Bytes::new(block * BLOCK_BYTES), &page(byte));
+        self.write_at(Offset::new(block * BLOCK_BYTES), &page(byte));
     }
 
     pub(crate) fn begin_flush(&mut self) -> u64 {
@@ -132,13 +132,13 @@ impl Rig {
 
     pub(crate) fn discard(&mut self, block: u64, blocks: u64) {
         let id = self.ask(Verb::Discard {
-            offset: Bytes::new(block * BLOCK_BYTES),
+            offset: Offset::new(block * BLOCK_BYTES),
             length: Bytes::new(blocks * BLOCK_BYTES),
         });
         assert_eq!(self.answer(id), Some(Ok(())));
     }
 
-    pub(crate) fn write_zeroes(&mut self, offset: Bytes, length: Bytes) {
+    pub(crate) fn write_zeroes(&mut self, offset: Offset, length: Bytes) {
         let id = self.ask(Verb::WriteZeroes {
             offset,
             length,
@@ -150,7 +150,7 @@ impl Rig {
 
     pub(crate) fn begin_read(&mut self, block: u64) -> u64 {
         self.ask(Verb::Read {
-            offset: Bytes::new(block * BLOCK_BYTES),
+            offset: Offset::new(block * BLOCK_BYTES),
             length: Bytes::new(BLOCK_BYTES),
         })
     }
@@ -162,7 +162,7 @@ impl Rig {
 
     pub(crate) fn read_run(&mut self, block: u64, blocks: u64) -> Result<Vec<u8>, IoError> {
         let id = self.ask(Verb::Read {
-            offset: Bytes::new(block * BLOCK_BYTES),
+            offset: Offset::new(block * BLOCK_BYTES),
             length: Bytes::new(blocks * BLOCK_BYTES),
         });
         self.bytes(id).expect("a read is answered")
@@ -174,15 +174,15 @@ impl Rig {
     }
 
     pub(crate) fn origin_block(&self, block: u64) -> Vec<u8> {
-        self.origin[at(Bytes::new(block * BLOCK_BYTES), 4096)].to_vec()
+        self.origin[at(Offset::new(block * BLOCK_BYTES), 4096)].to_vec()
     }
 
     pub(crate) fn durable_block(&self, block: u64) -> Vec<u8> {
-        self.origin_durable[at(Bytes::new(block * BLOCK_BYTES), 4096)].to_vec()
+        self.origin_durable[at(Offset::new(block * BLOCK_BYTES), 4096)].to_vec()
     }
 
     pub(crate) fn fill_origin(&mut self, block: u64, byte: u8) {
-        let range = at(Bytes::new(block * BLOCK_BYTES), 4096);
+        let range = at(Offset::new(block * BLOCK_BYTES), 4096);
         self.origin[range.clone()].fill(byte);
         self.origin_durable[range].fill(byte);
     }

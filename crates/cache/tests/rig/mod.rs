@@ -17,7 +17,7 @@ use cache::{
 };
 use medium::FlashBytes;
 use std::collections::BTreeMap;
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Offset};
 
 const FLASH: Bytes = Bytes::mib(8);
 const DISK: usize = 16 << 20;
@@ -96,7 +96,7 @@ pub(crate) struct Rig {
     next: u64,
 }
 
-fn at(offset: Bytes, length: usize) -> std::ops::Range<usize> {
+fn at(offset: Offset, length: usize) -> std::ops::Range<usize> {
     offset.to_usize()..offset.to_usize() + length
 }
 
@@ -109,12 +109,12 @@ fn config(write_delay: Duration) -> Config {
 }
 
 impl FlashBytes for Rig {
-    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError> {
+    fn load(&mut self, offset: Offset, into: &mut [u8]) -> Result<(), IoError> {
         into.copy_from_slice(&self.flash[at(offset, into.len())]);
         failing(self.flash_read_error)
     }
 
-    fn store(&mut self, offset: Bytes, data: &[u8], durable: bool) -> Result<(), IoError> {
+    fn store(&mut self, offset: Offset, data: &[u8], durable: bool) -> Result<(), IoError> {
         failing(self.flash_write_error)?;
         self.flash[at(offset, data.len())].copy_from_slice(data);
         if durable {
@@ -306,7 +306,7 @@ impl Rig {
         done
     }
 
-    fn origin_read(&self, offset: Bytes, length: Bytes, mut buf: Buf) -> Buf {
+    fn origin_read(&self, offset: Offset, length: Bytes, mut buf: Buf) -> Buf {
         let length = length.to_usize();
         buf[..length].copy_from_slice(&self.origin[at(offset, length)]);
         buf

@@ -8,7 +8,7 @@ use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, OfDirty, Recovery,
     Request, RequestId, Verb, WriteBack, WritePolicy, format,
 };
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Offset, TenantSlot};
 
 /// Flash and origins that work at once; the origins read zeroes.
 pub(crate) struct Bench {
@@ -188,7 +188,7 @@ impl Bench {
 
     pub(crate) fn read(&mut self, cache: &mut Cache, disk: DiskSlot, block: u64) {
         let verb = Verb::Read {
-            offset: Bytes::new(block * BLOCK_BYTES),
+            offset: Offset::new(block * BLOCK_BYTES),
             length: Bytes::new(BLOCK_BYTES),
         };
         self.ask(cache, disk, verb);
@@ -196,7 +196,7 @@ impl Bench {
 
     pub(crate) fn write(&mut self, cache: &mut Cache, disk: DiskSlot, block: u64) {
         let verb = Verb::Write {
-            offset: Bytes::new(block * BLOCK_BYTES),
+            offset: Offset::new(block * BLOCK_BYTES),
             data: self.pool.copy_of(&[1; 4096]),
             fua: false,
         };

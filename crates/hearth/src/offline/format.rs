@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use units::Bytes;
+use units::{Bytes, Offset};
 
 /// What is where a cache is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub fn present(path: &Path) -> Result<Present, OfflineError> {
     if front.iter().all(|byte| *byte == 0) {
         return Ok(Present::Nothing);
     }
-    let slot = |offset: Bytes| front.get(offset.to_usize()..)?.first_chunk::<PAGE_BYTES>();
+    let slot = |offset: Offset| front.get(offset.to_usize()..)?.first_chunk::<PAGE_BYTES>();
     let [first, second] = SUPERBLOCK_OFFSETS.map(slot);
     let is_ours = match (first, second) {
         (Some(first), Some(second)) => !matches!(
@@ -161,7 +161,7 @@ fn fits(path: &Path, size: Bytes) -> Result<(), OfflineError> {
 
 /// Carries out [`cache::format`]'s writes: a flush before the last, which makes it a cache,
 /// and another after it.
-fn write(path: &Path, writes: &[(Bytes, Vec<u8>)]) -> io::Result<()> {
+fn write(path: &Path, writes: &[(Offset, Vec<u8>)]) -> io::Result<()> {
     let file = File::options().write(true).open(path)?;
     let Some(((offset, last), before)) = writes.split_last() else {
         return Ok(());

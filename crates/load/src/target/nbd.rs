@@ -18,7 +18,7 @@ use rustix::net::{SendFlags, Shutdown};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use units::{Bytes, Duration};
+use units::{Duration, Offset};
 
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
@@ -177,7 +177,7 @@ impl Target for NbdTarget {
         let mut expected = Expected::Nothing;
         let mut payload = None;
         if kind == wire::command::READ {
-            let offset = Bytes::new(offset);
+            let offset = Offset::new(offset);
             expected = Expected::Read { offset, length };
             if self.keeps_data {
                 self.data[slot].resize(length as usize, 0);

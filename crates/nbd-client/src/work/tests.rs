@@ -3,7 +3,7 @@
 use super::*;
 use block_io::{IoError, OriginVerb};
 use nbd_protocol::{BlockSizes, CommandFlags, Export, TransmissionFlags, wire};
-use units::{Bytes, DiskSlot};
+use units::{Bytes, DiskSlot, Offset};
 
 const TIME: Duration = Duration::from_secs(10);
 const START: Instant = Instant::from_nanos(1_000_000_000);
@@ -70,7 +70,7 @@ impl Bench {
 
     fn write_bytes(&mut self, token: u64, offset: u64, length: usize, byte: u8, fua: bool) {
         let data = self.pool.copy_of(&vec![byte; length]);
-        let offset = Bytes::new(offset);
+        let offset = Offset::new(offset);
         self.submit(token, OriginVerb::Write { offset, data, fua });
     }
 
@@ -100,7 +100,7 @@ impl Bench {
     /// A read of 4 KiB.
     fn read(&self, offset: u64) -> OriginVerb {
         OriginVerb::Read {
-            offset: Bytes::new(offset),
+            offset: Offset::new(offset),
             length: Bytes::kib(4),
             buf: self.pool.take(4096),
         }
@@ -189,7 +189,7 @@ fn zeroes_are_written_where_the_server_cannot_zero() {
     bench.submit(
         1,
         OriginVerb::WriteZeroes {
-            offset: Bytes::ZERO,
+            offset: Offset::ZERO,
             length,
             may_unmap: true,
             fua: false,
@@ -208,7 +208,7 @@ fn allocation_is_the_callers_choice() {
     for (may_unmap, flags) in [(true, CommandFlags::NONE), (false, CommandFlags::NO_HOLE)] {
         let mut bench = Bench::new(able());
         let verb = OriginVerb::WriteZeroes {
-            offset: Bytes::ZERO,
+            offset: Offset::ZERO,
             length: Bytes::kib(4),
             may_unmap,
             fua: false,
@@ -410,7 +410,7 @@ fn a_server_without_flush_has_nothing_to_forget() {
     bench.answer(Ok(()));
     bench.submit(2, OriginVerb::Flush);
     let verb = OriginVerb::Discard {
-        offset: Bytes::ZERO,
+        offset: Offset::ZERO,
         length: Bytes::kib(4),
     };
     bench.submit(3, verb);
@@ -425,7 +425,7 @@ fn what_a_new_server_cannot_do_is_not_asked_of_it() {
     let mut bench = Bench::new(able());
     bench.submit(1, OriginVerb::Flush);
     let verb = OriginVerb::Discard {
-        offset: Bytes::ZERO,
+        offset: Offset::ZERO,
         length: Bytes::kib(4),
     };
     bench.submit(2, verb);

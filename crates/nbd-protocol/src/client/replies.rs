@@ -20,7 +20,7 @@
 use crate::cursor::Cursor;
 use crate::reply::{CHUNK_BYTES, SIMPLE_BYTES};
 use crate::{Cookie, Errno, limits, wire};
-use units::{Bytes, Map};
+use units::{Map, Offset};
 
 /// What the reply to a request looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Expected {
     /// Data of a read.
     Read {
         /// Where it was asked from.
-        offset: Bytes,
+        offset: Offset,
         /// How much was asked for, in bytes.
         length: u32,
     },

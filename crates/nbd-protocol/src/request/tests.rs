@@ -45,7 +45,7 @@ fn a_write_is_pinned_byte_for_byte() {
     assert_eq!(RequestHeader::decode(&bytes), Ok(request));
     assert_eq!(request.payload_bytes(), 512);
     let command = Command::Write {
-        offset: Bytes::new(4096),
+        offset: Offset::new(4096),
         length: Bytes::new(512),
         fua: true,
     };
@@ -191,7 +191,7 @@ proptest! {
             ) => Some((offset, length)),
         };
         if let Some((offset, length)) = range {
-            prop_assert!(offset + length <= Bytes::mib(1));
+            prop_assert!(offset + length <= Offset::mib(1));
             prop_assert!(offset.is_multiple_of(512));
             prop_assert!(length.is_multiple_of(512));
             prop_assert!(!length.is_zero());

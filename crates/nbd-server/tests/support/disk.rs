@@ -9,7 +9,7 @@ use ring::{Mailbox, Ring, SourceId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
-use units::Bytes;
+use units::{Bytes, Offset};
 
 pub enum Command {
     Connect(Box<Negotiated>),
@@ -50,7 +50,7 @@ impl Disk {
         }
     }
 
-    fn range(&mut self, offset: Bytes, length: Bytes) -> &mut [u8] {
+    fn range(&mut self, offset: Offset, length: Bytes) -> &mut [u8] {
         &mut self.bytes[offset.to_usize()..(offset + length).to_usize()]
     }
 

@@ -12,7 +12,7 @@ use origin::memory::MemoryOrigin;
 use origin::{FileSpec, NbdSpec, Origin, OriginSpec};
 use ring::Ring;
 use std::collections::BTreeMap;
-use units::{Bytes, DiskSlot, Duration, Instant};
+use units::{Bytes, DiskSlot, Duration, Instant, Offset};
 
 pub(crate) const SIZE: Bytes = Bytes::new((4 << 20) + 512);
 
@@ -152,7 +152,7 @@ impl Rig {
     pub(crate) fn write(&mut self, at: u64, byte: u8, length: usize, fua: bool) -> Token {
         let data = self.pool.copy_of(&vec![byte; length]);
         self.submit(OriginVerb::Write {
-            offset: Bytes::new(at),
+            offset: Offset::new(at),
             data,
             fua,
         })
@@ -161,7 +161,7 @@ impl Rig {
     pub(crate) fn read(&mut self, at: u64, length: u64) -> Token {
         let buf = self.pool.take(usize::try_from(length).unwrap());
         self.submit(OriginVerb::Read {
-            offset: Bytes::new(at),
+            offset: Offset::new(at),
             length: Bytes::new(length),
             buf,
         })

@@ -17,7 +17,7 @@
 //! SYSTOR 2013): a run longer than 4 MiB is not admitted. Several streams at once are told apart, as bcache
 //! does, since guests read several files at a time.
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use super::sizes::exactly;
 use super::{Access, Admission, Fate, Reason, Share, Staged, Verdict};
@@ -81,7 +81,7 @@ impl Runs {
     /// A request of this many bytes from `offset` on: how long its run is with it. A request that does not
     /// begin where another ended is a run of its own length.
     #[inline]
-    pub fn note(&mut self, offset: Bytes, length: Bytes) -> Bytes {
+    pub fn note(&mut self, offset: Offset, length: Bytes) -> Bytes {
         let begins = offset.get();
         let before = if self.next.contains(&begins) {
             self.bring_forward(begins)

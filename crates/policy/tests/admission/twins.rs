@@ -6,7 +6,7 @@ use policy::admission::sequential::{Runs, STREAMS};
 use policy::admission::staging::Staging;
 use policy::admission::{Fate, Reason, Share, Spec, Verdict};
 use proptest::prelude::*;
-use units::{BLOCK_BYTES, Bytes};
+use units::{BLOCK_BYTES, Bytes, Offset};
 
 use crate::steps::{access, share};
 
@@ -350,7 +350,7 @@ proptest! {
     fn runs_are_those_of_a_plain_list(requests in prop::collection::vec((0_u64..40, 1_u64..4), 0..300)) {
         let (mut runs, mut plain) = (Runs::new(), PlainRuns::default());
         for (begins, length) in requests {
-            let run = runs.note(Bytes::kib(begins), Bytes::kib(length));
+            let run = runs.note(Offset::kib(begins), Bytes::kib(length));
             prop_assert_eq!(run, Bytes::kib(plain.note(begins, length)));
         }
     }

@@ -4,7 +4,7 @@ use policy::admission::limits::FIXED_MEMORY;
 use policy::admission::sequential::Runs;
 use policy::admission::staging::Staging;
 use policy::admission::{Admission, Fate, Reason, Share, Spec, Staged, Verdict};
-use units::{BLOCK_BYTES, Bytes};
+use units::{BLOCK_BYTES, Bytes, Offset};
 
 use crate::steps::{access, share};
 
@@ -313,36 +313,36 @@ fn what_no_longer_fits_leaves_and_the_rest_stays() {
 #[test]
 fn runs_of_several_streams_are_told_apart() {
     let mut runs = Runs::new();
-    let kib = Bytes::kib;
-    assert_eq!(runs.note(kib(0), kib(64)), kib(64));
-    assert_eq!(runs.note(kib(1000), kib(4)), kib(4));
-    assert_eq!(runs.note(kib(64), kib(64)), kib(128), "the first goes on");
-    assert_eq!(runs.note(kib(1004), kib(4)), kib(8), "so does the second");
+    let (at, kib) = (Offset::kib, Bytes::kib);
+    assert_eq!(runs.note(at(0), kib(64)), kib(64));
+    assert_eq!(runs.note(at(1000), kib(4)), kib(4));
+    assert_eq!(runs.note(at(64), kib(64)), kib(128), "the first goes on");
+    assert_eq!(runs.note(at(1004), kib(4)), kib(8), "so does the second");
     assert_eq!(
-        runs.note(kib(1004), kib(4)),
+        runs.note(at(1004), kib(4)),
         kib(4),
         "a repetition is no run"
     );
-    assert_eq!(runs.note(kib(60), kib(4)), kib(4), "nor is a step back");
+    assert_eq!(runs.note(at(60), kib(4)), kib(4), "nor is a step back");
 }
 
 /// Sixteen other streams push the seventeenth, lengthened longest ago, out.
 #[test]
 fn of_many_streams_the_oldest_is_forgotten() {
     let mut runs = Runs::new();
-    let mib = Bytes::mib;
-    runs.note(mib(1), mib(1));
+    let (at, mib) = (Offset::mib, Bytes::mib);
+    runs.note(at(1), mib(1));
     for stream in 1..16 {
-        runs.note(mib(100 * stream), mib(1));
+        runs.note(at(100 * stream), mib(1));
     }
-    assert_eq!(runs.note(mib(2), mib(1)), mib(2), "sixteen are known");
+    assert_eq!(runs.note(at(2), mib(1)), mib(2), "sixteen are known");
     for stream in 20..36 {
-        runs.note(mib(100 * stream), mib(1));
+        runs.note(at(100 * stream), mib(1));
     }
-    assert_eq!(runs.note(mib(3), mib(1)), mib(1));
-    let end = Bytes::new(u64::MAX);
+    assert_eq!(runs.note(at(3), mib(1)), mib(1));
+    let end = Offset::new(u64::MAX);
     assert_eq!(runs.note(end, mib(1)), mib(1), "the end of everything");
-    assert_eq!(runs.note(Bytes::ZERO, mib(1)), mib(1));
+    assert_eq!(runs.note(Offset::ZERO, mib(1)), mib(1));
 }
 
 /// Fifteen blocks with bytes fill the memory, so that none but these could leave for one that is withheld: it is

@@ -8,12 +8,12 @@ use crate::series::Interval;
 use crate::write_policy::WriteMiss;
 use proptest::prelude::*;
 use trace::{Splitter, VolumeIndex};
-use units::Duration;
+use units::{Duration, Offset};
 
 const BLOCK: u64 = 4096;
 
 fn record(op: Op, time_us: u64, offset: u64, length: u64) -> Record {
-    let (offset, length) = (Bytes::new(offset), Bytes::new(length));
+    let (offset, length) = (Offset::new(offset), Bytes::new(length));
     Record::new(time_us, VolumeIndex::new(0), op, offset, length)
 }
 

@@ -4,7 +4,7 @@
 //! `io_traces.csv`, which is sorted by time over a thousand devices. Each device is a volume of its own
 //! VM. Published at github.com/alibaba/block-traces.
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Out, Wrong};
 use crate::format::Entry;
@@ -45,7 +45,7 @@ impl Line for Alibaba {
         let mut fields = Fields::<Comma>::new(line);
         let device = fields.number_text("device_id")?;
         let op = read_or_write("opcode", fields.text())?;
-        let offset = Bytes::new(fields.number("offset")?);
+        let offset = Offset::new(fields.number("offset")?);
         let length = Bytes::new(fields.number("length")?);
         let time_us = fields.number("timestamp")?;
         no_more(&fields)?;

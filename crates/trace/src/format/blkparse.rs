@@ -4,7 +4,7 @@
 //! `Z` zeroes, `F` alone a flush; those that only modify (`S`, `A`, `M`) say nothing here. The summary after
 //! the events is passed over.
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Out, Wrong, scaled};
 use crate::format::Entry;
@@ -107,13 +107,13 @@ impl Line for Blkparse {
         let Some(mut op) = operation(letters) else {
             return Ok(());
         };
-        let (mut offset, mut length) = (Bytes::ZERO, Bytes::ZERO);
+        let (mut offset, mut length) = (Offset::ZERO, Bytes::ZERO);
         if is_request(fields.rest()) {
-            offset = scaled(
+            offset = Offset::after(scaled(
                 "the sector",
                 fields.number("the sector")?,
                 units::SECTOR_BYTES,
-            )?;
+            )?);
             fields.text();
             length = scaled(
                 "the length",

@@ -10,6 +10,7 @@ use crate::lines::{Fields, Line, Lines, Semicolon};
 use crate::open::stream;
 use crate::recognise::{Sample, Strength};
 use crate::record::{Op, Record};
+use units::Offset;
 
 pub(super) static ENTRY: Entry = Entry {
     name: "blkreplay",
@@ -52,7 +53,11 @@ impl Line for Blkreplay {
         }
         let mut fields = Fields::<Semicolon>::new(line);
         let time_us = fields.seconds("start")?;
-        let offset = scaled("sector", fields.number("sector")?, units::SECTOR_BYTES)?;
+        let offset = Offset::after(scaled(
+            "sector",
+            fields.number("sector")?,
+            units::SECTOR_BYTES,
+        )?);
         let length = scaled("length", fields.number("length")?, units::SECTOR_BYTES)?;
         let op = letter("op", fields.text())?;
         let volume = out.only_volume();

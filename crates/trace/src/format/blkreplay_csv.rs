@@ -10,6 +10,7 @@ use crate::lines::{Comma, Fields, Line, Lines, no_more};
 use crate::open::stream;
 use crate::recognise::{Sample, Strength};
 use crate::record::Record;
+use units::Offset;
 
 pub(super) static ENTRY: Entry = Entry {
     name: "blkreplay-csv",
@@ -37,7 +38,11 @@ impl Line for BlkreplayCsv {
         let mut fields = Fields::<Comma>::new(line);
         let time_us = fields.number("time_us")?;
         let op = letter("op", fields.text())?;
-        let offset = scaled("sector", fields.number("sector")?, units::SECTOR_BYTES)?;
+        let offset = Offset::after(scaled(
+            "sector",
+            fields.number("sector")?,
+            units::SECTOR_BYTES,
+        )?);
         let length = scaled("sectors", fields.number("sectors")?, units::SECTOR_BYTES)?;
         no_more(&fields)?;
         let volume = out.only_volume();

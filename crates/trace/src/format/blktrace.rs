@@ -12,7 +12,7 @@
 //! device is a volume; commands that are no block requests are passed over. Each CPU writes a file of its
 //! own: open them together, merged by time.
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Decode, Fault, Out, Window, Wrong, scaled};
 use crate::error::Position;
@@ -222,7 +222,7 @@ impl Blktrace {
         } else {
             self.order.u64_at(bytes, 16)
         };
-        let offset = scaled("sector", sector, units::SECTOR_BYTES)?;
+        let offset = Offset::after(scaled("sector", sector, units::SECTOR_BYTES)?);
         let device = self.order.u32_at(bytes, 36);
         let volume = self.devices.get(&device.to_be_bytes(), out, |_| {
             (

@@ -4,7 +4,7 @@
 //! Without a size an access is one block; without an operation it is a read; without a time it is at zero.
 //! An id is a key (see `keys`) unless `id-unit` says how many bytes it counts: 512 for sectors.
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::columns::{CsvColumns, TimeUnit};
 use crate::decode::{Out, Wrong, scaled};
@@ -145,7 +145,7 @@ impl Line for Csv {
         };
         let offset = match number(found.id) {
             Some(id) if self.columns.id_unit.is_some() => {
-                scaled("the id", id, self.keys.unit().get())?
+                Offset::after(scaled("the id", id, self.keys.unit().get())?)
             }
             Some(id) => self.keys.offset(id),
             None if found.id.is_empty() => {

@@ -4,7 +4,7 @@
 //! knows time only by `file wait microseconds`, which adds up. Offset and length in bytes. A file is a
 //! volume; `sync`, `datasync` and `sync_file_range` are flushes; `add`, `open` and `close` say nothing.
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Out, Wrong};
 use crate::format::Entry;
@@ -90,9 +90,9 @@ impl Line for Fio {
                 ));
             }
         };
-        let (mut offset, mut length) = (Bytes::ZERO, Bytes::ZERO);
+        let (mut offset, mut length) = (Offset::ZERO, Bytes::ZERO);
         if op != Op::Flush {
-            offset = Bytes::new(fields.number("the offset")?);
+            offset = Offset::new(fields.number("the offset")?);
             length = Bytes::new(fields.number("the length")?);
             no_more(&fields)?;
         }

@@ -13,6 +13,7 @@ use crate::names::VolumeNames;
 use crate::open::stream;
 use crate::recognise::{Sample, Strength};
 use crate::record::{ContentHash, Record};
+use units::Offset;
 
 pub(super) static ENTRY: Entry = Entry {
     name: "fiu",
@@ -74,7 +75,11 @@ impl Line for Fiu {
         let device = &line[right.rest.len()..end];
         let op = read_or_write("Write or Read", right.text())?;
         let length = scaled("the size", right.number("the size")?, units::SECTOR_BYTES)?;
-        let offset = scaled("the lba", right.number("the lba")?, units::SECTOR_BYTES)?;
+        let offset = Offset::after(scaled(
+            "the lba",
+            right.number("the lba")?,
+            units::SECTOR_BYTES,
+        )?);
         let time = right.rest.split(u8::is_ascii_whitespace).next();
         let time = time.unwrap_or_default();
         let Some(time_ns) = number(time) else {

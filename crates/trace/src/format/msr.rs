@@ -4,7 +4,7 @@
 //! or `Write`, no header. The host is the VM, the disk the volume. Published at SNIA (iotta, traces 386 to
 //! 388) with "Write Off-Loading" (FAST '08).
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Out, Wrong};
 use crate::format::Entry;
@@ -51,7 +51,7 @@ impl Line for Msr {
         fields.number("DiskNumber")?;
         let volume = &volume[..volume.len() - fields.rest().len()];
         let op = op(fields.text())?;
-        let offset = Bytes::new(fields.number("Offset")?);
+        let offset = Offset::new(fields.number("Offset")?);
         let length = Bytes::new(fields.number("Size")?);
         let response = fields.number("ResponseTime")? / FILETIME_PER_US;
         no_more(&fields)?;

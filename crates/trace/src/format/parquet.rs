@@ -13,7 +13,7 @@ use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::DataType;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Fault, Out, Wrong};
 use crate::error::{Position, ReadError};
@@ -224,7 +224,7 @@ impl Table {
             std::array::from_fn(|column| &fields[column][row]);
         let time_us = time.number(COLUMNS[0])?;
         let op = op_named(op.bytes())?;
-        let offset = Bytes::new(offset.number(COLUMNS[2])?);
+        let offset = Offset::new(offset.number(COLUMNS[2])?);
         let length = Bytes::new(length.number(COLUMNS[3])?);
         let mut out = Out {
             records,

@@ -2,7 +2,7 @@
 //!
 //! Operations by the names of [`Op`]. Comments begin with `#`; in names `%2c` is a comma, and so on.
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Out, Wrong};
 use crate::format::Entry;
@@ -49,7 +49,7 @@ impl Line for Recorded {
         fields.text();
         let volume = &volume[..volume.len() - fields.rest().len()];
         let op = op(fields.text())?;
-        let offset = Bytes::new(fields.number("offset_bytes")?);
+        let offset = Offset::new(fields.number("offset_bytes")?);
         let length = Bytes::new(fields.number("length_bytes")?);
         no_more(&fields)?;
         let volume = self.volumes.get(volume, out, |bytes| {

@@ -4,7 +4,7 @@
 //! `w`, time in seconds from the start. `UMass` publishes `WebSearch` and `Financial` in this form
 //! (`traces.cs.umass.edu`, Storage).
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Out, Wrong, scaled};
 use crate::format::Entry;
@@ -43,7 +43,7 @@ impl Line for Spc {
         }
         let mut fields = Fields::<Comma>::new(line);
         let unit = fields.number_text("ASU")?;
-        let offset = scaled("LBA", fields.number("LBA")?, units::SECTOR_BYTES)?;
+        let offset = Offset::after(scaled("LBA", fields.number("LBA")?, units::SECTOR_BYTES)?);
         let length = Bytes::new(fields.number("Size")?);
         let op = read_or_write("Opcode", fields.text())?;
         let time_us = fields.seconds("Timestamp")?;

@@ -12,7 +12,7 @@
 //! Blocks count from the disk's beginning, so a volume is a disk, whatever its section and whether the
 //! block or the character device was used. A flush or discard does not occur.
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Decode, Fault, Fixed, Out, Records, Window, Wrong, scaled};
 use crate::error::Position;
@@ -101,7 +101,7 @@ impl Fixed for Requests {
         } else {
             Op::Write
         };
-        let offset = scaled("block", u64::from(word(28)), SECTOR_BYTES)?;
+        let offset = Offset::after(scaled("block", u64::from(word(28)), SECTOR_BYTES)?);
         let length = Bytes::new(u64::from(word(24)));
         let disk = (word(32) >> 8) & 0xffff;
         let volume = self.disks.get(&disk.to_be_bytes(), out, |_| {

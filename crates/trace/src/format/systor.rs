@@ -4,7 +4,7 @@
 //! bytes. A logical unit is a volume. Sorted by completion, not by time. Published at SNIA (iotta, trace
 //! 4964) with "Understanding storage traffic characteristics on enterprise virtual desktop infrastructure".
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::decode::{Out, Wrong};
 use crate::format::Entry;
@@ -47,7 +47,7 @@ impl Line for Systor {
         let response = response(fields.text())?;
         let op = read_or_write("IOType", fields.text())?;
         let unit = fields.number_text("LUN")?;
-        let offset = Bytes::new(fields.number("Offset")?);
+        let offset = Offset::new(fields.number("Offset")?);
         let length = Bytes::new(fields.number("Size")?);
         no_more(&fields)?;
         let volume = self.volumes.get(unit, out, unowned);

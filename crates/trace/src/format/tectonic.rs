@@ -5,7 +5,7 @@
 //! happened in that second. Blocks are objects of some MiB, so each gets an address range of 1 GiB of one
 //! volume, in order of first appearance.
 
-use units::{Bytes, Map};
+use units::{Bytes, Map, Offset};
 
 use crate::decode::{Out, Wrong, scaled};
 use crate::format::Entry;
@@ -72,7 +72,7 @@ impl Line for Tectonic {
                 "a range below 1GiB of the block",
             ));
         }
-        let offset = Bytes::new(self.number_of(block) * BLOCK_RANGE.get()) + within;
+        let offset = Offset::new(self.number_of(block) * BLOCK_RANGE.get()) + within;
         let volume = out.only_volume();
         for _ in 0..count {
             out.push(Record::new(time_us, volume, op, offset, length))?;

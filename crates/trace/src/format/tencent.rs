@@ -11,6 +11,7 @@ use crate::names::{VolumeNames, printable};
 use crate::open::stream;
 use crate::recognise::{Sample, Strength};
 use crate::record::{Op, Record};
+use units::Offset;
 
 pub(super) static ENTRY: Entry = Entry {
     name: "tencent",
@@ -41,7 +42,11 @@ impl Line for Tencent {
         }
         let mut fields = Fields::<Comma>::new(line);
         let time_us = scaled("Timestamp", fields.number("Timestamp")?, 1_000_000)?.get();
-        let offset = scaled("Offset", fields.number("Offset")?, units::SECTOR_BYTES)?;
+        let offset = Offset::after(scaled(
+            "Offset",
+            fields.number("Offset")?,
+            units::SECTOR_BYTES,
+        )?);
         let length = scaled("Size", fields.number("Size")?, units::SECTOR_BYTES)?;
         let op = match fields.text() {
             b"0" => Op::Read,

@@ -21,7 +21,7 @@ use crate::open::stream;
 use crate::recognise::{Guess, Sample, Strength};
 use crate::record::{Op, Record};
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 pub(super) static ENTRY: Entry = Entry {
     name: "vscsi",
@@ -143,7 +143,7 @@ impl Fixed for Commands {
         let Some(op) = op(u16_at(bytes, command_at)) else {
             return Ok(());
         };
-        let offset = scaled("sector", u64_at(bytes, 16), units::SECTOR_BYTES)?;
+        let offset = Offset::after(scaled("sector", u64_at(bytes, 16), units::SECTOR_BYTES)?);
         let length = Bytes::new(u64::from(u32_at(bytes, length_at)));
         let volume = out.only_volume();
         let mut record = Record::new(u64_at(bytes, 24), volume, op, offset, length);

@@ -24,7 +24,7 @@ use crate::limits::BATCH_RECORDS;
 use crate::record::{Op, Reader, Record, Volume, VolumeIndex, Volumes};
 use arrival::Clock;
 use place::Walk;
-use units::{Bytes, Prng};
+use units::{Bytes, Offset, Prng};
 
 /// The records of a [`Spec`], in order of time.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ impl Source {
         self.next_us = self.clock.next();
         let bare = Record {
             time_us,
-            offset: Bytes::ZERO,
+            offset: Offset::ZERO,
             length: Bytes::ZERO,
             response_us: None,
             volume: self.last_volume,
@@ -288,7 +288,7 @@ mod tests {
         assert!(
             records
                 .iter()
-                .all(|r| r.offset + r.length <= Bytes::kib(100))
+                .all(|r| r.offset + r.length <= Offset::kib(100))
         );
         assert!(records.iter().any(|r| r.length == Bytes::kib(64)));
         assert!(
@@ -371,7 +371,8 @@ mod tests {
             };
             let end = spec.parts.iter().map(most).max().unwrap();
             for record in Generator::new(&spec).take(50) {
-                assert!(record.offset + record.length <= end, "{text}: {record:?}");
+                let record_end = (record.offset + record.length).from_start();
+                assert!(record_end <= end, "{text}: {record:?}");
                 assert_eq!(
                     record.length.is_zero(),
                     record.op == Op::Flush,

@@ -15,7 +15,7 @@
 
 use super::arrival::Day;
 use super::dice;
-use units::{Bytes, Prng};
+use units::{Bytes, Offset, Prng};
 use workload::{Scatter, Zipf};
 
 /// Where requests go, in a source of its own.
@@ -80,7 +80,7 @@ pub struct Zone {
 pub(super) struct Place {
     /// The volume, counted within the source.
     pub(super) volume: usize,
-    pub(super) offset: Bytes,
+    pub(super) offset: Offset,
     /// Where the volume ends.
     pub(super) end: Bytes,
     /// The place is only ever read.
@@ -226,7 +226,7 @@ impl Walk {
         };
         Place {
             volume: 0,
-            offset: Bytes::new(offset),
+            offset: Offset::new(offset),
             end: self.footprint,
             read_only: false,
         }
@@ -239,7 +239,7 @@ impl Images {
         if !dice::chance(dice, self.shared) {
             return Place {
                 volume: 2 * vm,
-                offset: Bytes::new(self.own.draw(dice) * grain),
+                offset: Offset::new(self.own.draw(dice) * grain),
                 end: own_bytes,
                 read_only: false,
             };
@@ -256,7 +256,7 @@ impl Images {
         }
         Place {
             volume: 2 * vm + 1,
-            offset: Bytes::new(offset),
+            offset: Offset::new(offset),
             end: self.image_bytes,
             read_only: true,
         }

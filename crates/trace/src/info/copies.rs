@@ -109,14 +109,14 @@ impl Copies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Bytes;
+    use units::{Bytes, Offset};
 
     fn copies(requests: &[(Op, u64, u64, u64)]) -> Copies {
         let mut copies = Copies::new(true);
         for (number, &(op, time_us, offset, length)) in (1..).zip(requests) {
             let record = Record {
                 time_us,
-                offset: Bytes::new(offset),
+                offset: Offset::new(offset),
                 length: Bytes::new(length),
                 response_us: None,
                 volume: VolumeIndex::default(),

@@ -127,12 +127,12 @@ impl Count {
 mod tests {
     use super::*;
     use crate::record::VolumeIndex;
-    use units::Bytes;
+    use units::{Bytes, Offset};
 
     fn add(rows: &mut Rows, volume: u32, offset: u64, length: u64) {
         let record = Record {
             time_us: 0,
-            offset: Bytes::new(offset),
+            offset: Offset::new(offset),
             length: Bytes::new(length),
             response_us: None,
             volume: VolumeIndex::new(volume),

@@ -71,7 +71,7 @@ fn a_read_fills_what_is_writable_but_for_the_last_byte() {
         &terms(),
     );
     let read = read.unwrap();
-    let (offset, length) = (Bytes::kib(4), Bytes::kib(2));
+    let (offset, length) = (Offset::kib(4), Bytes::kib(2));
     assert_eq!(read.ask, Ok(Ask::Read { offset, length }));
     assert_eq!(read.status, GuestAddress(DATA + 0x1000 + 1536));
     assert_eq!(read.room, 2048);
@@ -90,7 +90,7 @@ fn segments_mean_nothing() {
         &[(STATUS, 1)],
         &terms(),
     );
-    let (offset, length) = (Bytes::kib(1), Bytes::new(512));
+    let (offset, length) = (Offset::kib(1), Bytes::new(512));
     assert_eq!(write.unwrap().ask, Ok(Ask::Write { offset, length }));
     assert_eq!(chain.readable, segments(&[(at + 16, 100), (DATA, 412)]));
     assert!(chain.writable.is_empty());
@@ -172,7 +172,7 @@ fn a_read_only_disk_is_not_changed() {
 
 #[test]
 fn ranges_are_freed_and_zeroed() {
-    let (offset, length) = (Bytes::kib(4), Bytes::kib(8));
+    let (offset, length) = (Offset::kib(4), Bytes::kib(8));
     let discard = Ask::Discard { offset, length };
     assert_eq!(free(TYPE_DISCARD, 8, 16, 0, &terms()), Ok(discard));
     for (flags, may_unmap) in [(0, false), (1, true)] {

@@ -253,7 +253,7 @@ fn check(sector: &[Value], tag: Tag, must: impl Fn(&Value) -> bool) -> Result<()
 mod tests {
     use super::super::SECTOR;
     use super::*;
-    use units::Bytes;
+    use units::{Bytes, Offset};
 
     const ONE: Bytes = Bytes::new(SECTOR as u64);
 
@@ -271,7 +271,7 @@ mod tests {
             match event {
                 Flush => history.flushed(at, at + 1),
                 Write(sector, tag, fua) => {
-                    let offset = Bytes::new(sector * ONE.get());
+                    let offset = Offset::new(sector * ONE.get());
                     history.write_issued(offset, ONE, *tag, at);
                     history.write_answered(offset, ONE, at, true, *fua, at + 1);
                 }
@@ -339,9 +339,9 @@ mod tests {
     #[test]
     fn a_flush_under_way_orders_nothing() {
         let mut history = History::new(2);
-        history.write_issued(Bytes::ZERO, ONE, 5, 1);
-        history.write_answered(Bytes::ZERO, ONE, 1, true, false, 2);
-        history.write_issued(ONE, ONE, 6, 4);
+        history.write_issued(Offset::ZERO, ONE, 5, 1);
+        history.write_answered(Offset::ZERO, ONE, 1, true, false, 2);
+        history.write_issued(Offset::after(ONE), ONE, 6, 4);
         history.flushed(3, 5);
         assert!(
             alone(&history, [&[0], &[6]]),
@@ -365,15 +365,15 @@ mod tests {
         let read = |history: &mut History, tag, at| {
             let mut bytes = vec![0; SECTOR];
             super::super::fill_sector(&mut bytes, tag);
-            history.read(Bytes::ZERO, &bytes, at, at + 1)
+            history.read(Offset::ZERO, &bytes, at, at + 1)
         };
         history.crashed(9);
         history.lost_power();
         assert!(cut(&history, [5, 0]));
         read(&mut history, 5, 10).unwrap();
         history.settle(&[5, 0].map(|tag| vec![Some(tag)]), false);
-        history.write_issued(Bytes::ZERO, ONE, 8, 12);
-        history.write_answered(Bytes::ZERO, ONE, 12, true, false, 13);
+        history.write_issued(Offset::ZERO, ONE, 8, 12);
+        history.write_answered(Offset::ZERO, ONE, 12, true, false, 13);
         history.crashed(14);
         history.lost_power();
         assert!(cut(&history, [8, 0]), "6 was lost before");
@@ -393,8 +393,8 @@ mod tests {
         let mut history = history(&[write(0, 5)]);
         history.crashed(9);
         history.lost_power();
-        history.write_issued(ONE, ONE, 6, 10);
-        history.write_answered(ONE, ONE, 10, true, false, 11);
+        history.write_issued(Offset::after(ONE), ONE, 6, 10);
+        history.write_answered(Offset::after(ONE), ONE, 10, true, false, 11);
         history.crashed(12);
         assert!(cut(&history, [0, 6]), "5 was lost before 6 was asked");
         assert!(cut(&history, [5, 6]));

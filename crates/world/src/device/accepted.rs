@@ -14,7 +14,7 @@ use flash_format::{
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
-use units::{Bytes, DiskSlot, Set};
+use units::{Bytes, DiskSlot, Offset, Set};
 
 type Chunk = ([u8; RETAINED_HEAD_BYTES], Vec<[u8; RECORD_BYTES]>);
 
@@ -37,7 +37,7 @@ enum Told {
 struct Unnamed {
     disk: DiskSlot,
     last: Position,
-    place: Range<Bytes>,
+    place: Range<Offset>,
 }
 
 /// What the world knows of one cache's dirty logs. It outlives everything.
@@ -100,7 +100,7 @@ impl Accepted {
 
     fn writes_to_segment(
         &mut self,
-        offset: Bytes,
+        offset: Offset,
         data: &[u8],
         geometry: &Geometry,
         uuid: u128,
@@ -143,7 +143,7 @@ impl Accepted {
     }
 
     /// Where chunks lie that nobody would miss.
-    pub(crate) fn unnamed(&self) -> Vec<Range<Bytes>> {
+    pub(crate) fn unnamed(&self) -> Vec<Range<Offset>> {
         self.unnamed
             .iter()
             .map(|chunk| chunk.place.clone())

@@ -7,12 +7,12 @@ use crate::settings::{Special, pick};
 use crate::storage::Handle;
 use cache::Committed;
 use flash_format::{DirtyChunkHeader, JournalPage, PAGE_BYTES, SUPERBLOCK_OFFSETS, SegmentIndex};
-use units::Bytes;
+use units::{Bytes, Offset};
 
 /// A chunk of a dirty log that is on flash.
 struct OnFlash {
     header: DirtyChunkHeader,
-    offset: Bytes,
+    offset: Offset,
 }
 
 impl CacheDevice {
@@ -41,12 +41,12 @@ impl CacheDevice {
             if run.one_in(2) {
                 run.hit("old copy of the flash put back");
                 self.is_suspect = true;
-                self.flash.poke(Bytes::ZERO, &copy);
+                self.flash.poke(Offset::ZERO, &copy);
                 run.event(&[15], || "an old copy of the flash is put back".to_owned());
             }
         } else if run.one_in(2) {
             let mut copy = vec![0; self.geometry.capacity().to_usize()];
-            self.flash.peek(Bytes::ZERO, &mut copy);
+            self.flash.peek(Offset::ZERO, &mut copy);
             self.old_copy = Some(copy);
         }
     }
@@ -173,7 +173,7 @@ impl CacheDevice {
     }
 
     /// The pages of the journal that are whole, by their numbers, and where they lie.
-    fn journal_pages(&self) -> Vec<(u64, Bytes)> {
+    fn journal_pages(&self) -> Vec<(u64, Offset)> {
         let mut bytes = [0; PAGE_BYTES];
         let mut pages = Vec::new();
         for number in 0..self.geometry.journal_pages() {

@@ -8,12 +8,12 @@ use crate::settings::{Special, pick};
 use block_io::{IoError, Slice};
 use cache::{Request, RequestId, Verb};
 use std::rc::Rc;
-use units::{BLOCK_BYTES, Bytes, Duration, SECTOR_BYTES, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, Duration, Offset, SECTOR_BYTES, TenantSlot};
 
 /// A range of whole sectors on a disk.
 #[derive(Clone, Copy)]
 struct Range {
-    offset: Bytes,
+    offset: Offset,
     length: Bytes,
 }
 
@@ -106,28 +106,28 @@ impl Guests {
         let sector = Bytes::new(SECTOR_BYTES);
         let verb = match cx.run.below(6) {
             0 => Verb::Read {
-                offset: size,
+                offset: Offset::after(size),
                 length: sector,
             },
             1 => Verb::Read {
-                offset: Bytes::new(100),
+                offset: Offset::new(100),
                 length: sector,
             },
             2 => Verb::Prefetch {
-                offset: Bytes::ZERO,
+                offset: Offset::ZERO,
                 length: Bytes::ZERO,
             },
             3 => Verb::Discard {
-                offset: Bytes::new(u64::MAX - 511),
+                offset: Offset::new(u64::MAX - 511),
                 length: Bytes::new(u64::MAX),
             },
             4 => Verb::Write {
-                offset: Bytes::new(u64::MAX / 512 * 512),
+                offset: Offset::new(u64::MAX / 512 * 512),
                 data: data(0, sector, cx),
                 fua: false,
             },
             _ => Verb::WriteZeroes {
-                offset: Bytes::ZERO,
+                offset: Offset::ZERO,
                 length: size + sector,
                 may_unmap: true,
                 fua: true,
@@ -145,9 +145,14 @@ impl Guests {
 
     /// Reads the next piece of a disk from `offset` on, which must equal the origin. Gives where the
     /// piece ends.
-    pub(crate) fn ask_for_audit(&mut self, disk: usize, offset: Bytes, cx: &mut Context) -> Bytes {
+    pub(crate) fn ask_for_audit(
+        &mut self,
+        disk: usize,
+        offset: Offset,
+        cx: &mut Context,
+    ) -> Offset {
         let most = BLOCK_BYTES * (1 + cx.run.below(24));
-        let length = Bytes::new(most.min((cx.disks[disk].size() - offset).get()));
+        let length = Bytes::new(most.min((cx.disks[disk].size() - offset.from_start()).get()));
         let asked = Asked::Read {
             offset,
             length,
@@ -240,7 +245,7 @@ fn draw_range(disk: usize, cx: &mut Context) -> Range {
         count = count.next_multiple_of(8);
     }
     Range {
-        offset: Bytes::new(first * SECTOR_BYTES),
+        offset: Offset::new(first * SECTOR_BYTES),
         length: Bytes::new(count.min(sectors - first) * SECTOR_BYTES),
     }
 }

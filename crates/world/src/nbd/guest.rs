@@ -2,7 +2,7 @@
 
 use super::{Doing, NbdWorld, SECTORS, bytes_of};
 use block_io::{OriginOp, OriginVerb, Token};
-use units::{Bytes, DiskSlot, SECTOR_BYTES};
+use units::{Bytes, DiskSlot, Offset, SECTOR_BYTES};
 
 impl NbdWorld {
     /// Asks for an operation of any kind, anywhere.
@@ -12,7 +12,7 @@ impl NbdWorld {
         let index = |n: u64| usize::try_from(n).expect("a small disk");
         let (first, count) = (index(first), index(count));
         let fua = self.dice.one_in(4);
-        let offset = Bytes::new(first as u64 * SECTOR_BYTES);
+        let offset = Offset::new(first as u64 * SECTOR_BYTES);
         let length = Bytes::new(count as u64 * SECTOR_BYTES);
         let verb = match self.dice.below(10) {
             0..=2 => return self.ask_read(first, count),
@@ -37,7 +37,7 @@ impl NbdWorld {
     pub(super) fn ask_read(&mut self, first: usize, count: usize) {
         let length = Bytes::new(count as u64 * SECTOR_BYTES);
         self.ask(OriginVerb::Read {
-            offset: Bytes::new(first as u64 * SECTOR_BYTES),
+            offset: Offset::new(first as u64 * SECTOR_BYTES),
             length,
             buf: self.pool.take_zeroed(length.to_usize()),
         });
@@ -80,7 +80,7 @@ impl NbdWorld {
                 };
                 (change, *offset, *length)
             }
-            OriginVerb::Flush => (Doing::Flush, Bytes::ZERO, Bytes::ZERO),
+            OriginVerb::Flush => (Doing::Flush, Offset::ZERO, Bytes::ZERO),
         };
         let range = (
             (offset.get() / SECTOR_BYTES) as usize,

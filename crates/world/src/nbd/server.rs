@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::disk::{Answered, Disk};
 use super::settings::Settings;
 use nbd_protocol::{Command, Cookie, Errno, Terms, reply};
-use units::{Bytes, Prng, SECTOR_BYTES};
+use units::{Bytes, Offset, Prng, SECTOR_BYTES};
 
 const SECTOR: usize = 512;
 
@@ -289,7 +289,7 @@ impl Server {
             }
             Command::Flush => {
                 let arrived = self.disk.flush_arrives();
-                (Bytes::ZERO, Bytes::ZERO, What::Flush(arrived))
+                (Offset::ZERO, Bytes::ZERO, What::Flush(arrived))
             }
             Command::Disconnect | Command::Cache { .. } | Command::BlockStatus { .. } => {
                 unreachable!("the client never asks for this")
@@ -312,7 +312,7 @@ impl Server {
             delay,
             connection,
             cookie,
-            first: sectors_in(offset),
+            first: sectors_in(offset.from_start()),
             what,
             left: (0..count).collect(),
             fails,
@@ -391,7 +391,7 @@ impl Server {
             self.answer(connection, bytes);
             return;
         }
-        let offset = Bytes::new(first as u64 * SECTOR_BYTES);
+        let offset = Offset::new(first as u64 * SECTOR_BYTES);
         let length = u32::try_from(bytes.len()).expect("a read is within its limit");
         if bytes.iter().all(|byte| *byte == 0) {
             self.answer(connection, &reply::hole(cookie, true, offset, length));

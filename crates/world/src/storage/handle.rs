@@ -9,7 +9,7 @@ use block_io::{
 use medium::{Injector, Session, WriteMark};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use units::{Bytes, Duration, Instant, Map, Set};
+use units::{Bytes, Duration, Instant, Map, Offset, Set};
 
 /// After so long the system ends an operation that the device does not: a read into a guest's
 /// memory cannot be abandoned before.
@@ -19,15 +19,15 @@ const SYSTEM_PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     /// Where it begins.
-    offset: Bytes,
+    offset: Offset,
     /// Where it ends.
-    end: Bytes,
+    end: Offset,
     /// Whether it writes.
     writes: bool,
 }
 
 impl Flight {
-    fn place(&self) -> Range<Bytes> {
+    fn place(&self) -> Range<Offset> {
         self.offset..self.end
     }
 }
@@ -42,7 +42,7 @@ pub(crate) struct Handle {
     /// Writes that are not lied about.
     honest: Set<Token>,
     /// Where writes that have gone astray are on their way to.
-    astray: Map<Token, Range<Bytes>>,
+    astray: Map<Token, Range<Offset>>,
     /// Writes that nobody lies about and wait until one of those has ended.
     behind: Vec<(Token, OriginVerb)>,
     /// Reads into memory of guests, and when the system ends one that the device does not.
@@ -165,7 +165,7 @@ impl Handle {
                 let asked = write_offset(&verb);
                 let verb = self.lie_injector.inject(token, verb, now);
                 let verb = verb.map(|verb| shifted_back(verb, storage.lies_from));
-                let asked = asked.map(|offset| offset + storage.lies_from);
+                let asked = asked.map(|offset| offset + storage.lies_from.from_start());
                 verb.map(|verb| self.lead_back(storage, token, asked, verb))
             }
             Err(verb) => Some(verb),
@@ -180,7 +180,7 @@ impl Handle {
         &mut self,
         storage: &Storage,
         token: Token,
-        asked: Option<Bytes>,
+        asked: Option<Offset>,
         verb: OriginVerb,
     ) -> OriginVerb {
         match (asked, verb) {
@@ -236,7 +236,7 @@ impl Handle {
                 (Some(_), Err(_)) | (None, _) => {}
             }
             self.astray.remove(&ended.token);
-            let rotting = |range: &Range<Bytes>| flight.is_some_and(|f| range.contains(&f.offset));
+            let rotting = |range: &Range<Offset>| flight.is_some_and(|f| range.contains(&f.offset));
             if storage.rotting.iter().any(rotting)
                 && let Some(buf) = &mut ended.buf
                 && storage.dice.one_in(storage.rot)
@@ -275,7 +275,7 @@ impl Handle {
         &mut self,
         storage: &mut Storage,
         token: Token,
-        offset: Bytes,
+        offset: Offset,
         length: usize,
         writes: bool,
     ) {
@@ -287,7 +287,7 @@ impl Handle {
         };
         if writes {
             // What is written anew can be read again.
-            let apart = |range: &Range<Bytes>| end <= range.start || range.end <= offset;
+            let apart = |range: &Range<Offset>| end <= range.start || range.end <= offset;
             storage.unreadable.retain(apart);
         }
         self.in_flight.insert(token, flight);
@@ -313,9 +313,9 @@ impl Handle {
     }
 
     /// Where the writes that have not ended begin.
-    pub(crate) fn writes_in_flight(&self) -> Vec<Bytes> {
+    pub(crate) fn writes_in_flight(&self) -> Vec<Offset> {
         let writes = self.in_flight.values().filter(|flight| flight.writes);
-        let mut offsets: Vec<Bytes> = writes.map(|flight| flight.offset).collect();
+        let mut offsets: Vec<Offset> = writes.map(|flight| flight.offset).collect();
         offsets.sort_unstable();
         offsets
     }

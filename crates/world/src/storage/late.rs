@@ -16,7 +16,7 @@ use crate::verbs::{Piece, pieces_of, range_of};
 use block_io::{IoError, OriginDone, OriginVerb, Token};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use units::{Bytes, Duration, Instant, Prng, SECTOR_BYTES};
+use units::{Bytes, Duration, Instant, Offset, Prng, SECTOR_BYTES};
 
 /// Given-up changes of one origin.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Late {
     behind: Vec<(Token, OriginVerb)>,
     /// Sectors of changes that are over, by their place: how many flushes had been submitted then.
     /// Nobody has read them since, and no flush vouches for them.
-    volatile: BTreeMap<Bytes, u64>,
+    volatile: BTreeMap<Offset, u64>,
     /// Flushes that were submitted.
     flushes: u64,
 }
@@ -44,8 +44,8 @@ pub(crate) struct Late {
 /// A change that was given up.
 #[derive(Debug)]
 struct Change {
-    start: Bytes,
-    end: Bytes,
+    start: Offset,
+    end: Offset,
     /// What of it lands at once with its error.
     early: Vec<Piece>,
     /// What of it lands when it is over.
@@ -107,7 +107,7 @@ impl Late {
     }
 
     fn give_up(&mut self, pieces: Vec<Piece>, over: Instant) -> Change {
-        let start = pieces.first().map_or(Bytes::ZERO, |piece| piece.offset);
+        let start = pieces.first().map_or(Offset::ZERO, |piece| piece.offset);
         let end = start + Bytes::new(pieces.len() as u64 * SECTOR_BYTES);
         let (mut early, mut late) = (Vec::new(), Vec::new());
         // All of it comes late, or what the dice say of each sector.
@@ -171,7 +171,7 @@ impl Late {
     }
 
     /// A read of this range has ended well: whether it brings what no flush vouches for.
-    pub(crate) fn read(&mut self, start: Bytes, end: Bytes) -> bool {
+    pub(crate) fn read(&mut self, start: Offset, end: Offset) -> bool {
         let found = self.volatile.extract_if(start..end, |_, _| true);
         found.count() > 0
     }
@@ -219,11 +219,11 @@ impl Late {
     }
 
     /// The ranges below `end` in which nothing that was given up may still land.
-    pub(crate) fn settled(&self, end: Bytes) -> Vec<Range<Bytes>> {
-        let mut places: Vec<Bytes> = self.pieces().map(|piece| piece.offset).collect();
+    pub(crate) fn settled(&self, end: Offset) -> Vec<Range<Offset>> {
+        let mut places: Vec<Offset> = self.pieces().map(|piece| piece.offset).collect();
         places.sort_unstable();
         let mut runs = Vec::new();
-        let mut from = Bytes::ZERO;
+        let mut from = Offset::ZERO;
         for place in places {
             if from < place {
                 runs.push(from..place);

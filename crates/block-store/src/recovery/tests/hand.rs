@@ -93,7 +93,7 @@ pub(super) struct Hand {
     /// How long each operation takes.
     pub(super) pace: Duration,
     /// Where the cache has written, in order.
-    pub(super) written: Vec<Bytes>,
+    pub(super) written: Vec<Offset>,
     pub(super) required: Option<u64>,
     pub(super) served: u64,
     pub(super) committed: Committed,
@@ -142,7 +142,7 @@ impl Hand {
         hand
     }
 
-    pub(super) fn write(&mut self, offset: Bytes, bytes: &[u8]) {
+    pub(super) fn write(&mut self, offset: Offset, bytes: &[u8]) {
         self.device[offset.to_usize()..][..bytes.len()].copy_from_slice(bytes);
     }
 
@@ -151,7 +151,7 @@ impl Hand {
         &mut self.device[offset..offset + PAGE_BYTES]
     }
 
-    pub(super) fn offset(&self, segment: u32, page: u32) -> Bytes {
+    pub(super) fn offset(&self, segment: u32, page: u32) -> Offset {
         let segment = self.geometry.segment_offset(SegmentIndex::new(segment));
         segment + Bytes::new(u64::from(page) * PAGE_BYTES as u64)
     }
@@ -323,7 +323,7 @@ impl Hand {
     }
 
     /// Whether this is a place in the journal.
-    pub(super) fn is_journal(&self, offset: Bytes) -> bool {
+    pub(super) fn is_journal(&self, offset: Offset) -> bool {
         let first = self.geometry.journal_page_offset(0);
         let length = self.geometry.journal_pages() * PAGE_BYTES as u64;
         (first..first + Bytes::new(length)).contains(&offset)
@@ -356,7 +356,7 @@ impl Hand {
 }
 
 impl FlashBytes for Hand {
-    fn load(&mut self, offset: Bytes, into: &mut [u8]) -> Result<(), IoError> {
+    fn load(&mut self, offset: Offset, into: &mut [u8]) -> Result<(), IoError> {
         let range = offset.get()..offset.get() + into.len() as u64;
         let bad = |page: &u64| range.contains(&(page * PAGE_BYTES as u64));
         let is_readable = !self.unreadable.iter().any(bad);
@@ -371,7 +371,7 @@ impl FlashBytes for Hand {
         is_readable.then_some(()).ok_or(IoError::Failed)
     }
 
-    fn store(&mut self, offset: Bytes, data: &[u8], _durable: bool) -> Result<(), IoError> {
+    fn store(&mut self, offset: Offset, data: &[u8], _durable: bool) -> Result<(), IoError> {
         self.written.push(offset);
         self.write(offset, data);
         Ok(())

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use units::{BLOCK_BYTES, Bytes};
+use units::{BLOCK_BYTES, Bytes, Offset};
 
 /// The longest run that is written at once.
 const RUN_BYTES_MAX: usize = 1 << 20;
@@ -138,7 +138,7 @@ impl<'a> Content<'a> {
                     newest.insert(block.get(), record);
                 }
                 FoundWhat::Erasure(erasure) => {
-                    let offset = Bytes::new(erasure.first.get() * BLOCK_BYTES);
+                    let offset = erasure.first.start();
                     let length = Bytes::new(u64::from(erasure.blocks) * BLOCK_BYTES);
                     match erasure.kind {
                         ErasureKind::Discard => target.discard(offset, length)?,
@@ -157,7 +157,7 @@ impl<'a> Content<'a> {
             };
             let next = first + run.len() as u64 / BLOCK_BYTES;
             if (block != next && !run.is_empty()) || run.len() >= RUN_BYTES_MAX {
-                target.write(Bytes::new(first * BLOCK_BYTES), &run)?;
+                target.write(Offset::new(first * BLOCK_BYTES), &run)?;
                 run.clear();
             }
             if run.is_empty() {
@@ -168,7 +168,7 @@ impl<'a> Content<'a> {
         if run.is_empty() {
             return Ok(());
         }
-        target.write(Bytes::new(first * BLOCK_BYTES), &run)
+        target.write(Offset::new(first * BLOCK_BYTES), &run)
     }
 
     /// The flash, for messages.
@@ -197,18 +197,18 @@ mod tests {
     struct Heard(Vec<String>);
 
     impl Target for Heard {
-        fn write(&mut self, offset: Bytes, data: &[u8]) -> Result<(), TargetError> {
+        fn write(&mut self, offset: Offset, data: &[u8]) -> Result<(), TargetError> {
             let fill: Vec<u8> = data.iter().step_by(PAGE_BYTES).copied().collect();
             self.0
                 .push(format!("write {} {fill:?}", offset.get() / BLOCK_BYTES));
             Ok(())
         }
-        fn discard(&mut self, offset: Bytes, length: Bytes) -> Result<(), TargetError> {
+        fn discard(&mut self, offset: Offset, length: Bytes) -> Result<(), TargetError> {
             let (at, count) = (offset.get() / BLOCK_BYTES, length.get() / BLOCK_BYTES);
             self.0.push(format!("discard {at} {count}"));
             Ok(())
         }
-        fn zero(&mut self, offset: Bytes, length: Bytes, _: bool) -> Result<(), TargetError> {
+        fn zero(&mut self, offset: Offset, length: Bytes, _: bool) -> Result<(), TargetError> {
             let (at, count) = (offset.get() / BLOCK_BYTES, length.get() / BLOCK_BYTES);
             self.0.push(format!("zero {at} {count}"));
             Ok(())

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use units::{Bytes, DiskSlot, Duration};
+use units::{Bytes, DiskSlot, Duration, Offset};
 
 /// Submissions that a ring of one client takes at once.
 const RING_ENTRIES: u32 = 8;
@@ -27,7 +27,7 @@ pub enum TargetError {
     #[error("the origin refused what was written at {offset}")]
     Origin {
         /// Where.
-        offset: Bytes,
+        offset: Offset,
         /// With what.
         source: IoError,
     },
@@ -60,17 +60,17 @@ pub trait Target {
     ///
     /// # Errors
     /// [`TargetError`].
-    fn write(&mut self, offset: Bytes, data: &[u8]) -> Result<(), TargetError>;
+    fn write(&mut self, offset: Offset, data: &[u8]) -> Result<(), TargetError>;
     /// Gives whole blocks up: they read as zeroes, as they did for the guest.
     ///
     /// # Errors
     /// [`TargetError`].
-    fn discard(&mut self, offset: Bytes, length: Bytes) -> Result<(), TargetError>;
+    fn discard(&mut self, offset: Offset, length: Bytes) -> Result<(), TargetError>;
     /// Makes whole blocks read as zeroes.
     ///
     /// # Errors
     /// [`TargetError`].
-    fn zero(&mut self, offset: Bytes, length: Bytes, may_unmap: bool) -> Result<(), TargetError>;
+    fn zero(&mut self, offset: Offset, length: Bytes, may_unmap: bool) -> Result<(), TargetError>;
     /// Makes everything before durable.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl OriginTarget {
         self.identity
     }
 
-    fn carry_out(&mut self, offset: Bytes, verb: OriginVerb) -> Result<(), TargetError> {
+    fn carry_out(&mut self, offset: Offset, verb: OriginVerb) -> Result<(), TargetError> {
         let op = OriginOp {
             token: Token(0),
             disk: DiskSlot::new(0),
@@ -143,18 +143,18 @@ impl OriginTarget {
 }
 
 impl Target for OriginTarget {
-    fn write(&mut self, offset: Bytes, data: &[u8]) -> Result<(), TargetError> {
+    fn write(&mut self, offset: Offset, data: &[u8]) -> Result<(), TargetError> {
         let data = self.pool.copy_of(data);
         let fua = false;
         self.carry_out(offset, OriginVerb::Write { offset, data, fua })
     }
 
     /// Zeroes, as the guest read it after the discard: an origin may ignore a discard.
-    fn discard(&mut self, offset: Bytes, length: Bytes) -> Result<(), TargetError> {
+    fn discard(&mut self, offset: Offset, length: Bytes) -> Result<(), TargetError> {
         self.zero(offset, length, true)
     }
 
-    fn zero(&mut self, offset: Bytes, length: Bytes, may_unmap: bool) -> Result<(), TargetError> {
+    fn zero(&mut self, offset: Offset, length: Bytes, may_unmap: bool) -> Result<(), TargetError> {
         let verb = OriginVerb::WriteZeroes {
             offset,
             length,
@@ -165,7 +165,7 @@ impl Target for OriginTarget {
     }
 
     fn flush(&mut self) -> Result<(), TargetError> {
-        self.carry_out(Bytes::ZERO, OriginVerb::Flush)
+        self.carry_out(Offset::ZERO, OriginVerb::Flush)
     }
 }
 
@@ -243,7 +243,7 @@ impl FileTarget {
         }
     }
 
-    fn note(&mut self, offset: Bytes, length: u64, kind: &'static str) {
+    fn note(&mut self, offset: Offset, length: u64, kind: &'static str) {
         self.pieces.push(Piece {
             offset: offset.get(),
             length,
@@ -251,7 +251,7 @@ impl FileTarget {
         });
     }
 
-    fn write_zeroes(&self, offset: Bytes, length: Bytes) -> io::Result<()> {
+    fn write_zeroes(&self, offset: Offset, length: Bytes) -> io::Result<()> {
         let zeroes = vec![0; ZERO_PIECE];
         let mut done = 0;
         while done < length.get() {
@@ -265,7 +265,7 @@ impl FileTarget {
 }
 
 impl Target for FileTarget {
-    fn write(&mut self, offset: Bytes, data: &[u8]) -> Result<(), TargetError> {
+    fn write(&mut self, offset: Offset, data: &[u8]) -> Result<(), TargetError> {
         let written = self.file.write_all_at(data, offset.get());
         written.map_err(|source| self.failed(source))?;
         self.note(offset, data.len() as u64, "data");
@@ -273,14 +273,14 @@ impl Target for FileTarget {
     }
 
     /// Zeroes, as the guest read it after the discard.
-    fn discard(&mut self, offset: Bytes, length: Bytes) -> Result<(), TargetError> {
+    fn discard(&mut self, offset: Offset, length: Bytes) -> Result<(), TargetError> {
         let written = self.write_zeroes(offset, length);
         written.map_err(|source| self.failed(source))?;
         self.note(offset, length.get(), "discard");
         Ok(())
     }
 
-    fn zero(&mut self, offset: Bytes, length: Bytes, _: bool) -> Result<(), TargetError> {
+    fn zero(&mut self, offset: Offset, length: Bytes, _: bool) -> Result<(), TargetError> {
         let written = self.write_zeroes(offset, length);
         written.map_err(|source| self.failed(source))?;
         self.note(offset, length.get(), "zero");

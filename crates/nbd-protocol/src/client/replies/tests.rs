@@ -9,7 +9,7 @@ const B: Cookie = Cookie(9);
 
 fn read(offset: u64, length: u32) -> Expected {
     Expected::Read {
-        offset: Bytes::new(offset),
+        offset: Offset::new(offset),
         length,
     }
 }
@@ -55,7 +55,7 @@ fn run(replies: &mut Replies, pieces: &[&[u8]]) -> Result<Outcome, Violation> {
 
 fn data_chunk(cookie: Cookie, done: bool, offset: u64, bytes: &[u8]) -> Vec<u8> {
     let length = u32::try_from(bytes.len()).unwrap();
-    let mut chunk = reply::data_header(cookie, done, Bytes::new(offset), length).to_vec();
+    let mut chunk = reply::data_header(cookie, done, Offset::new(offset), length).to_vec();
     chunk.extend_from_slice(bytes);
     chunk
 }
@@ -75,7 +75,7 @@ fn a_simple_read_gives_its_data_and_ends() {
 fn replies_may_come_a_byte_at_a_time() {
     let mut stream = data_chunk(A, false, 1026, &[3, 4]);
     stream.extend_from_slice(&reply::none(B));
-    stream.extend_from_slice(&reply::hole(A, true, Bytes::new(1024), 2));
+    stream.extend_from_slice(&reply::hole(A, true, Offset::new(1024), 2));
     let requests = [(A, read(1024, 4)), (B, Expected::Nothing)];
     let whole = run(&mut asked(true, &requests), &[&stream]).unwrap();
     let pieces: Vec<&[u8]> = stream.chunks(1).collect();
@@ -191,7 +191,7 @@ fn answer(cookie: Cookie, length: u32, how: &Answer) -> (Vec<u8>, Vec<u8>, Resul
             for (n, (_, from, to, hole)) in runs.iter().enumerate() {
                 let done = n + 1 == runs.len();
                 if *hole {
-                    let start = Bytes::new(u64::from(*from));
+                    let start = Offset::new(u64::from(*from));
                     stream.extend(reply::hole(cookie, done, start, to - from));
                 } else {
                     let bytes = &data[*from as usize..*to as usize];
