@@ -25,8 +25,9 @@ use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
     RequestId, Verb, WriteBack, WritePolicy, format,
 };
-use support::{cpu_nanos, origin};
+use support::cpu_nanos;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Offset, Prng, TenantSlot};
+use workbench::Surroundings;
 
 /// Reads in flight together.
 const DEPTH: usize = 32;
@@ -43,6 +44,7 @@ struct Flash {
 }
 
 impl Flash {
+    #[inline]
     fn run(&mut self, op: FlashOp) -> FlashDone {
         let buf = match op.verb {
             FlashVerb::Read {
@@ -89,39 +91,33 @@ impl Flash {
     }
 }
 
+impl Surroundings for Flash {
+    #[inline]
+    fn flash(&mut self, op: FlashOp) -> FlashDone {
+        self.run(op)
+    }
+}
+
 /// Carries effects out at once; returns how many replies came.
 fn drive(cache: &mut Cache, flash: &mut Flash, effects: &mut Vec<Effect>) -> u64 {
     let mut replies = 0;
-    loop {
-        cache.take_effects(effects);
-        if effects.is_empty() {
-            return replies;
-        }
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Flash(op) => {
-                    let done = flash.run(op);
-                    cache.flash_done(done, Instant::ZERO);
-                }
-                Effect::Origin(op) => cache.origin_done(origin(op), Instant::ZERO),
-                Effect::Reply { result, .. } => {
-                    result.unwrap();
-                    replies += 1;
-                }
-                Effect::ControlDone { result, .. } => {
-                    assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
-                }
-                Effect::Own { token, .. } => cache.owned(token, true, Instant::ZERO),
-                Effect::ReplyInPlace { .. }
-                | Effect::Retire { .. }
-                | Effect::Reinstate { .. }
-                | Effect::Retain(_)
-                | Effect::Damaged { .. } => {
-                    panic!("the flash works")
-                }
+    workbench::settle(
+        cache,
+        flash,
+        Instant::ZERO,
+        effects,
+        |effect| match effect {
+            Effect::Reply { result, .. } => {
+                result.unwrap();
+                replies += 1;
             }
-        }
-    }
+            Effect::ControlDone { result, .. } => {
+                assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
+            }
+            _ => panic!("the flash works"),
+        },
+    );
+    replies
 }
 
 fn open(capacity: Bytes, pool: &BufPool) -> (Cache, Flash) {
@@ -134,27 +130,15 @@ fn open(capacity: Bytes, pool: &BufPool) -> (Cache, Flash) {
     for (offset, bytes) in writes {
         flash.pages.insert(offset.get(), bytes);
     }
-    let mut recovery = Recovery::new(
+    let recovery = Recovery::new(
         Config::default(),
         capacity,
         None,
         pool.clone(),
         Instant::ZERO,
     );
-    loop {
-        if let Some(result) = recovery.finished() {
-            return (result.unwrap().cache, flash);
-        }
-        let mut effects = Vec::new();
-        recovery.take_effects(&mut effects);
-        for effect in effects {
-            let Effect::Flash(op) = effect else {
-                panic!("recovery reads flash")
-            };
-            let done = flash.run(op);
-            recovery.flash_done(done, Instant::ZERO);
-        }
-    }
+    let recovered = workbench::recover(recovery, &mut flash, Instant::ZERO).unwrap();
+    (recovered.cache, flash)
 }
 
 /// Of the cache whose hits are counted under callgrind, which makes everything fifty times slower.

@@ -13,14 +13,15 @@
 
 mod support;
 
-use block_io::{BufPool, IoError};
+use block_io::{BufPool, FlashDone, FlashOp, IoError};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovered, Recovery,
     Request, RequestId, Verb, WriteBack, WritePolicy, format,
 };
 use medium::FlashBytes;
-use support::{cpu_nanos, origin};
+use support::cpu_nanos;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map, Offset, TenantSlot};
+use workbench::Surroundings;
 
 /// Flash that keeps pages of metadata and forgets blocks.
 struct Flash {
@@ -48,33 +49,21 @@ impl FlashBytes for Flash {
     }
 }
 
+impl Surroundings for Flash {
+    fn flash(&mut self, op: FlashOp) -> FlashDone {
+        medium::carry_out(self, op)
+    }
+}
+
 /// Carries effects out at once.
 fn drive(cache: &mut Cache, flash: &mut Flash, now: Instant) {
-    let mut effects = Vec::new();
-    loop {
-        cache.take_effects(&mut effects);
-        if effects.is_empty() {
-            return;
+    workbench::settle(cache, flash, now, &mut Vec::new(), |effect| match effect {
+        Effect::Reply { result, .. } => drop(result.unwrap()),
+        Effect::ControlDone { result, .. } => {
+            assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
         }
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Flash(op) => cache.flash_done(medium::carry_out(flash, op), now),
-                Effect::Origin(op) => cache.origin_done(origin(op), now),
-                Effect::Reply { result, .. } => drop(result.unwrap()),
-                Effect::ControlDone { result, .. } => {
-                    assert!(matches!(result, Ok(ControlOutcome::Attached { .. })));
-                }
-                Effect::Own { token, .. } => cache.owned(token, true, now),
-                Effect::ReplyInPlace { .. }
-                | Effect::Retire { .. }
-                | Effect::Reinstate { .. }
-                | Effect::Retain(_)
-                | Effect::Damaged { .. } => {
-                    panic!("the flash works")
-                }
-            }
-        }
-    }
+        _ => panic!("the flash works"),
+    });
 }
 
 /// Opens the cache; how many nanoseconds the recovery itself took.

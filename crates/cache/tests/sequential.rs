@@ -4,12 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
-use block_io::{BufPool, FlashOp, OriginDone, OriginOp, OriginVerb};
+use block_io::{BufPool, FlashDone, FlashOp, OriginDone, OriginOp, OriginVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
     RequestId, Verb, WriteBack, WritePolicy, format,
 };
 use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Offset, Prng, TenantSlot};
+use workbench::Surroundings;
 
 const FLASH: Bytes = Bytes::mib(2);
 const DISK: u64 = 1 << 20;
@@ -35,6 +36,42 @@ fn config() -> Config {
         trust_delay: Duration::from_millis(50),
         write_delay: Duration::from_millis(5),
         ..Config::default()
+    }
+}
+
+impl Surroundings for Bench {
+    fn flash(&mut self, op: FlashOp) -> FlashDone {
+        medium::carry_out(&mut self.flash, op)
+    }
+
+    fn origin(&mut self, op: OriginOp) -> OriginDone {
+        let buf = match op.verb {
+            OriginVerb::Read {
+                offset,
+                length,
+                mut buf,
+            } => {
+                let length = length.to_usize();
+                buf[..length].copy_from_slice(&self.origin[at(offset, length)]);
+                Some(buf)
+            }
+            OriginVerb::Write { offset, data, .. } => {
+                self.origin[at(offset, data.len())].copy_from_slice(&data);
+                None
+            }
+            OriginVerb::Discard { offset, length }
+            | OriginVerb::WriteZeroes { offset, length, .. } => {
+                self.origin[at(offset, length.to_usize())].fill(0);
+                None
+            }
+            OriginVerb::Flush => None,
+        };
+        OriginDone {
+            token: op.token,
+            buf,
+            result: Ok(()),
+            volatile: false,
+        }
     }
 }
 
@@ -66,52 +103,10 @@ impl Bench {
         }
     }
 
-    fn origin_op(&mut self, op: OriginOp) -> OriginDone {
-        let buf = match op.verb {
-            OriginVerb::Read {
-                offset,
-                length,
-                mut buf,
-            } => {
-                let length = length.to_usize();
-                buf[..length].copy_from_slice(&self.origin[at(offset, length)]);
-                Some(buf)
-            }
-            OriginVerb::Write { offset, data, .. } => {
-                self.origin[at(offset, data.len())].copy_from_slice(&data);
-                None
-            }
-            OriginVerb::Discard { offset, length }
-            | OriginVerb::WriteZeroes { offset, length, .. } => {
-                self.origin[at(offset, length.to_usize())].fill(0);
-                None
-            }
-            OriginVerb::Flush => None,
-        };
-        OriginDone {
-            token: op.token,
-            buf,
-            result: Ok(()),
-            volatile: false,
-        }
-    }
-
     fn open(&mut self) -> (Cache, DiskSlot) {
-        let mut recovery = Recovery::new(config(), FLASH, None, self.pool.clone(), self.now);
-        let recovered = loop {
-            if let Some(result) = recovery.finished() {
-                break result.unwrap();
-            }
-            let mut effects = Vec::new();
-            recovery.take_effects(&mut effects);
-            for effect in effects {
-                let Effect::Flash(op) = effect else {
-                    panic!("recovery reads flash")
-                };
-                let done = medium::carry_out(&mut self.flash, op);
-                recovery.flash_done(done, self.now);
-            }
-        };
+        let recovery = Recovery::new(config(), FLASH, None, self.pool.clone(), self.now);
+        let now = self.now;
+        let recovered = workbench::recover(recovery, self, now).unwrap();
         assert_eq!(recovered.cold, None);
         assert_eq!(recovered.blocks_lost, 0);
         self.recovered += recovered.blocks;
@@ -150,7 +145,7 @@ impl Bench {
                 match effect {
                     Effect::Flash(op) => self.pending.push(op),
                     Effect::Origin(op) => {
-                        let done = self.origin_op(op);
+                        let done = self.origin(op);
                         cache.origin_done(done, self.now);
                     }
                     Effect::Own { token, .. } => cache.owned(token, true, self.now),
@@ -166,7 +161,7 @@ impl Bench {
             if !self.pending.is_empty() {
                 let lucky = usize::try_from(self.dice.below(self.pending.len() as u64)).unwrap();
                 let op = self.pending.swap_remove(lucky);
-                let done = medium::carry_out(&mut self.flash, op);
+                let done = self.flash(op);
                 cache.flash_done(done, self.now);
             }
         }

@@ -12,10 +12,10 @@
 //! flash say anything. Rot, tears and misdirection, which no checksum survives, are the world's.
 
 use crate::pieces;
-use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, OriginVerb};
+use block_io::{BufPool, FlashDone, FlashOp, IoError};
 use cache::{
-    Cache, Command, Config, ControlId, Effect, FormatOptions, OfDirty, Recovery, Request,
-    RequestId, Verb, WriteBack, WritePolicy,
+    Cache, Command, Config, ControlId, FormatOptions, OfDirty, Recovery, Request, RequestId, Verb,
+    WriteBack, WritePolicy,
 };
 use flash_format::{PAGE_BYTES, SEGMENT_BYTES_MIN, checksum};
 use medium::FlashBytes;
@@ -23,6 +23,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Offset, TenantSlot};
+use workbench::Surroundings;
 
 const CAPACITY: Bytes = Bytes::mib(2);
 const DISK_BYTES: Bytes = Bytes::mib(4);
@@ -136,25 +137,10 @@ impl Life {
 
     fn recover(&mut self) -> Option<Cache> {
         let (config, pool) = (Config::default(), self.pool.clone());
-        let mut recovery = Recovery::new(config, CAPACITY, None, pool, self.now);
-        let mut effects = Vec::new();
-        loop {
-            recovery.take_effects(&mut effects);
-            if effects.is_empty() {
-                let result = recovery.finished().expect("recovery comes to an end");
-                return result.ok().map(|recovered| recovered.cache);
-            }
-            for effect in effects.drain(..) {
-                let Effect::Flash(op) = effect else {
-                    panic!("recovery needs nothing but the flash");
-                };
-                let done = self.flash(op);
-                recovery.flash_done(done, self.now);
-            }
-            if let Some(result) = recovery.finished() {
-                return result.ok().map(|recovered| recovered.cache);
-            }
-        }
+        let recovery = Recovery::new(config, CAPACITY, None, pool, self.now);
+        let now = self.now;
+        let recovered = workbench::recover(recovery, self, now).ok()?;
+        Some(recovered.cache)
     }
 
     /// Attaches a disk, reads and writes all over it, and lets time pass.
@@ -207,32 +193,12 @@ impl Life {
 
     /// Carries out everything that the cache asks for, until it asks for nothing more.
     fn turn(&mut self, cache: &mut Cache) {
-        let mut effects = Vec::new();
-        loop {
-            cache.take_effects(&mut effects);
-            if effects.is_empty() {
-                return;
-            }
-            for effect in effects.drain(..) {
-                match effect {
-                    Effect::Flash(op) => {
-                        let done = self.flash(op);
-                        cache.flash_done(done, self.now);
-                    }
-                    Effect::Origin(op) => cache.origin_done(origin(op), self.now),
-                    Effect::Retire { token, .. } => cache.retired(token, true, self.now),
-                    Effect::Reinstate { token, .. } => cache.reinstated(token, true, self.now),
-                    Effect::Own { token, .. } => cache.owned(token, true, self.now),
-                    Effect::Reply { .. }
-                    | Effect::ReplyInPlace { .. }
-                    | Effect::ControlDone { .. }
-                    | Effect::Retain(_)
-                    | Effect::Damaged { .. } => {}
-                }
-            }
-        }
+        let now = self.now;
+        workbench::settle(cache, self, now, &mut Vec::new(), drop);
     }
+}
 
+impl Surroundings for Life {
     fn flash(&mut self, op: FlashOp) -> FlashDone {
         self.effects += 1;
         assert!(self.effects < EFFECTS_MAX, "it goes round in circles");
@@ -265,27 +231,5 @@ impl FlashBytes for Life {
         );
         self.write(offset, data);
         Ok(())
-    }
-}
-
-/// An origin that is all zeroes and never fails.
-fn origin(op: OriginOp) -> OriginDone {
-    let buf = match op.verb {
-        OriginVerb::Read {
-            length, mut buf, ..
-        } => {
-            buf[..length.to_usize()].fill(0);
-            Some(buf)
-        }
-        OriginVerb::Write { .. }
-        | OriginVerb::Flush
-        | OriginVerb::Discard { .. }
-        | OriginVerb::WriteZeroes { .. } => None,
-    };
-    OriginDone {
-        token: op.token,
-        buf,
-        result: Ok(()),
-        volatile: false,
     }
 }

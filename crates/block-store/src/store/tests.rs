@@ -1,31 +1,11 @@
 use super::*;
 use crate::{Effect, FormatOptions, Purpose, Recovery, format};
-use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
+use block_io::{BufPool, FlashOp};
 use flash_format::{CheckpointPage, SegmentIndex};
 use segment_log::{Phase, Source, Step, StreamKey};
 use units::{Bytes, Instant};
 
 const CAPACITY: Bytes = Bytes::mib(2);
-
-fn carry_out(device: &[u8], op: FlashOp) -> FlashDone {
-    let mut done = FlashDone {
-        token: op.token,
-        place: None,
-        buf: None,
-        result: Ok(()),
-    };
-    if let FlashVerb::Read {
-        offset,
-        length,
-        mut buf,
-    } = op.verb
-    {
-        let bytes = &device[offset.to_usize()..][..length.to_usize()];
-        buf[..bytes.len()].copy_from_slice(bytes);
-        done.buf = Some(buf);
-    }
-    done
-}
 
 /// An empty store, opened from a formatted device.
 fn open() -> (Box<Store>, Ports<()>) {
@@ -45,7 +25,7 @@ fn open() -> (Box<Store>, Ports<()>) {
         }
         let operations: Vec<FlashOp> = recovery.take_operations().collect();
         for op in operations {
-            recovery.flash_done(carry_out(&device, op), now);
+            recovery.flash_done(medium::carry_out(&mut device, op), now);
         }
     };
     let mut ports = found.ports(pool, now);
@@ -58,7 +38,7 @@ fn open() -> (Box<Store>, Ports<()>) {
             let Effect::Flash(op) = effect else {
                 panic!("a checkpoint is on the flash")
             };
-            let done = carry_out(&device, op);
+            let done = medium::carry_out(&mut device, op);
             if let (Purpose::Store(own), _) = ports.completed(done.token) {
                 store.completed(&mut ports, own, true, done.buf);
             }

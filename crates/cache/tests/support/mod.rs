@@ -3,12 +3,13 @@
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
-use block_io::{BufPool, IoError, OriginDone, OriginOp, OriginVerb};
+use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, OriginVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, OfDirty, Recovery,
     Request, RequestId, Verb, WriteBack, WritePolicy, format,
 };
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Offset, TenantSlot};
+use workbench::Surroundings;
 
 /// Flash and origins that work at once; the origins read zeroes.
 pub(crate) struct Bench {
@@ -24,21 +25,23 @@ pub(crate) struct Bench {
     ended: Vec<Effect>,
 }
 
-impl Bench {
-    fn origin_op(&mut self, op: OriginOp) -> OriginDone {
-        self.asked.push(op.disk);
-        let result = match op.verb {
-            OriginVerb::Flush if !self.flushes => Err(IoError::Failed),
-            _ => Ok(()),
-        };
-        OriginDone {
-            token: op.token,
-            buf: op.verb.into_buf(),
-            result,
-            volatile: false,
-        }
+impl Surroundings for Bench {
+    fn flash(&mut self, op: FlashOp) -> FlashDone {
+        medium::carry_out(&mut self.flash, op)
     }
 
+    fn origin(&mut self, op: OriginOp) -> OriginDone {
+        self.asked.push(op.disk);
+        let fails = matches!(op.verb, OriginVerb::Flush) && !self.flushes;
+        let mut done = workbench::origin_of_zeroes(op);
+        if fails {
+            done.result = Err(IoError::Failed);
+        }
+        done
+    }
+}
+
+impl Bench {
     /// A new cache on flash of this size.
     pub(crate) fn open(flash: Bytes, segment: Bytes, config: Config) -> (Self, Cache) {
         let mut bench = Self {
@@ -57,46 +60,20 @@ impl Bench {
         for (offset, bytes) in format(&options).unwrap() {
             bench.flash[offset.to_usize()..][..bytes.len()].copy_from_slice(&bytes);
         }
-        let mut recovery = Recovery::new(config, flash, None, bench.pool.clone(), bench.now);
-        loop {
-            if let Some(recovered) = recovery.finished() {
-                return (bench, recovered.unwrap().cache);
-            }
-            let mut effects = Vec::new();
-            recovery.take_effects(&mut effects);
-            for effect in effects {
-                let Effect::Flash(op) = effect else {
-                    panic!("recovery uses the flash")
-                };
-                let done = medium::carry_out(&mut bench.flash, op);
-                recovery.flash_done(done, bench.now);
-            }
-        }
+        let recovery = Recovery::new(config, flash, None, bench.pool.clone(), bench.now);
+        let now = bench.now;
+        let recovered = workbench::recover(recovery, &mut bench, now).unwrap();
+        (bench, recovered.cache)
     }
 
     fn carry_out(&mut self, cache: &mut Cache) {
-        let mut effects = Vec::new();
-        loop {
-            cache.take_effects(&mut effects);
-            if effects.is_empty() {
-                return;
+        let (now, mut ended) = (self.now, std::mem::take(&mut self.ended));
+        workbench::settle(cache, self, now, &mut Vec::new(), |effect| {
+            if !matches!(effect, Effect::Damaged { .. }) {
+                ended.push(effect);
             }
-            for effect in effects.drain(..) {
-                match effect {
-                    Effect::Flash(op) => {
-                        let done = medium::carry_out(&mut self.flash, op);
-                        cache.flash_done(done, self.now);
-                    }
-                    Effect::Origin(op) => {
-                        let done = self.origin_op(op);
-                        cache.origin_done(done, self.now);
-                    }
-                    Effect::Own { token, .. } => cache.owned(token, true, self.now),
-                    Effect::Damaged { .. } => {}
-                    other => self.ended.push(other),
-                }
-            }
-        }
+        });
+        self.ended = ended;
     }
 
     /// Carries everything out, then lets the pause pass.

@@ -329,10 +329,16 @@ pub(super) const TABLE: &[Crate] = &[
             "nbd-client",
         ],
     ),
+    pure(
+        "workbench",
+        "crates/workbench",
+        &["units", "block-io", "cache"],
+    ),
     program(
         "hostile",
         "crates/hostile",
         &[
+            "workbench",
             "units",
             "block-io",
             "flash-format",
