@@ -9,10 +9,11 @@
 use crate::effects::{Effect, Errand};
 use crate::encryption::Ciphers;
 use crate::ports::{Ended, Flash, Footer, Payload, Ports, Tag};
+use crate::retained::RetainedUpdate;
 use block_io::{Buf, FlashVerb, Slice};
 use flash_format::{
-    DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, Geometry, PAGE_BYTES, PageBytes, SegmentIndex,
-    checksum, read_footer,
+    DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, Geometry, PAGE_BYTES, PageBytes, RECORD_BYTES,
+    SegmentIndex, checksum, read_footer,
 };
 use segment_log::{Dense, Placed, Source};
 use std::iter::repeat_n;
@@ -53,6 +54,7 @@ impl Payload for Pages {
     type Open = Buf;
     type Sealed = Slice;
     type Read = Buf;
+    type Page = Slice;
     type Device<T: Tag> = Flash<T>;
 
     fn open<T: Tag<Payload = Self>>(ports: &Ports<T>, pages: u32) -> Buf {
@@ -80,6 +82,35 @@ impl Payload for Pages {
         let crc = checksum(page);
         self.checksums[placed.slot.index()] = crc;
         crc
+    }
+
+    fn as_put<T: Tag<Payload = Self>>(
+        &self,
+        ports: &Ports<T>,
+        open: &Buf,
+        placed: &Placed,
+        disk: DiskSlot,
+        page: &Slice,
+    ) -> Slice {
+        if self.ciphers.get(disk).is_some() {
+            let at = placed.page_in_chunk as usize * PAGE_BYTES;
+            ports.pool().copy_of(&open[at..at + PAGE_BYTES])
+        } else {
+            page.clone()
+        }
+    }
+
+    fn retain<T: Tag<Payload = Self>>(
+        ports: &mut Ports<T>,
+        place: u32,
+        record: [u8; RECORD_BYTES],
+        page: Option<(u32, Slice)>,
+    ) {
+        ports.retain(RetainedUpdate::Push {
+            place,
+            record,
+            page,
+        });
     }
 
     fn seal(mut open: Buf, blocks: usize, encode: impl FnOnce() -> PageBytes) -> Slice {
@@ -237,6 +268,7 @@ impl Payload for Nothing {
     type Open = ();
     type Sealed = ();
     type Read = ();
+    type Page = &'static ();
     type Device<T: Tag> = Ended;
 
     fn open<T: Tag<Payload = Self>>(_ports: &Ports<T>, _pages: u32) {}
@@ -251,6 +283,25 @@ impl Payload for Nothing {
         (): &(),
     ) -> u32 {
         0
+    }
+
+    fn as_put<T: Tag<Payload = Self>>(
+        &self,
+        _ports: &Ports<T>,
+        (): &(),
+        _placed: &Placed,
+        _disk: DiskSlot,
+        page: &&'static (),
+    ) -> &'static () {
+        page
+    }
+
+    fn retain<T: Tag<Payload = Self>>(
+        _ports: &mut Ports<T>,
+        _place: u32,
+        _record: [u8; RECORD_BYTES],
+        _page: Option<(u32, &'static ())>,
+    ) {
     }
 
     fn seal((): (), _blocks: usize, _encode: impl FnOnce() -> PageBytes) {}

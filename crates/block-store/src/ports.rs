@@ -9,10 +9,11 @@ use crate::retained::RetainedUpdate;
 use crate::stats::Stats;
 use crate::write_count::WriteCount;
 use block_io::{Buf, BufPool, FlashOp, FlashVerb, PAGE_BYTES, Place, Slice, Token};
-use flash_format::{Descriptor, Geometry, PageBytes, SegmentIndex};
+use flash_format::{Descriptor, Geometry, PageBytes, RECORD_BYTES, SegmentIndex};
 use segment_log::{FlashWritten, Placed, Source};
 use slab::Slab;
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::vec::Drain;
 use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Instant, Offset};
 
@@ -45,6 +46,8 @@ pub trait Payload: Sized {
     type Sealed: Clone;
     /// What was read from flash.
     type Read;
+    /// A block that a guest wrote, which memory that outlives the process is told of.
+    type Page: Deref<Target = Self::Block>;
     /// The way to the flash.
     type Device<T: Tag>: Device;
 
@@ -60,6 +63,24 @@ pub trait Payload: Sized {
         name: (DiskSlot, BlockIndex),
         block: &Self::Block,
     ) -> u32;
+
+    /// A block that a guest wrote, as it lies where it was put.
+    fn as_put<T: Tag<Payload = Self>>(
+        &self,
+        ports: &Ports<T>,
+        open: &Self::Open,
+        placed: &Placed,
+        disk: DiskSlot,
+        page: &Self::Page,
+    ) -> Self::Page;
+
+    /// Tells retained memory of another record of a chunk, and which of the chunk's blocks it has.
+    fn retain<T: Tag<Payload = Self>>(
+        ports: &mut Ports<T>,
+        place: u32,
+        record: [u8; RECORD_BYTES],
+        page: Option<(u32, Self::Page)>,
+    );
 
     /// Ends a chunk of so many blocks with the header that `encode` makes.
     fn seal(open: Self::Open, blocks: usize, encode: impl FnOnce() -> PageBytes) -> Self::Sealed;
@@ -369,11 +390,8 @@ where
 
     /// The driver has stood still for so long.
     pub fn stand_still(&mut self, time: Duration) {
-        let total = self
-            .device
-            .stood_still
-            .as_nanos()
-            .saturating_add(time.as_nanos());
+        let so_far = self.device.stood_still.as_nanos();
+        let total = so_far.saturating_add(time.as_nanos());
         self.device.stood_still = Duration::from_nanos(total);
     }
 

@@ -7,7 +7,6 @@ use super::{LogTables, Logs};
 use crate::chunks::OfLog;
 use crate::journal::{Journal, Ticket};
 use crate::ports::{Payload, Ports, Tag};
-use block_io::Slice;
 use dirty_log::Record;
 use flash_format::{DirtyChunkHeader, DirtyRecord, Position, SegmentIndex};
 use segment_log::{Sealed, StreamKey};
@@ -108,7 +107,7 @@ impl Logs {
         disk: DiskSlot,
         record: Record,
         at_flash: &DirtyRecord,
-        page: Option<(u32, Slice)>,
+        page: Option<(u32, <T::Payload as Payload>::Page)>,
     ) {
         let dirty = self.by_disk.get_mut(disk).expect("the disk has a log");
         let open = dirty.chunks().open().expect("the chunk is open");

@@ -2,9 +2,8 @@
 
 use crate::guard::{Guard, holds};
 use crate::journal::Ticket;
-use crate::ports::{Ports, Tag};
+use crate::ports::{Payload, Ports, Tag};
 use crate::retained::RetainedUpdate;
-use block_io::Slice;
 use flash_format::{DirtyChunkHeader, DirtyRecord};
 
 /// Which places no chunk has.
@@ -69,17 +68,11 @@ pub(super) fn push<T: Tag>(
     ports: &mut Ports<T>,
     place: u32,
     record: &DirtyRecord,
-    page: Option<(u32, Slice)>,
+    page: Option<(u32, <T::Payload as Payload>::Page)>,
 ) {
-    let record = record.to_bytes();
-    retain(
-        ports,
-        RetainedUpdate::Push {
-            place,
-            record,
-            page,
-        },
-    );
+    if holds(Guard::AcceptedOutlivesProcess) {
+        T::Payload::retain(ports, place, record.to_bytes(), page);
+    }
 }
 
 fn retain<T: Tag>(ports: &mut Ports<T>, update: RetainedUpdate) {

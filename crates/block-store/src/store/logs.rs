@@ -9,7 +9,6 @@ use crate::ports::{Payload, Ports, Tag};
 use crate::rest::Resting;
 use crate::trust::Trust;
 use crate::writer::{NoRoom, Streams, Writer};
-use block_io::Slice;
 use dirty_log::RecordNumber;
 use flash_format::{Erasure, Position};
 use segment_log::{Source, StreamKey};
@@ -39,7 +38,7 @@ impl<P: Payload> super::Store<P> {
     }
 }
 
-impl WriteBack<'_> {
+impl<P: Payload> WriteBack<'_, P> {
     /// Accepts a block that a guest wrote.
     ///
     /// # Errors
@@ -47,20 +46,18 @@ impl WriteBack<'_> {
     ///
     /// # Panics
     /// If the disk has no log.
-    pub fn log_block<T: Tag<Payload = Pages>>(
+    pub fn log_block<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,
         block: BlockIndex,
-        bytes: &Slice,
+        page: &P::Page,
     ) -> Result<(), NoRoom> {
         let count = self.origins.write_count(disk);
         self.writer
-            .log_block(ports, &mut self.streams, disk, block, count, bytes)
+            .log_block(ports, &mut self.streams, disk, block, count, page)
     }
-}
 
-impl<P: Payload> WriteBack<'_, P> {
     /// Accepts an erasure.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use super::{Found, Store};
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
 use crate::dirty::DirtyDisks;
-use crate::disks::{DiskTable, slots};
+use crate::disks::{DiskTable, Served, slots};
 use crate::effects::{Effect, Errand, Own};
 use crate::identity::Identity;
 use crate::payload::Nothing;
@@ -18,7 +18,7 @@ use crate::trusted::Trusted;
 use flash_format::Geometry;
 use segment_log::{Dense, SegmentLog};
 use std::collections::BTreeMap;
-use units::{BlockIndex, DiskSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot};
 
 /// The caller of such a store: reads nothing, and has no effects.
 pub struct Simulated;
@@ -50,6 +50,21 @@ pub fn empty(geometry: Geometry, config: Config) -> (Store<Nothing>, Ports<Simul
         store.origins_mut().attached(disk, true);
     }
     (store, Ports::of_nothing())
+}
+
+/// A disk comes under write-back: it has a dirty log from now on. What the daemon's tables say of it is
+/// not written.
+pub fn give_log(store: &mut Store<Nothing>, disk: DiskSlot) {
+    let served = Served {
+        id: DiskId::from_u128(disk.index() as u128 + 1),
+        name: String::new(),
+        size: Bytes::ZERO,
+        fingerprint: None,
+        epoch: 1,
+        key: None,
+    };
+    store.disks.enter(disk, served);
+    store.write_back().give_log(disk);
 }
 
 /// Whether a block is cached; marks it as referenced.
@@ -94,5 +109,40 @@ fn end(store: &mut Store<Nothing>, ports: &mut Ports<Simulated>, first: Errand) 
         }
         store.pump(ports);
         next = ports.next_ended();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dirty_log::Found;
+    use units::Instant;
+
+    const DISK: DiskSlot = DiskSlot::new(3);
+
+    #[test]
+    fn a_log_of_nothing_goes_to_flash_and_becomes_clean() {
+        let geometry = Geometry::of_slots(256, Bytes::kib(64)).unwrap();
+        let (mut store, mut ports) = empty(geometry, Config::default());
+        give_log(&mut store, DISK);
+        let block = |number: u64| BlockIndex::new(number % 10);
+        for number in 0..20 {
+            ports.set_now(Instant::from_nanos(number));
+            let log = &mut store.write_back();
+            log.log_block(&mut ports, DISK, block(number), &&())
+                .unwrap();
+        }
+        let end = store.write_back().flush_log(&mut ports, DISK);
+        settle(&mut store, &mut ports);
+        let dirty = store.dirty_log(DISK).unwrap();
+        assert_eq!(dirty.durable(), end);
+        assert_eq!(dirty.log().distinct(), Bytes::kib(40));
+        assert_eq!(ports.stats().flash_written.dirty, 20 * 4096);
+        assert!(matches!(store.dirty_state(DISK, block(4)), Found::Dirty(_)));
+        store.write_back().settle(&mut ports, DISK, end);
+        settle(&mut store, &mut ports);
+        assert_eq!(store.dirty_state(DISK, block(4)), Found::Clean);
+        assert!((0..10).all(|number| touch(&mut store, DISK, block(number))));
+        store.self_check();
     }
 }

@@ -3,10 +3,8 @@
 
 use super::{Streams, Writer};
 use crate::chunks::{Chunk, Entry, Gathered};
-use crate::payload::Pages;
 use crate::ports::{Payload, Ports, Tag};
 use crate::write_count::WriteCount;
-use block_io::Slice;
 use dirty_log::{Record, What};
 use flash_format::{Descriptor, DirtyRecord, Erasure, PAGE_BYTES, Position};
 use segment_log::{Sealed, Source, StreamKey};
@@ -21,7 +19,7 @@ pub enum NoRoom {
     Segment,
 }
 
-impl Writer<Pages> {
+impl<P: Payload> Writer<P> {
     /// Accepts a block that a guest wrote when so many of the disk's writes had ended.
     ///
     /// # Errors
@@ -29,14 +27,14 @@ impl Writer<Pages> {
     ///
     /// # Panics
     /// If the disk has no log.
-    pub(crate) fn log_block<T: Tag<Payload = Pages>>(
+    pub(crate) fn log_block<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
-        streams: &mut Streams<'_, Pages>,
+        streams: &mut Streams<'_, P>,
         disk: DiskSlot,
         block: BlockIndex,
         count: WriteCount,
-        bytes: &Slice,
+        page: &P::Page,
     ) -> Result<(), NoRoom> {
         if self.buffered_bytes + PAGE_BYTES > self.limit {
             return Err(NoRoom::Buffer);
@@ -64,15 +62,10 @@ impl Writer<Pages> {
             block,
             checksum: self
                 .payload
-                .put(open, &placed, Source::Dirty, (disk, block), bytes),
+                .put(open, &placed, Source::Dirty, (disk, block), page),
             page: placed.page,
         };
-        let lies = if self.payload.ciphers().get(disk).is_some() {
-            let at = placed.page_in_chunk as usize * PAGE_BYTES;
-            ports.pool().copy_of(&open[at..at + PAGE_BYTES])
-        } else {
-            bytes.clone()
-        };
+        let as_put = self.payload.as_put(ports, open, &placed, disk, page);
         content.descriptors.push(descriptor);
         let at_flash = DirtyRecord::Data(descriptor);
         chunk.records.push(at_flash);
@@ -84,15 +77,13 @@ impl Writer<Pages> {
                 slot: placed.slot,
             },
         };
-        let page = Some((placed.page_in_chunk - 1, lies));
+        let page = Some((placed.page_in_chunk - 1, as_put));
         let Streams { logs, tables, .. } = &mut *streams;
         logs.accept(ports, tables, disk, record, &at_flash, page);
         self.after(ports, streams, key, placed.after);
         Ok(())
     }
-}
 
-impl<P: Payload> Writer<P> {
     /// Accepts an erasure.
     ///
     /// # Errors
