@@ -45,9 +45,9 @@ pub enum Unfit {
     Unreadable(IoError),
 }
 
-/// Records that go to the origin together.
+/// Records that go to the origin together. `P` is what is kept of a page.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct Batch<P> {
     /// Which: completions of one that was given up mean nothing.
     id: BatchId,
     /// What it settles.
@@ -58,7 +58,7 @@ pub(crate) struct Batch {
     /// anything else is written.
     ends: bool,
     pieces: Vec<Piece>,
-    pages: Map<RecordNumber, Slice>,
+    pages: Map<RecordNumber, P>,
     reads: Vec<LogRead>,
     reads_left: usize,
     /// Pieces that have been sent to the origin.
@@ -87,6 +87,27 @@ pub struct ReadId {
     read: usize,
 }
 
+/// A page of a read that is the newest of its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchPage {
+    /// The number of its record.
+    pub number: RecordNumber,
+    /// Where it lies on flash.
+    pub slot: FlashSlot,
+    /// Which page of the read it is, from 0.
+    pub at: u32,
+}
+
+/// What one write brings to the origin. `P` is what is kept of a page.
+#[derive(Debug)]
+pub struct Content<'a, P> {
+    /// Which blocks.
+    piece: &'a Piece,
+    /// The pages of its batch.
+    pages: &'a Map<RecordNumber, P>,
+    fua: bool,
+}
+
 /// Pages of a log that have to be read from flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchRead {
@@ -98,7 +119,7 @@ pub struct BatchRead {
     pub pages: u32,
 }
 
-impl Batch {
+impl<P> Batch<P> {
     /// It settles every record before `to`.
     pub(crate) fn in_order(id: BatchId, to: RecordNumber, ends: bool, pieces: Vec<Piece>) -> Self {
         Self::new(id, to, ends, Settles::Before(to), pieces)
@@ -178,13 +199,13 @@ impl Batch {
         &mut self,
         log: &DirtyLog,
         geometry: &Geometry,
-        mut in_memory: impl FnMut(FlashSlot) -> Option<Slice>,
+        mut in_memory: impl FnMut(FlashSlot) -> Option<P>,
     ) -> Vec<BatchRead> {
         let mut on_flash = Vec::new();
         for (number, slot) in self.wanted(log) {
             match in_memory(slot) {
-                Some(bytes) => {
-                    self.pages.insert(number, bytes);
+                Some(page) => {
+                    self.pages.insert(number, page);
                 }
                 None => on_flash.push((number, slot)),
             }
@@ -224,22 +245,22 @@ impl Batch {
     pub(crate) fn read_done(
         &mut self,
         read: ReadId,
-        result: Result<Slice, IoError>,
-        mut verify: impl FnMut(RecordNumber, FlashSlot, Slice) -> Option<Slice>,
+        result: Result<(), IoError>,
+        mut verified: impl FnMut(BatchPage) -> Option<P>,
     ) {
         self.reads_left -= 1;
-        let bytes = match result {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                self.error = Some(error);
-                return;
-            }
-        };
+        if let Err(error) = result {
+            self.error = Some(error);
+            return;
+        }
         let LogRead { slot, wanted, .. } = &self.reads[read.read];
         for (at, number) in wanted {
-            let from = *at as usize * PAGE_BYTES;
-            let page = bytes.slice(from..from + PAGE_BYTES);
-            match verify(*number, slot.advance(*at), page) {
+            let wanted = BatchPage {
+                number: *number,
+                slot: slot.advance(*at),
+                at: *at,
+            };
+            match verified(wanted) {
                 Some(page) => {
                     self.pages.insert(*number, page);
                 }
@@ -287,11 +308,15 @@ impl Batch {
     }
 
     /// The next piece goes: which batch this is, and what is written.
-    pub(crate) fn issue(&mut self, pool: &BufPool) -> (BatchId, OriginVerb) {
-        let verb = verb_of(&self.pieces[self.issued], &self.pages, self.fua, pool);
+    pub(crate) fn issue(&mut self) -> (BatchId, Content<'_, P>) {
+        let content = Content {
+            piece: &self.pieces[self.issued],
+            pages: &self.pages,
+            fua: self.fua,
+        };
         self.issued += 1;
         self.in_flight += 1;
-        (self.id, verb)
+        (self.id, content)
     }
 
     /// A piece has ended.
@@ -333,44 +358,46 @@ fn reads_of(wanted: &[(RecordNumber, FlashSlot)], geometry: &Geometry) -> Vec<Lo
     reads
 }
 
-fn verb_of(
-    piece: &Piece,
-    pages: &Map<RecordNumber, Slice>,
-    fua: bool,
-    pool: &BufPool,
-) -> OriginVerb {
-    match piece {
-        Piece::Data { first, numbers } => {
-            let page = |number: &RecordNumber| pages.get(number).expect("the batch was read");
-            let data = if let [number] = &numbers[..] {
-                page(number).clone()
-            } else {
-                let length = numbers.len() * PAGE_BYTES;
-                let mut buf = pool.take(length);
-                for (number, to) in numbers.iter().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
-                    to.copy_from_slice(page(number));
+impl Content<'_, Slice> {
+    /// The operation of the origin. A buffer for several blocks comes from `pool`.
+    ///
+    /// # Panics
+    /// If a page of it was not read.
+    pub fn verb(&self, pool: &BufPool) -> OriginVerb {
+        let fua = self.fua;
+        match self.piece {
+            Piece::Data { first, numbers } => {
+                let page = |number| self.pages.get(number).expect("the batch was read");
+                let data = if let [number] = &numbers[..] {
+                    page(number).clone()
+                } else {
+                    let length = numbers.len() * PAGE_BYTES;
+                    let mut buf = pool.take(length);
+                    for (number, to) in numbers.iter().zip(buf.chunks_exact_mut(PAGE_BYTES)) {
+                        to.copy_from_slice(page(number));
+                    }
+                    buf.freeze().slice(0..length)
+                };
+                OriginVerb::Write {
+                    offset: first.start(),
+                    data,
+                    fua,
                 }
-                buf.freeze().slice(0..length)
-            };
-            OriginVerb::Write {
-                offset: first.start(),
-                data,
-                fua,
             }
-        }
-        Piece::Erasure(erasure) => {
-            let offset = erasure.first.start();
-            let length = Bytes::new(u64::from(erasure.blocks) * BLOCK_BYTES);
-            // Readers have seen zeroes, so zeroes it must be: an origin may ignore a discard.
-            let may_unmap = match erasure.kind {
-                ErasureKind::Discard => true,
-                ErasureKind::Zeroes { may_unmap } => may_unmap,
-            };
-            OriginVerb::WriteZeroes {
-                offset,
-                length,
-                may_unmap,
-                fua,
+            Piece::Erasure(erasure) => {
+                let offset = erasure.first.start();
+                let length = Bytes::new(u64::from(erasure.blocks) * BLOCK_BYTES);
+                // Readers have seen zeroes, so zeroes it must be: an origin may ignore a discard.
+                let may_unmap = match erasure.kind {
+                    ErasureKind::Discard => true,
+                    ErasureKind::Zeroes { may_unmap } => may_unmap,
+                };
+                OriginVerb::WriteZeroes {
+                    offset,
+                    length,
+                    may_unmap,
+                    fua,
+                }
             }
         }
     }

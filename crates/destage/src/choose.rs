@@ -58,7 +58,11 @@ impl Chooser {
     }
 
     /// The next records of an interval, in the order of the log.
-    pub(crate) fn next_in_order(&mut self, log: &DirtyLog, wanted: RecordNumber) -> Option<Batch> {
+    pub(crate) fn next_in_order<P>(
+        &mut self,
+        log: &DirtyLog,
+        wanted: RecordNumber,
+    ) -> Option<Batch<P>> {
         let from = self.loaded_to.max(log.base());
         if from >= wanted {
             return None;
@@ -76,12 +80,12 @@ impl Chooser {
     }
 
     /// What is newest of the log, the longest runs first; of these blocks only, if they are said.
-    pub(crate) fn next_in_any_order(
+    pub(crate) fn next_in_any_order<P>(
         &mut self,
         log: &DirtyLog,
         wanted: RecordNumber,
         only: Option<&Erased>,
-    ) -> Option<Batch> {
+    ) -> Option<Batch<P>> {
         if wanted == RecordNumber::FIRST || log.is_empty() {
             return None;
         }

@@ -1,12 +1,12 @@
 //! The transfer of one log: a batch that is read, one that is written, and the flush that settles.
 
-use crate::batch::{Batch, BatchId, BatchRead, ReadId, Settles, Unfit};
+use crate::batch::{Batch, BatchId, BatchPage, BatchRead, Content, ReadId, Settles, Unfit};
 use crate::choose::{Chooser, Sequence};
 use crate::limits::{FLUSH_PARTS, RETRY_PAUSE_MAX, RETRY_PAUSE_MIN};
 use crate::pace::{Go, Need, Pace};
 use crate::plan::Piece;
 use crate::times::ReadTimes;
-use block_io::{BufPool, IoError, OriginVerb, Slice};
+use block_io::{IoError, Slice};
 use core_guards::{Guard, holds};
 use dirty_log::{DirtyLog, RecordNumber};
 use flash_format::Geometry;
@@ -33,11 +33,12 @@ pub enum Paused {
     Latency,
 }
 
-/// The transfer of a disk's log to its origin. See the crate's header.
+/// The transfer of a disk's log to its origin. `P` is what is kept of a page: its bytes, or nothing in a
+/// simulation. See the crate's header.
 #[derive(Debug)]
-pub struct Destage {
-    loading: Option<Batch>,
-    writing: Option<Batch>,
+pub struct Destage<P = Slice> {
+    loading: Option<Batch<P>>,
+    writing: Option<Batch<P>>,
     /// A flush of the origin is on its way; what it settles.
     flushing: Option<Flushing>,
     chooser: Chooser,
@@ -67,11 +68,11 @@ pub struct WriteId {
 
 /// A write to the origin.
 #[derive(Debug)]
-pub struct Write {
+pub struct Write<'a, P> {
     /// By which its completion is known.
     pub id: WriteId,
     /// What is written.
-    pub verb: OriginVerb,
+    pub content: Content<'a, P>,
 }
 
 impl WriteId {
@@ -83,9 +84,9 @@ impl WriteId {
 
 /// What to do next with the batch that is written.
 #[derive(Debug)]
-pub enum Next {
+pub enum Next<'a, P> {
     /// To write this.
-    Write(Write),
+    Write(Write<'a, P>),
     /// To ask again then.
     WaitUntil(Instant),
     /// To wait for what is on its way.
@@ -116,7 +117,7 @@ pub enum Flushed {
     Refused(IoError),
 }
 
-impl Destage {
+impl<P> Destage<P> {
     /// Its batches come behind `latest`.
     pub fn new(latest: BatchId, now: Instant) -> Self {
         Self {
@@ -140,7 +141,7 @@ impl Destage {
 
     /// Whether records are on their way that were taken out of their order.
     pub fn is_out_of_order(&self) -> bool {
-        let some = |batch: &Option<Batch>| batch.as_ref().is_some_and(Batch::is_out_of_order);
+        let some = |batch: &Option<Batch<P>>| batch.as_ref().is_some_and(Batch::is_out_of_order);
         let flushing = self.flushing.as_ref();
         some(&self.loading)
             || some(&self.writing)
@@ -215,7 +216,7 @@ impl Destage {
         wanted: RecordNumber,
         sequence: &Sequence,
         geometry: &Geometry,
-        in_memory: impl FnMut(FlashSlot) -> Option<Slice>,
+        in_memory: impl FnMut(FlashSlot) -> Option<P>,
     ) -> Option<Vec<BatchRead>> {
         if self.loading.is_some() {
             return None;
@@ -235,17 +236,16 @@ impl Destage {
         Some(reads)
     }
 
-    /// Pages of a batch have come from flash, or have failed to. Each wanted page goes through `verify`,
-    /// with the number of its record and its slot: what that returns is written to the origin, and without
-    /// it the batch is damaged.
+    /// Pages of a batch have come from flash, or have failed to. What `verified` returns of each wanted page
+    /// is written to the origin; if that is nothing the batch is damaged.
     pub fn read_done(
         &mut self,
         read: ReadId,
-        result: Result<Slice, IoError>,
-        verify: impl FnMut(RecordNumber, FlashSlot, Slice) -> Option<Slice>,
+        result: Result<(), IoError>,
+        verified: impl FnMut(BatchPage) -> Option<P>,
     ) {
         if let Some(batch) = self.loading.as_mut().filter(|batch| batch.is(read)) {
-            batch.read_done(read, result, verify);
+            batch.read_done(read, result, verified);
         }
     }
 
@@ -275,8 +275,7 @@ impl Destage {
         rate: Option<Bytes>,
         flash_reads: &ReadTimes,
         now: Instant,
-        pool: &BufPool,
-    ) -> Next {
+    ) -> Next<'_, P> {
         let Some(batch) = self.writing.as_mut() else {
             return Next::Wait;
         };
@@ -290,9 +289,9 @@ impl Destage {
             .ask(bytes, in_flight, rate, need, flash_reads, now)
         {
             Go::Now => {
-                let (batch, verb) = batch.issue(pool);
+                let (batch, content) = batch.issue();
                 let id = WriteId { batch, bytes };
-                Next::Write(Write { id, verb })
+                Next::Write(Write { id, content })
             }
             Go::Full => Next::Wait,
             Go::Rate(until) => {
@@ -334,7 +333,7 @@ impl Destage {
 
     fn batched(
         &mut self,
-        batch: Batch,
+        batch: Batch<P>,
         log: Option<&DirtyLog>,
         wanted: RecordNumber,
         dirty_max: Bytes,

@@ -37,7 +37,7 @@ mod plan;
 mod tests;
 mod times;
 
-pub use batch::{BatchId, BatchRead, ReadId, Settles, Unfit};
+pub use batch::{BatchId, BatchPage, BatchRead, Content, ReadId, Settles, Unfit};
 pub use choose::Sequence;
 pub use destage::{Batched, Destage, Failing, Flushed, Next, Paused, Write, WriteId};
 pub use pace::Need;

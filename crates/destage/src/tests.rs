@@ -1,8 +1,8 @@
 //! A transfer as its driver sees it: a log in memory, an origin that answers what the test says.
 
 use crate::{
-    BatchId, BatchRead, Batched, Destage, Flushed, Need, Next, ReadTimes, Sequence, Settles, Unfit,
-    Write,
+    BatchId, BatchPage, BatchRead, Batched, Destage, Flushed, Need, Next, ReadTimes, Sequence,
+    Settles, Unfit, WriteId,
 };
 use block_io::{BufPool, IoError, OriginVerb, PAGE_BYTES, Slice};
 use dirty_log::{DirtyLog, Record, RecordNumber, What};
@@ -50,28 +50,25 @@ fn load(destage: &mut Destage, log: &DirtyLog, is_in_memory: bool) -> Option<Vec
     destage.load(log, log.end(), &Sequence::InOrder, &geometry, in_memory)
 }
 
+type Writes = Vec<(WriteId, OriginVerb)>;
+
 /// Every write that may go now.
-fn writes(destage: &mut Destage) -> Vec<Write> {
+fn writes(destage: &mut Destage) -> Writes {
     let (flash, pool) = (ReadTimes::default(), BufPool::new());
-    let next = |destage: &mut Destage| match destage.next_write(
-        Need::All,
-        None,
-        &flash,
-        Instant::ZERO,
-        &pool,
-    ) {
-        Next::Write(write) => Some(write),
-        Next::Wait | Next::WaitUntil(_) => None,
-    };
+    let next =
+        |destage: &mut Destage| match destage.next_write(Need::All, None, &flash, Instant::ZERO) {
+            Next::Write(write) => Some((write.id, write.content.verb(&pool))),
+            Next::Wait | Next::WaitUntil(_) => None,
+        };
     std::iter::from_fn(|| next(destage)).collect()
 }
 
 /// Writes the batch that was loaded, each piece with success.
-fn write_all(destage: &mut Destage, log: &DirtyLog) -> (Vec<Write>, Option<Batched>) {
+fn write_all(destage: &mut Destage, log: &DirtyLog) -> (Writes, Option<Batched>) {
     destage.begin_writing(log.end()).unwrap();
     let written = writes(destage);
-    for write in &written {
-        destage.write_done(write.id, Ok(()));
+    for (id, _) in &written {
+        destage.write_done(*id, Ok(()));
     }
     let batched = destage.end_batch(Some(log), log.end(), DIRTY_MAX);
     (written, batched)
@@ -82,7 +79,7 @@ fn an_interval_that_is_one_write_needs_no_flush() {
     let (mut destage, log) = (destage(), log_of(&[&[4, 5]]));
     assert_eq!(load(&mut destage, &log, true), Some(Vec::new()));
     let (written, batched) = write_all(&mut destage, &log);
-    let [Write { verb, .. }] = &written[..] else {
+    let [(_, verb)] = &written[..] else {
         panic!("neighbours are one write: {written:?}")
     };
     assert!(matches!(verb, OriginVerb::Write { fua: true, .. }));
@@ -116,9 +113,9 @@ fn what_the_origin_refused_comes_again_after_a_pause_that_grows() {
         destage.begin_writing(log.end()).unwrap();
         let written = writes(&mut destage);
         assert_eq!(written.len(), 2, "both, each time");
-        destage.write_done(written[0].id, Ok(()));
+        destage.write_done(written[0].0, Ok(()));
         assert_eq!(destage.end_batch(Some(&log), log.end(), DIRTY_MAX), None);
-        destage.write_done(written[1].id, Err(IoError::Failed));
+        destage.write_done(written[1].0, Err(IoError::Failed));
         let batched = destage.end_batch(Some(&log), log.end(), DIRTY_MAX);
         assert_eq!(batched, Some(Batched::Refused(IoError::Failed)));
         let until = destage.refuse(IoError::Failed, now);
@@ -139,10 +136,8 @@ fn a_record_that_is_not_what_was_written_goes_nowhere() {
     };
     assert_eq!((read.slot, read.pages), (FlashSlot::new(1), 2));
     assert_eq!(destage.ready(), None);
-    let bytes = BufPool::new().copy_of(&[7; 2 * PAGE_BYTES]);
-    destage.read_done(read.id, Ok(bytes), |number, _, page| {
-        (number != nth(1)).then_some(page)
-    });
+    let whole = |page_of: BatchPage| (page_of.number != nth(1)).then(page);
+    destage.read_done(read.id, Ok(()), whole);
     assert!(destage.ready().is_some());
     assert_eq!(destage.begin_writing(log.end()), Err(Unfit::Damaged));
 }
@@ -153,15 +148,14 @@ fn completions_of_what_was_given_up_mean_nothing() {
     let stale = load(&mut destage, &log, false).unwrap();
     destage.begin_anew();
     let reads = load(&mut destage, &log, false).unwrap();
-    let bytes = || Ok(BufPool::new().copy_of(&[7; 2 * PAGE_BYTES]));
-    destage.read_done(stale[0].id, bytes(), |_, _, page| Some(page));
+    destage.read_done(stale[0].id, Ok(()), |_| Some(page()));
     assert_eq!(destage.ready(), None, "its own read has not ended");
-    destage.read_done(reads[0].id, bytes(), |_, _, page| Some(page));
+    destage.read_done(reads[0].id, Ok(()), |_| Some(page()));
     destage.begin_writing(log.end()).unwrap();
     let given_up = writes(&mut destage);
     destage.begin_anew();
-    for write in given_up {
-        assert_eq!(destage.write_done(write.id, Ok(())), Bytes::ZERO);
+    for (id, _) in given_up {
+        assert_eq!(destage.write_done(id, Ok(())), Bytes::ZERO);
     }
     assert!(destage.is_idle());
 }

@@ -9,9 +9,11 @@ use crate::host_record::HostRecord;
 use crate::ports::Ports;
 use crate::purpose::{DestageRead, OriginPurpose, ReadPurpose};
 use crate::write_back::DestageState;
-use block_io::{Buf, IoError, OriginVerb};
+use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES};
 use block_store::{DirtyDisk, Location, LockReason, Store};
-use destage::{Batched, Flushed, Need, Next, Paused, Piece, Sequence, Settles, Unfit, WriteId};
+use destage::{
+    BatchPage, Batched, Flushed, Need, Next, Paused, Piece, Sequence, Settles, Unfit, WriteId,
+};
 use dirty_log::{DirtyLog, RecordNumber};
 use units::{BLOCK_BYTES, DiskSlot};
 
@@ -209,12 +211,15 @@ impl<'a> Destager<'a> {
             return;
         };
         let ports = &mut *self.ports;
-        let bytes = match (result, buf) {
-            (Ok(()), Some(buf)) => Ok(buf.freeze()),
-            (Err(error), _) => Err(error),
+        let bytes = buf.filter(|_| result.is_ok()).map(Buf::freeze);
+        let result = match (result, &bytes) {
             (Ok(()), None) => Err(IoError::Failed),
+            (result, _) => result,
         };
-        back.destage.read_done(id, bytes, |number, slot, page| {
+        back.destage.read_done(id, result, |wanted| {
+            let BatchPage { number, slot, at } = wanted;
+            let from = at as usize * PAGE_BYTES;
+            let page = bytes.as_ref()?.slice(from..from + PAGE_BYTES);
             if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeDestage) {
                 return Some(flash.shown_record(&ports.store, disk, number, page));
             }
@@ -269,13 +274,13 @@ impl<'a> Destager<'a> {
         let (now, rate) = (self.ports.now, back.settings.rate);
         let flash_reads = &self.backs.flash_reads;
         loop {
-            let pool = &self.ports.pool;
-            match back.destage.next_write(need, rate, flash_reads, now, pool) {
+            match back.destage.next_write(need, rate, flash_reads, now) {
                 Next::Write(write) => {
                     let bytes = write.id.bytes().get();
                     self.disks.stats(disk).origin_written_bytes += bytes;
                     let purpose = OriginPurpose::DestageWrite(disk, write.id);
-                    self.ports.origin(purpose, disk, write.verb);
+                    let verb = write.content.verb(&self.ports.pool);
+                    self.ports.origin(purpose, disk, verb);
                 }
                 Next::WaitUntil(until) => return self.ports.wake_at(until),
                 Next::Wait => return,
