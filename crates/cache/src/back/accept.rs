@@ -51,7 +51,7 @@ pub(super) enum Edge {
 
 /// How far a write has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Acceptance {
     Accepted,
     /// It waits for the rest of a block.
     Merging,
@@ -186,13 +186,13 @@ impl BackRequests<'_> {
                 continue;
             }
             match self.accept(disk, &mut back, at) {
-                Step::Merging => at += 1,
-                Step::NoRoom => break,
-                Step::Accepted => {
+                Acceptance::Merging => at += 1,
+                Acceptance::NoRoom => break,
+                Acceptance::Accepted => {
                     let waiting = back.queue.remove(at).expect("it waits");
                     ended.push((waiting.request, waiting.fua(), Ok(())));
                 }
-                Step::Failed(error) => {
+                Acceptance::Failed(error) => {
                     let waiting = back.queue.remove(at).expect("it waits");
                     ended.push((waiting.request, false, Err(error)));
                 }
@@ -215,14 +215,14 @@ impl BackRequests<'_> {
         }
     }
 
-    fn accept(&mut self, disk: DiskSlot, back: &mut Back, at: usize) -> Step {
+    fn accept(&mut self, disk: DiskSlot, back: &mut Back, at: usize) -> Acceptance {
         match back.phase {
-            Phase::Entering | Phase::Closing => return Step::NoRoom,
-            Phase::Locked => return Step::Failed(IoError::Failed),
+            Phase::Entering | Phase::Closing => return Acceptance::NoRoom,
+            Phase::Locked => return Acceptance::Failed(IoError::Failed),
             Phase::Open | Phase::Leaving => {}
         }
         if !self.flash.is_in_use() {
-            return Step::NoRoom;
+            return Acceptance::NoRoom;
         }
         let waiting = &mut back.queue[at];
         for tail in [false, true] {
@@ -231,8 +231,10 @@ impl BackRequests<'_> {
             }
         }
         match (&waiting.head, &waiting.tail) {
-            (Edge::Failed(error), _) | (_, Edge::Failed(error)) => return Step::Failed(*error),
-            (Edge::Reading, _) | (_, Edge::Reading) => return Step::Merging,
+            (Edge::Failed(error), _) | (_, Edge::Failed(error)) => {
+                return Acceptance::Failed(*error);
+            }
+            (Edge::Reading, _) | (_, Edge::Reading) => return Acceptance::Merging,
             _ => {}
         }
         let accepted = self.accept_records(disk, back, at);
@@ -240,9 +242,9 @@ impl BackRequests<'_> {
             let waiting = &mut back.queue[at];
             let is_first = !std::mem::replace(&mut waiting.stalled, true);
             self.disks.stats(disk).stalled_writes += u64::from(is_first);
-            return Step::NoRoom;
+            return Acceptance::NoRoom;
         }
-        Step::Accepted
+        Acceptance::Accepted
     }
 
     fn accept_records(&mut self, disk: DiskSlot, back: &mut Back, at: usize) -> Result<(), NoRoom> {

@@ -12,12 +12,12 @@
 //!                   record open                    the flash was taken back
 //! ```
 //!
-//! While it drains nothing has happened that a crash would not find on flash, so the disk can go on where
-//! it was. When it leaves, what is not durable on flash goes to the origin, as from flash that has
-//! failed: no flush of it is answered before the record is closed. The log is settled on flash as ever,
-//! by entries in the journal's queue, so they are durable before the host believes the flash
-//! again, and only then the record is opened again. A log on flash that the origin has gone past is
-//! never one of an open record.
+//! A disk that drains can go on where it was: a crash would still find everything on flash.
+//!
+//! A disk that leaves sends to its origin what is not durable on flash, as if the flash had failed. Its guest's
+//! flushes are answered after the owner's record is closed, not before. Entries in the journal settle the log on
+//! flash. They are durable before the host believes the flash again, and only then is the record opened again. So
+//! a log on flash that the origin has gone past never belongs to an open record.
 
 use super::switch::{Change, Step, To};
 use super::{Back, Backs, Phase};
