@@ -4,47 +4,7 @@ use block_io::IoError;
 use block_store::LockReason;
 use units::{Bytes, Duration, Instant};
 
-/// In which order bytes reach the origin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum DestageOrder {
-    /// What came before a flush of the guest is durable at the origin before anything that came
-    /// after it: the origin is at all times a disk that the guest could have left behind.
-    #[default]
-    Ordered,
-    /// Largest runs first. The origin alone is no disk until everything is there.
-    Unordered,
-}
-
-/// How writes reach the origin under [`crate::WritePolicy::Back`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteBack {
-    /// In which order.
-    pub order: DestageOrder,
-    /// The longest that the dirty log may be, blocks that were written again since included. Writes
-    /// wait while it is; above half of it bytes go to the origin at once.
-    pub dirty_max: Bytes,
-    /// The longest that bytes may wait for the origin.
-    pub age_max: Duration,
-    /// Bytes go to the origin when no guest has asked for anything for so long.
-    pub idle_after: Duration,
-    /// At most so many bytes a second go to the origin.
-    pub rate: Option<Bytes>,
-    /// The longest that a write may wait for room before it is an error.
-    pub stall_max: Duration,
-}
-
-impl Default for WriteBack {
-    fn default() -> Self {
-        Self {
-            order: DestageOrder::Ordered,
-            dirty_max: Bytes::gib(1),
-            age_max: Duration::from_secs(30),
-            idle_after: Duration::from_secs(2),
-            rate: None,
-            stall_max: Duration::from_secs(60),
-        }
-    }
-}
+pub use destage::{DestageOrder, WriteBack};
 
 /// What becomes of a disk's bytes that the origin lacks, when it is detached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

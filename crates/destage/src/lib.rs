@@ -22,6 +22,7 @@
 //! | `choose` | which records are the next batch |
 //! | `plan` | what the records of a batch come to: each block once, neighbours together |
 //! | `batch` | a batch on its way |
+//! | [`WriteBack`] | what an operator can say: in which order, and when a log is due |
 //! | `pace` | how many writes may be on their way, so that guests' reads do not suffer |
 //! | [`ReadTimes`] | how long guests' reads take, beside what is usual |
 
@@ -33,6 +34,7 @@ mod destage;
 mod limits;
 mod pace;
 mod plan;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -42,4 +44,5 @@ pub use choose::Sequence;
 pub use destage::{Batched, Destage, Failing, Flushed, Next, Paused, Write, WriteId};
 pub use pace::Need;
 pub use plan::Piece;
+pub use settings::{DestageOrder, WriteBack};
 pub use times::ReadTimes;

@@ -6,6 +6,7 @@ use crate::admitter::write_arrives;
 use crate::guard::{Guard, holds};
 use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
 use crate::request::{Asked, Span};
+use crate::write_back::WriteBack;
 use crate::writes::Change;
 use admission::Key;
 use block_io::{IoError, PAGE_BYTES, Slice};
@@ -259,7 +260,7 @@ impl BackRequests<'_> {
             let block = BlockIndex::containing(Offset::new(waiting.at));
             let next = block.next().start().get();
             let whole = block.start().get() >= waiting.offset && next <= waiting.end;
-            self.check_room(disk, &mut back.credit, back.phase, back.settings.dirty_max)?;
+            self.check_room(disk, &mut back.credit, back.phase, &back.settings)?;
             if whole && !matches!(waiting.change, Change::Data { .. }) {
                 waiting.at = self.accept_erasure(disk, waiting, block)?;
                 continue;
@@ -277,14 +278,14 @@ impl BackRequests<'_> {
         disk: DiskSlot,
         credit: &mut u64,
         phase: Phase,
-        dirty_max: Bytes,
+        settings: &WriteBack,
     ) -> Result<(), NoRoom> {
-        let logged = self.flash.dirty_bytes(disk).get();
-        if logged + BLOCK_BYTES > dirty_max.get().max(BLOCK_BYTES) {
+        let logged = self.flash.dirty_bytes(disk);
+        if !settings.has_room(logged) {
             return Err(NoRoom::Segment);
         }
         if phase == Phase::Leaving {
-            if *credit < BLOCK_BYTES || logged <= LAST_BYTES.get() {
+            if *credit < BLOCK_BYTES || logged <= LAST_BYTES {
                 return Err(NoRoom::Segment);
             }
             *credit -= BLOCK_BYTES;

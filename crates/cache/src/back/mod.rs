@@ -432,14 +432,15 @@ impl<'a> BackRequests<'a> {
             return;
         };
         let waiting = back.queue.front();
+        let of_log = oldest.map(|oldest| back.settings.dues(oldest, back.asked_at));
         let dues = [
             Some(now + TICK_MAX),
             waiting.map(|waiting| waiting.since + back.settings.stall_max),
-            oldest.map(|oldest| oldest + back.settings.age_max),
-            oldest.map(|_| back.asked_at + back.settings.idle_after),
         ];
+        let dues = dues.into_iter().flatten();
+        let dues = dues.chain(of_log.into_iter().flatten());
         // What was due and waits for something else is looked at when that has happened.
-        let dues = dues.into_iter().flatten().filter(|due| *due > now);
+        let dues = dues.filter(|due| *due > now);
         if let Some(due) = dues.min() {
             self.ports.wake_at(due);
         }

@@ -88,7 +88,7 @@ impl<'a> Destager<'a> {
         let Some(dirty) = flash.dirty_log(disk) else {
             return RecordNumber::FIRST;
         };
-        let (log, now, settings) = (dirty.log(), self.ports.now, &back.settings);
+        let log = dirty.log();
         if log.is_empty() || back.holds_still() {
             return RecordNumber::FIRST;
         }
@@ -102,14 +102,9 @@ impl<'a> Destager<'a> {
                 back.destage.demand()
             };
         }
-        let is_long = log.logged().get() > settings.dirty_max.get() / 2;
-        let is_old = log
-            .oldest()
-            .is_some_and(|at| now.since(at) >= settings.age_max);
-        let is_idle = now.since(back.asked_at()) >= settings.idle_after;
+        let is_due = back.settings.is_due(log, back.asked_at(), self.ports.now);
         // What reclaim could free is all dirty.
-        let is_short = flash.facts().is_short_of_clean_segments();
-        if is_long || is_old || is_idle || is_short {
+        if is_due || flash.facts().is_short_of_clean_segments() {
             log.end()
         } else {
             RecordNumber::FIRST

@@ -8,14 +8,8 @@ use crate::words::{Name, WritePolicy};
 use crate::write_back::WriteBackConfig;
 use units::{Bytes, Duration};
 
-/// The least that a disk's dirty log may be: some segments, since it fills them one by one.
-pub const DIRTY_LEAST: Bytes = Bytes::mib(16);
-/// What part of the flash all dirty logs together may take: one in so many. The rest is for clean
-/// blocks and for what reclaim needs.
-const DIRTY_PART: u64 = 2;
-/// Into how many shares what is left of that is divided for disks that say `auto`, at least: a second
-/// disk finds room, and the first one need not give anything back.
-const AUTO_SHARES: u64 = 4;
+/// The least that a disk's dirty log may be.
+pub const DIRTY_LEAST: Bytes = cache::WriteBack::DIRTY_LEAST;
 
 /// What is wrong with a disk's write-back on its own; keys are relative to the disk.
 pub(super) fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
@@ -107,7 +101,7 @@ pub fn dirty_max(
     flash: Bytes,
     asked: &[(&Name, Auto<Bytes>)],
 ) -> Result<Bytes, String> {
-    let room = Bytes::new(flash.get() / DIRTY_PART);
+    let room = cache::WriteBack::room_on(flash);
     let fixed: Vec<(&Name, Bytes)> = asked
         .iter()
         .filter_map(|(disk, bytes)| match bytes {
@@ -133,11 +127,7 @@ pub fn dirty_max(
     }
     match own {
         Auto::Fixed(bytes) => Ok(bytes),
-        Auto::Auto => {
-            let share = left.get() / autos.max(AUTO_SHARES);
-            let whole = Bytes::mib(share / Bytes::mib(1).get());
-            Ok(whole.clamp(DIRTY_LEAST, cache::WriteBack::default().dirty_max))
-        }
+        Auto::Auto => Ok(cache::WriteBack::share_of(left, autos)),
     }
 }
 
