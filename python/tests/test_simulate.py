@@ -78,7 +78,7 @@ def test_series_latency_and_footprint_are_there_for_plots(mix):
         ({"depth": 0}, "outstanding"),
         ({"depth": 4, "speed": 1.0}, "one of them"),
         ({"flash": "tape"}, "tape"),
-        ({"policies": "segment-clock", "write_policy": "back"}, "write-back"),
+        ({"policies": "daemon", "write_policy": "back", "write_miss": "bypass"}, "takes every write"),
     ],
 )
 def test_mistakes_are_value_errors_that_say_what_to_write(mix, arguments, words):

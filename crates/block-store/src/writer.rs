@@ -352,6 +352,25 @@ impl<P: Payload> Writer<P> {
         found
     }
 
+    /// The open chunk that has the block of a slot, whose it is, and which of its pages that is; none if the
+    /// slot's chunk is not open.
+    pub(crate) fn open_chunk_of<'a>(
+        &self,
+        segments: &'a Segments<P>,
+        slot: FlashSlot,
+    ) -> Option<(DiskSlot, &'a Gathered<P>, usize)> {
+        let segment = self.identity.geometry.segment_of(slot);
+        let page = self.identity.geometry.page_of(slot);
+        let disk = segments.segment(segment).disk;
+        let open = StreamKind::ALL.into_iter().find_map(|kind| {
+            let open = segments.stream(StreamKey { disk, kind })?;
+            (open.segment == segment).then_some(open)
+        })?;
+        let at = page.checked_sub(open.chunk?.page)? as usize;
+        let gathered = open.content.chunk.as_ref()?;
+        (at > 0 && at <= gathered.entries.len()).then_some((disk, gathered, at))
+    }
+
     /// Writes chunks that have waited long enough.
     pub(crate) fn tick<T: Tag<Payload = P>>(
         &mut self,
@@ -405,18 +424,7 @@ impl Writer<Pages> {
         segments: &Segments,
         slot: FlashSlot,
     ) -> Option<Slice> {
-        let segment = self.identity.geometry.segment_of(slot);
-        let page = self.identity.geometry.page_of(slot);
-        let disk = segments.segment(segment).disk;
-        let open = StreamKind::ALL.into_iter().find_map(|kind| {
-            let open = segments.stream(StreamKey { disk, kind })?;
-            (open.segment == segment).then_some(open)
-        })?;
-        let at = page.checked_sub(open.chunk?.page)? as usize;
-        let gathered = open.content.chunk.as_ref()?;
-        if at == 0 || at > gathered.entries.len() {
-            return None;
-        }
+        let (disk, gathered, at) = self.open_chunk_of(segments, slot)?;
         let bytes = &gathered.open[at * PAGE_BYTES..(at + 1) * PAGE_BYTES];
         let bytes = ports.pool().copy_of(bytes);
         let block = gathered.entries[at - 1].block;

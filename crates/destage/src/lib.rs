@@ -43,6 +43,6 @@ pub use batch::{BatchId, BatchPage, BatchRead, Content, ReadId, Settles, Unfit};
 pub use choose::Sequence;
 pub use destage::{Batched, Destage, Failing, Flushed, Next, Paused, Write, WriteId};
 pub use pace::Need;
-pub use plan::Piece;
+pub use plan::{Piece, runs_of};
 pub use settings::{DestageOrder, WriteBack};
 pub use times::ReadTimes;

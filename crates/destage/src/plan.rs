@@ -91,7 +91,7 @@ impl Piece {
 }
 
 /// Sorts blocks and puts neighbours together.
-pub(crate) fn runs_of(mut blocks: Vec<(BlockIndex, RecordNumber)>) -> Vec<Piece> {
+pub fn runs_of(mut blocks: Vec<(BlockIndex, RecordNumber)>) -> Vec<Piece> {
     blocks.sort_unstable();
     let mut pieces: Vec<Piece> = Vec::new();
     for (block, number) in blocks {

@@ -12,7 +12,7 @@ use crate::cache::CacheModel;
 use crate::counters::Counters;
 use crate::latency::{LatencyModel, Times};
 use crate::number::{count, length, real};
-use crate::outcome::{Chore, HIT, Outcomes, RAM, STORED, runs};
+use crate::outcome::{Chore, DIRTY, HIT, Outcomes, RAM, STORED, runs};
 use crate::series::{Axis, Sample, Series};
 use crate::warmup::Warmup;
 use crate::write_policy::WritePolicy;
@@ -275,6 +275,12 @@ impl Run {
                 self.chores.origin_writes += count;
                 self.chores.origin_write_bytes += count * self.block_bytes;
             }
+            Chore::DestageRun => {
+                self.chores.destaged_blocks += count;
+                self.chores.origin_writes += 1;
+                self.chores.origin_write_bytes += count * self.block_bytes;
+            }
+            Chore::Coalesce => self.chores.coalesced_blocks += count,
             Chore::Reclaim => self.chores.flash_reclaim_blocks += count,
             Chore::Descriptor => self.chores.flash_descriptor_blocks += count,
             Chore::Journal => self.chores.flash_journal_blocks += count,
@@ -383,10 +389,13 @@ fn count_write(counters: &mut Counters, blocks: &[u8], hits: u64) {
     let stored: u64 = blocks.iter().map(|block| u64::from(block & STORED)).sum();
     let stored = stored / u64::from(STORED);
     // What was in RAM was not on flash: there it is new.
-    let updated = |block: &u8| u64::from(block & (HIT | RAM | STORED) == HIT | STORED);
+    let updated = |block: &u8| u64::from(block & (HIT | RAM | STORED | DIRTY) == HIT | STORED);
     let updates: u64 = blocks.iter().map(updated).sum();
+    let logged: u64 = blocks.iter().map(|block| u64::from(block & DIRTY)).sum();
+    let logged = logged / u64::from(DIRTY);
     counters.flash_update_blocks += updates;
-    counters.flash_fill_blocks += stored - updates;
+    counters.flash_dirty_blocks += logged;
+    counters.flash_fill_blocks += stored - updates - logged;
 }
 
 fn count_origin_write(

@@ -178,7 +178,7 @@ pub const COLUMNS: &[Column] = &[
     }),
     count(
         "origin_write_requests",
-        "writes at the origin, discards and destaged blocks included",
+        "writes at the origin, discards and destaged runs of blocks included",
         |r| Value::Count(r.counters.origin_writes),
     ),
     count("origin_write_bytes", "bytes of them", |r| {
@@ -203,6 +203,11 @@ pub const COLUMNS: &[Column] = &[
         |r| Value::Count(r.counters.flash_update_blocks),
     ),
     count(
+        "flash_dirty_blocks",
+        "... because a guest wrote a block that the origin gets later",
+        |r| Value::Count(r.counters.flash_dirty_blocks),
+    ),
+    count(
         "flash_reclaim_blocks",
         "... because reclaim kept a block",
         |r| Value::Count(r.counters.flash_reclaim_blocks),
@@ -219,13 +224,18 @@ pub const COLUMNS: &[Column] = &[
     ),
     number(
         "write_amplification",
-        "flash_writes_blocks / (flash_fill_blocks + flash_update_blocks)",
+        "flash_writes_blocks / (flash_fill_blocks + flash_update_blocks + flash_dirty_blocks)",
         |r| Value::Real(r.counters.write_amplification()),
     ),
     count(
         "destaged_blocks",
         "dirty blocks written to the origin",
         |r| Value::Count(r.counters.destaged_blocks),
+    ),
+    count(
+        "coalesced_blocks",
+        "blocks of dirty logs that were written again or erased before the origin had them",
+        |r| Value::Count(r.counters.coalesced_blocks),
     ),
     number(
         "used_blocks_mean",

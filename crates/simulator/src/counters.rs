@@ -35,7 +35,8 @@ pub struct Counters {
     pub origin_reads: u64,
     /// Bytes of them.
     pub origin_read_bytes: u64,
-    /// Writes that reached the origin; a destaged block is one.
+    /// Writes that reached the origin. A block destaged from its place is one; blocks beside each other that
+    /// are destaged from a dirty log together are one.
     pub origin_writes: u64,
     /// Bytes of them.
     pub origin_write_bytes: u64,
@@ -43,6 +44,8 @@ pub struct Counters {
     pub flash_fill_blocks: u64,
     /// Blocks written to flash because the guest wrote what was in the cache.
     pub flash_update_blocks: u64,
+    /// Blocks written to dirty logs on flash.
+    pub flash_dirty_blocks: u64,
     /// Blocks that reclaim wrote to flash again.
     pub flash_reclaim_blocks: u64,
     /// Blocks of descriptors written to flash.
@@ -51,6 +54,8 @@ pub struct Counters {
     pub flash_journal_blocks: u64,
     /// Dirty blocks that were written to the origin.
     pub destaged_blocks: u64,
+    /// Blocks of dirty logs that the origin did not need any more: they had been written again or erased.
+    pub coalesced_blocks: u64,
 }
 
 impl Counters {
@@ -92,9 +97,9 @@ impl Counters {
             + self.flash_journal_blocks
     }
 
-    /// Blocks written to flash because of an access: fills and updates.
+    /// Blocks written to flash because of an access: fills, updates and what goes to dirty logs.
     pub const fn admitted_blocks(&self) -> u64 {
-        self.flash_fill_blocks + self.flash_update_blocks
+        self.flash_fill_blocks + self.flash_update_blocks + self.flash_dirty_blocks
     }
 
     /// Blocks written to flash for each block admitted; 1 for a cache that writes in place.
@@ -130,6 +135,7 @@ impl Counters {
             (&mut self.origin_write_bytes, other.origin_write_bytes),
             (&mut self.flash_fill_blocks, other.flash_fill_blocks),
             (&mut self.flash_update_blocks, other.flash_update_blocks),
+            (&mut self.flash_dirty_blocks, other.flash_dirty_blocks),
             (&mut self.flash_reclaim_blocks, other.flash_reclaim_blocks),
             (
                 &mut self.flash_descriptor_blocks,
@@ -137,6 +143,7 @@ impl Counters {
             ),
             (&mut self.flash_journal_blocks, other.flash_journal_blocks),
             (&mut self.destaged_blocks, other.destaged_blocks),
+            (&mut self.coalesced_blocks, other.coalesced_blocks),
         ];
         for (value, other) in pairs {
             each(value, other);
@@ -183,16 +190,18 @@ mod tests {
             origin_write_bytes: 1,
             flash_fill_blocks: 1,
             flash_update_blocks: 1,
+            flash_dirty_blocks: 1,
             flash_reclaim_blocks: 1,
             flash_descriptor_blocks: 1,
             flash_journal_blocks: 1,
             destaged_blocks: 1,
+            coalesced_blocks: 1,
         };
         let mut two = one;
         two += &one;
         assert_eq!(two.since(&one), one);
         let values = serde_json::to_value(two).unwrap();
-        assert_eq!(fields, 22);
+        assert_eq!(fields, 24);
         for (name, value) in values.as_object().unwrap() {
             assert_eq!(value, 2, "{name}");
         }

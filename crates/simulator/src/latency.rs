@@ -171,7 +171,8 @@ impl LatencyModel {
     pub(crate) fn chore(&mut self, chore: Chore, blocks: u32) {
         let bytes = self.block.get() * u64::from(blocks);
         let (writes, then) = match chore {
-            Chore::Destage => (false, Some(Target::Origin)),
+            Chore::Coalesce => return,
+            Chore::Destage | Chore::DestageRun => (false, Some(Target::Origin)),
             Chore::Reclaim => (false, Some(Target::Flash)),
             Chore::Descriptor | Chore::Journal | Chore::Admit => (true, None),
         };

@@ -45,7 +45,7 @@ pub mod study;
 mod warmup;
 mod write_policy;
 
-pub use cache::{divided_log, simulated_store};
+pub use cache::{divided_log, simulated_store, write_back};
 pub use counters::Counters;
 pub use error::SimError;
 pub use heat::{Heat, HeatMap};

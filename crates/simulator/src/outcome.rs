@@ -17,11 +17,18 @@ pub(crate) const STORED: u8 = 2;
 /// The block was in RAM, staged, and not on flash; with [`HIT`].
 pub(crate) const RAM: u8 = 4;
 
+/// The block was written to a dirty log: the origin lacks it; with [`STORED`].
+pub(crate) const DIRTY: u8 = 8;
+
 /// Flash and origin I/O that no request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chore {
     /// A dirty block is read from flash and written to the origin.
     Destage,
+    /// Dirty blocks beside each other are read from flash and written to the origin in one write.
+    DestageRun,
+    /// The origin needs blocks of a dirty log no longer, since they were written again or erased: no I/O.
+    Coalesce,
     /// Reclaim reads a block from flash and writes it there again.
     Reclaim,
     /// A block of descriptors is written to flash.
@@ -46,7 +53,7 @@ pub(crate) struct Timed {
 /// What a cache did with one batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
-    /// [`HIT`] and [`STORED`] of each of the batch's keys. Those of discards and write-zeroes tell
+    /// [`HIT`], [`STORED`], [`RAM`] and [`DIRTY`] of each of the batch's keys. Those of discards and write-zeroes tell
     /// nothing.
     pub(crate) blocks: Vec<u8>,
     /// In the order of `at_key`.

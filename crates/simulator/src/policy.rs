@@ -140,11 +140,12 @@ pub enum PolicyError {
          --allocation, --staging and --fill, which say one by one what daemon has"
     )]
     OfDaemon(String),
-    /// Write-back is simulated in place only: nothing chooses what goes to an origin next.
-    #[error(
-        "write-back is simulated for policies in place only: segments and shared blocks have no destage in the simulator"
-    )]
+    /// Caches that only papers have are simulated without write-back.
+    #[error("write-back is not simulated for LRU lists of VMs, nor for VMs that share blocks")]
     WriteBack,
+    /// A dirty log takes every write.
+    #[error("the daemon's log takes every write under back, so that no write goes past it")]
+    LoggedWrites,
 }
 
 /// A policy as a list shows it.

@@ -252,7 +252,8 @@ impl Study {
     }
 
     fn write_miss_of(&self, policy: &Policy) -> WriteMiss {
-        self.write_miss.unwrap_or_else(|| policy.write_miss())
+        self.write_miss
+            .unwrap_or_else(|| policy.write_miss(self.write_policy))
     }
 
     fn result(

@@ -6,10 +6,10 @@
 //! | through | flash gets the new copy | flash gets it, unless write misses bypass | the origin |
 //! | back | flash gets it, dirty | flash gets it, dirty, unless write misses bypass | flash |
 //!
-//! A write *hits* if its block was in the cache when it came, whatever is done with it then. A dirty
-//! block is written to the origin when the policy evicts it; what is dirty at the end stays so and is
-//! reported. A write of a part of a block counts as a write of the block. Discards and write-zeroes go to
-//! the origin and drop the block, dirty or not; they are no accesses. A flush makes durable what was
+//! A write *hits* if its block was in the cache when it came, whatever is done with it then. In place a dirty
+//! block is written to the origin when the policy evicts it; in the daemon's log when the daemon would. What is
+//! dirty at the end stays so and is reported. A write of a part of a block counts as a write of the block.
+//! Discards and write-zeroes go to the origin and drop the block, dirty or not; they are no accesses. A flush makes durable what was
 //! answered: at the origin under around and through, on flash under back.
 
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum WritePolicy {
     /// To the origin, then to flash.
     #[default]
     Through,
-    /// To flash; to the origin when the block is evicted.
+    /// To flash; to the origin later.
     Back,
 }
 

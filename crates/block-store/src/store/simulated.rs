@@ -4,7 +4,7 @@
 //! only the count of what would be written. Blocks are numbered from zero over all disks, in 32 bits. Every
 //! disk is attached, and its origin has durably what it was given.
 
-use super::{Found, Store};
+use super::Store;
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
 use crate::dirty::DirtyDisks;
@@ -15,6 +15,7 @@ use crate::payload::Nothing;
 use crate::ports::{Ports, Tag};
 use crate::trust::Trust;
 use crate::trusted::Trusted;
+use dirty_log::Found;
 use flash_format::Geometry;
 use segment_log::{Dense, SegmentLog};
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ pub fn empty(geometry: Geometry, config: Config) -> (Store<Nothing>, Ports<Simul
         incarnation: 1,
         geometry,
     };
-    let found = Found {
+    let found = super::Found {
         identity,
         segments: SegmentLog::new(geometry, Dense::new(), config.reclaim.build()),
         payload: Nothing::new(&geometry),
@@ -71,6 +72,33 @@ pub fn give_log(store: &mut Store<Nothing>, disk: DiskSlot) {
 #[inline]
 pub fn touch(store: &mut Store<Nothing>, disk: DiskSlot, block: BlockIndex) -> bool {
     store.segments.touch(disk, block).is_some()
+}
+
+/// Where the bytes of a block would be read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Memory: its chunk is open, or it was erased.
+    Memory,
+    /// Flash.
+    Flash,
+    /// The origin.
+    Origin,
+}
+
+/// Where the bytes of a block of a disk with a dirty log would be read from; marks a clean copy as referenced.
+pub fn locate(store: &mut Store<Nothing>, disk: DiskSlot, block: BlockIndex) -> Source {
+    let slot = match store.dirty_state(disk, block) {
+        Found::Erased(_) => return Source::Memory,
+        Found::Dirty(slot) => slot,
+        Found::Clean => match store.segments.touch(disk, block) {
+            Some(slot) => slot,
+            None => return Source::Origin,
+        },
+    };
+    match store.writer.open_chunk_of(&store.segments, slot) {
+        Some(_) => Source::Memory,
+        None => Source::Flash,
+    }
 }
 
 /// The trusted copies of these blocks go to rest, with what is committed next.
@@ -115,7 +143,6 @@ fn end(store: &mut Store<Nothing>, ports: &mut Ports<Simulated>, first: Errand) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dirty_log::Found;
     use units::Instant;
 
     const DISK: DiskSlot = DiskSlot::new(3);

@@ -22,6 +22,12 @@ pub(crate) struct Bench {
     pub(crate) flushes: bool,
     /// Whose origin was asked for something.
     pub(crate) asked: Vec<DiskSlot>,
+    /// The bytes of each write of an origin.
+    pub(crate) written: Vec<Bytes>,
+    /// How writes of disks that are attached reach their origins, but for images.
+    pub(crate) policy: WritePolicy,
+    /// The same under write-back.
+    pub(crate) write_back: WriteBack,
     ended: Vec<Effect>,
 }
 
@@ -32,6 +38,9 @@ impl Surroundings for Bench {
 
     fn origin(&mut self, op: OriginOp) -> OriginDone {
         self.asked.push(op.disk);
+        if let OriginVerb::Write { data, .. } = &op.verb {
+            self.written.push(Bytes::new(data.len() as u64));
+        }
         let fails = matches!(op.verb, OriginVerb::Flush) && !self.flushes;
         let mut done = workbench::origin_of_zeroes(op);
         if fails {
@@ -51,6 +60,9 @@ impl Bench {
             pause: Duration::ZERO,
             flushes: true,
             asked: Vec::new(),
+            written: Vec::new(),
+            policy: WritePolicy::Through,
+            write_back: WriteBack::default(),
             ended: Vec::new(),
         };
         let options = FormatOptions {
@@ -69,7 +81,7 @@ impl Bench {
     fn carry_out(&mut self, cache: &mut Cache) {
         let (now, mut ended) = (self.now, std::mem::take(&mut self.ended));
         workbench::settle(cache, self, now, &mut Vec::new(), |effect| {
-            if !matches!(effect, Effect::Damaged { .. }) {
+            if !matches!(effect, Effect::Damaged { .. } | Effect::Retain(_)) {
                 ended.push(effect);
             }
         });
@@ -103,13 +115,17 @@ impl Bench {
             disk: DiskId::from_u128(id),
             name: "vda".into(),
             size,
-            policy: WritePolicy::Through,
+            policy: if shared {
+                WritePolicy::Through
+            } else {
+                self.policy
+            },
             read_only: shared,
             tenant: tenant.into(),
             shared,
             fingerprint: None,
             owner: None,
-            write_back: WriteBack::default(),
+            write_back: self.write_back,
         };
         cache.control(ControlId(1), command, self.now);
         while self.ended.is_empty() {

@@ -134,6 +134,9 @@ pub(crate) fn explain(error: &SimError, trace: &str) -> CliError {
         SimError::Policy(PolicyError::WriteBack) => {
             named(Exit::Usage).with_remedy("--write-policy through or around")
         }
+        SimError::Policy(PolicyError::LoggedWrites) => {
+            named(Exit::Usage).with_remedy("leave --write-miss out, or --write-policy through")
+        }
         SimError::Policy(PolicyError::Log(_)) => named(Exit::Usage)
             .with_remedy("a larger --size, or smaller segments: segment-twin-clock:segment=64KiB"),
         SimError::Size(_) | SimError::Policy(_) | SimError::TooLongForTheFuture => {

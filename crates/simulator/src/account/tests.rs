@@ -3,7 +3,7 @@
 use super::*;
 use crate::cache::Maker;
 use crate::latency::{Arrival, LatencySettings};
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicyError};
 use crate::series::Interval;
 use crate::write_policy::WriteMiss;
 use proptest::prelude::*;
@@ -395,4 +395,60 @@ fn a_request_waits_for_the_blocks_that_it_missed() {
     ];
     pass(&mut run, &records, 2);
     assert_eq!(run.finish().times().unwrap().ended, 4_100_000);
+}
+
+/// Of 64 KiB segments with 4 KiB blocks.
+const LOG: &str = "segment-clock:segment=64KiB";
+
+#[test]
+fn a_log_under_write_back_counts_what_its_origin_gets_and_does_not_need() {
+    let write = |time_us, first, count| record(Op::Write, time_us, first * BLOCK, count * BLOCK);
+    let records = [
+        write(0, 4, 4),
+        write(1, 6, 2),
+        record(Op::Read, 2, 4 * BLOCK, 5 * BLOCK),
+        record(Op::Read, 9_000_000, 0, BLOCK),
+        write(9_000_001, 4, 1),
+    ];
+    let mut run = run_of(
+        LOG,
+        1024,
+        WritePolicy::Back,
+        WriteMiss::Allocate,
+        Start::Begun,
+    );
+    pass(&mut run, &records, 2);
+    let finished = run.finish();
+    let total = finished.total;
+    assert_eq!((total.read_hits, total.reads), (4, 6));
+    assert_eq!((total.write_hits, total.writes), (3, 7));
+    assert_eq!((total.flash_dirty_blocks, total.flash_fill_blocks), (7, 2));
+    assert_eq!((total.destaged_blocks, total.coalesced_blocks), (4, 2));
+    assert_eq!(
+        (total.origin_writes, total.origin_write_bytes),
+        (1, 4 * BLOCK)
+    );
+    assert_eq!(finished.cache.dirty_blocks(), 1);
+    assert_eq!(finished.cache.used_blocks(), 6);
+}
+
+#[test]
+fn a_log_takes_every_write_and_caches_of_papers_have_no_write_back() {
+    let refused = |policy: &str, write_miss| {
+        let maker = Maker {
+            blocks: 1024,
+            block: Bytes::new(BLOCK),
+            write_policy: WritePolicy::Back,
+            write_miss,
+            future: None,
+        };
+        policy.parse::<Policy>().unwrap().build(&maker).err()
+    };
+    for policy in [LOG, "daemon"] {
+        assert_eq!(refused(policy, WriteMiss::Allocate), None);
+        let logged = Some(PolicyError::LoggedWrites);
+        assert_eq!(refused(policy, WriteMiss::Bypass), logged);
+    }
+    let written = refused("shr-tclock", WriteMiss::Allocate);
+    assert_eq!(written, Some(PolicyError::WriteBack));
 }

@@ -11,10 +11,11 @@
 //! ```
 
 use super::divided_log::{Admission, DividedLog, Found, Outcome};
-use super::segments::{check, disk_of, first_block, push_chores, segment_for};
-use super::simulated_store::SimulatedStore;
+use super::segments::{
+    check, destaged_chore, disk_of, first_block, push_chores, segment_for, store_of,
+};
 use super::{AdmissionUse, CacheModel, Maker, places};
-use crate::outcome::{Chore, HIT, Outcomes, RAM, STORED, Timed};
+use crate::outcome::{Chore, DIRTY, HIT, Outcomes, RAM, STORED, Timed};
 use crate::policy::PolicyError;
 use crate::series::VmSample;
 use crate::write_policy::{WriteMiss, WritePolicy};
@@ -63,7 +64,7 @@ impl Divided {
     ) -> Result<Self, PolicyError> {
         check(maker)?;
         let segment = segment.unwrap_or_else(|| segment_for(maker.blocks));
-        let store = SimulatedStore::new(maker.blocks, segment, kind)?;
+        let store = store_of(maker, segment, kind)?;
         let capacity = Capacity::of(store.facts().geometry());
         let settings = Settings {
             memory: Bytes::new(u64::MAX),
@@ -167,21 +168,36 @@ impl Divided {
                 let each = |at: usize, outcome| flags[at] = flags_of(outcome);
                 match (op, self.write_policy) {
                     (Op::Read, _) => self.cache.read_run(&arrival, disk, keys, each),
+                    (_, WritePolicy::Back) => {
+                        let each = |at: usize, outcome: Outcome| {
+                            flags[at] = flags_of(outcome) | (DIRTY * u8::from(outcome.stored));
+                        };
+                        self.cache.log_run(&arrival, disk, keys, each);
+                    }
                     (_, WritePolicy::Around) => {
                         let each = |at: usize, was| flags[at] = found_flags(was);
                         self.cache.invalidate_run(disk, keys, each);
                     }
-                    _ => {
+                    (_, WritePolicy::Through) => {
                         let allocates = self.allocates;
                         self.cache.write_run(&arrival, disk, keys, allocates, each);
                     }
                 }
             }
+            Op::Discard | Op::WriteZeroes if self.write_policy == WritePolicy::Back => {
+                self.cache.erase_run(ask.disk, keys);
+                self.cache.discarded(ask);
+            }
             Op::Discard | Op::WriteZeroes => {
                 self.cache.invalidate_run(ask.disk, keys, |_, _| {});
                 self.cache.discarded(ask);
             }
-            Op::Read | Op::Write | Op::Flush => {}
+            Op::Flush => {
+                if let Some(mut back) = self.cache.back() {
+                    back.flush(ask.disk);
+                }
+            }
+            Op::Read | Op::Write => {}
         }
     }
 
@@ -192,6 +208,10 @@ impl Divided {
         let late = self.cache.admitted_late();
         let late_before = std::mem::replace(&mut self.admitted_late, late);
         push_chores(at_key, before, now, chores);
+        if let Some(back) = self.cache.back() {
+            let done = back.take_done();
+            chores.extend(done.map(|destaged| destaged_chore(at_key, destaged)));
+        }
         if late > late_before {
             chores.push(Timed {
                 at_key,
@@ -225,13 +245,24 @@ impl CacheModel for Divided {
             let flags = &mut outcomes.blocks[places(request, first_key)];
             let keys = batch.keys_of(request);
             self.cache.note_places(ask.disk, ask.first, keys);
+            if let Some(mut back) = self.cache.back() {
+                back.asked(ask.disk);
+            }
             self.request(&ask, request.record.op, keys, flags);
+            if self.write_policy == WritePolicy::Back {
+                let written = (request.record.op != Op::Read).then_some(ask.disk);
+                self.cache.advance_log(written);
+            }
             self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
         }
     }
 
     fn used_blocks(&self) -> u32 {
-        self.cache.store().cached_blocks()
+        self.cache.store().cached_blocks() + self.cache.store().dirty_blocks()
+    }
+
+    fn dirty_blocks(&self) -> u32 {
+        self.cache.store().dirty_blocks()
     }
 
     fn admission(&self) -> AdmissionUse {

@@ -16,6 +16,8 @@
 //!
 //! Blocks are numbered from zero over all disks. Of a staged block nothing waits.
 
+mod logged;
+
 use super::simulated_store::SimulatedStore;
 use admission::{AdmissionControl, Key};
 use policy::admission::Verdict;
@@ -35,6 +37,15 @@ fn name(disk: DiskSlot, key: u32) -> Key {
 /// The number of the block with this name.
 fn number(name: Key) -> u32 {
     u32::try_from(name.block().get()).expect("it was one")
+}
+
+/// What hears of a block that has left the store.
+fn leaves(admission: &mut Admission, owners: &[Option<TenantSlot>]) -> impl FnMut(DiskSlot, u32) {
+    |disk, key| {
+        if let Some(owner) = owners[disk.index()] {
+            admission.evicted(owner, name(disk, key));
+        }
+    }
 }
 
 /// Where a block was found.
@@ -139,6 +150,7 @@ impl DividedLog {
     pub fn advance(&mut self, now: Instant) {
         while self.admission.next_tick().is_some_and(|end| end <= now) && self.tick(now) {}
         self.store.advance(now);
+        self.tell_left();
         self.charge();
     }
 
@@ -147,6 +159,7 @@ impl DividedLog {
     fn tick(&mut self, now: Instant) -> bool {
         let end = self.tenancy().next_tick();
         self.store.advance(end);
+        self.tell_left();
         self.charge();
         let facts = self.store.facts();
         let mut cached = vec![0; TenantSlot::COUNT];
@@ -173,11 +186,7 @@ impl DividedLog {
                 .set_share(share.tenant, share.segments);
         }
         let (admission, owners) = (&mut self.admission, &self.owners);
-        self.store.rebalance(&mut |disk, key| {
-            if let Some(owner) = owners[disk.index()] {
-                admission.evicted(owner, name(disk, key));
-            }
-        });
+        self.store.rebalance(&mut leaves(admission, owners));
         self.charge();
     }
 
@@ -243,6 +252,9 @@ impl DividedLog {
         missing: usize,
         each: &mut impl FnMut(usize, Outcome),
     ) {
+        if let Some(mut back) = self.store.back() {
+            back.origin_was_read(disk);
+        }
         let one = keys.len() == missing;
         for (at, key) in keys.iter().enumerate() {
             let is_missing =
@@ -371,11 +383,8 @@ impl DividedLog {
 
     fn enter(&mut self, disk: DiskSlot, key: u32, source: Source) -> bool {
         let (admission, owners) = (&mut self.admission, &self.owners);
-        self.store.insert(disk, key, source, &mut |disk, key| {
-            if let Some(owner) = owners[disk.index()] {
-                admission.evicted(owner, name(disk, key));
-            }
-        })
+        self.store
+            .insert(disk, key, source, &mut leaves(admission, owners))
     }
 
     /// A run of blocks is discarded: it counts as demand no longer. [`DividedLog::invalidate`] is for each

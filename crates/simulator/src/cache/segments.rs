@@ -5,8 +5,9 @@
 //! blocks than a policy in place does.
 
 use super::simulated_store::SimulatedStore;
+use super::write_back::{Destaged, Logged};
 use super::{CacheModel, Maker, places};
-use crate::outcome::{Chore, HIT, Outcomes, STORED, Timed};
+use crate::outcome::{Chore, DIRTY, HIT, Outcomes, STORED, Timed};
 use crate::policy::PolicyError;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::reclaim::Kind;
@@ -52,10 +53,31 @@ pub(super) fn check(maker: &Maker) -> Result<(), PolicyError> {
     if maker.block.get() != BLOCK_BYTES {
         return Err(PolicyError::Block(maker.block));
     }
-    if maker.write_policy == WritePolicy::Back {
-        return Err(PolicyError::WriteBack);
+    if maker.write_policy == WritePolicy::Back && maker.write_miss == WriteMiss::Bypass {
+        return Err(PolicyError::LoggedWrites);
     }
     Ok(())
+}
+
+/// The store of a cache under this write policy.
+pub(super) fn store_of(
+    maker: &Maker,
+    segment: Bytes,
+    kind: Kind,
+) -> Result<SimulatedStore, PolicyError> {
+    let store = SimulatedStore::new(maker.blocks, segment, kind)?;
+    Ok(match maker.write_policy {
+        WritePolicy::Back => store.under_write_back(),
+        WritePolicy::Around | WritePolicy::Through => store,
+    })
+}
+
+/// What became of a block that was logged.
+pub(super) const fn logged_flags(logged: Logged) -> u8 {
+    match logged {
+        Logged::Clean | Logged::Dirty => HIT | STORED | DIRTY,
+        Logged::Absent => STORED | DIRTY,
+    }
 }
 
 /// The daemon's disk that stands for a volume. More volumes than a daemon has disks share their streams.
@@ -96,6 +118,19 @@ pub(super) fn push_chores(
     }
 }
 
+/// What has gone to an origin, as a chore.
+pub(super) const fn destaged_chore(at_key: u32, destaged: Destaged) -> Timed {
+    let (chore, blocks) = match destaged {
+        Destaged::Run(blocks) => (Chore::DestageRun, blocks),
+        Destaged::Coalesced(blocks) => (Chore::Coalesce, blocks),
+    };
+    Timed {
+        at_key,
+        chore,
+        blocks,
+    }
+}
+
 impl Segments {
     /// # Errors
     /// If the log cannot have this size, segment, block or write policy.
@@ -107,7 +142,7 @@ impl Segments {
         check(maker)?;
         let segment = segment.unwrap_or_else(|| segment_for(maker.blocks));
         Ok(Self {
-            store: SimulatedStore::new(maker.blocks, segment, kind)?,
+            store: store_of(maker, segment, kind)?,
             write_policy: maker.write_policy,
             allocates: maker.write_miss == WriteMiss::Allocate,
             written: FlashWritten::default(),
@@ -121,6 +156,9 @@ impl Segments {
                     *flag = if self.store.touch(disk, *key) {
                         HIT
                     } else {
+                        if let Some(mut back) = self.store.back() {
+                            back.origin_was_read(disk);
+                        }
                         let stored = self.store.insert(disk, *key, Source::Fill, &mut unasked);
                         STORED * u8::from(stored)
                     };
@@ -133,6 +171,21 @@ impl Segments {
                 self.store
                     .write_run(disk, keys, self.allocates, &mut unasked, each);
             }
+            Op::Write if self.write_policy == WritePolicy::Back => {
+                for (key, flag) in keys.iter().zip(flags) {
+                    let back = self.store.back();
+                    *flag = match back.and_then(|mut back| back.log_block(disk, *key)) {
+                        Some(logged) => logged_flags(logged),
+                        None => HIT * u8::from(self.store.withdraw(disk, *key)),
+                    };
+                }
+                self.store.commit_withdrawn();
+            }
+            Op::Discard | Op::WriteZeroes if self.write_policy == WritePolicy::Back => {
+                if let Some(mut back) = self.store.back() {
+                    back.log_erasure(disk, keys);
+                }
+            }
             Op::Write | Op::Discard | Op::WriteZeroes => {
                 for (key, flag) in keys.iter().zip(flags) {
                     let was_cached = self.store.withdraw(disk, *key);
@@ -140,7 +193,11 @@ impl Segments {
                 }
                 self.store.commit_withdrawn();
             }
-            Op::Flush => {}
+            Op::Flush => {
+                if let Some(mut back) = self.store.back() {
+                    back.flush(disk);
+                }
+            }
         }
     }
 
@@ -149,6 +206,10 @@ impl Segments {
         let now = self.store.written();
         let before = std::mem::replace(&mut self.written, now);
         push_chores(at_key, before, now, chores);
+        if let Some(back) = self.store.back() {
+            let done = back.take_done();
+            chores.extend(done.map(|destaged| destaged_chore(at_key, destaged)));
+        }
     }
 }
 
@@ -165,13 +226,24 @@ impl CacheModel for Segments {
             let flags = &mut outcomes.blocks[places(request, first_key)];
             let keys = batch.keys_of(request);
             self.store.note_places(disk, first_block(record), keys);
+            if let Some(mut back) = self.store.back() {
+                back.asked(disk);
+            }
             self.request(record.op, disk, keys, flags);
+            if self.write_policy == WritePolicy::Back {
+                let written = (record.op != Op::Read).then_some(disk);
+                self.store.advance_log(written, &mut unasked);
+            }
             self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
         }
     }
 
     fn used_blocks(&self) -> u32 {
-        self.store.cached_blocks()
+        self.store.cached_blocks() + self.store.dirty_blocks()
+    }
+
+    fn dirty_blocks(&self) -> u32 {
+        self.store.dirty_blocks()
     }
 }
 

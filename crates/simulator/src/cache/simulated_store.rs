@@ -17,6 +17,7 @@
 //! block of capacity.
 
 use super::neighbours::Neighbours;
+use super::write_back::{Back, Disks, is_dirty};
 use block_store::simulated::{self, Simulated};
 use block_store::{Config, Facts, FlashWritten, Nothing, Ports, Shares, Stats, Store, Taken};
 use flash_format::{FormatError, Geometry};
@@ -48,6 +49,8 @@ pub struct SimulatedStore {
     notes_writes: bool,
     /// Kept for its memory between requests.
     were_cached: Vec<bool>,
+    /// Its disks, if they are under write-back.
+    back: Option<Box<Disks>>,
 }
 
 impl SimulatedStore {
@@ -75,7 +78,6 @@ impl SimulatedStore {
             flash_timeout: FLASH_TIMEOUT,
             write_buffer: Bytes::new(u64::MAX),
             reclaim: kind,
-            retained_places: 0,
             ..Config::default()
         };
         let (store, ports) = simulated::empty(geometry, config);
@@ -87,7 +89,25 @@ impl SimulatedStore {
             withdrawn: None,
             notes_writes: false,
             were_cached: Vec::new(),
+            back: None,
         }
+    }
+
+    /// The same store with every disk under write-back, with the daemon's own settings: each dirty log has the
+    /// share of the flash that `auto` gives.
+    #[must_use]
+    pub fn under_write_back(mut self) -> Self {
+        let geometry = self.store.facts().geometry();
+        let flash = Bytes::new(geometry.slots() * BLOCK_BYTES);
+        self.back = Some(Box::new(Disks::on(flash)));
+        self
+    }
+
+    /// Its disks, if they are under write-back.
+    #[inline]
+    pub fn back(&mut self) -> Option<Back<'_>> {
+        let disks = self.back.as_mut()?;
+        Some(Back::new(disks, &mut self.store, &mut self.ports, self.now))
     }
 
     /// Bytes written to flash so far, by cause. Blocks in open chunks are not written yet.
@@ -159,7 +179,8 @@ impl SimulatedStore {
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
-        self.store.facts().memory_bytes().to_usize() + self.neighbours.bytes()
+        let of_back = self.back.as_ref().map_or(0, |back| back.bytes());
+        self.store.facts().memory_bytes().to_usize() + self.neighbours.bytes() + of_back
     }
 
     /// Says where the blocks of a request lie on their disk: beside each other, from `first`. New
@@ -168,6 +189,9 @@ impl SimulatedStore {
     #[inline]
     pub fn note_places(&mut self, disk: DiskSlot, first: BlockIndex, keys: &[u32]) {
         self.neighbours.note(disk, first, keys);
+        if let Some(back) = &mut self.back {
+            back.note(first, keys);
+        }
     }
 
     /// Time has passed: chunks that have waited long enough are written, blocks that have rested
@@ -178,11 +202,22 @@ impl SimulatedStore {
         self.now = self.now.max(now);
         if let Some(due) = self.next_due() {
             self.tick(due);
+            if self.back.is_some() {
+                self.tick_each(due);
+            }
             if self.next_due().is_some() {
                 self.tick(self.now);
             }
         }
         self.ports.set_now(self.now);
+    }
+
+    /// Does everything that is due at its own time, from `at` on. A log is destaged at another length later.
+    fn tick_each(&mut self, mut at: Instant) {
+        while let Some(due) = self.next_due().filter(|due| *due > at) {
+            self.tick(due);
+            at = due;
+        }
     }
 
     #[inline]
@@ -197,14 +232,21 @@ impl SimulatedStore {
         self.ports.clear_tick();
         self.store.tick(&mut self.ports, false);
         simulated::settle(&mut self.store, &mut self.ports);
+        if let Some(disks) = &mut self.back {
+            Back::new(disks, &mut self.store, &mut self.ports, at).tick();
+        }
     }
 
     /// The store does what it can, and what had to leave is told.
     #[inline]
     fn settle(&mut self, evicted: &mut impl FnMut(DiskSlot, u32)) {
-        if !simulated::settle(&mut self.store, &mut self.ports) {
-            return;
+        if simulated::settle(&mut self.store, &mut self.ports) {
+            self.tell_left(evicted);
         }
+    }
+
+    /// What had to leave is told.
+    pub fn tell_left(&mut self, evicted: &mut impl FnMut(DiskSlot, u32)) {
         for (disk, block) in self.ports.take_evicted() {
             evicted(disk, number(block));
         }
@@ -277,13 +319,27 @@ impl SimulatedStore {
     /// Whether a block is cached.
     #[inline]
     pub fn contains(&self, disk: DiskSlot, key: u32) -> bool {
-        self.store.has_copy(disk, block_of(key))
+        let block = block_of(key);
+        self.store.has_copy(disk, block)
+            || (self.back.is_some() && is_dirty(&self.store, disk, block))
     }
 
     /// Whether a block is cached; marks it as referenced.
     #[inline]
     pub fn touch(&mut self, disk: DiskSlot, key: u32) -> bool {
+        if self.back.is_some() {
+            return self.touch_under_write_back(disk, block_of(key));
+        }
         simulated::touch(&mut self.store, disk, block_of(key))
+    }
+
+    #[inline(never)]
+    fn touch_under_write_back(&mut self, disk: DiskSlot, block: BlockIndex) -> bool {
+        let source = simulated::locate(&mut self.store, disk, block);
+        if let (simulated::Source::Flash, Some(back)) = (source, &mut self.back) {
+            back.flash_was_read();
+        }
+        source != simulated::Source::Origin
     }
 
     /// A block that is not cached comes in, and each that had to leave is told with its disk. True
@@ -344,6 +400,25 @@ impl SimulatedStore {
         simulated::rest_beside(&mut self.store, &mut self.ports, disk, beside);
         self.store.hurry();
         simulated::settle(&mut self.store, &mut self.ports);
+    }
+
+    /// A request of a disk under write-back is over; if it was no read the disk's log goes to the origin as far
+    /// as that is due. What had to leave is told.
+    pub fn advance_log(
+        &mut self,
+        written: Option<DiskSlot>,
+        evicted: &mut impl FnMut(DiskSlot, u32),
+    ) {
+        if let Some(mut back) = self.back() {
+            back.advance(written);
+            self.tell_left(evicted);
+        }
+    }
+
+    /// Blocks that the origins lack.
+    pub fn dirty_blocks(&self) -> u32 {
+        let back = self.back.as_ref();
+        back.map_or(0, |back| back.dirty_blocks(&self.store))
     }
 
     /// Whether a block was read while its copy, which has just left, was cached.

@@ -4,7 +4,7 @@ use super::{Policy, PolicyError};
 use crate::cache::divided::{Divided, Tenants};
 use crate::cache::segments::segment_for;
 use crate::cache::{CacheModel, Maker};
-use crate::write_policy::WriteMiss;
+use crate::write_policy::{WriteMiss, WritePolicy};
 use flash_format::{Geometry, SEGMENT_BYTES_DEFAULT};
 use policy::reclaim::Kind;
 use policy::replacement::About;
@@ -52,10 +52,11 @@ pub(super) fn build(maker: &Maker) -> Result<Box<dyn CacheModel>, PolicyError> {
 }
 
 impl Policy {
-    /// What writes do to blocks that are not in the cache, unless the caller says so.
-    pub(crate) fn write_miss(&self) -> WriteMiss {
+    /// What writes do to blocks that are not in the cache, unless the caller says so. A dirty log takes all.
+    pub(crate) fn write_miss(&self, write_policy: WritePolicy) -> WriteMiss {
+        let is_logged = write_policy == WritePolicy::Back;
         match self {
-            Self::Daemon if !daemon::ALLOCATE_WRITES => WriteMiss::Bypass,
+            Self::Daemon if !daemon::ALLOCATE_WRITES && !is_logged => WriteMiss::Bypass,
             _ => WriteMiss::Allocate,
         }
     }

@@ -237,6 +237,8 @@ pub(super) const TABLE: &[Crate] = &[
         &[
             "admission",
             "block-store",
+            "destage",
+            "dirty-log",
             "units",
             "policy",
             "mrc",

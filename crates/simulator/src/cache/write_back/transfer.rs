@@ -1,0 +1,212 @@
+//! Bringing a dirty log to its origin, in the steps of the daemon's cache.
+
+use super::{Back, Destaged, Disks};
+use block_store::{DirtyDisk, Nothing, Store};
+use destage::{Batched, Flushed, Need, Next, Piece, Sequence, Settles};
+use dirty_log::{DirtyLog, RecordNumber, What};
+use units::{BlockIndex, DiskSlot};
+
+impl Back<'_> {
+    /// Brings of a log to its origin what is due and durable, or all of it.
+    pub(super) fn advance_at(&mut self, at: usize, need: Need) {
+        let disk = self.disks.list[at].slot;
+        self.store.write_back().push_durability(self.ports, disk);
+        self.settle();
+        while self.advance_once(at, need) {}
+        self.settle();
+        self.wake(at);
+    }
+
+    /// True if something has changed that may let more be done.
+    fn advance_once(&mut self, at: usize, need: Need) -> bool {
+        let (disk, hurries) = (self.disks.list[at].slot, need == Need::All);
+        let wanted = self.wanted_to(at, hurries);
+        let wanted = self.durable_to(disk, wanted, hurries);
+        // What is asked of the flash now ends behind this: a batch has what was durable before.
+        let began = self.load_next(at, wanted);
+        if self.settle() || began {
+            return true;
+        }
+        if self.disks.list[at].destage.ready().is_some() {
+            if !self.knows_next(at) {
+                self.store.hurry();
+                self.settle();
+                if !self.knows_next(at) {
+                    return false;
+                }
+            }
+            self.disks.count(at);
+            let begun = self.disks.list[at].destage.begin_writing(wanted);
+            begun.expect("what is nothing is read whole");
+            return true;
+        }
+        self.write_batch(at, need);
+        self.end_batch(at, wanted)
+    }
+
+    /// Whether the batch that comes next may be written.
+    fn knows_next(&self, at: usize) -> bool {
+        let of = &self.disks.list[at];
+        let pieces = of.destage.ready().unwrap_or_default();
+        knows_watermark(self.store, of.slot, pieces)
+    }
+
+    /// The number before which everything should go to the origin now.
+    fn wanted_to(&self, at: usize, hurries: bool) -> RecordNumber {
+        let of = &self.disks.list[at];
+        let log = self.store.dirty_log(of.slot).map(DirtyDisk::log);
+        let Some(log) = log.filter(|log| !log.is_empty()) else {
+            return RecordNumber::FIRST;
+        };
+        let is_due = of.settings.is_due(log, of.asked_at, self.now);
+        if hurries || is_due || self.store.facts().is_short_of_clean_segments() {
+            log.end()
+        } else {
+            RecordNumber::FIRST
+        }
+    }
+
+    /// The number before which everything may go to the origin now: it is durable here.
+    fn durable_to(&mut self, disk: DiskSlot, wanted: RecordNumber, hurries: bool) -> RecordNumber {
+        let durable = |store: &Store<Nothing>| {
+            let dirty = store.dirty_log(disk);
+            dirty.map_or(RecordNumber::FIRST, DirtyDisk::durable)
+        };
+        if durable(self.store) < wanted {
+            let mut log = self.store.write_back();
+            log.want_durable(self.ports, disk, wanted, hurries);
+        }
+        wanted.min(durable(self.store))
+    }
+
+    /// Reads the next batch, if there is room and need for one.
+    fn load_next(&mut self, at: usize, wanted: RecordNumber) -> bool {
+        let of = &mut self.disks.list[at];
+        let Some(dirty) = self.store.dirty_log(of.slot) else {
+            return false;
+        };
+        let geometry = self.store.facts().geometry();
+        let (log, sequence) = (dirty.log(), Sequence::InOrder);
+        let reads = of.destage.load(log, wanted, &sequence, geometry, |_| None);
+        let Some(reads) = reads else {
+            return false;
+        };
+        for read in reads {
+            of.destage.read_done(read.id, Ok(()), |_| Some(()));
+        }
+        true
+    }
+
+    fn write_batch(&mut self, at: usize, need: Need) {
+        let (disks, now) = (&mut *self.disks, self.now);
+        let of = &mut disks.list[at];
+        loop {
+            let rate = of.settings.rate;
+            match of.destage.next_write(need, rate, &disks.flash_reads, now) {
+                Next::Write(write) => {
+                    let id = write.id;
+                    of.destage.write_done(id, Ok(()));
+                }
+                Next::WaitUntil(until) => return self.ports.wake_at(until),
+                Next::Wait => return,
+            }
+        }
+    }
+
+    /// Ends the batch that is written, if every piece has ended. True if more can be done.
+    fn end_batch(&mut self, at: usize, wanted: RecordNumber) -> bool {
+        let of = &mut self.disks.list[at];
+        let log = self.store.dirty_log(of.slot).map(DirtyDisk::log);
+        let batched = of.destage.end_batch(log, wanted, of.settings.dirty_max);
+        let settles = match batched {
+            None => return false,
+            Some(Batched::GoesOn) => return true,
+            Some(Batched::Settles(settles)) => settles,
+            Some(Batched::Flush(id)) => match of.destage.flush_done(id, Ok(())) {
+                Flushed::Settles(settles) => settles,
+                Flushed::Stale | Flushed::Refused(_) => unreachable!("the origin takes all"),
+            },
+            Some(Batched::Refused(_)) => unreachable!("the origin takes all"),
+        };
+        let Settles::Before(to) = settles else {
+            unreachable!("logs go to their origins in order")
+        };
+        self.settle_log(at, to);
+        true
+    }
+
+    /// The origin has every record before this number, durably.
+    fn settle_log(&mut self, at: usize, to: RecordNumber) {
+        let of = &mut self.disks.list[at];
+        let log = self.store.dirty_log(of.slot).map(DirtyDisk::log);
+        let records = log.map_or(0, |log| data_records(log, to));
+        let coalesced = records.saturating_sub(std::mem::take(&mut of.written));
+        let mut write_back = self.store.write_back();
+        write_back.settle(self.ports, of.slot, to);
+        of.destage.settled();
+        if coalesced > 0 {
+            let coalesced = u32::try_from(coalesced).expect("a log has fewer records");
+            self.disks.done.push(Destaged::Coalesced(coalesced));
+        }
+    }
+
+    /// Arranges for a look at the disk when its log is due.
+    fn wake(&mut self, at: usize) {
+        let of = &self.disks.list[at];
+        let log = self.store.dirty_log(of.slot).map(DirtyDisk::log);
+        if let Some(oldest) = log.and_then(DirtyLog::oldest) {
+            let dues = of.settings.dues(oldest, of.asked_at).into_iter();
+            // What was due and waits for something else is looked at when that has happened.
+            if let Some(due) = dues.filter(|due| *due > self.now).min() {
+                self.ports.wake_at(due);
+            }
+        }
+    }
+}
+
+impl Disks {
+    /// Counts the batch that a disk writes next: its blocks by their places on the disk, since by number
+    /// they are in the order of their first use.
+    fn count(&mut self, at: usize) {
+        let of = &mut self.list[at];
+        let pieces = of.destage.ready().unwrap_or_default();
+        let data = pieces.iter().filter(|piece| !piece.erases());
+        let blocks = data.flat_map(|piece| {
+            let numbers = match piece {
+                Piece::Data { numbers, .. } => &numbers[..],
+                Piece::Erasure(_) => &[],
+            };
+            piece.each().zip(numbers.iter().copied())
+        });
+        let place = |block: BlockIndex| {
+            let number = usize::try_from(block.get()).expect("numbers have 32 bits");
+            let place = self.blocks.get(number).copied();
+            BlockIndex::new(place.unwrap_or(block.get()))
+        };
+        let blocks = blocks.map(|(block, number)| (place(block), number));
+        for run in destage::runs_of(blocks.collect()) {
+            of.written += run.blocks();
+            let run = u32::try_from(run.blocks()).expect("a run is short");
+            self.done.push(Destaged::Run(run));
+        }
+    }
+}
+
+/// Whether a batch may be written: no block of it, if one was settled of which a recovery does not know.
+fn knows_watermark(store: &Store<Nothing>, disk: DiskSlot, pieces: &[Piece]) -> bool {
+    let Some(dirty) = store.dirty_log(disk) else {
+        return true;
+    };
+    if dirty.released() >= dirty.log().base() {
+        return true;
+    }
+    let erases = pieces.iter().any(Piece::erases);
+    !erases && !dirty.bars(pieces.iter().flat_map(Piece::each))
+}
+
+/// Records with blocks before this number.
+fn data_records(log: &DirtyLog, to: RecordNumber) -> u64 {
+    let records = log.records(log.base(), to);
+    let data = records.filter(|(_, record)| matches!(record.what, What::Data { .. }));
+    data.count() as u64
+}
