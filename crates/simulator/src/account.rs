@@ -256,6 +256,10 @@ impl Run {
                 self.chore(timed.chore, timed.blocks);
             }
         }
+        // Those of requests without blocks, where no block comes before them.
+        for timed in chores {
+            self.chore(timed.chore, timed.blocks);
+        }
         self.outcomes = outcomes;
         self.look_at_use(self.accesses - before);
     }

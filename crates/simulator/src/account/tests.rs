@@ -452,3 +452,25 @@ fn a_log_takes_every_write_and_caches_of_papers_have_no_write_back() {
     let written = refused("shr-tclock", WriteMiss::Allocate);
     assert_eq!(written, Some(PolicyError::WriteBack));
 }
+
+#[test]
+fn what_a_flush_caused_is_counted_in_a_batch_of_its_own_too() {
+    let records = [
+        blocks(Op::Write, 0, 3),
+        record(Op::Flush, 1, 0, 0),
+        record(Op::Flush, 90_000_000, 0, 0),
+    ];
+    let counted = |batch| {
+        let mut run = run_of(
+            LOG,
+            1024,
+            WritePolicy::Back,
+            WriteMiss::Allocate,
+            Start::Begun,
+        );
+        pass(&mut run, &records, batch);
+        run.finish().total
+    };
+    assert_eq!(counted(3).destaged_blocks, 3);
+    assert_eq!(counted(1), counted(3));
+}
