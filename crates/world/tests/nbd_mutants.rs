@@ -12,7 +12,7 @@
 use block_io::{BufPool, OriginOp, OriginVerb, Token};
 use nbd_client::guard::{self, Guard};
 use nbd_client::{Client, Effect, SentChange};
-use units::{Bytes, DiskSlot, Duration, Instant, Prng};
+use units::{Bytes, DiskSlot, Duration, Instant, Offset, Prng};
 use world::{Options, Violation, nbd};
 
 /// Seeds to look through: every rule is missed long before. Where the search begins is where a rule was
