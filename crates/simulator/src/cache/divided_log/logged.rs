@@ -62,7 +62,7 @@ impl DividedLog {
         }
     }
 
-    /// A request of a disk under write-back is over; see [`SimulatedStore::advance_log`].
+    /// A request of a disk under write-back is over: `SimulatedStore::advance_log`.
     pub fn advance_log(&mut self, written: Option<DiskSlot>) {
         let (admission, owners) = (&mut self.admission, &self.owners);
         self.store
