@@ -20,6 +20,10 @@ pub(crate) const JOURNAL_EAGER_ENTRIES: usize = flash_format::JOURNAL_ENTRIES_PE
 /// Pages of one journal write: 256 KiB.
 pub(crate) const JOURNAL_BATCH_PAGES_MAX: u64 = 64;
 
+/// Numbers of checkpoints that are left out when the flash is found behind what the host has recorded: more
+/// than the lives that it has lost have written, and few enough for 1,024 such losses below 2^30, where generations end.
+pub(crate) const CHECKPOINTS_SKIPPED: u64 = 1 << 20;
+
 /// Pages of one checkpoint write: 256 KiB.
 pub(crate) const CHECKPOINT_STEP_PAGES: u64 = 64;
 

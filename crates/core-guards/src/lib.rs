@@ -80,6 +80,8 @@ guards::guards! {
         OldCopyIsDoubt,
         /// Flash on which less is found than was durable is an older copy: nothing on it is believed.
         CommittedIsThere,
+        /// Numbers of checkpoints that lives may have used of which the tables know nothing are not used again.
+        NumbersAreSkipped,
         /// A disk whose origin was changed by somebody else starts cold.
         Fingerprint,
         /// A checkpoint is replayed from the first entry that may not be in it.

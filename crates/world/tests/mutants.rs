@@ -201,6 +201,7 @@ missed! {
     }
     LYING {
         believe_no_tables_that_are_behind_the_record: CommittedIsThere from 0 ["I1", "I3"],
+        use_no_number_of_a_checkpoint_that_was_lost_again: NumbersAreSkipped from 765130 ["I4"],
     }
     LATE {
         flush_what_has_come_late: LateBytesAreFlushed from 169990 ["I1", "I3"],

@@ -3,6 +3,7 @@
 use super::ColdReason;
 use crate::facts::Committed;
 use crate::guard::{Guard, holds};
+use crate::limits::CHECKPOINTS_SKIPPED;
 use flash_format::{
     CheckpointPage, DiskEntry, JournalEntry, JournalPage, PAGE_BYTES, SegmentEntry, SegmentIndex,
     SegmentKind, SegmentState, Superblock,
@@ -154,6 +155,12 @@ impl Tables {
         // What is required may be one that an earlier life has had, so this is above that too.
         let known = self.superblock.incarnation.max(required.unwrap_or(0));
         self.superblock.incarnation = known.saturating_add(1);
+        // Lives of which these tables know nothing have numbered checkpoints of their own after this one, and
+        // opened segments under these numbers. What is left of them must not be taken for what is written now.
+        let is_behind = went_back || is_old_copy || stale;
+        if is_behind && holds(Guard::NumbersAreSkipped) {
+            self.superblock.checkpoint += CHECKPOINTS_SKIPPED;
+        }
         Replayed {
             superblock: self.superblock,
             disks: self.disks,
