@@ -236,7 +236,7 @@ impl Disk {
     /// A record has been made; with `dropping` what waited is thrown away with it.
     pub(crate) fn recorded(&mut self, record: OwnerRecord, dropping: bool, now: Moment) {
         if record.open && !self.is_open() {
-            self.write_back.opened(now);
+            self.write_back.opened(now, self.size());
         }
         if !record.open && self.is_open() && !dropping {
             // It may say so only then. What went through before is durable when it is flushed.

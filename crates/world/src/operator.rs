@@ -214,14 +214,10 @@ impl Operator {
             was_open: is_open,
         };
         // An origin that was cut short behind the cache's back.
-        if is_open && disk.sectors() > 8 && !cx.run.is_last_life() && cx.run.one_in(15) {
+        if is_open && let Some(too_short) = disk.write_back_mut().too_short(cx.run) {
             cx.run.hit("attached with a shorter origin");
             what = What::AttachResized;
-            size = if cx.run.one_in(2) {
-                Bytes::kib(4)
-            } else {
-                size - Bytes::kib(4)
-            };
+            size = too_short;
         }
         let command = attach_command(number, size, policy, write_back, cx);
         self.note_tried(number, &command, cx);

@@ -1,7 +1,9 @@
 //! What the world knows of how one disk's writes have gone back to its origin.
 
 use crate::checker::Moment;
+use crate::run::Run;
 use cache::{DestageOrder, WriteBack};
+use units::Bytes;
 
 /// See the module's header.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +14,9 @@ pub(crate) struct WriteBackHistory {
     ordered: bool,
     /// Since when its owner's record is open.
     since: Moment,
+    /// The disk's size then. Where something waits, no later size may be known: the flash can have been away while the
+    /// disk grew.
+    size: Bytes,
     /// Since when the order is what it is.
     order_since: Moment,
     /// The power went while failed or late flash was being emptied: of what was not flushed any part is there.
@@ -29,9 +34,23 @@ impl WriteBackHistory {
         self.ordered
     }
 
-    /// The owner's record is open from now on.
-    pub(crate) fn opened(&mut self, now: Moment) {
+    /// The owner's record of a disk of this size is open from now on.
+    pub(crate) fn opened(&mut self, now: Moment, size: Bytes) {
         self.since = now;
+        self.size = size;
+    }
+
+    /// A size in which what waits of an open disk finds no room, if there is one.
+    pub(crate) fn too_short(&self, run: &mut Run) -> Option<Bytes> {
+        const LEAST: Bytes = Bytes::kib(4);
+        if self.size <= LEAST || run.is_last_life() || !run.one_in(15) {
+            return None;
+        }
+        Some(if run.one_in(2) {
+            LEAST
+        } else {
+            self.size - LEAST
+        })
     }
 
     /// The disk comes under write-back, with an origin that has everything.
