@@ -4,6 +4,7 @@
 //! keeps the two equal.
 
 use super::encryption::EncryptionConfig;
+use super::link::{LinkConfig, PeerConfig};
 use super::nbd_clients::{ClientName, DiskNbdConfig};
 use super::origins::OriginConfig;
 use super::policy::PolicyConfig;
@@ -28,6 +29,11 @@ pub struct Config {
     pub nbd: NbdConfig,
     /// The sockets of disks over vhost-user.
     pub vhost_user: VhostUserConfig,
+    /// How this host meets those that its disks may go to.
+    pub link: LinkConfig,
+    /// Those hosts.
+    #[serde(rename = "peer")]
+    pub peers: Vec<PeerConfig>,
     /// The caches, one flash file or device each.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheConfig>,

@@ -69,7 +69,9 @@ pub fn reference_sections() -> Vec<Section> {
 #[cfg(test)]
 mod tests {
     use super::super::walk::schema;
-    use super::super::{CacheConfig, Config, DiskConfig, FileOrigin, NbdOrigin, VmConfig, parse};
+    use super::super::{
+        CacheConfig, Config, DiskConfig, FileOrigin, NbdOrigin, PeerConfig, VmConfig, parse,
+    };
     use super::*;
     use serde_json::Value;
     use std::collections::BTreeSet;
@@ -80,6 +82,10 @@ mod tests {
             caches: vec![CacheConfig::new(
                 "main".parse().unwrap(),
                 "/var/cache/hearth/main.flash".into(),
+            )],
+            peers: vec![PeerConfig::new(
+                "node-b.example".to_owned(),
+                "10.0.0.3:9810".to_owned(),
             )],
             vms: vec![VmConfig::new("web".parse().unwrap())],
             disks: vec![DiskConfig::new(

@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::likeness::nearest;
+use super::link::PeerConfig;
 use super::model::{CacheConfig, Config, DiskConfig};
 use super::origins::{FileOrigin, OriginConfig};
 use super::reference::reference_sections;
@@ -30,11 +31,12 @@ pub(super) fn line_at(text: &str, span: &Range<usize>) -> usize {
 }
 
 /// Every key that may appear, as nested objects: the serialized form of a configuration with
-/// one cache, one VM and one disk in it, whose origin is of every kind. Unset keys are there as nulls.
+/// one cache, one peer, one VM and one disk in it, whose origin is of every kind. Unset keys are there as nulls.
 pub(super) fn schema() -> Value {
     let name = || "x".parse().expect("x is a name");
     let config = Config {
         caches: vec![CacheConfig::new(name(), PathBuf::new())],
+        peers: vec![PeerConfig::new(String::new(), String::new())],
         vms: vec![VmConfig::new(name())],
         disks: vec![DiskConfig::new(
             name(),

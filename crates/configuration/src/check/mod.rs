@@ -1,5 +1,6 @@
 //! Contradictions within a configuration, found without touching anything.
 
+mod link;
 mod nbd_clients;
 mod vhost;
 mod vms;
@@ -42,6 +43,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     vms::faults(config, &mut faults);
     nbd_clients::faults(config, &mut faults);
     vhost::faults(config, &mut faults);
+    link::faults(config, &mut faults);
     faults
 }
 
