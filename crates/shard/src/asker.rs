@@ -5,7 +5,7 @@
 //! ```text
 //!   63            32 31             0
 //!  ┌────────────────┬────────────────┐
-//!  │ client         │ request key    │   client = COMMANDS: a command's flush, by number
+//!  │ client         │ request key    │   client = COMMANDS: a command's request, by number
 //!  └────────────────┴────────────────┘
 //! ```
 //! A client's key is used again only after its last request was answered, so an id names one

@@ -3,15 +3,42 @@
 use crate::disk::RequestKind;
 use crate::memory::Debt;
 use frontend::{Connection, FrontEnd, Incoming, PolledQueues, RequestKey, Reservation, State};
-use units::{DiskSlot, Instant, TenantSlot};
+use units::{DiskId, DiskSlot, Instant, TenantSlot};
+
+/// Where a client's disk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In this slot of the cache.
+    Slot(DiskSlot),
+    /// At another host, or nowhere.
+    Standby(DiskId),
+}
+
+impl From<DiskSlot> for Place {
+    fn from(slot: DiskSlot) -> Self {
+        Self::Slot(slot)
+    }
+}
+
+/// How a client stands to a disk that roams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It was not served yet, or is being served.
+    New,
+    /// It was served until the disk was given away.
+    Old,
+    /// Its guest would go on over another one's changes: everything is answered with errors.
+    Ended,
+}
 
 /// A client's connection, and what the shard knows of it.
 pub(crate) struct Client {
     connection: Box<dyn Connection>,
     front_end: FrontEnd,
     reservation: Reservation,
-    disk: DiskSlot,
-    vm: TenantSlot,
+    place: Place,
+    vm: Option<TenantSlot>,
+    standing: Standing,
     /// When the disk began to detach, how long the client may take to get its answers.
     farewell: Option<Instant>,
     /// What it owes, while others wait for memory.
@@ -25,15 +52,16 @@ impl Client {
         connection: Box<dyn Connection>,
         front_end: FrontEnd,
         reservation: Reservation,
-        disk: DiskSlot,
-        vm: TenantSlot,
+        place: Place,
+        vm: Option<TenantSlot>,
     ) -> Self {
         Self {
             connection,
             front_end,
             reservation,
-            disk,
+            place,
             vm,
+            standing: Standing::New,
             farewell: None,
             debt: None,
             starts: Vec::new(),
@@ -57,13 +85,42 @@ impl Client {
         &self.reservation
     }
 
-    pub(crate) fn disk(&self) -> DiskSlot {
-        self.disk
+    pub(crate) fn place(&self) -> Place {
+        self.place
     }
 
-    /// Which VM it is.
-    pub(crate) fn vm(&self) -> TenantSlot {
+    /// The slot of its disk, if that is here.
+    pub(crate) fn disk(&self) -> Option<DiskSlot> {
+        match self.place {
+            Place::Slot(slot) => Some(slot),
+            Place::Standby(_) => None,
+        }
+    }
+
+    /// Which VM it is, if its disk is here.
+    pub(crate) fn vm(&self) -> Option<TenantSlot> {
         self.vm
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Its disk has come or gone.
+    pub(crate) fn move_to(&mut self, place: Place, vm: Option<TenantSlot>) {
+        (self.place, self.vm) = (place, vm);
+        self.standing = match (self.standing, place) {
+            (Standing::Ended, _) => Standing::Ended,
+            (Standing::New | Standing::Old, Place::Slot(_)) => Standing::New,
+            (Standing::New | Standing::Old, Place::Standby(_)) => Standing::Old,
+        };
+    }
+
+    /// Ends it, if it was served before its disk was given away.
+    pub(crate) fn end_old(&mut self) {
+        if self.standing == Standing::Old {
+            self.standing = Standing::Ended;
+        }
     }
 
     /// Polls its connection. True beside the state: it released the disk.

@@ -14,7 +14,7 @@
 //!   into its ring.
 //! - A client is listed at most once among those that are to be polled, and among the watched.
 
-use crate::client::Client;
+use crate::client::{Client, Place};
 use crate::status::FrontEndStatus;
 use frontend::{Counters, FrontEnd, PolledQueues, Reservation};
 use ring::Watch;
@@ -88,9 +88,10 @@ impl Clients {
     }
 
     /// Lists all clients of a disk.
-    pub(crate) fn touch_all_of(&mut self, disk: DiskSlot) {
+    pub(crate) fn touch_all_of(&mut self, disk: impl Into<Place>) {
+        let place = disk.into();
         for (key, known) in &mut self.table {
-            if known.client.disk() == disk && !std::mem::replace(&mut known.is_touched, true) {
+            if known.client.place() == place && !std::mem::replace(&mut known.is_touched, true) {
                 self.touched.push(key);
             }
         }
@@ -128,37 +129,62 @@ impl Clients {
         Some(&mut known.client)
     }
 
+    /// The disk of these clients has come or gone.
+    pub(crate) fn move_all(&mut self, from: Place, to: Place, vm: Option<TenantSlot>) {
+        for (_, known) in &mut self.table {
+            if known.client.place() == from {
+                known.client.move_to(to, vm);
+            }
+        }
+    }
+
+    /// Ends those that were served before their disk was given away.
+    pub(crate) fn end_old(&mut self, disk: Place) {
+        for (_, known) in &mut self.table {
+            if known.client.place() == disk {
+                known.client.end_old();
+            }
+        }
+    }
+
     /// The clients of a disk.
-    pub(crate) fn of(&self, disk: DiskSlot) -> impl Iterator<Item = &Client> {
+    pub(crate) fn of(&self, disk: impl Into<Place>) -> impl Iterator<Item = &Client> {
+        let place = disk.into();
         let all = self.table.iter().map(|(_, known)| &known.client);
-        all.filter(move |client| client.disk() == disk)
+        all.filter(move |client| client.place() == place)
     }
 
     /// The reservation of a disk that a VM's connections share.
-    pub(crate) fn reservation_of(&self, disk: DiskSlot, vm: TenantSlot) -> Reservation {
+    pub(crate) fn reservation_of(
+        &self,
+        disk: impl Into<Place>,
+        vm: Option<TenantSlot>,
+    ) -> Reservation {
         let mut theirs = self.of(disk).filter(|client| client.vm() == vm);
         let shared = theirs.next().map(|client| client.reservation().clone());
         shared.unwrap_or_default()
     }
 
     /// A disk has grown, by whole blocks.
-    pub(crate) fn resize(&mut self, disk: DiskSlot, size: Bytes) {
+    pub(crate) fn resize(&mut self, disk: impl Into<Place>, size: Bytes) {
+        let place = disk.into();
         for (_, known) in &mut self.table {
-            if known.client.disk() == disk {
+            if known.client.place() == place {
                 known.client.connection_mut().resize(size);
             }
         }
-        self.touch_all_of(disk);
+        self.touch_all_of(place);
     }
 
     /// Closes the clients of a disk, which have this long to receive their answers.
-    pub(crate) fn close(&mut self, disk: DiskSlot, farewell: Instant) {
+    pub(crate) fn close(&mut self, disk: impl Into<Place>, farewell: Instant) {
+        let place = disk.into();
         for (_, known) in &mut self.table {
-            if known.client.disk() == disk {
+            if known.client.place() == place {
                 known.client.close(farewell);
             }
         }
-        self.touch_all_of(disk);
+        self.touch_all_of(place);
     }
 
     /// Closed clients that have had all the time they get, and have nothing at their disk.

@@ -7,11 +7,13 @@
 use crate::error::{Reply, ShardError};
 use crate::owners::OwnerError;
 use crate::spec::DiskSpec;
+use crate::standbys::{IncomingClient, StandbyLook, StandbyTell};
 use crate::status::ShardStatus;
 use crate::tap::Tap;
+use block_io::IoError;
 use block_io::{OriginGeometry, Token};
 use cache::{DropReason, OfDirty, WriteBack, WritePolicy};
-use frontend::NewClient;
+use frontend::{NewClient, Offer};
 use origin::Opened;
 use ring::Sender;
 use std::fmt;
@@ -94,6 +96,11 @@ pub(crate) enum Message {
     Stop {
         reply: Reply<()>,
     },
+    /// About a disk that roams.
+    Roaming {
+        disk: DiskId,
+        what: Roaming,
+    },
     /// From a thread of our own: the cache's record is written, or cannot be.
     Recorded {
         token: Token,
@@ -106,6 +113,33 @@ pub(crate) enum Message {
         token: Token,
         disk: DiskId,
         outcome: Result<(), OwnerError>,
+    },
+}
+
+/// What is said about a disk that roams.
+pub(crate) enum Roaming {
+    Enter {
+        offer: Box<Offer>,
+        tell: StandbyTell,
+    },
+    Incoming(IncomingClient),
+    Look(Reply<StandbyLook>),
+    Hold {
+        is_return: bool,
+        reply: Reply<()>,
+    },
+    Give(Reply<()>),
+    Serve,
+    Fail,
+    EndOld,
+    Read {
+        offset: Bytes,
+        length: Bytes,
+        reply: Reply<Vec<u8>>,
+    },
+    AnswerRead {
+        ticket: u64,
+        result: Result<Vec<u8>, IoError>,
     },
 }
 
@@ -237,6 +271,67 @@ impl ShardHandle {
         });
     }
 
+    /// Clients may come for a disk whether it is attached or another host has it; what they need is told.
+    pub fn roam(&self, disk: DiskId, offer: Offer, tell: StandbyTell) {
+        let offer = Box::new(offer);
+        self.about_roaming(disk, Roaming::Enter { offer, tell });
+    }
+
+    /// Something is seen of the other host's client of a roaming disk.
+    pub fn see_incoming(&self, disk: DiskId, seen: IncomingClient) {
+        self.about_roaming(disk, Roaming::Incoming(seen));
+    }
+
+    /// Says what is seen of a roaming disk's clients here.
+    pub fn look_at_roaming(&self, disk: DiskId, reply: Reply<StandbyLook>) {
+        self.about_roaming(disk, Roaming::Look(reply));
+    }
+
+    /// Lets the requests of an attached roaming disk wait, if its guest has stopped; of a return, if it has changed
+    /// nothing. Those that are under way go on.
+    pub fn hold(&self, disk: DiskId, is_return: bool, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Hold { is_return, reply });
+    }
+
+    /// Brings everything of a roaming disk to its origin and closes that; its clients stay, and stand by.
+    pub fn give(&self, disk: DiskId, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Give(reply));
+    }
+
+    /// Lets the requests of an attached roaming disk pass, also those that wait.
+    pub fn serve_roaming(&self, disk: DiskId) {
+        self.about_roaming(disk, Roaming::Serve);
+    }
+
+    /// Answers what waits for a roaming disk with errors.
+    pub fn fail_parked(&self, disk: DiskId) {
+        self.about_roaming(disk, Roaming::Fail);
+    }
+
+    /// Answers the clients that were served before a roaming disk was given away with errors, for ever.
+    pub fn end_old_clients(&self, disk: DiskId) {
+        self.about_roaming(disk, Roaming::EndOld);
+    }
+
+    /// Reads an attached roaming disk for the client of another host.
+    pub fn read_for_peer(&self, disk: DiskId, offset: Bytes, length: Bytes, reply: Reply<Vec<u8>>) {
+        let read = Roaming::Read {
+            offset,
+            length,
+            reply,
+        };
+        self.about_roaming(disk, read);
+    }
+
+    /// Answers a read that was told as [`StandbyWord::Read`](crate::StandbyWord::Read). Nothing, if it waits no more.
+    pub fn answer_read(&self, disk: DiskId, ticket: u64, result: Result<Vec<u8>, IoError>) {
+        self.about_roaming(disk, Roaming::AnswerRead { ticket, result });
+    }
+
+    fn about_roaming(&self, disk: DiskId, what: Roaming) {
+        self.send(Message::Roaming { disk, what });
+    }
+
     /// Detaches every disk, brings the flash into the state that restarts warmest, and ends
     /// the thread. Other commands are refused from now on. Waits for requests in flight, so
     /// for as long as the slowest origin takes.
@@ -269,7 +364,24 @@ impl Message {
             | Self::Tap { reply, .. }
             | Self::Connect { reply, .. }
             | Self::Stop { reply } => reply(Err(error)),
+            Self::Roaming { what, .. } => what.refuse(error),
             Self::Recorded { .. } | Self::ProgressStored | Self::Owned { .. } => {}
+        }
+    }
+}
+
+impl Roaming {
+    fn refuse(self, error: ShardError) {
+        match self {
+            Self::Look(reply) => reply(Err(error)),
+            Self::Read { reply, .. } => reply(Err(error)),
+            Self::Hold { reply, .. } | Self::Give(reply) => reply(Err(error)),
+            Self::Enter { .. }
+            | Self::Incoming(_)
+            | Self::Serve
+            | Self::Fail
+            | Self::EndOld
+            | Self::AnswerRead { .. } => {}
         }
     }
 }

@@ -58,6 +58,7 @@ pub(crate) struct Disk {
     phase: Phase,
     /// How long a draining disk waits for late writes at its origin.
     late_until: Option<Instant>,
+    roams: bool,
     /// What becomes of bytes that its origin lacks, once it is detached.
     of_dirty: OfDirty,
     connections: usize,
@@ -87,6 +88,7 @@ impl Disk {
             origin: Timed::new(origin),
             phase: Phase::Serving,
             late_until: None,
+            roams: false,
             of_dirty: OfDirty::default(),
             connections: 0,
             found: Found::default(),
@@ -153,6 +155,20 @@ impl Disk {
             read_only: self.is_read_only(),
             can_discard: self.geometry.can_discard,
         }
+    }
+
+    /// Whether other hosts may have it in turn.
+    pub(crate) fn roams(&self) -> bool {
+        self.roams
+    }
+
+    pub(crate) fn set_roams(&mut self, roams: bool) {
+        self.roams = roams;
+    }
+
+    /// As many clients as this have come with it.
+    pub(crate) fn connected_all(&mut self, count: usize) {
+        self.connections += count;
     }
 
     pub(crate) fn connections(&self) -> usize {

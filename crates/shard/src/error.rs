@@ -41,6 +41,9 @@ pub enum ShardError {
     /// The disk is attached, or is being so.
     #[error("the disk is attached already")]
     AlreadyAttached,
+    /// The guest of a disk that roams has not evidently stopped, or has changed what was to go back.
+    #[error("the disk's guest uses it")]
+    InUse,
     /// The disk is being detached.
     #[error("the disk is being detached")]
     Detaching,

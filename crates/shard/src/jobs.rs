@@ -3,7 +3,7 @@
 use crate::control::Attached;
 use crate::disk::Disk;
 use crate::error::{Reply, ShardError};
-use block_io::IoError;
+use block_io::{IoError, Payload};
 use cache::ControlId;
 use slab::Slab;
 use units::{Bytes, DiskSlot, Map};
@@ -14,13 +14,19 @@ pub(crate) struct Jobs {
     next: u64,
     /// What the cache has been asked.
     asked: Map<ControlId, Job>,
-    /// Who waits for a flush.
-    flushes: Slab<Reply<()>>,
+    /// Who waits for a request to the cache.
+    requests: Slab<Waiting>,
     /// Who waits for the end; not empty once stopping began.
     stopping: Vec<Reply<()>>,
     stop_asked: bool,
     /// The cache has stopped: nothing is left to do.
     stopped: bool,
+}
+
+/// Who waits for a request to the cache.
+enum Waiting {
+    Flush(Reply<()>),
+    Read(Reply<Vec<u8>>),
 }
 
 pub(crate) enum Job {
@@ -74,15 +80,27 @@ impl Jobs {
         })
     }
 
-    /// A command asks for a flush; its number is that of [`Jobs::flushed`].
+    /// A command asks for a flush; its number is that of [`Jobs::answered`].
     pub(crate) fn wait_for_flush(&mut self, reply: Reply<()>) -> usize {
-        self.flushes.insert(reply)
+        self.requests.insert(Waiting::Flush(reply))
     }
 
-    /// A flush that a command asked for has ended.
-    pub(crate) fn flushed(&mut self, flush: usize, result: Result<(), IoError>) {
-        let reply = self.flushes.remove(flush);
-        reply(result.map_err(ShardError::Io));
+    /// A command reads; its number is that of [`Jobs::answered`].
+    pub(crate) fn wait_for_read(&mut self, reply: Reply<Vec<u8>>) -> usize {
+        self.requests.insert(Waiting::Read(reply))
+    }
+
+    /// A request that a command has made has ended.
+    pub(crate) fn answered(&mut self, request: usize, result: Result<Payload, IoError>) {
+        let result = result.map_err(ShardError::Io);
+        match self.requests.remove(request) {
+            Waiting::Flush(reply) => reply(result.map(drop)),
+            Waiting::Read(reply) => {
+                reply(
+                    result.map(|payload| payload.iter().flat_map(|slice| slice.to_vec()).collect()),
+                );
+            }
+        }
     }
 
     /// The shard is to stop.

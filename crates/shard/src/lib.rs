@@ -45,6 +45,7 @@ mod shard;
 mod slow_flash;
 mod sources;
 mod spec;
+mod standbys;
 mod standstill;
 mod status;
 mod tap;
@@ -52,11 +53,13 @@ mod tripwire;
 
 pub use control::{Attached, ShardHandle};
 pub use error::{Reply, ShardError, SpawnError};
+pub use frontend::Offer;
 pub use latency::{Bucket, Histogram, ReadWrite};
-pub use owners::{Folders, LockWatch, Owner, OwnerError, OwnerFile, SystemError};
+pub use owners::{Folders, Holder, LockWatch, Owner, OwnerError, OwnerFile, SystemError};
 pub use retirement::RecordError;
 pub use shard::Shard;
 pub use spec::{DiskSpec, ShardConfig};
+pub use standbys::{IncomingClient, StandbyLook, StandbyTell, StandbyWord};
 pub use status::{
     DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, Opening, RequestTimes, ShardStatus,
 };

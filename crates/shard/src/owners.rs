@@ -179,6 +179,17 @@ pub struct Owner {
     pub path: PathBuf,
     /// Which file the origin was, if that is known.
     pub identity: Option<Identity>,
+    /// Which host has the disk, if it roams.
+    pub holder: Option<Holder>,
+}
+
+/// Which of the hosts that list a disk has it: the register of a hand-over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The host's name on the link.
+    pub host: String,
+    /// Since which period; it only rises.
+    pub epoch: u64,
 }
 
 /// Where records are that are not beside their origins.
@@ -214,6 +225,8 @@ pub struct OwnerFile {
     cache_name: String,
     /// Which file the origin is, as it was opened.
     identity: Option<Identity>,
+    /// Which host has the disk, if it roams: goes into every record.
+    holder: Option<Holder>,
     /// The number of the last record that was written or tried.
     last: Arc<Mutex<u64>>,
 }
@@ -233,6 +246,7 @@ impl OwnerFile {
             kept: folders.state.join(FOLDER).join(format!("{disk}{SUFFIX}")),
             cache_name: cache_name.to_owned(),
             identity: None,
+            holder: None,
             last: Arc::default(),
         }
     }
@@ -301,6 +315,37 @@ impl OwnerFile {
         Ok(Owner { record, ..owner })
     }
 
+    /// Makes `next` the holder of a disk that roams, durably, if `may_follow` agrees to who that was until now;
+    /// records that are written from now on name it, too. Returns whether it is the holder. May block.
+    ///
+    /// # Errors
+    /// [`OwnerError`]; then the new holder may stand in the record all the same.
+    pub fn hand_to(
+        &mut self,
+        next: Holder,
+        may_follow: impl FnOnce(Option<&Holder>) -> bool,
+    ) -> Result<bool, OwnerError> {
+        let found = self.load()?;
+        let before = found.as_ref().and_then(|owner| owner.holder.as_ref());
+        if before != Some(&next) {
+            if !may_follow(before) {
+                return Ok(false);
+            }
+            let record = found.as_ref().map(|owner| owner.record);
+            let record = record.unwrap_or(OwnerRecord {
+                epoch: 0,
+                cache: 0,
+                open: false,
+            });
+            let cache_name = found.as_ref().map_or("", |owner| &owner.cache_name);
+            let text = text::encode(self.disk, record, cache_name, self.identity, Some(&next));
+            // Beside the origin or nowhere: the other host has to see it.
+            self.replace(self.path(), &text)?;
+        }
+        self.holder = Some(next);
+        Ok(true)
+    }
+
     /// Replaces the record, durably. Of two that are under way at once the one with the higher
     /// `number` counts. May block.
     ///
@@ -331,7 +376,13 @@ impl OwnerFile {
             tracing::warn!(%error, "the owner's record is not closed");
             return Ok(());
         }
-        let text = text::encode(self.disk, record, &self.cache_name, self.identity);
+        let text = text::encode(
+            self.disk,
+            record,
+            &self.cache_name,
+            self.identity,
+            self.holder.as_ref(),
+        );
         let Some(path) = &self.beside else {
             return self.replace(&self.kept, &text);
         };
@@ -345,7 +396,9 @@ impl OwnerFile {
                 }),
                 _ => Ok(()),
             },
-            Err(OwnerError::Io { system, .. }) if !record.open && !self.is_open(path) => {
+            Err(OwnerError::Io { system, .. })
+                if !record.open && self.holder.is_none() && !self.is_open(path) =>
+            {
                 tracing::warn!(path = %path.display(), instead = %self.kept.display(), reason = %system,
                     "the owner's record cannot be written beside the origin: writes cannot go back later");
                 self.replace(&self.kept, &text)
@@ -503,6 +556,41 @@ mod tests {
 
     fn record(file: &OwnerFile) -> Option<OwnerRecord> {
         file.load().unwrap().map(|owner| owner.record)
+    }
+
+    #[test]
+    fn a_disk_that_roams_goes_to_who_may_follow_and_its_records_keep_saying_so() {
+        let place = Place::new();
+        let to = |host: &str, epoch| Holder {
+            host: host.to_owned(),
+            epoch,
+        };
+        let holder = || place.file(1).load().unwrap().unwrap().holder;
+        let mut here = place.file(1);
+        assert!(here.hand_to(to("a", 1), |before| before.is_none()).unwrap());
+        here.store(OPEN, 0).unwrap();
+        here.store(CLOSED, 1).unwrap();
+        assert_eq!(holder(), Some(to("a", 1)));
+        let mut there = place.file(1);
+        assert!(
+            !there
+                .hand_to(to("b", 2), |before| before.is_none())
+                .unwrap()
+        );
+        assert_eq!(holder(), Some(to("a", 1)));
+        assert!(
+            there
+                .hand_to(to("b", 2), |before| before == Some(&to("a", 1)))
+                .unwrap()
+        );
+        assert_eq!(holder(), Some(to("b", 2)));
+        assert_eq!(
+            record(&there),
+            Some(CLOSED),
+            "the cache's own record stands"
+        );
+        // Again, after a write of which it was not known whether it stands.
+        assert!(there.hand_to(to("b", 2), |_| false).unwrap());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod detaching;
 mod messages;
 mod recording;
 mod serving;
+mod standing_by;
 mod status;
 
 use crate::asker::Asker;
@@ -43,6 +44,7 @@ use crate::retirement::RecordFile;
 use crate::slow_flash::Told;
 use crate::sources::{Handler, Sources};
 use crate::spec::ShardConfig;
+use crate::standbys::Standbys;
 use crate::standstill::Standstill;
 use crate::status::{Opening, RequestTimes};
 use crate::tripwire::Tripwire;
@@ -67,6 +69,7 @@ pub struct Shard {
     cache: Cache,
     flash: FlashSide,
     disks: Disks,
+    standbys: Standbys,
     clients: Clients,
     memory: ClientMemory,
     jobs: Jobs,
@@ -340,7 +343,7 @@ impl Shard {
 
     fn reply(&mut self, request: RequestId, result: Result<Payload, IoError>) {
         match Asker::of(request) {
-            Asker::Command(command) => self.jobs.flushed(command, result.map(drop)),
+            Asker::Command(command) => self.jobs.answered(command, result),
             Asker::Client { client, key } => {
                 self.count_answer(client, key, result.is_err());
                 let asker = self.clients.get_mut(client);
@@ -367,7 +370,8 @@ impl Shard {
     fn count_answer(&mut self, client: usize, key: RequestKey, failed: bool) {
         let asker = self.clients.get(client);
         let (start, kind) = asker.start_of(key);
-        if let Some(disk) = self.disks.get_mut(asker.disk()) {
+        let slot = asker.disk();
+        if let Some(disk) = slot.and_then(|slot| self.disks.get_mut(slot)) {
             disk.answered(kind, self.now - start, failed);
         }
     }
@@ -378,7 +382,7 @@ impl Shard {
         };
         let mut incoming = std::mem::take(&mut self.scratch.incoming);
         let (state, has_released) = known.poll(&mut incoming);
-        let slot = known.disk();
+        let place = known.place();
         for one in incoming.drain(..) {
             self.request(client, one);
         }
@@ -389,17 +393,29 @@ impl Shard {
             State::Finished => self.forget_client(client),
         }
         if has_released {
-            self.clients.touch_all_of(slot);
+            self.clients.touch_all_of(place);
         }
     }
 
     fn request(&mut self, client: usize, incoming: Incoming) {
         let asker = self.clients.get_mut(client);
-        let (disk, vm, key) = (asker.disk(), asker.vm(), incoming.key);
-        if let Some(disk) = self.disks.get_mut(disk) {
-            disk.tell_tap(&incoming.verb, vm, self.now);
-        }
+        let key = incoming.key;
         asker.begin(key, RequestKind::of(&incoming.verb), self.now);
+        let (Some(disk), Some(vm)) = (asker.disk(), asker.vm()) else {
+            return self.stand_by(client, incoming);
+        };
+        let mut incoming = incoming;
+        if let Some(known) = self.disks.get_mut(disk) {
+            if known.roams() {
+                let Some(passed) = self.pass_roaming(disk, client, incoming) else {
+                    return;
+                };
+                incoming = passed;
+            }
+            let known = self.disks.get_mut(disk).expect("it is there");
+            known.tell_tap(&incoming.verb, vm, self.now);
+        }
+        let asker = self.clients.get_mut(client);
         let request = Request {
             id: Asker::Client { client, key }.id(),
             disk,
@@ -454,6 +470,7 @@ fn start(
         turns: 0,
         flash: FlashSide::new(ready.flash),
         disks: Disks::new(),
+        standbys: Standbys::default(),
         clients: Clients::default(),
         memory: ClientMemory::new(config.request_memory),
         jobs: Jobs::default(),

@@ -1,6 +1,7 @@
-//! The bytes of an owner's record. Version 1 did not say which file the origin was.
+//! The bytes of an owner's record. Version 1 did not say which file the origin was; only the record of a disk
+//! that roams has version 3, so that a program which knows nothing of that does not serve it.
 
-use super::Owner;
+use super::{Holder, Owner};
 use cache::OwnerRecord;
 use durable_file::SECTOR_BYTES;
 use origin::Identity;
@@ -9,8 +10,10 @@ use std::path::Path;
 use units::DiskId;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The version of the record that this program writes; it reads those before it, too.
+/// The version of the record of a disk that stays on its host; those before it are read, too.
 const VERSION: u32 = 2;
+/// The version of the record of a disk that roams.
+const VERSION_ROAMING: u32 = 3;
 /// The longest record that is read: names are below 300 bytes.
 pub(super) const RECORD_BYTES_MAX: u64 = 4096;
 
@@ -26,7 +29,16 @@ struct Text {
     host: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<File>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    holder: Option<HolderText>,
     check: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HolderText {
+    host: String,
+    epoch: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,9 +62,14 @@ pub(super) fn encode(
     record: OwnerRecord,
     cache_name: &str,
     identity: Option<Identity>,
+    holder: Option<&Holder>,
 ) -> Vec<u8> {
     let mut text = Text {
-        version: VERSION,
+        version: if holder.is_some() {
+            VERSION_ROAMING
+        } else {
+            VERSION
+        },
         disk: disk.to_string(),
         epoch: record.epoch,
         state: if record.open {
@@ -64,6 +81,10 @@ pub(super) fn encode(
         cache_name: cache_name.to_owned(),
         host: host(),
         origin: identity.map(|Identity { inode, born }| File { inode, born }),
+        holder: holder.map(|Holder { host, epoch }| HolderText {
+            host: host.clone(),
+            epoch: *epoch,
+        }),
         check: String::new(),
     };
     text.check = check(&text);
@@ -77,7 +98,7 @@ pub(super) fn encode(
 /// A record that is whole, of a version that is known.
 pub(super) fn decode(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
     let text: Text = serde_json::from_slice(bytes).ok()?;
-    if !(1..=VERSION).contains(&text.version) || text.check != check(&text) {
+    if !(1..=VERSION_ROAMING).contains(&text.version) || text.check != check(&text) {
         return None;
     }
     let record = OwnerRecord {
@@ -94,6 +115,9 @@ pub(super) fn decode(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
         host: text.host,
         path: path.to_owned(),
         identity,
+        holder: text
+            .holder
+            .map(|HolderText { host, epoch }| Holder { host, epoch }),
     };
     Some((text.disk.parse().ok()?, owner))
 }
@@ -109,12 +133,14 @@ fn check(text: &Text) -> String {
         cache_name,
         host,
         origin,
+        holder,
         check: _,
     } = text;
     let before = format!("{version}\n{disk}\n{epoch}\n{state:?}\n{cache}\n{cache_name}\n{host}\n");
     let all = match version {
         1 => before,
-        _ => format!("{before}{origin:?}\n"),
+        2 => format!("{before}{origin:?}\n"),
+        _ => format!("{before}{origin:?}\n{holder:?}\n"),
     };
     format!("{:016x}", xxh3_64(all.as_bytes()))
 }
@@ -141,7 +167,7 @@ mod tests {
         let inode = u64::MAX;
         let identity = Some(Identity { inode, born });
         let name = "n".repeat(64);
-        let bytes = encode(DiskId::from_u128(u128::MAX), RECORD, &name, identity);
+        let bytes = encode(DiskId::from_u128(u128::MAX), RECORD, &name, identity, None);
         assert_eq!(bytes.len(), SECTOR_BYTES);
         let (disk, owner) = decode(&bytes, Path::new("/r")).unwrap();
         assert_eq!(disk, DiskId::from_u128(u128::MAX));

@@ -6,7 +6,7 @@
 //! - Connections of one VM to a disk share a [`Reservation`](frontend::Reservation).
 
 use super::Shard;
-use crate::client::Client;
+use crate::client::{Client, Place};
 use crate::error::ShardError;
 use crate::sources::Handler;
 use frontend::limits::STALL_TIME_MAX;
@@ -21,14 +21,18 @@ impl Shard {
         client: Box<dyn NewClient>,
         vm: Option<&str>,
     ) -> Result<(), ShardError> {
-        let slot = self.disks.serving(disk)?;
+        let slot = match self.disks.serving(disk) {
+            Err(_) if self.standbys.has(disk) => return self.connect_standby(disk, client, vm),
+            slot => slot?,
+        };
         let front_end = client.front_end();
         self.refuse_both(slot, front_end)?;
         let account = self.memory.open().ok_or(ShardError::NoMemory)?;
         let most = front_end.connections_max;
         let most = most.unwrap_or(self.config.connections_per_disk_max);
         let vm = self.admit_vm(slot, vm, most)?;
-        let reservation = self.clients.reservation_of(slot, vm);
+        let reservation = self.clients.reservation_of(slot, Some(vm));
+        let id = disk;
         let disk = self.disks.get_mut(slot).expect("it is serving");
         let connection = client.open(Context {
             offer: disk.offer(),
@@ -40,9 +44,47 @@ impl Shard {
         });
         disk.connected();
         let source = connection.id();
-        let client = Client::new(connection, front_end, reservation, slot, vm);
+        let client = Client::new(connection, front_end, reservation, slot.into(), Some(vm));
         let client = self.clients.insert(client);
         self.sources.set(source, Handler::Client(client));
+        self.standbys.client_came(id);
+        Ok(())
+    }
+
+    /// A client has come for a disk that another host has.
+    fn connect_standby(
+        &mut self,
+        disk: DiskId,
+        client: Box<dyn NewClient>,
+        vm: Option<&str>,
+    ) -> Result<(), ShardError> {
+        let offer = self.standbys.offer(disk).ok_or(ShardError::NoSuchDisk)?;
+        if vm.is_some() {
+            return Err(ShardError::NotShared);
+        }
+        let offer = offer.clone();
+        let front_end = client.front_end();
+        let most = front_end.connections_max;
+        let most = most.unwrap_or(self.config.connections_per_disk_max);
+        let place = Place::Standby(disk);
+        if self.clients.of(place).count() >= most {
+            return Err(ShardError::TooManyConnections(most));
+        }
+        let account = self.memory.open().ok_or(ShardError::NoMemory)?;
+        let reservation = self.clients.reservation_of(place, None);
+        let connection = client.open(Context {
+            offer,
+            ring: &self.ring,
+            pool: &self.pool,
+            limits: self.config.connection,
+            account,
+            reservation: reservation.clone(),
+        });
+        let source = connection.id();
+        let client = Client::new(connection, front_end, reservation, place, None);
+        let client = self.clients.insert(client);
+        self.sources.set(source, Handler::Client(client));
+        self.standbys.client_came(disk);
         Ok(())
     }
 
@@ -76,7 +118,10 @@ impl Shard {
             (false, None) => Ok(self.cache.facts().tenant_of(slot).expect("it is serving")),
             (true, Some(vm)) => {
                 let vm = self.cache.join(slot, vm)?;
-                let theirs = self.clients.of(slot).filter(|client| client.vm() == vm);
+                let theirs = self
+                    .clients
+                    .of(slot)
+                    .filter(|client| client.vm() == Some(vm));
                 if theirs.count() >= most {
                     self.cache.leave(slot, vm);
                     return Err(ShardError::TooManyConnections(most));
@@ -90,17 +135,27 @@ impl Shard {
         let client = self.clients.remove(client);
         let source = client.connection().id();
         self.sources.set(source, Handler::Nobody);
-        let slot = client.disk();
-        if let Some(disk) = self.disks.get_mut(slot) {
+        let place = client.place();
+        let known = client.disk().and_then(|slot| self.disks.get(slot));
+        let roaming = match place {
+            Place::Slot(_) => known.map(crate::disk::Disk::id),
+            Place::Standby(disk) => Some(disk),
+        };
+        if let Some(roaming) = roaming {
+            self.standbys.client_gone(roaming, self.now);
+        }
+        if let Place::Slot(slot) = place
+            && let Some(disk) = self.disks.get_mut(slot)
+        {
             let counters = client.connection().report().counters;
             disk.disconnected(client.front_end(), counters);
-            if disk.is_shared() {
-                self.cache.leave(slot, client.vm());
+            if let (true, Some(vm)) = (disk.is_shared(), client.vm()) {
+                self.cache.leave(slot, vm);
             }
         }
         // Dropped first, which releases its disk.
         drop(client);
-        self.clients.touch_all_of(slot);
+        self.clients.touch_all_of(place);
     }
 
     /// Cuts off clients that keep memory others wait for.
@@ -110,7 +165,8 @@ impl Shard {
         };
         for key in self.clients.stalled(look, self.now) {
             let client = self.clients.get_mut(key);
-            let disk = self.disks.name_of(client.disk()).unwrap_or_default();
+            let disk = client.disk().and_then(|slot| self.disks.name_of(slot));
+            let disk = disk.unwrap_or_default();
             let front_end = client.front_end();
             tracing::warn!(
                 disk,

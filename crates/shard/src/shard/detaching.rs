@@ -134,6 +134,7 @@ impl Shard {
 
     pub(super) fn stop(&mut self, reply: Reply<()>) {
         self.jobs.stop(reply);
+        self.end_standbys();
         let attached: Vec<DiskSlot> = self.disks.all().map(|(slot, _)| slot).collect();
         for slot in attached {
             self.detach(slot, OfDirty::Keep, Box::new(|_| {}));

@@ -66,6 +66,7 @@ impl Shard {
                 reply,
             } => reply(self.connect(disk, client, vm.as_deref())),
             Message::Stop { reply } => self.stop(reply),
+            Message::Roaming { disk, what } => self.about_roaming(disk, what),
             Message::Recorded { token, recorded } => {
                 let ended = self.cache_record.ended(token, recorded);
                 self.cache_recorded(ended);

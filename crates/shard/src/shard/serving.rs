@@ -81,7 +81,10 @@ impl Shard {
             dropped,
         });
         tracing::info!(disk = disk.name(), size = %geometry.size, warm_blocks, ?dropped, "disk attached");
+        let id = disk.id();
+        disk.set_roams(self.standbys.has(id));
         self.disks.insert(slot, disk);
+        self.seat_clients(id, slot);
         // Something may have happened to the origin while nobody listened.
         self.poll_origin(slot);
         reply(Ok(Attached {
