@@ -352,6 +352,8 @@ pub enum DiskState {
     Waiting,
     /// VMs can attach to it.
     Attached,
+    /// It roams, and is not here: a VM can attach to it, and reads at its owner until it writes.
+    Standby,
     /// Its last requests are being answered, or it is being forgotten.
     Detaching,
 }

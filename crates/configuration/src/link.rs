@@ -8,6 +8,9 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkConfig {
+    /// This host's name, a DNS name in its certificate: what its peers call it. Needed if disks roam.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Where peers may connect.
     pub address: Text<Switch<Address>>,
     /// This host's certificate chain.
@@ -21,6 +24,7 @@ pub struct LinkConfig {
 impl Default for LinkConfig {
     fn default() -> Self {
         Self {
+            name: None,
             address: Text(Switch::Off),
             certificate: "/etc/hearth/link.pem".into(),
             key: "/etc/hearth/link.key".into(),

@@ -250,6 +250,9 @@ pub struct DiskConfig {
     /// Whether it is a base image: never written, read by several VMs, cached once for all.
     #[serde(default)]
     pub shared: bool,
+    /// Whether the peers list it too and may have it in turn.
+    #[serde(default)]
+    pub roams: bool,
     /// The size that the origin must have.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "20GiB")]
@@ -279,6 +282,7 @@ impl DiskConfig {
             encryption: EncryptionConfig::default(),
             read_only: false,
             shared: false,
+            roams: false,
             size: None,
             id: None,
             nbd: DiskNbdConfig::default(),

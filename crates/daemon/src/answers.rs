@@ -174,6 +174,7 @@ fn request_memory(budget: &BudgetStatus) -> RequestMemory {
 pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>) -> DiskStatus {
     let (state, reason) = match &entry.phase {
         Phase::Attaching => (DiskState::Attaching, None),
+        Phase::Standby { .. } => (DiskState::Standby, None),
         Phase::Waiting { why } => (DiskState::Waiting, Some(why.in_a_line())),
         Phase::Attached { .. } => {
             let without_back = entry.without_back.as_ref();

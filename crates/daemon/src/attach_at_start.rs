@@ -53,7 +53,7 @@ async fn try_once(control: &Control, entry: &Entry, told: &mut Option<Problem>) 
         Phase::Attached { .. } if now.without_back.is_some() => {
             return without_back::try_again(control, &now).await;
         }
-        Phase::Attached { .. } | Phase::Detaching { .. } => return true,
+        Phase::Attached { .. } | Phase::Standby { .. } | Phase::Detaching { .. } => return true,
     }
     match without_back::attach(control, &now).await {
         Ok((phase, without_back)) => {

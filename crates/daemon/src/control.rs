@@ -135,6 +135,10 @@ impl Control {
     /// If the request makes no sense, the disk is attached already, or its origin cannot be
     /// used: then nothing is remembered.
     pub async fn attach(&self, disk: DiskConfig) -> Result<DiskStatus, Problem> {
+        if disk.roams {
+            let detail = "a disk roams only if the configuration file has it";
+            return Err(Problem::new(ProblemKind::Invalid, detail));
+        }
         let entry = self.reserve(disk, DiskSource::Runtime)?;
         let has_room = self.tenancies.has_room(&entry);
         if let Err(problem) = has_room.and_then(|()| self.disk_sockets.may_attach(&entry)) {
@@ -239,9 +243,10 @@ impl Control {
                 Ok((entry, id))
             }
             Phase::Waiting { why } => Err(not_ready(name, why)),
-            Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
-                Err(on_its_way(name))
-            }
+            Phase::Attaching
+            | Phase::Standby { .. }
+            | Phase::Forgetting { .. }
+            | Phase::Detaching { .. } => Err(on_its_way(name)),
         }
     }
 

@@ -39,6 +39,11 @@ impl Control {
     ) -> Result<DiskStatus, Problem> {
         self.refuse_when_stopping()?;
         let entry = self.registry().entry(name)?;
+        if entry.config.roams {
+            let detail = format!("'{name}' roams, and a peer may claim it at any time");
+            return Err(Problem::new(ProblemKind::Refused, detail)
+                .with_remedy("take it out of the configuration and restart the daemon"));
+        }
         let last = self.observer().look(&entry).await;
         match &entry.phase {
             Phase::Waiting { why } => {
@@ -57,7 +62,10 @@ impl Control {
                     keys::erase(entry.id, self.remembered().dir().path())?;
                 }
             }
-            Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
+            Phase::Attaching
+            | Phase::Standby { .. }
+            | Phase::Forgetting { .. }
+            | Phase::Detaching { .. } => {
                 return Err(on_its_way(name));
             }
         }

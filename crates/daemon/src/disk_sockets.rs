@@ -199,7 +199,9 @@ impl DiskSockets {
         let mut state = self.lock();
         let claims = self.decided(&mut state);
         let is_wanted = |claim: &&Claim| {
-            !state.is_closed && matches!(claim.entry.phase, Phase::Attached { .. })
+            !state.is_closed
+                && !claim.entry.config.roams
+                && matches!(claim.entry.phase, Phase::Attached { .. })
         };
         let wanted: BTreeMap<&SocketKey, &Claim> = claims
             .iter()

@@ -173,7 +173,8 @@ impl DiskExports {
 impl Exports for DiskExports {
     fn list(&self, client: &Client) -> Vec<Listed> {
         let attached = self.registry.all().into_iter();
-        let attached = attached.filter(|entry| matches!(entry.phase, Phase::Attached { .. }));
+        let attached = attached
+            .filter(|entry| matches!(entry.phase, Phase::Attached { .. } | Phase::Standby { .. }));
         attached
             .filter(|entry| self.may_open(client, entry))
             .flat_map(|entry| self.exports_of(entry))
@@ -192,7 +193,7 @@ impl Exports for DiskExports {
         let meant = self.meant(name, client).ok_or(Refusal::Unknown)?;
         let config = &meant.entry.config;
         match meant.entry.phase {
-            Phase::Attached { geometry } => Ok(Found {
+            Phase::Attached { geometry } | Phase::Standby { geometry } => Ok(Found {
                 export: export(
                     geometry.size,
                     config.read_only || config.shared || geometry.read_only,

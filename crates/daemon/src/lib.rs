@@ -48,6 +48,7 @@ mod recording;
 mod registry;
 mod remembered;
 mod renewal;
+mod roaming;
 mod sampling;
 mod serve;
 mod service;

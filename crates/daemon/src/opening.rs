@@ -12,9 +12,10 @@ use api::problem::ProblemKind;
 use api::types::Problem;
 use configuration::{Auto, DiskConfig, Name, OriginPlace, WritePolicy, dirty_max};
 use origin::{ImageFormat, Keeping, OriginSpec};
-use shard::{DiskSpec, LockWatch, OwnerError, OwnerFile, ShardError};
+use shard::{DiskSpec, Holder, LockWatch, OwnerError, OwnerFile, ShardError};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 use units::Bytes;
 use units::errors::chain;
@@ -32,6 +33,32 @@ impl From<Problem> for Unattached {
             problem,
             is_unrecorded: false,
         }
+    }
+}
+
+/// A disk that roams is taken.
+#[derive(Clone)]
+struct Taking {
+    holder: Holder,
+    /// What its clients were told.
+    size: Bytes,
+    /// The record names another host, or a later period.
+    is_others: Arc<AtomicBool>,
+}
+
+impl Taking {
+    /// Writes who has it now, unless another one does.
+    fn enter(&self, owner: &mut OwnerFile) -> Result<(), OwnerError> {
+        let may_follow = |before: Option<&Holder>| {
+            before.is_none_or(|before| {
+                before.host == self.holder.host && before.epoch <= self.holder.epoch
+            })
+        };
+        if owner.hand_to(self.holder.clone(), may_follow)? {
+            return Ok(());
+        }
+        self.is_others.store(true, Ordering::Relaxed);
+        Err(OwnerError::Overtaken)
     }
 }
 
@@ -69,6 +96,35 @@ impl Opener {
         entry: &Entry,
         policy: WritePolicy,
     ) -> Result<Phase, Unattached> {
+        self.open_as(entry, policy, None).await
+    }
+
+    /// Takes a disk that roams for this host. `None`: the record names another one.
+    pub(super) async fn take_roaming(
+        &self,
+        entry: &Entry,
+        policy: WritePolicy,
+        holder: Holder,
+        size: Bytes,
+    ) -> Result<Option<Phase>, Problem> {
+        let taking = Taking {
+            holder,
+            size,
+            is_others: Arc::default(),
+        };
+        match self.open_as(entry, policy, Some(taking.clone())).await {
+            Ok(phase) => Ok(Some(phase)),
+            Err(_) if taking.is_others.load(Ordering::Relaxed) => Ok(None),
+            Err(unattached) => Err(unattached.problem),
+        }
+    }
+
+    async fn open_as(
+        &self,
+        entry: &Entry,
+        policy: WritePolicy,
+        taking: Option<Taking>,
+    ) -> Result<Phase, Unattached> {
         keys::may_fetch(&entry.config, entry.source)?;
         let origin = entry.config.origin.clone();
         let looking = tokio::task::spawn_blocking(move || OriginPlace::of(&origin));
@@ -77,14 +133,19 @@ impl Opener {
             Err(error) => return Err(Problem::new(ProblemKind::Origin, chain(&error)).into()),
         };
         self.registry.claim_origin(entry, place)?;
-        let attached = self.open_claimed(entry, policy).await;
+        let attached = self.open_claimed(entry, policy, taking).await;
         if attached.is_err() {
             self.registry.give_origin_back(entry);
         }
         attached
     }
 
-    async fn open_claimed(&self, entry: &Entry, policy: WritePolicy) -> Result<Phase, Unattached> {
+    async fn open_claimed(
+        &self,
+        entry: &Entry,
+        policy: WritePolicy,
+        taking: Option<Taking>,
+    ) -> Result<Phase, Unattached> {
         let failed = |detail: String| Problem::new(ProblemKind::Origin, detail);
         let spec = settings::origin(&entry.config.origin);
         let dirty_max = self.room_for_dirty(entry, &entry.config)?;
@@ -97,6 +158,7 @@ impl Opener {
         let fetching =
             tokio::task::spawn_blocking(move || keys::data_key(&encryption, id, &keys_dir));
         let key = fetching.await.map_err(|error| failed(chain(&error)))??;
+        let size = taking.as_ref().map(|taking| taking.size);
         let opening = tokio::task::spawn_blocking(move || {
             let opened = match &keeping {
                 Some(keeping) => origin::open_keeping(&spec, read_only, keeping),
@@ -106,7 +168,12 @@ impl Opener {
                 let owner = OwnerFile::new(id, &spec, &folders, &cache);
                 let mut owner = owner.of_file(opened.identity());
                 // Only when it is ours.
-                let found = owner.lock(read_only).and_then(|()| owner.load());
+                let found = owner.lock(read_only);
+                let found = found.and_then(|()| match &taking {
+                    Some(taking) => taking.enter(&mut owner),
+                    None => Ok(()),
+                });
+                let found = found.and_then(|()| owner.load());
                 (opened, found, owner)
             })
         });
@@ -122,6 +189,15 @@ impl Opener {
         let name = &entry.config.name;
         let found = found.map_err(|error| problem(name, &error.into()))?;
         let was_served = found.is_some();
+        let found_holder = found.as_ref().and_then(|found| found.holder.as_ref());
+        if let (Some(holder), false) = (found_holder, entry.config.roams) {
+            let host = &holder.host;
+            let detail =
+                format!("the origin's record says that the disk roams, and '{host}' has it");
+            return Err(Problem::new(ProblemKind::Refused, detail)
+                .with_remedy("roams = true in the disk's section")
+                .into());
+        }
         let other = settings::other_format(&entry.config, &opened, was_served);
         if let Some((file, format)) = other {
             return Err(not_raw(name, file, format).into());
@@ -134,6 +210,7 @@ impl Opener {
         let lock = owner.watch();
         let spec = DiskSpec {
             policy: policy.into(),
+            size: size.or(entry.config.size.map(|size| size.0)),
             ..settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max)
         };
         let attached = self

@@ -38,6 +38,7 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         ShardError::NoSuchDisk => ProblemKind::NoSuchDisk,
         ShardError::AlreadyAttached => ProblemKind::AlreadyAttached,
         ShardError::Detaching
+        | ShardError::InUse
         | ShardError::TooManyConnections(_)
         | ShardError::NoMemory
         | ShardError::OtherFrontEnd(_) => ProblemKind::Busy,

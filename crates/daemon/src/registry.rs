@@ -42,6 +42,11 @@ pub(super) enum Phase {
         /// What its origin is like.
         geometry: OriginGeometry,
     },
+    /// It roams, and is not here: its clients stand by.
+    Standby {
+        /// What it is like.
+        geometry: OriginGeometry,
+    },
     /// Its shard is about to let go of it.
     Detaching {
         /// What its origin is like.
@@ -213,7 +218,10 @@ impl Registry {
     /// forgotten. False if it was forgotten before, or has other settings now.
     pub(super) fn begin(&self, of: &Entry) -> bool {
         self.change(of, |entry| {
-            let waits = matches!(entry.phase, Phase::Attaching | Phase::Waiting { .. });
+            let waits = matches!(
+                entry.phase,
+                Phase::Attaching | Phase::Waiting { .. } | Phase::Standby { .. }
+            );
             let may = waits && entry.config == of.config;
             if may {
                 entry.phase = Phase::Attaching;

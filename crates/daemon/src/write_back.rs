@@ -67,9 +67,10 @@ impl Control {
         let entry = self.registry().entry(name)?;
         match entry.phase {
             Phase::Attached { .. } | Phase::Waiting { .. } => Ok(entry),
-            Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
-                Err(on_its_way(name))
-            }
+            Phase::Attaching
+            | Phase::Standby { .. }
+            | Phase::Forgetting { .. }
+            | Phase::Detaching { .. } => Err(on_its_way(name)),
         }
     }
 

@@ -171,6 +171,11 @@ impl Disk {
         self.connections += count;
     }
 
+    /// Its clients stand by from now on.
+    pub(crate) fn disconnected_all(&mut self) {
+        self.connections = 0;
+    }
+
     pub(crate) fn connections(&self) -> usize {
         self.connections
     }

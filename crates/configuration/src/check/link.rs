@@ -1,7 +1,9 @@
 //! What is wrong with `[link]` and `[[peer]]`.
 
+use crate::encryption::EncryptionConfig;
 use crate::fault::{Fault, absolute};
-use crate::model::Config;
+use crate::model::{Config, DiskConfig};
+use crate::origins::OriginConfig;
 use crate::text::Switch;
 use std::collections::BTreeMap;
 
@@ -25,6 +27,22 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
         let message = "lets nobody in: name the hosts that may connect in [[peer]] sections";
         faults.push(Fault::new("link.address", message));
     }
+    if let Some(name) = &link.name
+        && !is_dns_name(name)
+    {
+        let message = "must be a DNS name in this host's certificate, such as node-a.example";
+        faults.push(Fault::new("link.name", message));
+    }
+    for (at, disk) in config
+        .disks
+        .iter()
+        .enumerate()
+        .filter(|(_, disk)| disk.roams)
+    {
+        if let Some(message) = cannot_roam(config, disk) {
+            faults.push(Fault::new(format!("disk[{at}].roams"), message));
+        }
+    }
     let mut names = BTreeMap::new();
     for (at, peer) in config.peers.iter().enumerate() {
         let key = |key: &str| format!("peer[{at}].{key}");
@@ -40,6 +58,29 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
             let message = "must be a host and a port, such as 10.0.0.3:9810";
             faults.push(Fault::new(key("address"), message));
         }
+    }
+}
+
+/// Why a disk cannot roam, if it cannot.
+fn cannot_roam(config: &Config, disk: &DiskConfig) -> Option<&'static str> {
+    if config.peers.len() != 1 {
+        Some("needs exactly one [[peer]]: the other host that lists the disk")
+    } else if config.link.name.is_none() {
+        Some("needs link.name: what the peer calls this host")
+    } else if disk.id.is_none() {
+        Some("needs the key id, the same on both hosts")
+    } else if !matches!(disk.origin, OriginConfig::File { .. }) {
+        Some(
+            "needs an origin that is a file which both hosts reach: the record of who has the disk is beside it",
+        )
+    } else if disk.read_only || disk.shared {
+        Some("is for disks that are written: several hosts may read this one as it is")
+    } else if disk.vhost_user.socket.is_some() {
+        Some("is for disks that are served over NBD: take the key vhost_user away")
+    } else if disk.encryption != EncryptionConfig::default() {
+        Some("is for disks that are not encrypted on flash")
+    } else {
+        None
     }
 }
 

@@ -256,6 +256,7 @@ fn state(disk: &DiskStatus) -> &'static str {
         (DiskState::Attached, true) => "attached",
         (DiskState::Attached, false) => "origin lost",
         (DiskState::Waiting, _) => "waiting",
+        (DiskState::Standby, _) => "standby",
         (DiskState::Attaching, _) => "attaching",
         (DiskState::Detaching, _) => "detaching",
     }

@@ -131,6 +131,7 @@ impl Shard {
         let late_until = self.now + LATE_TIME_MAX;
         let known = self.disks.get_mut(slot);
         let known = known.expect("a slot that is known has a disk");
+        known.disconnected_all();
         if known.drain(reply, OfDirty::Flush, late_until) {
             self.disks.wait_for(slot);
             self.cache.cut_prefetches(slot, self.now);

@@ -207,6 +207,7 @@ pub(super) const TABLE: &[Crate] = &[
                 "device",
                 "origin",
                 "frontend",
+                "handoff",
             ],
         )
     },
@@ -282,6 +283,9 @@ pub(super) const TABLE: &[Crate] = &[
                 "frontend",
                 "nbd-server",
                 "vhost-user",
+                "handoff",
+                "link",
+                "link-protocol",
                 "shard",
                 "trace",
                 "mrc",
