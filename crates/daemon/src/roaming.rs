@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use units::{Bytes, DiskId};
+use units::{Bytes, DiskId, Offset};
 
 /// How long a guest waits for its disk, or for the bytes of a read.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -128,7 +128,7 @@ fn disk_of(frame: &Frame) -> Option<DiskId> {
 /// A read of a standby's client that the owner is asked for.
 struct Reading {
     ticket: u64,
-    offset: Bytes,
+    offset: Offset,
     length: Bytes,
     bytes: Vec<u8>,
     since: Instant,
@@ -459,7 +459,7 @@ impl Roamer {
         let runtime = tokio::runtime::Handle::current();
         self.handle.read_for_peer(
             id,
-            Bytes::new(offset),
+            Offset::new(offset),
             Bytes::new(u64::from(length)),
             Box::new(move |read| {
                 let frame = match read {

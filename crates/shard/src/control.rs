@@ -19,7 +19,7 @@ use ring::Sender;
 use std::fmt;
 use std::sync::Arc;
 use tenancy::{Settings, TenantSettings};
-use units::{Bytes, DiskId};
+use units::{Bytes, DiskId, Offset};
 
 /// A disk that was attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub(crate) enum Roaming {
     Fail,
     EndOld,
     Read {
-        offset: Bytes,
+        offset: Offset,
         length: Bytes,
         reply: Reply<Vec<u8>>,
     },
@@ -314,7 +314,13 @@ impl ShardHandle {
     }
 
     /// Reads an attached roaming disk for the client of another host.
-    pub fn read_for_peer(&self, disk: DiskId, offset: Bytes, length: Bytes, reply: Reply<Vec<u8>>) {
+    pub fn read_for_peer(
+        &self,
+        disk: DiskId,
+        offset: Offset,
+        length: Bytes,
+        reply: Reply<Vec<u8>>,
+    ) {
         let read = Roaming::Read {
             offset,
             length,

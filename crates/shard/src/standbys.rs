@@ -18,7 +18,7 @@ use block_io::Verb;
 use frontend::{Incoming, Offer};
 use handoff::{Accepts, Evidence, Verdict};
 use std::sync::Arc;
-use units::{Bytes, DiskId, Duration, Instant, Map};
+use units::{Bytes, DiskId, Duration, Instant, Map, Offset};
 
 /// How long a client that has gone may take to connect again.
 const RECONNECT_TIME: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub enum StandbyWord {
         /// Names the read in [`crate::ShardHandle::answer_read`].
         ticket: u64,
         /// From which byte.
-        offset: Bytes,
+        offset: Offset,
         /// How many bytes.
         length: Bytes,
     },

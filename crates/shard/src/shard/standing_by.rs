@@ -11,7 +11,7 @@ use crate::standbys::Parked;
 use block_io::{IoError, Payload};
 use cache::{OfDirty, Request, Verb};
 use frontend::Incoming;
-use units::{Bytes, DiskId, DiskSlot};
+use units::{Bytes, DiskId, DiskSlot, Offset};
 
 impl Shard {
     pub(super) fn about_roaming(&mut self, disk: DiskId, what: Roaming) {
@@ -146,14 +146,15 @@ impl Shard {
         }
     }
 
-    fn read_for_peer(&mut self, disk: DiskId, at: (Bytes, Bytes), reply: Reply<Vec<u8>>) {
+    fn read_for_peer(&mut self, disk: DiskId, at: (Offset, Bytes), reply: Reply<Vec<u8>>) {
         let (offset, length) = at;
         let slot = match self.disks.serving(disk) {
             Ok(slot) if !self.standbys.is_held(disk) => slot,
             _ => return reply(Err(ShardError::Detaching)),
         };
         let known = self.disks.get(slot).expect("it is serving");
-        if offset + length > known.geometry().size {
+        let end = offset.checked_add(length);
+        if end.is_none_or(|end| end.from_start() > known.geometry().size) {
             return reply(Err(ShardError::Io(IoError::Invalid)));
         }
         let vm = self.cache.facts().tenant_of(slot).expect("it is serving");
