@@ -75,12 +75,20 @@ fn cannot_roam(config: &Config, disk: &DiskConfig) -> Option<&'static str> {
         )
     } else if disk.read_only || disk.shared {
         Some("is for disks that are written: several hosts may read this one as it is")
-    } else if disk.vhost_user.socket.is_some() {
-        Some("is for disks that are served over NBD: take the key vhost_user away")
+    } else if has_vhost_user_socket(config, disk) {
+        Some("is for disks that are served over NBD: write vhost_user.socket = \"off\"")
     } else if disk.encryption != EncryptionConfig::default() {
         Some("is for disks that are not encrypted on flash")
     } else {
         None
+    }
+}
+
+/// Whether a disk has a socket for vhost-user: its own, or one by its name.
+fn has_vhost_user_socket(config: &Config, disk: &DiskConfig) -> bool {
+    match &disk.vhost_user.socket {
+        Some(socket) => matches!(socket.0, Switch::On(_)),
+        None => matches!(config.vhost_user.directory.0, Switch::On(_)),
     }
 }
 
@@ -142,5 +150,53 @@ mod tests {
         ] {
             assert!(!is_host_and_port(address), "{address}");
         }
+    }
+
+    fn faults_of(text: &str) -> Vec<String> {
+        let found = crate::parse(text).err().unwrap_or_default();
+        let words = |fault: Fault| format!("{}: {}", fault.key, fault.message);
+        found.into_iter().map(words).collect()
+    }
+
+    const CACHE: &str = "[[cache]]\nname = \"c\"\npath = \"/c\"\n";
+    const LINK: &str = "[link]\naddress = \"10.0.0.2:9810\"\nname = \"node-a\"\n";
+    const PEER: &str = "[[peer]]\nname = \"node-b\"\naddress = \"10.0.0.3:9810\"\n";
+    const DISK: &str = "[[disk]]\nname = \"d\"\nroams = true\n";
+    const ID: &str = "id = \"00112233445566778899aabbccddeeff\"\n";
+    const FILE: &str = "origin = { file = \"/o\" }\n";
+
+    #[test]
+    fn a_disk_roams_over_nbd_between_two_hosts_that_reach_its_file() {
+        let sound = [CACHE, LINK, PEER, DISK, ID, FILE].concat();
+        assert_eq!(faults_of(&sound), [""; 0]);
+        let nbd = "origin = { nbd = \"nbd://h/e\" }\n";
+        let vhost = "vhost_user = { socket = \"/s\" }\n";
+        let every_disk = "[vhost_user]\ndirectory = \"/run/vms\"\n";
+        let none = "vhost_user = { socket = \"off\" }\n";
+        for (text, remedy) in [
+            (vec![CACHE, LINK, DISK, ID, FILE], "[[peer]]"),
+            (vec![CACHE, PEER, DISK, ID, FILE], "link.name"),
+            (vec![CACHE, LINK, PEER, DISK, FILE], "the key id"),
+            (vec![CACHE, LINK, PEER, DISK, ID, nbd], "a file"),
+            (
+                vec![CACHE, LINK, PEER, DISK, ID, "read_only = true\n", FILE],
+                "as it is",
+            ),
+            (
+                vec![CACHE, LINK, PEER, DISK, ID, vhost, FILE],
+                "vhost_user.socket",
+            ),
+            (
+                vec![CACHE, every_disk, LINK, PEER, DISK, ID, FILE],
+                "vhost_user.socket",
+            ),
+        ] {
+            let faults = faults_of(&text.concat());
+            let is_told =
+                |fault: &String| fault.starts_with("disk[0].roams: ") && fault.contains(remedy);
+            assert!(faults.iter().any(is_told), "{remedy}: {faults:?}");
+        }
+        let without = [CACHE, every_disk, LINK, PEER, DISK, ID, none, FILE].concat();
+        assert_eq!(faults_of(&without), [""; 0]);
     }
 }
