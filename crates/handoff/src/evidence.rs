@@ -5,7 +5,7 @@
 //!
 //! - *Proof*: the guest's rings were all stopped (vhost-user), or its last client has gone. A guest that runs does
 //!   neither.
-//! - *A sign*: a flush since the standby opened, and silence since. QEMU flushes its disks when it stops a VM;
+//! - *A sign*: a flush since the standby opened, and silence since its answer. QEMU flushes its disks when it stops a VM;
 //!   an idle guest does the same now and then. A sign counts together with an announcement of the move, or with
 //!   a client of the standby that *looks incoming*: at that flush it had been connected for a second, had hardly read,
 //!   and had read nothing in that second. A VM that boots there reads before it is silent.
@@ -60,7 +60,7 @@ pub struct Evidence {
     are_rings_stopped: bool,
     last_request: Option<Instant>,
     incoming: Option<Incoming>,
-    /// The guest's last flush since the standby opened, if it looked like a move then.
+    /// When the guest's last flush since the standby opened came, or was answered, if it looked like a move.
     sign: Option<Instant>,
 }
 
@@ -115,6 +115,13 @@ impl Evidence {
         });
         let is_sign = self.is_announced || looks_incoming || !holds(Guard::LooksIncoming);
         self.sign = (is_sign && self.accepts == Accepts::ProofOrSigns).then_some(now);
+    }
+
+    /// The guest's flush is answered: its silence begins. Until then it waits, and says nothing by that.
+    pub fn flush_answered(&mut self, now: Instant) {
+        if let Some(sign) = &mut self.sign {
+            *sign = now;
+        }
     }
 
     /// The operator, or a hook, says that the VM is about to move.
@@ -208,6 +215,20 @@ mod tests {
         assert_eq!(evidence.verdict(at(1_220)), Verdict::Stopped);
         evidence.request(at(1_230));
         assert_eq!(evidence.verdict(at(5_000)), Verdict::Runs);
+    }
+
+    #[test]
+    fn a_guest_is_silent_from_the_answer_of_its_flush_on() {
+        let mut evidence = with_incoming(8);
+        evidence.flush(at(1_200));
+        evidence.flush_answered(at(1_300));
+        let until = Verdict::StoppedIfSilentUntil(at(1_320));
+        assert_eq!(evidence.verdict(at(1_301)), until);
+        assert_eq!(evidence.verdict(at(1_320)), Verdict::Stopped);
+        // After its next request the answer is no sign.
+        evidence.request(at(1_330));
+        evidence.flush_answered(at(1_331));
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
     }
 
     #[test]

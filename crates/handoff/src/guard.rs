@@ -9,6 +9,12 @@ guards::guards! {
         ProofOrSigns,
         /// A flush is a sign of a move only if the move was announced, or the standby's client looks incoming.
         LooksIncoming,
+        /// What comes while a hand-over is under way waits for what becomes of it.
+        HeldRequestsWait,
+        /// A client that the disk was taken from is not served from another owner's bytes.
+        OldClientsWait,
+        /// A client whose disk was changed elsewhere is never served again.
+        OldClientsEnd,
         /// A request of the owner's guest before the decision ends the hand-over.
         HoldWhileGranting,
         /// The origin has everything, and no write is under way, before the unit is given away.

@@ -19,20 +19,23 @@
 //! the owner's record is the register in which the outcome stands: its epoch only rises. No clock decides
 //! anything. The disks of a VM are one unit: one claim, one decision, one grant.
 //!
-//! The machine is [`Ownership`]. What says that the owner's guest has stopped is collected by [`Evidence`]. A host has one for each unit; both roles are states of the same machine,
-//! since a unit comes back the way it went. `tests/model.rs` walks through every order of events of two
+//! The machine is [`Ownership`]. A host has one for each unit; both roles are states of the same machine,
+//! since a unit comes back the way it went. [`Evidence`] collects what says that the owner's guest has stopped. A
+//! [`Gate`] says of each request of the guests whether it is carried out, waits or fails. `tests/model.rs` walks through every order of events of two
 //! hosts, with crashes, lost links and writes whose outcome is not known. Why it is as it is: decision 0027.
 
 #![forbid(unsafe_code)]
 
 mod event;
 mod evidence;
+mod gate;
 mod guard;
 mod message;
 mod ownership;
 
 pub use event::{Action, Client, Decision, Event, Found, Holder, Record, TakeError};
 pub use evidence::{Accepts, Evidence, INCOMING_READS, INCOMING_WAITS, SILENCE, Verdict};
+pub use gate::{Gate, Incoming, Look, Passage, Wants, Word};
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
 pub use message::{Message, Refusal};
