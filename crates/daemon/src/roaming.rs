@@ -13,12 +13,13 @@ use api::types::Problem;
 use block_io::{IoError, OriginGeometry};
 use durable_file::Readers;
 use handoff::{
-    Action, Client, Decision, Event, Found, Holder, Message, Ownership, Record, Refusal, TakeError,
+    Action, Decision, Event, Found, Holder, IncomingClient, Message, Notice, Ownership, Record,
+    Refusal, TakeError,
 };
 use link::{Link, PeerId};
 use link_protocol::{DATA_MAX, Frame, Message as Said, NotServed, Refusal as Why};
 use origin::Opened;
-use shard::{IncomingClient, Offer, OwnerFile, ShardHandle, StandbyWord};
+use shard::{Offer, OwnerFile, ShardHandle};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +38,7 @@ const SECTOR: Bytes = Bytes::new(512);
 
 /// What happens to a disk that roams.
 pub(super) enum Happens {
-    Word(StandbyWord),
+    Word(Notice),
     Linked,
     Lost,
     Said(Frame),
@@ -335,12 +336,11 @@ impl Roamer {
 
     async fn happens(&mut self, happens: Happens, mut actions: VecDeque<Action>) {
         match happens {
-            Happens::Word(StandbyWord::Asked { is_old }) => {
+            Happens::Word(Notice::Asked(client)) => {
                 self.asked.get_or_insert_with(Instant::now);
-                let client = if is_old { Client::Old } else { Client::New };
                 actions.extend(self.ownership.take_event(Event::Asked(client)));
             }
-            Happens::Word(StandbyWord::Read {
+            Happens::Word(Notice::Read {
                 ticket,
                 offset,
                 length,
@@ -355,7 +355,7 @@ impl Roamer {
                 });
                 self.ask_for_bytes().await;
             }
-            Happens::Word(StandbyWord::Client { is_there }) => {
+            Happens::Word(Notice::Client { is_there }) => {
                 self.has_client = is_there;
                 self.tell_of_client().await;
             }

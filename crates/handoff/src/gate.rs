@@ -51,12 +51,12 @@ pub enum Passage<R> {
     /// It fails.
     Fail(R),
     /// It waits.
-    Wait(Option<Word>),
+    Wait(Option<Notice>),
 }
 
 /// What the clients need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum Notice {
     /// A client has a request that needs the disk to be here.
     Asked(Client),
     /// A client reads the disk, which is elsewhere.
@@ -86,7 +86,7 @@ pub struct Look {
 
 /// What is seen of the client of the other host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Incoming {
+pub enum IncomingClient {
     /// It has connected.
     Came,
     /// It reads.
@@ -153,30 +153,30 @@ impl<R> Gate<R> {
     }
 
     /// A client has come.
-    pub fn client_came(&mut self, client: usize) -> Option<Word> {
+    pub fn client_came(&mut self, client: usize) -> Option<Notice> {
         self.clients.insert(client, Standing::New);
         self.gone = None;
         self.evidence.client_came();
         let is_there = true;
-        (self.clients.len() == 1).then_some(Word::Client { is_there })
+        (self.clients.len() == 1).then_some(Notice::Client { is_there })
     }
 
     /// A client has gone. Nothing of it waits; what is being carried out for it may still be.
-    pub fn client_gone(&mut self, client: usize, now: Instant) -> Option<Word> {
+    pub fn client_gone(&mut self, client: usize, now: Instant) -> Option<Notice> {
         self.clients.remove(&client)?;
         let is_there = false;
         self.clients.is_empty().then(|| {
             self.gone = Some(now);
-            Word::Client { is_there }
+            Notice::Client { is_there }
         })
     }
 
     /// Something is seen of the other host's client.
-    pub fn incoming(&mut self, seen: Incoming, now: Instant) {
+    pub fn incoming(&mut self, seen: IncomingClient, now: Instant) {
         match seen {
-            Incoming::Came => self.evidence.incoming_came(now),
-            Incoming::Reads => self.evidence.incoming_reads(now),
-            Incoming::Gone => self.evidence.incoming_gone(),
+            IncomingClient::Came => self.evidence.incoming_came(now),
+            IncomingClient::Reads => self.evidence.incoming_reads(now),
+            IncomingClient::Gone => self.evidence.incoming_gone(),
         }
     }
 
@@ -203,9 +203,9 @@ impl<R> Gate<R> {
                 }
                 if *is_held && holds(Guard::HeldRequestsWait) {
                     // QEMU flushes when it stops a VM, and that may be now.
-                    let word = (wants != Wants::Flush).then_some(Word::Asked(Client::Old));
+                    let notice = (wants != Wants::Flush).then_some(Notice::Asked(Client::Old));
                     self.wait(client, request, None);
-                    Passage::Wait(word)
+                    Passage::Wait(notice)
                 } else {
                     *is_changed |= wants == Wants::Change;
                     self.served += 1;
@@ -230,7 +230,7 @@ impl<R> Gate<R> {
                 let ticket = self.tickets;
                 self.tickets += 1;
                 self.wait(client, request, Some(ticket));
-                Passage::Wait(Some(Word::Read {
+                Passage::Wait(Some(Notice::Read {
                     ticket,
                     offset,
                     length,
@@ -239,7 +239,7 @@ impl<R> Gate<R> {
             Wants::Read { .. } | Wants::Change => {
                 self.wait(client, request, None);
                 let client = if is_old { Client::Old } else { Client::New };
-                Passage::Wait(Some(Word::Asked(client)))
+                Passage::Wait(Some(Notice::Asked(client)))
             }
         }
     }
@@ -338,7 +338,7 @@ impl<R> Gate<R> {
 
     /// Ends the clients that the disk was taken from: their requests fail from now on, and those that wait, which are
     /// given back. Whoever else waits for the disk asks once more.
-    pub fn end_old(&mut self) -> (Vec<(usize, R)>, Option<Word>) {
+    pub fn end_old(&mut self) -> (Vec<(usize, R)>, Option<Notice>) {
         self.change_standings(|standing| match standing {
             Standing::Old if holds(Guard::OldClientsEnd) => Standing::Ended,
             other => other,
@@ -348,7 +348,7 @@ impl<R> Gate<R> {
         let ended = self.waiting.extract_if(.., |one| is_ended(one));
         let ended = ended.map(|one| (one.client, one.request)).collect();
         let asks = self.waiting.iter().any(|one| one.ticket.is_none());
-        (ended, asks.then_some(Word::Asked(Client::New)))
+        (ended, asks.then_some(Notice::Asked(Client::New)))
     }
 
     /// Everything that waits: the caller fails it.
@@ -386,7 +386,7 @@ mod tests {
     /// A disk that is elsewhere, with one client.
     fn standby() -> Gate<&'static str> {
         let mut gate = Gate::new(Evidence::new(Accepts::default()));
-        assert_eq!(gate.client_came(7), Some(Word::Client { is_there: true }));
+        assert_eq!(gate.client_came(7), Some(Notice::Client { is_there: true }));
         gate
     }
 
@@ -400,7 +400,7 @@ mod tests {
     }
 
     fn asked(client: Client) -> Passage<&'static str> {
-        Passage::Wait(Some(Word::Asked(client)))
+        Passage::Wait(Some(Notice::Asked(client)))
     }
 
     #[test]
@@ -408,7 +408,7 @@ mod tests {
         let mut gate = standby();
         let told = |ticket| {
             let (offset, length) = (Offset::new(0), Bytes::new(4096));
-            Passage::Wait(Some(Word::Read {
+            Passage::Wait(Some(Notice::Read {
                 ticket,
                 offset,
                 length,
@@ -456,7 +456,7 @@ mod tests {
         assert_eq!(write, Passage::Serve("write"));
         assert_eq!(
             gate.client_gone(7, NOW),
-            Some(Word::Client { is_there: false })
+            Some(Notice::Client { is_there: false })
         );
         let later = NOW + RECONNECT_TIME;
         assert!(!gate.look(later).has_stopped && !gate.hold(false, later));
@@ -488,8 +488,8 @@ mod tests {
     fn old_client_reads() -> [Passage<&'static str>; 2] {
         let mut gate = taken_from();
         let before = gate.request(7, READ, "read", NOW);
-        let (ended, word) = gate.end_old();
-        assert!(ended.is_empty() || word.is_none());
+        let (ended, notice) = gate.end_old();
+        assert!(ended.is_empty() || notice.is_none());
         [before, gate.request(7, READ, "later", NOW)]
     }
 
@@ -519,8 +519,8 @@ mod tests {
         assert_eq!(old, asked(Client::Old));
         let new = gate.request(8, Wants::Change, "new", NOW);
         assert_eq!(new, asked(Client::New));
-        let word = Some(Word::Asked(Client::New));
-        assert_eq!(gate.end_old(), (vec![(7, "old")], word));
+        let notice = Some(Notice::Asked(Client::New));
+        assert_eq!(gate.end_old(), (vec![(7, "old")], notice));
         assert_eq!(gate.taken(), [(8, "new")]);
     }
 
@@ -539,7 +539,7 @@ mod tests {
         let (_, held) = without(Guard::HeldRequestsWait);
         assert_eq!(held, Passage::Serve("held"));
         let ([before, _], _) = without(Guard::OldClientsWait);
-        assert!(matches!(before, Passage::Wait(Some(Word::Read { .. }))));
+        assert!(matches!(before, Passage::Wait(Some(Notice::Read { .. }))));
         let ([_, after], _) = without(Guard::OldClientsEnd);
         assert_eq!(after, asked(Client::Old));
     }

@@ -35,7 +35,7 @@ mod ownership;
 
 pub use event::{Action, Client, Decision, Event, Found, Holder, Record, TakeError};
 pub use evidence::{Accepts, Evidence, INCOMING_READS, INCOMING_WAITS, SILENCE, Verdict};
-pub use gate::{Gate, Incoming, Look, Passage, Wants, Word};
+pub use gate::{Gate, IncomingClient, Look, Notice, Passage, Wants};
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
 pub use message::{Message, Refusal};

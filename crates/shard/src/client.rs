@@ -20,17 +20,6 @@ impl From<DiskSlot> for Place {
     }
 }
 
-/// How a client stands to a disk that roams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It was not served yet, or is being served.
-    New,
-    /// It was served until the disk was given away.
-    Old,
-    /// Its guest would go on over another one's changes: everything is answered with errors.
-    Ended,
-}
-
 /// A client's connection, and what the shard knows of it.
 pub(crate) struct Client {
     connection: Box<dyn Connection>,
@@ -38,7 +27,6 @@ pub(crate) struct Client {
     reservation: Reservation,
     place: Place,
     vm: Option<TenantSlot>,
-    standing: Standing,
     /// When the disk began to detach, how long the client may take to get its answers.
     farewell: Option<Instant>,
     /// What it owes, while others wait for memory.
@@ -61,7 +49,6 @@ impl Client {
             reservation,
             place,
             vm,
-            standing: Standing::New,
             farewell: None,
             debt: None,
             starts: Vec::new(),
@@ -102,25 +89,9 @@ impl Client {
         self.vm
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        self.standing
-    }
-
     /// Its disk has come or gone.
     pub(crate) fn move_to(&mut self, place: Place, vm: Option<TenantSlot>) {
         (self.place, self.vm) = (place, vm);
-        self.standing = match (self.standing, place) {
-            (Standing::Ended, _) => Standing::Ended,
-            (Standing::New | Standing::Old, Place::Slot(_)) => Standing::New,
-            (Standing::New | Standing::Old, Place::Standby(_)) => Standing::Old,
-        };
-    }
-
-    /// Ends it, if it was served before its disk was given away.
-    pub(crate) fn end_old(&mut self) {
-        if self.standing == Standing::Old {
-            self.standing = Standing::Ended;
-        }
     }
 
     /// Polls its connection. True beside the state: it released the disk.

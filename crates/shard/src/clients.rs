@@ -16,7 +16,8 @@
 
 use crate::client::{Client, Place};
 use crate::status::FrontEndStatus;
-use frontend::{Counters, FrontEnd, PolledQueues, Reservation};
+use block_io::{IoError, Payload};
+use frontend::{Counters, FrontEnd, Incoming, PolledQueues, RequestKey, Reservation};
 use ring::Watch;
 use slab::Slab;
 use units::{Bytes, DiskSlot, Instant, TenantSlot};
@@ -138,13 +139,16 @@ impl Clients {
         }
     }
 
-    /// Ends those that were served before their disk was given away.
-    pub(crate) fn end_old(&mut self, disk: Place) {
-        for (_, known) in &mut self.table {
-            if known.client.place() == disk {
-                known.client.end_old();
-            }
-        }
+    /// Answers a request. The connection may have another one at once.
+    pub(crate) fn answer(
+        &mut self,
+        key: usize,
+        request: RequestKey,
+        result: Result<Payload, IoError>,
+    ) -> Option<Incoming> {
+        let more = self.get_mut(key).connection_mut().reply(request, result);
+        self.touch(key);
+        more
     }
 
     /// The clients of a disk.

@@ -7,13 +7,14 @@
 use crate::error::{Reply, ShardError};
 use crate::owners::OwnerError;
 use crate::spec::DiskSpec;
-use crate::standbys::{IncomingClient, StandbyLook, StandbyTell};
+use crate::standbys::StandbyTell;
 use crate::status::ShardStatus;
 use crate::tap::Tap;
 use block_io::IoError;
 use block_io::{OriginGeometry, Token};
 use cache::{DropReason, OfDirty, WriteBack, WritePolicy};
 use frontend::{NewClient, Offer};
+use handoff::{IncomingClient, Look};
 use origin::Opened;
 use ring::Sender;
 use std::fmt;
@@ -123,7 +124,7 @@ pub(crate) enum Roaming {
         tell: StandbyTell,
     },
     Incoming(IncomingClient),
-    Look(Reply<StandbyLook>),
+    Look(Reply<Look>),
     Hold {
         is_return: bool,
         reply: Reply<()>,
@@ -283,7 +284,7 @@ impl ShardHandle {
     }
 
     /// Says what is seen of a roaming disk's clients here.
-    pub fn look_at_roaming(&self, disk: DiskId, reply: Reply<StandbyLook>) {
+    pub fn look_at_roaming(&self, disk: DiskId, reply: Reply<Look>) {
         self.about_roaming(disk, Roaming::Look(reply));
     }
 
@@ -329,7 +330,7 @@ impl ShardHandle {
         self.about_roaming(disk, read);
     }
 
-    /// Answers a read that was told as [`StandbyWord::Read`](crate::StandbyWord::Read). Nothing, if it waits no more.
+    /// Answers a read that was told as [`Notice::Read`](handoff::Notice::Read). Nothing, if it waits no more.
     pub fn answer_read(&self, disk: DiskId, ticket: u64, result: Result<Vec<u8>, IoError>) {
         self.about_roaming(disk, Roaming::AnswerRead { ticket, result });
     }

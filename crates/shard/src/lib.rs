@@ -39,6 +39,7 @@ mod open;
 mod owner_records;
 mod owners;
 mod progress;
+mod records;
 mod retained;
 mod retirement;
 mod shard;
@@ -59,7 +60,7 @@ pub use owners::{Folders, Holder, LockWatch, Owner, OwnerError, OwnerFile, Syste
 pub use retirement::RecordError;
 pub use shard::Shard;
 pub use spec::{DiskSpec, ShardConfig};
-pub use standbys::{IncomingClient, StandbyLook, StandbyTell, StandbyWord};
+pub use standbys::StandbyTell;
 pub use status::{
     DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, Opening, RequestTimes, ShardStatus,
 };

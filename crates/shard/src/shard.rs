@@ -19,7 +19,6 @@
 mod connecting;
 mod detaching;
 mod messages;
-mod recording;
 mod serving;
 mod standing_by;
 mod status;
@@ -39,7 +38,7 @@ use crate::memory::ClientMemory;
 use crate::open;
 use crate::owner_records::OwnerRecords;
 use crate::progress::{Progress, ProgressFile};
-use crate::retained::RetainedMemory;
+use crate::records::Records;
 use crate::retirement::RecordFile;
 use crate::slow_flash::Told;
 use crate::sources::{Handler, Sources};
@@ -73,10 +72,7 @@ pub struct Shard {
     clients: Clients,
     memory: ClientMemory,
     jobs: Jobs,
-    cache_record: CacheRecord,
-    owner_records: OwnerRecords,
-    retained: RetainedMemory,
-    progress: Progress,
+    records: Records,
     standstill: Standstill,
     repeats: Repeats,
     told: Told,
@@ -128,9 +124,10 @@ impl Shard {
         self.read_mailbox();
         loop {
             self.settle();
-            self.note_progress();
+            self.records.note_progress(&self.cache, self.now);
             if self.jobs.has_stopped() {
-                self.store_last_progress();
+                self.records
+                    .store_last_progress(&self.cache, &self.config.name);
                 // Everything is let go first, so that who is told of it can start anew at once.
                 let jobs = std::mem::take(&mut self.jobs);
                 drop(self);
@@ -215,7 +212,7 @@ impl Shard {
             flash: &self.config.flash,
         };
         self.told.tell(&self.cache, at);
-        self.give_up_late_records();
+        self.records.give_up_late(&mut self.cache, self.now);
         self.cut_off_stalled_clients();
         let names = |slot| self.disks.name_of(slot);
         self.repeats.tell_due(&self.config.name, names, self.now);
@@ -230,11 +227,9 @@ impl Shard {
             self.flash.next_deadline(),
             self.cache.next_deadline(),
             self.next_end_of_draining(),
-            self.cache_record.next_deadline(),
-            self.owner_records.next_deadline(),
+            self.records.next_deadline(),
             self.memory.next_deadline(),
             self.repeats.next_deadline(),
-            self.progress.next_deadline(),
         ];
         let first = first.into_iter().flatten().min()?;
         Some(first - self.now)
@@ -307,15 +302,23 @@ impl Shard {
             Effect::Reply { request, result } => self.reply(request, result),
             Effect::ReplyInPlace { request, rest } => self.reply_in_place(request, &rest),
             Effect::Retire { token, incarnation } => {
-                self.record_cache(token, Word::Retired, incarnation);
+                let cache = &mut self.cache;
+                self.records
+                    .record_cache(token, Word::Retired, incarnation, cache, self.now);
             }
             Effect::Reinstate { token, incarnation } => {
-                self.record_cache(token, Word::Reinstated, incarnation);
+                let cache = &mut self.cache;
+                self.records
+                    .record_cache(token, Word::Reinstated, incarnation, cache, self.now);
             }
             Effect::Own {
                 token, id, record, ..
-            } => self.record_owner(token, id, record),
-            Effect::Retain(what) => self.retained.carry_out(&what),
+            } => {
+                let cache = &mut self.cache;
+                self.records
+                    .record_owner(token, id, record, cache, self.now);
+            }
+            Effect::Retain(what) => self.records.retain(&what),
             Effect::Damaged { disk, block, at } => {
                 let flash = FlashName {
                     cache: &self.config.name,
@@ -346,10 +349,7 @@ impl Shard {
             Asker::Command(command) => self.jobs.answered(command, result),
             Asker::Client { client, key } => {
                 self.count_answer(client, key, result.is_err());
-                let asker = self.clients.get_mut(client);
-                let more = asker.connection_mut().reply(key, result);
-                self.clients.touch(client);
-                if let Some(incoming) = more {
+                if let Some(incoming) = self.clients.answer(client, key, result) {
                     self.request(client, incoming);
                 }
             }
@@ -370,9 +370,14 @@ impl Shard {
     fn count_answer(&mut self, client: usize, key: RequestKey, failed: bool) {
         let asker = self.clients.get(client);
         let (start, kind) = asker.start_of(key);
+        let place = asker.place();
         let slot = asker.disk();
         if let Some(disk) = slot.and_then(|slot| self.disks.get_mut(slot)) {
             disk.answered(kind, self.now - start, failed);
+        }
+        if let Some(disk) = self.roaming_at(place) {
+            let is_flush = kind == RequestKind::Flush;
+            self.standbys.answered(disk, is_flush, self.now);
         }
     }
 
@@ -399,23 +404,28 @@ impl Shard {
 
     fn request(&mut self, client: usize, incoming: Incoming) {
         let asker = self.clients.get_mut(client);
-        let key = incoming.key;
-        asker.begin(key, RequestKind::of(&incoming.verb), self.now);
-        let (Some(disk), Some(vm)) = (asker.disk(), asker.vm()) else {
-            return self.stand_by(client, incoming);
-        };
-        let mut incoming = incoming;
-        if let Some(known) = self.disks.get_mut(disk) {
-            if known.roams() {
-                let Some(passed) = self.pass_roaming(disk, client, incoming) else {
-                    return;
-                };
-                incoming = passed;
+        let kind = RequestKind::of(&incoming.verb);
+        asker.begin(incoming.key, kind, self.now);
+        let place = asker.place();
+        let incoming = match self.roaming_at(place) {
+            None => incoming,
+            Some(disk) => {
+                let clients = &mut self.clients;
+                let passage = self
+                    .standbys
+                    .request(disk, client, incoming, clients, self.now);
+                let Some(incoming) = passage else { return };
+                incoming
             }
-            let known = self.disks.get_mut(disk).expect("it is there");
+        };
+        let key = incoming.key;
+        let asker = self.clients.get_mut(client);
+        let (Some(disk), Some(vm)) = (asker.disk(), asker.vm()) else {
+            unreachable!("a disk that is elsewhere serves nobody");
+        };
+        if let Some(known) = self.disks.get_mut(disk) {
             known.tell_tap(&incoming.verb, vm, self.now);
         }
-        let asker = self.clients.get_mut(client);
         let request = Request {
             id: Asker::Client { client, key }.id(),
             disk,
@@ -474,10 +484,12 @@ fn start(
         clients: Clients::default(),
         memory: ClientMemory::new(config.request_memory),
         jobs: Jobs::default(),
-        cache_record: CacheRecord::new(cache, ready.record, record_file, sender.clone()),
-        owner_records: OwnerRecords::new(cache, sender.clone()),
-        retained: ready.retained,
-        progress: Progress::new(progress, sender),
+        records: Records::new(
+            CacheRecord::new(cache, ready.record, record_file, sender.clone()),
+            OwnerRecords::new(cache, sender.clone()),
+            Progress::new(progress, sender),
+            ready.retained,
+        ),
         standstill: Standstill::new(),
         repeats: Repeats::default(),
         told: Told::at_start(&ready.cache),

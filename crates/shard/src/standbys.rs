@@ -1,104 +1,35 @@
-//! The disks that roam: what is known of each whether this host has it or another one does, and which requests
-//! wait for that to change.
-//!
-//! ```text
-//!   standing by ── reads ──► told, answered by the owner's bytes
-//!        │ ▲       changes ► parked, told
-//!   taken│ │given
-//!        ▼ │
-//!   attached ── held: requests are parked, told ── served again ──► the cache
-//! ```
+//! The disks that roam: whether this host has each of them or another one does is known to its [`Gate`], which
+//! says what becomes of its clients' requests.
 //!
 //! Invariants:
-//! - A request is parked until it is answered, or passed to the cache: never both.
-//! - The answer of the owner counts only while its read is parked: a read that was passed to the cache is
-//!   answered by that.
+//! - A request is in the gate until it is answered, or passed to the cache: never both.
+//! - A disk in a slot of the cache has a gate that is here, or one that is about to: its clients are in that slot.
 
-use block_io::Verb;
+use crate::client::Place;
+use crate::clients::Clients;
+use crate::disk::RequestKind;
+use block_io::{IoError, Payload, Verb};
 use frontend::{Incoming, Offer};
-use handoff::{Accepts, Evidence, Verdict};
+use handoff::{Accepts, Evidence, Gate, Look, Notice, Passage, Wants};
 use std::sync::Arc;
-use units::{Bytes, DiskId, Duration, Instant, Map, Offset};
-
-/// How long a client that has gone may take to connect again.
-const RECONNECT_TIME: Duration = Duration::from_secs(1);
-
-/// What a roaming disk's clients need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StandbyWord {
-    /// A client has a request that needs the disk to be here.
-    Asked {
-        /// Whether it was served when the disk was here last.
-        is_old: bool,
-    },
-    /// A client of a standby reads.
-    Read {
-        /// Names the read in [`crate::ShardHandle::answer_read`].
-        ticket: u64,
-        /// From which byte.
-        offset: Offset,
-        /// How many bytes.
-        length: Bytes,
-    },
-    /// The first client has come to the standby, or the last one has gone.
-    Client {
-        /// Whether one is there.
-        is_there: bool,
-    },
-}
+use units::{DiskId, Instant, Map};
 
 /// Tells what a roaming disk's clients need, from the shard's thread: it should do no more than pass that on.
-pub type StandbyTell = Arc<dyn Fn(StandbyWord) + Send + Sync>;
+pub type StandbyTell = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// What the owner of a roaming disk sees of its clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StandbyLook {
-    /// Whether the guest has evidently stopped.
-    pub has_stopped: bool,
-    /// Whether it has changed the disk since that came here.
-    pub is_changed: bool,
-}
-
-/// What is seen of the client of the other host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IncomingClient {
-    /// It has connected.
-    Came,
-    /// It reads.
-    Reads,
-    /// It has gone.
-    Gone,
-}
-
-/// A request that waits.
-pub(crate) struct Parked {
-    pub(crate) client: usize,
-    pub(crate) incoming: Incoming,
-    /// Of a read that the owner is asked for.
-    ticket: Option<u64>,
-}
+/// Requests that are to be made once more, and their clients.
+type Again = Vec<(usize, Incoming)>;
 
 struct Standby {
     offer: Offer,
     tell: StandbyTell,
-    parked: Vec<Parked>,
-    is_held: bool,
-    is_changed: bool,
-    clients: usize,
-    evidence: Evidence,
-    /// When the last client went.
-    gone: Option<Instant>,
+    gate: Gate<Incoming>,
 }
 
 impl Standby {
-    fn look(&mut self, now: Instant) -> StandbyLook {
-        if self.gone.is_some_and(|gone| now >= gone + RECONNECT_TIME) {
-            self.gone = None;
-            self.evidence.client_gone();
-        }
-        StandbyLook {
-            has_stopped: self.evidence.verdict(now) == Verdict::Stopped,
-            is_changed: self.is_changed,
+    fn tell(&self, notice: Option<Notice>) {
+        if let Some(notice) = notice {
+            (self.tell)(notice);
         }
     }
 }
@@ -107,23 +38,13 @@ impl Standby {
 #[derive(Default)]
 pub(crate) struct Standbys {
     disks: Map<DiskId, Standby>,
-    tickets: u64,
 }
 
 impl Standbys {
     /// A disk roams from now on.
     pub(crate) fn enter(&mut self, disk: DiskId, offer: Offer, tell: StandbyTell) {
-        let standby = Standby {
-            offer,
-            tell,
-            parked: Vec::new(),
-            is_held: false,
-            is_changed: false,
-            clients: 0,
-            evidence: Evidence::new(Accepts::default()),
-            gone: None,
-        };
-        self.disks.insert(disk, standby);
+        let gate = Gate::new(Evidence::new(Accepts::default()));
+        self.disks.insert(disk, Standby { offer, tell, gate });
     }
 
     pub(crate) fn has(&self, disk: DiskId) -> bool {
@@ -134,173 +55,133 @@ impl Standbys {
         self.disks.get(&disk).map(|standby| &standby.offer)
     }
 
-    /// The disks, by identity.
-    pub(crate) fn all(&self) -> Vec<DiskId> {
-        self.disks.keys().copied().collect()
-    }
-
-    fn get_mut(&mut self, disk: DiskId) -> Option<&mut Standby> {
-        self.disks.get_mut(&disk)
+    /// The disk's gate, if it roams.
+    pub(crate) fn gate(&mut self, disk: DiskId) -> Option<&mut Gate<Incoming>> {
+        self.disks.get_mut(&disk).map(|standby| &mut standby.gate)
     }
 
     /// A client has come.
-    pub(crate) fn client_came(&mut self, disk: DiskId) {
-        if let Some(standby) = self.get_mut(disk) {
-            standby.clients += 1;
-            standby.gone = None;
-            standby.evidence.client_came();
-            if standby.clients == 1 {
-                (standby.tell)(StandbyWord::Client { is_there: true });
-            }
+    pub(crate) fn client_came(&mut self, disk: DiskId, client: usize) {
+        if let Some(standby) = self.disks.get_mut(&disk) {
+            let notice = standby.gate.client_came(client);
+            standby.tell(notice);
         }
     }
 
     /// A client has gone.
-    pub(crate) fn client_gone(&mut self, disk: DiskId, now: Instant) {
-        if let Some(standby) = self.get_mut(disk) {
-            standby.clients -= 1;
-            if standby.clients == 0 {
-                standby.gone = Some(now);
-                (standby.tell)(StandbyWord::Client { is_there: false });
-            }
+    pub(crate) fn client_gone(&mut self, disk: DiskId, client: usize, now: Instant) {
+        if let Some(standby) = self.disks.get_mut(&disk) {
+            let notice = standby.gate.client_gone(client, now);
+            standby.tell(notice);
         }
     }
 
-    /// Something is seen of the other host's client.
-    pub(crate) fn incoming(&mut self, disk: DiskId, seen: IncomingClient, now: Instant) {
-        let Some(standby) = self.get_mut(disk) else {
-            return;
-        };
-        match seen {
-            IncomingClient::Came => standby.evidence.incoming_came(now),
-            IncomingClient::Reads => standby.evidence.incoming_reads(now),
-            IncomingClient::Gone => standby.evidence.incoming_gone(),
-        }
-    }
-
-    /// A request of an attached disk has come: it comes back if the cache may have it.
-    pub(crate) fn pass(
+    /// A client has a request: the one that comes back is for the cache.
+    pub(crate) fn request(
         &mut self,
         disk: DiskId,
         client: usize,
         incoming: Incoming,
+        clients: &mut Clients,
         now: Instant,
     ) -> Option<Incoming> {
-        let Some(standby) = self.get_mut(disk) else {
+        let Some(standby) = self.disks.get_mut(&disk) else {
             return Some(incoming);
         };
-        let is_flush = matches!(incoming.verb, Verb::Flush);
-        if is_flush {
-            standby.evidence.flush(now);
-        } else {
-            standby.evidence.request(now);
+        let mut incoming = incoming;
+        loop {
+            let wants = wants(&incoming.verb);
+            let (answered, result) = match standby.gate.request(client, wants, incoming, now) {
+                Passage::Serve(passed) => return Some(passed),
+                Passage::Wait(notice) => {
+                    standby.tell(notice);
+                    return None;
+                }
+                Passage::Done(done) => (done, Ok(Payload::new())),
+                Passage::Fail(failed) => (failed, Err(IoError::Failed)),
+            };
+            incoming = clients.answer(client, answered.key, result)?;
+            let kind = RequestKind::of(&incoming.verb);
+            clients.get_mut(client).begin(incoming.key, kind, now);
         }
-        if standby.is_held {
-            if !is_flush {
-                (standby.tell)(StandbyWord::Asked { is_old: true });
-            }
-            let ticket = None;
-            standby.parked.push(Parked {
-                client,
-                incoming,
-                ticket,
-            });
-            return None;
+    }
+
+    /// A request that was passed to the cache is answered.
+    pub(crate) fn answered(&mut self, disk: DiskId, is_flush: bool, now: Instant) {
+        if let Some(gate) = self.gate(disk) {
+            gate.answered(is_flush, now);
         }
-        let changes = match incoming.verb {
-            Verb::Write { .. } | Verb::Discard { .. } | Verb::WriteZeroes { .. } => true,
-            Verb::Read { .. } | Verb::Flush | Verb::Prefetch { .. } => false,
-        };
-        standby.is_changed |= changes;
-        Some(incoming)
     }
 
-    /// A request of a standby has come: it waits.
-    pub(crate) fn park(&mut self, disk: DiskId, client: usize, incoming: Incoming, is_old: bool) {
-        let ticket = self.tickets;
-        let Some(standby) = self.disks.get_mut(&disk) else {
-            return;
-        };
-        let ticket = match &incoming.verb {
-            // One that was served before would go on over another guest's bytes.
-            Verb::Read { offset, length } if !is_old => {
-                self.tickets += 1;
-                (standby.tell)(StandbyWord::Read {
-                    ticket,
-                    offset: *offset,
-                    length: *length,
-                });
-                Some(ticket)
-            }
-            _ => {
-                (standby.tell)(StandbyWord::Asked { is_old });
-                None
-            }
-        };
-        standby.parked.push(Parked {
-            client,
-            incoming,
-            ticket,
-        });
+    /// What is seen of a disk's clients.
+    pub(crate) fn look(&mut self, disk: DiskId, now: Instant) -> Option<Look> {
+        self.gate(disk).map(|gate| gate.look(now))
     }
 
-    /// The read with this number, if it still waits.
-    pub(crate) fn take_read(&mut self, disk: DiskId, ticket: u64) -> Option<Parked> {
-        let standby = self.get_mut(disk)?;
-        let mut parked = standby.parked.iter();
-        let at = parked.position(|one| one.ticket == Some(ticket))?;
-        Some(standby.parked.remove(at))
+    /// Whether a disk is here, and its requests are served.
+    pub(crate) fn is_serving(&self, disk: DiskId) -> bool {
+        let standby = self.disks.get(&disk);
+        standby.is_some_and(|standby| standby.gate.is_serving())
     }
 
-    /// What waits and is chosen, in its order; it waits no more.
-    pub(crate) fn take_parked(
+    /// The owner's bytes have come, or do not come: the read is answered, if it still waits.
+    pub(crate) fn answer_read(
         &mut self,
         disk: DiskId,
-        mut is_chosen: impl FnMut(&Parked) -> bool,
-    ) -> Vec<Parked> {
-        let Some(standby) = self.get_mut(disk) else {
+        ticket: u64,
+        result: Result<Payload, IoError>,
+        clients: &mut Clients,
+    ) -> Again {
+        let read = self.gate(disk).and_then(|gate| gate.take_read(ticket));
+        let more = read.and_then(|(client, read)| {
+            let more = clients.answer(client, read.key, result)?;
+            Some((client, more))
+        });
+        more.into_iter().collect()
+    }
+
+    /// What waits fails.
+    pub(crate) fn fail(&mut self, disk: DiskId, clients: &mut Clients) -> Again {
+        let waiting = self.gate(disk).map(Gate::take_all);
+        fail(waiting.unwrap_or_default(), clients)
+    }
+
+    /// The clients that a disk was taken from get errors for ever.
+    pub(crate) fn end_old(&mut self, disk: DiskId, clients: &mut Clients) -> Again {
+        let Some(standby) = self.disks.get_mut(&disk) else {
             return Vec::new();
         };
-        let chosen = standby.parked.extract_if(.., |one| is_chosen(one));
-        chosen.collect()
+        let (ended, notice) = standby.gate.end_old();
+        standby.tell(notice);
+        fail(ended, clients)
     }
 
-    /// What the owner sees of its clients.
-    pub(crate) fn look(&mut self, disk: DiskId, now: Instant) -> Option<StandbyLook> {
-        self.get_mut(disk).map(|standby| standby.look(now))
-    }
-
-    /// Lets requests wait from now on. False if the guest runs, or, of a return, has changed the disk.
-    pub(crate) fn hold(&mut self, disk: DiskId, is_return: bool, now: Instant) -> bool {
-        let Some(standby) = self.get_mut(disk) else {
-            return false;
-        };
-        let look = standby.look(now);
-        let may = if is_return {
-            !look.is_changed
-        } else {
-            look.has_stopped
-        };
-        standby.is_held |= may;
-        may
-    }
-
-    pub(crate) fn is_held(&self, disk: DiskId) -> bool {
-        self.disks.get(&disk).is_some_and(|standby| standby.is_held)
-    }
-
-    /// Lets requests pass from now on.
-    pub(crate) fn release(&mut self, disk: DiskId) {
-        if let Some(standby) = self.get_mut(disk) {
-            standby.is_held = false;
+    /// The shard stops: the clients of disks that are elsewhere go.
+    pub(crate) fn end(&mut self, clients: &mut Clients, farewell: Instant) {
+        for (disk, standby) in &mut self.disks {
+            clients.close(Place::Standby(*disk), farewell);
+            // A connection that closes asks nothing more.
+            let _ = fail(standby.gate.take_all(), clients);
         }
     }
+}
 
-    /// The disk has come here.
-    pub(crate) fn taken(&mut self, disk: DiskId) {
-        if let Some(standby) = self.get_mut(disk) {
-            standby.is_held = false;
-            standby.is_changed = false;
-        }
+fn fail(waiting: Again, clients: &mut Clients) -> Again {
+    let answer = |(client, request): (usize, Incoming)| {
+        let more = clients.answer(client, request.key, Err(IoError::Failed))?;
+        Some((client, more))
+    };
+    waiting.into_iter().filter_map(answer).collect()
+}
+
+fn wants(verb: &Verb) -> Wants {
+    match verb {
+        Verb::Read { offset, length } => Wants::Read {
+            offset: *offset,
+            length: *length,
+        },
+        Verb::Write { .. } | Verb::Discard { .. } | Verb::WriteZeroes { .. } => Wants::Change,
+        Verb::Flush => Wants::Flush,
+        Verb::Prefetch { .. } => Wants::Hint,
     }
 }

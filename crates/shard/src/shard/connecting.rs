@@ -32,22 +32,21 @@ impl Shard {
         let most = most.unwrap_or(self.config.connections_per_disk_max);
         let vm = self.admit_vm(slot, vm, most)?;
         let reservation = self.clients.reservation_of(slot, Some(vm));
-        let id = disk;
-        let disk = self.disks.get_mut(slot).expect("it is serving");
+        let known = self.disks.get_mut(slot).expect("it is serving");
         let connection = client.open(Context {
-            offer: disk.offer(),
+            offer: known.offer(),
             ring: &self.ring,
             pool: &self.pool,
             limits: self.config.connection,
             account,
             reservation: reservation.clone(),
         });
-        disk.connected();
+        known.connected();
         let source = connection.id();
         let client = Client::new(connection, front_end, reservation, slot.into(), Some(vm));
         let client = self.clients.insert(client);
         self.sources.set(source, Handler::Client(client));
-        self.standbys.client_came(id);
+        self.standbys.client_came(disk, client);
         Ok(())
     }
 
@@ -84,7 +83,7 @@ impl Shard {
         let client = Client::new(connection, front_end, reservation, place, None);
         let client = self.clients.insert(client);
         self.sources.set(source, Handler::Client(client));
-        self.standbys.client_came(disk);
+        self.standbys.client_came(disk, client);
         Ok(())
     }
 
@@ -132,18 +131,14 @@ impl Shard {
     }
 
     pub(super) fn forget_client(&mut self, client: usize) {
+        let roaming = self.roaming_at(self.clients.get(client).place());
+        if let Some(disk) = roaming {
+            self.standbys.client_gone(disk, client, self.now);
+        }
         let client = self.clients.remove(client);
         let source = client.connection().id();
         self.sources.set(source, Handler::Nobody);
         let place = client.place();
-        let known = client.disk().and_then(|slot| self.disks.get(slot));
-        let roaming = match place {
-            Place::Slot(_) => known.map(crate::disk::Disk::id),
-            Place::Standby(disk) => Some(disk),
-        };
-        if let Some(roaming) = roaming {
-            self.standbys.client_gone(roaming, self.now);
-        }
         if let Place::Slot(slot) = place
             && let Some(disk) = self.disks.get_mut(slot)
         {

@@ -114,7 +114,7 @@ impl Shard {
         let disk = self.disks.get_mut(slot);
         let disk = disk.expect("a leaving disk is there");
         if let Err(error) = result {
-            let error = self.owner_records.explain(Some(disk.id()), error);
+            let error = self.records.explain(Some(disk.id()), error);
             tracing::error!(disk = disk.name(), %error, "the disk was not detached");
             if !self.jobs.is_stopping() {
                 return disk.serve_again(&error);
@@ -122,7 +122,7 @@ impl Shard {
         }
         let disk = self.disks.remove(slot);
         let disk = disk.expect("a leaving disk is there");
-        self.owner_records.leave(disk.id());
+        self.records.leave(disk.id());
         for source in disk.origin().sources() {
             self.sources.set(source, Handler::Nobody);
         }
@@ -134,7 +134,8 @@ impl Shard {
 
     pub(super) fn stop(&mut self, reply: Reply<()>) {
         self.jobs.stop(reply);
-        self.end_standbys();
+        let farewell = self.now + FAREWELL_TIME_MAX;
+        self.standbys.end(&mut self.clients, farewell);
         let attached: Vec<DiskSlot> = self.disks.all().map(|(slot, _)| slot).collect();
         for slot in attached {
             self.detach(slot, OfDirty::Keep, Box::new(|_| {}));

@@ -68,17 +68,19 @@ impl Shard {
             Message::Stop { reply } => self.stop(reply),
             Message::Roaming { disk, what } => self.about_roaming(disk, what),
             Message::Recorded { token, recorded } => {
-                let ended = self.cache_record.ended(token, recorded);
-                self.cache_recorded(ended);
+                let cache = &mut self.cache;
+                self.records
+                    .cache_recorded(token, recorded, cache, self.now);
             }
-            Message::ProgressStored => self.progress.stored(),
+            Message::ProgressStored => self.records.progress_stored(),
             Message::Owned {
                 token,
                 disk,
                 outcome,
             } => {
-                let ended = self.owner_records.ended(token, disk, outcome);
-                self.owner_recorded(ended);
+                let cache = &mut self.cache;
+                self.records
+                    .owner_recorded(token, disk, outcome, cache, self.now);
             }
         }
     }

@@ -47,7 +47,7 @@ impl Shard {
             write_back: spec.write_back,
         };
         self.disks.expect(spec.id);
-        self.owner_records.enter(spec.id, spec.owner.clone());
+        self.records.enter(spec.id, spec.owner.clone());
         let disk = Box::new(Disk::new(spec, origin));
         let id = self.jobs.ask(Job::Attach { disk, reply });
         self.cache.control(id, command, self.now);
@@ -68,9 +68,9 @@ impl Shard {
             }) => (disk, warm_blocks, dropped),
             Ok(ControlOutcome::Done) => unreachable!("attaching a disk gives it a slot"),
             Err(error) => {
-                let error = self.owner_records.explain(Some(disk.id()), error);
+                let error = self.records.explain(Some(disk.id()), error);
                 self.disks.forget(disk.id());
-                self.owner_records.leave(disk.id());
+                self.records.leave(disk.id());
                 drop(disk);
                 return reply(Err(error));
             }
@@ -146,7 +146,7 @@ impl Shard {
         result: Result<ControlOutcome, ControlError>,
     ) {
         let id = self.disks.get(disk).map(Disk::id);
-        let explain = |error| self.owner_records.explain(id, error);
+        let explain = |error| self.records.explain(id, error);
         reply(result.map(drop).map_err(explain));
     }
 
