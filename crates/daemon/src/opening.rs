@@ -11,8 +11,8 @@ use super::shards::Shards;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use configuration::{Auto, DiskConfig, Name, OriginPlace, WritePolicy, dirty_max};
-use origin::{ImageFormat, Keeping, OriginSpec};
-use shard::{DiskSpec, Holder, LockWatch, OwnerError, OwnerFile, ShardError};
+use origin::{ImageFormat, Keeping, Opened, OriginSpec};
+use shard::{DiskSpec, Holder, LockWatch, Owner, OwnerError, OwnerFile, ShardError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +33,29 @@ impl From<Problem> for Unattached {
             problem,
             is_unrecorded: false,
         }
+    }
+}
+
+fn failed(detail: String) -> Problem {
+    Problem::new(ProblemKind::Origin, detail)
+}
+
+/// Refuses an origin that is not a raw disk, or that roams to a host which does not know of it.
+fn refuse_others_origin(
+    entry: &Entry,
+    opened: &Opened,
+    found: Option<&Owner>,
+) -> Result<(), Problem> {
+    let holder = found.and_then(|found| found.holder.as_ref());
+    if let (Some(holder), false) = (holder, entry.config.roams) {
+        let host = &holder.host;
+        let detail = format!("the origin's record says that the disk roams, and '{host}' has it");
+        return Err(Problem::new(ProblemKind::Refused, detail)
+            .with_remedy("roams = true in the disk's section"));
+    }
+    match settings::other_format(&entry.config, opened, found.is_some()) {
+        Some((file, format)) => Err(not_raw(&entry.config.name, file, format)),
+        None => Ok(()),
     }
 }
 
@@ -146,62 +169,16 @@ impl Opener {
         policy: WritePolicy,
         taking: Option<Taking>,
     ) -> Result<Phase, Unattached> {
-        let failed = |detail: String| Problem::new(ProblemKind::Origin, detail);
-        let spec = settings::origin(&entry.config.origin);
         let dirty_max = self.room_for_dirty(entry, &entry.config)?;
-        let read_only = entry.config.read_only;
-        let (id, cache) = (entry.id, entry.cache.to_string());
-        let folders = self.remembered.dir().folders();
-        let keeping = self.remembered.dir().keeping();
+        let (id, keys_dir) = (entry.id, self.remembered.dir().folders().state.clone());
         let encryption = entry.config.encryption.clone();
-        let keys_dir = folders.state.clone();
         let fetching =
             tokio::task::spawn_blocking(move || keys::data_key(&encryption, id, &keys_dir));
         let key = fetching.await.map_err(|error| failed(chain(&error)))??;
         let size = taking.as_ref().map(|taking| taking.size);
-        let opening = tokio::task::spawn_blocking(move || {
-            let opened = match &keeping {
-                Some(keeping) => origin::open_keeping(&spec, read_only, keeping),
-                None => origin::open(&spec, read_only),
-            };
-            opened.map(|opened| {
-                let owner = OwnerFile::new(id, &spec, &folders, &cache);
-                let mut owner = owner.of_file(opened.identity());
-                // Only when it is ours.
-                let found = owner.lock(read_only);
-                let found = found.and_then(|()| match &taking {
-                    Some(taking) => taking.enter(&mut owner),
-                    None => Ok(()),
-                });
-                let found = found.and_then(|()| owner.load());
-                (opened, found, owner)
-            })
-        });
-        let (opened, found, owner) = match opening.await {
-            Ok(Ok((opened, found, owner))) => (
-                settings::fits(&entry.config, opened).map_err(failed)?,
-                found,
-                owner,
-            ),
-            Ok(Err(error)) => return Err(failed(chain(&error)).into()),
-            Err(error) => return Err(failed(chain(&error)).into()),
-        };
+        let (opened, found, owner) = self.open_origin(entry, taking).await?;
         let name = &entry.config.name;
-        let found = found.map_err(|error| problem(name, &error.into()))?;
-        let was_served = found.is_some();
-        let found_holder = found.as_ref().and_then(|found| found.holder.as_ref());
-        if let (Some(holder), false) = (found_holder, entry.config.roams) {
-            let host = &holder.host;
-            let detail =
-                format!("the origin's record says that the disk roams, and '{host}' has it");
-            return Err(Problem::new(ProblemKind::Refused, detail)
-                .with_remedy("roams = true in the disk's section")
-                .into());
-        }
-        let other = settings::other_format(&entry.config, &opened, was_served);
-        if let Some((file, format)) = other {
-            return Err(not_raw(name, file, format).into());
-        }
+        refuse_others_origin(entry, &opened, found.as_ref())?;
         if !self.registry.begin(entry) {
             // Forgotten, or given other settings, while its origin was being opened.
             let detail = "its settings were changed while its origin was being opened";
@@ -232,6 +209,42 @@ impl Opener {
         Ok(Phase::Attached {
             geometry: attached.geometry,
         })
+    }
+
+    /// Opens a disk's origin, locked for this host, and reads the owner's record.
+    async fn open_origin(
+        &self,
+        entry: &Entry,
+        taking: Option<Taking>,
+    ) -> Result<(Opened, Option<Owner>, OwnerFile), Problem> {
+        let spec = settings::origin(&entry.config.origin);
+        let read_only = entry.config.read_only;
+        let (id, cache) = (entry.id, entry.cache.to_string());
+        let folders = self.remembered.dir().folders();
+        let keeping = self.remembered.dir().keeping();
+        let opening = tokio::task::spawn_blocking(move || {
+            let opened = match &keeping {
+                Some(keeping) => origin::open_keeping(&spec, read_only, keeping),
+                None => origin::open(&spec, read_only),
+            };
+            opened.map(|opened| {
+                let owner = OwnerFile::new(id, &spec, &folders, &cache);
+                let mut owner = owner.of_file(opened.identity());
+                // Only when it is ours.
+                let found = owner.lock(read_only);
+                let found = found.and_then(|()| match &taking {
+                    Some(taking) => taking.enter(&mut owner),
+                    None => Ok(()),
+                });
+                let found = found.and_then(|()| owner.load());
+                (opened, found, owner)
+            })
+        });
+        let opened = opening.await.map_err(|error| failed(chain(&error)))?;
+        let (opened, found, owner) = opened.map_err(|error| failed(chain(&error)))?;
+        let opened = settings::fits(&entry.config, opened).map_err(failed)?;
+        let found = found.map_err(|error| problem(&entry.config.name, &error.into()))?;
+        Ok((opened, found, owner))
     }
 
     /// Remembers which writes a disk's server may still carry out, once the disk has left its shard.

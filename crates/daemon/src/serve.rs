@@ -22,7 +22,7 @@ use super::listen::{self, ListenError, NbdListener};
 use super::log;
 use super::lost_locks::watch_locks;
 use super::renewal::Renewal;
-use super::roaming::{Roaming, roam};
+use super::roaming::Roaming;
 use super::service::{self, Inherited};
 use super::settings::runtime_dir;
 use super::shards::Pulse;
@@ -31,7 +31,6 @@ use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
 use api::types::DiskSource;
 use configuration::{Address, Config, DiskConfig, LogFormat, Switch};
-use link::{Identity, Link, Peer, PeerId, Times};
 use nbd_server::Server;
 use shard::ShardHandle;
 use std::path::PathBuf;
@@ -123,7 +122,7 @@ async fn run(
         server,
         new_locks,
     } = assemble(config, sockets, state).await?;
-    let link = start_link(config)
+    let roaming = Roaming::start(config)
         .await
         .map_err(|error| ServeError::of(ServeErrorKind::Failed, &*error))?;
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
@@ -135,7 +134,7 @@ async fn run(
     let (end_nbd, nbd_ends) = watch::channel(false);
     let mut nbd = JoinSet::new();
     let told_early = tokio::select! {
-        () = attach_disks(&control, config, disks_before, link) => false,
+        () = attach_disks(&control, config, disks_before, roaming) => false,
         () = signals.stop() => true,
     };
     let mut end = End::Stopped;
@@ -175,47 +174,6 @@ async fn run(
         Err(error) => return Err(error),
     }
     Ok(end)
-}
-
-/// The disks that roam, over which link to whom, and the names of this host and its peer.
-type Linked = (Roaming, Link, PeerId, (String, String));
-
-/// Starts the link to the peer, if disks roam.
-async fn start_link(
-    config: &Config,
-) -> Result<Option<Linked>, Box<dyn std::error::Error + Send + Sync>> {
-    let settings = &config.link;
-    let roams = config.disks.iter().any(|disk| disk.roams);
-    let ([peer], Some(name), true) = (&config.peers[..], &settings.name, roams) else {
-        return Ok(None);
-    };
-    let identity = Identity::load(&settings.certificate, &settings.key, &settings.authority)?;
-    let instance = instance()?;
-    let names = (name.clone(), peer.name.clone());
-    let peer = Peer {
-        name: peer.name.clone(),
-        address: peer.address.clone(),
-    };
-    let (link, events) = Link::new(identity, vec![peer], instance, Times::default())?;
-    if let Switch::On(Address(address)) = settings.address.0 {
-        let listener = tokio::net::TcpListener::bind(address).await?;
-        tokio::spawn(link.clone().listen(listener));
-    }
-    let Some(peer) = link.peers().next() else {
-        return Ok(None);
-    };
-    tokio::spawn(link.clone().dial(peer));
-    let roaming = Roaming::default();
-    tokio::spawn(roaming.clone().listen(link.clone(), events));
-    Ok(Some((roaming, link, peer, names)))
-}
-
-/// A number that tells this run of the daemon from others.
-fn instance() -> std::io::Result<u64> {
-    use std::io::Read as _;
-    let mut bytes = [0; 8];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 fn nbd_socket(config: &Config) -> Option<PathBuf> {
@@ -313,7 +271,7 @@ async fn attach_disks(
     control: &Arc<Control>,
     config: &Config,
     remembered: Vec<DiskConfig>,
-    link: Option<Linked>,
+    roaming: Option<Roaming>,
 ) {
     // First, so that no block of a VM is judged by other settings than its own.
     control.tenancies().tell_all().await;
@@ -337,7 +295,7 @@ async fn attach_disks(
         // In their order, so that two that claim the same come out alike at every start.
         match control.reserve(disk, source) {
             Ok(entry) if roams => {
-                let Some((roaming, link, peer, names)) = link.clone() else {
+                let Some(roaming) = roaming.clone() else {
                     continue;
                 };
                 let control = Arc::clone(control);
@@ -346,7 +304,7 @@ async fn attach_disks(
                         .tenancies()
                         .tell_of(&entry.config, &entry.cache)
                         .await;
-                    roam(control, roaming, entry, (link, peer), names).await;
+                    roaming.enter(control, entry).await;
                 });
             }
             Ok(entry) => {

@@ -1,0 +1,177 @@
+//! The disks that roam: each is carried through the actions of its [`Ownership`](handoff::Ownership) by a task of its
+//! own.
+//!
+//! ```text
+//!   link ── what the peer says ──┐
+//!   shard ── what clients need ──┼─► task ── events ──► Ownership ── actions ──► steps: shard, origin, record
+//!   time ── try again, give up ──┘                                          └──► link
+//! ```
+
+mod proxied_reads;
+mod register;
+mod steps;
+mod task;
+mod wording;
+
+use super::control::Control;
+use super::registry::Entry;
+use configuration::{Address, Config, Switch};
+use handoff::Notice;
+use link::{Event, Identity, Link, NotLinked, Peer, PeerId, Times};
+use link_protocol::{Frame, Message, NotServed};
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use units::DiskId;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// What happens to a disk that roams.
+enum Happens {
+    /// Its clients need something.
+    Needed(Notice),
+    Linked,
+    Lost,
+    Said(Frame),
+}
+
+/// This host and its peer.
+#[derive(Clone)]
+struct Peering {
+    link: Link,
+    peer: PeerId,
+    /// This host's name, as records have it.
+    here: String,
+    /// The peer's.
+    there: String,
+}
+
+impl Peering {
+    async fn say(&self, frame: Frame) -> Result<(), NotLinked> {
+        self.link.send(self.peer, frame).await
+    }
+
+    fn is_linked(&self) -> bool {
+        let status = self.link.status();
+        let mut status = status.iter();
+        status.any(|peer| peer.peer.name == self.there && peer.version.is_some())
+    }
+}
+
+struct Task {
+    /// In the high half of the numbers of its reads.
+    number: u32,
+    tell: UnboundedSender<Happens>,
+}
+
+/// The disks that roam, and the host that they roam to.
+#[derive(Clone)]
+pub(super) struct Roaming {
+    peering: Peering,
+    tasks: Arc<Mutex<BTreeMap<DiskId, Task>>>,
+}
+
+impl Roaming {
+    /// Starts the link to the peer. `None`: no disk roams.
+    pub(super) async fn start(config: &Config) -> Result<Option<Self>, Error> {
+        let settings = &config.link;
+        let roams = config.disks.iter().any(|disk| disk.roams);
+        let ([peer], Some(here), true) = (&config.peers[..], &settings.name, roams) else {
+            return Ok(None);
+        };
+        let identity = Identity::load(&settings.certificate, &settings.key, &settings.authority)?;
+        let there = peer.name.clone();
+        let peer = Peer {
+            name: peer.name.clone(),
+            address: peer.address.clone(),
+        };
+        let (link, events) = Link::new(identity, vec![peer], instance()?, Times::default())?;
+        if let Switch::On(Address(address)) = settings.address.0 {
+            let listener = tokio::net::TcpListener::bind(address).await?;
+            tokio::spawn(link.clone().listen(listener));
+        }
+        let peer = link.peer(&there).ok_or("the link does not know its peer")?;
+        tokio::spawn(link.clone().dial(peer));
+        let roaming = Self {
+            peering: Peering {
+                link,
+                peer,
+                here: here.clone(),
+                there,
+            },
+            tasks: Arc::default(),
+        };
+        tokio::spawn(roaming.clone().listen(events));
+        Ok(Some(roaming))
+    }
+
+    /// Lets a disk roam from now on.
+    pub(super) async fn enter(self, control: Arc<Control>, entry: Entry) {
+        let (tell, told) = unbounded_channel();
+        let number = {
+            let mut tasks = self.tasks();
+            let number = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+            let tell = tell.clone();
+            tasks.insert(entry.id, Task { number, tell });
+            number
+        };
+        task::run(control, entry, self.peering, number, tell, told).await;
+    }
+
+    /// Passes what happens on the link to the disks that it concerns, until the link ends.
+    async fn listen(self, mut events: Receiver<Event>) {
+        while let Some(event) = events.recv().await {
+            match event {
+                Event::Linked { .. } => self.tell_all(|| Happens::Linked),
+                Event::Lost { .. } => self.tell_all(|| Happens::Lost),
+                Event::Said { frame, .. } => {
+                    let Err(unknown) = self.pass(frame) else {
+                        continue;
+                    };
+                    if unknown != 0 {
+                        let why = NotServed::Elsewhere;
+                        let frame = Frame::numbered(unknown, Message::NotServed { why });
+                        // The peer asks again.
+                        let _ = self.peering.say(frame).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Passes what the peer says to the disk that it is about; if that is not known here, its number comes back.
+    fn pass(&self, frame: Frame) -> Result<(), u64> {
+        let tasks = self.tasks();
+        let task = if let Some(disk) = wording::disk_of(&frame.message) {
+            tasks.get(&disk).ok_or(frame.number)?
+        } else {
+            let number = proxied_reads::disk_of(frame.number);
+            let mut tasks = tasks.values();
+            // Nobody asked for it.
+            tasks.find(|task| task.number == number).ok_or(0_u64)?
+        };
+        // A task that has ended needs no word.
+        let _ = task.tell.send(Happens::Said(frame));
+        Ok(())
+    }
+
+    fn tell_all(&self, happens: impl Fn() -> Happens) {
+        for task in self.tasks().values() {
+            let _ = task.tell.send(happens());
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, BTreeMap<DiskId, Task>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Told = UnboundedReceiver<Happens>;
+
+/// A number that tells this run of the daemon from others.
+fn instance() -> std::io::Result<u64> {
+    let mut bytes = [0; 8];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,99 @@
+//! Which host has a disk: the owner's record beside its origin, and the decision in this host's folder.
+
+use super::Peering;
+use crate::control::Control;
+use crate::registry::Entry;
+use crate::settings;
+use durable_file::Readers;
+use handoff::{Decision, Found, Holder, Record};
+use origin::{Opened, OriginSpec};
+use shard::{Folders, OwnerFile};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use units::errors::chain;
+use units::{Bytes, DiskId};
+
+/// The register of one disk. All of it may block.
+#[derive(Clone)]
+pub(super) struct Register {
+    disk: DiskId,
+    origin: OriginSpec,
+    folders: Folders,
+    cache: String,
+    decision: PathBuf,
+    here: String,
+    there: String,
+}
+
+impl Register {
+    pub(super) fn new(control: &Control, entry: &Entry, peering: &Peering) -> Self {
+        let dir = control.remembered().dir();
+        Self {
+            disk: entry.id,
+            origin: settings::origin(&entry.config.origin),
+            folders: dir.folders(),
+            cache: entry.cache.to_string(),
+            decision: dir.path().join(format!("given-{}", entry.id)),
+            here: peering.here.clone(),
+            there: peering.there.clone(),
+        }
+    }
+
+    /// How large the disk is, and what the record and the decision say.
+    pub(super) fn look(&self) -> Result<(Bytes, Found), String> {
+        let size = origin::measure(&self.origin).map_err(|error| chain(&error))?;
+        let owner = OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache).load();
+        let owner = owner.map_err(|error| chain(&error))?;
+        let record = match owner.and_then(|owner| owner.holder) {
+            // Nobody's: whoever locks it first has it.
+            None => Record {
+                owner: Holder::Here,
+                epoch: 0,
+            },
+            Some(shard::Holder { host, epoch }) => {
+                let is_ours = host == self.here;
+                let owner = if is_ours { Holder::Here } else { Holder::Peer };
+                Record { owner, epoch }
+            }
+        };
+        let decision = self.decision()?;
+        let record = Some(record);
+        Ok((size, Found { record, decision }))
+    }
+
+    fn decision(&self) -> Result<Option<Decision>, String> {
+        let path = self.decision.display();
+        match std::fs::read_to_string(&self.decision) {
+            Ok(text) => {
+                let epoch = text.trim().parse();
+                let epoch = epoch.map_err(|_| format!("{path} does not hold a number"))?;
+                Ok(Some(Decision { epoch }))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("{path}: {error}")),
+        }
+    }
+
+    /// Notes durably that the disk goes to the peer.
+    pub(super) fn decide(&self, Decision { epoch }: Decision) -> std::io::Result<()> {
+        let text = format!("{epoch}\n");
+        durable_file::replace(&self.decision, Readers::Owner, text.as_bytes())
+    }
+
+    /// Lets the record name the peer with this epoch, under the origin's lock, which is held by what comes back.
+    pub(super) fn record(&self, epoch: u64) -> Result<Opened, String> {
+        let opened = origin::open(&self.origin, false).map_err(|error| chain(&error))?;
+        let file = OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache);
+        let mut file = file.of_file(opened.identity());
+        let next = shard::Holder {
+            host: self.there.clone(),
+            epoch,
+        };
+        let is_next = |before: Option<&shard::Holder>| {
+            before.is_some_and(|before| before.host == self.here && before.epoch + 1 == epoch)
+        };
+        // If the record has gone on from there, the peer knows more than this host does.
+        let _ = file.hand_to(next, is_next).map_err(|error| chain(&error))?;
+        Ok(opened)
+    }
+}

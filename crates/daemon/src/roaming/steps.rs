@@ -1,0 +1,170 @@
+//! The steps of a hand-over that take time: each is under way on its own while the task listens on.
+
+use super::register::Register;
+use super::{Error, Peering};
+use crate::control::Control;
+use crate::registry::{Entry, Phase};
+use api::types::Problem;
+use block_io::OriginGeometry;
+use handoff::{Action, Event, TakeError};
+use origin::Opened;
+use shard::{Reply, ShardHandle};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use units::Bytes;
+
+/// After how long what failed or was refused is tried again.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// The smallest unit of address and length of a disk whose origin is a file.
+const SECTOR: Bytes = Bytes::new(512);
+
+/// What a disk's hand-over is carried out with.
+pub(super) struct Steps {
+    pub(super) control: Arc<Control>,
+    pub(super) entry: Entry,
+    pub(super) handle: ShardHandle,
+    pub(super) peering: Peering,
+    pub(super) register: Register,
+    pub(super) size: Bytes,
+    /// What keeps the origin locked while its record is written.
+    pub(super) locked: Mutex<Option<Opened>>,
+    /// The last failure that was logged: it is not said again until something has gone well.
+    pub(super) failure: Mutex<Option<String>>,
+}
+
+impl Steps {
+    /// Lets the clients' requests wait, and brings what is dirty to the origin.
+    pub(super) async fn settle(self: Arc<Self>, is_return: bool) -> Event {
+        let id = self.entry.id;
+        let held = self.ask(|shard, reply| shard.hold(id, is_return, reply));
+        let ok = held.await && self.ask(|shard, reply| shard.destage(id, reply)).await;
+        Event::Settled(ok)
+    }
+
+    /// Carries a step out that [`Ownership`](handoff::Ownership) asks for.
+    ///
+    /// # Panics
+    /// At an action that is no step.
+    pub(super) async fn carry_out(self: Arc<Self>, action: Action) -> Event {
+        match action {
+            Action::Close => self.close().await,
+            Action::Decide(decision) => {
+                let register = self.register.clone();
+                let outcome = blocking(move || register.decide(decision)).await;
+                Event::Decided(self.has_gone_well(outcome, "the decision cannot be noted"))
+            }
+            Action::Record { epoch } => self.record(epoch).await,
+            Action::Unlock => {
+                *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                let (disk, to) = (&self.entry.config.name, &self.peering.there);
+                tracing::info!(%disk, to, "the disk is given away");
+                Event::Unlocked
+            }
+            Action::Take { epoch } => Event::Taken(self.take(epoch).await),
+            Action::Send(_)
+            | Action::Settle
+            | Action::Serve
+            | Action::Fail
+            | Action::EndOldClients => unreachable!("{action:?} is no step"),
+        }
+    }
+
+    async fn close(&self) -> Event {
+        let id = self.entry.id;
+        while !self.ask(|shard, reply| shard.give(id, reply)).await {
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        self.control.registry().give_origin_back(&self.entry);
+        self.show_standby();
+        Event::Closed
+    }
+
+    /// Lets the record name the peer; the origin stays locked.
+    async fn record(&self, epoch: u64) -> Event {
+        let register = self.register.clone();
+        let outcome = blocking(move || register.record(epoch)).await;
+        let outcome = outcome.map(|opened| {
+            *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        });
+        Event::Recorded(self.has_gone_well(outcome, "who has the disk now is not recorded yet"))
+    }
+
+    async fn take(&self, epoch: u64) -> Result<(), TakeError> {
+        let holder = shard::Holder {
+            host: self.peering.here.clone(),
+            epoch,
+        };
+        let policy = self.entry.config.write_policy;
+        let opener = self.control.opener();
+        let taking = opener.take_roaming(&self.entry, policy, holder, self.size);
+        match taking.await {
+            Ok(Some(phase)) => {
+                self.control.registry().set_phase(&self.entry, phase);
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                let disk = &self.entry.config.name;
+                tracing::info!(%disk, epoch, "the disk is here");
+                Ok(())
+            }
+            Ok(None) => {
+                self.show_standby();
+                Err(TakeError::NotOurs)
+            }
+            Err(problem) => {
+                self.log_failure(Problem::in_a_line(&problem), "the disk cannot be taken yet");
+                self.show_standby();
+                Err(TakeError::Failed)
+            }
+        }
+    }
+
+    /// Clients find the disk, which is elsewhere.
+    pub(super) fn show_standby(&self) {
+        let geometry = OriginGeometry {
+            size: self.size,
+            sector: SECTOR,
+            can_discard: true,
+            read_only: false,
+        };
+        let phase = Phase::Standby { geometry };
+        self.control.registry().set_phase(&self.entry, phase);
+    }
+
+    async fn ask(&self, send: impl FnOnce(&ShardHandle, Reply<()>)) -> bool {
+        let (sender, answer) = oneshot::channel();
+        let reply = Box::new(move |result| {
+            let _ = sender.send(result);
+        });
+        send(&self.handle, reply);
+        // A shard that has stopped answers nothing.
+        let outcome = answer.await.map_err(Error::from);
+        let outcome = outcome.and_then(|result| result.map_err(Error::from));
+        self.has_gone_well(outcome, "the disk stays here")
+    }
+
+    fn has_gone_well<T>(&self, outcome: Result<T, impl Into<Error>>, consequence: &str) -> bool {
+        match outcome {
+            Ok(_) => true,
+            Err(error) => {
+                let error: Error = error.into();
+                self.log_failure(units::errors::chain(&*error), consequence);
+                false
+            }
+        }
+    }
+
+    fn log_failure(&self, reason: String, consequence: &str) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.as_ref() != Some(&reason) {
+            let disk = &self.entry.config.name;
+            tracing::warn!(%disk, reason, "{consequence}");
+            *failure = Some(reason);
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static, E: Into<Error> + Send + 'static>(
+    what: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(what).await?.map_err(Into::into)
+}

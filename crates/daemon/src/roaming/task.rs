@@ -1,0 +1,374 @@
+//! The task of one disk that roams: it listens to clients, the peer and the time, and lets one step at a time be
+//! carried out beside.
+
+use super::proxied_reads::{Ended, ProxiedReads};
+use super::register::Register;
+use super::steps::{RETRY_PAUSE, Steps};
+use super::wording::{heard, worded};
+use super::{Happens, Peering, Told};
+use crate::control::Control;
+use crate::registry::Entry;
+use api::problem::ProblemKind;
+use api::types::Problem;
+use block_io::IoError;
+use handoff::{Action, Event, IncomingClient, Look, Message, Notice, Ownership};
+use link_protocol::{Frame, Message as Said, NotServed};
+use shard::Offer;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use units::{Bytes, Offset};
+
+/// How long a guest waits for its disk, or for the bytes of a read.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A step that is under way, and whether it is [`Action::Settle`], which a request of a guest ends.
+struct UnderWay {
+    is_settling: bool,
+    step: JoinHandle<Event>,
+}
+
+struct Roamer {
+    steps: Arc<Steps>,
+    ownership: Ownership,
+    reads: ProxiedReads,
+    /// Since when a client waits for the disk.
+    asked: Option<Instant>,
+    /// Whether every claim since the disk was given away was a return.
+    are_returns: bool,
+    /// Whether the claim that is being answered is a return.
+    peer_returns: bool,
+    has_client: bool,
+    under_way: Option<UnderWay>,
+}
+
+/// Carries a disk that roams until the daemon stops. `number` tells its reads from those of other disks.
+pub(super) async fn run(
+    control: Arc<Control>,
+    entry: Entry,
+    peering: Peering,
+    number: u32,
+    tell: UnboundedSender<Happens>,
+    mut told: Told,
+) {
+    let Some(shard) = control.shards().get(&entry.cache) else {
+        return;
+    };
+    let handle = shard.handle().clone();
+    let register = Register::new(&control, &entry, &peering);
+    let (size, found) = loop {
+        let looking = register.clone();
+        let looking = tokio::task::spawn_blocking(move || looking.look());
+        let why = match looking.await {
+            Ok(Ok(found)) => break found,
+            Ok(Err(why)) => why,
+            Err(error) => error.to_string(),
+        };
+        let problem = Problem::new(ProblemKind::Origin, why);
+        control.registry().wait(&entry, problem);
+        tokio::time::sleep(RETRY_PAUSE).await;
+        if control.refuse_when_stopping().is_err() {
+            return;
+        }
+    };
+    let offer = Offer {
+        name: entry.config.name.to_string(),
+        size,
+        read_only: false,
+        can_discard: true,
+    };
+    let needed = Arc::new(move |notice| {
+        // A task that has ended has no clients.
+        let _ = tell.send(Happens::Needed(notice));
+    });
+    handle.roam(entry.id, offer, needed);
+    let steps = Steps {
+        control,
+        entry,
+        handle,
+        peering,
+        register,
+        size,
+        locked: Mutex::new(None),
+        failure: Mutex::new(None),
+    };
+    steps.show_standby();
+    let (ownership, actions) = Ownership::found(found);
+    let mut roamer = Roamer {
+        steps: Arc::new(steps),
+        ownership,
+        reads: ProxiedReads::new(number),
+        asked: None,
+        are_returns: true,
+        peer_returns: false,
+        has_client: false,
+        under_way: None,
+    };
+    roamer.act(actions).await;
+    if roamer.steps.peering.is_linked() {
+        roamer.happens(Happens::Linked).await;
+    }
+    roamer.listen(&mut told).await;
+}
+
+impl Roamer {
+    async fn listen(mut self, told: &mut Told) {
+        let mut tick = tokio::time::interval(RETRY_PAUSE);
+        while self.steps.control.refuse_when_stopping().is_ok() {
+            tokio::select! {
+                Some(happens) = told.recv() => self.happens(happens).await,
+                event = ended(&mut self.under_way) => {
+                    self.under_way = None;
+                    self.take(event).await;
+                }
+                _ = tick.tick() => self.try_again().await,
+            }
+        }
+    }
+
+    async fn take(&mut self, event: Event) {
+        let actions = self.ownership.take_event(event);
+        self.act(actions).await;
+    }
+
+    async fn try_again(&mut self) {
+        let now = Instant::now();
+        if self.asked.is_some_and(|asked| now >= asked + PATIENCE) {
+            self.asked = None;
+            self.take(Event::PatienceEnded).await;
+        } else {
+            self.take(Event::Retry).await;
+        }
+        for ticket in self.reads.late(now) {
+            self.answer_read(ticket, Err(IoError::TimedOut));
+        }
+        self.ask_for_bytes().await;
+    }
+
+    async fn happens(&mut self, happens: Happens) {
+        match happens {
+            Happens::Needed(Notice::Asked(client)) => {
+                self.asked.get_or_insert_with(Instant::now);
+                self.take(Event::Asked(client)).await;
+            }
+            Happens::Needed(Notice::Read {
+                ticket,
+                offset,
+                length,
+            }) => {
+                let until = Instant::now() + PATIENCE;
+                self.reads.push(ticket, (offset, length), until);
+                self.ask_for_bytes().await;
+            }
+            Happens::Needed(Notice::Client { is_there }) => {
+                self.has_client = is_there;
+                self.tell_of_client().await;
+            }
+            Happens::Linked => {
+                self.tell_of_client().await;
+                self.take(Event::Linked).await;
+            }
+            Happens::Lost => {
+                self.reads.lost();
+                self.see_incoming(IncomingClient::Gone);
+                self.take(Event::LinkLost).await;
+            }
+            Happens::Said(frame) => self.said(frame).await,
+        }
+    }
+
+    async fn tell_of_client(&self) {
+        let (unit, is_there) = (self.unit(), self.has_client);
+        self.say(Frame::notice(Said::Client { unit, is_there }))
+            .await;
+    }
+
+    fn unit(&self) -> String {
+        self.steps.entry.id.to_string()
+    }
+
+    /// What is lost with the link is said again by who needs it.
+    async fn say(&self, frame: Frame) {
+        let _ = self.steps.peering.say(frame).await;
+    }
+
+    fn see_incoming(&self, seen: IncomingClient) {
+        self.steps.handle.see_incoming(self.steps.entry.id, seen);
+    }
+
+    async fn said(&mut self, frame: Frame) {
+        let number = frame.number;
+        match frame.message {
+            Said::Read { offset, length, .. } => self.read_for_peer(number, offset, length),
+            Said::Bytes => {
+                let ended = self.reads.got(number, &frame.data);
+                self.read_ended(ended);
+                self.ask_for_bytes().await;
+            }
+            Said::NotServed { .. } => self.reads.refused(number),
+            Said::Client { is_there, .. } => self.see_incoming(if is_there {
+                IncomingClient::Came
+            } else {
+                IncomingClient::Gone
+            }),
+            Said::Claim { is_return, .. } => self.claimed(is_return).await,
+            Said::Grant { epoch, .. } => self.hear(Message::Grant { epoch }, false).await,
+            Said::Refuse { why, .. } => {
+                let disk = &self.steps.entry.config.name;
+                tracing::debug!(%disk, ?why, "the peer refuses");
+                let why = heard(why);
+                self.hear(Message::Refuse { why }, false).await;
+            }
+            // Of units and lists nothing is known here yet.
+            _ => {}
+        }
+    }
+
+    async fn hear(&mut self, message: Message, guest_has_stopped: bool) {
+        self.take(Event::Said {
+            message,
+            guest_has_stopped,
+        })
+        .await;
+    }
+
+    async fn claimed(&mut self, is_return: bool) {
+        let disk = &self.steps.entry.config.name;
+        tracing::debug!(%disk, is_return, "the peer claims the disk");
+        let (sender, answer) = oneshot::channel();
+        let reply = Box::new(move |look| {
+            let _ = sender.send(look);
+        });
+        let id = self.steps.entry.id;
+        self.steps.handle.look_at_roaming(id, reply);
+        let Ok(Ok(look)) = answer.await else {
+            return;
+        };
+        let Look {
+            has_stopped,
+            is_changed,
+        } = look;
+        if is_changed {
+            self.take(Event::Changing).await;
+        }
+        if self.ownership.serves() {
+            self.peer_returns = is_return;
+        }
+        self.hear(Message::Claim { is_return }, has_stopped).await;
+    }
+
+    fn read_for_peer(&self, number: u64, offset: u64, length: u32) {
+        self.see_incoming(IncomingClient::Reads);
+        let peering = self.steps.peering.clone();
+        let runtime = tokio::runtime::Handle::current();
+        let reply = Box::new(move |read: Result<Vec<u8>, _>| {
+            let why = NotServed::Elsewhere;
+            let refusal = Frame::numbered(number, Said::NotServed { why });
+            let frame = read.map_or(refusal, |data| Frame {
+                number,
+                message: Said::Bytes,
+                data,
+            });
+            runtime.spawn(async move {
+                // Asked again if it is lost.
+                let _ = peering.say(frame).await;
+            });
+        });
+        let at = Offset::new(offset);
+        let length = Bytes::new(u64::from(length));
+        let id = self.steps.entry.id;
+        self.steps.handle.read_for_peer(id, at, length, reply);
+    }
+
+    async fn ask_for_bytes(&mut self) {
+        let disk = self.steps.entry.id.to_u128();
+        for piece in self.reads.ask() {
+            let (offset, length) = (piece.offset, piece.length);
+            let ask = Said::Read {
+                disk,
+                offset,
+                length,
+            };
+            self.say(Frame::numbered(piece.number, ask)).await;
+        }
+    }
+
+    fn read_ended(&self, ended: Option<Ended>) {
+        if let Some((ticket, bytes)) = ended {
+            self.answer_read(ticket, bytes.ok_or(IoError::Failed));
+        }
+    }
+
+    fn answer_read(&self, ticket: u64, result: Result<Vec<u8>, IoError>) {
+        let id = self.steps.entry.id;
+        self.steps.handle.answer_read(id, ticket, result);
+    }
+
+    async fn act(&mut self, actions: Vec<Action>) {
+        let id = self.steps.entry.id;
+        for action in VecDeque::from(actions) {
+            match action {
+                Action::Send(message) => {
+                    if let Message::Claim { is_return } = message {
+                        self.are_returns &= is_return;
+                    }
+                    self.say(Frame::notice(worded(message, self.unit()))).await;
+                }
+                Action::Serve => {
+                    self.asked = None;
+                    self.reads.clear();
+                    if let Some(settling) = self.under_way.take_if(|one| one.is_settling) {
+                        settling.step.abort();
+                    }
+                    self.steps.handle.serve_roaming(id);
+                }
+                Action::Fail => {
+                    self.reads.clear();
+                    self.steps.handle.fail_parked(id);
+                }
+                Action::EndOldClients => {
+                    self.asked = None;
+                    let (disk, owner) = (&self.steps.entry.config.name, &self.steps.peering.there);
+                    tracing::warn!(%disk, owner, "the disk was changed elsewhere: \
+                        the clients that it was taken from get errors");
+                    self.steps.handle.end_old_clients(id);
+                }
+                Action::Settle => {
+                    let settling = Arc::clone(&self.steps).settle(self.peer_returns);
+                    self.begin(true, settling);
+                }
+                step => {
+                    match step {
+                        Action::Close => self.are_returns = true,
+                        Action::Take { .. } if !self.are_returns => {
+                            self.steps.handle.end_old_clients(id);
+                        }
+                        _ => {}
+                    }
+                    self.begin(false, Arc::clone(&self.steps).carry_out(step));
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, is_settling: bool, step: impl Future<Output = Event> + Send + 'static) {
+        debug_assert!(self.under_way.is_none(), "one step is under way at a time");
+        let step = tokio::spawn(step);
+        self.under_way = Some(UnderWay { is_settling, step });
+    }
+}
+
+/// When the step that is under way has ended. Never, if there is none.
+///
+/// # Panics
+/// If the step has panicked.
+async fn ended(under_way: &mut Option<UnderWay>) -> Event {
+    let Some(UnderWay { step, .. }) = under_way else {
+        return std::future::pending().await;
+    };
+    step.await
+        .expect("a step ends, or is forgotten with its end")
+}

@@ -1,0 +1,50 @@
+//! What is said about a disk's ownership, as the link has it. A unit of one disk goes by the disk's identity.
+
+use handoff::{Message, Refusal};
+use link_protocol::{Message as Said, Refusal as Why};
+use units::DiskId;
+
+/// Which disk a message is about. Answers say that by their number.
+pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
+    match message {
+        Said::Read { disk, .. } | Said::AskLook { disk } => Some(DiskId::from_u128(*disk)),
+        Said::Client { unit, .. }
+        | Said::Claim { unit, .. }
+        | Said::Grant { unit, .. }
+        | Said::Refuse { unit, .. }
+        | Said::List { unit, .. }
+        | Said::Unlist { unit }
+        | Said::Announce { unit }
+        | Said::Stopped { unit } => unit.parse().ok(),
+        Said::Look { .. } | Said::Bytes | Said::NotServed { .. } | Said::Alive => None,
+    }
+}
+
+pub(super) fn worded(message: Message, unit: String) -> Said {
+    match message {
+        Message::Claim { is_return } => Said::Claim { unit, is_return },
+        Message::Grant { epoch } => Said::Grant { unit, epoch },
+        Message::Refuse { why } => Said::Refuse {
+            unit,
+            why: match why {
+                Refusal::GuestRuns => Why::GuestRuns,
+                Refusal::GuestAsked => Why::GuestAsked,
+                Refusal::Failed => Why::Failed,
+                Refusal::Busy => Why::Busy,
+                Refusal::Changed => Why::Changed,
+                Refusal::NotOwner => Why::NotOwner,
+            },
+        },
+    }
+}
+
+pub(super) fn heard(why: Why) -> Refusal {
+    match why {
+        Why::GuestRuns => Refusal::GuestRuns,
+        Why::GuestAsked => Refusal::GuestAsked,
+        Why::Failed => Refusal::Failed,
+        Why::Busy => Refusal::Busy,
+        Why::Changed => Refusal::Changed,
+        Why::NotOwner => Refusal::NotOwner,
+    }
+}
