@@ -7,7 +7,7 @@
 use super::disk_sockets::DiskSockets;
 use super::observer::Observer;
 use super::opening::Opener;
-use super::problems::{not_ready, on_its_way};
+use super::problems::{not_ready, on_its_way, stands_by};
 use super::recording::{Recordings, plan};
 use super::registry::{Entry, Phase, Registry, Taken};
 use super::remembered::Remembered;
@@ -243,10 +243,10 @@ impl Control {
                 Ok((entry, id))
             }
             Phase::Waiting { why } => Err(not_ready(name, why)),
-            Phase::Attaching
-            | Phase::Standby { .. }
-            | Phase::Forgetting { .. }
-            | Phase::Detaching { .. } => Err(on_its_way(name)),
+            Phase::Standby { .. } => Err(stands_by(name)),
+            Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
+                Err(on_its_way(name))
+            }
         }
     }
 

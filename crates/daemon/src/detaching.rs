@@ -8,7 +8,7 @@
 use super::control::Control;
 use super::keys;
 use super::opening::Unattached;
-use super::problems::{not_ready, on_its_way, problem};
+use super::problems::{not_ready, on_its_way, problem, stands_by};
 use super::registry::{Entry, Phase};
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Problem};
@@ -62,10 +62,8 @@ impl Control {
                     keys::erase(entry.id, self.remembered().dir().path())?;
                 }
             }
-            Phase::Attaching
-            | Phase::Standby { .. }
-            | Phase::Forgetting { .. }
-            | Phase::Detaching { .. } => {
+            Phase::Standby { .. } => return Err(stands_by(name)),
+            Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
                 return Err(on_its_way(name));
             }
         }

@@ -16,6 +16,13 @@ pub(super) fn on_its_way(name: &Name) -> Problem {
     .with_remedy("repeat the command in a moment")
 }
 
+/// A disk stands by, and what is asked of it is for the host that has it.
+pub(super) fn stands_by(name: &Name) -> Problem {
+    let detail = format!("the disk '{name}' stands by: another host has it");
+    Problem::new(ProblemKind::Refused, detail)
+        .with_remedy("give the command at the host that has the disk, or move its VM here")
+}
+
 /// A disk waits, and what is asked of it needs it to be attached.
 pub(super) fn not_ready(name: &Name, why: &Problem) -> Problem {
     let is_origin = why.is(ProblemKind::Origin);

@@ -3,7 +3,7 @@
 
 use super::control::Control;
 use super::disk_book::changed;
-use super::problems::{on_its_way, problem};
+use super::problems::{on_its_way, problem, stands_by};
 use super::registry::{Entry, Phase};
 use api::problem::ProblemKind;
 use api::types::{DiskSource, DiskStatus, Problem};
@@ -67,10 +67,10 @@ impl Control {
         let entry = self.registry().entry(name)?;
         match entry.phase {
             Phase::Attached { .. } | Phase::Waiting { .. } => Ok(entry),
-            Phase::Attaching
-            | Phase::Standby { .. }
-            | Phase::Forgetting { .. }
-            | Phase::Detaching { .. } => Err(on_its_way(name)),
+            Phase::Standby { .. } => Err(stands_by(name)),
+            Phase::Attaching | Phase::Forgetting { .. } | Phase::Detaching { .. } => {
+                Err(on_its_way(name))
+            }
         }
     }
 

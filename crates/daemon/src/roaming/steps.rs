@@ -95,9 +95,11 @@ impl Steps {
             host: self.peering.here.clone(),
             epoch,
         };
-        let policy = self.entry.config.write_policy;
+        // An operator may have given it another policy since it was here last.
+        let now = self.control.registry().get(&self.entry.config.name);
+        let config = &now.as_ref().unwrap_or(&self.entry).config;
         let opener = self.control.opener();
-        let taking = opener.take_roaming(&self.entry, policy, holder, self.size);
+        let taking = opener.take_roaming(&self.entry, config.write_policy, holder, self.size);
         match taking.await {
             Ok(Some(phase)) => {
                 self.control.registry().set_phase(&self.entry, phase);
