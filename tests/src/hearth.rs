@@ -135,6 +135,13 @@ impl HearthSettings {
         self
     }
 
+    /// More sections.
+    #[must_use]
+    pub fn section(mut self, text: &str) -> Self {
+        self.disks.push_str(text);
+        self
+    }
+
     /// A disk that will not be attached, and is not waited for.
     #[must_use]
     pub fn in_trouble(mut self, disk: &str) -> Self {
@@ -368,7 +375,8 @@ impl Hearth {
         let disks = answer["disks"].as_array();
         let is_as_wanted = |disk: &serde_json::Value| {
             let troubled = in_trouble.iter().any(|name| disk["name"] == name.as_str());
-            troubled || disk["state"] == "attached"
+            // One that roams may be elsewhere.
+            troubled || disk["state"] == "attached" || disk["state"] == "standby"
         };
         disks.is_some_and(|disks| disks.iter().all(is_as_wanted))
     }

@@ -1,0 +1,438 @@
+//! Two hosts that a disk roams between: each with a daemon and flash of its own, a link with certificates,
+//! and one image that both reach.
+//!
+//! ```text
+//!   host 0 ── link, through a cable that can be cut ── host 1
+//!      └──────────────── origin.raw ────────────────────┘
+//!                        origin.raw.hearth: whose the disk is
+//! ```
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use crate::{
+    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, Session, Wire,
+    free_port, limits, run, wait_until,
+};
+
+/// What differs from the usual.
+#[derive(Clone, Copy)]
+pub struct RoamingSettings {
+    /// `through`, `around` or `back`.
+    pub write_policy: &'static str,
+    /// The names in the certificates of the hosts.
+    pub certified: [&'static str; 2],
+    /// Whether the hosts know of each other. Otherwise they share an NBD server, each as if alone.
+    pub roams: bool,
+    /// Size of the flash files.
+    pub flash_mib: u64,
+}
+
+impl Default for RoamingSettings {
+    fn default() -> Self {
+        Self {
+            write_policy: "back",
+            certified: RoamingPair::NAMES,
+            roams: true,
+            flash_mib: 128,
+        }
+    }
+}
+
+/// Two hosts, one disk called [`RoamingPair::DISK`].
+pub struct RoamingPair {
+    /// The disk's bytes at the origin.
+    pub image: Image,
+    /// The cable of the link.
+    pub wire: Wire,
+    labs: [Lab; 2],
+    settings: [HearthSettings; 2],
+    hosts: [Option<Hearth>; 2],
+    /// Of hosts that do not know of each other.
+    _origin: Option<Origin>,
+}
+
+impl RoamingPair {
+    /// Programs that it needs.
+    pub const TOOLS: &'static [&'static str] = &["openssl"];
+    /// What the disk is called.
+    pub const DISK: &'static str = "disk";
+    /// What the hosts are called on the link.
+    pub const NAMES: [&'static str; 2] = ["node-a", "node-b"];
+    /// The disk's identity.
+    pub const ID: &'static str = "00112233445566778899aabbccddeeff";
+    /// Size of a new image.
+    pub const IMAGE_MIB: u64 = 8;
+
+    /// Two hosts over a new image, of which neither runs.
+    ///
+    /// # Errors
+    ///
+    /// When something of it cannot be made.
+    pub fn new(lab: &Lab, settings: RoamingSettings) -> anyhow::Result<Self> {
+        let image = Image::new(lab, "origin.raw", Self::IMAGE_MIB)?;
+        Self::over(lab, image, settings)
+    }
+
+    /// The same over an image that is there.
+    ///
+    /// # Errors
+    ///
+    /// When something of it cannot be made.
+    pub fn over(lab: &Lab, image: Image, settings: RoamingSettings) -> anyhow::Result<Self> {
+        make_certificates(lab, settings.certified)?;
+        let ports = [free_port()?, free_port()?];
+        let (wire, through_wire) = Wire::new(ports)?;
+        let origin = if settings.roams {
+            None
+        } else {
+            Some(Origin::start(lab, &image, OriginSettings::default())?)
+        };
+        let mut disk = match &origin {
+            None => DiskSettings::on_file(Self::DISK, image.path()).key("roams = true"),
+            Some(origin) => DiskSettings::on_nbd(Self::DISK, &origin.uri()),
+        }
+        .key(&format!("id = '{}'", Self::ID))
+        .key(&format!("write_policy = '{}'", settings.write_policy));
+        if settings.write_policy == "back" {
+            // Nothing goes to the origin before somebody asks for it.
+            disk = disk.key(
+                "write_back = { dirty_max = '32MiB', age_max = '1000s', idle_after = '1000s' }",
+            );
+        }
+        let names = Self::NAMES;
+        let host = |at: usize| -> anyhow::Result<(Lab, HearthSettings)> {
+            let own = lab.host(names[at])?;
+            let flash = Flash::format(&own, "flash.img", settings.flash_mib)?;
+            let other = 1 - at;
+            let file = |what: &str| lab.path(&format!("host-{at}.{what}")).display().to_string();
+            let link = format!(
+                "\n[link]\nname = '{}'\naddress = '127.0.0.1:{}'\ncertificate = '{}'\nkey = '{}'\n\
+                 authority = '{}'\n\n[[peer]]\nname = '{}'\naddress = '127.0.0.1:{}'\n",
+                names[at],
+                ports[at],
+                file("pem"),
+                file("key"),
+                lab.path("authority.pem").display(),
+                names[other],
+                through_wire[other]
+            );
+            let made = HearthSettings::new(&flash).section(&link).disk(&disk);
+            Ok((own, made))
+        };
+        let [(lab_0, settings_0), (lab_1, settings_1)] = [host(0)?, host(1)?];
+        Ok(Self {
+            image,
+            wire,
+            labs: [lab_0, lab_1],
+            settings: [settings_0, settings_1],
+            hosts: [None, None],
+            _origin: origin,
+        })
+    }
+
+    /// Two hosts over a new image, both running: host 0 has the disk.
+    ///
+    /// # Errors
+    ///
+    /// When a daemon does not come up, or they do not meet.
+    pub fn start(lab: &Lab, settings: RoamingSettings) -> anyhow::Result<Self> {
+        let mut pair = Self::new(lab, settings)?;
+        pair.start_host(0)?;
+        pair.wait_until_owned_by(0)?;
+        pair.start_host(1)?;
+        Ok(pair)
+    }
+
+    /// Starts a daemon, for the first time or again.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up.
+    pub fn start_host(&mut self, at: usize) -> anyhow::Result<()> {
+        ensure!(self.hosts[at].is_none(), "host {at} runs");
+        self.hosts[at] = Some(Hearth::start(&self.labs[at], &self.settings[at])?);
+        Ok(())
+    }
+
+    /// A running daemon.
+    ///
+    /// # Panics
+    ///
+    /// When it does not run: a fault of the test.
+    pub fn host(&mut self, at: usize) -> &mut Hearth {
+        self.hosts[at]
+            .as_mut()
+            .expect("the test started the host before it used it")
+    }
+
+    /// The folder of a host.
+    pub fn lab(&self, at: usize) -> &Lab {
+        &self.labs[at]
+    }
+
+    /// Kills a daemon without warning.
+    ///
+    /// # Errors
+    ///
+    /// When it does not run.
+    pub fn kill(&mut self, at: usize) -> anyhow::Result<()> {
+        self.hosts[at].take().context("the host runs")?.kill()
+    }
+
+    /// Stops a daemon cleanly.
+    ///
+    /// # Errors
+    ///
+    /// When it does not stop as it should.
+    pub fn stop(&mut self, at: usize) -> anyhow::Result<()> {
+        let hearth = self.hosts[at].take().context("the host runs")?;
+        hearth.stop().map(drop)
+    }
+
+    /// Stops both cleanly.
+    ///
+    /// # Errors
+    ///
+    /// When one does not stop as it should.
+    pub fn stop_both(mut self) -> anyhow::Result<()> {
+        self.stop(0)?;
+        self.stop(1)
+    }
+
+    /// A new client of a host.
+    ///
+    /// # Errors
+    ///
+    /// When it is not let in.
+    pub fn client(&mut self, at: usize) -> anyhow::Result<Session> {
+        let socket = self.host(at).nbd_socket().to_path_buf();
+        Session::open(&socket, Self::DISK).with_context(|| format!("a client of host {at}"))
+    }
+
+    /// What a host says of the disk.
+    ///
+    /// # Errors
+    ///
+    /// When it says nothing.
+    pub fn shown(&mut self, at: usize) -> anyhow::Result<Value> {
+        self.host(at).json(&["disk", "show", Self::DISK])
+    }
+
+    /// Whether a host serves the disk from its own cache.
+    ///
+    /// # Errors
+    ///
+    /// When it does not say.
+    pub fn is_owner(&mut self, at: usize) -> anyhow::Result<bool> {
+        Ok(self.shown(at)?["state"] == "attached")
+    }
+
+    /// Waits until a host has the disk, and checks that the other one, if it runs, has not.
+    ///
+    /// # Errors
+    ///
+    /// When that does not come.
+    pub fn wait_until_owned_by(&mut self, at: usize) -> anyhow::Result<()> {
+        wait_until("the host to have the disk", limits::SHORT, || {
+            self.is_owner(at)
+        })?;
+        if self.hosts[1 - at].is_some() {
+            ensure!(!self.is_owner(1 - at)?, "both hosts have the disk");
+        }
+        Ok(())
+    }
+
+    /// Checks that exactly one host has the disk, waiting for one that is about to take it.
+    ///
+    /// # Errors
+    ///
+    /// When none, or both, have it.
+    pub fn owner(&mut self) -> anyhow::Result<usize> {
+        let mut owner = None;
+        wait_until("a host to have the disk", limits::SHORT, || {
+            let have = [self.is_owner(0)?, self.is_owner(1)?];
+            ensure!(have != [true; 2], "both hosts have the disk");
+            owner = have.iter().position(|has| *has);
+            Ok(owner.is_some())
+        })?;
+        owner.context("an owner")
+    }
+
+    /// The record of who has the disk.
+    pub fn record_path(&self) -> PathBuf {
+        let mut path = self.image.path().as_os_str().to_owned();
+        path.push(".hearth");
+        PathBuf::from(path)
+    }
+
+    /// Whom the record names, and with which epoch.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn record(&self) -> anyhow::Result<(String, u64)> {
+        let text = std::fs::read_to_string(self.record_path()).context("the owner's record")?;
+        let record: Value = serde_json::from_str(&text).with_context(|| text.clone())?;
+        let holder = &record["holder"];
+        let host = holder["host"].as_str().with_context(|| text.clone())?;
+        let epoch = holder["epoch"].as_u64().with_context(|| text.clone())?;
+        Ok((host.to_owned(), epoch))
+    }
+
+    /// Waits until the record names a host.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub fn wait_until_recorded(&self, at: usize) -> anyhow::Result<()> {
+        wait_until("the record to name the host", limits::SHORT, || {
+            Ok(self.record()?.0 == Self::NAMES[at])
+        })
+    }
+
+    /// Where a host notes that it gives the disk away.
+    pub fn decision_path(&self, at: usize) -> PathBuf {
+        self.labs[at].path(&format!("state/given-{}", Self::ID))
+    }
+
+    /// What a host has logged.
+    ///
+    /// # Errors
+    ///
+    /// When its log cannot be read.
+    pub fn log(&self, at: usize) -> anyhow::Result<String> {
+        let path = self.labs[at].path("hearth.log");
+        std::fs::read_to_string(path).context("a host's log")
+    }
+
+    /// Brings everything to the origin, and checks that it is then what is expected.
+    ///
+    /// # Errors
+    ///
+    /// At the first block that differs.
+    pub fn flush_and_compare(&mut self, expected: &Expected) -> anyhow::Result<()> {
+        let owner = self.owner()?;
+        self.host(owner)
+            .command(&["disk", "flush", Self::DISK, "--wait"])?;
+        let bytes = std::fs::read(self.image.path()).context("the image")?;
+        expected.compare("the origin", &bytes)
+    }
+}
+
+/// What a disk must hold, byte for byte.
+#[derive(Clone)]
+pub struct Expected {
+    bytes: Vec<u8>,
+}
+
+/// Bytes of a block of a client.
+const BLOCK: usize = 4096;
+
+impl Expected {
+    /// What an image holds.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn of(image: &Image) -> anyhow::Result<Self> {
+        let bytes = std::fs::read(image.path()).context("the image")?;
+        Ok(Self { bytes })
+    }
+
+    /// How many blocks there are.
+    pub fn blocks(&self) -> u64 {
+        (self.bytes.len() / BLOCK) as u64
+    }
+
+    /// A write was answered.
+    pub fn put(&mut self, offset: u64, data: &[u8]) {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        self.bytes[from..from + data.len()].copy_from_slice(data);
+    }
+
+    /// Lets a client write blocks, each with its own number and `round`, every `step`-th from `first` on.
+    ///
+    /// # Errors
+    ///
+    /// When one of them fails.
+    pub fn write(
+        &mut self,
+        client: &mut Session,
+        blocks: impl Iterator<Item = u64>,
+        round: u8,
+    ) -> anyhow::Result<()> {
+        for number in blocks {
+            let data = crate::block(number, round);
+            client.write(number * BLOCK as u64, &data)?;
+            self.put(number * BLOCK as u64, &data);
+        }
+        Ok(())
+    }
+
+    /// Reads everything through a client, and compares.
+    ///
+    /// # Errors
+    ///
+    /// At the first block that differs, or when a read fails.
+    pub fn check(&self, who: &str, client: &mut Session) -> anyhow::Result<()> {
+        let mut seen = Vec::with_capacity(self.bytes.len());
+        while seen.len() < self.bytes.len() {
+            let piece = (self.bytes.len() - seen.len()).min(256 << 10);
+            seen.extend(client.read(seen.len() as u64, piece as u64)?);
+        }
+        self.compare(who, &seen)
+    }
+
+    /// Compares.
+    ///
+    /// # Errors
+    ///
+    /// At the first block that differs.
+    pub fn compare(&self, who: &str, seen: &[u8]) -> anyhow::Result<()> {
+        ensure!(seen.len() == self.bytes.len(), "another size");
+        let pairs = seen.chunks(BLOCK).zip(self.bytes.chunks(BLOCK));
+        let differ = pairs.enumerate().filter(|(_, (seen, must))| seen != must);
+        let differ: Vec<usize> = differ.map(|(block, _)| block).collect();
+        let Some(first) = differ.first() else {
+            return Ok(());
+        };
+        let at = first * BLOCK;
+        anyhow::bail!(
+            "{who}: {} blocks differ, the first is {first}: {:?}, and it must be {:?}",
+            differ.len(),
+            &seen[at..at + 8],
+            &self.bytes[at..at + 8]
+        )
+    }
+}
+
+/// An authority, and a certificate for each host.
+fn make_certificates(lab: &Lab, names: [&str; 2]) -> anyhow::Result<()> {
+    let openssl = |line: &str| {
+        run(Command::new("openssl")
+            .current_dir(lab.folder())
+            .args(line.split(' ')))
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
+    openssl(&format!(
+        "req -x509 {key} -keyout authority.key -out authority.pem -days 2 -subj /CN=test-authority"
+    ))?;
+    for (at, name) in names.into_iter().enumerate() {
+        lab.write(
+            "host.ext",
+            &format!("subjectAltName=DNS:{name}\nextendedKeyUsage=serverAuth,clientAuth\n"),
+        )?;
+        openssl(&format!(
+            "req {key} -keyout host-{at}.key -out host-{at}.csr -subj /CN={name}"
+        ))?;
+        openssl(&format!(
+            "x509 -req -in host-{at}.csr -CA authority.pem -CAkey authority.key -CAcreateserial \
+             -out host-{at}.pem -days 2 -extfile host.ext"
+        ))?;
+    }
+    Ok(())
+}

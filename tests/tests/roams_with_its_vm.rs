@@ -1,0 +1,119 @@
+//! A disk that two hosts list goes to the one whose guest writes: until then that one reads what the other
+//! has, bytes included that the origin lacks; afterwards the other has nothing. And back again. Hosts that do
+//! not know of each other are a negative control: what verifies a move notices.
+
+use anyhow::{Context as _, ensure};
+use e2e::{Expected, Lab, RoamingPair, RoamingSettings, scenario};
+
+fn goes_there_and_back(write_policy: &'static str) {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let settings = RoamingSettings {
+            write_policy,
+            ..RoamingSettings::default()
+        };
+        let mut pair = RoamingPair::start(lab, settings)?;
+        let mut expected = Expected::of(&pair.image)?;
+        for round in 1..=3 {
+            let here = usize::from(round % 2 == 0);
+            let there = 1 - here;
+            let mut source = pair.client(here)?;
+            expected.write(&mut source, (0..400).step_by(3), round)?;
+            source.flush()?;
+            expected.write(&mut source, (1..400).step_by(7), round + 100)?;
+            expected.check("the source", &mut source)?;
+            pair.wait_until_owned_by(here)?;
+            let at_origin = std::fs::read(pair.image.path())?;
+            let is_behind = expected.compare("the origin", &at_origin).is_err();
+            ensure!(is_behind == (write_policy == "back"), "what the origin has");
+            let mut destination = pair.client(there)?;
+            expected.check("the destination, before it writes", &mut destination)?;
+            // Not written here.
+            destination.flush()?;
+            pair.wait_until_owned_by(here)?;
+            source.close()?;
+            expected.write(&mut destination, (2..400).step_by(11), round + 200)?;
+            pair.wait_until_owned_by(there)?;
+            expected.check("the destination", &mut destination)?;
+            destination.flush()?;
+            pair.flush_and_compare(&expected)?;
+            expected.check("the destination, cold or warm", &mut destination)?;
+            destination.close()?;
+            let (host, _) = pair.record()?;
+            ensure!(host == RoamingPair::NAMES[there], "{host} has it");
+        }
+        pair.stop_both()
+    });
+}
+
+#[test]
+fn a_disk_with_unwritten_data_goes_there_and_back() {
+    goes_there_and_back("back");
+}
+
+#[test]
+fn a_disk_that_is_written_through_goes_there_and_back() {
+    goes_there_and_back("through");
+}
+
+#[test]
+fn a_disk_that_is_written_around_goes_there_and_back() {
+    goes_there_and_back("around");
+}
+
+/// Two hosts that use one export without a word to each other.
+fn strangers(lab: &Lab, write_policy: &'static str) -> anyhow::Result<RoamingPair> {
+    let settings = RoamingSettings {
+        write_policy,
+        roams: false,
+        ..RoamingSettings::default()
+    };
+    let mut pair = RoamingPair::new(lab, settings)?;
+    pair.start_host(0)?;
+    pair.start_host(1)?;
+    Ok(pair)
+}
+
+fn is_noticed(checked: anyhow::Result<()>) -> anyhow::Result<()> {
+    let said = checked.err().context("it was not noticed")?;
+    let said = format!("{said:#}");
+    ensure!(said.contains("blocks differ"), said);
+    Ok(())
+}
+
+#[test]
+fn without_a_hand_over_the_destination_is_seen_to_lack_what_waits_at_the_source() {
+    scenario(&["nbdkit", "openssl"], |lab| {
+        let mut pair = strangers(lab, "back")?;
+        let mut expected = Expected::of(&pair.image)?;
+        let (mut source, mut destination) = (pair.client(0)?, pair.client(1)?);
+        expected.write(&mut source, (0..400).step_by(3), 1)?;
+        source.flush()?;
+        expected.check("the source", &mut source)?;
+        is_noticed(expected.check("the destination", &mut destination))?;
+        source.close()?;
+        expected.write(&mut destination, (2..400).step_by(11), 2)?;
+        is_noticed(expected.check("the destination", &mut destination))?;
+        destination.flush()?;
+        pair.host(1)
+            .command(&["disk", "flush", RoamingPair::DISK, "--wait"])?;
+        let at_origin = std::fs::read(pair.image.path())?;
+        is_noticed(expected.compare("the origin", &at_origin))
+    });
+}
+
+#[test]
+fn without_a_hand_over_the_source_is_seen_to_keep_what_was_changed_elsewhere() {
+    scenario(&["nbdkit", "openssl"], |lab| {
+        let mut pair = strangers(lab, "through")?;
+        let mut expected = Expected::of(&pair.image)?;
+        let (mut source, mut destination) = (pair.client(0)?, pair.client(1)?);
+        expected.write(&mut source, (0..400).step_by(3), 1)?;
+        source.flush()?;
+        expected.check("the source", &mut source)?;
+        source.close()?;
+        expected.write(&mut destination, (0..400).step_by(6), 2)?;
+        destination.flush()?;
+        expected.check("the destination", &mut destination)?;
+        is_noticed(expected.check("the source", &mut pair.client(0)?))
+    });
+}
