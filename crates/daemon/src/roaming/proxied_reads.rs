@@ -2,6 +2,8 @@
 //!
 //! Invariants:
 //! - Of a read one piece is asked for at a time.
+//! - No two questions have the same number: the answer to one that was given up, which may come late over a new
+//!   session, is nobody's.
 //! - A read ends once: with all its bytes, late, or because the disk has come here.
 
 use link_protocol::DATA_MAX;
@@ -31,21 +33,26 @@ struct Read {
     bytes: Vec<u8>,
     /// When it has waited long enough.
     until: std::time::Instant,
-    /// Whether the next piece was asked for.
-    is_asked: bool,
+    /// The number under which the next piece was asked for.
+    asked: Option<u64>,
 }
 
 /// The reads of one disk.
 pub(super) struct ProxiedReads {
     disk: u32,
+    /// How often was asked.
+    asks: u32,
     reads: Vec<Read>,
 }
 
 impl ProxiedReads {
     /// `disk` tells the numbers of this disk's pieces from those of others.
     pub(super) fn new(disk: u32) -> Self {
-        let reads = Vec::new();
-        Self { disk, reads }
+        Self {
+            disk,
+            asks: 0,
+            reads: Vec::new(),
+        }
     }
 
     /// A client reads.
@@ -61,32 +68,34 @@ impl ProxiedReads {
             length,
             bytes: Vec::new(),
             until,
-            is_asked: false,
+            asked: None,
         });
     }
 
     /// The pieces that the owner is to be asked for now.
     pub(super) fn ask(&mut self) -> Vec<Piece> {
-        let disk = self.disk;
-        let unasked = self.reads.iter_mut().filter(|read| !read.is_asked);
-        let ask = |read: &mut Read| {
-            read.is_asked = true;
+        let mut pieces = Vec::new();
+        for read in self.reads.iter_mut().filter(|read| read.asked.is_none()) {
+            // Never zero, which is a notice's number.
+            self.asks = self.asks.wrapping_add(1).max(1);
+            let number = u64::from(self.disk) << 32 | u64::from(self.asks);
+            read.asked = Some(number);
             let got = read.bytes.len() as u64;
             let left = (read.length.get() - got).min(DATA_MAX as u64);
-            Piece {
-                number: number(disk, read.ticket),
+            pieces.push(Piece {
+                number,
                 offset: read.offset.get() + got,
                 length: u32::try_from(left).unwrap_or(u32::MAX),
-            }
-        };
-        unasked.map(ask).collect()
+            });
+        }
+        pieces
     }
 
     /// A piece has come. The read that has ended with it.
     pub(super) fn got(&mut self, number: u64, data: &[u8]) -> Option<Ended> {
         let at = self.position(number)?;
         let read = &mut self.reads[at];
-        read.is_asked = false;
+        read.asked = None;
         read.bytes.extend_from_slice(data);
         let (got, wanted) = (read.bytes.len() as u64, read.length.get());
         // An empty piece, or one that is too long, is no answer of an owner.
@@ -101,14 +110,14 @@ impl ProxiedReads {
     /// The owner does not serve a piece now. It is asked for again.
     pub(super) fn refused(&mut self, number: u64) {
         if let Some(at) = self.position(number) {
-            self.reads[at].is_asked = false;
+            self.reads[at].asked = None;
         }
     }
 
-    /// The link is lost, and with it what was asked for.
+    /// A session has begun or ended: what was asked for is asked for again.
     pub(super) fn lost(&mut self) {
         for read in &mut self.reads {
-            read.is_asked = false;
+            read.asked = None;
         }
     }
 
@@ -124,15 +133,9 @@ impl ProxiedReads {
     }
 
     fn position(&self, number: u64) -> Option<usize> {
-        let disk = self.disk;
         let mut reads = self.reads.iter();
-        reads.position(|read| read.is_asked && self::number(disk, read.ticket) == number)
+        reads.position(|read| read.asked == Some(number))
     }
-}
-
-/// The number of a read's pieces: never zero, which is a notice's.
-fn number(disk: u32, ticket: u64) -> u64 {
-    u64::from(disk) << 32 | ((ticket & 0x7fff_ffff) + 1)
 }
 
 #[cfg(test)]
@@ -172,13 +175,25 @@ mod tests {
     #[test]
     fn what_was_refused_or_lost_is_asked_for_again() {
         let (mut reads, _) = reads(4096);
-        let first = reads.ask();
-        reads.refused(first[0].number);
-        assert_eq!(reads.ask(), first);
+        let asked = |reads: &mut ProxiedReads| {
+            let [piece] = reads.ask()[..] else {
+                panic!("one piece is asked for");
+            };
+            assert_eq!((piece.offset, piece.length), (8192, 4096));
+            piece.number
+        };
+        let first = asked(&mut reads);
+        reads.refused(first);
+        let second = asked(&mut reads);
         reads.lost();
-        // The answer to what was lost is none.
-        assert_eq!(reads.got(first[0].number, &[1; 4096]), None);
-        assert_eq!(reads.ask(), first);
+        assert_eq!(reads.got(second, &[1; 4096]), None);
+        let third = asked(&mut reads);
+        // The answers to what was given up come late.
+        for number in [first, second] {
+            assert_eq!(reads.got(number, &[1; 4096]), None);
+        }
+        let bytes = vec![2; 4096];
+        assert_eq!(reads.got(third, &bytes), Some((5, Some(bytes.clone()))));
     }
 
     #[test]

@@ -169,6 +169,8 @@ impl Roamer {
             }
             Happens::Linked => {
                 self.tell_of_client().await;
+                self.reads.lost();
+                self.ask_for_bytes().await;
                 self.take(Event::Linked).await;
             }
             Happens::Lost => {
