@@ -21,10 +21,11 @@ mod detaching;
 mod messages;
 mod serving;
 mod standing_by;
+mod start;
 mod status;
 
 use crate::asker::Asker;
-use crate::cache_record::{CacheRecord, Word};
+use crate::cache_record::Word;
 use crate::clients::Clients;
 use crate::control::{Message, ShardHandle};
 use crate::disk::RequestKind;
@@ -33,13 +34,9 @@ use crate::error::SpawnError;
 use crate::failures::{FlashName, Repeats};
 use crate::flash::FlashSide;
 use crate::jobs::Jobs;
-use crate::limits::{LANDING_BYTES_MIN, RING_ENTRIES, STANDSTILL_TOLD};
+use crate::limits::{LANDING_BYTES_MIN, STANDSTILL_TOLD};
 use crate::memory::ClientMemory;
-use crate::open;
-use crate::owner_records::OwnerRecords;
-use crate::progress::{Progress, ProgressFile};
 use crate::records::Records;
-use crate::retirement::RecordFile;
 use crate::slow_flash::Told;
 use crate::sources::{Handler, Sources};
 use crate::spec::ShardConfig;
@@ -106,7 +103,7 @@ impl Shard {
         let (tell, told) = mpsc::channel();
         std::thread::Builder::new()
             .name(format!("shard-{}", config.name))
-            .spawn(move || run(config, &tell))?;
+            .spawn(move || start::run(config, &tell))?;
         told.recv().unwrap_or_else(|_| {
             Err(SpawnError::System(io::Error::other(
                 "the shard's thread ended while it started",
@@ -443,62 +440,4 @@ impl Shard {
             None => self.cache.request(request, self.now),
         }
     }
-}
-
-/// The life of a shard's thread.
-fn run(config: ShardConfig, tell: &mpsc::Sender<Result<ShardHandle, SpawnError>>) {
-    match start(config, tell) {
-        Ok(shard) => shard.serve(),
-        // The caller waits for this until the handle was sent; afterwards it can only be logged.
-        Err(error) => {
-            if let Err(mpsc::SendError(Err(error))) = tell.send(Err(error)) {
-                tracing::error!(%error, "a shard could not be started");
-            }
-        }
-    }
-}
-
-fn start(
-    config: ShardConfig,
-    tell: &mpsc::Sender<Result<ShardHandle, SpawnError>>,
-) -> Result<Shard, SpawnError> {
-    let (ring, pool) = (Ring::new(RING_ENTRIES)?, BufPool::new());
-    let (sender, mailbox) = ring::mailbox(&ring)?;
-    let record_file = RecordFile::new(&config.state_dir, &config.name);
-    let found = open::look(&config, &record_file)?;
-    let handle = ShardHandle::new(sender.clone());
-    if tell.send(Ok(handle)).is_err() {
-        return Err(io::Error::other("nobody waits for the shard").into());
-    }
-    let ready = open::open(found, &config, &record_file, &ring, &pool)?;
-    let progress = ProgressFile::new(&config.state_dir, &config.name, ready.record.flash);
-    let cache = &config.name;
-    Ok(Shard {
-        mailbox,
-        sources: Sources::default(),
-        now: ring.now(),
-        turns: 0,
-        flash: FlashSide::new(ready.flash),
-        disks: Disks::new(),
-        standbys: Standbys::default(),
-        clients: Clients::default(),
-        memory: ClientMemory::new(config.request_memory),
-        jobs: Jobs::default(),
-        records: Records::new(
-            CacheRecord::new(cache, ready.record, record_file, sender.clone()),
-            OwnerRecords::new(cache, sender.clone()),
-            Progress::new(progress, sender),
-            ready.retained,
-        ),
-        standstill: Standstill::new(),
-        repeats: Repeats::default(),
-        told: Told::at_start(&ready.cache),
-        opening: ready.opening,
-        detached_times: RequestTimes::default(),
-        scratch: Scratch::default(),
-        cache: ready.cache,
-        config,
-        ring,
-        pool,
-    })
 }
