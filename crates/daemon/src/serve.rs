@@ -122,9 +122,10 @@ async fn run(
         server,
         new_locks,
     } = assemble(config, sockets, state).await?;
-    let roaming = Roaming::start(config)
-        .await
-        .map_err(|error| ServeError::of(ServeErrorKind::Failed, &*error))?;
+    let roaming = Roaming::start(config).await.map_err(|error| {
+        ServeError::of(ServeErrorKind::Failed, &*error)
+            .with_remedy("correct [link] and [[peer]] in the configuration")
+    })?;
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
     tokio::spawn(watch_locks(Arc::clone(&control), new_locks));
     let_go_of_sockets(&control, sockets, nbd_socket(config));

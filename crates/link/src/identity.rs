@@ -43,6 +43,14 @@ pub enum IdentityError {
         /// Why.
         source: Box<VerifierBuilderError>,
     },
+    /// The certificate is another host's.
+    #[error("the certificate {} is not one of '{name}'", path.display())]
+    OtherName {
+        /// Its file.
+        path: PathBuf,
+        /// The host's name.
+        name: String,
+    },
     /// A peer's name is no DNS name.
     #[error("'{name}' is no DNS name, which a peer is known by")]
     PeerName {
@@ -59,17 +67,29 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads PEM files; the certificate's chain is leaf first. The certificate must be good for both ends of a
+    /// Reads the PEM files of the host that is called `name`; the certificate's chain is leaf first. The certificate must be good for both ends of a
     /// connection: its extended key usage has `serverAuth` and `clientAuth`, or there is none.
     ///
     /// # Errors
     /// [`IdentityError`].
-    pub fn load(certificate: &Path, key: &Path, authority: &Path) -> Result<Self, IdentityError> {
+    pub fn load(
+        name: &str,
+        certificate: &Path,
+        key: &Path,
+        authority: &Path,
+    ) -> Result<Self, IdentityError> {
         let refused = |source| IdentityError::Certificate {
             path: certificate.to_owned(),
             source,
         };
         let chain = read_certificates(certificate)?;
+        let server_name = peer_name(name)?;
+        if !chain.first().is_some_and(|leaf| is_of(leaf, &server_name)) {
+            return Err(IdentityError::OtherName {
+                path: certificate.to_owned(),
+                name: name.to_owned(),
+            });
+        }
         let key = PrivateKeyDer::from_pem_file(key).map_err(|source| IdentityError::Pem {
             path: key.to_owned(),
             source,

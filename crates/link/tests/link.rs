@@ -64,7 +64,7 @@ impl Authority {
     /// A host with this name that believes those whom `believes` has signed.
     fn identity(&self, name: &str, believes: &Path) -> Identity {
         let (certificate, key) = self.files(name);
-        Identity::load(&certificate, &key, believes).unwrap()
+        Identity::load(name, &certificate, &key, believes).unwrap()
     }
 }
 
@@ -388,14 +388,16 @@ fn files_that_cannot_be_used_are_named() {
     let (certificate, key) = authority.files("node-a");
     let missing = authority.folder.path().join("missing.pem");
     let problem = |certificate: &Path, key: &Path, authority: &Path| {
-        let loaded = Identity::load(certificate, key, authority);
+        let loaded = Identity::load("node-a", certificate, key, authority);
         loaded.err().unwrap().to_string()
     };
     assert!(problem(&missing, &key, &authority.file).contains("missing.pem"));
     assert!(problem(&certificate, &missing, &authority.file).contains("missing.pem"));
     assert!(problem(&certificate, &key, &missing).contains("missing.pem"));
     assert!(problem(&key, &key, &authority.file).contains("no certificate in"));
-    let (_, other) = authority.files("node-b");
+    let (theirs, other) = authority.files("node-b");
+    let refused = problem(&theirs, &other, &authority.file);
+    assert!(refused.contains("is not one of 'node-a'"), "{refused}");
     assert!(problem(&certificate, &other, &authority.file).contains("its key cannot be used"));
     let identity = authority.identity("node-c", &authority.file);
     let peer = Peer {

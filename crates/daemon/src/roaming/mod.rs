@@ -15,7 +15,7 @@ mod wording;
 
 use super::control::Control;
 use super::registry::Entry;
-use configuration::{Address, Config, Switch};
+use configuration::{Address, Config, LinkConfig, Switch};
 use handoff::Notice;
 use link::{Event, Identity, Link, NotLinked, Peer, PeerId, Times};
 use link_protocol::{Frame, Message, NotServed};
@@ -80,7 +80,13 @@ impl Roaming {
         let ([peer], Some(here), true) = (&config.peers[..], &settings.name, roams) else {
             return Ok(None);
         };
-        let identity = Identity::load(&settings.certificate, &settings.key, &settings.authority)?;
+        let LinkConfig {
+            certificate,
+            key,
+            authority,
+            ..
+        } = settings;
+        let identity = Identity::load(here, certificate, key, authority)?;
         let there = peer.name.clone();
         let peer = Peer {
             name: peer.name.clone(),
