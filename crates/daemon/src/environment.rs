@@ -2,7 +2,7 @@
 
 use super::flash_size::{FlashSize, block_storage, superblock};
 use super::state::is_running;
-use super::{settings, tenants};
+use super::{roaming, settings, tenants};
 use configuration::{
     CacheConfig, Config, DiskConfig, Fault, FileOrigin, OriginConfig, OriginPlace, Switch, Text,
     VmConfig, cache_of, identity, room_faults,
@@ -84,6 +84,12 @@ pub fn stops_a_start(fault: &Fault) -> bool {
 fn tls(config: &Config, faults: &mut Vec<Fault>) {
     if let Err(error) = settings::tls(&config.nbd) {
         faults.push(Fault::new("nbd.tls", chain(&error)));
+    }
+    let roams = config.disks.iter().any(|disk| disk.roams);
+    if let (Some(name), true) = (&config.link.name, roams)
+        && let Err(error) = roaming::identity(name, &config.link)
+    {
+        faults.push(Fault::new("link", chain(&error)));
     }
 }
 

@@ -17,7 +17,7 @@ use super::control::Control;
 use super::registry::Entry;
 use configuration::{Address, Config, LinkConfig, Switch};
 use handoff::Notice;
-use link::{Event, Identity, Link, NotLinked, Peer, PeerId, Times};
+use link::{Event, Identity, IdentityError, Link, NotLinked, Peer, PeerId, Times};
 use link_protocol::{Frame, Message, NotServed};
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -80,13 +80,7 @@ impl Roaming {
         let ([peer], Some(here), true) = (&config.peers[..], &settings.name, roams) else {
             return Ok(None);
         };
-        let LinkConfig {
-            certificate,
-            key,
-            authority,
-            ..
-        } = settings;
-        let identity = Identity::load(here, certificate, key, authority)?;
+        let identity = identity(here, settings)?;
         let there = peer.name.clone();
         let peer = Peer {
             name: peer.name.clone(),
@@ -174,6 +168,20 @@ impl Roaming {
 }
 
 type Told = UnboundedReceiver<Happens>;
+
+/// What this host shows its peers.
+///
+/// # Errors
+/// If the files of `[link]` cannot be used, or are another host's.
+pub(super) fn identity(name: &str, settings: &LinkConfig) -> Result<Identity, IdentityError> {
+    let LinkConfig {
+        certificate,
+        key,
+        authority,
+        ..
+    } = settings;
+    Identity::load(name, certificate, key, authority)
+}
 
 /// A number that tells this run of the daemon from others.
 fn instance() -> std::io::Result<u64> {
