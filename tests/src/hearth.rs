@@ -43,6 +43,7 @@ pub(crate) fn built(name: &str) -> anyhow::Result<PathBuf> {
 pub struct HearthSettings {
     flash: Option<PathBuf>,
     metrics_address: Option<String>,
+    log: Option<String>,
     daemon_keys: String,
     cache_keys: String,
     policy_keys: String,
@@ -75,6 +76,13 @@ impl HearthSettings {
     #[must_use]
     pub fn metrics_address(mut self, address: &str) -> Self {
         self.metrics_address = Some(address.to_owned());
+        self
+    }
+
+    /// What is logged, instead of `info`.
+    #[must_use]
+    pub fn log(mut self, levels: &str) -> Self {
+        self.log = Some(levels.to_owned());
         self
     }
 
@@ -185,11 +193,12 @@ impl HearthSettings {
     fn text(&self, lab: &Lab) -> String {
         let at = |name: &str| lab.path(name).display().to_string();
         let mut text = format!(
-            "[daemon]\nadmin_socket = '{}'\nstate_dir = '{}'\nmetrics_address = '{}'\nlog = 'info'\n\
+            "[daemon]\nadmin_socket = '{}'\nstate_dir = '{}'\nmetrics_address = '{}'\nlog = '{}'\n\
              log_target = '{}'\n{}\n[nbd]\nunix_socket = '{}'\n{}",
             at(ADMIN_SOCKET),
             at("state"),
             self.metrics_address.as_deref().unwrap_or("off"),
+            self.log.as_deref().unwrap_or("info"),
             self.journal.as_ref().map_or("stderr", |_| "journald"),
             self.daemon_keys,
             at("nbd.sock"),

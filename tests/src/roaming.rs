@@ -120,7 +120,10 @@ impl RoamingPair {
                 names[other],
                 through_wire[other]
             );
-            let made = HearthSettings::new(&flash).section(&link).disk(&disk);
+            let made = HearthSettings::new(&flash)
+                .log("info,daemon=debug")
+                .section(&link)
+                .disk(&disk);
             Ok((own, made))
         };
         let [(lab_0, settings_0), (lab_1, settings_1)] = [host(0)?, host(1)?];

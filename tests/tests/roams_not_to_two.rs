@@ -1,0 +1,183 @@
+//! Of two guests that use a disk which roams at most one goes on: a guest that writes all the time keeps the
+//! disk from one that was started a second time by mistake; a guest whose disk was written elsewhere gets
+//! errors for ever, and one whose disk was only read there gets it back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use e2e::{Expected, RoamingPair, RoamingSettings, SHORT, Session, block, scenario, wait_until};
+
+const BLOCK: u64 = 4096;
+/// How long a guest that is about to come waits at least, with some time for the word of it to get through.
+const INCOMING_WAITS: Duration = Duration::from_millis(1300);
+/// How long a guest that has been stopped is silent at least.
+const SILENCE: Duration = Duration::from_millis(30);
+/// Between two flushes of a guest that does nothing else: long enough to look stopped.
+const BETWEEN_FLUSHES: Duration = Duration::from_millis(150);
+
+/// Does something at the other host while this guest, which stays connected, only flushes: it looks as if it
+/// had been stopped to go on there.
+fn while_it_flushes<T: Send + 'static>(
+    guest: &mut Session,
+    what: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> anyhow::Result<T> {
+    let doing = std::thread::spawn(what);
+    while !doing.is_finished() {
+        guest.flush()?;
+        std::thread::park_timeout(BETWEEN_FLUSHES);
+    }
+    doing.join().map_err(|_| anyhow::anyhow!("a panic"))?
+}
+
+#[test]
+fn a_guest_whose_disk_was_written_elsewhere_gets_errors_for_ever() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut old = pair.client(0)?;
+        expected.write(&mut old, 0..100, 1)?;
+        let mut new = pair.client(1)?;
+        let mut new = while_it_flushes(&mut old, move || {
+            new.write(50 * BLOCK, &block(50, 2))?;
+            Ok(new)
+        })?;
+        expected.put(50 * BLOCK, &block(50, 2));
+        pair.wait_until_owned_by(1)?;
+
+        for _ in 0..3 {
+            ensure!(old.try_read(0, BLOCK)?.is_err(), "an old guest reads");
+            ensure!(
+                old.try_write(0, &[9; 4096])?.is_err(),
+                "an old guest writes"
+            );
+            ensure!(old.try_discard(0, BLOCK)?.is_err(), "an old guest discards");
+            ensure!(old.try_flush()?.is_err(), "an old guest flushes");
+        }
+        let log = pair.log(0)?;
+        ensure!(log.contains("changed elsewhere"), "the log says why");
+        // Nor when the disk is back: its connection is of another time.
+        new.flush()?;
+        new.close()?;
+        let mut third = pair.client(0)?;
+        expected.write(&mut third, 60..80, 3)?;
+        pair.wait_until_owned_by(0)?;
+        ensure!(old.try_read(0, BLOCK)?.is_err(), "an old guest reads");
+        ensure!(
+            old.try_write(0, &[9; 4096])?.is_err(),
+            "an old guest writes"
+        );
+        expected.check("the third guest", &mut third)?;
+        third.flush()?;
+        pair.flush_and_compare(&expected)?;
+        pair.stop_both()
+    });
+}
+
+#[test]
+fn a_guest_whose_disk_was_only_taken_elsewhere_gets_it_back() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut old = pair.client(0)?;
+        expected.write(&mut old, 0..100, 1)?;
+        let mut new = pair.client(1)?;
+        new.flush()?;
+        std::thread::sleep(INCOMING_WAITS);
+        old.flush()?;
+        std::thread::sleep(SILENCE);
+        // The claim arrives, and the grant does not: the other guest's write fails, and the disk is
+        // granted all the same.
+        pair.wire.hold(1);
+        let written = new.try_write(0, &[7; 4096])?;
+        new.close()?;
+        ensure!(written.is_err(), "it was written without a grant");
+        pair.wait_until_recorded(1)?;
+        pair.wire.mend();
+        pair.wait_until_owned_by(1)?;
+        expected.check("the guest that was stopped", &mut old)?;
+        expected.write(&mut old, 50..150, 2)?;
+        pair.wait_until_owned_by(0)?;
+        old.flush()?;
+        expected.check("the guest that goes on", &mut old)?;
+        pair.flush_and_compare(&expected)?;
+        pair.stop_both()
+    });
+}
+
+#[test]
+fn a_guest_that_was_started_twice_by_mistake_disturbs_nobody() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut running = pair.client(0)?;
+        let mut mistake = pair.client(1)?;
+        mistake.read(0, BLOCK)?;
+        let ends = Arc::new(AtomicBool::new(false));
+        let has_ended = Arc::clone(&ends);
+        let guest = std::thread::spawn(move || -> anyhow::Result<_> {
+            let mut round = 0;
+            while !has_ended.load(Ordering::Relaxed) {
+                round = round % 250 + 1;
+                let began = Instant::now();
+                expected.write(&mut running, 0..32, round)?;
+                // As a database does: this looks like the last one of a guest that is stopped.
+                running.flush()?;
+                let took = began.elapsed();
+                ensure!(took < Duration::from_secs(5), "a round took {took:?}");
+            }
+            Ok((running, expected))
+        });
+        let began = Instant::now();
+        let refused = mistake.try_write(0, &[7; 4096])?;
+        let took = began.elapsed();
+        ends.store(true, Ordering::Relaxed);
+        let joined = guest.join().map_err(|_| anyhow::anyhow!("a panic"))?;
+        let (mut running, expected) = joined.context("the guest that runs")?;
+        ensure!(refused.is_err(), "the second guest has written");
+        let patience = Duration::from_secs(9)..Duration::from_secs(15);
+        ensure!(patience.contains(&took), "it waited {took:?}");
+        pair.wait_until_owned_by(0)?;
+        expected.check("the guest that runs", &mut running)?;
+        pair.flush_and_compare(&expected)?;
+        drop(mistake);
+        pair.stop_both()
+    });
+}
+
+#[test]
+fn a_new_guest_is_not_forgotten_beside_one_whose_disk_was_written_elsewhere() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut old = pair.client(0)?;
+        expected.write(&mut old, 0..100, 1)?;
+        let mut there = pair.client(1)?;
+        let there = while_it_flushes(&mut old, move || {
+            there.write(50 * BLOCK, &block(50, 2))?;
+            Ok(there)
+        })?;
+        expected.put(50 * BLOCK, &block(50, 2));
+        // It asks while the guest there runs, and so is refused until that one stops.
+        let mut new = pair.client(0)?;
+        let writing = std::thread::spawn(move || {
+            new.write(60 * BLOCK, &block(60, 3))?;
+            anyhow::Ok(new)
+        });
+        wait_until("the new guest to be refused", SHORT, || {
+            Ok(pair.log(0)?.contains("the peer refuses"))
+        })?;
+        ensure!(
+            old.try_write(0, &[9; 4096])?.is_err(),
+            "an old guest writes"
+        );
+        there.close()?;
+        let mut new = writing.join().map_err(|_| anyhow::anyhow!("a panic"))??;
+        expected.put(60 * BLOCK, &block(60, 3));
+        expected.check("the new guest", &mut new)?;
+        new.flush()?;
+        pair.flush_and_compare(&expected)?;
+        pair.stop_both()
+    });
+}
