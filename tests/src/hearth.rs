@@ -218,6 +218,7 @@ impl HearthSettings {
 }
 
 /// A `[[disk]]` section.
+#[derive(Clone)]
 pub struct DiskSettings {
     text: String,
 }

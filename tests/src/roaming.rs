@@ -18,6 +18,8 @@ use crate::{
     free_port, limits, run, wait_until,
 };
 
+const VHOST_SOCKET: &str = "vda.sock";
+
 /// What differs from the usual.
 #[derive(Clone, Copy)]
 pub struct RoamingSettings {
@@ -29,6 +31,8 @@ pub struct RoamingSettings {
     pub roams: bool,
     /// Size of the flash files.
     pub flash_mib: u64,
+    /// Whether each host has a socket for vhost-user: see [`RoamingPair::vhost_socket`].
+    pub vhost_user: bool,
 }
 
 impl Default for RoamingSettings {
@@ -38,6 +42,7 @@ impl Default for RoamingSettings {
             certified: RoamingPair::NAMES,
             roams: true,
             flash_mib: 128,
+            vhost_user: false,
         }
     }
 }
@@ -120,6 +125,10 @@ impl RoamingPair {
                 names[other],
                 through_wire[other]
             );
+            let mut disk = disk.clone();
+            if settings.vhost_user {
+                disk = disk.vhost_user(&own.path(VHOST_SOCKET), "");
+            }
             let made = HearthSettings::new(&flash)
                 .log("info,daemon=debug")
                 .section(&link)
@@ -170,6 +179,11 @@ impl RoamingPair {
         self.hosts[at]
             .as_mut()
             .expect("the test started the host before it used it")
+    }
+
+    /// Where a host serves the disk over vhost-user.
+    pub fn vhost_socket(&self, at: usize) -> PathBuf {
+        self.labs[at].path(VHOST_SOCKET)
     }
 
     /// The folder of a host.

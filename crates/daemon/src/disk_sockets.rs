@@ -200,8 +200,10 @@ impl DiskSockets {
         let claims = self.decided(&mut state);
         let is_wanted = |claim: &&Claim| {
             !state.is_closed
-                && !claim.entry.config.roams
-                && matches!(claim.entry.phase, Phase::Attached { .. })
+                && matches!(
+                    claim.entry.phase,
+                    Phase::Attached { .. } | Phase::Standby { .. }
+                )
         };
         let wanted: BTreeMap<&SocketKey, &Claim> = claims
             .iter()

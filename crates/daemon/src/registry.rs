@@ -223,7 +223,8 @@ impl Registry {
                 Phase::Attaching | Phase::Waiting { .. } | Phase::Standby { .. }
             );
             let may = waits && entry.config == of.config;
-            if may {
+            // Clients of a standby find the disk meanwhile.
+            if may && !matches!(entry.phase, Phase::Standby { .. }) {
                 entry.phase = Phase::Attaching;
             }
             may

@@ -3,6 +3,7 @@
 use crate::budget::Account;
 use crate::report::Report;
 use crate::request::{Incoming, RequestKey};
+use crate::reservation::Reservation;
 use block_io::{GuestBuffer, IoError, Payload, Slice};
 use ring::SourceId;
 use std::rc::Rc;
@@ -63,6 +64,9 @@ pub trait Connection {
 
     /// The disk has this size now: the client is told, if the front end has a word for it.
     fn resize(&mut self, _size: Bytes) {}
+
+    /// Its queues run under this reservation from now on, if it has any and they do not run.
+    fn reserve_in(&mut self, _reservation: Reservation) {}
 
     /// Where the disk can put a read's bytes itself, without a copy of ours.
     ///

@@ -11,6 +11,8 @@
 //! connection has at the disk is not done. Each may say what it likes, but queues run on one at a
 //! time: what the earlier one still has at the disk could otherwise happen after what the later
 //! one takes up anew.
+//!
+//! The reservation of a disk that another host has is closed: queues wait until it is opened.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,9 +27,32 @@ pub struct Reservation {
 struct Cells {
     is_taken: Cell<bool>,
     was_released: Cell<bool>,
+    is_closed: Cell<bool>,
+    is_wanted: Cell<bool>,
 }
 
 impl Reservation {
+    /// Nobody gets it from now on. A connection that has it keeps it.
+    pub fn close(&self) {
+        self.cells.is_closed.set(true);
+    }
+
+    /// Whoever asks gets it again, if it is free.
+    pub fn open(&self) {
+        self.cells.is_closed.set(false);
+        self.cells.was_released.set(true);
+    }
+
+    /// Whether a connection has it.
+    pub fn is_taken(&self) -> bool {
+        self.cells.is_taken.get()
+    }
+
+    /// Whether a connection was told to wait since this was asked last because it is closed.
+    pub fn take_wanted(&self) -> bool {
+        self.cells.is_wanted.replace(false)
+    }
+
     /// Whether it was released since this was asked last: connections that wait for it are to be
     /// polled.
     pub fn take_released(&self) -> bool {
@@ -53,8 +78,11 @@ impl Reserving {
 
     /// Reserves the disk. True if it is reserved for this connection now.
     pub fn reserve(&mut self) -> bool {
-        if !self.is_ours && !self.reservation.cells.is_taken.replace(true) {
-            self.is_ours = true;
+        let cells = &self.reservation.cells;
+        if !self.is_ours {
+            let is_closed = cells.is_closed.get();
+            cells.is_wanted.set(cells.is_wanted.get() || is_closed);
+            self.is_ours = !is_closed && !cells.is_taken.replace(true);
         }
         self.is_ours
     }
@@ -95,5 +123,24 @@ mod tests {
         drop(second);
         assert!(reservation.take_released());
         assert!(first.reserve());
+    }
+
+    #[test]
+    fn a_reservation_that_is_closed_is_wanted_until_it_is_opened() {
+        let reservation = Reservation::default();
+        let mut first = Reserving::new(reservation.clone());
+        let mut second = Reserving::new(reservation.clone());
+        assert!(first.reserve());
+        reservation.close();
+        // Who has it keeps it.
+        assert!(first.reserve() && reservation.is_taken() && !reservation.take_wanted());
+        first.release();
+        assert!(!reservation.is_taken() && reservation.take_released());
+        assert!(!second.reserve());
+        assert!(reservation.take_wanted() && !reservation.take_wanted());
+        reservation.open();
+        assert!(reservation.take_released());
+        assert!(second.reserve() && !first.reserve());
+        assert!(!reservation.take_wanted());
     }
 }

@@ -17,7 +17,7 @@
 use crate::event::Client;
 use crate::evidence::{Evidence, Verdict};
 use crate::guard::{Guard, holds};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Duration, Instant, Offset};
 
 /// How long a client that has gone may take to connect again.
@@ -130,6 +130,9 @@ pub struct Gate<R> {
     place: Place,
     clients: BTreeMap<usize, Standing>,
     waiting: Vec<Waiting<R>>,
+    /// The clients whose rings wait to be started.
+    rings_wait: BTreeSet<usize>,
+    do_rings_run: bool,
     /// Requests that are being carried out.
     served: usize,
     tickets: u64,
@@ -145,6 +148,8 @@ impl<R> Gate<R> {
             place: Place::Elsewhere,
             clients: BTreeMap::new(),
             waiting: Vec::new(),
+            rings_wait: BTreeSet::new(),
+            do_rings_run: false,
             served: 0,
             tickets: 0,
             evidence,
@@ -164,6 +169,7 @@ impl<R> Gate<R> {
     /// A client has gone. Nothing of it waits; what is being carried out for it may still be.
     pub fn client_gone(&mut self, client: usize, now: Instant) -> Option<Notice> {
         self.clients.remove(&client)?;
+        self.rings_wait.remove(&client);
         let is_there = false;
         self.clients.is_empty().then(|| {
             self.gone = Some(now);
@@ -177,6 +183,33 @@ impl<R> Gate<R> {
             IncomingClient::Came => self.evidence.incoming_came(now),
             IncomingClient::Reads => self.evidence.incoming_reads(now),
             IncomingClient::Gone => self.evidence.incoming_gone(),
+        }
+    }
+
+    /// The rings of a client (vhost-user) are about to start; the caller lets them start only while the disk is here
+    /// and not held, and asks again then. True if they may start nevertheless, since all that comes from them fails.
+    ///
+    /// # Panics
+    ///
+    /// If the client has not come.
+    pub fn rings_wait(&mut self, client: usize) -> (bool, Option<Notice>) {
+        let asker = match (self.clients[&client], self.place) {
+            (Standing::Ended, _) => return (true, None),
+            (_, Place::Here { .. }) | (Standing::Old, Place::Elsewhere) => Client::Old,
+            (Standing::New, Place::Elsewhere) => Client::New,
+        };
+        let is_new = self.rings_wait.insert(client);
+        (false, is_new.then_some(Notice::Asked(asker)))
+    }
+
+    /// Whether rings of a client (vhost-user) run.
+    pub fn do_rings_run(&mut self, run: bool) {
+        if std::mem::replace(&mut self.do_rings_run, run) != run {
+            if run {
+                self.evidence.ring_started();
+            } else {
+                self.evidence.rings_stopped();
+            }
         }
     }
 
@@ -310,6 +343,7 @@ impl<R> Gate<R> {
         if let Place::Here { is_held, .. } = &mut self.place {
             *is_held = false;
         }
+        self.rings_wait.clear();
         self.take_all()
     }
 
@@ -323,6 +357,7 @@ impl<R> Gate<R> {
             Standing::New | Standing::Old => Standing::New,
             Standing::Ended => Standing::Ended,
         });
+        self.rings_wait.clear();
         self.take_all()
     }
 
@@ -347,12 +382,25 @@ impl<R> Gate<R> {
         let is_ended = |one: &Waiting<R>| clients.get(&one.client) == Some(&Standing::Ended);
         let ended = self.waiting.extract_if(.., |one| is_ended(one));
         let ended = ended.map(|one| (one.client, one.request)).collect();
+        self.rings_wait
+            .retain(|client| clients.get(client) != Some(&Standing::Ended));
         let asks = self.waiting.iter().any(|one| one.ticket.is_none());
+        let asks = asks || !self.rings_wait.is_empty();
         (ended, asks.then_some(Notice::Asked(Client::New)))
     }
 
-    /// Everything that waits: the caller fails it.
-    pub fn take_all(&mut self) -> Vec<(usize, R)> {
+    /// Clients have waited as long as they may. What waits is given back, to fail; rings, for which nothing can
+    /// fail, go on waiting, and ask once more.
+    pub fn fail(&mut self) -> (Vec<(usize, R)>, Option<Notice>) {
+        let waiting = self.take_all();
+        let clients = self.rings_wait.iter().map(|client| self.clients[client]);
+        let are_old = clients.clone().all(|standing| standing == Standing::Old);
+        let client = if are_old { Client::Old } else { Client::New };
+        let asks = clients.count() > 0;
+        (waiting, asks.then_some(Notice::Asked(client)))
+    }
+
+    fn take_all(&mut self) -> Vec<(usize, R)> {
         let waiting = std::mem::take(&mut self.waiting).into_iter();
         waiting.map(|one| (one.client, one.request)).collect()
     }
@@ -509,6 +557,29 @@ mod tests {
         assert_eq!(gate.taken(), [(7, "read")]);
         let read = gate.request(7, READ, "read", NOW);
         assert_eq!(read, Passage::Serve("read"));
+    }
+
+    #[test]
+    fn rings_start_when_the_disk_is_here() {
+        let mut gate = standby();
+        let new = Some(Notice::Asked(Client::New));
+        assert_eq!(gate.rings_wait(7), (false, new));
+        assert_eq!(gate.rings_wait(7), (false, None));
+        // Nothing of it can fail: it asks once more.
+        assert_eq!(gate.fail(), (vec![], new));
+        gate.taken();
+        gate.do_rings_run(true);
+        assert!(!gate.look(NOW).has_stopped);
+        gate.do_rings_run(false);
+        assert!(gate.hold(false, NOW));
+        let old = Some(Notice::Asked(Client::Old));
+        assert_eq!(gate.rings_wait(7), (false, old));
+        gate.given();
+        assert_eq!(gate.rings_wait(7), (false, None));
+        assert_eq!(gate.fail(), (vec![], old));
+        assert_eq!(gate.end_old(), (vec![], None));
+        // All that comes from them fails.
+        assert_eq!(gate.rings_wait(7), (true, None));
     }
 
     #[test]

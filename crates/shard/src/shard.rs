@@ -389,6 +389,9 @@ impl Shard {
             self.request(client, one);
         }
         self.scratch.incoming = incoming;
+        if let Some(disk) = self.roaming_at(place) {
+            self.standbys.look_at_rings(disk, client, &mut self.clients);
+        }
         match state {
             State::Open => {}
             State::Quiet => self.clients.watch(client),

@@ -9,8 +9,8 @@ use crate::client::Place;
 use crate::clients::Clients;
 use crate::disk::RequestKind;
 use block_io::{IoError, Payload, Verb};
-use frontend::{Incoming, Offer};
-use handoff::{Accepts, Evidence, Gate, Look, Notice, Passage, Wants};
+use frontend::{Incoming, Offer, Reservation};
+use handoff::{Accepts, Evidence, Gate, IncomingClient, Look, Notice, Passage, Wants};
 use std::sync::Arc;
 use units::{DiskId, Instant, Map};
 
@@ -24,6 +24,8 @@ struct Standby {
     offer: Offer,
     tell: StandbyTell,
     gate: Gate<Incoming>,
+    /// What lets the clients' rings run while the disk is here.
+    reservation: Reservation,
 }
 
 impl Standby {
@@ -44,7 +46,15 @@ impl Standbys {
     /// A disk roams from now on.
     pub(crate) fn enter(&mut self, disk: DiskId, offer: Offer, tell: StandbyTell) {
         let gate = Gate::new(Evidence::new(Accepts::default()));
-        self.disks.insert(disk, Standby { offer, tell, gate });
+        let reservation = Reservation::default();
+        reservation.close();
+        let standby = Standby {
+            offer,
+            tell,
+            gate,
+            reservation,
+        };
+        self.disks.insert(disk, standby);
     }
 
     pub(crate) fn has(&self, disk: DiskId) -> bool {
@@ -55,8 +65,13 @@ impl Standbys {
         self.disks.get(&disk).map(|standby| &standby.offer)
     }
 
-    /// The disk's gate, if it roams.
-    pub(crate) fn gate(&mut self, disk: DiskId) -> Option<&mut Gate<Incoming>> {
+    /// What the clients of a disk that roams reserve.
+    pub(crate) fn reservation(&self, disk: DiskId) -> Option<Reservation> {
+        let standby = self.disks.get(&disk);
+        standby.map(|standby| standby.reservation.clone())
+    }
+
+    fn gate(&mut self, disk: DiskId) -> Option<&mut Gate<Incoming>> {
         self.disks.get_mut(&disk).map(|standby| &mut standby.gate)
     }
 
@@ -106,6 +121,23 @@ impl Standbys {
         }
     }
 
+    /// A client was polled: its rings may have started or stopped, or wait to be started.
+    pub(crate) fn look_at_rings(&mut self, disk: DiskId, client: usize, clients: &mut Clients) {
+        let Some(standby) = self.disks.get_mut(&disk) else {
+            return;
+        };
+        standby.gate.do_rings_run(standby.reservation.is_taken());
+        if standby.reservation.take_wanted() {
+            let (may_start, notice) = standby.gate.rings_wait(client);
+            standby.tell(notice);
+            if may_start {
+                let own = Reservation::default();
+                clients.get_mut(client).connection_mut().reserve_in(own);
+                clients.touch(client);
+            }
+        }
+    }
+
     /// A request that was passed to the cache is answered.
     pub(crate) fn answered(&mut self, disk: DiskId, is_flush: bool, now: Instant) {
         if let Some(gate) = self.gate(disk) {
@@ -140,10 +172,58 @@ impl Standbys {
         more.into_iter().collect()
     }
 
+    /// What is seen of the other host's client.
+    pub(crate) fn incoming(&mut self, disk: DiskId, seen: IncomingClient, now: Instant) {
+        if let Some(gate) = self.gate(disk) {
+            gate.incoming(seen, now);
+        }
+    }
+
+    /// Lets requests wait from now on, and rings, if the guest has stopped; of a return, if it has changed nothing.
+    pub(crate) fn hold(&mut self, disk: DiskId, is_return: bool, now: Instant) -> bool {
+        let Some(standby) = self.disks.get_mut(&disk) else {
+            return false;
+        };
+        let may = standby.gate.hold(is_return, now);
+        if may {
+            standby.reservation.close();
+        }
+        may
+    }
+
+    /// Lets requests be served from now on, if the disk is here.
+    pub(crate) fn release(&mut self, disk: DiskId) -> Again {
+        let Some(standby) = self.disks.get_mut(&disk) else {
+            return Vec::new();
+        };
+        let waiting = standby.gate.release();
+        if standby.gate.is_serving() {
+            standby.reservation.open();
+        }
+        waiting
+    }
+
+    /// The disk has come here. What waits, if it roams.
+    pub(crate) fn taken(&mut self, disk: DiskId) -> Option<Again> {
+        let standby = self.disks.get_mut(&disk)?;
+        standby.reservation.open();
+        Some(standby.gate.taken())
+    }
+
+    /// The disk goes elsewhere, if it is not served: what waits.
+    pub(crate) fn given(&mut self, disk: DiskId) -> Option<Again> {
+        let gate = self.gate(disk).filter(|gate| !gate.is_serving())?;
+        Some(gate.given())
+    }
+
     /// What waits fails.
     pub(crate) fn fail(&mut self, disk: DiskId, clients: &mut Clients) -> Again {
-        let waiting = self.gate(disk).map(Gate::take_all);
-        fail(waiting.unwrap_or_default(), clients)
+        let Some(standby) = self.disks.get_mut(&disk) else {
+            return Vec::new();
+        };
+        let (waiting, notice) = standby.gate.fail();
+        standby.tell(notice);
+        fail(waiting, clients)
     }
 
     /// The clients that a disk was taken from get errors for ever.
@@ -153,6 +233,7 @@ impl Standbys {
         };
         let (ended, notice) = standby.gate.end_old();
         standby.tell(notice);
+        clients.touch_all_of(Place::Standby(disk));
         fail(ended, clients)
     }
 
@@ -161,7 +242,8 @@ impl Standbys {
         for (disk, standby) in &mut self.disks {
             clients.close(Place::Standby(*disk), farewell);
             // A connection that closes asks nothing more.
-            let _ = fail(standby.gate.take_all(), clients);
+            let (waiting, _) = standby.gate.fail();
+            let _ = fail(waiting, clients);
         }
     }
 }

@@ -92,8 +92,13 @@ impl Connection {
     /// every queue was stopped, or the connection is dropped.
     #[must_use]
     pub fn reserving(mut self, reservation: Reservation) -> Self {
-        self.session.reserve_in(reservation);
+        self.reserve_in(reservation);
         self
+    }
+
+    /// Its queues run under this reservation from now on; one that it has is released. Poll it afterwards.
+    pub fn reserve_in(&mut self, reservation: Reservation) {
+        self.session.reserve_in(reservation);
     }
 
     /// The same, mapping of its guest's memory no more than this.

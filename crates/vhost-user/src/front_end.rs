@@ -6,7 +6,9 @@ use crate::limits::CONNECTIONS_MAX;
 use crate::quota::MappingLimits;
 use block_io::{GuestBuffer, IoError, Payload, Slice};
 use frontend::budget::Account;
-use frontend::{Context, FrontEnd, Incoming, NewClient, PolledQueues, Report, RequestKey, State};
+use frontend::{
+    Context, FrontEnd, Incoming, NewClient, PolledQueues, Report, RequestKey, Reservation, State,
+};
 use ring::SourceId;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -91,6 +93,10 @@ impl frontend::Connection for Connection {
 
     fn resize(&mut self, size: Bytes) {
         self.resize(size);
+    }
+
+    fn reserve_in(&mut self, reservation: Reservation) {
+        self.reserve_in(reservation);
     }
 
     fn read_buffer(&self, key: RequestKey) -> Option<Rc<dyn GuestBuffer>> {

@@ -75,20 +75,10 @@ fn cannot_roam(config: &Config, disk: &DiskConfig) -> Option<&'static str> {
         )
     } else if disk.read_only || disk.shared {
         Some("is for disks that are written: several hosts may read this one as it is")
-    } else if has_vhost_user_socket(config, disk) {
-        Some("is for disks that are served over NBD: write vhost_user.socket = \"off\"")
     } else if disk.encryption != EncryptionConfig::default() {
         Some("is for disks that are not encrypted on flash")
     } else {
         None
-    }
-}
-
-/// Whether a disk has a socket for vhost-user: its own, or one by its name.
-fn has_vhost_user_socket(config: &Config, disk: &DiskConfig) -> bool {
-    match &disk.vhost_user.socket {
-        Some(socket) => matches!(socket.0, Switch::On(_)),
-        None => matches!(config.vhost_user.directory.0, Switch::On(_)),
     }
 }
 
@@ -166,13 +156,10 @@ mod tests {
     const FILE: &str = "origin = { file = \"/o\" }\n";
 
     #[test]
-    fn a_disk_roams_over_nbd_between_two_hosts_that_reach_its_file() {
+    fn a_disk_roams_between_two_hosts_that_reach_its_file() {
         let sound = [CACHE, LINK, PEER, DISK, ID, FILE].concat();
         assert_eq!(faults_of(&sound), [""; 0]);
         let nbd = "origin = { nbd = \"nbd://h/e\" }\n";
-        let vhost = "vhost_user = { socket = \"/s\" }\n";
-        let every_disk = "[vhost_user]\ndirectory = \"/run/vms\"\n";
-        let none = "vhost_user = { socket = \"off\" }\n";
         for (text, remedy) in [
             (vec![CACHE, LINK, DISK, ID, FILE], "[[peer]]"),
             (vec![CACHE, PEER, DISK, ID, FILE], "link.name"),
@@ -182,21 +169,11 @@ mod tests {
                 vec![CACHE, LINK, PEER, DISK, ID, "read_only = true\n", FILE],
                 "as it is",
             ),
-            (
-                vec![CACHE, LINK, PEER, DISK, ID, vhost, FILE],
-                "vhost_user.socket",
-            ),
-            (
-                vec![CACHE, every_disk, LINK, PEER, DISK, ID, FILE],
-                "vhost_user.socket",
-            ),
         ] {
             let faults = faults_of(&text.concat());
             let is_told =
                 |fault: &String| fault.starts_with("disk[0].roams: ") && fault.contains(remedy);
             assert!(faults.iter().any(is_told), "{remedy}: {faults:?}");
         }
-        let without = [CACHE, every_disk, LINK, PEER, DISK, ID, none, FILE].concat();
-        assert_eq!(faults_of(&without), [""; 0]);
     }
 }

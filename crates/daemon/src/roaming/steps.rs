@@ -97,9 +97,10 @@ impl Steps {
         };
         // An operator may have given it another policy since it was here last.
         let now = self.control.registry().get(&self.entry.config.name);
-        let config = &now.as_ref().unwrap_or(&self.entry).config;
+        let entry = now.as_ref().unwrap_or(&self.entry);
+        let policy = entry.config.write_policy;
         let opener = self.control.opener();
-        let taking = opener.take_roaming(&self.entry, config.write_policy, holder, self.size);
+        let taking = opener.take_roaming(entry, policy, holder, self.size);
         match taking.await {
             Ok(Some(phase)) => {
                 self.control.registry().set_phase(&self.entry, phase);
@@ -130,6 +131,7 @@ impl Steps {
         };
         let phase = Phase::Standby { geometry };
         self.control.registry().set_phase(&self.entry, phase);
+        self.control.disk_sockets().settle();
     }
 
     async fn ask(&self, send: impl FnOnce(&ShardHandle, Reply<()>)) -> bool {

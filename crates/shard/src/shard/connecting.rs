@@ -7,6 +7,7 @@
 
 use super::Shard;
 use crate::client::{Client, Place};
+use crate::disk::Disk;
 use crate::error::ShardError;
 use crate::sources::Handler;
 use frontend::limits::STALL_TIME_MAX;
@@ -26,12 +27,17 @@ impl Shard {
             slot => slot?,
         };
         let front_end = client.front_end();
-        self.refuse_both(slot, front_end)?;
+        if !self.disks.get(slot).is_some_and(Disk::is_shared) {
+            self.refuse_both(slot.into(), front_end)?;
+        }
         let account = self.memory.open().ok_or(ShardError::NoMemory)?;
         let most = front_end.connections_max;
         let most = most.unwrap_or(self.config.connections_per_disk_max);
         let vm = self.admit_vm(slot, vm, most)?;
-        let reservation = self.clients.reservation_of(slot, Some(vm));
+        let reservation = match self.standbys.reservation(disk) {
+            Some(reservation) => reservation,
+            None => self.clients.reservation_of(slot, Some(vm)),
+        };
         let known = self.disks.get_mut(slot).expect("it is serving");
         let connection = client.open(Context {
             offer: known.offer(),
@@ -66,11 +72,13 @@ impl Shard {
         let most = front_end.connections_max;
         let most = most.unwrap_or(self.config.connections_per_disk_max);
         let place = Place::Standby(disk);
+        self.refuse_both(place, front_end)?;
         if self.clients.of(place).count() >= most {
             return Err(ShardError::TooManyConnections(most));
         }
         let account = self.memory.open().ok_or(ShardError::NoMemory)?;
-        let reservation = self.clients.reservation_of(place, None);
+        let reservation = self.standbys.reservation(disk);
+        let reservation = reservation.ok_or(ShardError::NoSuchDisk)?;
         let connection = client.open(Context {
             offer,
             ring: &self.ring,
@@ -87,12 +95,8 @@ impl Shard {
         Ok(())
     }
 
-    fn refuse_both(&self, slot: DiskSlot, wanted: FrontEnd) -> Result<(), ShardError> {
-        let disk = self.disks.get(slot).expect("it is serving");
-        if disk.is_shared() {
-            return Ok(());
-        }
-        let mut others = self.clients.of(slot).map(Client::front_end);
+    fn refuse_both(&self, place: Place, wanted: FrontEnd) -> Result<(), ShardError> {
+        let mut others = self.clients.of(place).map(Client::front_end);
         match others.find(|other| *other != wanted) {
             Some(other) => Err(ShardError::OtherFrontEnd(other)),
             None => Ok(()),

@@ -9,7 +9,6 @@ use crate::limits::LATE_TIME_MAX;
 use block_io::{IoError, Payload};
 use cache::{OfDirty, Request, Verb};
 use frontend::Incoming;
-use handoff::Gate;
 use units::{Bytes, DiskId, DiskSlot, Offset};
 
 impl Shard {
@@ -21,9 +20,7 @@ impl Shard {
                 Vec::new()
             }
             Roaming::Incoming(seen) => {
-                if let Some(gate) = standbys.gate(disk) {
-                    gate.incoming(seen, self.now);
-                }
+                standbys.incoming(disk, seen, self.now);
                 Vec::new()
             }
             Roaming::Look(reply) => {
@@ -33,15 +30,14 @@ impl Shard {
             }
             Roaming::Hold { is_return, reply } => {
                 let held = self.disks.serving(disk).and_then(|_| {
-                    let gate = standbys.gate(disk).ok_or(ShardError::NoSuchDisk)?;
-                    let may = gate.hold(is_return, self.now);
+                    let may = standbys.hold(disk, is_return, self.now);
                     may.then_some(()).ok_or(ShardError::InUse)
                 });
                 reply(held);
                 Vec::new()
             }
             Roaming::Give(reply) => self.give(disk, reply),
-            Roaming::Serve => standbys.gate(disk).map(Gate::release).unwrap_or_default(),
+            Roaming::Serve => standbys.release(disk),
             Roaming::Fail => standbys.fail(disk, clients),
             Roaming::EndOld => standbys.end_old(disk, clients),
             Roaming::Read {
@@ -79,16 +75,17 @@ impl Shard {
 
     /// A disk is attached: if it roams, its clients are served, and what waits.
     pub(super) fn seat_clients(&mut self, disk: DiskId, slot: DiskSlot) {
-        let Some(gate) = self.standbys.gate(disk) else {
+        let Some(waiting) = self.standbys.taken(disk) else {
             return;
         };
-        let waiting = gate.taken();
         let place = Place::Standby(disk);
         let vm = self.cache.facts().tenant_of(slot);
         let count = self.clients.of(place).count();
         self.clients.move_all(place, slot.into(), vm);
         let known = self.disks.get_mut(slot).expect("it is attached");
         known.connected_all(count);
+        // Rings that waited start.
+        self.clients.touch_all_of(slot);
         self.request_again(waiting);
     }
 
@@ -98,12 +95,10 @@ impl Shard {
             reply(Ok(()));
             return Vec::new();
         };
-        let gate = self.standbys.gate(disk);
-        let Some(gate) = gate.filter(|gate| !gate.is_serving()) else {
+        let Some(waiting) = self.standbys.given(disk) else {
             reply(Err(ShardError::InUse));
             return Vec::new();
         };
-        let waiting = gate.given();
         let place = Place::Standby(disk);
         self.clients.move_all(slot.into(), place, None);
         let late_until = self.now + LATE_TIME_MAX;
