@@ -135,11 +135,14 @@ impl Evidence {
         self.sign = None;
     }
 
-    /// A client has connected to the standby.
+    /// A client has connected to the standby. Of one that is there already, which a session that begins anew is told
+    /// of again, nothing is forgotten: its guest may have flushed for the last time.
     pub fn incoming_came(&mut self, now: Instant) {
-        let (last_seen, reads) = (now, 0);
-        self.incoming = Some(Incoming { last_seen, reads });
-        self.sign = None;
+        if self.incoming.is_none() {
+            let (last_seen, reads) = (now, 0);
+            self.incoming = Some(Incoming { last_seen, reads });
+            self.sign = None;
+        }
     }
 
     /// The client of the standby reads.
@@ -150,7 +153,7 @@ impl Evidence {
         }
     }
 
-    /// The client of the standby has gone, or the standby has closed.
+    /// The client of the standby has gone, or the standby has closed. A lost link does not say so.
     pub fn incoming_gone(&mut self) {
         self.incoming = None;
     }
@@ -228,6 +231,18 @@ mod tests {
         // After its next request the answer is no sign.
         evidence.request(at(1_330));
         evidence.flush_answered(at(1_331));
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
+    }
+
+    #[test]
+    fn a_link_that_is_lost_after_the_last_flush_takes_no_sign_away() {
+        let mut evidence = with_incoming(8);
+        evidence.flush(at(1_200));
+        evidence.incoming_came(at(1_400));
+        assert_eq!(evidence.verdict(at(1_500)), Verdict::Stopped);
+        // Another client is another matter.
+        evidence.incoming_gone();
+        evidence.incoming_came(at(1_600));
         assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
     }
 

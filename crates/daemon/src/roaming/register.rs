@@ -81,9 +81,15 @@ impl Register {
     }
 
     /// Lets the record name the peer with this epoch, under the origin's lock, which is held by what comes back.
-    pub(super) fn record(&self, epoch: u64) -> Result<Opened, String> {
-        let opened = origin::open(&self.origin, false).map_err(|error| chain(&error))?;
+    /// Nothing, if the record does already: then the peer may have locked the origin.
+    pub(super) fn record(&self, epoch: u64) -> Result<Option<Opened>, String> {
         let file = OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache);
+        let owner = file.load().map_err(|error| chain(&error))?;
+        let holder = owner.and_then(|owner| owner.holder);
+        if holder.is_some_and(|holder| holder.epoch >= epoch) {
+            return Ok(None);
+        }
+        let opened = origin::open(&self.origin, false).map_err(|error| chain(&error))?;
         let mut file = file.of_file(opened.identity());
         let next = shard::Holder {
             host: self.there.clone(),
@@ -94,6 +100,6 @@ impl Register {
         };
         // If the record has gone on from there, the peer knows more than this host does.
         let _ = file.hand_to(next, is_next).map_err(|error| chain(&error))?;
-        Ok(opened)
+        Ok(Some(opened))
     }
 }

@@ -85,7 +85,7 @@ impl Steps {
         let register = self.register.clone();
         let outcome = blocking(move || register.record(epoch)).await;
         let outcome = outcome.map(|opened| {
-            *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+            *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = opened;
         });
         Event::Recorded(self.has_gone_well(outcome, "who has the disk now is not recorded yet"))
     }

@@ -175,7 +175,6 @@ impl Roamer {
             }
             Happens::Lost => {
                 self.reads.lost();
-                self.see_incoming(IncomingClient::Gone);
                 self.take(Event::LinkLost).await;
             }
             Happens::Said(frame) => self.said(frame).await,

@@ -1,0 +1,32 @@
+//! `cargo run -p e2e --bin moves -- [MOVES] [SEED] [POLICY]`: a VM moves between two hosts so often, with faults, see
+//! [`e2e::moves`]. It needs `hearth` built with the same profile, or `$HEARTH_BIN`.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "a report for who runs it")]
+
+use anyhow::Context as _;
+use e2e::{RoamingPair, moves, scenario};
+
+const MOVES: u64 = 2_000;
+
+fn main() -> anyhow::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, absent: u64| {
+        let word = words.get(at);
+        word.map_or(Ok(absent), |word| word.parse().context(word.clone()))
+    };
+    let (count, seed) = (number(0, MOVES)?, number(1, 1)?);
+    let policy = match words.get(2).map_or("back", String::as_str) {
+        "back" => "back",
+        "through" => "through",
+        "around" => "around",
+        other => anyhow::bail!("'{other}' is no write policy: back, through or around"),
+    };
+    println!("{count} moves under {policy}, seed {seed}");
+    scenario(RoamingPair::TOOLS, |lab| {
+        let moved = moves(lab, count, seed, policy, &mut |line| println!("{line}"))?;
+        println!("{moved:#?}");
+        Ok(())
+    });
+    Ok(())
+}
