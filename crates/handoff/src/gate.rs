@@ -80,6 +80,8 @@ pub enum Notice {
 pub struct Look {
     /// Whether the guest has evidently stopped.
     pub has_stopped: bool,
+    /// If it has not: after what time it has, if it is silent until then.
+    pub stopped_in: Option<Duration>,
     /// Whether it has changed the disk since that came here.
     pub is_changed: bool,
 }
@@ -300,8 +302,17 @@ impl<R> Gate<R> {
             self.evidence.client_gone();
         }
         let waits = self.served > 0 || !self.waiting.is_empty();
+        let verdict = if waits {
+            Verdict::Runs
+        } else {
+            self.evidence.verdict(now)
+        };
         Look {
-            has_stopped: !waits && self.evidence.verdict(now) == Verdict::Stopped,
+            has_stopped: verdict == Verdict::Stopped,
+            stopped_in: match verdict {
+                Verdict::StoppedIfSilentUntil(then) => Some(then - now),
+                Verdict::Stopped | Verdict::Runs => None,
+            },
             is_changed: matches!(
                 self.place,
                 Place::Here {
@@ -510,6 +521,21 @@ mod tests {
         assert!(!gate.look(later).has_stopped && !gate.hold(false, later));
         gate.answered(false, later);
         assert!(gate.hold(false, later));
+    }
+
+    #[test]
+    fn a_guest_that_is_silent_for_a_moment_has_stopped_soon() {
+        let at = |millis| NOW + Duration::from_millis(millis);
+        let mut gate = standby();
+        gate.taken();
+        gate.incoming(IncomingClient::Came, NOW);
+        let flush = gate.request(7, Wants::Flush, "flush", at(1_000));
+        assert_eq!(flush, Passage::Serve("flush"));
+        assert_eq!(gate.look(at(1_001)).stopped_in, None);
+        gate.answered(true, at(1_002));
+        let wait = Some(Duration::from_millis(15));
+        assert_eq!(gate.look(at(1_007)).stopped_in, wait);
+        assert!(gate.look(at(1_022)).has_stopped);
     }
 
     #[test]

@@ -34,6 +34,11 @@ enum Happens {
     Linked,
     Lost,
     Said(Frame),
+    /// It is time to look again whether the guest has stopped, for the claim of this session.
+    LookAgain {
+        is_return: bool,
+        session: u64,
+    },
 }
 
 /// This host and its peer.

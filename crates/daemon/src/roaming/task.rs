@@ -24,6 +24,8 @@ use units::{Bytes, Offset};
 
 /// How long a guest waits for its disk, or for the bytes of a read.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// After how long a claim that was refused is made again.
+const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
 /// A step that is under way, and whether it is [`Action::Settle`], which a request of a guest ends.
 struct UnderWay {
@@ -43,6 +45,9 @@ struct Roamer {
     peer_returns: bool,
     has_client: bool,
     under_way: Option<UnderWay>,
+    tell: UnboundedSender<Happens>,
+    /// How many sessions have begun or ended.
+    session: u64,
 }
 
 /// Carries a disk that roams until the daemon stops. `number` tells its reads from those of other disks.
@@ -80,9 +85,10 @@ pub(super) async fn run(
         read_only: false,
         can_discard: true,
     };
+    let needing = tell.clone();
     let needed = Arc::new(move |notice| {
         // A task that has ended has no clients.
-        let _ = tell.send(Happens::Needed(notice));
+        let _ = needing.send(Happens::Needed(notice));
     });
     handle.roam(entry.id, offer, needed);
     let steps = Steps {
@@ -106,6 +112,8 @@ pub(super) async fn run(
         peer_returns: false,
         has_client: false,
         under_way: None,
+        tell,
+        session: 0,
     };
     roamer.act(actions).await;
     if roamer.steps.peering.is_linked() {
@@ -116,7 +124,7 @@ pub(super) async fn run(
 
 impl Roamer {
     async fn listen(mut self, told: &mut Told) {
-        let mut tick = tokio::time::interval(RETRY_PAUSE);
+        let mut next = Instant::now();
         while self.steps.control.refuse_when_stopping().is_ok() {
             tokio::select! {
                 Some(happens) = told.recv() => self.happens(happens).await,
@@ -124,7 +132,12 @@ impl Roamer {
                     self.under_way = None;
                     self.take(event).await;
                 }
-                _ = tick.tick() => self.try_again().await,
+                () = tokio::time::sleep_until(next.into()) => {
+                    self.try_again().await;
+                    let is_waiting = self.asked.is_some();
+                    let pause = if is_waiting { CLAIM_PAUSE } else { RETRY_PAUSE };
+                    next = Instant::now() + pause;
+                }
             }
         }
     }
@@ -168,16 +181,22 @@ impl Roamer {
                 self.tell_of_client().await;
             }
             Happens::Linked => {
+                self.session += 1;
                 self.tell_of_client().await;
                 self.reads.lost();
                 self.ask_for_bytes().await;
                 self.take(Event::Linked).await;
             }
             Happens::Lost => {
+                self.session += 1;
                 self.reads.lost();
                 self.take(Event::LinkLost).await;
             }
             Happens::Said(frame) => self.said(frame).await,
+            Happens::LookAgain { is_return, session } if session == self.session => {
+                self.claimed(is_return).await;
+            }
+            Happens::LookAgain { .. } => {}
         }
     }
 
@@ -250,8 +269,19 @@ impl Roamer {
         };
         let Look {
             has_stopped,
+            stopped_in,
             is_changed,
         } = look;
+        if let (Some(wait), false, true) = (stopped_in, is_return, self.ownership.serves()) {
+            // Longer by what a timer may be early.
+            let wait = Duration::from_nanos(wait.as_nanos()) + Duration::from_millis(1);
+            let (tell, session) = (self.tell.clone(), self.session);
+            tokio::spawn(async move {
+                tokio::time::sleep(wait).await;
+                let _ = tell.send(Happens::LookAgain { is_return, session });
+            });
+            return;
+        }
         if is_changed {
             self.take(Event::Changing).await;
         }
