@@ -15,7 +15,7 @@ mod wording;
 
 use super::control::Control;
 use super::registry::Entry;
-use configuration::{Address, Config, LinkConfig, Switch};
+use configuration::{Address, Config, LinkConfig, Switch, disk_id};
 use handoff::Notice;
 use link::{Event, Identity, IdentityError, Link, NotLinked, Peer, PeerId, Times};
 use link_protocol::{Frame, Message, NotServed};
@@ -56,18 +56,25 @@ impl Peering {
     async fn say(&self, frame: Frame) -> Result<(), NotLinked> {
         self.link.send(self.peer, frame).await
     }
-
-    fn is_linked(&self) -> bool {
-        let status = self.link.status();
-        let mut status = status.iter();
-        status.any(|peer| peer.peer.name == self.there && peer.version.is_some())
-    }
 }
 
 struct Task {
     /// In the high half of the numbers of its reads.
     number: u32,
     tell: UnboundedSender<Happens>,
+    /// What has happened, until the disk enters: a peer says many things once.
+    told: Option<Told>,
+}
+
+impl Task {
+    fn new(number: usize) -> Self {
+        let (tell, told) = unbounded_channel();
+        Self {
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            tell,
+            told: Some(told),
+        }
+    }
 }
 
 /// The disks that roam, and the host that they roam to.
@@ -98,6 +105,9 @@ impl Roaming {
         }
         let peer = link.peer(&there).ok_or("the link does not know its peer")?;
         tokio::spawn(link.clone().dial(peer));
+        let disks = config.disks.iter().filter(|disk| disk.roams).map(disk_id);
+        let tasks = disks.enumerate();
+        let tasks = tasks.map(|(number, disk)| (disk, Task::new(number)));
         let roaming = Self {
             peering: Peering {
                 link,
@@ -105,7 +115,7 @@ impl Roaming {
                 here: here.clone(),
                 there,
             },
-            tasks: Arc::default(),
+            tasks: Arc::new(Mutex::new(tasks.collect())),
         };
         tokio::spawn(roaming.clone().listen(events));
         Ok(Some(roaming))
@@ -113,13 +123,13 @@ impl Roaming {
 
     /// Lets a disk roam from now on.
     pub(super) async fn enter(self, control: Arc<Control>, entry: Entry) {
-        let (tell, told) = unbounded_channel();
-        let number = {
-            let mut tasks = self.tasks();
-            let number = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
-            let tell = tell.clone();
-            tasks.insert(entry.id, Task { number, tell });
-            number
+        let entered = self.tasks().get_mut(&entry.id).and_then(|task| {
+            let told = task.told.take()?;
+            Some((task.number, task.tell.clone(), told))
+        });
+        let Some((number, tell, told)) = entered else {
+            // Only disks of the configuration roam, and each is there once.
+            return;
         };
         task::run(control, entry, self.peering, number, tell, told).await;
     }

@@ -116,9 +116,6 @@ pub(super) async fn run(
         session: 0,
     };
     roamer.act(actions).await;
-    if roamer.steps.peering.is_linked() {
-        roamer.happens(Happens::Linked).await;
-    }
     roamer.listen(&mut told).await;
 }
 
