@@ -113,18 +113,7 @@ impl RoamingPair {
             let own = lab.host(names[at])?;
             let flash = Flash::format(&own, "flash.img", settings.flash_mib)?;
             let other = 1 - at;
-            let file = |what: &str| lab.path(&format!("host-{at}.{what}")).display().to_string();
-            let link = format!(
-                "\n[link]\nname = '{}'\naddress = '127.0.0.1:{}'\ncertificate = '{}'\nkey = '{}'\n\
-                 authority = '{}'\n\n[[peer]]\nname = '{}'\naddress = '127.0.0.1:{}'\n",
-                names[at],
-                ports[at],
-                file("pem"),
-                file("key"),
-                lab.path("authority.pem").display(),
-                names[other],
-                through_wire[other]
-            );
+            let link = link_section(lab, at, ports[at], through_wire[other]);
             let mut disk = disk.clone();
             if settings.vhost_user {
                 disk = disk.vhost_user(&own.path(VHOST_SOCKET), "");
@@ -425,6 +414,30 @@ impl Expected {
             &self.bytes[at..at + 8]
         )
     }
+}
+
+/// The link of host `at`, which listens at a port and reaches the other host at another one.
+fn link_section(lab: &Lab, at: usize, own: u16, other: u16) -> String {
+    let [name, peer] = [RoamingPair::NAMES[at], RoamingPair::NAMES[1 - at]];
+    let file = |what: &str| lab.path(&format!("host-{at}.{what}")).display().to_string();
+    format!(
+        "\n[link]\nname = '{name}'\naddress = '127.0.0.1:{own}'\ncertificate = '{}'\nkey = '{}'\n\
+         authority = '{}'\n\n[[peer]]\nname = '{peer}'\naddress = '127.0.0.1:{other}'\n",
+        file("pem"),
+        file("key"),
+        lab.path("authority.pem").display(),
+    )
+}
+
+/// The links of two hosts that take turns, so that each finds its peer away.
+///
+/// # Errors
+///
+/// When their certificates cannot be made.
+pub fn links_to_nobody(lab: &Lab) -> anyhow::Result<[String; 2]> {
+    make_certificates(lab, RoamingPair::NAMES)?;
+    let ports = [free_port()?, free_port()?];
+    Ok([0, 1].map(|at| link_section(lab, at, ports[at], ports[1 - at])))
 }
 
 /// An authority, and a certificate for each host.

@@ -6,8 +6,8 @@
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    DiskSettings, Flash, Hearth, HearthSettings, LONG, Lab, MOUNT_TOOLS, Process, WeakFlash,
-    can_mount, nbdsh, scenario, wait_until,
+    DiskSettings, Flash, Hearth, HearthSettings, LONG, Lab, MOUNT_TOOLS, Process, RoamingPair,
+    WeakFlash, can_mount, links_to_nobody, nbdsh, scenario, wait_until,
 };
 use rustix::process::Signal;
 use std::fmt::Write as _;
@@ -152,46 +152,46 @@ const VERBS: &[Verb] = &[
 /// The table, as the book has it: a row for each verb, a column for each state. An answer is `done`, or the
 /// code of the problem; with `later` in front it comes only when the origin goes on.
 const TABLE: &str = "\
-| verb | attached | waiting | entering | leaving | detached | bypassed | flash failed | daemon stopped |
-|---|---|---|---|---|---|---|---|---|
-| `disk show NAME` | done | done | done | done | no-such-disk | done | done | unreachable |
-| `disk attach NAME --origin ORIGIN` | already-attached | already-attached | already-attached | already-attached | done | already-attached | already-attached | unreachable |
-| `disk set NAME --write-policy through` | done | done | busy | busy | no-such-disk | done | refused | unreachable |
-| `disk set NAME --dirty-max 17MiB` | done | done | done | done | no-such-disk | done | done | unreachable |
-| `disk set NAME --reset` | done | done | busy | busy | no-such-disk | done | done | unreachable |
-| `disk drop NAME` | dirty | not-ready | done | dirty | no-such-disk | done | dirty | unreachable |
-| `disk resize NAME` | done | not-ready | later done | later done | no-such-disk | done | done | unreachable |
-| `disk flush NAME --wait` | done | not-ready | later done | later done | no-such-disk | done | refused | unreachable |
-| `disk barrier NAME` | done | not-ready | later done | later done | no-such-disk | done | refused | unreachable |
-| `disk detach NAME` | dirty | done | later done | dirty | no-such-disk | done | dirty | unreachable |
-| `disk detach NAME --keep` | done | done | later done | later done | no-such-disk | done | done | unreachable |
-| `disk detach NAME --flush` | done | not-ready | later done | later done | no-such-disk | done | refused | unreachable |
-| `disk detach NAME --flush --erase` | done | not-ready | later done | later done | no-such-disk | done | refused | unreachable |
-| `disk detach NAME --erase` | dirty | not-ready | later done | dirty | no-such-disk | done | dirty | unreachable |
-| `disk detach NAME --drop-dirty --yes-lose-data` | done | not-ready | later done | later done | no-such-disk | done | done | unreachable |
-| `disk list` | done | done | done | done | done | done | done | unreachable |
-| `xml --disk NAME` | done | done | done | done | no-such-disk | done | done | unreachable |
-| `vm list` | done | done | done | done | done | done | done | unreachable |
-| `vm show NAME` | done | done | done | done | no-such-vm | done | done | unreachable |
-| `vm set NAME --weight 200` | done | done | done | done | no-such-vm | done | done | unreachable |
-| `vm set NAME --reset` | done | done | done | done | no-such-vm | done | done | unreachable |
-| `cache set flash --hysteresis 0.2` | done | done | done | done | done | done | done | unreachable |
-| `cache set flash --reset` | done | done | done | done | done | done | done | unreachable |
-| `status` | done | done | done | done | done | done | done | unreachable |
-| `top --once --interval 200ms` | done | done | done | done | done | done | done | unreachable |
-| `advise --host` | done | done | done | done | done | done | done | unreachable |
-| `trace record -o TRACE --disk NAME` | done | done | done | done | no-such-disk | done | done | unreachable |
-| `trace record --status` | done | done | done | done | not-recording | done | done | unreachable |
-| `trace record --stop` | done | done | done | done | not-recording | done | done | unreachable |
-| `serve --config CONFIG --check-config` | done | done | done | done | done | usage | usage | done |
-| `serve --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | - |
-| `cache check FLASH` | refused | refused | refused | refused | refused | damaged | failed | done |
-| `cache format FLASH --force --config CONFIG` | refused | refused | refused | refused | refused | done | failed | refused |
-| `recover list FLASH --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | done |
-| `recover verify FLASH --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | done |
-| `recover export FLASH --config CONFIG --disk NAME --to TRACE` | refused | refused | refused | refused | refused | refused | refused | done |
-| `recover destage FLASH --config CONFIG --disk NAME` | refused | refused | refused | refused | refused | refused | refused | done |
-| `recover drop FLASH --config CONFIG --disk NAME --yes-lose-data` | refused | refused | refused | refused | refused | refused | refused | done |
+| verb | attached | waiting | entering | leaving | roaming | standby | detached | bypassed | flash failed | daemon stopped |
+|---|---|---|---|---|---|---|---|---|---|---|
+| `disk show NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
+| `disk attach NAME --origin ORIGIN` | already-attached | already-attached | already-attached | already-attached | already-attached | already-attached | done | already-attached | already-attached | unreachable |
+| `disk set NAME --write-policy through` | done | done | busy | busy | done | refused | no-such-disk | done | refused | unreachable |
+| `disk set NAME --dirty-max 17MiB` | done | done | done | done | done | refused | no-such-disk | done | done | unreachable |
+| `disk set NAME --reset` | done | done | busy | busy | done | refused | no-such-disk | done | done | unreachable |
+| `disk drop NAME` | dirty | not-ready | done | dirty | dirty | refused | no-such-disk | done | dirty | unreachable |
+| `disk resize NAME` | done | not-ready | later done | later done | refused | refused | no-such-disk | done | done | unreachable |
+| `disk flush NAME --wait` | done | not-ready | later done | later done | done | refused | no-such-disk | done | refused | unreachable |
+| `disk barrier NAME` | done | not-ready | later done | later done | done | refused | no-such-disk | done | refused | unreachable |
+| `disk detach NAME` | dirty | done | later done | dirty | refused | refused | no-such-disk | done | dirty | unreachable |
+| `disk detach NAME --keep` | done | done | later done | later done | refused | refused | no-such-disk | done | done | unreachable |
+| `disk detach NAME --flush` | done | not-ready | later done | later done | refused | refused | no-such-disk | done | refused | unreachable |
+| `disk detach NAME --flush --erase` | done | not-ready | later done | later done | refused | refused | no-such-disk | done | refused | unreachable |
+| `disk detach NAME --erase` | dirty | not-ready | later done | dirty | refused | refused | no-such-disk | done | dirty | unreachable |
+| `disk detach NAME --drop-dirty --yes-lose-data` | done | not-ready | later done | later done | refused | refused | no-such-disk | done | done | unreachable |
+| `disk list` | done | done | done | done | done | done | done | done | done | unreachable |
+| `xml --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
+| `vm list` | done | done | done | done | done | done | done | done | done | unreachable |
+| `vm show NAME` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
+| `vm set NAME --weight 200` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
+| `vm set NAME --reset` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
+| `cache set flash --hysteresis 0.2` | done | done | done | done | done | done | done | done | done | unreachable |
+| `cache set flash --reset` | done | done | done | done | done | done | done | done | done | unreachable |
+| `status` | done | done | done | done | done | done | done | done | done | unreachable |
+| `top --once --interval 200ms` | done | done | done | done | done | done | done | done | done | unreachable |
+| `advise --host` | done | done | done | done | done | done | done | done | done | unreachable |
+| `trace record -o TRACE --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
+| `trace record --status` | done | done | done | done | done | done | not-recording | done | done | unreachable |
+| `trace record --stop` | done | done | done | done | done | done | not-recording | done | done | unreachable |
+| `serve --config CONFIG --check-config` | done | done | done | done | done | done | done | usage | usage | done |
+| `serve --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | refused | refused | - |
+| `cache check FLASH` | refused | refused | refused | refused | refused | refused | refused | damaged | failed | done |
+| `cache format FLASH --force --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | done | failed | refused |
+| `recover list FLASH --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | refused | refused | done |
+| `recover verify FLASH --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | refused | refused | done |
+| `recover export FLASH --config CONFIG --disk NAME --to TRACE` | refused | refused | refused | refused | refused | refused | refused | refused | refused | done |
+| `recover destage FLASH --config CONFIG --disk NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | done |
+| `recover drop FLASH --config CONFIG --disk NAME --yes-lose-data` | refused | refused | refused | refused | refused | refused | refused | refused | refused | done |
 ";
 
 /// What a verb is to be answered with in a state.
@@ -266,6 +266,22 @@ impl<'a> Host<'a> {
             origin,
             socket,
             settings,
+        })
+    }
+
+    /// The settings of a host with this link to which the disks roam, with the same files as their origins.
+    fn roaming(&self, flash: &Flash, link: &str) -> HearthSettings {
+        let all = HearthSettings::new(flash).section(link);
+        disks().fold(all, |all, at| {
+            let path = self.lab.path("exports").join(disk(at));
+            let held = "age_max = '1000s', idle_after = '1000s'";
+            let one = DiskSettings::on_file(&disk(at), &path)
+                .key(&format!("id = '{at:032x}'"))
+                .key("roams = true\nwrite_policy = 'back'")
+                .key(&format!(
+                    "write_back = {{ dirty_max = '{LOG_MIB}MiB', {held} }}"
+                ));
+            all.disk(&one)
         })
     }
 
@@ -548,6 +564,38 @@ fn detached() {
             hearth.command(&["disk", "detach", &disk(at), "--keep"])?;
         }
         compare(&host.api(), "detached", || Ok(()))?;
+        hearth.stop().map(drop)
+    });
+}
+
+#[test]
+fn roaming_and_standby() {
+    scenario(&[TOOLS.as_slice(), RoamingPair::TOOLS].concat(), |lab| {
+        let links = links_to_nobody(lab)?;
+        let flash = Flash::format(lab, "flash.img", FLASH_MIB)?;
+        let host = Host::new(lab, &flash, "back")?;
+        let hearth = Hearth::start(lab, &host.roaming(&flash, &links[0]))?;
+        let are_all = |hearth: &Hearth, state: &str| {
+            let shown = hearth.json(&["disk", "list"])?;
+            let disks = shown["disks"].as_array().context("a list")?;
+            Ok(disks.iter().all(|disk| disk["state"] == state))
+        };
+        wait_until("the disks to be here", LONG, || {
+            are_all(&hearth, "attached")
+        })?;
+        fill(&hearth, 20)?;
+        compare(&host.api(), "roaming", || Ok(()))?;
+        hearth.stop()?;
+        for at in 0..VERBS.len() {
+            // What was recorded is not to be in the way of the next recording.
+            let _ = std::fs::remove_file(host.api().file(at));
+        }
+        // The same state folder and flash under the peer's name: what the first host has is elsewhere.
+        let hearth = Hearth::start(lab, &host.roaming(&flash, &links[1]))?;
+        wait_until("the disks to stand by", LONG, || {
+            are_all(&hearth, "standby")
+        })?;
+        compare(&host.api(), "standby", || Ok(()))?;
         hearth.stop().map(drop)
     });
 }

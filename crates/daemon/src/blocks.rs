@@ -34,6 +34,12 @@ impl Control {
     /// configuration says how long it has to be.
     pub async fn resize(&self, name: &Name) -> Result<DiskStatus, Problem> {
         let (entry, id) = self.attached(name)?;
+        if entry.config.roams {
+            let detail =
+                format!("'{name}' roams, and its peer offers it with the size that it had");
+            return Err(Problem::new(ProblemKind::Refused, detail)
+                .with_remedy("restart the daemons of both hosts: they find the new size"));
+        }
         let size = measured(&entry).await?;
         let configured = entry.config.size.map(|size| size.0);
         let is_of_file = entry.source == DiskSource::Config;
