@@ -1,6 +1,6 @@
-//! Of two guests that use a disk which roams at most one goes on: a guest that writes all the time keeps the
-//! disk from one that was started a second time by mistake; a guest whose disk was written elsewhere gets
-//! errors for ever, and one whose disk was only read there gets it back.
+//! Of two guests that use a disk which roams at most one goes on: a guest that writes all the time keeps the disk
+//! from one that was started a second time by mistake, over a restart of its daemon, too; a guest whose disk was
+//! written elsewhere gets errors for ever, and one whose disk was only read there gets it back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +12,8 @@ use e2e::{Expected, RoamingPair, RoamingSettings, SHORT, Session, block, scenari
 const BLOCK: u64 = 4096;
 /// How long a guest that is about to come waits at least, with some time for the word of it to get through.
 const INCOMING_WAITS: Duration = Duration::from_millis(1300);
+/// After how long a guest connects again whose daemon was restarted.
+const CONNECTS_AGAIN: Duration = Duration::from_millis(500);
 /// How long a guest that has been stopped is silent at least.
 const SILENCE: Duration = Duration::from_millis(30);
 /// Between two flushes of a guest that does nothing else: long enough to look stopped.
@@ -177,6 +179,36 @@ fn a_new_guest_is_not_forgotten_beside_one_whose_disk_was_written_elsewhere() {
         expected.put(60 * BLOCK, &block(60, 3));
         expected.check("the new guest", &mut new)?;
         new.flush()?;
+        pair.flush_and_compare(&expected)?;
+        pair.stop_both()
+    });
+}
+
+#[test]
+fn a_guest_keeps_its_disk_over_a_restart_of_its_daemon_though_another_one_asks() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut running = pair.client(0)?;
+        expected.write(&mut running, 0..100, 1)?;
+        running.flush()?;
+        let mut mistake = pair.client(1)?;
+        let writing = std::thread::spawn(move || mistake.try_write(0, &[7; 4096]));
+        wait_until("the second guest to be refused", SHORT, || {
+            Ok(pair.log(1)?.contains("the peer refuses"))
+        })?;
+        pair.kill(0)?;
+        pair.start_host(0)?;
+        pair.wait_until_owned_by(0)?;
+        std::thread::sleep(CONNECTS_AGAIN);
+        let mut running = pair.client(0)?;
+        while !writing.is_finished() {
+            expected.write(&mut running, 50..60, 2)?;
+        }
+        let written = writing.join().map_err(|_| anyhow::anyhow!("a panic"))??;
+        ensure!(written.is_err(), "the second guest has written");
+        pair.wait_until_owned_by(0)?;
+        expected.check("the guest that runs", &mut running)?;
         pair.flush_and_compare(&expected)?;
         pair.stop_both()
     });

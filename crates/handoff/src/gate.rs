@@ -144,8 +144,10 @@ pub struct Gate<R> {
 }
 
 impl<R> Gate<R> {
-    /// A disk that is elsewhere, without clients.
-    pub fn new(evidence: Evidence) -> Self {
+    /// A disk that is elsewhere. A client may have been there before this host's daemon was started: it has the time
+    /// to connect again that one has which goes.
+    pub fn new(mut evidence: Evidence, now: Instant) -> Self {
+        evidence.client_came();
         Self {
             place: Place::Elsewhere,
             clients: BTreeMap::new(),
@@ -155,7 +157,7 @@ impl<R> Gate<R> {
             served: 0,
             tickets: 0,
             evidence,
-            gone: None,
+            gone: Some(now),
         }
     }
 
@@ -444,7 +446,7 @@ mod tests {
 
     /// A disk that is elsewhere, with one client.
     fn standby() -> Gate<&'static str> {
-        let mut gate = Gate::new(Evidence::new(Accepts::default()));
+        let mut gate = Gate::new(Evidence::new(Accepts::default()), NOW);
         assert_eq!(gate.client_came(7), Some(Notice::Client { is_there: true }));
         gate
     }
@@ -536,6 +538,15 @@ mod tests {
         let wait = Some(Duration::from_millis(15));
         assert_eq!(gate.look(at(1_007)).stopped_in, wait);
         assert!(gate.look(at(1_022)).has_stopped);
+    }
+
+    #[test]
+    fn a_client_has_time_to_come_back_after_a_start() {
+        let mut gate: Gate<()> = Gate::new(Evidence::new(Accepts::default()), NOW);
+        gate.taken();
+        let soon = NOW + Duration::from_millis(999);
+        assert!(!gate.look(soon).has_stopped);
+        assert!(gate.look(NOW + RECONNECT_TIME).has_stopped);
     }
 
     #[test]

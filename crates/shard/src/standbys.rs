@@ -44,8 +44,8 @@ pub(crate) struct Standbys {
 
 impl Standbys {
     /// A disk roams from now on.
-    pub(crate) fn enter(&mut self, disk: DiskId, offer: Offer, tell: StandbyTell) {
-        let gate = Gate::new(Evidence::new(Accepts::default()));
+    pub(crate) fn enter(&mut self, disk: DiskId, offer: Offer, tell: StandbyTell, now: Instant) {
+        let gate = Gate::new(Evidence::new(Accepts::default()), now);
         let reservation = Reservation::default();
         reservation.close();
         let standby = Standby {

@@ -16,7 +16,7 @@ impl Shard {
         let (standbys, clients) = (&mut self.standbys, &mut self.clients);
         let again = match what {
             Roaming::Enter { offer, tell } => {
-                standbys.enter(disk, *offer, tell);
+                standbys.enter(disk, *offer, tell, self.now);
                 Vec::new()
             }
             Roaming::Incoming(seen) => {
