@@ -2,7 +2,7 @@
 //! a crash finds them half done.
 //!
 //! A [`Medium`] outlives whoever uses it, as a disk outlives a host's boot; a [`Session`] is
-//! one use of it. An operation takes effect at the moment that it completes, so a read that
+//! one use of it. Several may be open at a time, as hosts have shared storage open. An operation takes effect at the moment that it completes, so a read that
 //! is in flight together with a write sees either.
 
 use crate::Image;
@@ -62,7 +62,7 @@ impl MediumOptions {
 #[derive(Clone)]
 pub struct Medium(Rc<RefCell<State>>);
 
-/// One use of a medium, from opening it to a crash, the next opening or the session's drop.
+/// One use of a medium, from opening it to a crash, the next [`Medium::open`] or the session's drop.
 pub struct Session {
     medium: Medium,
     number: u64,
@@ -71,7 +71,9 @@ pub struct Session {
 struct State {
     options: MediumOptions,
     image: Image,
-    session: u64,
+    /// Sessions that are open, by number.
+    sessions: Vec<u64>,
+    sessions_begun: u64,
     pending: BTreeMap<(Instant, u64), Pending>,
     submitted: u64,
     /// Flushes and durable writes are acknowledged, and are neither.
@@ -80,6 +82,7 @@ struct State {
 }
 
 struct Pending {
+    session: u64,
     token: Token,
     verb: OriginVerb,
     /// For a flush: what it covers.
@@ -106,7 +109,8 @@ impl Medium {
         Self(Rc::new(RefCell::new(State {
             options,
             image: Image::new(options.capacity, dice.fork()),
-            session: 0,
+            sessions: Vec::new(),
+            sessions_begun: 0,
             pending: BTreeMap::new(),
             submitted: 0,
             lies: false,
@@ -114,12 +118,21 @@ impl Medium {
         })))
     }
 
-    /// Begins a session. One that is still open ends as by [`Medium::kill`].
+    /// Begins a session. Those that are still open end as by [`Medium::kill`].
     pub fn open(&self) -> Session {
         self.kill();
+        self.open_beside()
+    }
+
+    /// Begins a session beside those that are open.
+    pub fn open_beside(&self) -> Session {
+        let mut state = self.0.borrow_mut();
+        state.sessions_begun += 1;
+        let number = state.sessions_begun;
+        state.sessions.push(number);
         Session {
             medium: self.clone(),
-            number: self.0.borrow().session,
+            number,
         }
     }
 
@@ -148,16 +161,19 @@ impl Medium {
         self.0.borrow_mut().lies = lies;
     }
 
-    /// Ends the session as the death of its process does: each operation in flight happens
+    /// Ends every session as the death of its process does: each operation in flight happens
     /// wholly, in part by sector, or not at all; what completed stays readable.
     pub fn kill(&self) {
-        self.0.borrow_mut().end_session(false);
+        let mut state = self.0.borrow_mut();
+        while let Some(number) = state.sessions.first().copied() {
+            state.end_session(number);
+        }
     }
 
     /// Cuts the power: like [`Medium::kill`], and each completed write that is not durable is
     /// kept, lost or torn by sector.
     pub fn crash(&self) {
-        self.0.borrow_mut().end_session(true);
+        self.0.borrow_mut().lose_power();
     }
 
     /// Shows every content that a power cut now could leave in a sector, the sector's number with
@@ -193,29 +209,23 @@ impl Medium {
 }
 
 impl State {
-    fn end_session(&mut self, power_cut: bool) {
-        self.session += 1;
+    fn end_session(&mut self, number: u64) {
+        self.sessions.retain(|open| *open != number);
+        let ended = self
+            .pending
+            .extract_if(.., |_, pending| pending.session == number);
+        for (offset, data) in landing(ended.map(|(_, pending)| pending)) {
+            self.land_partly(offset, &data);
+        }
+    }
+
+    fn lose_power(&mut self) {
+        self.sessions.clear();
         let pending = std::mem::take(&mut self.pending);
-        let mut landing: Vec<(Offset, Vec<u8>)> = Vec::new();
-        for pending in pending.into_values().filter(|p| p.valid.is_ok()) {
-            match pending.verb {
-                OriginVerb::Write { offset, data, .. } => landing.push((offset, data.to_vec())),
-                OriginVerb::WriteZeroes { offset, length, .. }
-                | OriginVerb::Discard { offset, length } => {
-                    landing.push((offset, vec![0; length.to_usize()]));
-                }
-                OriginVerb::Read { .. } | OriginVerb::Flush => {}
-            }
-        }
-        if power_cut {
-            let writes: Vec<(Offset, &[u8])> =
-                landing.iter().map(|(at, data)| (*at, &data[..])).collect();
-            self.image.crash(&writes);
-        } else {
-            for (offset, data) in landing {
-                self.land_partly(offset, &data);
-            }
-        }
+        let landing = landing(pending.into_values());
+        let writes: Vec<(Offset, &[u8])> =
+            landing.iter().map(|(at, data)| (*at, &data[..])).collect();
+        self.image.crash(&writes);
     }
 
     fn land_partly(&mut self, offset: Offset, data: &[u8]) {
@@ -236,6 +246,7 @@ impl State {
             verb,
             mark,
             valid,
+            ..
         } = pending;
         let mut returned = None;
         match verb {
@@ -282,11 +293,29 @@ impl State {
     }
 }
 
+/// What changes on their way would put where.
+fn landing(pending: impl Iterator<Item = Pending>) -> Vec<(Offset, Vec<u8>)> {
+    let valid = pending.filter(|pending| pending.valid.is_ok());
+    let changes = valid.filter_map(|pending| match pending.verb {
+        OriginVerb::Write { offset, data, .. } => Some((offset, data.to_vec())),
+        OriginVerb::WriteZeroes { offset, length, .. } | OriginVerb::Discard { offset, length } => {
+            Some((offset, vec![0; length.to_usize()]))
+        }
+        OriginVerb::Read { .. } | OriginVerb::Flush => None,
+    });
+    changes.collect()
+}
+
 impl Session {
+    /// Its number: no other session of the medium has it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Takes an operation; it completes after the medium's latency.
     pub fn submit(&mut self, token: Token, verb: OriginVerb, now: Instant) {
         let mut state = self.medium.0.borrow_mut();
-        if state.session != self.number {
+        if !state.sessions.contains(&self.number) {
             return;
         }
         let options = state.options;
@@ -297,6 +326,7 @@ impl Session {
         state.submitted += 1;
         let geometry = options.geometry();
         let pending = Pending {
+            session: self.number,
             token,
             mark: state.image.mark(),
             valid: verb.check(&geometry),
@@ -308,14 +338,10 @@ impl Session {
     /// Completes what is due, in the order of its time.
     pub fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
         let mut state = self.medium.0.borrow_mut();
-        if state.session != self.number {
-            return;
-        }
-        while let Some(first) = state.pending.first_entry() {
-            if first.key().0 > now {
-                break;
-            }
-            let pending = first.remove();
+        let due = state.pending.extract_if(..=(now, u64::MAX), |_, pending| {
+            pending.session == self.number
+        });
+        for (_, pending) in due.collect::<Vec<_>>() {
             done.push(state.complete(pending));
         }
     }
@@ -323,10 +349,10 @@ impl Session {
     /// When the next operation is due.
     pub fn next_deadline(&self) -> Option<Instant> {
         let state = self.medium.0.borrow();
-        if state.session != self.number {
-            return None;
-        }
-        state.pending.keys().next().map(|(due, _)| *due)
+        let mut pending = state.pending.iter();
+        pending
+            .find(|(_, pending)| pending.session == self.number)
+            .map(|((due, _), _)| *due)
     }
 
     /// The medium of this session.
@@ -338,8 +364,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let mut state = self.medium.0.borrow_mut();
-        if state.session == self.number {
-            state.end_session(false);
+        if state.sessions.contains(&self.number) {
+            state.end_session(self.number);
         }
     }
 }
@@ -449,6 +475,25 @@ mod tests {
         session.poll(Instant::from_nanos(u64::MAX), &mut done);
         assert!(done.is_empty());
         assert_eq!(session.next_deadline(), None);
+    }
+
+    #[test]
+    fn sessions_beside_each_other_end_each_by_itself() {
+        let (medium, pool) = (slow(1), BufPool::new());
+        let mut one = medium.open();
+        let mut other = medium.open_beside();
+        one.submit(Token(1), write(&pool, 0, 1), Instant::ZERO);
+        other.submit(Token(1), write(&pool, 4096, 2), Instant::ZERO);
+        drop(one);
+        let mut done = Vec::new();
+        other.poll(Instant::from_nanos(100_000), &mut done);
+        assert_eq!(done.len(), 1);
+        assert_eq!(medium.with_image(|image| image.bytes()[4096]), 2);
+        let mut next = medium.open();
+        other.submit(Token(2), write(&pool, 0, 3), Instant::ZERO);
+        assert_eq!(other.next_deadline(), None);
+        next.submit(Token(1), write(&pool, 0, 3), Instant::ZERO);
+        assert!(next.next_deadline().is_some());
     }
 
     #[test]

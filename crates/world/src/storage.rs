@@ -174,13 +174,11 @@ impl Storage {
 
     /// The process that used it has died; with `power_cut` its power was cut, too.
     pub(crate) fn end(&mut self, handle: Handle, power_cut: bool) {
+        self.late.kill(handle.session());
         drop(handle);
-        self.late.kill();
         if power_cut {
             self.settle_late();
             self.medium.crash();
-        } else {
-            self.medium.kill();
         }
     }
 

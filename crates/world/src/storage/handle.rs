@@ -66,7 +66,7 @@ impl Handle {
         Self {
             error_injector: Injector::new(storage.errors.clone(), capacity, sector),
             lie_injector: Injector::new(storage.lies.clone(), behind, sector),
-            session: storage.medium.open(),
+            session: storage.medium.open_beside(),
             in_flight: Map::default(),
             honest: Set::default(),
             astray: Map::default(),
@@ -76,6 +76,11 @@ impl Handle {
             flushes: Map::default(),
             forgotten: Set::default(),
         }
+    }
+
+    /// The number of its session with the medium.
+    pub(super) fn session(&self) -> u64 {
+        self.session.number()
     }
 
     /// Whether this flush of the latest poll has failed so that it has taken along what it would have
@@ -107,7 +112,7 @@ impl Handle {
             }
             OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. } => {}
         }
-        if let Some(verb) = storage.late.admit(token, verb, now) {
+        if let Some(verb) = storage.late.admit(self.session.number(), token, verb, now) {
             self.submit_to_injector(storage, token, verb, now);
         }
     }
@@ -212,9 +217,9 @@ impl Handle {
             self.submit_to_liar(storage, token, verb, now);
         }
         let mut ended = Vec::new();
-        let landing = storage.late.poll(now, &mut ended);
+        let landing = storage.late.poll(self.session.number(), now, &mut ended);
         storage.land(&landing);
-        for (token, verb) in storage.late.take_released() {
+        for (token, verb) in storage.late.take_released(self.session.number()) {
             self.submit_to_injector(storage, token, verb, now);
         }
         self.forgotten.clear();
@@ -324,7 +329,7 @@ impl Handle {
     pub(crate) fn next_deadline(&self, storage: &Storage) -> Option<Instant> {
         [
             self.direct_read_ends.values().min().copied(),
-            storage.late.next_deadline(),
+            storage.late.next_deadline(self.session.number()),
             self.session.next_deadline(),
             self.error_injector.next_deadline(),
             self.lie_injector.next_deadline(),

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What was asked before the error goes on beside it. The end of a session makes no difference: the far
-//! side goes on, and the next session waits for it.
+//! side goes on, and other sessions wait for it.
 //!
 //! What has landed is durable when a flush succeeds that was submitted later. The first read of it before
 //! that says so; no session says it of what landed before it began.
@@ -28,12 +28,12 @@ pub(crate) struct Late {
     /// Operations that waited for a change that was given up.
     waited: u64,
     dice: Prng,
-    /// Those whose error is not told yet, by when it is.
-    unanswered: BTreeMap<(Instant, Token), Change>,
+    /// Those whose error is not told yet: when it is, by which token, and to which session.
+    unanswered: BTreeMap<(Instant, Token, u64), Change>,
     /// Those that may still land.
     unsettled: Vec<Change>,
-    /// Operations that wait for them, in the order in which they came.
-    behind: Vec<(Token, OriginVerb)>,
+    /// Operations of sessions that wait for them, in the order in which they came.
+    behind: Vec<(u64, Token, OriginVerb)>,
     /// Sectors of changes that are over, by their place: how many flushes had been submitted then.
     /// Nobody has read them since, and no flush vouches for them.
     volatile: BTreeMap<Offset, u64>,
@@ -83,16 +83,17 @@ impl Late {
         )
     }
 
-    /// An operation comes. It goes on if it is given back: else it waits, or is given up.
+    /// An operation of a session comes. It goes on if it is given back: else it waits, or is given up.
     pub(crate) fn admit(
         &mut self,
+        session: u64,
         token: Token,
         verb: OriginVerb,
         now: Instant,
     ) -> Option<OriginVerb> {
         if self.must_wait(&verb) {
             self.waited += 1;
-            self.behind.push((token, verb));
+            self.behind.push((session, token, verb));
             return None;
         }
         let Some(pieces) = pieces_of(&verb).filter(|_| self.dice.one_in(self.rate)) else {
@@ -102,7 +103,7 @@ impl Late {
         let after = [300, 30_000, 5_000_000][below(&mut self.dice, 3)];
         let over = answered + Duration::from_micros(1 + self.dice.below(after));
         let change = self.give_up(pieces, over);
-        self.unanswered.insert((answered, token), change);
+        self.unanswered.insert((answered, token, session), change);
         None
     }
 
@@ -129,13 +130,18 @@ impl Late {
         }
     }
 
-    /// The errors that are told now, and what lands.
-    pub(crate) fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) -> Vec<Piece> {
+    /// The errors that a session is told now, and what lands.
+    pub(crate) fn poll(
+        &mut self,
+        session: u64,
+        now: Instant,
+        done: &mut Vec<OriginDone>,
+    ) -> Vec<Piece> {
         let mut landing = Vec::new();
-        while let Some(first) = self.unanswered.first_entry()
-            && first.key().0 <= now
-        {
-            let ((_, token), mut change) = first.remove_entry();
+        let told = self
+            .unanswered
+            .extract_if(.., |(at, _, of), _| *at <= now && *of == session);
+        for ((_, token, _), mut change) in told.collect::<Vec<_>>() {
             landing.append(&mut change.early);
             self.unsettled.push(change);
             let result = Err([IoError::TimedOut, IoError::Disconnected][below(&mut self.dice, 2)]);
@@ -181,23 +187,28 @@ impl Late {
         self.volatile.clear();
     }
 
-    /// Operations that have waited and need not any more.
-    pub(crate) fn take_released(&mut self) -> Vec<(Token, OriginVerb)> {
+    /// Operations of a session that have waited and need not any more.
+    pub(crate) fn take_released(&mut self, session: u64) -> Vec<(Token, OriginVerb)> {
         let behind = std::mem::take(&mut self.behind);
-        let (waiting, released) = behind
+        let (released, waiting) = behind
             .into_iter()
-            .partition(|(_, verb)| self.must_wait(verb));
+            .partition(|(of, _, verb)| *of == session && !self.must_wait(verb));
         self.behind = waiting;
-        released
+        let released: Vec<_> = released;
+        let operation = |(_, token, verb)| (token, verb);
+        released.into_iter().map(operation).collect()
     }
 
-    /// The process has died. The far side goes on with what it has; what waits was never sent.
-    pub(crate) fn kill(&mut self) {
-        for (_, mut change) in std::mem::take(&mut self.unanswered) {
+    /// The process of a session has died. The far side goes on with what it has; what waits was never sent.
+    pub(crate) fn kill(&mut self, session: u64) {
+        let ended = self
+            .unanswered
+            .extract_if(.., |(_, _, of), _| *of == session);
+        for (_, mut change) in ended {
             change.late.append(&mut change.early);
             self.unsettled.push(change);
         }
-        self.behind.clear();
+        self.behind.retain(|(of, _, _)| *of != session);
     }
 
     /// It is all over: of each change nothing lands any more but what is given back.
@@ -236,12 +247,15 @@ impl Late {
         runs
     }
 
-    /// When something lands, is told or goes on next.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        if self.behind.iter().any(|(_, verb)| !self.must_wait(verb)) {
+    /// When something lands, or a session is told something or goes on next.
+    pub(crate) fn next_deadline(&self, session: u64) -> Option<Instant> {
+        let goes_on =
+            |(of, _, verb): &(u64, Token, OriginVerb)| *of == session && !self.must_wait(verb);
+        if self.behind.iter().any(goes_on) {
             return Some(Instant::ZERO);
         }
-        let told = self.unanswered.keys().map(|(at, _)| *at);
+        let of_session = self.unanswered.keys().filter(|(_, _, of)| *of == session);
+        let told = of_session.map(|(at, _, _)| *at);
         let over = self.unsettled.iter().map(|change| change.over);
         told.chain(over).min()
     }
