@@ -126,7 +126,7 @@ impl CacheDevice {
         self.is_suspect |= run.settings().rates.blame_the_flash();
         self.written_before = self.flash.written_bytes();
         self.clear_faults();
-        self.handle = Some(self.flash.open());
+        self.handle = Some(self.flash.open(0));
     }
 
     /// The process has died; with `power_cut` the host has lost its power.
@@ -280,7 +280,7 @@ impl CacheDevice {
         self.is_suspect = true;
         self.disbelieve(0);
         // What recovery still had in flight is not the new cache's.
-        self.handle = Some(self.flash.open());
+        self.handle = Some(self.flash.open(0));
     }
 
     /// Whatever is on it must never be trusted again. An opening that failed half-way may have begun one

@@ -48,6 +48,7 @@ mod phases;
 mod process;
 mod run;
 mod settings;
+pub mod sites;
 mod state_directory;
 mod storage;
 mod trace;

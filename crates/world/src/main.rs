@@ -6,7 +6,7 @@
 use anyhow::bail;
 use clap::Parser;
 use std::sync::atomic::{AtomicU64, Ordering};
-use world::{Failure, Marks, Options, Outcome, nbd, run};
+use world::{Failure, Marks, Options, Outcome, nbd, run, sites};
 
 /// Runs the deterministic world: the real cache under one seed's guests, faults and crashes.
 #[derive(Parser)]
@@ -25,6 +25,9 @@ struct Arguments {
     /// Run worlds of an NBD origin: the client of NBD servers between a modelled core and server.
     #[arg(long, conflicts_with_all = ["crash_at", "crash_everywhere"])]
     nbd: bool,
+    /// Run worlds of two hosts between which a disk roams.
+    #[arg(long, conflicts_with_all = ["crash_at", "crash_everywhere", "nbd"])]
+    sites: bool,
     /// Print every event.
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -50,7 +53,20 @@ type Run = fn(Options) -> Result<Outcome, Box<Failure>>;
 
 impl Arguments {
     fn run(&self) -> Run {
-        if self.nbd { nbd::run } else { run }
+        match (self.nbd, self.sites) {
+            (true, _) => nbd::run,
+            (_, true) => sites::run,
+            _ => run,
+        }
+    }
+
+    /// The switch that chooses the kind of world.
+    fn kind(&self) -> &'static str {
+        match (self.nbd, self.sites) {
+            (true, _) => "--nbd ",
+            (_, true) => "--sites ",
+            _ => "",
+        }
     }
 
     /// Guards are taken out of one thread at a time.
@@ -77,7 +93,7 @@ fn main() -> anyhow::Result<()> {
     #[cfg(feature = "mutants")]
     arguments.take_guards_out();
     match (arguments.seed, arguments.seeds.clone()) {
-        (Some(seed), _) if arguments.crash_everywhere => crash_everywhere(seed),
+        (Some(seed), _) if arguments.crash_everywhere => crash_everywhere(seed, &arguments),
         (Some(seed), _) => {
             let options = Options {
                 seed,
@@ -107,18 +123,19 @@ fn run_one(options: Options, arguments: &Arguments) -> anyhow::Result<()> {
             Ok(())
         }
         Err(failure) => {
-            report(options, &failure, arguments.nbd);
+            report(options, &failure, arguments);
             bail!("seed {}: {}", options.seed, failure.violation)
         }
     }
 }
 
-fn report(options: Options, failure: &Failure, is_nbd: bool) {
+fn report(options: Options, failure: &Failure, arguments: &Arguments) {
     let mut dice = units::Prng::new(options.seed);
-    if is_nbd {
-        println!("{:#?}", nbd::Settings::of(&mut dice));
-    } else {
-        println!("{:#?}", world::Settings::of(options.seed, &mut dice));
+    match arguments.kind() {
+        "--nbd " => println!("{:#?}", nbd::Settings::of(&mut dice)),
+        // The first line of its trace says what it is like.
+        "--sites " => {}
+        _ => println!("{:#?}", world::Settings::of(options.seed, &mut dice)),
     }
     for line in &failure.trace {
         println!("{line}");
@@ -127,14 +144,14 @@ fn report(options: Options, failure: &Failure, is_nbd: bool) {
     let crash = options
         .crash_at
         .map_or(String::new(), |at| format!(" --crash-at {at}"));
-    let nbd = if is_nbd { "--nbd " } else { "" };
+    let kind = arguments.kind();
     println!(
-        "again: cargo run -p world -- {nbd}--seed {}{crash} --trace",
+        "again: cargo run -p world -- {kind}--seed {}{crash} --trace",
         options.seed
     );
 }
 
-fn crash_everywhere(seed: u64) -> anyhow::Result<()> {
+fn crash_everywhere(seed: u64, arguments: &Arguments) -> anyhow::Result<()> {
     let whole = Options {
         crash_at: Some(u64::MAX),
         ..Options::new(seed)
@@ -149,7 +166,7 @@ fn crash_everywhere(seed: u64) -> anyhow::Result<()> {
             ..Options::new(seed)
         };
         if let Err(failure) = run(options) {
-            report(options, &failure, false);
+            report(options, &failure, arguments);
             bail!(
                 "seed {seed}, crash at operation {crash_at}: {}",
                 failure.violation
@@ -187,7 +204,7 @@ fn run_range(seeds: &std::ops::Range<u64>, arguments: &Arguments) -> anyhow::Res
                 Ok(outcome) => marks.merge(&outcome.marks),
                 Err(failure) => {
                     if failed.fetch_add(1, Ordering::Relaxed) == 0 && !keep_going {
-                        report(options, &failure, arguments.nbd);
+                        report(options, &failure, arguments);
                     } else {
                         println!("VIOLATION seed {seed}: {}", failure.violation);
                     }

@@ -40,9 +40,14 @@ impl Origin {
 
     // A life of the process that uses it.
 
-    /// A process begins to use it.
-    pub(crate) fn open(&self) -> Handle {
-        self.storage.open()
+    /// A process of this host begins to use it.
+    pub(crate) fn open(&self, host: usize) -> Handle {
+        self.storage.open(host)
+    }
+
+    /// Sectors that one host had given up and that have landed while another one used the origin.
+    pub(crate) fn take_strange(&mut self) -> u64 {
+        self.storage.late_mut().take_strange()
     }
 
     /// A cache attaches it.

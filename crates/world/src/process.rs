@@ -141,6 +141,11 @@ impl Process {
         !self.has_crashed
     }
 
+    /// It does not die any more where that was planned.
+    pub(crate) fn live_on(&mut self) {
+        self.crash_at = None;
+    }
+
     /// Operations so far.
     pub(crate) fn operations(&self) -> u64 {
         self.operations
@@ -179,7 +184,7 @@ impl Process {
 
     /// It opens the origins.
     pub(crate) fn open_origins(&mut self, disks: &Disks) {
-        self.origins = disks.iter().map(|disk| disk.origin().open()).collect();
+        self.origins = disks.iter().map(|disk| disk.origin().open(0)).collect();
     }
 
     /// What it has open of the origin of a disk.

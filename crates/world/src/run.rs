@@ -27,8 +27,14 @@ impl Run {
     /// The run of a seed, before anything has happened.
     pub(crate) fn new(seed: u64, trace: Trace) -> Self {
         let mut dice = Prng::new(seed);
+        let settings = Settings::of(seed, &mut dice);
+        Self::with_settings(settings, dice, trace)
+    }
+
+    /// The run of a world like this, from dice that its seed has thrown.
+    pub(crate) fn with_settings(settings: Settings, dice: Prng, trace: Trace) -> Self {
         Self {
-            settings: Settings::of(seed, &mut dice),
+            settings,
             dice,
             now: Instant::ZERO,
             moment: 1,

@@ -107,9 +107,9 @@ impl Storage {
         }
     }
 
-    /// A process begins to use it.
-    pub(crate) fn open(&self) -> Handle {
-        Handle::new(self)
+    /// A process of this host begins to use it.
+    pub(crate) fn open(&self, host: usize) -> Handle {
+        Handle::new(self, host)
     }
 
     /// Errors, stalls and delays of anything.
@@ -174,7 +174,7 @@ impl Storage {
 
     /// The process that used it has died; with `power_cut` its power was cut, too.
     pub(crate) fn end(&mut self, handle: Handle, power_cut: bool) {
-        self.late.kill(handle.session());
+        self.late.kill(handle.asker());
         drop(handle);
         if power_cut {
             self.settle_late();

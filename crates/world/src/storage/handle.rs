@@ -2,6 +2,7 @@
 //! with the process.
 
 use super::Storage;
+use super::late::Asker;
 use crate::verbs::{overlap, shifted, shifted_back, write_offset};
 use block_io::{
     BounceBuffers, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginVerb, Token,
@@ -34,6 +35,7 @@ impl Flight {
 
 /// See the module's header.
 pub(crate) struct Handle {
+    host: usize,
     session: Session,
     error_injector: Injector,
     lie_injector: Injector,
@@ -55,7 +57,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    pub(super) fn new(storage: &Storage) -> Self {
+    pub(super) fn new(storage: &Storage, host: usize) -> Self {
         let Storage {
             capacity,
             sector,
@@ -64,6 +66,7 @@ impl Handle {
         } = *storage;
         let behind = Bytes::new(capacity.get() - lies_from.get());
         Self {
+            host,
             error_injector: Injector::new(storage.errors.clone(), capacity, sector),
             lie_injector: Injector::new(storage.lies.clone(), behind, sector),
             session: storage.medium.open_beside(),
@@ -78,9 +81,12 @@ impl Handle {
         }
     }
 
-    /// The number of its session with the medium.
-    pub(super) fn session(&self) -> u64 {
-        self.session.number()
+    /// Who asks by it.
+    pub(super) fn asker(&self) -> Asker {
+        Asker {
+            session: self.session.number(),
+            host: self.host,
+        }
     }
 
     /// Whether this flush of the latest poll has failed so that it has taken along what it would have
@@ -112,7 +118,7 @@ impl Handle {
             }
             OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. } => {}
         }
-        if let Some(verb) = storage.late.admit(self.session.number(), token, verb, now) {
+        if let Some(verb) = storage.late.admit(self.asker(), token, verb, now) {
             self.submit_to_injector(storage, token, verb, now);
         }
     }
@@ -217,9 +223,9 @@ impl Handle {
             self.submit_to_liar(storage, token, verb, now);
         }
         let mut ended = Vec::new();
-        let landing = storage.late.poll(self.session.number(), now, &mut ended);
+        let landing = storage.late.poll(self.asker(), now, &mut ended);
         storage.land(&landing);
-        for (token, verb) in storage.late.take_released(self.session.number()) {
+        for (token, verb) in storage.late.take_released(self.asker()) {
             self.submit_to_injector(storage, token, verb, now);
         }
         self.forgotten.clear();
@@ -329,7 +335,7 @@ impl Handle {
     pub(crate) fn next_deadline(&self, storage: &Storage) -> Option<Instant> {
         [
             self.direct_read_ends.values().min().copied(),
-            storage.late.next_deadline(self.session.number()),
+            storage.late.next_deadline(self.asker()),
             self.session.next_deadline(),
             self.error_injector.next_deadline(),
             self.lie_injector.next_deadline(),

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What was asked before the error goes on beside it. The end of a session makes no difference: the far
-//! side goes on, and other sessions wait for it.
+//! side goes on, and the host's next session waits for it. Another host knows nothing of it.
 //!
 //! What has landed is durable when a flush succeeds that was submitted later. The first read of it before
 //! that says so; no session says it of what landed before it began.
@@ -25,15 +25,17 @@ pub(crate) struct Late {
     rate: u64,
     /// Sectors that landed after the error of their change.
     landed: u64,
+    /// Those of them that landed while another host used the origin.
+    strange: u64,
     /// Operations that waited for a change that was given up.
     waited: u64,
     dice: Prng,
-    /// Those whose error is not told yet: when it is, by which token, and to which session.
-    unanswered: BTreeMap<(Instant, Token, u64), Change>,
+    /// Those whose error is not told yet: when it is, by which token, and to whom.
+    unanswered: BTreeMap<(Instant, Token, Asker), Change>,
     /// Those that may still land.
     unsettled: Vec<Change>,
-    /// Operations of sessions that wait for them, in the order in which they came.
-    behind: Vec<(u64, Token, OriginVerb)>,
+    /// Operations that wait for them, in the order in which they came.
+    behind: Vec<(Asker, Token, OriginVerb)>,
     /// Sectors of changes that are over, by their place: how many flushes had been submitted then.
     /// Nobody has read them since, and no flush vouches for them.
     volatile: BTreeMap<Offset, u64>,
@@ -41,9 +43,19 @@ pub(crate) struct Late {
     flushes: u64,
 }
 
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Asker {
+    /// Which session.
+    pub session: u64,
+    /// Which host.
+    pub host: usize,
+}
+
 /// A change that was given up.
 #[derive(Debug)]
 struct Change {
+    host: usize,
     start: Offset,
     end: Offset,
     /// What of it lands at once with its error.
@@ -59,6 +71,7 @@ impl Late {
         Self {
             rate: 0,
             landed: 0,
+            strange: 0,
             waited: 0,
             dice,
             unanswered: BTreeMap::new(),
@@ -83,17 +96,23 @@ impl Late {
         )
     }
 
-    /// An operation of a session comes. It goes on if it is given back: else it waits, or is given up.
+    /// Sectors of one host's changes that have landed while another one used the origin, since this was
+    /// asked last.
+    pub(crate) fn take_strange(&mut self) -> u64 {
+        std::mem::take(&mut self.strange)
+    }
+
+    /// An operation comes. It goes on if it is given back: else it waits, or is given up.
     pub(crate) fn admit(
         &mut self,
-        session: u64,
+        asker: Asker,
         token: Token,
         verb: OriginVerb,
         now: Instant,
     ) -> Option<OriginVerb> {
-        if self.must_wait(&verb) {
+        if self.must_wait(asker, &verb) {
             self.waited += 1;
-            self.behind.push((session, token, verb));
+            self.behind.push((asker, token, verb));
             return None;
         }
         let Some(pieces) = pieces_of(&verb).filter(|_| self.dice.one_in(self.rate)) else {
@@ -102,12 +121,12 @@ impl Late {
         let answered = now + Duration::from_micros(1 + self.dice.below(3_000));
         let after = [300, 30_000, 5_000_000][below(&mut self.dice, 3)];
         let over = answered + Duration::from_micros(1 + self.dice.below(after));
-        let change = self.give_up(pieces, over);
-        self.unanswered.insert((answered, token, session), change);
+        let change = self.give_up(asker.host, pieces, over);
+        self.unanswered.insert((answered, token, asker), change);
         None
     }
 
-    fn give_up(&mut self, pieces: Vec<Piece>, over: Instant) -> Change {
+    fn give_up(&mut self, host: usize, pieces: Vec<Piece>, over: Instant) -> Change {
         let start = pieces.first().map_or(Offset::ZERO, |piece| piece.offset);
         let end = start + Bytes::new(pieces.len() as u64 * SECTOR_BYTES);
         let (mut early, mut late) = (Vec::new(), Vec::new());
@@ -122,6 +141,7 @@ impl Late {
             }
         }
         Change {
+            host,
             start,
             end,
             early,
@@ -130,17 +150,17 @@ impl Late {
         }
     }
 
-    /// The errors that a session is told now, and what lands.
+    /// The errors that one is told now, and what lands.
     pub(crate) fn poll(
         &mut self,
-        session: u64,
+        asker: Asker,
         now: Instant,
         done: &mut Vec<OriginDone>,
     ) -> Vec<Piece> {
         let mut landing = Vec::new();
         let told = self
             .unanswered
-            .extract_if(.., |(at, _, of), _| *at <= now && *of == session);
+            .extract_if(.., |(at, _, of), _| *at <= now && *of == asker);
         for ((_, token, _), mut change) in told.collect::<Vec<_>>() {
             landing.append(&mut change.early);
             self.unsettled.push(change);
@@ -154,7 +174,11 @@ impl Late {
             });
         }
         for mut change in self.unsettled.extract_if(.., |change| change.over <= now) {
-            self.landed += change.late.len() as u64;
+            let landed = change.late.len() as u64;
+            self.landed += landed;
+            if change.host != asker.host {
+                self.strange += landed;
+            }
             landing.append(&mut change.late);
             let mut place = change.start;
             while place < change.end {
@@ -187,28 +211,25 @@ impl Late {
         self.volatile.clear();
     }
 
-    /// Operations of a session that have waited and need not any more.
-    pub(crate) fn take_released(&mut self, session: u64) -> Vec<(Token, OriginVerb)> {
+    /// Operations of one that have waited and need not any more.
+    pub(crate) fn take_released(&mut self, asker: Asker) -> Vec<(Token, OriginVerb)> {
         let behind = std::mem::take(&mut self.behind);
         let (released, waiting) = behind
             .into_iter()
-            .partition(|(of, _, verb)| *of == session && !self.must_wait(verb));
+            .partition::<Vec<_>, _>(|(of, _, verb)| *of == asker && !self.must_wait(asker, verb));
         self.behind = waiting;
-        let released: Vec<_> = released;
         let operation = |(_, token, verb)| (token, verb);
         released.into_iter().map(operation).collect()
     }
 
-    /// The process of a session has died. The far side goes on with what it has; what waits was never sent.
-    pub(crate) fn kill(&mut self, session: u64) {
-        let ended = self
-            .unanswered
-            .extract_if(.., |(_, _, of), _| *of == session);
+    /// Its process has died. The far side goes on with what it has; what waits was never sent.
+    pub(crate) fn kill(&mut self, asker: Asker) {
+        let ended = self.unanswered.extract_if(.., |(_, _, of), _| *of == asker);
         for (_, mut change) in ended {
             change.late.append(&mut change.early);
             self.unsettled.push(change);
         }
-        self.behind.retain(|(of, _, _)| *of != session);
+        self.behind.retain(|(of, _, _)| *of != asker);
     }
 
     /// It is all over: of each change nothing lands any more but what is given back.
@@ -247,24 +268,26 @@ impl Late {
         runs
     }
 
-    /// When something lands, or a session is told something or goes on next.
-    pub(crate) fn next_deadline(&self, session: u64) -> Option<Instant> {
-        let goes_on =
-            |(of, _, verb): &(u64, Token, OriginVerb)| *of == session && !self.must_wait(verb);
+    /// When something lands, or one is told something or goes on next.
+    pub(crate) fn next_deadline(&self, asker: Asker) -> Option<Instant> {
+        let goes_on = |(of, _, verb): &(Asker, Token, OriginVerb)| {
+            *of == asker && !self.must_wait(asker, verb)
+        };
         if self.behind.iter().any(goes_on) {
             return Some(Instant::ZERO);
         }
-        let of_session = self.unanswered.keys().filter(|(_, _, of)| *of == session);
+        let of_session = self.unanswered.keys().filter(|(_, _, of)| *of == asker);
         let told = of_session.map(|(at, _, _)| *at);
         let over = self.unsettled.iter().map(|change| change.over);
         told.chain(over).min()
     }
 
-    fn must_wait(&self, verb: &OriginVerb) -> bool {
+    fn must_wait(&self, asker: Asker, verb: &OriginVerb) -> bool {
         let Some((start, end)) = range_of(verb) else {
             return false;
         };
-        let mut changes = self.unsettled.iter();
+        let changes = self.unsettled.iter();
+        let mut changes = changes.filter(|change| change.host == asker.host);
         changes.any(|change| change.start < end && start < change.end)
     }
 }

@@ -1,0 +1,23 @@
+//! The rules of a host with a disk that roams, beside those of [`handoff`]: each of them a test takes out.
+
+guards::guards! {
+    /// A guard against one hazard of a move, kept by who carries out what the ownership says.
+    pub enum Guard {
+        /// A standby reads nothing from the origin: it asks the owner.
+        StandbyAsksOwner,
+        /// A disk is given away when no change that was given up can land any more.
+        GhostsHoldGrant,
+        /// A record is replaced only by a later one.
+        RecordOnlyRises,
+        /// Who was served before the disk went away gets errors when another guest has had it.
+        DeadConnections,
+        /// The owner's bytes count for a read only while the disk is away.
+        ProxyEndsAtTake,
+        /// A flush at a standby claims nothing.
+        FlushClaimsNothing,
+        /// A claim ends when nobody waits for it any more.
+        ClaimEndsWithClient,
+        /// The origin is closed before the disk is given away.
+        CloseBeforeGrant,
+    }
+}

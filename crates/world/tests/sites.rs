@@ -1,0 +1,60 @@
+//! Many worlds of two hosts: none finds a violation, and together they reach every branch.
+
+#![allow(clippy::panic, reason = "a failure prints its whole trace")]
+
+use world::{Marks, Options, sites};
+
+const SEEDS: u64 = 2_000;
+
+/// What the seeds above must reach.
+const RARE: [&str; 24] = [
+    "attach refused",
+    "boot",
+    "chunk left in retained memory",
+    "connection ended",
+    "daemon killed",
+    "detach refused",
+    "error reached the guest",
+    "given away",
+    "hand-over ended by a request",
+    "late change landed",
+    "leftovers dropped",
+    "link cut",
+    "move given up",
+    "moved",
+    "nobody waits for a claim",
+    "not settled",
+    "patience ended",
+    "power cut",
+    "read by the owner",
+    "second start",
+    "source goes on",
+    "tail lost",
+    "waited for what was given up",
+    "went on at the source",
+];
+
+#[test]
+fn two_thousand_worlds_hold_and_reach_every_branch() {
+    let mut marks = Marks::default();
+    for seed in 0..SEEDS {
+        match sites::run(Options::new(seed)) {
+            Ok(outcome) => marks.merge(&outcome.marks),
+            Err(failure) => panic!(
+                "seed {seed}: {}\n{}\nagain: cargo run -p world -- --sites --seed {seed} --trace",
+                failure.violation,
+                failure.trace.join("\n")
+            ),
+        }
+    }
+    let missed: Vec<_> = RARE.iter().filter(|name| marks.count(name) == 0).collect();
+    assert!(missed.is_empty(), "no seed reached: {missed:?}");
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    for seed in 0..50 {
+        let run = || sites::run(Options::new(seed)).map_or(0, |outcome| outcome.digest);
+        assert_eq!(run(), run());
+    }
+}
