@@ -36,7 +36,8 @@ use crate::trace::Trace;
 use crate::{Failure, Options, Outcome, Violation};
 use clients::Piece;
 use guest::{Guest, Kind, Outstanding, Phase, Place};
-use link::Link;
+use handoff::Message;
+use link::{Frame, Link, Notice};
 use plan::Plan;
 use shared::Shared;
 use site::{Around, Due as SiteDue, Site};
@@ -275,6 +276,14 @@ impl Sites {
             }
             Due::Notice(number) => match self.link.take_notice(number) {
                 Some(notice) if self.hosts[number].is_up() => {
+                    let is_grant =
+                        matches!(notice, Notice::Frame(Frame::Said(Message::Grant { .. })));
+                    if is_grant && !self.hosts[number].clients().wait_for_disk() {
+                        // The claim could not be taken back. An idle guest does not notice; whoever asks next
+                        // at the other host is served first, and then a guest that goes on gets errors.
+                        self.run.hit("granted to nobody");
+                        self.plan.is_perfect = false;
+                    }
                     self.at(number, |site, at| site.notice(notice, at))
                 }
                 _ => Ok(()),

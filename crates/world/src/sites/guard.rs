@@ -11,12 +11,6 @@ guards::guards! {
         RecordOnlyRises,
         /// Who was served before the disk went away gets errors when another guest has had it.
         DeadConnections,
-        /// The owner's bytes count for a read only while the disk is away.
-        ProxyEndsAtTake,
-        /// A flush at a standby claims nothing.
-        FlushClaimsNothing,
-        /// A claim ends when nobody waits for it any more.
-        ClaimEndsWithClient,
         /// The origin is closed before the disk is given away.
         CloseBeforeGrant,
     }

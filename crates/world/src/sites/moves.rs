@@ -40,7 +40,7 @@ impl Sites {
         if !site.is_up() {
             return None;
         }
-        if site.served(place.client).is_some() {
+        if site.clients().served(place.client).is_some() {
             return Some(place);
         }
         let client = self.run.next_id();
@@ -169,6 +169,11 @@ impl Sites {
             self.guest.left = 1 + self.run.below(20);
             return Ok(());
         }
+        if !self.hosts[self.guest.place.site].serves() {
+            // A claim that nobody waited for any more was granted: nothing is taken from anybody now.
+            let since = None;
+            self.guest.phase = Phase::Twice { reads_left, since };
+        }
         self.ask_at(other, Kind::Write { fua: false })
     }
 
@@ -188,20 +193,27 @@ impl Sites {
         let other = self.guest.other.and_then(|other| self.reconnect(other));
         self.guest.other = other.or(self.guest.other);
         let given_up = !ok || ending == Ending::GivenUp;
-        let Some(other) = other.filter(|_| !given_up) else {
+        let Some(there) = other.filter(|_| !given_up) else {
             self.run.hit("move given up");
+            if let (Some(other), true) = (other, self.run.one_in(2)) {
+                // The destination has begun, and dies before it is served: its claim is on its way.
+                self.ask_at(other, Kind::Write { fua: false })?;
+            }
             self.drop_other()?;
             self.guest.phase = Phase::Runs;
             self.guest.left = 1 + self.run.below(20);
+            let pause = [0, 40_000, 300_000][self.run.index(3)];
+            let pause = Duration::from_micros(self.run.below(pause + 1));
+            self.guest_waits(pause);
             return Ok(());
         };
         self.run.hit("moved");
         self.run
-            .event(&[64], || format!("the guest goes on at {other:?}"));
+            .event(&[64], || format!("the guest goes on at {there:?}"));
         let wait = [1_000, 2_000_000][self.run.index(2)];
         let wait = Duration::from_micros(self.run.below(wait));
         let goes_at = self.run.now() + wait;
-        self.guest.other = Some(std::mem::replace(&mut self.guest.place, other));
+        self.guest.other = Some(std::mem::replace(&mut self.guest.place, there));
         self.guest.phase = Phase::Moved { goes_at, ending };
         self.guest.has_changed = false;
         self.guest.left = match ending {
@@ -226,7 +238,7 @@ impl Sites {
             };
             // Some of what the destination asked may not be answered yet.
             self.run.hit("source goes on");
-            let served = self.hosts[source.site].served(source.client);
+            let served = self.hosts[source.site].clients().served(source.client);
             let was_served = served.is_some_and(|served| served != Served::Never);
             let is_overtaken = self.guest.has_changed && was_served;
             if self.guest.has_changed && !was_served {

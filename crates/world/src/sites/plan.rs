@@ -48,8 +48,8 @@ impl Plan {
             origin_late: sometimes(&[0, 0, 10]),
             ..Rates::default()
         };
-        let own_fails = sometimes(&[0, 0, 3, 10]);
-        let (deaths, cuts) = (sometimes(&[0, 1, 3]), sometimes(&[0, 1, 4]));
+        let own_fails = sometimes(&[0, 0, 2, 10]);
+        let (deaths, cuts) = (sometimes(&[0, 1, 4]), sometimes(&[0, 1, 4]));
         settings.back = Some(BackSettings {
             own_fails,
             origin_goes: 0,

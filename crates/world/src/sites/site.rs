@@ -288,7 +288,7 @@ impl Site {
                 .send(self.number, Frame::Client { is_there }, at.run);
         }
         let nobody_waits = !self.life.clients.wait_for_disk();
-        if self.life.waits_since.is_some() && nobody_waits && holds(Guard::ClaimEndsWithClient) {
+        if self.life.waits_since.is_some() && nobody_waits {
             at.run.hit("nobody waits for a claim");
             self.life.waits_since = None;
             return self.tell(Event::PatienceEnded, at);
@@ -296,9 +296,9 @@ impl Site {
         Ok(())
     }
 
-    /// How this client stands here, if it is connected.
-    pub(super) fn served(&self, client: u64) -> Option<Served> {
-        self.life.clients.served(client)
+    /// Who is connected here, and what waits.
+    pub(super) fn clients(&self) -> &Clients {
+        &self.life.clients
     }
 
     /// A client asks.
@@ -311,7 +311,7 @@ impl Site {
             return self.stand_by(asked, at);
         }
         self.life.clients.asks(&asked.verb, at.run.now());
-        if self.serves() {
+        if !self.life.is_held {
             self.life.clients.serve(asked.client);
             let is_change = !matches!(asked.verb, Verb::Read { .. } | Verb::Flush);
             if is_change {
@@ -334,7 +334,8 @@ impl Site {
     fn stand_by(&mut self, asked: Asked, at: &mut Around) -> Result<(), Violation> {
         let is_old = self.life.clients.served(asked.client) == Some(Served::Before);
         match &asked.verb {
-            Verb::Flush if holds(Guard::FlushClaimsNothing) => {
+            // It claims nothing: what was written here before is at the origin.
+            Verb::Flush => {
                 self.answer(asked.request, Ok(Vec::new()));
                 Ok(())
             }

@@ -2,7 +2,6 @@
 
 use super::{Around, Asker, Site};
 use crate::sites::clients::Piece;
-use crate::sites::guard::{Guard, holds};
 use crate::sites::link::{Frame, Notice};
 use crate::violation::Violation;
 use block_io::Verb;
@@ -55,9 +54,7 @@ impl Site {
                 Ok(())
             }
             Notice::Frame(Frame::Bytes { number, bytes }) => {
-                if self.slot().is_some() && holds(Guard::ProxyEndsAtTake) {
-                    return Ok(());
-                }
+                // A read that the cache has by now does not wait for them any more.
                 let is_awaited = self.life.clients.got(number, bytes.is_some());
                 if let (true, Some(bytes)) = (is_awaited, bytes) {
                     at.run.hit("read by the owner");
