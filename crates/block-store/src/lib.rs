@@ -72,7 +72,7 @@ mod writer;
 use core_guards as guard;
 
 pub use config::Config;
-pub use dirty::DirtyDisk;
+pub use dirty::{DirtyDisk, DirtyDisks};
 pub use disks::{Served, slots};
 pub use durability::Origins;
 pub use effects::{Effect, Own, Purpose};

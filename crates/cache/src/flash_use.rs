@@ -77,13 +77,14 @@ impl FlashUse {
 
     /// A disk's dirty log, on what has it.
     pub(crate) fn log_of(&self, disk: DiskSlot) -> Option<&DirtyDisk> {
-        self.with_logs()?.dirty_log(disk)
+        self.with_logs()?.dirty_logs().get(disk)
     }
 
     /// Whether the origin of a disk lacks something.
     #[inline]
     pub(crate) fn has_dirty(&self, disk: DiskSlot) -> bool {
-        self.with_logs().is_some_and(|flash| flash.is_dirty(disk))
+        self.with_logs()
+            .is_some_and(|flash| flash.dirty_logs().has(disk))
     }
 
     /// Bytes that a disk's origin lacks, erased ones included; a block for each record.
@@ -155,7 +156,7 @@ impl FlashUse {
             failed: None,
         };
         if let Self::InUse(flash) = std::mem::replace(self, given_up) {
-            let failed = flash.has_dirty().then_some(flash);
+            let failed = flash.dirty_logs().has_any().then_some(flash);
             *self = Self::GivenUp { reason, failed };
         }
         Some(incarnation)
@@ -164,7 +165,7 @@ impl FlashUse {
     /// Lets go of flash that has failed when no origin lacks anything of it.
     pub(crate) fn release_failed(&mut self) {
         if let Self::GivenUp { failed, .. } = self {
-            failed.take_if(|flash| !flash.has_dirty());
+            failed.take_if(|flash| !flash.dirty_logs().has_any());
         }
     }
 }

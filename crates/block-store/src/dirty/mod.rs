@@ -35,7 +35,7 @@ use crate::disks::DiskTable;
 use crate::journal::{Journal, Ticket};
 use crate::limits::LOGGED_AFTER;
 use crate::ports::{Payload, Ports, Tag};
-use dirty_log::Found;
+use dirty_log::{Found, RecordNumber, What};
 pub use disk::DirtyDisk;
 pub(crate) use durable::Seal;
 use places::Places;
@@ -100,11 +100,12 @@ impl Logs {
 
 /// The dirty logs of a cache, by disk; memory only up to the highest slot that has one.
 #[derive(Debug, Default)]
-pub(crate) struct DirtyDisks(Vec<Option<Box<DirtyDisk>>>);
+pub struct DirtyDisks(Vec<Option<Box<DirtyDisk>>>);
 
 impl DirtyDisks {
+    /// A disk's log; none if the disk has none.
     #[inline]
-    pub(crate) fn get(&self, disk: DiskSlot) -> Option<&DirtyDisk> {
+    pub fn get(&self, disk: DiskSlot) -> Option<&DirtyDisk> {
         self.0.get(disk.index())?.as_deref()
     }
 
@@ -123,20 +124,28 @@ impl DirtyDisks {
 
     /// What a disk's log says of a block.
     #[inline]
-    pub(crate) fn find(&self, disk: DiskSlot, block: BlockIndex) -> Found {
+    pub fn find(&self, disk: DiskSlot, block: BlockIndex) -> Found {
         self.get(disk)
             .map_or(Found::Clean, |dirty| dirty.log().find(block))
     }
 
     /// Whether a disk's origin lacks something.
     #[inline]
-    pub(crate) fn has(&self, disk: DiskSlot) -> bool {
+    pub fn has(&self, disk: DiskSlot) -> bool {
         self.get(disk).is_some_and(|dirty| !dirty.log().is_empty())
     }
 
     /// Whether any origin lacks something.
-    pub(crate) fn has_any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.iter().any(|(_, dirty)| !dirty.log().is_empty())
+    }
+
+    /// Which block a record of a disk's log holds; none if the record is an erasure.
+    pub fn block_of_record(&self, disk: DiskSlot, number: RecordNumber) -> Option<BlockIndex> {
+        match self.get(disk)?.log().record(number).what {
+            What::Data { block, .. } => Some(block),
+            What::Erasure(_) => None,
+        }
     }
 
     /// Every disk that has a log.

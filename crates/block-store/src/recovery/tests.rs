@@ -43,7 +43,10 @@ fn a_log_comes_back_in_its_order_and_nowhere_else() {
         );
         let flash = &opened.store;
         assert!(flash.is_whole(slot, &content(1, 2)));
-        assert_eq!(flash.dirty_log(disk(0)).unwrap().log().intervals(), 3);
+        assert_eq!(
+            flash.dirty_logs().get(disk(0)).unwrap().log().intervals(),
+            3
+        );
         // The next recovery finds the same.
         opened = hand.open_again();
     }
@@ -170,7 +173,7 @@ fn of_a_log_that_was_given_up_nothing_is_missed() {
     hand.void.push(DiskId::from_u128(1));
     hand.open();
     let opened = hand.open_again();
-    assert!(opened.store.dirty_log(disk(0)).is_none());
+    assert!(opened.store.dirty_logs().get(disk(0)).is_none());
 }
 
 #[test]
@@ -302,7 +305,7 @@ fn a_segment_below_the_watermark_is_an_ordinary_one() {
     hand.destaged(0, at(11, 1));
     hand.trusted(5, 1);
     let opened = hand.open();
-    assert!(opened.store.dirty_log(disk(0)).is_none());
+    assert!(opened.store.dirty_logs().get(disk(0)).is_none());
     assert_eq!(clean(&opened, 0, 3), Some(hand.slot(5, 1)));
     assert_eq!(
         (phase(&opened, 2), phase(&opened, 5)),
@@ -617,7 +620,7 @@ fn a_log_that_the_operator_gives_up_is_void_for_good() {
     hand.void.push(DiskId::from_u128(1));
     let mut opened = hand.open();
     for _ in 0..2 {
-        assert!(opened.store.dirty_log(disk(0)).is_none());
+        assert!(opened.store.dirty_logs().get(disk(0)).is_none());
         assert_eq!(clean(&opened, 0, 40), None);
         assert_eq!(
             (phase(&opened, 2), phase(&opened, 5)),

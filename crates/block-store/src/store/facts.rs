@@ -2,7 +2,7 @@
 
 use super::Store;
 use crate::config::Config;
-use crate::dirty::DirtyDisk;
+use crate::dirty::{DirtyDisk, DirtyDisks};
 use crate::disks::slots;
 use crate::durability::Origins;
 use crate::facts::{Committed, SegmentCounts};
@@ -12,7 +12,6 @@ use crate::limits::PASSED_ENTRIES_MAX;
 use crate::payload::Pages;
 use crate::ports::Payload;
 use block_io::BlockCipher;
-use dirty_log::Found;
 use flash_format::{DiskEntry, Geometry};
 use segment_log::{Index, Phase};
 use std::num::NonZeroU64;
@@ -63,30 +62,13 @@ impl<P: Payload> Store<P> {
         self.segments.index().get(disk, block).is_some()
     }
 
-    /// What a disk's dirty log says of a block.
+    /// The dirty logs, by disk: what the origins lack.
     #[inline]
-    pub fn dirty_state(&self, disk: DiskSlot, block: BlockIndex) -> Found {
-        self.logs.by_disk().find(disk, block)
+    pub fn dirty_logs(&self) -> &DirtyDisks {
+        self.logs.by_disk()
     }
 
-    /// Whether a disk's origin lacks something.
-    #[inline]
-    pub fn is_dirty(&self, disk: DiskSlot) -> bool {
-        self.logs.by_disk().has(disk)
-    }
-
-    /// Whether any origin lacks something.
-    pub fn has_dirty(&self) -> bool {
-        self.logs.by_disk().has_any()
-    }
-
-    /// A disk's dirty log.
-    #[inline]
-    pub fn dirty_log(&self, disk: DiskSlot) -> Option<&DirtyDisk> {
-        self.logs.by_disk().get(disk)
-    }
-
-    /// The same, to change it.
+    /// A disk's dirty log, to change it.
     pub fn dirty_log_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
         self.logs.by_disk_mut().get_mut(disk)
     }

@@ -47,7 +47,7 @@ use crate::writer::{Streams, Writer};
 use block_io::{Buf, Place, Slice};
 pub use clean::Taken;
 pub use completions::Progress;
-use dirty_log::{Found as FoundInLog, RecordNumber, What};
+use dirty_log::{Found as FoundInLog, RecordNumber};
 pub use disks::{Shares, TableChanges};
 pub use facts::Facts;
 use flash_format::PAGE_BYTES;
@@ -349,7 +349,7 @@ impl Store {
             let next = slot.advance(count);
             let block = first.advance(u64::from(count));
             if self.identity.geometry.segment_of(next) != segment
-                || self.dirty_state(disk, block) != FoundInLog::Dirty(next)
+                || self.logs.by_disk().find(disk, block) != FoundInLog::Dirty(next)
                 || matches!(self.bytes_of(ports, next), Location::Memory(_))
             {
                 break;
@@ -367,26 +367,13 @@ impl Store {
         number: RecordNumber,
         lies: Slice,
     ) -> Slice {
-        match self.block_of_record(disk, number) {
+        match self.logs.by_disk().block_of_record(disk, number) {
             Some(block) => self
                 .writer
                 .payload()
                 .ciphers()
                 .shown(ports.pool(), disk, block, lies),
             None => lies,
-        }
-    }
-
-    /// Which block a record of a disk's dirty log holds; none if it is an erasure.
-    pub fn block_of_record(&self, disk: DiskSlot, number: RecordNumber) -> Option<BlockIndex> {
-        let record = self
-            .logs
-            .by_disk()
-            .get(disk)
-            .map(|dirty| dirty.log().record(number));
-        match record.map(|record| record.what) {
-            Some(What::Data { block, .. }) => Some(block),
-            Some(What::Erasure(_)) | None => None,
         }
     }
 

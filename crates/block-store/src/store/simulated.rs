@@ -87,7 +87,7 @@ pub enum Source {
 
 /// Where the bytes of a block of a disk with a dirty log would be read from; marks a clean copy as referenced.
 pub fn locate(store: &mut Store<Nothing>, disk: DiskSlot, block: BlockIndex) -> Source {
-    let slot = match store.dirty_state(disk, block) {
+    let slot = match store.dirty_logs().find(disk, block) {
         Found::Erased(_) => return Source::Memory,
         Found::Dirty(slot) => slot,
         Found::Clean => match store.segments.touch(disk, block) {
@@ -161,14 +161,17 @@ mod tests {
         }
         let end = store.write_back().flush_log(&mut ports, DISK);
         settle(&mut store, &mut ports);
-        let dirty = store.dirty_log(DISK).unwrap();
+        let dirty = store.dirty_logs().get(DISK).unwrap();
         assert_eq!(dirty.durable(), end);
         assert_eq!(dirty.log().distinct(), Bytes::kib(40));
         assert_eq!(ports.stats().flash_written.dirty, 20 * 4096);
-        assert!(matches!(store.dirty_state(DISK, block(4)), Found::Dirty(_)));
+        assert!(matches!(
+            store.dirty_logs().find(DISK, block(4)),
+            Found::Dirty(_)
+        ));
         store.write_back().settle(&mut ports, DISK, end);
         settle(&mut store, &mut ports);
-        assert_eq!(store.dirty_state(DISK, block(4)), Found::Clean);
+        assert_eq!(store.dirty_logs().find(DISK, block(4)), Found::Clean);
         assert!((0..10).all(|number| touch(&mut store, DISK, block(number))));
         store.self_check();
     }

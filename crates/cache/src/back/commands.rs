@@ -130,7 +130,7 @@ impl Changes<'_> {
         let reason = self
             .flash
             .with_logs()
-            .and_then(|flash| flash.dirty_log(disk)?.locked());
+            .and_then(|flash| flash.dirty_logs().get(disk)?.locked());
         if let (Some(reason), OfDirty::Refuse | OfDirty::Flush) = (reason, dirty) {
             return Err(ControlError::Locked(reason));
         }

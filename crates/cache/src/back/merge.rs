@@ -24,7 +24,7 @@ impl BackRequests<'_> {
         let Some(flash) = self.flash.as_mut() else {
             return Edge::Wanted;
         };
-        let (location, dirty) = match flash.dirty_state(disk, block) {
+        let (location, dirty) = match flash.dirty_logs().find(disk, block) {
             Found::Erased(_) => {
                 let zeroes = self.ports.pool.take_zeroed(PAGE_BYTES);
                 return Edge::Ready(zeroes.freeze().slice(0..PAGE_BYTES));

@@ -370,7 +370,10 @@ impl<'a> BackRequests<'a> {
             return flash.write_back().flush_log(&mut self.ports.store, disk);
         }
         // Nothing becomes durable on it any more: the origin has to have it, and be flushed.
-        let dirty = self.flash.failed().and_then(|flash| flash.dirty_log(disk));
+        let dirty = self
+            .flash
+            .failed()
+            .and_then(|flash| flash.dirty_logs().get(disk));
         let dirty = dirty.filter(|dirty| !dirty.log().is_empty());
         dirty.map_or(RecordNumber::BEHIND_ALL, |dirty| dirty.log().end())
     }
@@ -427,7 +430,7 @@ impl<'a> BackRequests<'a> {
         let oldest = self
             .flash
             .with_logs()
-            .and_then(|flash| flash.dirty_log(disk)?.log().oldest());
+            .and_then(|flash| flash.dirty_logs().get(disk)?.log().oldest());
         let Some(back) = self.backs.get(disk) else {
             return;
         };

@@ -85,7 +85,7 @@ impl<'a> Destager<'a> {
         let Some(flash) = self.flash.with_logs() else {
             return RecordNumber::FIRST;
         };
-        let Some(dirty) = flash.dirty_log(disk) else {
+        let Some(dirty) = flash.dirty_logs().get(disk) else {
             return RecordNumber::FIRST;
         };
         let log = dirty.log();
@@ -123,7 +123,8 @@ impl<'a> Destager<'a> {
         }
         let durable = |flash: &Store| {
             flash
-                .dirty_log(disk)
+                .dirty_logs()
+                .get(disk)
                 .map_or(RecordNumber::FIRST, DirtyDisk::durable)
         };
         if durable(flash) < wanted {
@@ -149,7 +150,7 @@ impl<'a> Destager<'a> {
         let Some(flash) = self.flash.with_logs_mut() else {
             return false;
         };
-        let Some(dirty) = flash.dirty_log(disk) else {
+        let Some(dirty) = flash.dirty_logs().get(disk) else {
             return false;
         };
         let log = dirty.log();
@@ -218,7 +219,7 @@ impl<'a> Destager<'a> {
             if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeDestage) {
                 return Some(flash.shown_record(&ports.store, disk, number, page));
             }
-            let block = flash.block_of_record(disk, number);
+            let block = flash.dirty_logs().block_of_record(disk, number);
             ports.store.damaged(disk, block, flash.offset_of(slot));
             None
         });
@@ -230,7 +231,7 @@ impl<'a> Destager<'a> {
         let Some(flash) = self.flash.as_mut() else {
             return true;
         };
-        let Some(dirty) = flash.dirty_log(disk) else {
+        let Some(dirty) = flash.dirty_logs().get(disk) else {
             return true;
         };
         if dirty.released() >= dirty.log().base() || !holds(Guard::WatermarkBeforeNext) {

@@ -171,7 +171,7 @@ impl Candidate<'_> {
         else {
             return (flash.facts().uuid(), Flashed::default());
         };
-        let dirty = flash.dirty_log(slot);
+        let dirty = flash.dirty_logs().get(slot);
         let full = dirty.filter(|dirty| !dirty.log().is_empty());
         let flashed = Flashed {
             epoch: entry.epoch,
@@ -247,7 +247,7 @@ impl Cache {
         let has_log = self
             .flash
             .as_ref()
-            .is_some_and(|flash| flash.is_dirty(slot));
+            .is_some_and(|flash| flash.dirty_logs().has(slot));
         self.backs.stay_through(slot);
         let back = newcomer.disk.policy == WritePolicy::Back || has_log;
         // If the flash has failed meanwhile the record is to be closed, and the log is on the wreck.

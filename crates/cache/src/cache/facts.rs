@@ -177,7 +177,7 @@ impl<'a> Facts<'a> {
                 .facts()
                 .disk_entry(disk)
                 .map_or(0, |entry| entry.epoch);
-            if let Some(dirty) = flash.dirty_log(disk) {
+            if let Some(dirty) = flash.dirty_logs().get(disk) {
                 status.logged = dirty.log().logged();
                 status.distinct = dirty.log().distinct() + dirty.log().erased();
                 let age = |at| self.ports.now.since(at);
@@ -281,7 +281,7 @@ impl<'a> Facts<'a> {
                 .facts()
                 .disk_entry(slot)
                 .filter(|_| !is_taken(self.disks, self.jobs, slot))?;
-            let dirty = flash.dirty_log(slot);
+            let dirty = flash.dirty_logs().get(slot);
             let log = dirty.map(|dirty| dirty.log().distinct() + dirty.log().erased());
             let doubt = entry.in_doubt.then_some(LockReason::Unbelievable);
             Some(Kept {

@@ -190,7 +190,7 @@ impl GuestReads<'_> {
     ) -> Option<u64> {
         let block = BlockIndex::containing(Offset::new(at));
         let flash = self.flash.with_logs()?;
-        match flash.dirty_state(disk, block) {
+        match flash.dirty_logs().find(disk, block) {
             Found::Clean => None,
             Found::Erased(_) if !holds(Guard::ErasedReadsZeroes) => None,
             Found::Erased(erased) => Some(self.read_zeroes(id, at, end, erased)),
@@ -246,7 +246,9 @@ impl GuestReads<'_> {
         let most = blocks_to(first, end).min(RUN_BLOCKS_MAX);
         let clean = |count: &u64| {
             let flash = self.flash.with_logs();
-            flash.is_none_or(|flash| flash.dirty_state(disk, first.advance(*count)) == Found::Clean)
+            flash.is_none_or(|flash| {
+                flash.dirty_logs().find(disk, first.advance(*count)) == Found::Clean
+            })
         };
         let count = 1 + (1..most).take_while(clean).count() as u64;
         let stop = first.advance(count).start().get().min(end);
@@ -279,6 +281,6 @@ impl GuestReads<'_> {
             return false;
         };
         let mut blocks = (0..u64::from(hit.count)).map(|i| hit.first.advance(i));
-        blocks.any(|block| flash.dirty_state(hit.disk, block) != Found::Clean)
+        blocks.any(|block| flash.dirty_logs().find(hit.disk, block) != Found::Clean)
     }
 }

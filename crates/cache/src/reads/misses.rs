@@ -60,8 +60,8 @@ impl GuestReads<'_> {
         let staged = |block| {
             self.admission.staged(Key::new(disk, block)).is_some() && holds(Guard::NoFillOfStaged)
         };
-        let lacking = flash.is_dirty(disk) && holds(Guard::NoFillOfDirty);
-        let dirty = |block| lacking && flash.dirty_state(disk, block) != Found::Clean;
+        let lacking = flash.dirty_logs().has(disk) && holds(Guard::NoFillOfDirty);
+        let dirty = |block| lacking && flash.dirty_logs().find(disk, block) != Found::Clean;
         while first.advance(count) < limit
             && !flash.has_copy(disk, first.advance(count))
             && !staged(first.advance(count))

@@ -115,7 +115,10 @@ impl Disks {
 
     /// Blocks that the origins lack.
     pub(crate) fn dirty_blocks(&self, store: &Store<Nothing>) -> u32 {
-        let logs = self.list.iter().filter_map(|of| store.dirty_log(of.slot));
+        let logs = self
+            .list
+            .iter()
+            .filter_map(|of| store.dirty_logs().get(of.slot));
         let bytes: u64 = logs.map(|dirty| dirty.log().distinct().get()).sum();
         u32::try_from(bytes / BLOCK_BYTES).expect("each has a slot, which is a 32-bit number")
     }
@@ -161,7 +164,7 @@ pub struct Back<'a> {
 /// Whether a disk's origin lacks a block, or what was erased of it.
 #[inline]
 pub(crate) fn is_dirty(store: &Store<Nothing>, disk: DiskSlot, block: BlockIndex) -> bool {
-    store.dirty_state(disk, block) != Found::Clean
+    store.dirty_logs().find(disk, block) != Found::Clean
 }
 
 impl<'a> Back<'a> {
@@ -202,7 +205,7 @@ impl<'a> Back<'a> {
     pub fn log_block(&mut self, disk: DiskSlot, key: u32) -> Option<Logged> {
         let block = BlockIndex::new(key.into());
         self.disks.attach(self.store, disk, self.now);
-        let was_dirty = matches!(self.store.dirty_state(disk, block), Found::Dirty(_));
+        let was_dirty = matches!(self.store.dirty_logs().find(disk, block), Found::Dirty(_));
         self.log(disk, |store, ports| {
             let mut log = store.write_back();
             log.log_block(ports, disk, block, &&()).is_ok()
@@ -259,7 +262,7 @@ impl<'a> Back<'a> {
         };
         let settings = self.disks.list[at].settings;
         let mut accepts = |back: &mut Self| {
-            let log = back.store.dirty_log(disk).map(DirtyDisk::log);
+            let log = back.store.dirty_logs().get(disk).map(DirtyDisk::log);
             let has_room = log.is_some_and(|log| settings.has_room(log.logged()));
             has_room && accept(back.store, back.ports)
         };

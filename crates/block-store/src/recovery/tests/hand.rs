@@ -436,7 +436,7 @@ pub(super) fn left(header: &DirtyChunkHeader, does: &[Does]) -> LeftChunk {
 /// Blocks of a disk's log in the order in which they were written; erasures as their first block
 /// and a count.
 pub(super) fn records(opened: &Opened, number: u16) -> Vec<(u64, u32)> {
-    let Some(dirty) = opened.store.dirty_log(disk(number)) else {
+    let Some(dirty) = opened.store.dirty_logs().get(disk(number)) else {
         return Vec::new();
     };
     let records = dirty.log().records(dirty.log().base(), dirty.log().end());
@@ -448,13 +448,14 @@ pub(super) fn records(opened: &Opened, number: u16) -> Vec<(u64, u32)> {
 }
 
 pub(super) fn locked(opened: &Opened, number: u16) -> Option<LockReason> {
-    opened.store.dirty_log(disk(number))?.locked()
+    opened.store.dirty_logs().get(disk(number))?.locked()
 }
 
 pub(super) fn found(opened: &Opened, number: u16, block: u64) -> Found {
     opened
         .store
-        .dirty_state(disk(number), BlockIndex::new(block))
+        .dirty_logs()
+        .find(disk(number), BlockIndex::new(block))
 }
 
 /// Where a block's clean copy is.
@@ -471,7 +472,8 @@ pub(super) fn phase(opened: &Opened, segment: u32) -> Phase {
 pub(super) fn watermark(opened: &Opened, number: u16) -> Position {
     opened
         .store
-        .dirty_log(disk(number))
+        .dirty_logs()
+        .get(disk(number))
         .unwrap()
         .log()
         .watermark()

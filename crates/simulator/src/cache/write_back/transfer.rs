@@ -54,7 +54,7 @@ impl Back<'_> {
     /// The number before which everything should go to the origin now.
     fn wanted_to(&self, at: usize, hurries: bool) -> RecordNumber {
         let of = &self.disks.list[at];
-        let log = self.store.dirty_log(of.slot).map(DirtyDisk::log);
+        let log = self.store.dirty_logs().get(of.slot).map(DirtyDisk::log);
         let Some(log) = log.filter(|log| !log.is_empty()) else {
             return RecordNumber::FIRST;
         };
@@ -69,7 +69,7 @@ impl Back<'_> {
     /// The number before which everything may go to the origin now: it is durable here.
     fn durable_to(&mut self, disk: DiskSlot, wanted: RecordNumber, hurries: bool) -> RecordNumber {
         let durable = |store: &Store<Nothing>| {
-            let dirty = store.dirty_log(disk);
+            let dirty = store.dirty_logs().get(disk);
             dirty.map_or(RecordNumber::FIRST, DirtyDisk::durable)
         };
         if durable(self.store) < wanted {
@@ -82,7 +82,7 @@ impl Back<'_> {
     /// Reads the next batch, if there is room and need for one.
     fn load_next(&mut self, at: usize, wanted: RecordNumber) -> bool {
         let of = &mut self.disks.list[at];
-        let Some(dirty) = self.store.dirty_log(of.slot) else {
+        let Some(dirty) = self.store.dirty_logs().get(of.slot) else {
             return false;
         };
         let geometry = self.store.facts().geometry();
@@ -116,7 +116,7 @@ impl Back<'_> {
     /// Ends the batch that is written, if every piece has ended. True if more can be done.
     fn end_batch(&mut self, at: usize, wanted: RecordNumber) -> bool {
         let of = &mut self.disks.list[at];
-        let log = self.store.dirty_log(of.slot).map(DirtyDisk::log);
+        let log = self.store.dirty_logs().get(of.slot).map(DirtyDisk::log);
         let batched = of.destage.end_batch(log, wanted, of.settings.dirty_max);
         let settles = match batched {
             None => return false,
@@ -138,7 +138,7 @@ impl Back<'_> {
     /// The origin has every record before this number, durably.
     fn settle_log(&mut self, at: usize, to: RecordNumber) {
         let of = &mut self.disks.list[at];
-        let log = self.store.dirty_log(of.slot).map(DirtyDisk::log);
+        let log = self.store.dirty_logs().get(of.slot).map(DirtyDisk::log);
         let records = log.map_or(0, |log| data_records(log, to));
         let coalesced = records.saturating_sub(std::mem::take(&mut of.written));
         let mut write_back = self.store.write_back();
@@ -153,7 +153,7 @@ impl Back<'_> {
     /// Arranges for a look at the disk when its log is due.
     fn wake(&mut self, at: usize) {
         let of = &self.disks.list[at];
-        let log = self.store.dirty_log(of.slot).map(DirtyDisk::log);
+        let log = self.store.dirty_logs().get(of.slot).map(DirtyDisk::log);
         if let Some(oldest) = log.and_then(DirtyLog::oldest) {
             let dues = of.settings.dues(oldest, of.asked_at).into_iter();
             // What was due and waits for something else is looked at when that has happened.
@@ -194,7 +194,7 @@ impl Disks {
 
 /// Whether a batch may be written: no block of it, if one was settled of which a recovery does not know.
 fn knows_watermark(store: &Store<Nothing>, disk: DiskSlot, pieces: &[Piece]) -> bool {
-    let Some(dirty) = store.dirty_log(disk) else {
+    let Some(dirty) = store.dirty_logs().get(disk) else {
         return true;
     };
     if dirty.released() >= dirty.log().base() {
