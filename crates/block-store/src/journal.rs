@@ -9,7 +9,7 @@
 //! over it must be durably freed. Those make the commit urgent.
 
 use crate::guard::{Guard, holds};
-use crate::limits::{JOURNAL_BATCH_PAGES_MAX, JOURNAL_EAGER_ENTRIES};
+use crate::limits::{JOURNAL_BATCH_PAGES_MAX, JOURNAL_EAGER_ENTRIES, PASSED_ENTRIES_MAX};
 use crate::ports::{Ports, Tag};
 use flash_format::{Geometry, JOURNAL_ENTRIES_PER_PAGE, JournalEntry, JournalPage, SegmentIndex};
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ impl InFlight {
 }
 
 /// The journal's queue and its place in the ring.
-pub(crate) struct Journal {
+pub struct Journal {
     ring_pages: u64,
     checkpoint_due: u64,
     /// How long entries that can wait do so.
@@ -117,12 +117,18 @@ impl Journal {
     }
 
     /// Asks for everything queued to be committed as soon as may be.
-    pub(crate) fn hurry(&mut self) {
+    pub fn hurry(&mut self) {
         self.urgent |= !self.queue.is_empty();
     }
 
+    /// Somebody goes on before what it has queued is durable. False if too much is queued by now.
+    pub fn pass(&mut self) -> bool {
+        self.hurry();
+        self.queue.len() <= PASSED_ENTRIES_MAX
+    }
+
     /// The ticket of the entry queued last.
-    pub(crate) fn last(&self) -> Ticket {
+    pub fn last(&self) -> Ticket {
         self.queued
     }
 
@@ -138,12 +144,13 @@ impl Journal {
         self.queue.iter().rev().chain(in_flight.rev())
     }
 
-    /// Entries that are not on their way yet.
-    pub(crate) fn queued_entries(&self) -> usize {
-        self.queue.len()
+    /// Whether everything up to this ticket survives a crash.
+    pub fn is_durable(&self, ticket: Ticket) -> bool {
+        self.durable >= ticket
     }
 
-    pub(crate) fn is_idle(&self) -> bool {
+    /// Whether everything that was queued is durable.
+    pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.in_flight.is_none()
     }
 

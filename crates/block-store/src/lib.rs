@@ -79,7 +79,7 @@ pub use effects::{Effect, Own, Purpose};
 pub use facts::{Committed, SegmentCounts};
 pub use format::{FormatOptions, format};
 pub use intake::Intake;
-pub use journal::Ticket;
+pub use journal::{Journal, Ticket};
 pub use lock::LockReason;
 pub use payload::{Nothing, Pages};
 pub use ports::{Payload, Ports, Tag};

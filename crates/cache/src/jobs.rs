@@ -240,7 +240,7 @@ impl Job {
                 return false;
             }
             Step::Written => self.commit(flash, ports),
-            Step::Committed(ticket, _) if !flash.is_durable(*ticket) => return false,
+            Step::Committed(ticket, _) if !flash.journal().is_durable(*ticket) => return false,
             Step::Committed(_, segments) => self.committed(flash, segments),
             Step::Checkpoint(number)
             | Step::SecondCheckpoint(number)
@@ -299,7 +299,7 @@ impl Job {
             flash.write_back().void_log(&mut ports.store, newcomer.slot);
         }
         if self.frees() {
-            flash.hurry();
+            flash.journal_mut().hurry();
         }
         match &self.kind {
             Kind::Attach(newcomer) if newcomer.dropped.is_none() => {
@@ -338,8 +338,8 @@ impl Job {
             Kind::Grow { .. } => unreachable!("a disk that grows writes its tables only"),
             Kind::Stop => flash.trust_resting(&mut ports.store, None),
         }
-        flash.hurry();
-        Step::Committed(flash.last_ticket(), segments)
+        flash.journal_mut().hurry();
+        Step::Committed(flash.journal().last(), segments)
     }
 
     /// What the job changed is durable.
@@ -360,13 +360,13 @@ impl Job {
                 Step::Checkpoint(flash.tables_mut().leave(*disk, *fingerprint))
             }
             Kind::Grow { .. } => unreachable!("a disk that grows writes its tables only"),
-            Kind::Stop if flash.has_all_durable() => {
+            Kind::Stop if flash.journal().is_idle() => {
                 Step::Checkpoint(flash.tables_mut().want_clean_checkpoint())
             }
             // Something was queued meanwhile: once more.
             Kind::Stop => {
-                flash.hurry();
-                Step::Committed(flash.last_ticket(), Vec::new())
+                flash.journal_mut().hurry();
+                Step::Committed(flash.journal().last(), Vec::new())
             }
         }
     }

@@ -62,9 +62,9 @@ impl LateWrites {
         let timeout = flash.config().flash_timeout.as_nanos();
         let calm = Duration::from_nanos(timeout.saturating_mul(CALM_TIMEOUTS));
         if ports.attended() >= seen + calm {
-            flash.hurry();
+            flash.journal_mut().hurry();
             self.0 = State::Returning {
-                known: flash.last_ticket(),
+                known: flash.journal().last(),
                 from: ports.now,
             };
         }
@@ -75,7 +75,7 @@ impl LateWrites {
         let State::Returning { known, from } = self.0 else {
             return None;
         };
-        let is_known = flash.is_durable(known) || !holds(Guard::KnownBeforeReinstated);
+        let is_known = flash.journal().is_durable(known) || !holds(Guard::KnownBeforeReinstated);
         if !is_known {
             return None;
         }

@@ -222,7 +222,7 @@ impl<'a> Through<'a> {
     pub(crate) fn let_waiting_pass(&mut self) {
         self.writes.wait_no_more();
         if let Some(flash) = self.flash.as_mut() {
-            flash.hurry();
+            flash.journal_mut().hurry();
         }
         for write in self.writes.waiting() {
             self.send_to_origin(write);
@@ -302,7 +302,7 @@ impl<'a> Through<'a> {
         let wait_for = self.distrust_blocks(id, wait);
         match (wait_for, self.flash.as_mut()) {
             (Some(_), Some(flash)) if self.host_record.lets_pass() => {
-                if !flash.pass() {
+                if !flash.journal_mut().pass() {
                     let reason = "the flash was late for too long while guests wrote";
                     self.ports.wake(Wake::FlashFailed(reason));
                 }
@@ -325,7 +325,7 @@ impl<'a> Through<'a> {
         let write = &mut self.writes.all[id];
         let update = matches!(write.change, Change::Data { .. });
         // What an overlapping write waits for, this one has to wait for too.
-        let mut ticket = overtakes_a_waiting_write.then(|| flash.last_ticket());
+        let mut ticket = overtakes_a_waiting_write.then(|| flash.journal().last());
         let mut commits = false;
         for i in 0..write.blocks {
             let block = write.first.advance(i);
@@ -357,7 +357,7 @@ impl<'a> Through<'a> {
         if commits && !passes {
             flash.rest_around(&mut self.ports.store, write.disk, write.first, write.blocks);
         }
-        ticket.filter(|ticket| !flash.is_durable(*ticket))
+        ticket.filter(|ticket| !flash.journal().is_durable(*ticket))
     }
 
     /// The blocks of a write that comes leave staging, and those of an erasure count as demand no
@@ -390,7 +390,7 @@ impl<'a> Through<'a> {
         self.ports.stats.writes_waited += 1;
         self.writes.wait_for(ticket, id);
         let flash = self.flash.as_mut().expect("there is a flash to wait for");
-        flash.hurry();
+        flash.journal_mut().hurry();
     }
 
     /// Nothing older can come back any more: on to the origin.

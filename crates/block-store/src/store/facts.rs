@@ -7,8 +7,7 @@ use crate::disks::slots;
 use crate::durability::Origins;
 use crate::facts::{Committed, SegmentCounts};
 use crate::format::FORMATTED;
-use crate::journal::Ticket;
-use crate::limits::PASSED_ENTRIES_MAX;
+use crate::journal::Journal;
 use crate::payload::Pages;
 use crate::ports::Payload;
 use block_io::BlockCipher;
@@ -73,30 +72,14 @@ impl<P: Payload> Store<P> {
         self.logs.by_disk_mut().get_mut(disk)
     }
 
-    /// Has everything that is queued for the journal written as soon as may be.
-    pub fn hurry(&mut self) {
-        self.journal.hurry();
+    /// The journal: what of its entries is durable.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
-    /// Somebody goes on before what it has queued is durable. False if too much is queued by now.
-    pub fn pass(&mut self) -> bool {
-        self.journal.hurry();
-        self.journal.queued_entries() <= PASSED_ENTRIES_MAX
-    }
-
-    /// The ticket of what was queued for the journal last.
-    pub fn last_ticket(&self) -> Ticket {
-        self.journal.last()
-    }
-
-    /// Whether everything up to this ticket survives a crash.
-    pub fn is_durable(&self, ticket: Ticket) -> bool {
-        self.journal.durable() >= ticket
-    }
-
-    /// Whether everything that was queued for the journal is durable.
-    pub fn has_all_durable(&self) -> bool {
-        self.journal.is_idle()
+    /// The same, to have its entries written soon.
+    pub fn journal_mut(&mut self) -> &mut Journal {
+        &mut self.journal
     }
 }
 

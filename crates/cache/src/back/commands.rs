@@ -188,7 +188,7 @@ impl Changes<'_> {
         if let Some(flash) = self.flash.as_mut()
             && back.demands.iter().any(waits_for_commit)
         {
-            flash.hurry();
+            flash.journal_mut().hurry();
         }
     }
 }

@@ -49,15 +49,15 @@ impl Changes<'_> {
     /// origin, nor, once the record is open again, that the origin has all of it.
     fn begin_to_close(&mut self) -> Step {
         let known = self.flash.as_mut().map_or(Ticket::default(), |flash| {
-            flash.hurry();
-            flash.last_ticket()
+            flash.journal_mut().hurry();
+            flash.journal().last()
         });
         Step::Journaling(known)
     }
 
     fn close_when_known(&mut self, disk: DiskSlot, back: &Back, known: Ticket) -> Next {
         let flash = self.flash.as_ref();
-        let is_known = flash.is_none_or(|flash| flash.is_durable(known));
+        let is_known = flash.is_none_or(|flash| flash.journal().is_durable(known));
         if is_known || self.host_record.lets_pass() || !holds(Guard::KnownBeforeClosed) {
             self.own(disk, back, false)
         } else {
@@ -189,7 +189,7 @@ impl Changes<'_> {
     fn drop_log(&mut self, disk: DiskSlot) {
         if let Some(flash) = self.flash.as_mut() {
             flash.write_back().void_log(&mut self.ports.store, disk);
-            flash.hurry();
+            flash.journal_mut().hurry();
         } else if let Some(failed) = self.flash.failed_mut() {
             failed.write_back().end_log(disk);
         }

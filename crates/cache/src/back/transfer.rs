@@ -241,7 +241,7 @@ impl<'a> Destager<'a> {
         if !erases && !dirty.bars(pieces.iter().flat_map(Piece::each)) {
             return true;
         }
-        flash.hurry();
+        flash.journal_mut().hurry();
         false
     }
 

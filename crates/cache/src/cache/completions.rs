@@ -57,7 +57,7 @@ impl Cache {
                 self.guest_reads().step_prefetches();
             }
             Progress::Journal => {
-                let is_durable = |ticket| flash.is_durable(ticket);
+                let is_durable = |ticket| flash.journal().is_durable(ticket);
                 while let Some(write) = self.writes.pop_durable(is_durable) {
                     self.ports.wake(Wake::Write(write));
                 }

@@ -398,7 +398,7 @@ impl SimulatedStore {
         };
         let beside = self.neighbours.around(first, last).map(block_of);
         simulated::rest_beside(&mut self.store, &mut self.ports, disk, beside);
-        self.store.hurry();
+        self.store.journal_mut().hurry();
         simulated::settle(&mut self.store, &mut self.ports);
     }
 

@@ -29,7 +29,7 @@ impl Back<'_> {
         }
         if self.disks.list[at].destage.ready().is_some() {
             if !self.knows_next(at) {
-                self.store.hurry();
+                self.store.journal_mut().hurry();
                 self.settle();
                 if !self.knows_next(at) {
                     return false;
