@@ -15,17 +15,24 @@ use units::{BlockIndex, DiskSlot};
 
 /// The ciphers of the disks that have one.
 #[derive(Default)]
-pub(crate) struct Ciphers {
+pub struct Ciphers {
     by_slot: Vec<Option<Box<dyn BlockCipher>>>,
 }
 
 impl Ciphers {
+    /// Whether a disk's blocks lie encrypted.
+    #[inline]
+    pub fn has(&self, disk: DiskSlot) -> bool {
+        self.get(disk).is_some()
+    }
+
     #[inline]
     pub(crate) fn get(&self, disk: DiskSlot) -> Option<&dyn BlockCipher> {
         self.by_slot.get(disk.index())?.as_deref()
     }
 
-    pub(crate) fn set(&mut self, disk: DiskSlot, cipher: Option<Box<dyn BlockCipher>>) {
+    /// By which cipher a disk's blocks are encrypted from now on; none for no longer.
+    pub fn set(&mut self, disk: DiskSlot, cipher: Option<Box<dyn BlockCipher>>) {
         if self.by_slot.len() <= disk.index() {
             if cipher.is_none() {
                 return;
@@ -37,7 +44,7 @@ impl Ciphers {
 
     /// Decrypts blocks that follow each other, from `first` on.
     #[inline]
-    pub(crate) fn show(&self, disk: DiskSlot, first: BlockIndex, pages: &mut [u8]) {
+    pub fn show(&self, disk: DiskSlot, first: BlockIndex, pages: &mut [u8]) {
         if let Some(cipher) = self.get(disk) {
             for (i, page) in (0..).zip(pages.chunks_exact_mut(PAGE_BYTES)) {
                 cipher.decrypt(first.advance(i), page);
@@ -46,13 +53,7 @@ impl Ciphers {
     }
 
     /// The bytes of a block that lies like this on flash.
-    pub(crate) fn shown(
-        &self,
-        pool: &BufPool,
-        disk: DiskSlot,
-        block: BlockIndex,
-        lies: Slice,
-    ) -> Slice {
+    pub fn shown(&self, pool: &BufPool, disk: DiskSlot, block: BlockIndex, lies: Slice) -> Slice {
         let Some(cipher) = self.get(disk) else {
             return lies;
         };

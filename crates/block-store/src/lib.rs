@@ -76,6 +76,7 @@ pub use dirty::{DirtyDisk, DirtyDisks};
 pub use disks::{Served, slots};
 pub use durability::Origins;
 pub use effects::{Effect, Own, Purpose};
+pub use encryption::Ciphers;
 pub use facts::{Committed, SegmentCounts};
 pub use format::{FormatOptions, format};
 pub use intake::Intake;

@@ -5,12 +5,12 @@ use crate::config::Config;
 use crate::dirty::{DirtyDisk, DirtyDisks};
 use crate::disks::slots;
 use crate::durability::Origins;
+use crate::encryption::Ciphers;
 use crate::facts::{Committed, SegmentCounts};
 use crate::format::FORMATTED;
 use crate::journal::Journal;
 use crate::payload::Pages;
 use crate::ports::Payload;
-use block_io::BlockCipher;
 use flash_format::{DiskEntry, Geometry};
 use segment_log::{Index, Phase};
 use std::num::NonZeroU64;
@@ -84,15 +84,15 @@ impl<P: Payload> Store<P> {
 }
 
 impl Store {
-    /// Whether a disk's blocks lie encrypted.
+    /// The ciphers of the disks whose blocks lie encrypted.
     #[inline]
-    pub fn is_encrypted(&self, disk: DiskSlot) -> bool {
-        self.writer.payload().ciphers().get(disk).is_some()
+    pub fn ciphers(&self) -> &Ciphers {
+        self.writer.payload().ciphers()
     }
 
-    /// By which cipher a disk's blocks are encrypted from now on; none for no longer.
-    pub fn set_cipher(&mut self, disk: DiskSlot, cipher: Option<Box<dyn BlockCipher>>) {
-        self.writer.payload_mut().ciphers_mut().set(disk, cipher);
+    /// The same, to change them.
+    pub fn ciphers_mut(&mut self) -> &mut Ciphers {
+        self.writer.payload_mut().ciphers_mut()
     }
 }
 

@@ -44,10 +44,10 @@ use crate::snapshot::Snapshot;
 use crate::table_writes::TableWrites;
 use crate::trust::Trust;
 use crate::writer::{Streams, Writer};
-use block_io::{Buf, Place, Slice};
+use block_io::{Place, Slice};
 pub use clean::Taken;
 pub use completions::Progress;
-use dirty_log::{Found as FoundInLog, RecordNumber};
+use dirty_log::Found as FoundInLog;
 pub use disks::{Shares, TableChanges};
 pub use facts::Facts;
 use flash_format::PAGE_BYTES;
@@ -357,31 +357,6 @@ impl Store {
             count += 1;
         }
         count
-    }
-
-    /// The bytes of a record of a disk's dirty log that lies like this on flash.
-    pub fn shown_record<T: Tag<Payload = Pages>>(
-        &self,
-        ports: &Ports<T>,
-        disk: DiskSlot,
-        number: RecordNumber,
-        lies: Slice,
-    ) -> Slice {
-        match self.logs.by_disk().block_of_record(disk, number) {
-            Some(block) => self
-                .writer
-                .payload()
-                .ciphers()
-                .shown(ports.pool(), disk, block, lies),
-            None => lies,
-        }
-    }
-
-    /// Decrypts a run of a disk's blocks.
-    #[inline]
-    pub fn show(&self, disk: DiskSlot, first: BlockIndex, buf: &mut Buf, blocks: u32) {
-        let pages = &mut buf[..blocks as usize * PAGE_BYTES];
-        self.writer.payload().ciphers().show(disk, first, pages);
     }
 
     /// A read from this slot has ended.

@@ -75,7 +75,8 @@ impl BackRequests<'_> {
                 .filter(|_| result.is_ok())
                 .filter(|buf| flash.is_whole(hit.slot, &buf[..PAGE_BYTES]));
             if let Some(buf) = &mut whole {
-                flash.show(merge.disk, merge.block, buf, 1);
+                let page = &mut buf[..PAGE_BYTES];
+                flash.ciphers().show(merge.disk, merge.block, page);
             }
         }
         match whole {

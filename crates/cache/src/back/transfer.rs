@@ -216,10 +216,13 @@ impl<'a> Destager<'a> {
             let BatchPage { number, slot, at } = wanted;
             let from = at as usize * PAGE_BYTES;
             let page = bytes.as_ref()?.slice(from..from + PAGE_BYTES);
-            if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeDestage) {
-                return Some(flash.shown_record(&ports.store, disk, number, page));
-            }
             let block = flash.dirty_logs().block_of_record(disk, number);
+            if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeDestage) {
+                return Some(match block {
+                    Some(block) => flash.ciphers().shown(&ports.pool, disk, block, page),
+                    None => page,
+                });
+            }
             ports.store.damaged(disk, block, flash.offset_of(slot));
             None
         });

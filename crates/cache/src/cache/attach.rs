@@ -238,7 +238,7 @@ impl Cache {
         // If the flash has failed meanwhile what it has of the log is brought to the origin all the same.
         let takes_key = self.flash.is_in_use() || holds(Guard::KeyForFailedFlash);
         if let Some(flash) = self.flash.with_logs_mut().filter(|_| takes_key) {
-            flash.set_cipher(slot, cipher);
+            flash.ciphers_mut().set(slot, cipher);
         }
         if let Some(flash) = self.flash.as_mut() {
             flash.origins_mut().attached(slot, newcomer.disk.read_only);

@@ -203,7 +203,7 @@ impl Cache {
                 .unstage_all(disk.tenant, |key| key.disk() == slot);
         }
         if let Some(flash) = self.flash.as_mut() {
-            flash.set_cipher(slot, None);
+            flash.ciphers_mut().set(slot, None);
         }
         self.division().own_disk(slot, None);
         if self.tenants.release(disk.tenant, Use::Disk) {

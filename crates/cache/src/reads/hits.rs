@@ -53,7 +53,7 @@ impl GuestReads<'_> {
         }
         let place = read.place(bytes)?;
         let flash = self.flash.as_ref()?;
-        (!flash.is_encrypted(read.disk())).then_some(place)
+        (!flash.ciphers().has(read.disk())).then_some(place)
     }
 
     /// A read from flash takes too long, and the guest's bytes come from elsewhere; but if they may
@@ -114,10 +114,10 @@ impl GuestReads<'_> {
             match (&result, &mut buf) {
                 (Ok(()), Some(buf)) => {
                     flash.succeeded();
-                    let pages = &buf[..hit.count as usize * PAGE_BYTES];
+                    let pages = &mut buf[..hit.count as usize * PAGE_BYTES];
                     let ports = &mut self.ports.store;
                     whole = flash.verify(ports, hit.disk, hit.first, hit.slot, pages);
-                    flash.show(hit.disk, hit.first, buf, hit.count);
+                    flash.ciphers().show(hit.disk, hit.first, pages);
                 }
                 _ => flash.failed(&mut self.ports.store),
             }
