@@ -134,7 +134,7 @@ impl<'a> Admitter<'a> {
         let Some(arrival) = asker.arrival.filter(|_| !asker.prefetch) else {
             return true;
         };
-        if flash.has_copy(disk, block) {
+        if flash.facts().has_copy(disk, block) {
             self.admission.hits(&arrival, [Key::new(disk, block)]);
             return true;
         }

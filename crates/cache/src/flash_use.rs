@@ -125,7 +125,7 @@ impl FlashUse {
 
     /// The same, to change it.
     pub(crate) fn log_of_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
-        self.with_logs_mut()?.dirty_log_mut(disk)
+        self.with_logs_mut()?.write_back().log_mut(disk)
     }
 
     /// What a block is read from: the flash that is in use, or else what has failed, for a block that

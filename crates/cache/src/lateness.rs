@@ -59,7 +59,7 @@ impl LateWrites {
         let State::Late { seen } = self.0 else {
             return;
         };
-        let timeout = flash.config().flash_timeout.as_nanos();
+        let timeout = flash.facts().config().flash_timeout.as_nanos();
         let calm = Duration::from_nanos(timeout.saturating_mul(CALM_TIMEOUTS));
         if ports.attended() >= seen + calm {
             flash.journal_mut().hurry();

@@ -2,7 +2,7 @@
 
 use super::Store;
 use crate::config::Config;
-use crate::dirty::{DirtyDisk, DirtyDisks};
+use crate::dirty::DirtyDisks;
 use crate::disks::slots;
 use crate::durability::Origins;
 use crate::encryption::Ciphers;
@@ -14,7 +14,7 @@ use crate::ports::Payload;
 use flash_format::{DiskEntry, Geometry};
 use segment_log::{Index, Phase};
 use std::num::NonZeroU64;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot, Offset, TenantSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, TenantSlot};
 
 /// What a store says of itself.
 pub struct Facts<'a, P: Payload = Pages>(&'a Store<P>);
@@ -44,32 +44,10 @@ impl<P: Payload> Store<P> {
         &mut self.origins
     }
 
-    /// How it behaves.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// Where a slot is on the device, in bytes.
-    #[inline]
-    pub fn offset_of(&self, slot: FlashSlot) -> Offset {
-        self.identity.geometry.slot_offset(slot)
-    }
-
-    /// Whether a block is cached, clean.
-    #[inline]
-    pub fn has_copy(&self, disk: DiskSlot, block: BlockIndex) -> bool {
-        self.segments.index().get(disk, block).is_some()
-    }
-
     /// The dirty logs, by disk: what the origins lack.
     #[inline]
     pub fn dirty_logs(&self) -> &DirtyDisks {
         self.logs.by_disk()
-    }
-
-    /// A disk's dirty log, to change it.
-    pub fn dirty_log_mut(&mut self, disk: DiskSlot) -> Option<&mut DirtyDisk> {
-        self.logs.by_disk_mut().get_mut(disk)
     }
 
     /// The journal: what of its entries is durable.
@@ -111,6 +89,17 @@ impl<'a, P: Payload> Facts<'a, P> {
     #[inline]
     pub fn geometry(self) -> &'a Geometry {
         &self.0.identity.geometry
+    }
+
+    /// How the store behaves.
+    pub fn config(self) -> &'a Config {
+        &self.0.config
+    }
+
+    /// Whether a block is cached, clean.
+    #[inline]
+    pub fn has_copy(self, disk: DiskSlot, block: BlockIndex) -> bool {
+        self.0.segments.index().get(disk, block).is_some()
     }
 
     /// How far the tables are durable.

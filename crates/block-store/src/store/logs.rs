@@ -38,7 +38,12 @@ impl<P: Payload> super::Store<P> {
     }
 }
 
-impl<P: Payload> WriteBack<'_, P> {
+impl<'a, P: Payload> WriteBack<'a, P> {
+    /// A disk's log, to change it; none if the disk has none.
+    pub fn log_mut(self, disk: DiskSlot) -> Option<&'a mut DirtyDisk> {
+        self.streams.logs.by_disk_mut().get_mut(disk)
+    }
+
     /// Accepts a block that a guest wrote.
     ///
     /// # Errors

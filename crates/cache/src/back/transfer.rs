@@ -223,7 +223,9 @@ impl<'a> Destager<'a> {
                     None => page,
                 });
             }
-            ports.store.damaged(disk, block, flash.offset_of(slot));
+            ports
+                .store
+                .damaged(disk, block, flash.facts().geometry().slot_offset(slot));
             None
         });
     }
@@ -374,7 +376,7 @@ impl<'a> Destager<'a> {
             // Nothing is written to it any more.
             (given_up, settles) => {
                 let failed = given_up.failed_mut();
-                let dirty = failed.and_then(|flash| flash.dirty_log_mut(disk));
+                let dirty = failed.and_then(|flash| flash.write_back().log_mut(disk));
                 match (dirty, settles) {
                     (None, _) => {}
                     (Some(dirty), Settles::Before(to)) => dirty.settle_unwritten(to),

@@ -63,7 +63,7 @@ impl GuestReads<'_> {
         let lacking = flash.dirty_logs().has(disk) && holds(Guard::NoFillOfDirty);
         let dirty = |block| lacking && flash.dirty_logs().find(disk, block) != Found::Clean;
         while first.advance(count) < limit
-            && !flash.has_copy(disk, first.advance(count))
+            && !flash.facts().has_copy(disk, first.advance(count))
             && !staged(first.advance(count))
             && !dirty(first.advance(count))
         {

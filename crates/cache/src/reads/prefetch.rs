@@ -68,7 +68,7 @@ impl GuestReads<'_> {
             || self.flash.as_ref().is_none_or(|flash| {
                 let run = RUN_BLOCKS_MAX * BLOCK_BYTES;
                 let coming = flash.facts().buffered().get() + self.state.prefetches.bytes();
-                coming == 0 || coming + run <= flash.config().write_buffer.get()
+                coming == 0 || coming + run <= flash.facts().config().write_buffer.get()
             })
     }
 

@@ -320,7 +320,7 @@ impl SimulatedStore {
     #[inline]
     pub fn contains(&self, disk: DiskSlot, key: u32) -> bool {
         let block = block_of(key);
-        self.store.has_copy(disk, block)
+        self.store.facts().has_copy(disk, block)
             || (self.back.is_some() && is_dirty(&self.store, disk, block))
     }
 
