@@ -2,8 +2,10 @@
 //! has, bytes included that the origin lacks; afterwards the other has nothing. And back again. Hosts that do
 //! not know of each other are a negative control: what verifies a move notices.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, ensure};
-use e2e::{Expected, Lab, RoamingPair, RoamingSettings, scenario};
+use e2e::{Expected, Lab, RoamingPair, RoamingSettings, Session, block, scenario};
 
 fn goes_there_and_back(write_policy: &'static str) {
     scenario(RoamingPair::TOOLS, |lab| {
@@ -58,6 +60,29 @@ fn a_disk_that_is_written_through_goes_there_and_back() {
 #[test]
 fn a_disk_that_is_written_around_goes_there_and_back() {
     goes_there_and_back("around");
+}
+
+#[test]
+fn guests_that_come_while_the_disk_does_are_let_in() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        for there in [1, 0, 1] {
+            let mut guest = pair.client(there)?;
+            let socket = pair.host(there).nbd_socket().to_path_buf();
+            let writing = std::thread::spawn(move || {
+                guest.write(0, &block(0, 1))?;
+                guest.close()
+            });
+            while !writing.is_finished() {
+                Session::open(&socket, RoamingPair::DISK)?.close()?;
+                // The daemon has only so many places for clients that have not gone yet.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            writing.join().map_err(|_| anyhow::anyhow!("a panic"))??;
+            pair.wait_until_owned_by(there)?;
+        }
+        pair.stop_both()
+    });
 }
 
 /// Two hosts that use one export without a word to each other.
