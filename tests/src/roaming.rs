@@ -13,6 +13,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
+use crate::wire::HOSTS;
 use crate::{
     DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, Session, Wire,
     free_port, limits, run, wait_until,
@@ -421,7 +422,7 @@ fn link_section(lab: &Lab, at: usize, own: u16, other: u16) -> String {
     let [name, peer] = [RoamingPair::NAMES[at], RoamingPair::NAMES[1 - at]];
     let file = |what: &str| lab.path(&format!("host-{at}.{what}")).display().to_string();
     format!(
-        "\n[link]\nname = '{name}'\naddress = '127.0.0.1:{own}'\ncertificate = '{}'\nkey = '{}'\n\
+        "\n[link]\nname = '{name}'\naddress = '{HOSTS}:{own}'\ncertificate = '{}'\nkey = '{}'\n\
          authority = '{}'\n\n[[peer]]\nname = '{peer}'\naddress = '127.0.0.1:{other}'\n",
         file("pem"),
         file("key"),
