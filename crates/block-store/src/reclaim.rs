@@ -172,7 +172,7 @@ impl Reclaim {
         let footer = Footer {
             uuid: *uuid,
             segment,
-            generation: segments.segment(segment).generation,
+            generation: segments.table().get(segment).generation,
             disk: victim.disk(),
         };
         reclaim.descriptors = payload.descriptors(geometry, footer, read);

@@ -126,7 +126,7 @@ impl Resting {
     ) {
         let mut run: Option<(FlashSlot, u32)> = None;
         for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
-            let slot = copies.segments.geometry().slot(chunk.segment, page);
+            let slot = copies.segments.table().geometry().slot(chunk.segment, page);
             let mut fresh = entry.source == Source::Fill
                 && copies.segments.index().get(chunk.disk, entry.block) == Some(slot);
             if fresh && !copies.origins.covers(chunk.disk, entry.count) {
@@ -181,7 +181,7 @@ impl Resting {
                 ports.stats_mut().not_taken.index_full += 1;
                 continue;
             }
-            if !settled.written && !copies.segments.is_written(*slot) {
+            if !settled.written && !copies.segments.table().is_written(*slot) {
                 let count = copies.origins.write_count(disk);
                 self.rest(ports, copies, disk, *block, *slot, count);
                 continue;
@@ -240,7 +240,7 @@ impl Resting {
         for block in beside {
             let slot = copies.segments.index().get(disk, block);
             let may_rest = |slot: &FlashSlot| {
-                copies.trust.contains(*slot) && !copies.segments.segment_of(*slot).is_dirty
+                copies.trust.contains(*slot) && !copies.segments.table().segment_of(*slot).is_dirty
             };
             if let Some(slot) = slot.filter(may_rest) {
                 commit = Some(distrust(ports, copies.journal, copies.segments, slot));
@@ -361,7 +361,7 @@ fn end_rest<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_, T::Payload>, r
         return false;
     }
     // In memory only: it must be on flash before it may be trusted there.
-    if !copies.segments.is_written(rest.slot) {
+    if !copies.segments.table().is_written(rest.slot) {
         return false;
     }
     ports.stats_mut().retrusted_blocks += 1;

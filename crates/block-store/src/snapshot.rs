@@ -30,7 +30,7 @@ impl<P: Payload> Snapshot<'_, P> {
             let first = segments.start;
             let mut entries: Vec<SegmentEntry> = segments
                 .map(SegmentIndex::new)
-                .map(|n| self.trust.entry(n, self.segments.segment(n)))
+                .map(|n| self.trust.entry(n, self.segments.table().get(n)))
                 .collect();
             self.take_back_pending(first, &mut entries);
             CheckpointPage::Segments(entries)

@@ -57,7 +57,7 @@ impl Trust {
         count: u32,
     ) {
         self.trusted.set(first, count);
-        let generation = segments.segment_of(first).generation;
+        let generation = segments.table().segment_of(first).generation;
         journal.queue(ports, JournalEntry::Trust { first, count }, generation);
     }
 
@@ -66,7 +66,7 @@ impl Trust {
         let Queued { entry, generation } = queued;
         if let JournalEntry::Distrust { first, count } = entry {
             // The slot may have been freed and used again since: then the bit is another block's.
-            if segments.segment_of(first).generation == generation {
+            if segments.table().segment_of(first).generation == generation {
                 self.trusted.clear(first, count);
             }
         }
@@ -87,7 +87,7 @@ impl Trust {
         // being trusted.
         if segments.index().get(disk, block) != Some(slot)
             || self.is_condemned(slot)
-            || segments.segment_of(slot).is_dirty
+            || segments.table().segment_of(slot).is_dirty
         {
             return;
         }
@@ -153,7 +153,7 @@ pub(crate) fn distrust<T: Tag>(
     segments: &Segments<T::Payload>,
     slot: FlashSlot,
 ) -> Ticket {
-    let generation = segments.segment_of(slot).generation;
+    let generation = segments.table().segment_of(slot).generation;
     let entry = JournalEntry::Distrust {
         first: slot,
         count: 1,

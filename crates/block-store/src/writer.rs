@@ -361,7 +361,7 @@ impl<P: Payload> Writer<P> {
     ) -> Option<(DiskSlot, &'a Gathered<P>, usize)> {
         let segment = self.identity.geometry.segment_of(slot);
         let page = self.identity.geometry.page_of(slot);
-        let disk = segments.segment(segment).disk;
+        let disk = segments.table().get(segment).disk;
         let open = StreamKind::ALL.into_iter().find_map(|kind| {
             let open = segments.stream(StreamKey { disk, kind })?;
             (open.segment == segment).then_some(open)

@@ -322,9 +322,12 @@ mod tests {
         assert_eq!((sealed.page, sealed.len()), (0, 14));
         let closed = log.close(NEW).unwrap();
         assert_eq!((closed.segment, closed.blocks), (sealed.segment, 14));
-        assert!(!log.write_ended(closed.segment), "the footer is on its way");
-        assert!(log.write_ended(closed.segment));
-        assert_eq!(log.segment(closed.segment).phase, Phase::Closed);
+        assert!(
+            !log.table_mut().write_ended(closed.segment),
+            "the footer is on its way"
+        );
+        assert!(log.table_mut().write_ended(closed.segment));
+        assert_eq!(log.table().get(closed.segment).phase, Phase::Closed);
     }
 
     #[test]
@@ -358,7 +361,7 @@ mod tests {
                 log.close(NEW);
             }
         }
-        assert_eq!(log.free_count(), SEGMENTS_RESERVED);
+        assert_eq!(log.table().free_count(), SEGMENTS_RESERVED);
         assert_eq!(log.prepare(NEW, Instant::ZERO), Step::NoSegment);
         let survivors = StreamKey::of(NEW.disk, Source::Survivor);
         assert!(matches!(
@@ -376,23 +379,29 @@ mod tests {
             log.place(key, Source::Dirty, Instant::ZERO);
             log.seal(key);
             let segment = log.close(key).unwrap().segment;
-            assert!(!log.write_ended(segment), "the footer is on its way");
+            assert!(
+                !log.table_mut().write_ended(segment),
+                "the footer is on its way"
+            );
             segment
         };
         let first = close(&mut log);
-        assert!(log.write_ended(first));
-        assert_eq!(log.segment(first).phase, Phase::Dirty);
-        assert_eq!((log.closed_count(), log.held_by_nobody()), (0, 1));
+        assert!(log.table_mut().write_ended(first));
+        assert_eq!(log.table().get(first).phase, Phase::Dirty);
+        assert_eq!(
+            (log.table().closed_count(), log.table().held_by_nobody()),
+            (0, 1)
+        );
         log.self_check();
         // One whose footer is still on its way is ordinary when it has come.
         let second = close(&mut log);
-        log.destaged(second);
-        assert_eq!(log.segment(second).phase, Phase::Closing);
-        assert!(log.write_ended(second));
-        assert_eq!(log.segment(second).phase, Phase::Closed);
-        assert_eq!(log.closed_count(), 1);
-        log.destaged(first);
-        assert_eq!(log.closed().collect::<Vec<_>>(), [first, second]);
+        log.table_mut().destaged(second);
+        assert_eq!(log.table().get(second).phase, Phase::Closing);
+        assert!(log.table_mut().write_ended(second));
+        assert_eq!(log.table().get(second).phase, Phase::Closed);
+        assert_eq!(log.table().closed_count(), 1);
+        log.table_mut().destaged(first);
+        assert_eq!(log.table().closed().collect::<Vec<_>>(), [first, second]);
         log.self_check();
     }
 
@@ -406,11 +415,11 @@ mod tests {
         });
         let mut log: SegmentLog<Dense, ()> =
             SegmentLog::recovered(geometry, Dense::new(), Kind::Fifo.build(), found);
-        let phases: Vec<Phase> = log.segments().map(|(_, s)| s.phase).take(3).collect();
+        let phases: Vec<Phase> = log.table().iter().map(|(_, s)| s.phase).take(3).collect();
         assert_eq!(phases, [Phase::Free, Phase::Dirty, Phase::Closed]);
         log.self_check();
-        log.destaged(SegmentIndex::new(1));
-        let order: Vec<u32> = log.closed().map(SegmentIndex::get).collect();
+        log.table_mut().destaged(SegmentIndex::new(1));
+        let order: Vec<u32> = log.table().closed().map(SegmentIndex::get).collect();
         assert_eq!(order, [1, 2]);
         log.self_check();
     }
@@ -443,7 +452,7 @@ mod tests {
             place(&mut log, dirty(disk));
         }
         assert_eq!(log.prepare(dirty(9), Instant::ZERO), Step::NoSegment);
-        assert_eq!(log.free_count(), SEGMENTS_RESERVED);
+        assert_eq!(log.table().free_count(), SEGMENTS_RESERVED);
     }
 
     #[test]
@@ -454,7 +463,7 @@ mod tests {
         }
         let late = StreamKey::of(DiskSlot::new(9), Source::Fill);
         assert_eq!(log.prepare(late, Instant::ZERO), Step::NoSegment);
-        assert_eq!(log.free_count(), 2);
+        assert_eq!(log.table().free_count(), 2);
     }
 
     #[test]
@@ -466,19 +475,19 @@ mod tests {
         assert_eq!(log.index().len(), 1);
         log.seal(NEW);
         let segment = log.close(NEW).unwrap().segment;
-        log.write_ended(segment);
-        log.write_ended(segment);
+        log.table_mut().write_ended(segment);
+        log.table_mut().write_ended(segment);
         log.pin(slot);
-        log.begin_free(segment);
+        log.table_mut().begin_free(segment);
         log.forget(NEW.disk, block);
-        log.release(segment);
+        log.table_mut().release(segment);
         assert_eq!(
-            (log.segment(segment).phase, log.free_count()),
+            (log.table().get(segment).phase, log.table().free_count()),
             (Phase::Draining, 7)
         );
         log.unpin(slot);
         assert_eq!(
-            (log.segment(segment).phase, log.free_count()),
+            (log.table().get(segment).phase, log.table().free_count()),
             (Phase::Free, 8)
         );
         log.self_check();

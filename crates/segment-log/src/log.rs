@@ -4,21 +4,9 @@ use crate::heat::{Census, Written, heat_of, mark_of};
 use crate::index::{Entered, Full, Index, Located, Marked};
 use crate::streams::{OpenSegment, StreamKey, Streams};
 use crate::table::{Phase, Segment, Table};
-use crate::tenants::{Owner, Spare};
 use flash_format::{Geometry, SegmentIndex, SegmentKind};
 use policy::reclaim::Reclaim;
-use units::{BlockIndex, DiskSlot, FlashSlot, TenantSlot};
-
-/// Where a slot's bytes are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whereabouts {
-    /// On flash.
-    Written,
-    /// On flash, or in a chunk that is on its way there or open.
-    PerhapsWritten,
-    /// On flash, or in an open chunk.
-    PerhapsInOpenChunk,
-}
+use units::{BlockIndex, DiskSlot, FlashSlot};
 
 /// The bookkeeping of a cache that is a log of segments. `I` says where blocks are, `C` is what
 /// the driver keeps of each open segment. See the crate's header.
@@ -73,94 +61,20 @@ impl<I: Index, C> SegmentLog<I, C> {
         }
     }
 
-    /// Generations from now on are `least` or above.
-    pub fn start_generations(&mut self, least: u64) {
-        self.table.start_generations(least);
+    /// The segments: what each is, who holds how many.
+    #[inline]
+    pub fn table(&self) -> &Table {
+        &self.table
     }
 
-    /// Where everything is on flash.
-    pub fn geometry(&self) -> &Geometry {
-        &self.table.geometry
+    /// The same, to say what becomes of segments.
+    pub fn table_mut(&mut self) -> &mut Table {
+        &mut self.table
     }
 
     /// Where blocks are.
     pub fn index(&self) -> &I {
         &self.index
-    }
-
-    /// What a segment is.
-    ///
-    /// # Panics
-    /// If there is none with this number.
-    #[inline]
-    pub fn segment(&self, segment: SegmentIndex) -> &Segment {
-        self.table.get(segment)
-    }
-
-    /// The segment in which a slot lies.
-    #[inline]
-    pub fn segment_of(&self, slot: FlashSlot) -> &Segment {
-        self.table.get(self.table.geometry.segment_of(slot))
-    }
-
-    /// All segments, by number.
-    pub fn segments(&self) -> impl Iterator<Item = (SegmentIndex, &Segment)> {
-        self.table.iter()
-    }
-
-    /// Closed segments in the order in which they were opened; sorts them all.
-    pub fn closed(&self) -> impl DoubleEndedIterator<Item = SegmentIndex> {
-        let all = self.table.iter();
-        let closed = all.filter(|(_, segment)| segment.phase == Phase::Closed);
-        let mut closed: Vec<(u64, SegmentIndex)> = closed
-            .map(|(index, segment)| (segment.generation, index))
-            .collect();
-        closed.sort_unstable();
-        closed.into_iter().map(|(_, segment)| segment)
-    }
-
-    /// How many segments are closed.
-    pub fn closed_count(&self) -> usize {
-        self.table.tenants.closed_count()
-    }
-
-    /// Says whose a disk is from now on, with all that is cached of it. A disk of which nobody
-    /// has said it, and one of which `None` was said, belongs to no tenant: it is reclaimed first.
-    /// Looks at every segment.
-    pub fn set_tenant(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
-        self.table.set_owner(disk, Owner::of(tenant));
-    }
-
-    /// Sets a tenant's share in segments; 0 unless it was set. Moves nothing and drops nothing:
-    /// a share acts when room is needed (see [`Spare`]). Shares may add up to more or less than
-    /// the log has. A share below [`crate::SEGMENTS_PER_TENANT_MIN`] holds next to nothing.
-    pub fn set_share(&mut self, tenant: TenantSlot, segments: u32) {
-        self.table.tenants.set_share(tenant, segments);
-    }
-
-    /// A tenant's share in segments.
-    pub fn share(&self, tenant: TenantSlot) -> u32 {
-        self.table.tenants.share(tenant)
-    }
-
-    /// Segments that a tenant holds: open ones, those being reclaimed, all but those given up.
-    pub fn held(&self, tenant: TenantSlot) -> u32 {
-        self.table.tenants.held(Owner::of(Some(tenant)))
-    }
-
-    /// Segments of disks that no tenant has.
-    pub fn held_by_nobody(&self) -> u32 {
-        self.table.tenants.held(Owner::NOBODY)
-    }
-
-    /// What happens to flash that a share gives and its tenant does not use.
-    pub fn set_spare(&mut self, spare: Spare) {
-        self.table.tenants.set_spare(spare);
-    }
-
-    /// How many segments are free.
-    pub fn free_count(&self) -> usize {
-        self.table.free_count()
     }
 
     /// Blocks of a disk that are cached.
@@ -200,7 +114,9 @@ impl<I: Index, C> SegmentLog<I, C> {
     /// How hot a block is; 0 if it is not cached.
     pub fn heat(&self, disk: DiskSlot, block: BlockIndex) -> u8 {
         let marked = self.index.find(disk, block);
-        marked.map_or(0, |at| heat_of(at.mark, self.segment_of(at.slot).round))
+        marked.map_or(0, |at| {
+            heat_of(at.mark, self.table.segment_of(at.slot).round)
+        })
     }
 
     /// Enters a block that was not cached under the slot where it was placed. It is cold, also if it was
@@ -262,7 +178,7 @@ impl<I: Index, C> SegmentLog<I, C> {
     /// Forgets a block, because it is written or erased. Returns where it lay, if it was cached.
     pub fn forget(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
         let marked = self.index.remove(disk, block)?;
-        let heat = heat_of(marked.mark, self.segment_of(marked.slot).round);
+        let heat = heat_of(marked.mark, self.table.segment_of(marked.slot).round);
         // A policy that counts no heat does not know: then whoever writes has the benefit of the doubt.
         let warm = heat > 0 || self.heat_max == 0;
         self.written.forget(disk, block, warm);
@@ -331,25 +247,6 @@ impl<I: Index, C> SegmentLog<I, C> {
         });
     }
 
-    /// Where a slot's bytes are.
-    #[inline]
-    pub fn whereabouts(&self, slot: FlashSlot) -> Whereabouts {
-        let segment = self.segment_of(slot);
-        if segment.writes > 0 {
-            Whereabouts::PerhapsWritten
-        } else if segment.has_open_chunk {
-            Whereabouts::PerhapsInOpenChunk
-        } else {
-            Whereabouts::Written
-        }
-    }
-
-    /// Whether a slot's bytes are surely on flash and not only in memory.
-    #[inline]
-    pub fn is_written(&self, slot: FlashSlot) -> bool {
-        self.whereabouts(slot) == Whereabouts::Written
-    }
-
     /// A read from this slot begins: until it ends its segment is not used again.
     #[inline]
     pub fn pin(&mut self, slot: FlashSlot) {
@@ -366,49 +263,6 @@ impl<I: Index, C> SegmentLog<I, C> {
         let readers = &mut self.table.get_mut(segment).readers;
         *readers = readers.checked_sub(1).expect("each read was counted");
         self.table.free_if_drained(segment);
-    }
-
-    /// A write of a segment that [`SegmentLog::seal`] or [`SegmentLog::close`] asked for has
-    /// ended. True if it was the last one, and the segment is closed, or dirty, now.
-    ///
-    /// # Panics
-    /// If none was asked for.
-    pub fn write_ended(&mut self, segment: SegmentIndex) -> bool {
-        let entry = self.table.get_mut(segment);
-        entry.writes = entry.writes.checked_sub(1).expect("each write was counted");
-        let closed = entry.writes == 0 && entry.phase == Phase::Closing;
-        if closed {
-            self.table.written(segment);
-        }
-        self.table.free_if_drained(segment);
-        closed
-    }
-
-    /// The origin has all that a segment of a dirty log has: it is an ordinary one from now on.
-    ///
-    /// # Panics
-    /// If it is not full, or is clean.
-    pub fn destaged(&mut self, segment: SegmentIndex) {
-        assert!(self.table.get(segment).is_dirty, "it was dirty");
-        self.table.destaged(segment);
-    }
-
-    /// Takes a closed segment out of use, to be released when that is recorded.
-    ///
-    /// # Panics
-    /// If it is not closed.
-    pub fn begin_free(&mut self, segment: SegmentIndex) {
-        let phase = self.table.get(segment).phase;
-        assert!(phase == Phase::Closed, "only closed segments are freed");
-        self.table.set_phase(segment, Phase::Reclaiming);
-    }
-
-    /// The segment's last content is gone for good: it becomes free when nobody uses it.
-    ///
-    /// # Panics
-    /// If a block lies in it.
-    pub fn release(&mut self, segment: SegmentIndex) {
-        self.table.release(segment);
     }
 
     /// Takes the guard out that keeps segments from being used again while they are read.

@@ -149,7 +149,7 @@ impl<I: Index, C> SegmentLog<I, C> {
         let Some((segment, keeps)) = victim else {
             return self.close_for(&givers);
         };
-        self.begin_free(segment);
+        self.table.begin_free(segment);
         let Segment {
             disk,
             census,
@@ -280,7 +280,10 @@ impl<I: Index, C> SegmentLog<I, C> {
 
     /// Whether every survivor is written.
     pub fn survivors_written(&self, victim: &Victim) -> bool {
-        victim.moves.iter().all(|moved| self.is_written(moved.to))
+        victim
+            .moves
+            .iter()
+            .all(|moved| self.table.is_written(moved.to))
     }
 
     /// Points the index at a survivor's new slot, where it is cooler by one. False if the block was

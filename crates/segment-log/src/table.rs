@@ -13,11 +13,11 @@
 use crate::heat::{Census, MARKS, heat_of, mark_of, warm};
 use crate::limits::free_wanted;
 use crate::streams::StreamKind;
-use crate::tenants::{Owner, Tenants};
+use crate::tenants::{Owner, Spare, Tenants};
 use flash_format::{CHUNK_BLOCKS_MAX, Geometry, SegmentIndex, SegmentKind};
 use policy::reclaim::Budget;
 use std::collections::VecDeque;
-use units::{DiskSlot, FlashSlot};
+use units::{DiskSlot, FlashSlot, TenantSlot};
 
 /// Where a segment is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,8 +133,19 @@ fn budget(geometry: &Geometry) -> Budget {
     Budget::new(blocks, own)
 }
 
+/// Where a slot's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// On flash.
+    Written,
+    /// On flash, or in a chunk that is on its way there or open.
+    PerhapsWritten,
+    /// On flash, or in an open chunk.
+    PerhapsInOpenChunk,
+}
+
 /// All segments.
-pub(crate) struct Table {
+pub struct Table {
     pub(crate) geometry: Geometry,
     segments: Vec<Segment>,
     free: VecDeque<SegmentIndex>,
@@ -189,8 +200,12 @@ impl Table {
         table
     }
 
+    /// What a segment is.
+    ///
+    /// # Panics
+    /// If there is none with this number.
     #[inline]
-    pub(crate) fn get(&self, segment: SegmentIndex) -> &Segment {
+    pub fn get(&self, segment: SegmentIndex) -> &Segment {
         &self.segments[segment.index()]
     }
 
@@ -205,11 +220,13 @@ impl Table {
         self.get_mut(segment)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (SegmentIndex, &Segment)> {
+    /// All segments, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (SegmentIndex, &Segment)> {
         (0..).map(SegmentIndex::new).zip(&self.segments)
     }
 
-    pub(crate) fn free_count(&self) -> usize {
+    /// How many segments are free.
+    pub fn free_count(&self) -> usize {
         self.free.len()
     }
 
@@ -263,9 +280,13 @@ impl Table {
         );
     }
 
-    /// The origin has all of a full segment: it is an ordinary one from now on.
-    pub(crate) fn destaged(&mut self, index: SegmentIndex) {
+    /// The origin has all that a segment of a dirty log has: it is an ordinary one from now on.
+    ///
+    /// # Panics
+    /// If it is not full, or is clean.
+    pub fn destaged(&mut self, index: SegmentIndex) {
         let before = *self.get(index);
+        assert!(before.is_dirty, "it was dirty");
         let is_full = matches!(before.phase, Phase::Closing | Phase::Dirty);
         assert!(is_full, "only full segments are destaged");
         let segment = self.get_mut(index);
@@ -315,7 +336,10 @@ impl Table {
     }
 
     /// The segment's last content is gone for good: it becomes free when nobody uses it.
-    pub(crate) fn release(&mut self, index: SegmentIndex) {
+    ///
+    /// # Panics
+    /// If a block lies in it.
+    pub fn release(&mut self, index: SegmentIndex) {
         assert!(
             self.get(index).live == 0,
             "nothing points into a released segment"
@@ -349,8 +373,114 @@ impl Table {
         false
     }
 
+    /// Where everything is on flash.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The segment in which a slot lies.
+    #[inline]
+    pub fn segment_of(&self, slot: FlashSlot) -> &Segment {
+        self.get(self.geometry.segment_of(slot))
+    }
+
+    /// Closed segments in the order in which they were opened; sorts them all.
+    pub fn closed(&self) -> impl DoubleEndedIterator<Item = SegmentIndex> {
+        let all = self.iter();
+        let closed = all.filter(|(_, segment)| segment.phase == Phase::Closed);
+        let mut closed: Vec<(u64, SegmentIndex)> = closed
+            .map(|(index, segment)| (segment.generation, index))
+            .collect();
+        closed.sort_unstable();
+        closed.into_iter().map(|(_, segment)| segment)
+    }
+
+    /// How many segments are closed.
+    pub fn closed_count(&self) -> usize {
+        self.tenants.closed_count()
+    }
+
+    /// Says whose a disk is from now on, with all that is cached of it. A disk of which nobody
+    /// has said it, and one of which `None` was said, belongs to no tenant: it is reclaimed first.
+    /// Looks at every segment.
+    pub fn set_tenant(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
+        self.set_owner(disk, Owner::of(tenant));
+    }
+
+    /// Sets a tenant's share in segments; 0 unless it was set. Moves nothing and drops nothing:
+    /// a share acts when room is needed (see [`Spare`]). Shares may add up to more or less than
+    /// the log has. A share below [`crate::SEGMENTS_PER_TENANT_MIN`] holds next to nothing.
+    pub fn set_share(&mut self, tenant: TenantSlot, segments: u32) {
+        self.tenants.set_share(tenant, segments);
+    }
+
+    /// A tenant's share in segments.
+    pub fn share(&self, tenant: TenantSlot) -> u32 {
+        self.tenants.share(tenant)
+    }
+
+    /// Segments that a tenant holds: open ones, those being reclaimed, all but those given up.
+    pub fn held(&self, tenant: TenantSlot) -> u32 {
+        self.tenants.held(Owner::of(Some(tenant)))
+    }
+
+    /// Segments of disks that no tenant has.
+    pub fn held_by_nobody(&self) -> u32 {
+        self.tenants.held(Owner::NOBODY)
+    }
+
+    /// What happens to flash that a share gives and its tenant does not use.
+    pub fn set_spare(&mut self, spare: Spare) {
+        self.tenants.set_spare(spare);
+    }
+
+    /// Where a slot's bytes are.
+    #[inline]
+    pub fn whereabouts(&self, slot: FlashSlot) -> Whereabouts {
+        let segment = self.segment_of(slot);
+        if segment.writes > 0 {
+            Whereabouts::PerhapsWritten
+        } else if segment.has_open_chunk {
+            Whereabouts::PerhapsInOpenChunk
+        } else {
+            Whereabouts::Written
+        }
+    }
+
+    /// Whether a slot's bytes are surely on flash and not only in memory.
+    #[inline]
+    pub fn is_written(&self, slot: FlashSlot) -> bool {
+        self.whereabouts(slot) == Whereabouts::Written
+    }
+
+    /// A write of a segment that [`crate::SegmentLog::seal`] or [`crate::SegmentLog::close`] asked for has
+    /// ended. True if it was the last one, and the segment is closed, or dirty, now.
+    ///
+    /// # Panics
+    /// If none was asked for.
+    pub fn write_ended(&mut self, segment: SegmentIndex) -> bool {
+        let entry = self.get_mut(segment);
+        entry.writes = entry.writes.checked_sub(1).expect("each write was counted");
+        let closed = entry.writes == 0 && entry.phase == Phase::Closing;
+        if closed {
+            self.written(segment);
+        }
+        self.free_if_drained(segment);
+        closed
+    }
+
+    /// Takes a closed segment out of use, to be released when that is recorded.
+    ///
+    /// # Panics
+    /// If it is not closed.
+    pub fn begin_free(&mut self, segment: SegmentIndex) {
+        let phase = self.get(segment).phase;
+        assert!(phase == Phase::Closed, "only closed segments are freed");
+        self.set_phase(segment, Phase::Reclaiming);
+    }
+
     /// Generations from now on are `least` or above.
-    pub(crate) fn start_generations(&mut self, least: u64) {
+    pub fn start_generations(&mut self, least: u64) {
         self.generation_next = self.generation_next.max(least);
         self.turn_next = self.turn_next.max(least);
     }

@@ -42,9 +42,9 @@ fn a_tenant_without_a_share_that_was_refused_keeps_nobody_from_reclaiming() {
     let mut log = Driver::new(32, Kind::Fifo);
     for (number, share) in [(0, 6), (1, 0)] {
         log.set_tenant(disk(number), Some(tenant(number)));
-        log.log.set_share(tenant(number), share);
+        log.log.table_mut().set_share(tenant(number), share);
     }
-    log.log.set_spare(Spare::Idle);
+    log.log.table_mut().set_spare(Spare::Idle);
     log.read_new(disk(1));
     assert_eq!(log.refused, 1);
     read_new(&mut log, [0], 20 * 14);
@@ -55,15 +55,15 @@ fn a_tenant_without_a_share_that_was_refused_keeps_nobody_from_reclaiming() {
 #[test]
 fn a_tenant_that_fills_its_share_with_open_segments_loses_none_before_it_needs_another() {
     let mut log = Driver::new(32, Kind::Fifo);
-    log.log.set_share(tenant(0), 2);
-    log.log.set_spare(Spare::Idle);
+    log.log.table_mut().set_share(tenant(0), 2);
+    log.log.table_mut().set_spare(Spare::Idle);
     for number in [0, 1] {
         log.set_tenant(disk(number), Some(tenant(0)));
         log.read(disk(number), 1);
     }
     assert!(log.is_cached(disk(0), 1));
     assert!(log.is_cached(disk(1), 1));
-    assert_eq!(log.log.held(tenant(0)), 2);
+    assert_eq!(log.log.table().held(tenant(0)), 2);
 }
 
 /// 16 segments of which two stay free. t0 has a share of two and an open segment of each of six
@@ -79,7 +79,7 @@ fn borrowed_and_open(late: bool) -> Driver {
         log.set_tenant(disk(number), Some(of(number)));
     }
     for (number, share) in [(0, 2), (1, 4), (2, 8)] {
-        log.log.set_share(tenant(number), share);
+        log.log.table_mut().set_share(tenant(number), share);
     }
     log.read(disk(6), 1);
     for number in 0..6 {
@@ -87,7 +87,7 @@ fn borrowed_and_open(late: bool) -> Driver {
     }
     log.late = late;
     read_new(&mut log, [7], 7 * 14);
-    assert_eq!((log.log.free_count(), log.losses.len()), (2, 0));
+    assert_eq!((log.log.table().free_count(), log.losses.len()), (2, 0));
     log
 }
 
@@ -109,12 +109,15 @@ fn a_segment_that_is_being_closed_is_waited_for_if_it_is_a_givers() {
     log.late = true;
     // The seventh segment is open, and the other six are being closed.
     read_new(&mut log, [0], 6 * 14 + 1);
-    assert_eq!(log.log.free_count(), 1);
+    assert_eq!(log.log.table().free_count(), 1);
     assert!(matches!(log.log.begin_reclaim(), Begin::Wait));
     assert!(log.log.stream(news(0)).is_some(), "it stays open");
     log.end_writes();
     log.reclaim();
-    assert_eq!((log.evicted_of(disk(0)), log.log.free_count()), (14, 2));
+    assert_eq!(
+        (log.evicted_of(disk(0)), log.log.table().free_count()),
+        (14, 2)
+    );
 
     // What t2 closes is no use, since t0 has to give.
     let mut log = borrowed_and_open(true);
@@ -187,15 +190,15 @@ fn survivors_open_no_stream_of_new_blocks() {
 fn two_survivors() -> (Driver, Victim, [FlashSlot; 2]) {
     let mut log = Driver::new(32, Kind::Clock);
     log.set_tenant(disk(0), Some(tenant(0)));
-    log.log.set_share(tenant(0), 2);
+    log.log.table_mut().set_share(tenant(0), 2);
     read_new(&mut log, [0], 3 * 14);
-    log.log.set_spare(Spare::Strict);
+    log.log.table_mut().set_spare(Spare::Strict);
     let Begin::Reclaim(mut victim) = log.log.begin_reclaim() else {
         panic!("it holds three segments and may have two");
     };
     log.late = true;
     let stream = victim.survivors();
-    let geometry = *log.log.geometry();
+    let geometry = *log.log.table().geometry();
     let places = [1, 2].map(|page| {
         let to = log.append(stream, Source::Survivor, disk(0), page).unwrap();
         victim.moved(Move {

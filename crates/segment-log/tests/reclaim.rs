@@ -157,7 +157,7 @@ fn more_disks_than_segments_do_not_close_each_others() {
         log.read(disk, u32::from(disk.get()) * 4 + block);
     }
     assert!(
-        log.log.closed_count() < 4,
+        log.log.table().closed_count() < 4,
         "nobody's segment was closed early"
     );
     assert!(

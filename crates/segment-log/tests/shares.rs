@@ -23,7 +23,7 @@ fn shared(segments: u32, shares: &[u32]) -> Driver {
     let mut log = Driver::new(segments, Kind::Fifo);
     for (number, share) in (0..).zip(shares) {
         log.set_tenant(disk(number), Some(tenant(number)));
-        log.log.set_share(tenant(number), *share);
+        log.log.table_mut().set_share(tenant(number), *share);
     }
     log
 }
@@ -36,7 +36,9 @@ fn fill(log: &mut Driver, of: DiskSlot, segments: u32) {
 }
 
 fn held(log: &Driver, tenants: u16) -> Vec<u32> {
-    (0..tenants).map(|t| log.log.held(tenant(t))).collect()
+    (0..tenants)
+        .map(|t| log.log.table().held(tenant(t)))
+        .collect()
 }
 
 /// 14 segments of which two stay free. t0 takes all twelve although its share is six; then t1
@@ -72,11 +74,29 @@ fn what_belongs_to_nobody_goes_first() {
     let mut log = shared(14, &[3]);
     fill(&mut log, disk(0), 6);
     fill(&mut log, disk(7), 6);
-    assert_eq!((log.log.held_by_nobody(), log.log.held(tenant(0))), (6, 6));
+    assert_eq!(
+        (
+            log.log.table().held_by_nobody(),
+            log.log.table().held(tenant(0))
+        ),
+        (6, 6)
+    );
     fill(&mut log, disk(0), 4);
-    assert_eq!((log.log.held_by_nobody(), log.log.held(tenant(0))), (2, 10));
+    assert_eq!(
+        (
+            log.log.table().held_by_nobody(),
+            log.log.table().held(tenant(0))
+        ),
+        (2, 10)
+    );
     log.set_tenant(disk(7), Some(tenant(1)));
-    assert_eq!((log.log.held_by_nobody(), log.log.held(tenant(1))), (0, 2));
+    assert_eq!(
+        (
+            log.log.table().held_by_nobody(),
+            log.log.table().held(tenant(1))
+        ),
+        (0, 2)
+    );
     log.log.self_check();
 }
 
@@ -85,8 +105,8 @@ fn a_share_changes_without_losing_a_block() {
     let mut log = shared(14, &[6, 6]);
     fill(&mut log, disk(0), 20);
     let before = log.log.cached_blocks(disk(0));
-    log.log.set_share(tenant(0), 2);
-    log.log.set_share(tenant(1), 10);
+    log.log.table_mut().set_share(tenant(0), 2);
+    log.log.table_mut().set_share(tenant(1), 10);
     assert_eq!(log.evicted_of(disk(0)), log.read_of(disk(0)) - before);
     assert_eq!(log.log.cached_blocks(disk(0)), before);
     log.reclaim();
@@ -98,14 +118,14 @@ fn a_share_changes_without_losing_a_block() {
 #[test]
 fn idle_spare_makes_a_tenant_reclaim_its_own() {
     let mut log = shared(32, &[6, 6]);
-    log.log.set_spare(Spare::Idle);
+    log.log.table_mut().set_spare(Spare::Idle);
     fill(&mut log, disk(0), 20);
     // At its sixth segment one of the first five goes, so that the next has room at once.
     assert_eq!(held(&log, 2), [5, 0]);
     assert_eq!(log.refused, 0);
-    assert!(log.log.free_count() > 20, "the spare flash is idle");
+    assert!(log.log.table().free_count() > 20, "the spare flash is idle");
     fill(&mut log, disk(1), 3);
-    log.log.set_share(tenant(0), 3);
+    log.log.table_mut().set_share(tenant(0), 3);
     log.reclaim();
     assert_eq!(
         held(&log, 2),
@@ -113,7 +133,7 @@ fn idle_spare_makes_a_tenant_reclaim_its_own() {
         "a smaller share waits until room is needed"
     );
     fill(&mut log, disk(0), 1);
-    assert!(log.log.held(tenant(0)) <= 3);
+    assert!(log.log.table().held(tenant(0)) <= 3);
 }
 
 #[test]
@@ -121,13 +141,13 @@ fn strict_shares_shrink_at_once() {
     let mut log = shared(32, &[6, 6]);
     fill(&mut log, disk(0), 10);
     assert_eq!(held(&log, 2), [10, 0]);
-    log.log.set_spare(Spare::Strict);
+    log.log.table_mut().set_spare(Spare::Strict);
     log.reclaim();
     assert_eq!(held(&log, 2), [6, 0]);
-    log.log.set_share(tenant(0), 3);
+    log.log.table_mut().set_share(tenant(0), 3);
     log.reclaim();
     assert_eq!(held(&log, 2), [3, 0]);
-    log.log.set_share(tenant(0), 0);
+    log.log.table_mut().set_share(tenant(0), 0);
     log.reclaim();
     assert_eq!(held(&log, 2), [0, 0]);
     log.read_new(disk(0));
@@ -149,7 +169,7 @@ fn strict_shares_shrink_whoever_is_furthest_above_first() {
     let mut log = shared(32, &[4, 4]);
     fill(&mut log, disk(0), 6);
     fill(&mut log, disk(1), 10);
-    log.log.set_spare(Spare::Strict);
+    log.log.table_mut().set_spare(Spare::Strict);
     log.reclaim();
     let excess: Vec<i64> = log.losses.iter().map(|loss| loss.excess).collect();
     assert_eq!(excess, [6, 5, 4, 3, 2, 2, 1, 1]);
@@ -161,10 +181,10 @@ fn strict_shares_shrink_whoever_is_furthest_above_first() {
 fn another_rule_for_spare_flash_is_looked_at_at_once() {
     let mut log = shared(32, &[6]);
     fill(&mut log, disk(0), 10);
-    log.log.set_spare(Spare::Idle);
+    log.log.table_mut().set_spare(Spare::Idle);
     log.reclaim();
     assert_eq!(held(&log, 1), [10]);
-    log.log.set_spare(Spare::Strict);
+    log.log.table_mut().set_spare(Spare::Strict);
     log.reclaim();
     assert_eq!(held(&log, 1), [6]);
 }
@@ -173,10 +193,10 @@ fn another_rule_for_spare_flash_is_looked_at_at_once() {
 fn what_belongs_to_nobody_has_no_limit_while_there_is_room() {
     for spare in [Spare::Idle, Spare::Strict] {
         let mut log = shared(32, &[6]);
-        log.log.set_spare(spare);
+        log.log.table_mut().set_spare(spare);
         fill(&mut log, disk(7), 4);
         log.reclaim();
-        assert_eq!((log.log.held_by_nobody(), log.refused), (4, 0));
+        assert_eq!((log.log.table().held_by_nobody(), log.refused), (4, 0));
     }
 }
 
@@ -185,7 +205,7 @@ fn what_belongs_to_nobody_has_no_limit_while_there_is_room() {
 fn a_strict_share_of_one_keeps_two_segments() {
     let mut log = shared(32, &[1]);
     fill(&mut log, disk(0), 5);
-    log.log.set_spare(Spare::Strict);
+    log.log.table_mut().set_spare(Spare::Strict);
     log.reclaim();
     assert_eq!(held(&log, 1), [2]);
 }
@@ -197,13 +217,13 @@ fn a_segment_that_was_given_up_is_nobodys_even_while_it_is_read() {
     let slot = log.log.touch(disk(0), BlockIndex::new(0)).unwrap();
     fill(&mut log, disk(0), 3);
     log.log.pin(slot);
-    log.log.set_share(tenant(0), 0);
-    log.log.set_spare(Spare::Strict);
+    log.log.table_mut().set_share(tenant(0), 0);
+    log.log.table_mut().set_spare(Spare::Strict);
     log.reclaim();
     assert_eq!(held(&log, 1), [0]);
-    let free = log.log.free_count();
+    let free = log.log.table().free_count();
     log.log.unpin(slot);
-    assert_eq!(log.log.free_count(), free + 1);
+    assert_eq!(log.log.table().free_count(), free + 1);
 }
 
 /// A tenant with a share of one segment still gets a block in: its own open segment goes.
@@ -211,14 +231,14 @@ fn a_segment_that_was_given_up_is_nobodys_even_while_it_is_read() {
 fn the_smallest_share_that_idles_its_spare_works() {
     let mut log = Driver::new(32, Kind::Clock);
     log.set_tenant(disk(0), Some(tenant(0)));
-    log.log.set_share(tenant(0), 1);
-    log.log.set_spare(Spare::Idle);
+    log.log.table_mut().set_share(tenant(0), 1);
+    log.log.table_mut().set_spare(Spare::Idle);
     for round in 0..40 {
         for block in 0..14 {
             log.read(disk(0), block);
             log.read(disk(0), 100 + round * 14 + block);
         }
-        assert!(log.log.held(tenant(0)) <= 3);
+        assert!(log.log.table().held(tenant(0)) <= 3);
     }
     assert!(log.refused < 40, "{} of 1120 refused", log.refused);
 }
@@ -236,14 +256,14 @@ proptest! {
         let mut log = Driver::new(24, kind);
         for (number, share) in (0..).zip(&shares) {
             log.set_tenant(disk(number), Some(tenant(number)));
-            log.log.set_share(tenant(number), *share);
+            log.log.table_mut().set_share(tenant(number), *share);
         }
         for (what, block, rare) in steps {
             match (what, rare) {
                 // Disk 5 is nobody's, and disk 4 comes and goes.
                 (4, 0) => log.set_tenant(disk(4), Some(tenant(3))),
                 (4, 1) => log.set_tenant(disk(4), None),
-                (what, 2) if what < 4 => log.log.set_share(tenant(what), block % 8),
+                (what, 2) if what < 4 => log.log.table_mut().set_share(tenant(what), block % 8),
                 _ => {
                     log.read(disk(what), block);
                 }
@@ -253,7 +273,7 @@ proptest! {
             }
         }
         prop_assert_eq!(log.refused, 0);
-        prop_assert!(log.log.free_count() >= SEGMENTS_RESERVED);
+        prop_assert!(log.log.table().free_count() >= SEGMENTS_RESERVED);
         // A segment is taken from somebody only if fewer than two were free.
         prop_assert!(log.free_at_reclaim_max < 2);
         log.log.self_check();

@@ -67,7 +67,7 @@ impl Logs {
         let entry = entry.expect("a disk with a log is known");
         let chunk = DirtyChunkHeader {
             segment: open.segment,
-            generation: tables.segments.segment(open.segment).generation,
+            generation: tables.segments.table().get(open.segment).generation,
             disk: key.disk,
             page: open.chunk.expect("the chunk is open").page,
             id: entry.id,

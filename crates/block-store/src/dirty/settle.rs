@@ -113,9 +113,9 @@ impl Logs {
         }
         let is_full = |phase| matches!(phase, Phase::Closing | Phase::Dirty);
         while let Some(segment) =
-            dirty.pop_released(|segment| is_full(tables.segments.segment(segment).phase))
+            dirty.pop_released(|segment| is_full(tables.segments.table().get(segment).phase))
         {
-            tables.segments.destaged(segment);
+            tables.segments.table_mut().destaged(segment);
         }
     }
 }

@@ -160,7 +160,7 @@ impl Segments {
             (used, entry.generation)
         });
         let log = SegmentLog::recovered(geometry, index, config.reclaim.build(), found);
-        let total = log.closed_count() as u64;
+        let total = log.table().closed_count() as u64;
         let trusted = Trusted::recovered(geometry, &replayed.segments);
         let dirty = dirty_disks(&geometry, &replayed.segments, logs, &trusted, now);
         let numbered = (0..).map(SegmentIndex::new).zip(&replayed.segments);
@@ -198,7 +198,7 @@ impl Segments {
 
     /// Enters what of a dirty log's chunk is clean, and keeps the checksums of the rest.
     fn enter_log_chunk(&mut self, header: &DirtyChunkHeader) {
-        let segment = self.log.segment(header.segment);
+        let segment = self.log.table().get(header.segment);
         if !segment.is_dirty || segment.generation != header.generation {
             return;
         }
@@ -225,7 +225,7 @@ impl Segments {
                 pages as usize,
             )
         };
-        self.log.closed().map(footer).collect()
+        self.log.table().closed().map(footer).collect()
     }
 
     fn page_offset(&self, segment: SegmentIndex, page: u32) -> Offset {
@@ -257,7 +257,7 @@ impl Segments {
         bytes: &[u8],
         into: &mut Vec<Descriptor>,
     ) -> bool {
-        let expected = self.log.segment(segment);
+        let expected = self.log.table().get(segment);
         let (generation, disk) = (expected.generation, expected.disk);
         let uuid = self.superblock.uuid;
         read_footer(bytes, &self.geometry, uuid, segment, generation, disk, into).is_ok()
@@ -297,7 +297,7 @@ impl Segments {
         let (geometry, uuid) = (&self.geometry, self.superblock.uuid);
         let Segment {
             generation, disk, ..
-        } = *self.log.segment(segment);
+        } = *self.log.table().get(segment);
         let clean = ChunkHeader::decode(bytes, geometry, uuid, segment, generation, page);
         if let Ok(header) = clean {
             return (header.disk == disk).then_some(header.blocks);
@@ -313,7 +313,7 @@ impl Segments {
 
     /// Enters the trusted ones of a segment's blocks into the index.
     fn enter(&mut self, segment: SegmentIndex, descriptors: &[Descriptor]) {
-        let disk = self.log.segment(segment).disk;
+        let disk = self.log.table().get(segment).disk;
         self.found.clear();
         for descriptor in descriptors {
             let slot = self.geometry.slot(segment, descriptor.page);
@@ -356,7 +356,9 @@ impl Segments {
         // An earlier life had opened the cache with an earlier checkpoint, and opened less than
         // 2^32 segments.
         if holds(Guard::Generation) {
-            self.log.start_generations(checkpoint_number << 32);
+            self.log
+                .table_mut()
+                .start_generations(checkpoint_number << 32);
         }
         let mut checkpoint = Checkpoint::new(
             self.superblock.checkpoint,
@@ -404,12 +406,12 @@ impl Segments {
     fn drop_undescribed(&mut self) {
         let mut undescribed = Set::default();
         let full = |phase| matches!(phase, Phase::Closed | Phase::Dirty);
-        let segments = self.log.segments();
+        let segments = self.log.table().iter();
         let segments = segments.filter(|(_, segment)| full(segment.phase));
         let segments: Vec<SegmentIndex> = segments.map(|(index, _)| index).collect();
         for segment in segments {
             let trusted = self.trusted.count(segment);
-            let described = self.log.segment(segment).live;
+            let described = self.log.table().get(segment).live;
             if trusted != described {
                 self.lost += u64::from(trusted - described);
                 self.trusted.clear_segment(segment);
@@ -428,11 +430,11 @@ impl Segments {
 
     /// Segments in which nothing counts are free.
     fn free_empty(&mut self) {
-        let empty = |segment: &SegmentIndex| self.log.segment(*segment).live == 0;
-        let segments: Vec<SegmentIndex> = self.log.closed().filter(empty).collect();
+        let empty = |segment: &SegmentIndex| self.log.table().get(*segment).live == 0;
+        let segments: Vec<SegmentIndex> = self.log.table().closed().filter(empty).collect();
         for segment in segments {
             self.trusted.clear_segment(segment);
-            self.log.release(segment);
+            self.log.table_mut().release(segment);
         }
     }
 }

@@ -139,7 +139,7 @@ impl<P: Payload> Store<P> {
     }
 
     fn write_ended<T: Tag<Payload = P>>(&mut self, ports: &mut Ports<T>, segment: SegmentIndex) {
-        if self.segments.write_ended(segment) {
+        if self.segments.table_mut().write_ended(segment) {
             // Bounds what a power cut takes from the device's own cache; nothing waits for it.
             P::flush(ports, Errand::FlashFlush);
         }

@@ -66,12 +66,13 @@ impl<P: Payload> Store<P> {
         let of = |slot| disk == Some(slot);
         let closed = self
             .segments
-            .segments()
+            .table()
+            .iter()
             .filter(|(_, segment)| of(segment.disk) && segment.phase == Phase::Closed);
         let segments: Vec<SegmentIndex> = closed.map(|(index, _)| index).collect();
         for segment in &segments {
-            self.segments.begin_free(*segment);
-            let generation = self.segments.segment(*segment).generation;
+            self.segments.table_mut().begin_free(*segment);
+            let generation = self.segments.table().get(*segment).generation;
             self.journal.free(*segment, generation, ports.now());
         }
         segments
@@ -131,16 +132,16 @@ impl TableChanges<'_> {
 impl<P: Payload> Shares<'_, P> {
     /// Whose a disk's segments are from now on.
     pub fn set_tenant(self, disk: DiskSlot, tenant: Option<TenantSlot>) {
-        self.0.set_tenant(disk, tenant);
+        self.0.table_mut().set_tenant(disk, tenant);
     }
 
     /// How many segments a tenant has a right to.
     pub fn set_share(self, tenant: TenantSlot, segments: u32) {
-        self.0.set_share(tenant, segments);
+        self.0.table_mut().set_share(tenant, segments);
     }
 
     /// What becomes of segments that nobody has a right to.
     pub fn set_spare(self, spare: Spare) {
-        self.0.set_spare(spare);
+        self.0.table_mut().set_spare(spare);
     }
 }

@@ -127,12 +127,12 @@ impl<'a, P: Payload> Facts<'a, P> {
 
     /// Segments that a tenant holds, those that are open or being reclaimed among them.
     pub fn held(self, tenant: TenantSlot) -> u32 {
-        self.0.segments.held(tenant)
+        self.0.segments.table().held(tenant)
     }
 
     /// A tenant's share in segments.
     pub fn share(self, tenant: TenantSlot) -> u32 {
-        self.0.segments.share(tenant)
+        self.0.segments.table().share(tenant)
     }
 
     /// Whether a block was read while its copy, which has just left, was cached.
@@ -163,14 +163,14 @@ impl<'a, P: Payload> Facts<'a, P> {
 
     /// Whether only segments of dirty logs are left to be reclaimed, and room is needed.
     pub fn is_short_of_clean_segments(self) -> bool {
-        self.0.segments.free_count() <= segment_log::SEGMENTS_RESERVED
-            && self.0.segments.closed_count() == 0
+        self.0.segments.table().free_count() <= segment_log::SEGMENTS_RESERVED
+            && self.0.segments.table().closed_count() == 0
     }
 
     /// Segments by what they are.
     pub fn segment_counts(self) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
-        for (_, segment) in self.0.segments.segments() {
+        for (_, segment) in self.0.segments.table().iter() {
             *match segment.phase {
                 Phase::Free => &mut counts.free,
                 Phase::Open | Phase::Closing => &mut counts.open,
@@ -205,7 +205,8 @@ impl<'a, P: Payload> Facts<'a, P> {
             !self
                 .0
                 .segments
-                .segments()
+                .table()
+                .iter()
                 .any(|(_, segment)| segment.disk == *slot && segment.phase != Phase::Free)
         };
         slots()
@@ -216,7 +217,7 @@ impl<'a, P: Payload> Facts<'a, P> {
     /// Whether writes to flash, a flush of the origin or a reclaim are under way for a disk.
     pub fn is_busy_with(self, disk: Option<DiskSlot>) -> bool {
         let of = |slot| disk.is_none_or(|disk| disk == slot);
-        let mut segments = self.0.segments.segments();
+        let mut segments = self.0.segments.table().iter();
         disk.is_some_and(|disk| self.0.origins.is_flushing(disk))
             || segments.any(|(_, segment)| of(segment.disk) && segment.writes > 0)
             || self.0.reclaim.disk().is_some_and(of)
@@ -224,7 +225,7 @@ impl<'a, P: Payload> Facts<'a, P> {
 
     /// Whether segments of a disk's dirty log are held for it.
     pub fn has_log_segments(self, disk: Option<DiskSlot>) -> bool {
-        let mut segments = self.0.segments.segments();
+        let mut segments = self.0.segments.table().iter();
         segments.any(|(_, segment)| disk == Some(segment.disk) && segment.phase == Phase::Dirty)
     }
 }

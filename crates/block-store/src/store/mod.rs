@@ -199,7 +199,7 @@ impl<P: Payload> Store<P> {
     /// # Panics
     /// If one is broken.
     pub fn self_check(&self) {
-        let disk_of = |slot| self.segments.segment_of(slot).disk;
+        let disk_of = |slot| self.segments.table().segment_of(slot).disk;
         P::check(self.segments.index(), disk_of);
         self.segments.self_check();
         self.resting.self_check(&self.origins);
@@ -225,7 +225,7 @@ impl Store {
     /// Where the bytes of a slot are: in memory until they are on flash.
     #[inline]
     pub fn bytes_of<T: Tag<Payload = Pages>>(&self, ports: &Ports<T>, slot: FlashSlot) -> Location {
-        let in_memory = match self.segments.whereabouts(slot) {
+        let in_memory = match self.segments.table().whereabouts(slot) {
             Whereabouts::Written => None,
             Whereabouts::PerhapsWritten => self.writer.in_memory(ports, &self.segments, slot),
             Whereabouts::PerhapsInOpenChunk => {
@@ -324,7 +324,7 @@ impl Store {
             let block = first.advance(u64::from(count));
             if self.segments.index().get(disk, block) != Some(next)
                 || self.identity.geometry.segment_of(next) != segment
-                || !self.segments.is_written(next)
+                || !self.segments.table().is_written(next)
             {
                 break;
             }

@@ -58,7 +58,7 @@ impl<P: Payload> Reclaiming<'_, P> {
                 Begin::Reclaim(victim) => self.reclaim.begin(ports, victim),
             },
             Next::Free(segment) => {
-                let generation = self.streams.tables.segments.segment(segment).generation;
+                let generation = self.streams.tables.segments.table().get(segment).generation;
                 let ticket = self
                     .streams
                     .tables
@@ -123,7 +123,12 @@ impl<P: Payload> Reclaiming<'_, P> {
             ports.damaged(
                 to.disk,
                 Some(block),
-                self.streams.tables.segments.geometry().slot_offset(from),
+                self.streams
+                    .tables
+                    .segments
+                    .table()
+                    .geometry()
+                    .slot_offset(from),
             );
             return;
         }
@@ -201,5 +206,5 @@ pub(super) fn release<P: Payload>(
     trust.release(segment);
     #[cfg(feature = "mutants")]
     segments.ignore_readers(!holds(Guard::PinReaders));
-    segments.release(segment);
+    segments.table_mut().release(segment);
 }

@@ -82,8 +82,8 @@ fn a_distrust_of_an_earlier_use_of_a_segment_leaves_the_later_one_alone() {
     // The segment is freed and used again while that entry waits for its commit.
     let key = StreamKey::of(disk, Source::Survivor);
     flash.segments.close(key).unwrap();
-    flash.segments.write_ended(segment);
-    flash.segments.begin_free(segment);
+    flash.segments.table_mut().write_ended(segment);
+    flash.segments.table_mut().begin_free(segment);
     reclaim::release(&mut flash.trust, &mut flash.segments, segment);
     let mut reopened = earlier;
     while reopened == earlier {
@@ -167,6 +167,6 @@ impl Store {
 
     /// What a segment is.
     pub(crate) fn phase_of(&self, segment: SegmentIndex) -> Phase {
-        self.segments.segment(segment).phase
+        self.segments.table().get(segment).phase
     }
 }

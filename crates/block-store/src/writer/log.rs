@@ -69,7 +69,12 @@ impl<P: Payload> Writer<P> {
         content.descriptors.push(descriptor);
         let at_flash = DirtyRecord::Data(descriptor);
         chunk.records.push(at_flash);
-        let generation = streams.tables.segments.segment_of(placed.slot).generation;
+        let generation = streams
+            .tables
+            .segments
+            .table()
+            .segment_of(placed.slot)
+            .generation;
         let record = Record {
             at: Position::of_page(generation, placed.page),
             what: What::Data {
@@ -105,7 +110,7 @@ impl<P: Payload> Writer<P> {
             .stream(key)
             .expect("the stream is open");
         let page = open.chunk.expect("the chunk is open").page;
-        let generation = streams.tables.segments.segment(open.segment).generation;
+        let generation = streams.tables.segments.table().get(open.segment).generation;
         let header = Position::of_page(generation, page);
         let at = streams.logs.next_erasure(disk, header);
         let after = streams.tables.segments.place_erasure(key, ports.now());

@@ -190,36 +190,36 @@ impl Driver {
         if self.late {
             self.on_their_way.push(segment);
         } else {
-            self.log.write_ended(segment);
+            self.log.table_mut().write_ended(segment);
         }
     }
 
     /// Everything that was to be written is on flash.
     pub(crate) fn end_writes(&mut self) {
         for segment in std::mem::take(&mut self.on_their_way) {
-            self.log.write_ended(segment);
+            self.log.table_mut().write_ended(segment);
         }
     }
 
     pub(crate) fn set_tenant(&mut self, disk: DiskSlot, tenant: Option<TenantSlot>) {
-        self.log.set_tenant(disk, tenant);
+        self.log.table_mut().set_tenant(disk, tenant);
         self.tenants[disk.index()] = tenant;
     }
 
     fn excess_of(&self, tenant: Option<TenantSlot>) -> i64 {
         tenant.map_or(i64::MAX, |tenant| {
-            i64::from(self.log.held(tenant)) - i64::from(self.log.share(tenant))
+            i64::from(self.log.table().held(tenant)) - i64::from(self.log.table().share(tenant))
         })
     }
 
     pub(crate) fn reclaim(&mut self) {
         loop {
-            let free = self.log.free_count();
+            let free = self.log.table().free_count();
             let highest = (0..8)
                 .map(TenantSlot::new)
                 .map(|t| self.excess_of(Some(t)))
                 .max();
-            let nobody = self.log.held_by_nobody() > 0;
+            let nobody = self.log.table().held_by_nobody() > 0;
             let before: Vec<i64> = self.tenants.iter().map(|t| self.excess_of(*t)).collect();
             match self.log.begin_reclaim() {
                 Begin::Enough | Begin::Wait => return,
@@ -239,7 +239,7 @@ impl Driver {
     fn reclaim_one(&mut self, mut victim: Victim) {
         let (segment, disk) = (victim.segment(), victim.disk());
         self.survivors.push(victim.survivors());
-        let geometry = *self.log.geometry();
+        let geometry = *self.log.table().geometry();
         let start = segment.index() * self.pages;
         let in_it: Vec<(u32, u32)> = (1..geometry.segment_pages() - 1)
             .filter(|_| !self.footers_lost)
@@ -279,7 +279,7 @@ impl Driver {
         let tell = |block| told.push((disk, number(block)));
         let dropped = self.log.evict(&victim, left, tell);
         self.evicted[disk.index()] += u64::from(dropped);
-        self.log.release(segment);
+        self.log.table_mut().release(segment);
     }
 }
 
