@@ -13,7 +13,7 @@ pub enum Progress {
     None,
     /// There is room in the write buffer, or a place in retained memory.
     Room,
-    /// Something that was queued for the journal is durable ([`Store::is_durable`]).
+    /// Something that was queued for the journal is durable.
     Journal,
     /// A checkpoint may be complete ([`Facts::has_checkpoint`](crate::Facts::has_checkpoint)).
     Checkpoint,
