@@ -60,7 +60,7 @@ pub enum After {
     Close,
 }
 
-/// A chunk that is to be written; [`SegmentLog::write_ended`] when it is.
+/// A chunk that is to be written; [`Table::write_ended`](crate::Table::write_ended) when it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sealed {
     /// In which segment.
@@ -89,7 +89,7 @@ impl Sealed {
     }
 }
 
-/// A segment whose footer is to be written; [`SegmentLog::write_ended`] when it is.
+/// A segment whose footer is to be written; [`Table::write_ended`](crate::Table::write_ended) when it is.
 #[derive(Debug)]
 pub struct Closed<C> {
     /// Which segment.

@@ -12,13 +12,13 @@
 //! drives it does what has to be done outside: a block store writes chunks and footers, keeps
 //! checksums and trusted bits, and commits what changes to a journal. A
 //! method that asks for something to be done returns it, and the log never waits: between
-//! [`SegmentLog::begin_reclaim`] and [`SegmentLog::release`] anything may happen to the blocks.
+//! [`SegmentLog::begin_reclaim`] and [`Table::release`] anything may happen to the blocks.
 //!
 //! Each disk has two streams, one of new blocks and one of what reclaim kept, so that blocks
 //! which have proved themselves do not share segments with blocks that have not. A third one is
 //! the disk's *dirty log*: blocks, and erasures, that its origin does not have yet. A segment of
 //! it is held ([`Phase::Dirty`]) until the driver says that the origin has all of it
-//! ([`SegmentLog::destaged`]); then it is an ordinary closed one. How much may be dirty is the
+//! ([`Table::destaged`]); then it is an ordinary closed one. How much may be dirty is the
 //! driver's business: what is dirty asks for no share, and only counts for its tenant.
 //!
 //! A disk belongs to a tenant, and a tenant has a share of the segments: reclaim takes from
