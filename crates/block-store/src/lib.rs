@@ -92,6 +92,8 @@ pub use retained::RetainedUpdate;
 pub use segment_log::FlashWritten;
 pub use stats::{NotTaken, Stats};
 pub use store::simulated;
-pub use store::{Facts, Location, Progress, Shares, Store, TableChanges, Taken, WriteBack};
+pub use store::{
+    Contents, Facts, Location, Progress, Shares, Store, TableChanges, Taken, WriteBack,
+};
 pub use write_count::WriteCount;
 pub use writer::NoRoom;

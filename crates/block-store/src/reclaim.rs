@@ -24,7 +24,7 @@ use crate::limits::RECLAIM_RUN_BLOCKS_MAX;
 use crate::ports::{Footer, Payload, Ports, Tag};
 use flash_format::{Descriptor, PAGE_BYTES, SegmentIndex};
 use segment_log::{Move, StreamKey, Victim};
-use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot};
+use units::{BlockIndex, DiskSlot, Duration, FlashSlot};
 
 enum Step {
     /// The footer is on its way from flash.
@@ -138,17 +138,14 @@ impl Reclaim {
     /// Begins with this segment: reads its footer.
     pub(crate) fn begin<T: Tag>(&mut self, ports: &mut Ports<T>, victim: Victim) {
         let geometry = &self.identity.geometry;
-        let footer_pages = geometry.footer_pages();
-        let first = geometry.segment_pages() - footer_pages;
-        let offset = geometry.segment_offset(victim.segment())
-            + Bytes::new(u64::from(first) * PAGE_BYTES as u64);
+        let offset = geometry.footer_offset(victim.segment());
         self.under_way = Some(Reclaimed {
             victim,
             step: Step::Footer,
             descriptors: Vec::new(),
             kept: Vec::new(),
         });
-        let length = footer_pages as usize * PAGE_BYTES;
+        let length = geometry.footer_pages() as usize * PAGE_BYTES;
         ports.stats_mut().reclaim_read_bytes += length as u64;
         ports.wake_at(ports.now() + self.flash_timeout);
         T::Payload::read(ports, Errand::ReclaimFooter, offset, length);

@@ -3,6 +3,7 @@
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
 use block_store::{LockReason, RetainedUpdate};
+use flash_format::SegmentIndex;
 use smallvec::SmallVec;
 use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, Offset, TenantSlot};
 
@@ -13,6 +14,53 @@ pub struct RequestId(pub u64);
 /// Names a control command. Its issuer chooses it and knows it again in the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ControlId(pub u64);
+
+/// Names a loan. Its issuer chooses it and knows it again in the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LoanId(pub u64);
+
+/// What a host that has a disk now asks of the cache that had it before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoanRequest {
+    /// Which full segments have copies of the disk's blocks?
+    Segments {
+        /// Which disk.
+        disk: DiskId,
+    },
+    /// Which of the disk's blocks are cached in this segment?
+    Contents {
+        /// Which disk.
+        disk: DiskId,
+        /// Which segment.
+        segment: SegmentIndex,
+    },
+    /// The bytes of blocks that follow each other.
+    Blocks {
+        /// Which disk.
+        disk: DiskId,
+        /// The first block.
+        first: BlockIndex,
+        /// How many blocks at most.
+        count: u32,
+    },
+}
+
+/// What a loan brings.
+#[derive(Debug)]
+pub enum Borrowed {
+    /// The segments, the newest first.
+    Segments(Vec<SegmentIndex>),
+    /// The blocks, in the order in which they lie on flash.
+    Contents(Vec<BlockIndex>),
+    /// Verified bytes of as many blocks from the first one on as lie behind each other; at least one.
+    Blocks(Payload),
+}
+
+/// What was asked for is not lent: the disk is attached, or unknown, or its key is not here; the block is not
+/// cached, or cannot be read; or the flash is not in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this cache does not lend it")]
+pub struct NotLent;
 
 /// What a write does to the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -332,6 +380,13 @@ pub enum Effect {
         block: Option<BlockIndex>,
         /// Where on the flash it was read, in bytes.
         at: Offset,
+    },
+    /// Answer a loan.
+    Lent {
+        /// Which loan.
+        loan: LoanId,
+        /// Its outcome.
+        result: Result<Borrowed, NotLent>,
     },
     /// A command has ended.
     ControlDone {

@@ -56,6 +56,7 @@ mod flash_use;
 mod host_record;
 mod jobs;
 mod lateness;
+mod lending;
 mod limits;
 mod origin_flushes;
 mod ownership;
@@ -76,8 +77,8 @@ mod writes;
 use core_guards as guard;
 
 pub use api::{
-    Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, OwnerRecord,
-    Request, RequestId, WritePolicy,
+    Borrowed, Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, LoanId,
+    LoanRequest, NotLent, OwnerRecord, Request, RequestId, WritePolicy,
 };
 pub use block_io::Verb;
 pub use block_store::{

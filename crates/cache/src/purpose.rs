@@ -1,11 +1,12 @@
 //! What operations in flight are for: what is remembered of each until it completes.
 
-use crate::api::{ControlId, RequestId};
+use crate::api::{ControlId, LoanId, RequestId};
 use crate::fills::{FillId, Fills};
 use crate::request::Asked;
 use crate::under_way::ReadId;
 use block_store::WriteCount;
-use units::{BlockIndex, DiskSlot, FlashSlot};
+use flash_format::SegmentIndex;
+use units::{BlockIndex, DiskId, DiskSlot, FlashSlot};
 
 /// Which write of a guest, among those under way.
 pub(crate) type WriteId = usize;
@@ -19,6 +20,8 @@ pub(crate) enum ReadPurpose {
     MergeHit(MergeHit),
     /// Records of a dirty log, on their way to the origin.
     DestageRead(DestageRead),
+    /// For a host that has the disk now.
+    Loan(Loan),
 }
 
 /// A read from flash for a guest.
@@ -72,6 +75,29 @@ pub(crate) struct DestageRead {
     pub(crate) disk: DiskSlot,
     pub(crate) slot: FlashSlot,
     pub(crate) id: destage::ReadId,
+}
+
+/// What is read for another host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loan {
+    pub(crate) id: LoanId,
+    pub(crate) disk: DiskId,
+    /// Where the disk's copies were when it was asked for.
+    pub(crate) slot: DiskSlot,
+    pub(crate) lent: Lent,
+}
+
+/// What of a disk is lent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lent {
+    /// Which blocks lie in a segment.
+    Contents(SegmentIndex),
+    /// The bytes of a run of blocks.
+    Blocks {
+        first: BlockIndex,
+        at: FlashSlot,
+        count: u32,
+    },
 }
 
 /// What the completion of an operation of an origin means.

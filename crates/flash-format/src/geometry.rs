@@ -269,6 +269,15 @@ impl Geometry {
         Offset::new(self.segments_offset + u64::from(segment.get()) * self.segment_bytes)
     }
 
+    /// Where a segment's footer starts.
+    ///
+    /// # Panics
+    /// If the cache has no such segment.
+    pub fn footer_offset(&self, segment: SegmentIndex) -> Offset {
+        let first = self.segment_pages() - self.footer_pages();
+        self.segment_offset(segment) + Bytes::new(u64::from(first) * PAGE_BYTES as u64)
+    }
+
     /// Where a slot's page is.
     ///
     /// # Panics

@@ -14,7 +14,7 @@ use crate::ports::Payload;
 use flash_format::{DiskEntry, Geometry};
 use segment_log::{Index, Phase};
 use std::num::NonZeroU64;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, TenantSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, FlashSlot, TenantSlot};
 
 /// What a store says of itself.
 pub struct Facts<'a, P: Payload = Pages>(&'a Store<P>);
@@ -100,6 +100,11 @@ impl<'a, P: Payload> Facts<'a, P> {
     #[inline]
     pub fn has_copy(self, disk: DiskSlot, block: BlockIndex) -> bool {
         self.0.segments.index().get(disk, block).is_some()
+    }
+
+    /// Where the clean copy of a block lies.
+    pub fn copy_of(self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
+        self.0.segments.index().get(disk, block)
     }
 
     /// How far the tables are durable.

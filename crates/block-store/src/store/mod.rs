@@ -17,6 +17,7 @@
 
 mod clean;
 mod completions;
+mod contents;
 mod disks;
 mod facts;
 mod logs;
@@ -47,6 +48,7 @@ use crate::writer::{Streams, Writer};
 use block_io::{Place, Slice};
 pub use clean::Taken;
 pub use completions::Progress;
+pub use contents::Contents;
 use dirty_log::Found as FoundInLog;
 pub use disks::{Shares, TableChanges};
 pub use facts::Facts;

@@ -3,6 +3,7 @@
 use super::Cache;
 use crate::api::{ControlError, ControlOutcome, Effect};
 use crate::guard::{Guard, holds};
+use crate::lending::Lending;
 use crate::ports::Wake;
 use crate::purpose::{FlushPurpose, OriginFlush, OriginPurpose, ReadPurpose};
 use crate::reads::Filled;
@@ -39,6 +40,10 @@ impl Cache {
             }
             Purpose::Caller(ReadPurpose::DestageRead(read)) => {
                 self.destager().read_done(read, done.buf, done.result);
+            }
+            Purpose::Caller(ReadPurpose::Loan(loan)) => {
+                let mut lending = Lending::new(&mut self.flash, &self.disks, &mut self.ports);
+                lending.read_done(&loan, done.buf, done.result);
             }
             Purpose::Store(own) => self.store_done(own, done.result.is_ok(), done.buf),
         }

@@ -12,7 +12,7 @@ mod tenant_commands;
 pub use facts::{Facts, Kept, Mode, Status};
 
 use crate::admitter::{Admission, Admitter};
-use crate::api::{Command, Config, ControlId, Effect, Request, RequestId};
+use crate::api::{Command, Config, ControlId, Effect, LoanId, LoanRequest, Request, RequestId};
 use crate::back::{BackRequests, Backs, Changes, Destager, Over};
 use crate::disks::Disks;
 use crate::division::{Division, admission_of};
@@ -20,6 +20,7 @@ use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::host_record::HostRecord;
 use crate::jobs::Jobs;
+use crate::lending::Lending;
 use crate::limits::TICK_MAX;
 use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
@@ -218,6 +219,14 @@ impl Cache {
     pub fn control(&mut self, id: ControlId, command: Command, now: Instant) {
         self.ports.set_now(now);
         self.start_command(id, command);
+        self.pump();
+    }
+
+    /// A host that has a disk now asks for what is cached of it here. Exactly one [`Effect::Lent`] with the
+    /// same id follows, late if the flash is.
+    pub fn lend(&mut self, id: LoanId, request: LoanRequest, now: Instant) {
+        self.ports.set_now(now);
+        Lending::new(&mut self.flash, &self.disks, &mut self.ports).lend(id, request);
         self.pump();
     }
 

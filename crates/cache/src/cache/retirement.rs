@@ -142,7 +142,8 @@ impl Watch {
                     self.pending = true;
                 }
             }
-            Purpose::Caller(ReadPurpose::Hit(_)) => {}
+            // Another host that waits for a loan asks the origin.
+            Purpose::Caller(ReadPurpose::Hit(_) | ReadPurpose::Loan(_)) => {}
             Purpose::Store(own) if own.is_awaited_by_guests() => {
                 self.stuck |= is_late || self.has_failed;
                 self.pending = true;

@@ -401,6 +401,7 @@ impl Rig {
                 self.cache_mut().owned(token, recorded, now);
             }
             Effect::Retain(_) | Effect::Damaged { .. } => {}
+            Effect::Lent { .. } => unreachable!("nothing is lent"),
             Effect::ControlDone { id, result } => {
                 assert!(self.outcomes.insert(id.0, result).is_none());
             }

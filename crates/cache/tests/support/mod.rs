@@ -5,8 +5,9 @@
 
 use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, OriginVerb};
 use cache::{
-    Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, OfDirty, Recovery,
-    Request, RequestId, Verb, WriteBack, WritePolicy, format,
+    Borrowed, Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, LoanId,
+    LoanRequest, NotLent, OfDirty, Recovery, Request, RequestId, Verb, WriteBack, WritePolicy,
+    format,
 };
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Offset, TenantSlot};
 use workbench::Surroundings;
@@ -154,6 +155,55 @@ impl Bench {
             self.ended.pop(),
             Some(Effect::ControlDone { result: Ok(_), .. })
         ));
+    }
+
+    /// What the cache lends.
+    pub(crate) fn borrow(
+        &mut self,
+        cache: &mut Cache,
+        request: LoanRequest,
+    ) -> Result<Borrowed, NotLent> {
+        cache.lend(LoanId(3), request, self.now);
+        self.borrowed(cache)
+    }
+
+    /// Lets `meanwhile` happen before the flash has what a loan needs of it.
+    pub(crate) fn borrow_while(
+        &mut self,
+        cache: &mut Cache,
+        request: LoanRequest,
+        meanwhile: impl FnOnce(&mut Self, &mut Cache),
+    ) -> Result<Borrowed, NotLent> {
+        cache.lend(LoanId(3), request, self.now);
+        let mut effects = Vec::new();
+        cache.take_effects(&mut effects);
+        let Some(Effect::Flash(op)) = effects.pop() else {
+            panic!("flash is read: {effects:?}");
+        };
+        meanwhile(self, cache);
+        let done = self.flash(op);
+        cache.flash_done(done, self.now);
+        self.borrowed(cache)
+    }
+
+    /// Changes a bit in each page of the flash.
+    pub(crate) fn spoil(&mut self) {
+        for page in self.flash.chunks_mut(4096) {
+            page[7] ^= 1;
+        }
+    }
+
+    fn borrowed(&mut self, cache: &mut Cache) -> Result<Borrowed, NotLent> {
+        while self.ended.is_empty() {
+            self.settle(cache);
+        }
+        match self.ended.pop() {
+            Some(Effect::Lent {
+                loan: LoanId(3),
+                result,
+            }) => result,
+            other => panic!("the loan is answered, not {other:?}"),
+        }
     }
 
     pub(crate) fn ask(&mut self, cache: &mut Cache, disk: DiskSlot, verb: Verb) {

@@ -74,6 +74,7 @@ impl Host {
                 state.record(token, incarnation, true, device, run);
             }
             Effect::Damaged { .. } => {}
+            Effect::Lent { .. } => unreachable!("nothing is borrowed"),
             Effect::ControlDone { id, result } => {
                 let (operator, _, mut cx) = self.parts(run, disks);
                 operator.answered(id, result, &mut cx)?;

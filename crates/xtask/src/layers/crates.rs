@@ -79,6 +79,11 @@ pub(super) const TABLE: &[Crate] = &[
     pure("vhost-protocol", "crates/vhost-protocol", &["units"]),
     pure("link-protocol", "crates/link-protocol", &["units"]),
     pure("handoff", "crates/handoff", &["guards", "units"]),
+    pure(
+        "borrowing",
+        "crates/borrowing",
+        &["guards", "units", "block-io"],
+    ),
     pure("workload", "crates/workload", &["units"]),
     pure("medium", "crates/medium", &["units", "block-io"]),
     pure(
@@ -208,6 +213,7 @@ pub(super) const TABLE: &[Crate] = &[
                 "origin",
                 "frontend",
                 "handoff",
+                "borrowing",
             ],
         )
     },
@@ -330,6 +336,7 @@ pub(super) const TABLE: &[Crate] = &[
             "guards",
             "core-guards",
             "handoff",
+            "borrowing",
             "medium",
             "device",
             "origin",

@@ -62,6 +62,7 @@ impl Site {
                 state.record(token, incarnation, true, &mut self.device, at.run);
             }
             Effect::Damaged { .. } => {}
+            Effect::Lent { .. } => unreachable!("nothing is borrowed"),
             Effect::ControlDone { id, result } => self.commanded(id, result, at)?,
         }
         Ok(())

@@ -1,0 +1,79 @@
+//! What is cached of a disk, newest first, as the footers on flash say: nothing is kept of it in memory.
+
+use super::Store;
+use crate::payload::Pages;
+use crate::ports::{Footer, Payload, Ports, Tag};
+use block_io::{Buf, PAGE_BYTES};
+use flash_format::SegmentIndex;
+use segment_log::Phase;
+use std::cmp::Reverse;
+use units::{BlockIndex, DiskSlot};
+
+/// What is cached of disks, as the footers of segments say.
+#[derive(Clone, Copy)]
+pub struct Contents<'a>(&'a Store);
+
+impl<'a> From<&'a Store> for Contents<'a> {
+    fn from(store: &'a Store) -> Self {
+        Self(store)
+    }
+}
+
+impl Contents<'_> {
+    /// The full segments of a disk's clean blocks, the newest first. What has not been in a full segment
+    /// yet is in none of them.
+    pub fn segments_of(self, disk: DiskSlot) -> Vec<SegmentIndex> {
+        let all = self.0.segments.table().iter();
+        let of_disk = all.filter(|(_, segment)| {
+            segment.disk == disk && segment.phase == Phase::Closed && segment.live > 0
+        });
+        let mut found: Vec<_> = of_disk
+            .map(|(index, segment)| (Reverse(segment.generation), index))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, index)| index).collect()
+    }
+
+    /// Reads the footer of a segment, for [`Contents::of_segment`].
+    ///
+    /// # Panics
+    /// If there is none with this number.
+    pub fn read_footer<T: Tag<Payload = Pages>>(
+        self,
+        ports: &mut Ports<T>,
+        segment: SegmentIndex,
+        tag: T,
+    ) {
+        let geometry = &self.0.identity.geometry;
+        ports.wake_at(ports.now() + self.0.config.flash_timeout);
+        let length = geometry.footer_pages() as usize * PAGE_BYTES;
+        ports.read(tag, geometry.footer_offset(segment), length, None);
+    }
+
+    /// The blocks of a disk that are cached in a segment, in the order in which they lie there, given its
+    /// footer. None if the footer is another use's of the segment, or cannot be read.
+    ///
+    /// # Panics
+    /// If there is no segment with this number.
+    pub fn of_segment(
+        self,
+        disk: DiskSlot,
+        segment: SegmentIndex,
+        footer: Option<&Buf>,
+    ) -> Vec<BlockIndex> {
+        let geometry = &self.0.identity.geometry;
+        let expected = Footer {
+            uuid: self.0.identity.uuid,
+            segment,
+            generation: self.0.segments.table().get(segment).generation,
+            disk,
+        };
+        let payload = self.0.writer.payload();
+        let mut descriptors = payload.descriptors(geometry, expected, footer);
+        descriptors.retain(|at| {
+            let slot = geometry.slot(segment, at.page);
+            self.0.segments.index().get(disk, at.block) == Some(slot)
+        });
+        descriptors.into_iter().map(|at| at.block).collect()
+    }
+}

@@ -1,0 +1,253 @@
+//! What stands before the origin of a disk that has come from another host.
+//!
+//! Invariants:
+//! - A block that was changed here since the disk came is never borrowed again, whenever it is listed.
+//! - An operation ends once: at the lender or at the origin.
+//! - No two asks of one process have the same number: a late answer is nobody's.
+
+use crate::blocks::Blocks;
+use crate::guard::{Guard, holds};
+use block_io::{OriginDone, OriginOp, OriginVerb, PAGE_BYTES};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, Instant, Offset};
+
+/// How long the lender has for an answer, before the origin is asked.
+pub const LOAN_TIME_MAX: Duration = Duration::from_millis(200);
+/// Most blocks of one ask.
+pub const LOAN_BLOCKS_MAX: u32 = 256;
+
+/// Blocks that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first of them.
+    pub first: BlockIndex,
+    /// How many.
+    pub count: u32,
+}
+
+/// What the lender is to be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Names the ask in [`Borrower::got`] and [`Borrower::refused`].
+    pub number: u64,
+    /// Which blocks; fewer may come, from the first on.
+    pub run: Run,
+}
+
+/// A read that waits for the lender.
+struct Loan {
+    number: u64,
+    op: OriginOp,
+    run: Run,
+    /// How many of its blocks have come.
+    got: u32,
+    until: Instant,
+}
+
+/// What has become of operations.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// These have their bytes.
+    pub done: Vec<OriginDone>,
+    /// The origin is to be asked these.
+    pub origin: Vec<OriginOp>,
+    /// The lender is to be asked these.
+    pub asks: Vec<Ask>,
+}
+
+/// Decides whether an operation of a disk's origin goes there or to the lender.
+pub struct Borrower {
+    next: u64,
+    /// Whether the lender can be asked.
+    is_linked: bool,
+    listed: Blocks,
+    changed: Blocks,
+    loans: Vec<Loan>,
+}
+
+impl Borrower {
+    /// For a disk that has just come; nothing is listed yet. Its asks have the numbers from `first` on.
+    pub fn new(first: u64) -> Self {
+        Self {
+            next: first,
+            is_linked: true,
+            listed: Blocks::default(),
+            changed: Blocks::default(),
+            loans: Vec::new(),
+        }
+    }
+
+    /// The lender has these blocks.
+    pub fn list(&mut self, run: Run) {
+        let count = u64::from(run.count);
+        self.listed.insert_but(run.first, count, &self.changed);
+    }
+
+    /// How many blocks may be borrowed.
+    pub fn listed(&self) -> u64 {
+        self.listed.count()
+    }
+
+    /// The parts of a run whose blocks may be borrowed.
+    pub fn borrowable(&self, run: Run) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for i in 0..run.count {
+            let block = run.first.advance(u64::from(i));
+            if !self.listed.contains(block) {
+                continue;
+            }
+            match runs.last_mut() {
+                Some(last) if last.first.advance(u64::from(last.count)) == block => last.count += 1,
+                _ => runs.push(Run {
+                    first: block,
+                    count: 1,
+                }),
+            }
+        }
+        runs
+    }
+
+    /// Takes an operation of the origin. What it becomes is in `ended`.
+    pub fn submit(&mut self, op: OriginOp, now: Instant, ended: &mut Ended) {
+        match &op.verb {
+            OriginVerb::Read { offset, length, .. } => {
+                let run = whole_blocks(*offset, *length);
+                let run =
+                    run.filter(|run| self.listed.contains_all(run.first, u64::from(run.count)));
+                let Some(run) = run.filter(|_| self.is_linked) else {
+                    return ended.origin.push(op);
+                };
+                let loan = Loan {
+                    number: self.number(),
+                    op,
+                    run,
+                    got: 0,
+                    until: now + LOAN_TIME_MAX,
+                };
+                ended.asks.push(loan.ask());
+                self.loans.push(loan);
+            }
+            OriginVerb::Write { offset, data, .. } => {
+                self.change(*offset, Bytes::new(data.len() as u64));
+                ended.origin.push(op);
+            }
+            OriginVerb::Discard { offset, length }
+            | OriginVerb::WriteZeroes { offset, length, .. } => {
+                self.change(*offset, *length);
+                ended.origin.push(op);
+            }
+            OriginVerb::Flush => ended.origin.push(op),
+        }
+    }
+
+    /// The lender has answered an ask with the bytes of as many blocks as it could.
+    pub fn got(&mut self, number: u64, bytes: &[u8], now: Instant, ended: &mut Ended) {
+        let Some(at) = self.position(number) else {
+            return;
+        };
+        let loan = &mut self.loans[at];
+        let start = loan.got as usize * PAGE_BYTES;
+        let count = u32::try_from(bytes.len() / PAGE_BYTES).unwrap_or(u32::MAX);
+        let wanted = loan.run.count - loan.got;
+        let is_right = (1..=wanted).contains(&count) && bytes.len().is_multiple_of(PAGE_BYTES);
+        let OriginVerb::Read { buf, .. } = &mut loan.op.verb else {
+            return;
+        };
+        if !is_right {
+            return self.refused(number, ended);
+        }
+        buf[start..start + bytes.len()].copy_from_slice(bytes);
+        loan.got += count;
+        if loan.got == loan.run.count {
+            let op = self.loans.swap_remove(at).op;
+            ended.done.push(OriginDone {
+                token: op.token,
+                buf: op.verb.into_buf(),
+                result: Ok(()),
+                volatile: false,
+            });
+            return;
+        }
+        let number = self.number();
+        let loan = &mut self.loans[at];
+        loan.number = number;
+        loan.until = now + LOAN_TIME_MAX;
+        ended.asks.push(loan.ask());
+    }
+
+    /// The lender does not have what was asked for: it is not asked for that again.
+    pub fn refused(&mut self, number: u64, ended: &mut Ended) {
+        let Some(at) = self.position(number) else {
+            return;
+        };
+        let Loan { op, run, got, .. } = self.loans.swap_remove(at);
+        self.listed.remove(run.first.advance(u64::from(got)), 1);
+        ended.origin.push(op);
+    }
+
+    /// Passes reads whose lender is late to the origin.
+    pub fn tick(&mut self, now: Instant, ended: &mut Ended) {
+        if !holds(Guard::LateGoesToOrigin) {
+            return;
+        }
+        let late = self.loans.extract_if(.., |loan| loan.until <= now);
+        ended.origin.extend(late.map(|loan| loan.op));
+    }
+
+    /// When [`Borrower::tick`] has work next.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.loans.iter().map(|loan| loan.until).min()
+    }
+
+    /// The lender can be asked, or cannot: then the origin is.
+    pub fn set_linked(&mut self, is_linked: bool, ended: &mut Ended) {
+        self.is_linked = is_linked;
+        if !is_linked && holds(Guard::LateGoesToOrigin) {
+            ended
+                .origin
+                .extend(self.loans.drain(..).map(|loan| loan.op));
+        }
+    }
+
+    fn change(&mut self, offset: Offset, length: Bytes) {
+        if length.is_zero() || !holds(Guard::ChangedIsNotBorrowed) {
+            return;
+        }
+        let first = BlockIndex::containing(offset);
+        let last = BlockIndex::containing(Offset::new(offset.get() + length.get() - 1));
+        let count = last.get() - first.get() + 1;
+        self.changed.insert(first, count);
+        self.listed.remove(first, count);
+    }
+
+    fn number(&mut self) -> u64 {
+        let number = self.next;
+        self.next += u64::from(holds(Guard::LoansAreNumbered));
+        number
+    }
+
+    fn position(&self, number: u64) -> Option<usize> {
+        self.loans.iter().position(|loan| loan.number == number)
+    }
+}
+
+impl Loan {
+    fn ask(&self) -> Ask {
+        let Run { first, count } = self.run;
+        let run = Run {
+            first: first.advance(u64::from(self.got)),
+            count: (count - self.got).min(LOAN_BLOCKS_MAX),
+        };
+        Ask {
+            number: self.number,
+            run,
+        }
+    }
+}
+
+/// The blocks that a range consists of, if it does.
+fn whole_blocks(offset: Offset, length: Bytes) -> Option<Run> {
+    let is_whole = offset.get().is_multiple_of(BLOCK_BYTES) && length.is_multiple_of(BLOCK_BYTES);
+    let count = u32::try_from(length.get() / BLOCK_BYTES).ok()?;
+    let first = BlockIndex::containing(offset);
+    (is_whole && count > 0).then_some(Run { first, count })
+}

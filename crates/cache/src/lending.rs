@@ -1,0 +1,167 @@
+//! Loans: another host that has a disk now reads what is cached of it here.
+//!
+//! ```text
+//!   contents of a segment: its footer ─► the blocks that are there still
+//!   a run of blocks: in memory, or read from flash ─► verified ─► their bytes
+//! ```
+//!
+//! Invariants:
+//! - Only a disk that is detached is lent: no copy of it is older than its origin was when it left, and the
+//!   copies are the index's when a loan is asked for and when it is answered.
+//! - Nothing is lent that was not verified, and nothing encrypted of which the key is not here.
+
+use crate::api::{Borrowed, Effect, LoanId, LoanRequest, NotLent};
+use crate::disks::Disks;
+use crate::flash_use::FlashUse;
+use crate::limits::RUN_BLOCKS_MAX;
+use crate::ports::Ports;
+use crate::purpose::{Lent, Loan, ReadPurpose};
+use block_io::{Buf, IoError, PAGE_BYTES, Payload};
+use block_store::{Contents, Location, Store};
+use flash_format::SegmentIndex;
+use units::{BLOCK_BYTES, BlockIndex, DiskId, DiskSlot};
+
+type Answer = Result<Borrowed, NotLent>;
+
+/// What sees a cache for loans.
+pub(crate) struct Lending<'a> {
+    flash: &'a mut FlashUse,
+    disks: &'a Disks,
+    ports: &'a mut Ports,
+}
+
+impl<'a> Lending<'a> {
+    pub(crate) fn new(flash: &'a mut FlashUse, disks: &'a Disks, ports: &'a mut Ports) -> Self {
+        Self {
+            flash,
+            disks,
+            ports,
+        }
+    }
+
+    /// Another host asks.
+    pub(crate) fn lend(&mut self, id: LoanId, request: LoanRequest) {
+        let begun = match request {
+            LoanRequest::Segments { disk } => {
+                let found = lent_slot(self.flash, self.disks, disk);
+                let segments = found.map(|(flash, slot)| Contents::from(&*flash).segments_of(slot));
+                Some(segments.map(Borrowed::Segments))
+            }
+            LoanRequest::Contents { disk, segment } => self.read_footer(id, disk, segment),
+            LoanRequest::Blocks { disk, first, count } => self.read_blocks(id, disk, first, count),
+        };
+        if let Some(result) = begun {
+            self.ports.push(Effect::Lent { loan: id, result });
+        }
+    }
+
+    /// Reads what says which blocks of a disk lie in a segment. The answer, if it is known at once.
+    fn read_footer(&mut self, id: LoanId, disk: DiskId, segment: SegmentIndex) -> Option<Answer> {
+        let (flash, slot) = match lent_slot(self.flash, self.disks, disk) {
+            Ok(found) => found,
+            Err(not) => return Some(Err(not)),
+        };
+        if segment.get() >= flash.facts().geometry().segment_count() {
+            return Some(Err(NotLent));
+        }
+        let lent = Lent::Contents(segment);
+        let tag = ReadPurpose::Loan(Loan {
+            id,
+            disk,
+            slot,
+            lent,
+        });
+        Contents::from(&*flash).read_footer(&mut self.ports.store, segment, tag);
+        None
+    }
+
+    /// Reads a run of blocks. The answer, if it is known at once.
+    fn read_blocks(
+        &mut self,
+        id: LoanId,
+        disk: DiskId,
+        first: BlockIndex,
+        count: u32,
+    ) -> Option<Answer> {
+        let (flash, slot) = match lent_slot(self.flash, self.disks, disk) {
+            Ok(found) => found,
+            Err(not) => return Some(Err(not)),
+        };
+        let most = u64::from(count).min(RUN_BLOCKS_MAX);
+        let at = match flash.locate(&self.ports.store, slot, first) {
+            Location::Flash(at) if most > 0 => at,
+            Location::Memory(lies) if most > 0 => {
+                let shown = flash.ciphers().shown(&self.ports.pool, slot, first, lies);
+                return Some(Ok(Borrowed::Blocks(Payload::from_iter([shown]))));
+            }
+            _ => return Some(Err(NotLent)),
+        };
+        let count = flash.clean_run(slot, first, at, most);
+        self.ports.stats.flash_read_bytes += u64::from(count) * BLOCK_BYTES;
+        let lent = Lent::Blocks { first, at, count };
+        let tag = ReadPurpose::Loan(Loan {
+            id,
+            disk,
+            slot,
+            lent,
+        });
+        flash.read(&mut self.ports.store, at, count, None, tag);
+        None
+    }
+
+    /// What a loan needs has come from flash, or has failed to.
+    pub(crate) fn read_done(&mut self, loan: &Loan, buf: Option<Buf>, result: Result<(), IoError>) {
+        if let Lent::Blocks { at, .. } = loan.lent
+            && let Some(flash) = self.flash.with_logs_mut()
+        {
+            flash.unpin(at);
+        }
+        let result = self.verified(loan, buf.filter(|_| result.is_ok()));
+        self.ports.push(Effect::Lent {
+            loan: loan.id,
+            result,
+        });
+    }
+
+    fn verified(&mut self, loan: &Loan, read: Option<Buf>) -> Answer {
+        let (flash, slot) = lent_slot(self.flash, self.disks, loan.disk)?;
+        if slot != loan.slot {
+            return Err(NotLent);
+        }
+        match loan.lent {
+            Lent::Contents(segment) => {
+                let blocks = Contents::from(&*flash).of_segment(slot, segment, read.as_ref());
+                Ok(Borrowed::Contents(blocks))
+            }
+            Lent::Blocks { first, at, count } => {
+                let mut places = (0..count).map(|i| (first.advance(u64::from(i)), at.advance(i)));
+                let is_there =
+                    places.all(|(block, at)| flash.facts().copy_of(slot, block) == Some(at));
+                let mut buf = read.filter(|_| is_there).ok_or(NotLent)?;
+                let length = count as usize * PAGE_BYTES;
+                let pages = &mut buf[..length];
+                if !flash.verify(&mut self.ports.store, slot, first, at, pages) {
+                    return Err(NotLent);
+                }
+                flash.ciphers().show(slot, first, pages);
+                let bytes = buf.freeze().slice(0..length);
+                Ok(Borrowed::Blocks(Payload::from_iter([bytes])))
+            }
+        }
+    }
+}
+
+/// The flash that is in use and the slot of a disk that has copies there, if it is not attached and they can
+/// be read.
+fn lent_slot<'a>(
+    flash: &'a mut FlashUse,
+    disks: &Disks,
+    disk: DiskId,
+) -> Result<(&'a mut Store, DiskSlot), NotLent> {
+    let flash = flash.as_mut().ok_or(NotLent)?;
+    let slot = flash.facts().slot_of(disk).ok_or(NotLent)?;
+    let entry = flash.facts().disk_entry(slot).ok_or(NotLent)?;
+    let is_readable = entry.key.is_none() || flash.ciphers().has(slot);
+    let is_lent = is_readable && !disks.has(disk);
+    is_lent.then_some((flash, slot)).ok_or(NotLent)
+}
